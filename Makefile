@@ -1,0 +1,36 @@
+# `make demo` and `make test` each do everything from a fresh clone: install what is missing, build, run.
+.PHONY: build demo test asan tsan format format-check lint deps clean
+BUILD := build/cpu
+SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
+JOBS ?= $(shell nproc)
+TEST_JOBS ?= 1
+
+build: deps
+	@cmake --preset cpu > build-configure.log 2>&1 || { cat build-configure.log; rm -f build-configure.log; exit 1; }; rm -f build-configure.log
+	@cmake --build --preset cpu -j $(JOBS)
+
+demo: build
+	$(BUILD)/bin/brigade demo
+
+test: build
+	ctest --preset cpu -j $(TEST_JOBS)
+
+asan tsan: deps
+	cmake --preset $@
+	cmake --build --preset $@ -j $(JOBS)
+	ctest --preset $@ -j $(TEST_JOBS)
+
+format:
+	clang-format -i $(SOURCES)
+
+format-check:
+	clang-format --dry-run --Werror $(SOURCES)
+
+lint: build
+	clang-tidy -p $(BUILD) --quiet $(filter %.cpp,$(filter-out tests/% bench/% examples/% dist/gloo/%,$(SOURCES)))
+
+deps:
+	@scripts/install-deps.sh
+
+clean:
+	rm -rf build

@@ -1,0 +1,13 @@
+// What autograd keeps per thread.
+#pragma once
+
+#include <cstdint>
+
+namespace brigade::autograd::detail {
+
+// The module call that is running (an index of the tape), 0 when none.
+inline thread_local uint32_t current_call = 0;
+// How many nodes this thread has recorded: the next sequence number.
+inline thread_local uint64_t next_sequence = 1;
+
+}  // namespace brigade::autograd::detail

@@ -1,0 +1,406 @@
+#include <brigade/autograd/engine.h>
+
+#include <brigade/autograd/backward.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/autograd/tape_query.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace brigade::autograd {
+
+namespace {
+
+// Backwards that run on this thread, innermost last, and how many have been started.
+thread_local std::vector<uint64_t> running_tasks;
+thread_local uint64_t backwards_started = 0;
+thread_local std::vector<std::weak_ptr<Listener>> thread_listeners;
+
+constexpr uint64_t kBeforeAllNodes = ~uint64_t{0};
+
+// Nobody else can see the memory of this tensor, so it may be kept or written to.
+bool is_exclusive(const Tensor& tensor) noexcept {
+  return tensor.use_count() == 1 && tensor.storage()->use_count() == 1 && tensor.is_contiguous() &&
+         tensor.storage()->home() == nullptr;
+}
+
+void add_to(Tensor& buffer, Tensor gradient) {
+  if (!buffer.defined()) {
+    buffer = std::move(gradient);
+  } else if (is_exclusive(buffer)) {
+    kernels::add_inplace(buffer, gradient, 1.0);
+  } else {
+    buffer = kernels::binary(buffer, gradient, kernels::BinaryOp::Add);
+  }
+}
+
+// Makes the target hold the gradient, if there is one from elsewhere; says whether it holds one now.
+bool move_into_target(AutogradMeta& meta) {
+  if (meta.grad.defined() && !meta.grad.is_same(meta.grad_target)) {
+    kernels::copy(meta.grad_target, meta.grad);
+    meta.grad = meta.grad_target;
+  }
+  return meta.grad.defined();
+}
+
+void accumulate(AutogradMeta& meta, Tensor gradient) {
+  if (meta.grad_target.defined()) {
+    if (move_into_target(meta)) {
+      kernels::add_inplace(meta.grad_target, gradient, 1.0);
+    } else {
+      kernels::copy(meta.grad_target, gradient);
+      meta.grad = meta.grad_target;
+    }
+    meta.grad.bump_version();
+  } else if (meta.grad.defined()) {
+    kernels::add_inplace(meta.grad, gradient, 1.0);
+    meta.grad.bump_version();
+  } else {
+    meta.grad = is_exclusive(gradient) ? std::move(gradient) : kernels::clone(gradient);
+  }
+}
+
+void check_gradient(const Node& from, uint32_t input, const Tensor& gradient, const Shape& sizes, DType dtype) {
+  if (gradient.sizes() == sizes && gradient.dtype() == dtype) return;
+  throw AutogradError("Function " + from.name() + " returned an invalid gradient at index " + std::to_string(input) +
+                          " - got " + describe(gradient) + " but expected shape compatible with " + name(dtype) + " " +
+                          to_string(sizes) + " (operation recorded at " + to_string(from.where) + ")",
+                      from.where);
+}
+
+}  // namespace
+
+uint64_t Engine::next_number() noexcept {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+Engine::Engine(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph, SourceLocation where)
+    : roots_(roots),
+      gradients_(gradients.begin(), gradients.end()),
+      retain_graph_(retain_graph),
+      where_(where),
+      task_(next_number()) {
+  gradients_.resize(roots.size());
+}
+
+Engine::~Engine() { unmark(); }
+
+void Engine::check_roots() {
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    const Tensor& root = roots_[i];
+    if (!root.defined()) throw AutogradError("backward: element " + std::to_string(i) + " of tensors is undefined", where_);
+    if (!root.requires_grad()) {
+      std::string message = "element " + std::to_string(i) + " of tensors does not require grad and does not have a grad_fn";
+      const std::string cut = explain_missing_history(root);
+      if (!cut.empty()) message += ": " + cut;
+      throw AutogradError(message + "; backward called at " + to_string(where_), where_);
+    }
+    Tensor& gradient = gradients_[i];
+    if (!gradient.defined()) {
+      if (root.numel() != 1) {
+        throw AutogradError("grad can be implicitly created only for scalar outputs; got a root " + describe(root) +
+                                ". Reduce it (sum, mean) or pass a gradient; backward called at " + to_string(where_),
+                            where_);
+      }
+      gradient = full(root.sizes(), 1.0, root.options());
+    } else if (gradient.sizes() != root.sizes()) {
+      throw AutogradError("Mismatch in shape: grad_output[" + std::to_string(i) + "] has a shape of " +
+                              to_string(gradient.sizes()) + " and output[" + std::to_string(i) + "] has a shape of " +
+                              to_string(root.sizes()) + ".",
+                          where_);
+    } else if (gradient.dtype() != root.dtype()) {
+      throw AutogradError(std::string("Mismatch in dtype: grad_output[") + std::to_string(i) + "] is " +
+                              brigade::name(gradient.dtype()) + " and output[" + std::to_string(i) + "] is " +
+                              brigade::name(root.dtype()) + ".",
+                          where_);
+    }
+  }
+}
+
+void Engine::visit(const Edge& edge, uint64_t from_sequence) {
+  if (Node* node = edge.node.get()) {
+    if (node->task_ == task_) return;
+    if (node->task_ != 0 &&
+        std::find(running_tasks.begin(), running_tasks.end(), node->task_) == running_tasks.end()) {
+      throw AutogradError("backward over one graph from two threads at once: " + node->name() + " recorded at " +
+                              to_string(node->where) + " is part of a backward on another thread",
+                          where_);
+    }
+    if (node->is_freed()) {
+      throw AutogradError(
+          "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+          "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+          "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+          "saved tensors after calling backward. The operation is '" +
+              std::string(node->op) + "' recorded at " + to_string(node->where) + ", freed by the backward at " +
+              to_string(node->freed_by()) + "; this backward is at " + to_string(where_),
+          where_);
+    }
+    nodes_.push_back({node, 0, node->task_, node->task_index_});
+    node->task_ = task_;
+    stack_.push_back(node);
+    return;
+  }
+  if (!edge.leaf) return;
+  Tensor leaf(edge.leaf);
+  AutogradMeta& leaf_meta = ensure_meta(leaf);
+  if (leaf_meta.task != task_) {
+    planned_leaves_.push_back({&leaf_meta, from_sequence, Tensor(), false, leaf_meta.task, leaf_meta.task_index});
+    leaf_meta.task = task_;
+    leaf_meta.task_index = static_cast<uint32_t>(leaves_.size());
+    for (const AutogradMeta::Observer& observer : leaf_meta.observers) {
+      if (std::find(listeners_.begin(), listeners_.end(), observer.listener) == listeners_.end()) {
+        listeners_.push_back(observer.listener);
+      }
+    }
+    leaves_.push_back(std::move(leaf));
+  } else {
+    uint64_t& last = planned_leaves_[leaf_meta.task_index].last_sequence;
+    last = std::min(last, from_sequence);
+  }
+}
+
+void Engine::gather() {
+  for (const Tensor& root : roots_) {
+    Edge edge;
+    const AutogradMeta* root_meta = meta(root);
+    if (root_meta && root_meta->grad_fn) {
+      edge.node = root_meta->grad_fn;
+      root_nodes_.push_back(edge.node);  // a hook could replace the root's history meanwhile
+    } else {
+      edge.leaf = TensorImplPtr(root.impl());
+    }
+    visit(edge, kBeforeAllNodes);
+  }
+  while (!stack_.empty()) {
+    Node* node = stack_.back();
+    stack_.pop_back();
+    for (const Edge& edge : node->edges) visit(edge, node->sequence);
+  }
+  const auto newest_first = [](const PlannedNode& a, const PlannedNode& b) {
+    return a.node->sequence > b.node->sequence;
+  };
+  // A chain comes out in order already.
+  if (!std::is_sorted(nodes_.begin(), nodes_.end(), newest_first)) {
+    std::sort(nodes_.begin(), nodes_.end(), newest_first);
+  }
+  uint32_t buffers = 0;
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    nodes_[i].node->task_index_ = i;
+    nodes_[i].first_buffer = buffers;
+    buffers += nodes_[i].node->outputs.size();
+  }
+  buffers_.resize(buffers);
+}
+
+void Engine::seed() {
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    const AutogradMeta* root_meta = meta(roots_[i]);
+    if (root_meta->grad_fn) {
+      const PlannedNode& planned = nodes_[root_meta->grad_fn->task_index_];
+      add_to(buffers_[planned.first_buffer + root_meta->output], gradients_[i]);
+    } else {
+      PlannedLeaf& planned = planned_leaves_[root_meta->task_index];
+      add_to(planned.buffer, gradients_[i]);
+      planned.received = true;
+    }
+  }
+  gradients_.clear();
+  for (uint32_t i = 0; i < planned_leaves_.size(); ++i) {
+    if (planned_leaves_[i].last_sequence == kBeforeAllNodes) complete_leaf(i);
+  }
+}
+
+void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
+  const Edge& edge = from.edges[input];
+  if (edge.node) {
+    const OutputInfo& info = edge.node->outputs[edge.output];
+    check_gradient(from, input, gradient, info.sizes, info.dtype);
+    add_to(buffers_[nodes_[edge.node->task_index_].first_buffer + edge.output], std::move(gradient));
+    return;
+  }
+  AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(edge.leaf->autograd.get());
+  check_gradient(from, input, gradient, edge.leaf->sizes, edge.leaf->dtype);
+  PlannedLeaf& planned = planned_leaves_[leaf_meta.task_index];
+  planned.received = true;
+  // Without hooks nobody has to see the sum of this backward alone: it can go straight to where the gradient lives.
+  if (leaf_meta.grad_target.defined() && leaf_meta.hooks.empty()) {
+    accumulate(leaf_meta, std::move(gradient));
+  } else {
+    add_to(planned.buffer, std::move(gradient));
+  }
+}
+
+void Engine::complete_leaf(uint32_t index) {
+  PlannedLeaf& planned = planned_leaves_[index];
+  planned.last_sequence = 0;  // complete only once
+  AutogradMeta& leaf_meta = *planned.meta;
+  if (planned.buffer.defined()) {
+    // A hook may remove hooks: run over a copy.
+    if (!leaf_meta.hooks.empty()) {
+      const auto hooks = leaf_meta.hooks;
+      for (const auto& hook : hooks) {
+        Tensor replaced = hook.call(planned.buffer);
+        if (!replaced.defined()) continue;
+        if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
+          throw AutogradError("a hook on a leaf returned " + describe(replaced) + ", expected a gradient like the leaf: " +
+                                  describe(leaves_[index]),
+                              where_);
+        }
+        planned.buffer = std::move(replaced);
+      }
+    }
+    accumulate(leaf_meta, std::move(planned.buffer));
+    planned.buffer = Tensor();
+  }
+  if (running_tasks.size() > 1) return;
+  for (const AutogradMeta::Observer& observer : leaf_meta.observers) {
+    observer.listener->on_grad_ready(observer.tag, planned.received);
+  }
+}
+
+void Engine::run_node(PlannedNode& planned) {
+  Node& node = *planned.node;
+  Tensor* grads = buffers_.data() + planned.first_buffer;
+  bool any = false;
+  for (uint32_t i = 0; i < node.outputs.size(); ++i) any = any || grads[i].defined();
+  if (any && node.output_hooks) {
+    const auto hooks = *node.output_hooks;
+    for (const Node::OutputHook& hook : hooks) {
+      if (!grads[hook.output].defined()) continue;
+      Tensor replaced = hook.call(grads[hook.output]);
+      if (!replaced.defined()) continue;
+      const OutputInfo& info = node.outputs[hook.output];
+      if (replaced.sizes() != info.sizes || replaced.dtype() != info.dtype) {
+        throw AutogradError("a hook on a result of '" + std::string(node.op) + "' returned " + describe(replaced) +
+                                ", expected a gradient of shape " + to_string(info.sizes),
+                            node.where);
+      }
+      grads[hook.output] = std::move(replaced);
+    }
+  }
+  if (any) {
+    results_.clear();
+    results_.resize(node.edges.size());
+    BackwardContext context(*this, node, grads, results_);
+    node.backward(context);
+    for (uint32_t i = 0; i < node.outputs.size(); ++i) grads[i] = Tensor();
+    for (uint32_t i = 0; i < node.edges.size(); ++i) {
+      if (results_[i].defined() && node.edges[i].defined()) deliver(node, i, std::move(results_[i]));
+    }
+  }
+  for (const Edge& edge : node.edges) {
+    if (!edge.leaf) continue;
+    const uint32_t leaf = static_cast<AutogradMeta*>(edge.leaf->autograd.get())->task_index;
+    if (planned_leaves_[leaf].last_sequence == node.sequence) complete_leaf(leaf);
+  }
+  if (!retain_graph_) node.release_saved(where_);
+}
+
+void Engine::unmark() noexcept {
+  for (const PlannedNode& planned : nodes_) {
+    planned.node->task_ = planned.outer_task;
+    planned.node->task_index_ = planned.outer_index;
+  }
+  for (const PlannedLeaf& planned : planned_leaves_) {
+    planned.meta->task = planned.outer_task;
+    planned.meta->task_index = planned.outer_index;
+  }
+  nodes_.clear();
+  planned_leaves_.clear();
+}
+
+void Engine::run() {
+  running_tasks.push_back(task_);
+  struct Pop {
+    ~Pop() { running_tasks.pop_back(); }
+  } pop;
+  const bool outermost = running_tasks.size() == 1;
+  if (outermost) ++backwards_started;
+  std::vector<std::shared_ptr<Listener>> registered;  // kept alive while they are called
+  if (outermost) {
+    std::erase_if(thread_listeners, [](const auto& listener) { return listener.expired(); });
+    for (const auto& listener : thread_listeners) {
+      registered.push_back(listener.lock());
+      if (registered.back()) listeners_.push_back(registered.back().get());
+    }
+  }
+  Plan plan;
+  bool planned = false;
+  try {
+    check_roots();
+    gather();
+    plan.leaves_ = leaves_;
+    plan.roots_ = roots_;
+    plan.nodes_ = nodes_.size();
+    plan.where_ = where_;
+    plan.number_ = backwards_started;
+    planned = true;
+    if (outermost) {
+      for (Listener* listener : listeners_) listener->on_plan(plan);
+    }
+    NoGradGuard no_grad(where_);
+    seed();
+    for (PlannedNode& node : nodes_) run_node(node);
+  } catch (...) {
+    const std::exception_ptr error = std::current_exception();
+    if (outermost) {
+      for (Listener* listener : listeners_) listener->on_error(planned ? &plan : nullptr, error);
+    }
+    throw;
+  }
+  // The graph is free again before listeners run: they may take long, and may throw.
+  unmark();
+  if (!outermost) return;
+  std::exception_ptr first_error;
+  for (Listener* listener : listeners_) {
+    try {
+      listener->on_finish(plan);
+    } catch (...) {
+      if (!first_error) first_error = std::current_exception();
+    }
+  }
+  if (Tape* tape = Tape::current()) tape->finish_backward(plan.number(), where_, roots_);
+  if (first_error) std::rethrow_exception(first_error);
+}
+
+void add_listener(const std::shared_ptr<Listener>& listener) { thread_listeners.push_back(listener); }
+
+void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph, SourceLocation where) {
+  if (!gradients.empty() && gradients.size() != roots.size()) {
+    throw AutogradError("backward: got " + std::to_string(roots.size()) + " roots and " +
+                            std::to_string(gradients.size()) + " gradients; give one for each root, or none",
+                        where);
+  }
+  Engine(roots, gradients, retain_graph, where).run();
+}
+
+Tensor BackwardContext::grad_or_zeros(uint32_t i) const {
+  if (grads_[i].defined()) return grads_[i];
+  const OutputInfo& info = node_.outputs[i];
+  return full(info.sizes, 0.0, {info.dtype, info.device});
+}
+
+BackwardContext::Destination BackwardContext::destination(uint32_t i) const {
+  if (!needs_input_grad(i) || !node_.edges[i].leaf) return {};
+  // The same leaf twice among the inputs (x @ x): the second could overwrite the first, which is not delivered yet.
+  for (uint32_t other = 0; other < node_.edges.size(); ++other) {
+    if (other != i && node_.edges[other].leaf == node_.edges[i].leaf) return {};
+  }
+  AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
+  if (!leaf_meta.grad_target.defined() || !leaf_meta.hooks.empty()) return {};
+  const bool holds = move_into_target(leaf_meta);
+  return {leaf_meta.grad_target, holds};
+}
+
+void BackwardContext::set_written(uint32_t i) {
+  AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
+  leaf_meta.grad = leaf_meta.grad_target;
+  leaf_meta.grad.bump_version();
+  engine_.planned_leaves_[leaf_meta.task_index].received = true;
+}
+
+}  // namespace brigade::autograd

@@ -1,0 +1,30 @@
+#include <brigade/autograd/grad_mode.h>
+
+namespace brigade {
+
+namespace {
+thread_local bool recording = true;
+thread_local SourceLocation off_since;
+}  // namespace
+
+namespace autograd {
+bool GradMode::is_enabled() noexcept { return recording; }
+SourceLocation GradMode::disabled_at() noexcept { return recording ? SourceLocation() : off_since; }
+}  // namespace autograd
+
+NoGradGuard::NoGradGuard(SourceLocation where) noexcept : previous_(recording), previous_where_(off_since) {
+  recording = false;
+  off_since = where;
+}
+NoGradGuard::~NoGradGuard() {
+  recording = previous_;
+  off_since = previous_where_;
+}
+
+EnableGradGuard::EnableGradGuard() noexcept : previous_(recording), previous_where_(off_since) { recording = true; }
+EnableGradGuard::~EnableGradGuard() {
+  recording = previous_;
+  off_since = previous_where_;
+}
+
+}  // namespace brigade

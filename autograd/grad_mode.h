@@ -1,0 +1,44 @@
+// Whether operations are recorded. One flag per thread; guards nest and know where they were opened.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+namespace brigade {
+
+namespace autograd {
+
+struct GradMode {
+  static bool is_enabled() noexcept;
+  // The line of the innermost guard that switched recording off (line() == 0 when it is on).
+  static SourceLocation disabled_at() noexcept;
+};
+
+}  // namespace autograd
+
+// While it lives, nothing is recorded on this thread (PyTorch: torch.no_grad).
+class NoGradGuard {
+ public:
+  explicit NoGradGuard(SourceLocation where = SourceLocation::current()) noexcept;
+  ~NoGradGuard();
+  NoGradGuard(const NoGradGuard&) = delete;
+  NoGradGuard& operator=(const NoGradGuard&) = delete;
+
+ private:
+  bool previous_;
+  SourceLocation previous_where_;
+};
+
+// Switches recording on inside a NoGradGuard (PyTorch: torch.enable_grad).
+class EnableGradGuard {
+ public:
+  EnableGradGuard() noexcept;
+  ~EnableGradGuard();
+  EnableGradGuard(const EnableGradGuard&) = delete;
+  EnableGradGuard& operator=(const EnableGradGuard&) = delete;
+
+ private:
+  bool previous_;
+  SourceLocation previous_where_;
+};
+
+}  // namespace brigade

@@ -1,0 +1,40 @@
+#include <brigade/autograd/meta.h>
+
+#include <brigade/autograd/listener.h>
+
+#include <algorithm>
+
+namespace brigade::autograd {
+
+AutogradMeta& ensure_meta(const Tensor& tensor) {
+  auto& slot = tensor.impl()->autograd;
+  if (!slot) slot = std::make_unique<AutogradMeta>();
+  return static_cast<AutogradMeta&>(*slot);
+}
+
+void observe(const Tensor& leaf, Listener& listener, uint32_t tag) {
+  if (!leaf.is_leaf()) {
+    throw AutogradError("only leaves can be observed, got a result of " + meta(leaf)->grad_fn->name());
+  }
+  ensure_meta(leaf).observers.push_back({&listener, tag});
+}
+
+void stop_observing(const Tensor& leaf, Listener& listener) noexcept {
+  if (AutogradMeta* known = meta(leaf)) {
+    std::erase_if(known->observers, [&](const auto& observer) { return observer.listener == &listener; });
+  }
+}
+
+void set_grad_target(const Tensor& leaf, const Tensor& target) {
+  if (target.defined() && (target.sizes() != leaf.sizes() || target.dtype() != leaf.dtype())) {
+    throw ShapeError("a gradient target must look like its leaf: expected " + describe(leaf) + ", got " + describe(target));
+  }
+  ensure_meta(leaf).grad_target = target;
+}
+
+Tensor grad_target(const Tensor& leaf) {
+  const AutogradMeta* known = meta(leaf);
+  return known ? known->grad_target : Tensor();
+}
+
+}  // namespace brigade::autograd

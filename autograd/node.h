@@ -1,0 +1,147 @@
+// Node: one recorded operation, seen from backward.
+//
+// The forward of an operation makes a node with an increasing sequence number. Its edges say where the gradients of the inputs go:
+// to the node that made the input, or to a leaf. Gradients flow from high numbers to low, so sorting by number is a valid order.
+#pragma once
+
+#include <brigade/autograd/grad_mode.h>
+#include <brigade/core/inline_vector.h>
+#include <brigade/core/tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace brigade::autograd {
+
+class Engine;
+class Node;
+class BackwardContext;
+using NodePtr = IntrusivePtr<Node>;
+
+// Where the gradient of an input goes: to output `output` of `node`, to `leaf`, or nowhere (the input needs none).
+struct Edge {
+  NodePtr node;
+  TensorImplPtr leaf;
+  uint32_t output = 0;
+
+  bool defined() const noexcept { return node || leaf; }
+};
+
+// What a gradient of an output must look like.
+struct OutputInfo {
+  Shape sizes;
+  DType dtype = DType::Float32;
+  Device device;
+};
+
+// A tensor that forward keeps for backward. Remembers the version of the storage; unpack() throws AutogradError "one of the
+// variables needed for gradient computation has been modified by an inplace operation" when it has changed since, naming the
+// operation, its line and both versions.
+class SavedTensor {
+ public:
+  SavedTensor() noexcept = default;
+  SavedTensor(const SavedTensor&) = delete;
+  SavedTensor& operator=(const SavedTensor&) = delete;
+
+  // An undefined tensor is allowed and unpacks as undefined.
+  void save_input(Node& owner, const Tensor& tensor);
+  // For a result of `owner` itself: kept without its history, since owner and result would keep each other alive otherwise.
+  void save_output(Node& owner, const Tensor& tensor, uint32_t output = 0);
+  Tensor unpack(Node& owner) const;
+
+ private:
+  friend class Node;
+  Tensor tensor_;
+  SavedTensor* next_ = nullptr;  // the owner's list, through which it frees them
+  uint32_t version_ = 0;
+  uint32_t output_ = 0;
+  bool is_output_ = false;
+  bool was_saved_ = false;
+};
+
+class Node {
+ public:
+  Node() noexcept = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  virtual ~Node() = default;
+
+  // Computes the gradients of the inputs from those of the outputs. `context` gives the latter (some may be undefined: no gradient
+  // reached that output) and takes the former. Written with differentiable operations wherever a second derivative is wanted.
+  virtual void backward(BackwardContext& context) = 0;
+
+  // --- set when recorded ----------------------------------------------------------------------------------------------------------
+  const char* op = "";        // "relu"
+  uint64_t sequence = 0;
+  SourceLocation where;       // the user's line
+  uint32_t scope = 0;         // module call on the tape, 0 when none
+  InlineVector<Edge, 3> edges;           // one per input
+  InlineVector<OutputInfo, 1> outputs;   // one per output
+
+  // "ReluBackward"
+  std::string name() const;
+  // Drops what forward saved. Afterwards is_freed(), if anything was saved.
+  void release_saved(SourceLocation freed_by) noexcept;
+  bool is_freed() const noexcept { return freed_; }
+  SourceLocation freed_by() const noexcept { return freed_by_; }
+
+  // Hooks on the gradients of the outputs, run before backward (Tensor::register_hook on a result).
+  struct OutputHook {
+    uint32_t output;
+    uint64_t handle;
+    std::function<Tensor(const Tensor&)> call;
+  };
+  std::unique_ptr<std::vector<OutputHook>> output_hooks;
+
+  // --- reference count. Freeing a chain of any length takes no stack: nodes that die while another is being freed wait in a list.
+  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const noexcept;
+
+ private:
+  friend class SavedTensor;
+  friend class Engine;
+
+  mutable std::atomic<uint32_t> count_{0};
+  SavedTensor* saved_ = nullptr;
+  bool freed_ = false;
+  SourceLocation freed_by_;
+  // Place of this node in the backward that is running over it (0: none).
+  uint64_t task_ = 0;
+  uint32_t task_index_ = 0;
+};
+
+// What a node's backward sees.
+class BackwardContext {
+ public:
+  // Gradient of output i; may be undefined.
+  const Tensor& grad(uint32_t i = 0) const noexcept { return grads_[i]; }
+  // The same, with zeros in place of an undefined one.
+  Tensor grad_or_zeros(uint32_t i = 0) const;
+  bool needs_input_grad(uint32_t i) const noexcept { return i < node_.edges.size() && node_.edges[i].defined(); }
+  // Hands over the gradient of input i (undefined is allowed: no gradient).
+  void set(uint32_t i, Tensor grad) { results_[i] = std::move(grad); }
+
+  // Where the gradient of input i may be written directly, to save a copy: memory of the leaf's gradient (a bucket of DDP), to be
+  // overwritten, or added to when `accumulate`. `out` is undefined when there is no such place: then compute a tensor and set() it.
+  struct Destination {
+    Tensor out;
+    bool accumulate = false;
+  };
+  Destination destination(uint32_t i) const;
+  // Says that the gradient of input i was written to its destination.
+  void set_written(uint32_t i);
+
+ private:
+  friend class Engine;
+  BackwardContext(Engine& engine, Node& node, const Tensor* grads, std::vector<Tensor>& results) noexcept
+      : engine_(engine), node_(node), grads_(grads), results_(results) {}
+
+  Engine& engine_;
+  Node& node_;
+  const Tensor* grads_;
+  std::vector<Tensor>& results_;
+};
+
+}  // namespace brigade::autograd

@@ -1,0 +1,91 @@
+#include <brigade/autograd/tape.h>
+
+#include <brigade/autograd/detail/thread_state.h>
+
+#include <memory>
+
+namespace brigade::autograd {
+
+namespace {
+
+struct Switch {
+  std::unique_ptr<Tape> tape;
+  int depth = 0;
+};
+thread_local Switch tape_switch;
+
+}  // namespace
+
+Tape* Tape::current() noexcept { return tape_switch.tape.get(); }
+
+void Tape::enable() {
+  if (tape_switch.depth++ == 0) tape_switch.tape = std::make_unique<Tape>();
+}
+
+void Tape::disable() noexcept {
+  if (tape_switch.depth > 0 && --tape_switch.depth == 0) {
+    tape_switch.tape.reset();
+    detail::current_call = 0;
+  }
+}
+
+std::span<const uint64_t> Tape::inputs(const Record& record) const noexcept {
+  return {ids_.data() + (record.first_id - first_id_), record.inputs};
+}
+
+std::span<const uint64_t> Tape::outputs(const Record& record) const noexcept {
+  return {ids_.data() + (record.first_id - first_id_) + record.inputs, record.outputs};
+}
+
+void Tape::append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
+                  std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at) {
+  if (records_.size() >= kMaxRecords) drop_before(first_position_ + kMaxRecords / 2);
+  const uint64_t first_id = first_id_ + ids_.size();
+  for (const Tensor* tensor : inputs) {
+    if (tensor->defined()) ids_.push_back(tensor->id());
+  }
+  const size_t input_count = first_id_ + ids_.size() - first_id;
+  for (const Tensor* tensor : outputs) ids_.push_back(tensor->id());
+  records_.push_back({op, where, cut_at, first_id, detail::current_call, static_cast<uint16_t>(input_count),
+                      static_cast<uint16_t>(outputs.size()), cut});
+}
+
+uint32_t Tape::enter(ModuleCall call) {
+  call.position = first_position_ + records_.size();
+  calls_.push_back(call);
+  return first_call_ + static_cast<uint32_t>(calls_.size()) - 1;
+}
+
+void Tape::finish_backward(uint64_t number, SourceLocation where, std::span<const Tensor> roots) {
+  Backward finished{number, where, first_position_ + records_.size(), {}};
+  for (const Tensor& root : roots) finished.root_ids.push_back(root.id());
+  backwards_.push_back(std::move(finished));
+  if (backwards_.size() > kBackwards) {
+    drop_before(backwards_.front().record);
+    backwards_.erase(backwards_.begin());
+  }
+}
+
+void Tape::drop_before(uint64_t position) {
+  const size_t count = std::min<size_t>(position - first_position_, records_.size());
+  if (count == 0) return;
+  const uint64_t next_id = count < records_.size() ? records_[count].first_id : first_id_ + ids_.size();
+  records_.erase(records_.begin(), records_.begin() + static_cast<int64_t>(count));
+  ids_.erase(ids_.begin(), ids_.begin() + static_cast<int64_t>(next_id - first_id_));
+  first_position_ += count;
+  first_id_ = next_id;
+  // A record needs its call and all that enclose it. Outermost calls follow one another in time, so the first kept record that ran in
+  // a module names the oldest call that is still needed (or the calls that are running now do).
+  uint32_t oldest = detail::current_call;
+  for (const Record& record : records_) {
+    if (record.call == 0) continue;
+    oldest = record.call;
+    break;
+  }
+  if (oldest == 0) oldest = first_call_ + static_cast<uint32_t>(calls_.size());
+  while (oldest - first_call_ < calls_.size() && call(oldest).parent >= first_call_) oldest = call(oldest).parent;
+  calls_.erase(calls_.begin(), calls_.begin() + (oldest - first_call_));
+  first_call_ = oldest;
+}
+
+}  // namespace brigade::autograd

@@ -1,0 +1,88 @@
+// The tape that remembers: a light record of what forward did, so that a missing gradient can be explained.
+//
+// While a tape is on, every operation leaves one record: its name, the user's line, the module call it ran in, the ids of inputs
+// and outputs, and whether a path of gradients ended there (a cut). It holds no tensor data and keeps no tensor alive. Records of
+// the last few backwards are kept, because one backward may use a forward that an earlier one has used already.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace brigade::autograd {
+
+// Why the results of an operation carry no history although an input requires grad.
+enum class Cut : uint8_t { None, Detach, NoGrad, NotDifferentiable, ReadAsNumber };
+
+// One module call.
+struct ModuleCall {
+  const std::string* path = nullptr;  // "" for a root
+  const char* type = "";
+  SourceLocation where;               // the caller's line
+  uint32_t parent = 0;                // index of the enclosing call, 0 when none
+  uint64_t position = 0;              // of the first record made in it
+};
+
+class Tape {
+ public:
+  struct Record {
+    const char* op;
+    SourceLocation where;
+    SourceLocation cut_at;       // for Cut::NoGrad: where the guard was opened
+    uint64_t first_id;           // into ids(): inputs, then outputs
+    uint32_t call;               // module call, 0 when none
+    uint16_t inputs;
+    uint16_t outputs;
+    Cut cut;
+  };
+  // A backward that ran.
+  struct Backward {
+    uint64_t number;
+    SourceLocation where;
+    uint64_t record;                  // position of the first record after it
+    std::vector<uint64_t> root_ids;
+  };
+
+  std::span<const uint64_t> inputs(const Record& record) const noexcept;
+  std::span<const uint64_t> outputs(const Record& record) const noexcept;
+  // Records kept, oldest first; record i has position first_position() + i.
+  std::span<const Record> records() const noexcept { return records_; }
+  uint64_t first_position() const noexcept { return first_position_; }
+  // Finished backwards that are still covered, oldest first.
+  std::span<const Backward> backwards() const noexcept { return backwards_; }
+  const ModuleCall& call(uint32_t index) const noexcept { return calls_[index - first_call_]; }
+  // Module calls kept, oldest first.
+  std::span<const ModuleCall> calls() const noexcept { return calls_; }
+
+  // The tape of the calling thread; nullptr when it is off.
+  static Tape* current() noexcept;
+  // Nested switches of the calling thread: the tape is on while any is on. Switching the last one off forgets everything.
+  static void enable();
+  static void disable() noexcept;
+
+  // --- called by autograd ---------------------------------------------------------------------------------------------------------
+  void append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
+              std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at);
+  uint32_t enter(ModuleCall call);
+  // Forgets records that only finished backwards older than the last kBackwards could use.
+  void finish_backward(uint64_t number, SourceLocation where, std::span<const Tensor> roots);
+
+  static constexpr size_t kBackwards = 8;
+  static constexpr size_t kMaxRecords = 1 << 20;  // older ones go first
+
+ private:
+  void drop_before(uint64_t position);
+
+  std::vector<Record> records_;
+  std::vector<uint64_t> ids_;
+  std::vector<ModuleCall> calls_;
+  std::vector<Backward> backwards_;
+  uint64_t first_position_ = 0;
+  uint64_t first_id_ = 0;
+  uint32_t first_call_ = 1;  // 0 means "none"
+};
+
+}  // namespace brigade::autograd

@@ -1,0 +1,119 @@
+// The methods of Tensor about leaves, gradients and history.
+#include <brigade/autograd/backward.h>
+#include <brigade/autograd/engine.h>
+#include <brigade/autograd/meta.h>
+#include <brigade/autograd/record.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/core/view.h>
+
+namespace brigade {
+
+using autograd::AutogradMeta;
+using autograd::ensure_meta;
+using autograd::meta;
+
+bool Tensor::is_leaf() const noexcept {
+  const AutogradMeta* known = meta(*this);
+  return !known || !known->grad_fn;
+}
+
+const Tensor& Tensor::requires_grad_(bool requires_grad, SourceLocation where) const {
+  if (!is_leaf()) {
+    if (requires_grad) return *this;
+    throw AutogradError("you can only change requires_grad flags of leaf variables. Got a result of " +
+                            meta(*this)->grad_fn->name() + "; use detach() to get a tensor that does not require grad (" +
+                            to_string(where) + ")",
+                        where);
+  }
+  if (requires_grad && !is_floating_point(dtype())) {
+    throw DTypeError(std::string("only Tensors of floating point dtype can require gradients, got ") + name(dtype()) +
+                         "; convert with .to(kFloat32) first (" + to_string(where) + ")",
+                     where);
+  }
+  AutogradMeta& known = ensure_meta(*this);
+  if (impl_->requires_grad != requires_grad) known.requires_grad_set_at = where;
+  impl_->requires_grad = requires_grad;
+  return *this;
+}
+
+Tensor Tensor::grad() const {
+  const AutogradMeta* known = meta(*this);
+  if (!known) return Tensor();
+  if (known->grad_fn) return known->retained ? *known->retained : Tensor();
+  return known->grad;
+}
+
+void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
+  if (grad.defined()) {
+    if (grad.sizes() != sizes()) {
+      throw ShapeError("set_grad: the gradient must have the shape of the tensor: expected " + to_string(sizes()) +
+                           ", got " + to_string(grad.sizes()),
+                       where);
+    }
+    if (grad.dtype() != dtype()) {
+      throw DTypeError(std::string("set_grad: the gradient must have the dtype of the tensor: expected ") +
+                           brigade::name(dtype()) + ", got " + brigade::name(grad.dtype()),
+                       where);
+    }
+  }
+  AutogradMeta& known = ensure_meta(*this);
+  known.grad = grad;
+  known.grad_set_at = where;
+}
+
+void Tensor::retain_grad() const {
+  if (!requires_grad()) throw AutogradError("can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf()) return;
+  AutogradMeta& known = *meta(*this);
+  if (known.retained) return;
+  known.retained = std::make_shared<Tensor>();
+  // The hook must not keep the tensor alive, since the tensor keeps the node alive: it holds the slot only.
+  auto& hooks = known.grad_fn->output_hooks;
+  if (!hooks) hooks = std::make_unique<std::vector<autograd::Node::OutputHook>>();
+  hooks->push_back({known.output, autograd::Engine::next_number(), [slot = known.retained](const Tensor& gradient) {
+                      *slot = gradient;
+                      return Tensor();
+                    }});
+}
+
+uint64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  if (!requires_grad()) throw AutogradError("cannot register a hook on a variable that doesn't require gradient");
+  const uint64_t handle = autograd::Engine::next_number();
+  AutogradMeta& known = ensure_meta(*this);
+  if (known.grad_fn) {
+    auto& hooks = known.grad_fn->output_hooks;
+    if (!hooks) hooks = std::make_unique<std::vector<autograd::Node::OutputHook>>();
+    hooks->push_back({known.output, handle, std::move(hook)});
+  } else {
+    known.hooks.push_back({handle, std::move(hook)});
+  }
+  return handle;
+}
+
+void Tensor::remove_hook(uint64_t handle) const {
+  AutogradMeta* known = meta(*this);
+  if (!known) return;
+  const auto matches = [handle](const auto& hook) { return hook.handle == handle; };
+  std::erase_if(known->hooks, matches);
+  if (known->grad_fn && known->grad_fn->output_hooks) std::erase_if(*known->grad_fn->output_hooks, matches);
+}
+
+void Tensor::backward(SourceLocation where) const { backward(BackwardOptions{}, where); }
+
+void Tensor::backward(const BackwardOptions& options, SourceLocation where) const {
+  autograd::backward(std::span(this, 1), std::span(&options.gradient, options.gradient.defined() ? 1 : 0),
+                     options.retain_graph, where);
+}
+
+Tensor Tensor::detach(SourceLocation where) const {
+  Tensor result = view::alias(*this);
+  if (autograd::Tape* tape = autograd::Tape::current()) {
+    const Tensor* in[] = {this};
+    const Tensor* out[] = {&result};
+    const autograd::Cut cut = requires_grad() ? autograd::Cut::Detach : autograd::Cut::None;
+    tape->append("detach", where, in, out, cut, where);
+  }
+  return result;
+}
+
+}  // namespace brigade

@@ -1,0 +1,20 @@
+# cmake --install, and the package that find_package(brigade) finds.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(brigade_folders GLOBAL PROPERTY BRIGADE_FOLDERS)
+foreach(folder ${brigade_folders})
+  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/brigade FILES_MATCHING PATTERN "*.h")
+endforeach()
+install(FILES brigade.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/brigade)
+install(TARGETS brigade_brigade ${brigade_libraries} EXPORT brigadeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET brigade_program)
+  install(TARGETS brigade_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY lab/data DESTINATION ${CMAKE_INSTALL_DATADIR}/brigade)
+endif()
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/brigade)
+install(EXPORT brigadeTargets NAMESPACE brigade:: DESTINATION ${package_folder})
+configure_package_config_file(cmake/brigadeConfig.cmake.in ${CMAKE_BINARY_DIR}/brigadeConfig.cmake INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/brigadeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/brigadeConfig.cmake ${CMAKE_BINARY_DIR}/brigadeConfigVersion.cmake DESTINATION ${package_folder})

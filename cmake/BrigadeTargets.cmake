@@ -1,0 +1,60 @@
+# One static library per folder: all its .cpp files, found by themselves.
+
+# <brigade/core/tensor.h> in the tree as in the installed package: links in the build folder stand for the source folders.
+function(brigade_link_folder folder)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include/brigade)
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${CMAKE_BINARY_DIR}/include/brigade/${folder} SYMBOLIC)
+endfunction()
+
+# brigade_add_library(folder below...): target brigade_<folder>, alias brigade::<folder>. A folder without sources is skipped.
+function(brigade_add_library folder)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/${folder}/cuda/")
+  if(NOT BRIGADE_HAVE_GLOO)
+    list(FILTER sources EXCLUDE REGEX "/dist/gloo/")
+  endif()
+  if(folder STREQUAL "core")
+    list(APPEND sources ${CMAKE_BINARY_DIR}/generated/version.cpp)
+    brigade_write_version(${CMAKE_BINARY_DIR}/generated/version.cpp)
+  endif()
+  if(NOT sources)
+    return()
+  endif()
+  brigade_link_folder(${folder})
+  add_library(brigade_${folder} STATIC ${sources})
+  add_library(brigade::${folder} ALIAS brigade_${folder})
+  set_target_properties(brigade_${folder} PROPERTIES EXPORT_NAME ${folder} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(brigade_${folder} PUBLIC cxx_std_20)
+  target_include_directories(brigade_${folder} PUBLIC $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(brigade_${folder} PRIVATE $<BUILD_INTERFACE:brigade_flags>)
+  foreach(below ${ARGN})
+    if(TARGET brigade_${below})
+      target_link_libraries(brigade_${folder} PUBLIC brigade_${below})
+    endif()
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY BRIGADE_LIBRARIES brigade_${folder})
+  set_property(GLOBAL APPEND PROPERTY BRIGADE_FOLDERS ${folder})
+endfunction()
+
+# Version and commit in one small file, written anew at configure time only when they change.
+function(brigade_write_version file)
+  set(commit "unknown")
+  find_package(Git QUIET)
+  if(GIT_FOUND)
+    execute_process(COMMAND ${GIT_EXECUTABLE} -C ${CMAKE_CURRENT_SOURCE_DIR} rev-parse --short=12 HEAD
+                    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    if(failed)
+      set(commit "unknown")
+    endif()
+  endif()
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
+#include <brigade/core/version.h>
+
+namespace brigade {
+
+std::string_view version() noexcept { return "@PROJECT_VERSION@"; }
+std::string_view commit() noexcept { return "@commit@"; }
+
+}  // namespace brigade
+]])
+endfunction()

@@ -1,0 +1,60 @@
+#include <brigade/core/factory.h>
+
+#include <cstring>
+
+namespace brigade {
+
+Tensor empty(const Shape& sizes, TensorOptions options) {
+  if (options.device.type != DeviceType::CPU) {
+    throw DeviceError("no memory for " + to_string(options.device) + ": Brigade was built without it");
+  }
+  size_t bytes = itemsize(options.dtype);
+  for (int64_t size : sizes) {
+    if (size < 0) throw ShapeError("sizes must not be negative, got " + to_string(sizes));
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes)) {
+      throw ShapeError("sizes " + to_string(sizes) + " overflow the address space");
+    }
+  }
+  auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, options.device);
+  return Tensor(make_intrusive<TensorImpl>(std::move(storage), sizes, contiguous_strides(sizes), 0, options.dtype));
+}
+
+Tensor empty_like(const Tensor& tensor) { return empty(tensor.sizes(), tensor.options()); }
+Tensor empty_like(const Tensor& tensor, DType dtype) { return empty(tensor.sizes(), {dtype, tensor.device()}); }
+
+template <class T>
+Tensor from_values(std::span<const T> values, const Shape& sizes) {
+  if (sizes.numel() != static_cast<int64_t>(values.size())) {
+    throw ShapeError("shape " + to_string(sizes) + " has " + std::to_string(sizes.numel()) + " elements, got " +
+                     std::to_string(values.size()) + " values");
+  }
+  Tensor result = empty(sizes, dtype_of<T>);
+  if (!values.empty()) std::memcpy(result.raw_data(), values.data(), values.size_bytes());
+  return result;
+}
+
+template Tensor from_values(std::span<const double>, const Shape&);
+template Tensor from_values(std::span<const float>, const Shape&);
+template Tensor from_values(std::span<const float16>, const Shape&);
+template Tensor from_values(std::span<const bfloat16>, const Shape&);
+template Tensor from_values(std::span<const int64_t>, const Shape&);
+template Tensor from_values(std::span<const int32_t>, const Shape&);
+template Tensor from_values(std::span<const uint8_t>, const Shape&);
+template Tensor from_values(std::span<const bool>, const Shape&);
+
+Tensor from_blob(void* data, const Shape& sizes, TensorOptions options, std::function<void()> release) {
+  const size_t bytes = static_cast<size_t>(sizes.numel()) * itemsize(options.dtype);
+  Allocation allocation{data, nullptr, nullptr};
+  if (release) {
+    allocation.context = new std::function<void()>(std::move(release));
+    allocation.deleter = [](void*, void* context, size_t) {
+      auto* callback = static_cast<std::function<void()>*>(context);
+      (*callback)();
+      delete callback;
+    };
+  }
+  auto storage = make_intrusive<Storage>(allocation, bytes, options.device);
+  return Tensor(make_intrusive<TensorImpl>(std::move(storage), sizes, contiguous_strides(sizes), 0, options.dtype));
+}
+
+}  // namespace brigade

@@ -1,0 +1,34 @@
+// Tensors from nothing or from host data. (zeros, ones, randn, ... need kernels: kernels/factory.h.)
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+namespace brigade {
+
+// Uninitialised, contiguous.
+Tensor empty(const Shape& sizes, TensorOptions options = {});
+Tensor empty_like(const Tensor& tensor);
+Tensor empty_like(const Tensor& tensor, DType dtype);
+
+// A CPU tensor with the given values in row-major order; throws ShapeError when the count does not fit.
+template <class T>
+Tensor from_values(std::span<const T> values, const Shape& sizes);
+template <class T>
+Tensor tensor(std::initializer_list<T> values) {
+  return from_values(std::span<const T>(values.begin(), values.size()), {static_cast<int64_t>(values.size())});
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, const Shape& sizes) {
+  return from_values(std::span<const T>(values), sizes);
+}
+// A tensor without dimensions.
+template <class T>
+  requires std::is_arithmetic_v<T>
+Tensor scalar_tensor(T value) {
+  return from_values(std::span<const T>(&value, 1), {});
+}
+
+// A tensor over memory that somebody else owns and keeps alive; `release` (may be empty) is called when the last user goes.
+Tensor from_blob(void* data, const Shape& sizes, TensorOptions options = {}, std::function<void()> release = {});
+
+}  // namespace brigade

@@ -1,0 +1,47 @@
+#include <brigade/core/shape.h>
+
+namespace brigade {
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (int i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+Shape contiguous_strides(const Shape& sizes) noexcept {
+  Shape strides = Shape::filled(sizes.size(), 1);
+  for (int i = sizes.size() - 2; i >= 0; --i) strides[i] = strides[i + 1] * std::max<int64_t>(sizes[i + 1], 1);
+  return strides;
+}
+
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::source_location where) {
+  const int dims = std::max(a.size(), b.size());
+  Shape result = Shape::filled(dims, 1);
+  for (int back = 1; back <= dims; ++back) {
+    const int64_t size_a = back <= a.size() ? a[a.size() - back] : 1;
+    const int64_t size_b = back <= b.size() ? b[b.size() - back] : 1;
+    if (size_a != size_b && size_a != 1 && size_b != 1) {
+      throw ShapeError("shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast: sizes " +
+                           std::to_string(size_a) + " and " + std::to_string(size_b) + " differ at dimension " +
+                           std::to_string(dims - back) + " (counted in the result); they must be equal or 1",
+                       where);
+    }
+    result[dims - back] = size_a == 1 ? size_b : size_a;
+  }
+  return result;
+}
+
+int wrap_dim(int64_t dim, int dims, std::source_location where) {
+  const int range = std::max(dims, 1);
+  if (dim < -range || dim >= range) {
+    throw IndexError("dimension out of range: expected " + std::to_string(-range) + " to " + std::to_string(range - 1) +
+                         " for a tensor with " + std::to_string(dims) + " dimensions, got " + std::to_string(dim),
+                     where);
+  }
+  return static_cast<int>(dim < 0 ? dim + range : dim);
+}
+
+}  // namespace brigade

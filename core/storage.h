@@ -1,0 +1,44 @@
+// A block of memory that tensors share, with the version counter that guards saved tensors.
+#pragma once
+
+#include <brigade/core/allocator.h>
+#include <brigade/core/device.h>
+#include <brigade/core/intrusive_ptr.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace brigade {
+
+class Storage : public RefCounted<Storage> {
+ public:
+  // Takes ownership of `allocation`. `home` says who may treat the memory as its own (a process group recognises its buckets by
+  // it); it is never dereferenced by the core.
+  Storage(Allocation allocation, size_t bytes, Device device, const void* home = nullptr) noexcept
+      : allocation_(allocation), bytes_(bytes), device_(device), home_(home) {}
+  ~Storage() {
+    if (allocation_.deleter) allocation_.deleter(allocation_.data, allocation_.context, bytes_);
+  }
+
+  void* data() const noexcept { return allocation_.data; }
+  void* context() const noexcept { return allocation_.context; }
+  size_t bytes() const noexcept { return bytes_; }
+  Device device() const noexcept { return device_; }
+  const void* home() const noexcept { return home_; }
+
+  // Counts in-place writes; views share it with their base.
+  uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
+  void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  Allocation allocation_;
+  size_t bytes_;
+  Device device_;
+  const void* home_;
+  std::atomic<uint32_t> version_{0};
+};
+
+using StoragePtr = IntrusivePtr<Storage>;
+
+}  // namespace brigade

@@ -1,0 +1,130 @@
+#include <brigade/core/tensor.h>
+
+#include <atomic>
+#include <ostream>
+
+namespace brigade {
+
+namespace {
+
+// Ids come in blocks per thread, so that making a tensor touches no shared cache line.
+uint64_t next_id() noexcept {
+  static std::atomic<uint64_t> next_block{1};
+  constexpr uint64_t kBlock = 1 << 20;
+  thread_local uint64_t next = 0;
+  thread_local uint64_t end = 0;
+  if (next == end) {
+    next = next_block.fetch_add(1, std::memory_order_relaxed) * kBlock;
+    end = next + kBlock;
+  }
+  return next++;
+}
+
+bool strides_are_contiguous(const Shape& sizes, const Shape& strides) noexcept {
+  int64_t expected = 1;
+  for (int i = sizes.size() - 1; i >= 0; --i) {
+    if (sizes[i] == 0) return true;
+    if (sizes[i] != 1 && strides[i] != expected) return false;
+    expected *= sizes[i];
+  }
+  return true;
+}
+
+const char* element_address(const Tensor& tensor, int64_t position) {
+  if (!tensor.defined()) throw ValueError("an undefined tensor has no elements");
+  if (tensor.device().type != DeviceType::CPU) {
+    throw DeviceError("reading elements needs a cpu tensor, got one on " + to_string(tensor.device()) +
+                      "; copy it to the cpu first");
+  }
+  if (position < 0 || position >= tensor.numel()) {
+    throw IndexError("element " + std::to_string(position) + " of a tensor with " + std::to_string(tensor.numel()) +
+                     " elements");
+  }
+  int64_t element = 0;
+  for (int i = tensor.dim() - 1; i >= 0; --i) {
+    const int64_t size = tensor.sizes()[i];
+    element += position % size * tensor.strides()[i];
+    position /= size;
+  }
+  return static_cast<const char*>(tensor.raw_data()) + element * static_cast<int64_t>(tensor.itemsize());
+}
+
+void print_values(const Tensor& tensor, int dim, int64_t position, std::string& text) {
+  constexpr int64_t kShown = 6;
+  if (dim == tensor.dim()) {
+    char buffer[40];
+    if (is_floating_point(tensor.dtype())) {
+      std::snprintf(buffer, sizeof buffer, "%.6g", detail::element_as_double(tensor, position));
+    } else {
+      std::snprintf(buffer, sizeof buffer, "%lld",
+                    static_cast<long long>(detail::element_as_int(tensor, position)));
+    }
+    text += buffer;
+    return;
+  }
+  int64_t inner = 1;
+  for (int i = dim + 1; i < tensor.dim(); ++i) inner *= tensor.sizes()[i];
+  const int64_t size = tensor.sizes()[dim];
+  text += "[";
+  for (int64_t i = 0; i < size; ++i) {
+    if (i > 0) text += ", ";
+    if (size > 2 * kShown && i == kShown) {
+      text += "...";
+      i = size - kShown - 1;
+      continue;
+    }
+    print_values(tensor, dim + 1, position + i * inner, text);
+  }
+  text += "]";
+}
+
+}  // namespace
+
+TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& strides_, int64_t offset_, DType dtype_)
+    : storage(std::move(storage_)),
+      sizes(sizes_),
+      strides(strides_),
+      offset(offset_),
+      numel(sizes_.numel()),
+      id(next_id()),
+      dtype(dtype_),
+      contiguous(strides_are_contiguous(sizes_, strides_)) {}
+
+void Tensor::throw_dtype_mismatch(DType asked) const {
+  throw DTypeError(std::string("data_ptr: expected a tensor of ") + name(asked) + ", got " + name(dtype()) +
+                   "; ask for that type or convert with .to()");
+}
+
+namespace detail {
+
+double element_as_double(const Tensor& tensor, int64_t position) {
+  const char* address = element_address(tensor, position);
+  return visit_dtype(tensor.dtype(),
+                     [&]<class T>() { return static_cast<double>(*reinterpret_cast<const T*>(address)); });
+}
+
+int64_t element_as_int(const Tensor& tensor, int64_t position) {
+  const char* address = element_address(tensor, position);
+  return visit_dtype(tensor.dtype(), [&]<class T>() {
+    return static_cast<int64_t>(static_cast<compute_type<T>>(*reinterpret_cast<const T*>(address)));
+  });
+}
+
+}  // namespace detail
+
+std::string describe(const Tensor& tensor) {
+  if (!tensor.defined()) return "undefined";
+  return std::string(name(tensor.dtype())) + " " + to_string(tensor.sizes());
+}
+
+std::string to_string(const Tensor& tensor) {
+  if (!tensor.defined()) return "tensor(undefined)";
+  std::string text = "tensor(";
+  print_values(tensor, 0, 0, text);
+  if (tensor.dtype() != kFloat32) text += std::string(", ") + name(tensor.dtype());
+  return text + ")";
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
+
+}  // namespace brigade

@@ -1,0 +1,227 @@
+// Tensor: a cheap handle to shared state (storage, shape, strides, dtype, device, history).
+//
+// Copying a Tensor copies the handle: both names mean the same tensor. Views share the storage. Metadata and raw data access are
+// defined here in the core. The methods that take part in differentiation (marked "autograd") are declared here, so that a Tensor
+// reads as one type, and defined by the autograd library.
+#pragma once
+
+#include <brigade/core/dtype.h>
+#include <brigade/core/shape.h>
+#include <brigade/core/storage.h>
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace brigade {
+
+class Tensor;
+
+using SourceLocation = std::source_location;
+
+// What the autograd library attaches to a tensor: its gradient, history and hooks. Owned by the tensor.
+struct AutogradMetaBase {
+  virtual ~AutogradMetaBase() = default;
+};
+
+// The shared state behind Tensor.
+struct TensorImpl : RefCounted<TensorImpl> {
+  StoragePtr storage;
+  Shape sizes;
+  Shape strides;       // in elements
+  int64_t offset = 0;  // of the first element in the storage, in elements
+  int64_t numel = 0;
+  uint64_t id = 0;     // unique in the process; the tape speaks of tensors by id
+  DType dtype = DType::Float32;
+  bool contiguous = true;
+  bool requires_grad = false;  // a leaf that wants a gradient, or a result with history
+  bool is_view = false;           // made by a view operation while something could record it
+  bool is_view_of_leaf = false;   // ... of a leaf that requires grad
+  std::unique_ptr<AutogradMetaBase> autograd;
+
+  TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& strides_, int64_t offset_, DType dtype_);
+};
+
+// A dtype, a device, and whether the result wants a gradient: what factories need besides a shape.
+struct TensorOptions {
+  DType dtype = DType::Float32;
+  Device device;
+
+  TensorOptions() = default;
+  TensorOptions(DType d) : dtype(d) {}
+  TensorOptions(DType d, Device where) : dtype(d), device(where) {}
+};
+
+// Where backward starts and what it leaves behind; see Tensor::backward. (Defined in autograd/backward.h.)
+struct BackwardOptions;
+
+using TensorImplPtr = IntrusivePtr<TensorImpl>;
+
+class Tensor {
+ public:
+  // An undefined tensor: no shape, no data; only defined() may be asked.
+  Tensor() noexcept = default;
+  explicit Tensor(TensorImplPtr impl) noexcept : impl_(std::move(impl)) {}
+
+  // --- metadata ---------------------------------------------------------------------------------------------------------------
+  bool defined() const noexcept { return static_cast<bool>(impl_); }
+  const Shape& sizes() const noexcept { return impl_->sizes; }
+  const Shape& strides() const noexcept { return impl_->strides; }
+  // Size along `dim` (negative counts from the end). Throws IndexError.
+  int64_t size(int64_t dim) const { return impl_->sizes[wrap_dim(dim, this->dim())]; }
+  int64_t stride(int64_t dim) const { return impl_->strides[wrap_dim(dim, this->dim())]; }
+  int dim() const noexcept { return impl_->sizes.size(); }
+  int64_t numel() const noexcept { return impl_->numel; }
+  DType dtype() const noexcept { return impl_->dtype; }
+  Device device() const noexcept { return impl_->storage->device(); }
+  TensorOptions options() const noexcept { return {dtype(), device()}; }
+  size_t itemsize() const noexcept { return brigade::itemsize(impl_->dtype); }
+  size_t nbytes() const noexcept { return itemsize() * static_cast<size_t>(numel()); }
+  bool is_contiguous() const noexcept { return impl_->contiguous; }
+  int64_t storage_offset() const noexcept { return impl_->offset; }
+  const StoragePtr& storage() const noexcept { return impl_->storage; }
+  uint64_t id() const noexcept { return impl_->id; }
+  uint32_t use_count() const noexcept { return impl_ ? impl_->use_count() : 0; }
+  bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
+  TensorImpl* impl() const noexcept { return impl_.get(); }
+
+  // Number of in-place writes that the storage has seen (PyTorch: _version).
+  uint32_t version() const noexcept { return impl_->storage->version(); }
+  void bump_version() const noexcept { impl_->storage->bump_version(); }
+
+  // --- raw data ---------------------------------------------------------------------------------------------------------------
+  // First element; not checked. Writing through it is invisible to the version counter: call bump_version() after.
+  void* raw_data() const noexcept {
+    return static_cast<char*>(impl_->storage->data()) + impl_->offset * static_cast<int64_t>(itemsize());
+  }
+  // Throws DTypeError when T is not the dtype of the tensor.
+  template <class T>
+  T* data_ptr() const {
+    if (dtype_of<T> != dtype()) throw_dtype_mismatch(dtype_of<T>);
+    return static_cast<T*>(raw_data());
+  }
+  // All elements in row-major order, converted to T (a copy; any strides; CPU tensors). For tests, printing and small results.
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  // --- autograd: leaves and gradients -----------------------------------------------------------------------------------------
+  bool requires_grad() const noexcept { return impl_ && impl_->requires_grad; }
+  // True when no recorded operation made this tensor.
+  bool is_leaf() const noexcept;
+  // Switches recording for a leaf. Throws AutogradError on a result ("you can only change requires_grad flags of leaf variables.")
+  // and DTypeError for a dtype without derivatives. Remembers the call site, so that a freeze can be explained. Returns *this.
+  const Tensor& requires_grad_(bool requires_grad = true, SourceLocation where = SourceLocation::current()) const;
+  // The accumulated gradient; undefined when there is none.
+  Tensor grad() const;
+  // Replaces the gradient (an undefined tensor clears it). Shape, dtype and device must match. Throws ShapeError, DTypeError.
+  void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
+  // Keeps the gradient of a result too. Throws when it does not require grad.
+  void retain_grad() const;
+  // Calls `hook` with the gradient of this tensor each time that backward computes it; a defined return value replaces the
+  // gradient. Returns a handle for remove_hook. Throws AutogradError "cannot register a hook on a variable that doesn't require
+  // gradient".
+  uint64_t register_hook(std::function<Tensor(const Tensor& grad)> hook) const;
+  void remove_hook(uint64_t handle) const;
+
+  // Runs backward from this tensor (PyTorch: Tensor.backward). See autograd/backward.h for the options and errors.
+  void backward(SourceLocation where = SourceLocation::current()) const;
+  void backward(const BackwardOptions& options, SourceLocation where = SourceLocation::current()) const;
+  // The same values, cut from the history; shares the storage. The tape remembers the cut.
+  Tensor detach(SourceLocation where = SourceLocation::current()) const;
+
+  // --- autograd: the few operations that read best as methods; all others are free functions in autograd/ops/*.h -------------------
+  // The value of a tensor with one element. The tape remembers that the value left the graph. Throws ShapeError.
+  template <class T = double>
+  T item(SourceLocation where = SourceLocation::current()) const;
+  Tensor clone(SourceLocation where = SourceLocation::current()) const;
+  Tensor contiguous(SourceLocation where = SourceLocation::current()) const;
+  Tensor to(DType dtype, SourceLocation where = SourceLocation::current()) const;
+  // One entry of `shape` may be -1. A view where the strides allow it, a copy otherwise.
+  Tensor reshape(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
+  // As reshape, but throws ShapeError where a copy would be needed.
+  Tensor view(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
+  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1, SourceLocation where = SourceLocation::current()) const;
+  Tensor permute(const Shape& dims, SourceLocation where = SourceLocation::current()) const;
+  Tensor transpose(int64_t dim0, int64_t dim1, SourceLocation where = SourceLocation::current()) const;
+  // Transpose of a matrix (2-d).
+  Tensor t(SourceLocation where = SourceLocation::current()) const;
+  Tensor expand(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
+  Tensor unsqueeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
+  Tensor squeeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
+  // Elements start, start+step, ... below end along dim. Negative start and end count from the end; both are clamped. step >= 1.
+  Tensor slice(int64_t dim, int64_t start, int64_t end, int64_t step = 1, SourceLocation where = SourceLocation::current()) const;
+  Tensor narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where = SourceLocation::current()) const;
+  // One index along dim; the dimension goes.
+  Tensor select(int64_t dim, int64_t index, SourceLocation where = SourceLocation::current()) const;
+  // Of all elements, or over `dims`.
+  Tensor sum(SourceLocation where = SourceLocation::current()) const;
+  Tensor sum(const Shape& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+  Tensor mean(SourceLocation where = SourceLocation::current()) const;
+  Tensor mean(const Shape& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
+
+  // In place. On a leaf that requires grad outside no_grad: AutogradError "a leaf Variable that requires grad is being used in an
+  // in-place operation." Each bumps the version. Return *this.
+  const Tensor& copy_(const Tensor& source, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& fill_(double value, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& zero_(SourceLocation where = SourceLocation::current()) const;
+  // this += alpha * other (broadcast to this)
+  const Tensor& add_(const Tensor& other, double alpha = 1, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& mul_(const Tensor& other, SourceLocation where = SourceLocation::current()) const;
+  const Tensor& mul_(double factor, SourceLocation where = SourceLocation::current()) const;
+
+ private:
+  [[noreturn]] void throw_dtype_mismatch(DType asked) const;
+
+  TensorImplPtr impl_;
+};
+
+namespace detail {
+// The element at a row-major position, read as double or int64 (CPU tensors).
+double element_as_double(const Tensor& tensor, int64_t position);
+int64_t element_as_int(const Tensor& tensor, int64_t position);
+// Defined by autograd: notes on the tape that the value of `tensor` was read as a number, and checks that there is one element.
+void note_item(const Tensor& tensor, SourceLocation where);
+}  // namespace detail
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  std::vector<T> values(static_cast<size_t>(numel()));
+  for (int64_t i = 0; i < numel(); ++i) {
+    if constexpr (std::is_integral_v<T>) {
+      values[i] = static_cast<T>(detail::element_as_int(*this, i));
+    } else {
+      values[i] = static_cast<T>(detail::element_as_double(*this, i));
+    }
+  }
+  return values;
+}
+
+template <class T>
+T Tensor::item(SourceLocation where) const {
+  detail::note_item(*this, where);
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(detail::element_as_int(*this, 0));
+  } else {
+    return static_cast<T>(detail::element_as_double(*this, 0));
+  }
+}
+
+// "float32 [2, 3]" or "undefined"; for messages.
+std::string describe(const Tensor& tensor);
+// Values in nested brackets, long dimensions shortened.
+std::string to_string(const Tensor& tensor);
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+// An argument with the place where it was written: lets operators, which cannot have default arguments, know the caller's line.
+struct TensorArg {
+  const Tensor& tensor;
+  SourceLocation where;
+  TensorArg(const Tensor& t, SourceLocation w = SourceLocation::current()) noexcept : tensor(t), where(w) {}
+};
+
+}  // namespace brigade

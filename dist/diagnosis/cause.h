@@ -1,0 +1,19 @@
+// Finds on the tape why one parameter never became ready in a backward.
+#pragma once
+
+#include <brigade/autograd/listener.h>
+#include <brigade/dist/diagnosis/verdict.h>
+
+#include <string>
+
+namespace brigade::dist {
+
+// `name`: full name of the parameter ("encoder.0.weight"). `reached_any`: whether the backward reached any parameter of the module.
+// Looks at the tape of the calling thread.
+Cause find_cause(const std::string& name, const Tensor& parameter, const autograd::Plan& plan, bool reached_any);
+
+// A cause as one line of text, and back: how ranks exchange it on the error path.
+std::string encode(const Cause& cause);
+Cause decode_cause(const std::string& line);
+
+}  // namespace brigade::dist

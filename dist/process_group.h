@@ -1,0 +1,114 @@
+// ProcessGroup: ranks that exchange tensors. One small interface, several transports (shm, gloo, threads; NCCL later).
+//
+// Rules for all of them: every rank calls the same collectives in the same order on one group; a call returns at once and its Work
+// says when the result is there; a tensor given to a collective must not be touched until then. Every wait ends: with the result,
+// at the timeout, or when a peer is known to be gone. Errors are the same type and name the same ranks whichever transport runs.
+#pragma once
+
+#include <brigade/core/tensor.h>
+#include <brigade/dist/work.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace brigade::dist {
+
+class Store;
+
+enum class ReduceOp : uint8_t { Sum, Avg, Max, Min };
+const char* name(ReduceOp op) noexcept;
+
+// What a collective is about, carried with it so that ranks which meet in different ones learn it. `description` is free text
+// ("bucket 2 of DDP(Net), iteration 7").
+struct CollectiveOptions {
+  ReduceOp op = ReduceOp::Sum;
+  int root = 0;                  // broadcast only
+  std::string_view description = {};
+  SourceLocation where = {};     // filled by the wrappers below with the caller's line
+};
+
+class ProcessGroup {
+ public:
+  virtual ~ProcessGroup() = default;
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  std::chrono::milliseconds timeout() const noexcept { return timeout_; }
+  // "shm", "gloo", "threads"
+  virtual const char* backend() const noexcept = 0;
+  // The group's device: buckets live there.
+  virtual Device device() const noexcept { return {}; }
+
+  // Memory that this group reduces without copying: a 1-d uninitialised tensor. Local (peers need not call it). Falls back to plain memory where
+  // the transport has no better.
+  virtual Tensor allocate(int64_t numel, DType dtype) = 0;
+
+  // --- collectives. Tensors are contiguous (ShapeError otherwise) and on device(). ------------------------------------------------
+  // In place: every element becomes op over ranks, summed in rank order, so that all ranks hold the same bits. Avg divides by
+  // size(). All dtypes for Sum, Max, Min; floating ones for Avg. Half types accumulate in float.
+  WorkPtr all_reduce(const Tensor& tensor, CollectiveOptions options = {}, SourceLocation where = SourceLocation::current());
+  // In place: every rank gets the root's values.
+  WorkPtr broadcast(const Tensor& tensor, CollectiveOptions options = {}, SourceLocation where = SourceLocation::current());
+  // output has size() * input.numel() elements: rank r's input at position r.
+  WorkPtr all_gather(const Tensor& output, const Tensor& input, CollectiveOptions options = {},
+                     SourceLocation where = SourceLocation::current());
+  // input has size() * output.numel() elements; rank r gets the reduced part r.
+  WorkPtr reduce_scatter(const Tensor& output, const Tensor& input, CollectiveOptions options = {},
+                         SourceLocation where = SourceLocation::current());
+  // Blocks until all ranks are here.
+  void barrier(CollectiveOptions options = {}, SourceLocation where = SourceLocation::current());
+
+  // Blocking exchange of a text of any length per rank (two collectives). For checks and error reports, not for speed.
+  std::vector<std::string> all_gather_text(std::string_view text, std::string_view description = {},
+                                           SourceLocation where = SourceLocation::current());
+
+  // Does a share of the work that is pending, if peers are ready; cheap when there is none. The reducer calls it between gradients.
+  virtual void progress() {}
+
+  // Tells the peers that this rank gives up, with a reason; their waits throw PeerError with it. The group is unusable afterwards.
+  virtual void abort(std::string_view reason) = 0;
+
+ protected:
+  ProcessGroup(int rank, int size, std::chrono::milliseconds timeout) : rank_(rank), size_(size), timeout_(timeout) {}
+
+  virtual WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) = 0;
+  virtual WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) = 0;
+  virtual WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
+  virtual WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
+  virtual WorkPtr do_barrier(const CollectiveOptions& options) = 0;
+
+ private:
+  int rank_;
+  int size_;
+  std::chrono::milliseconds timeout_;
+};
+
+using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
+
+// How to find the other ranks. The defaults read the environment of the launcher (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
+// MASTER_PORT as torchrun sets them; else OMPI_COMM_WORLD_*; else SLURM_*).
+struct InitOptions {
+  std::string backend = "auto";      // "shm", "gloo", "auto" (shm when all ranks are on one host, gloo otherwise)
+  std::string init_method = "env://";  // or "tcp://host:port" or "file:///path" (one host)
+  int rank = -1;                     // -1: from the environment
+  int world_size = -1;
+  std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of every collective
+};
+// Throws DistError that names the variable that is missing or malformed, and for a port in use, an unreachable store, a rank twice.
+ProcessGroupPtr init_process_group(const InitOptions& options = {});
+
+// Groups over an existing store; `prefix` separates several groups.
+ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
+                               const std::string& prefix = "default");
+// Throws DistError when Brigade was built without Gloo.
+ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
+                                const std::string& prefix = "default");
+// Ranks that are threads of this process: element r is for thread r.
+std::vector<ProcessGroupPtr> make_thread_groups(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30));
+
+}  // namespace brigade::dist

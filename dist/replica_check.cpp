@@ -1,0 +1,111 @@
+#include <brigade/dist/replica_check.h>
+
+#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/core/factory.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+#include <sstream>
+
+namespace brigade::dist {
+
+namespace {
+
+constexpr int64_t kChunkBytes = 25 << 20;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors, const std::string& model,
+                         SourceLocation where) {
+  std::string mine;
+  for (const ReplicaTensor& each : tensors) {
+    mine += fmt::format("{} `{}` {} {}{}\n", each.kind, each.name, name(each.tensor.dtype()), to_string(each.tensor.sizes()),
+                        each.kind == "parameter" && !each.tensor.requires_grad() ? " frozen" : "");
+  }
+  const std::vector<std::string> texts = group.all_gather_text(mine, fmt::format("model check of DDP({})", model), where);
+  std::vector<std::vector<std::string>> lists;
+  size_t longest = 0;
+  for (const std::string& text : texts) {
+    lists.push_back(lines_of(text));
+    longest = std::max(longest, lists.back().size());
+  }
+  for (size_t i = 0; i < longest; ++i) {
+    // Who holds what at this position, in rank order.
+    std::vector<std::pair<std::string, std::vector<int>>> versions;
+    for (int rank = 0; rank < group.size(); ++rank) {
+      const auto& list = lists[static_cast<size_t>(rank)];
+      const std::string line = i < list.size() ? list[i] : "nothing (its list ends here)";
+      const auto same = std::find_if(versions.begin(), versions.end(), [&](const auto& version) { return version.first == line; });
+      if (same == versions.end()) {
+        versions.push_back({line, {rank}});
+      } else {
+        same->second.push_back(rank);
+      }
+    }
+    if (versions.size() < 2) continue;
+    std::string message = fmt::format("DDP expects same model across all ranks, but the ranks disagree at entry {} of DDP({}):", i, model);
+    for (const auto& [line, ranks] : versions) {
+      message += fmt::format("\n  {} {}: {}", ranks.size() == 1 ? "rank" : "ranks", list_of(ranks), line);
+    }
+    for (const auto& list : lists) {
+      if (list.size() == lists[0].size()) continue;
+      message += "\n  entries per rank:";
+      for (const auto& each : lists) message += fmt::format(" {}", each.size());
+      break;
+    }
+    message += "\nBuild the same model, with the same registration order, on every rank before wrapping it (" + to_string(where) + ")";
+    throw DistError(message, where);
+  }
+}
+
+void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root, std::string_view description,
+                         SourceLocation where) {
+  if (group.size() == 1) return;
+  size_t begin = 0;
+  while (begin < tensors.size()) {
+    size_t end = begin;
+    int64_t bytes = 0;
+    while (end < tensors.size() && (end == begin || bytes + static_cast<int64_t>(tensors[end].nbytes()) <= kChunkBytes)) {
+      bytes += static_cast<int64_t>(tensors[end++].nbytes());
+    }
+    const Tensor chunk = group.allocate(bytes, kUInt8);
+    auto* const memory = static_cast<char*>(chunk.raw_data());
+    if (group.rank() == root) {
+      int64_t at = 0;
+      for (size_t i = begin; i < end; ++i) {
+        const Tensor source = kernels::contiguous(tensors[i]);
+        if (source.nbytes() > 0) std::memcpy(memory + at, source.raw_data(), source.nbytes());
+        at += static_cast<int64_t>(source.nbytes());
+      }
+    }
+    group.broadcast(chunk, {.root = root, .description = description}, where)->wait();
+    if (group.rank() != root) {
+      int64_t at = 0;
+      for (size_t i = begin; i < end; ++i) {
+        const Tensor& target = tensors[i];
+        const Tensor now = kernels::contiguous(target);
+        const size_t size = target.nbytes();
+        if (size > 0 && std::memcmp(now.raw_data(), memory + at, size) != 0) {
+          const Tensor received = empty(target.sizes(), target.options());
+          std::memcpy(received.raw_data(), memory + at, size);
+          kernels::copy(target, received);
+          target.bump_version();
+        }
+        at += static_cast<int64_t>(size);
+      }
+    }
+    begin = end;
+  }
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,43 @@
+// A small key-value store in which ranks find each other before they can talk directly.
+#pragma once
+
+#include <brigade/core/error.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace brigade::dist {
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  // Waits until the key is there. Throws TimeoutError that names the key.
+  virtual std::string get(const std::string& key, std::chrono::milliseconds timeout) = 0;
+  // Adds to an integer key (0 when absent) and returns the sum; atomic over ranks.
+  virtual int64_t add(const std::string& key, int64_t amount) = 0;
+  virtual bool check(const std::string& key) = 0;
+};
+
+// The server side of the TCP store: a thread in rank 0 or in the launcher. Ends with the object.
+class TcpStoreServer {
+ public:
+  // Port 0 picks a free one. Throws DistError when the port is in use: names the port and what to do.
+  TcpStoreServer(const std::string& host, int port);
+  ~TcpStoreServer();
+  int port() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Connects (retrying until the timeout). Throws TimeoutError when nobody answers and DistError when whatever answers is not a
+// Brigade store.
+std::shared_ptr<Store> connect_tcp_store(const std::string& host, int port, std::chrono::milliseconds timeout);
+// A directory on one host (or a shared file system), created if it is missing; keys are files, written atomically. The last of `world_size` ranks to
+// destroy its store removes it.
+std::shared_ptr<Store> open_file_store(const std::string& directory, int world_size);
+
+}  // namespace brigade::dist

@@ -1,0 +1,26 @@
+// 2-d convolution (cross-correlation), NCHW tensors, weight [out, in / groups, kh, kw]. float32 through oneDNN's convolution where
+// present (its own layouts inside, primitives cached by shape), otherwise im2col and matrix products; other floating dtypes too.
+#pragma once
+
+#include <brigade/kernels/kernel.h>
+
+#include <array>
+
+namespace brigade::kernels {
+
+struct Conv2dParams {
+  std::array<int64_t, 2> stride = {1, 1};
+  std::array<int64_t, 2> padding = {0, 0};
+  std::array<int64_t, 2> dilation = {1, 1};
+  int64_t groups = 1;
+};
+
+// bias [out] may be undefined. Throws ShapeError that names both shapes.
+extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params)> conv2d;
+extern Kernel<Tensor(const Tensor& grad, const Tensor& weight, const Shape& x_sizes, const Conv2dParams& params)> conv2d_backward_input;
+// `out`, `accumulate` as in MatmulOptions.
+extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Shape& weight_sizes, const Conv2dParams& params, const Tensor& out,
+                     bool accumulate)>
+    conv2d_backward_weight;
+
+}  // namespace brigade::kernels

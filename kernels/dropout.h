@@ -1,0 +1,12 @@
+// Dropout whose mask is never stored: forward and backward make it again from the position in the random stream.
+#pragma once
+
+#include <brigade/core/random.h>
+#include <brigade/kernels/kernel.h>
+
+namespace brigade::kernels {
+
+// x * mask / (1 - p); element i is kept when uniform(word i of the stream) >= p. Its own backward, applied to the gradient.
+extern Kernel<Tensor(const Tensor& x, double p, PhiloxState state)> dropout;
+
+}  // namespace brigade::kernels

@@ -1,0 +1,23 @@
+// Matrix products. float32 through oneDNN's sgemm where it is present, Eigen otherwise (float64, and float32 without oneDNN);
+// half types are computed in float32.
+#pragma once
+
+#include <brigade/kernels/kernel.h>
+
+namespace brigade::kernels {
+
+// op(a) x op(b) on the last two dimensions, op = transpose when asked; leading dimensions broadcast. Both at least 2-d, same
+// floating dtype. When `out` is defined (contiguous, right shape and dtype) the result goes there, added to what it holds if
+// `accumulate`, and `out` is returned: this is how a gradient is born in its bucket. Throws ShapeError, DTypeError.
+struct MatmulOptions {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  Tensor out = {};
+  bool accumulate = false;
+};
+extern Kernel<Tensor(const Tensor& a, const Tensor& b, const MatmulOptions& options)> matmul;
+
+// x [rows, in] x weight^T [in, out] + bias [out] (may be undefined); leading dimensions of x are kept.
+extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias)> linear;
+
+}  // namespace brigade::kernels

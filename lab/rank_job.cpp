@@ -1,0 +1,146 @@
+#include <brigade/lab/rank_job.h>
+
+#include <brigade/dist/diagnosis/verdict.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+
+#include <unistd.h>
+
+namespace brigade::lab {
+
+namespace {
+
+std::map<std::string, RankJob>& jobs() {
+  static std::map<std::string, RankJob> known;
+  return known;
+}
+
+const RankJob& find_job(const std::string& name) {
+  const auto found = jobs().find(name);
+  if (found == jobs().end()) throw ValueError("unknown rank job '" + name + "'");
+  return found->second;
+}
+
+RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const std::string& arguments) {
+  const auto failed = [](const char* kind, const std::exception& error) { return RankResult{false, error.what(), kind}; };
+  try {
+    return {true, job(group, arguments), ""};
+  } catch (const dist::ReductionError& error) {
+    return failed("ReductionError", error);
+  } catch (const TimeoutError& error) {
+    return failed("TimeoutError", error);
+  } catch (const PeerError& error) {
+    return failed("PeerError", error);
+  } catch (const DistError& error) {
+    return failed("DistError", error);
+  } catch (const Error& error) {
+    return failed("Error", error);
+  } catch (const std::exception& error) {
+    return failed("exception", error);
+  }
+}
+
+// A folder that goes with its contents.
+struct ScratchFolder {
+  std::filesystem::path path;
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "brigade-XXXXXX").string();
+    if (!mkdtemp(name.data())) throw IoError("cannot make a folder for results in " + name + ": " + std::strerror(errno));
+    path = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  const std::filesystem::path temporary = path.string() + ".part";
+  std::ofstream out(temporary, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw IoError("cannot write " + temporary.string());
+  std::filesystem::rename(temporary, path);
+}
+
+RankJobOutcome run_on_threads(const RankJob& job, const std::string& arguments, int ranks, std::chrono::milliseconds timeout) {
+  RankJobOutcome outcome;
+  outcome.ranks.resize(static_cast<size_t>(ranks));
+  dist::run_threads(
+      ranks, [&](dist::ProcessGroupPtr group) { outcome.ranks[static_cast<size_t>(group->rank())] = run_one(job, group, arguments); }, timeout);
+  return outcome;
+}
+
+}  // namespace
+
+AddRankJob::AddRankJob(const std::string& name, RankJob job) { jobs().emplace(name, std::move(job)); }
+
+void check_backend(const std::string& backend) {
+  if (backend == "threads" || backend == "shm" || backend == "gloo") return;
+  throw ValueError("unknown backend '" + backend + "'; known are shm (processes of one host), gloo (processes of any hosts), threads");
+}
+
+RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
+                            std::chrono::milliseconds timeout) {
+  check_backend(backend);
+  if (ranks < 1) throw ValueError("expected at least 1 rank, got " + std::to_string(ranks));
+  if (backend == "threads") return run_on_threads(find_job(job), arguments, ranks, timeout);
+
+  const ScratchFolder folder;
+  write_file(folder.path / "arguments", arguments);
+  dist::LaunchOptions options;
+  options.ranks = ranks;
+  options.prefix_output = false;
+  options.environment = {{"BRIGADE_JOB_DIR", folder.path.string()},
+                         {"BRIGADE_JOB_BACKEND", backend},
+                         {"BRIGADE_JOB_TIMEOUT_MS", std::to_string(timeout.count())}};
+  const dist::LaunchOutcome launched = dist::launch_processes({"/proc/self/exe", "rank-job", job}, options);
+  RankJobOutcome outcome;
+  outcome.exit_code = launched.exit_code;
+  outcome.summary = launched.summary;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::filesystem::path file = folder.path / std::to_string(rank);
+    if (!std::filesystem::exists(file)) {
+      outcome.ranks.push_back({false, launched.summary, "lost"});
+      continue;
+    }
+    // First line: the kind of error or nothing; then the text.
+    const std::string text = read_file(file);
+    const size_t newline = text.find('\n');
+    const std::string error = text.substr(0, newline);
+    outcome.ranks.push_back({error.empty(), text.substr(newline + 1), error});
+  }
+  return outcome;
+}
+
+int rank_job_main(const std::string& job) {
+  const char* folder = std::getenv("BRIGADE_JOB_DIR");
+  const char* backend = std::getenv("BRIGADE_JOB_BACKEND");
+  const char* timeout = std::getenv("BRIGADE_JOB_TIMEOUT_MS");
+  if (!folder || !backend || !timeout) {
+    std::cerr << "brigade rank-job: this command is for ranks that brigade starts itself\n";
+    return 2;
+  }
+  dist::InitOptions options;
+  options.backend = backend;
+  options.timeout = std::chrono::milliseconds(std::atoll(timeout));
+  dist::ProcessGroupPtr group = dist::init_process_group(options);
+  const RankResult result = run_one(find_job(job), group, read_file(std::filesystem::path(folder) / "arguments"));
+  write_file(std::filesystem::path(folder) / std::to_string(group->rank()), result.error + "\n" + result.text);
+  return 0;
+}
+
+}  // namespace brigade::lab

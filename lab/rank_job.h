@@ -1,0 +1,43 @@
+// Work that runs on every rank: the same function on threads of this process, or in processes that this program starts of itself.
+#pragma once
+
+#include <brigade/dist/launch/launcher.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace brigade::lab {
+
+// Gets the group and a text with its arguments; returns a text with its result.
+using RankJob = std::function<std::string(dist::ProcessGroupPtr group, const std::string& arguments)>;
+
+// A static object that makes a job known by name, so that a rank process can find it.
+struct AddRankJob {
+  AddRankJob(const std::string& name, RankJob job);
+};
+
+struct RankResult {
+  bool ok = false;
+  std::string text;    // the result, or the text of the error
+  std::string error;   // "": none; else the kind of the error ("ReductionError", "PeerError", ...)
+};
+
+struct RankJobOutcome {
+  int exit_code = 0;                // 0, or that of the first rank that failed
+  std::vector<RankResult> ranks;
+  std::string summary;              // who failed first and its last words, from the launcher
+};
+
+// `backend`: "threads", "shm", "gloo". An error that a job throws is a result (ok = false), not a failure of the run. Throws DistError
+// when a rank ends without a result (it names the rank, its exit code or signal, and its last words).
+RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
+                            std::chrono::milliseconds timeout = std::chrono::seconds(30));
+
+// The hidden subcommand in which a rank process ends up: `brigade rank-job NAME`. Returns the exit status.
+int rank_job_main(const std::string& job);
+
+// Known backends; throws ValueError that lists them for another name.
+void check_backend(const std::string& backend);
+
+}  // namespace brigade::lab

@@ -1,0 +1,16 @@
+// Strategy names: how a training job synchronises, as Lightning spells them.
+#pragma once
+
+#include <brigade/dist/distributed_data_parallel.h>
+
+#include <string>
+#include <vector>
+
+namespace brigade::lab {
+
+// "ddp", "ddp_find_unused_parameters_true".
+const std::vector<std::string>& strategy_names();
+// Throws ValueError that lists the known names.
+dist::DDPOptions strategy_options(const std::string& name);
+
+}  // namespace brigade::lab

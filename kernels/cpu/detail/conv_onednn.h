@@ -1,0 +1,20 @@
+// Convolution through oneDNN primitives, cached by shape.
+#pragma once
+
+#include <brigade/kernels/conv.h>
+
+namespace brigade::kernels::cpu {
+
+struct ConvShape {
+  int64_t batch, channels, height, width;
+  int64_t out_channels, kernel_h, kernel_w;
+  int64_t out_h, out_w;
+  Conv2dParams params;
+};
+
+// float32, contiguous NCHW. Each returns false, with nothing done, when oneDNN is absent or has no primitive for the shape.
+bool onednn_conv_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight, const Tensor& y);
+bool onednn_conv_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight, const Tensor& dx);
+bool onednn_conv_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x, const Tensor& dweight, bool accumulate);
+
+}  // namespace brigade::kernels::cpu

@@ -1,0 +1,131 @@
+#include <brigade/kernels/factory.h>
+
+#include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+namespace brigade {
+
+namespace kernels {
+
+namespace {
+
+template <class Body>
+void fill_from_stream(const Tensor& out, Body&& element) {
+  const Tensor target = out.is_contiguous() ? out : empty_like(out);
+  visit_floating(out.dtype(), "random fill", [&]<class T>() {
+    T* values = static_cast<T*>(target.raw_data());
+    cpu::parallel_for(
+        target.numel(), [&](int64_t begin, int64_t end) { element(values, begin, end); }, 8);
+  });
+  if (!out.is_contiguous()) copy(out, target);
+}
+
+void fill_uniform_cpu(const Tensor& out, PhiloxState state, double low, double high) {
+  fill_from_stream(out, [=]<class T>(T* values, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const float u = uniform_from_word(state.word(static_cast<uint64_t>(i)));
+      values[i] = static_cast<T>(static_cast<compute_type<T>>(low + (high - low) * static_cast<double>(u)));
+    }
+  });
+}
+
+// Element i takes words i and i ^ 1 (its pair within the block of four): radius from the even one, angle from the odd one; the
+// even element is the cosine, the odd one the sine (Box and Muller). In double, rounded once.
+void fill_normal_cpu(const Tensor& out, PhiloxState state, double mean, double stddev) {
+  fill_from_stream(out, [=]<class T>(T* values, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto words = state.block(static_cast<uint64_t>(i) / 4);
+      const size_t even = static_cast<size_t>(i % 4) & ~size_t{1};
+      const double u1 = (static_cast<double>(words[even]) + 1.0) * 0x1p-32;  // in (0, 1]
+      const double angle = 2 * std::numbers::pi * static_cast<double>(words[even + 1]) * 0x1p-32;
+      const double radius = std::sqrt(-2 * std::log(u1));
+      const double z = radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+      values[i] = static_cast<T>(static_cast<compute_type<T>>(mean + stddev * z));
+    }
+  });
+}
+
+}  // namespace
+
+constinit Kernel<void(const Tensor&, PhiloxState, double, double)> fill_uniform("fill_uniform", &fill_uniform_cpu);
+constinit Kernel<void(const Tensor&, PhiloxState, double, double)> fill_normal("fill_normal", &fill_normal_cpu);
+
+}  // namespace kernels
+
+namespace {
+PhiloxState reserve(Generator* generator, int64_t count) {
+  return (generator ? *generator : default_generator()).reserve(static_cast<uint64_t>(count));
+}
+}  // namespace
+
+Tensor full(const Shape& sizes, double value, TensorOptions options) {
+  Tensor result = empty(sizes, options);
+  kernels::fill(result, value);
+  return result;
+}
+Tensor zeros(const Shape& sizes, TensorOptions options) { return full(sizes, 0, options); }
+Tensor ones(const Shape& sizes, TensorOptions options) { return full(sizes, 1, options); }
+Tensor full_like(const Tensor& tensor, double value) { return full(tensor.sizes(), value, tensor.options()); }
+Tensor zeros_like(const Tensor& tensor) { return full_like(tensor, 0); }
+Tensor ones_like(const Tensor& tensor) { return full_like(tensor, 1); }
+
+Tensor arange(double start, double end, double step, TensorOptions options) {
+  if (step == 0 || (end - start) / step < 0) {
+    throw ValueError("arange: a step of " + std::to_string(step) + " does not lead from " + std::to_string(start) + " to " + std::to_string(end));
+  }
+  std::vector<double> values;
+  const auto count = static_cast<int64_t>(std::ceil((end - start) / step));
+  for (int64_t i = 0; i < count; ++i) values.push_back(start + static_cast<double>(i) * step);
+  return kernels::cast(tensor(values, {count}), options.dtype);
+}
+
+Tensor eye(int64_t n, TensorOptions options) {
+  std::vector<double> values(static_cast<size_t>(n * n), 0.0);
+  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i * n + i)] = 1;
+  return kernels::cast(tensor(values, {n, n}), options.dtype);
+}
+
+Tensor rand(const Shape& sizes, TensorOptions options, Generator* generator) {
+  Tensor result = empty(sizes, options);
+  kernels::fill_uniform(result, reserve(generator, result.numel()), 0, 1);
+  return result;
+}
+
+Tensor randn(const Shape& sizes, TensorOptions options, Generator* generator) {
+  Tensor result = empty(sizes, options);
+  kernels::fill_normal(result, reserve(generator, result.numel()), 0, 1);
+  return result;
+}
+
+Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options, Generator* generator) {
+  if (high <= low) throw ValueError("randint: expected low < high, got " + std::to_string(low) + " and " + std::to_string(high));
+  const auto range = static_cast<uint64_t>(high - low);
+  const int64_t count = sizes.numel();
+  const PhiloxState state = reserve(generator, 4 * count);
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto words = state.block(static_cast<uint64_t>(i));
+    const uint64_t random = (static_cast<uint64_t>(words[0]) << 32) | words[1];
+    values.push_back(low + static_cast<int64_t>(static_cast<uint64_t>((static_cast<__uint128_t>(random) * range) >> 64)));
+  }
+  return kernels::cast(tensor(values, sizes), options.dtype);
+}
+
+Tensor randperm(int64_t n, Generator* generator) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const PhiloxState state = reserve(generator, 4 * n);
+  for (int64_t i = n - 1; i > 0; --i) {
+    const auto words = state.block(static_cast<uint64_t>(i));
+    const uint64_t random = (static_cast<uint64_t>(words[0]) << 32) | words[1];
+    const auto j = static_cast<uint64_t>((static_cast<__uint128_t>(random) * static_cast<uint64_t>(i + 1)) >> 64);
+    std::swap(order[static_cast<size_t>(i)], order[j]);
+  }
+  return tensor(order, {n});
+}
+
+}  // namespace brigade

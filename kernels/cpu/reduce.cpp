@@ -1,0 +1,251 @@
+#include <brigade/kernels/reduce.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/elementwise.h>
+
+namespace brigade::kernels {
+
+namespace {
+
+// Sum of a row, pairwise above blocks of 128 with eight running sums: error grows with log(n), and the loop vectorises.
+template <class T, class Acc>
+Acc row_sum(const T* x, int64_t n) {
+  constexpr int64_t kBlock = 128;
+  if (n <= kBlock) {
+    Acc lanes[8] = {};
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+      for (int lane = 0; lane < 8; ++lane) lanes[lane] += static_cast<Acc>(static_cast<compute_type<T>>(x[i + lane]));
+    }
+    Acc sum = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    for (; i < n; ++i) sum += static_cast<Acc>(static_cast<compute_type<T>>(x[i]));
+    return sum;
+  }
+  const int64_t half = (n / 2 + kBlock - 1) / kBlock * kBlock;
+  return row_sum<T, Acc>(x, half) + row_sum<T, Acc>(x + half, n - half);
+}
+
+// The dtype of the result, and the type it is summed in.
+template <class T>
+using sum_type = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+template <class T>
+using sum_accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
+
+// The tensor as [outer, reduced, inner] when the reduced dimensions are neighbours, else a permuted copy as [outer, reduced, 1].
+struct Arranged {
+  Tensor tensor;
+  int64_t outer = 1, reduced = 1, inner = 1;
+};
+
+Arranged arrange(const Tensor& x, uint32_t mask) {
+  int first = 0;
+  while (first < x.dim() && !(mask & (1u << first))) ++first;
+  int last = first;
+  while (last < x.dim() && (mask & (1u << last))) ++last;
+  Arranged result;
+  if ((mask >> last) == 0) {
+    result.tensor = contiguous(x);
+    for (int d = 0; d < x.dim(); ++d) (d < first ? result.outer : d < last ? result.reduced : result.inner) *= x.sizes()[d];
+    return result;
+  }
+  Shape order;
+  for (int d = 0; d < x.dim(); ++d) {
+    if (!(mask & (1u << d))) order.push_back(d);
+  }
+  for (int d = 0; d < x.dim(); ++d) {
+    if (mask & (1u << d)) order.push_back(d);
+    (mask & (1u << d) ? result.reduced : result.outer) *= x.sizes()[d];
+  }
+  result.tensor = clone(view::permute(x, order));
+  return result;
+}
+
+uint32_t mask_of(const Shape& dims, int count) {
+  uint32_t mask = 0;
+  for (int64_t dim : dims) {
+    const uint32_t bit = 1u << wrap_dim(dim, count);
+    if (mask & bit) throw ShapeError("dimension " + std::to_string(dim) + " appears twice in " + to_string(dims));
+    mask |= bit;
+  }
+  return dims.empty() ? (1u << count) - 1 : mask;
+}
+
+template <class T>
+void sum_into(const Arranged& x, const Tensor& out, bool accumulate, double scale) {
+  using Out = sum_type<T>;
+  using Acc = sum_accumulator<T>;
+  const T* values = static_cast<const T*>(x.tensor.raw_data());
+  Out* result = static_cast<Out*>(out.raw_data());
+  const auto store = [&](int64_t i, Acc sum) {
+    if (scale != 1.0) sum = static_cast<Acc>(static_cast<double>(sum) * scale);
+    if (accumulate) sum += static_cast<Acc>(result[i]);
+    result[i] = static_cast<Out>(sum);
+  };
+  if (x.inner == 1) {
+    // Threads share out rows, or fixed blocks of one long row: the result does not depend on how many there are.
+    constexpr int64_t kBlock = 1 << 16;
+    if (x.outer == 1 && x.reduced > 2 * kBlock) {
+      const int64_t blocks = (x.reduced + kBlock - 1) / kBlock;
+      std::vector<Acc> partial(static_cast<size_t>(blocks));
+      cpu::parallel_for(
+          blocks,
+          [&](int64_t begin, int64_t end) {
+            for (int64_t block = begin; block < end; ++block) {
+              const int64_t length = std::min(kBlock, x.reduced - block * kBlock);
+              partial[static_cast<size_t>(block)] = row_sum<T, Acc>(values + block * kBlock, length);
+            }
+          },
+          kBlock);
+      store(0, row_sum<Acc, Acc>(partial.data(), blocks));
+      return;
+    }
+    cpu::parallel_for(
+        x.outer,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) store(i, row_sum<T, Acc>(values + i * x.reduced, x.reduced));
+        },
+        x.reduced);
+    return;
+  }
+  // Columns: walk the rows in memory order, a strip of columns at a time, and add groups of rows to keep the error small.
+  constexpr int64_t kStrip = 256;
+  constexpr int64_t kGroup = 64;
+  const int64_t strips = (x.inner + kStrip - 1) / kStrip;
+  cpu::parallel_for(
+      x.outer * strips,
+      [&](int64_t begin, int64_t end) {
+        Acc total[kStrip];
+        Acc group[kStrip];
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t o = task / strips;
+          const int64_t column = task % strips * kStrip;
+          const int64_t width = std::min(kStrip, x.inner - column);
+          std::fill(total, total + width, Acc(0));
+          for (int64_t row = 0; row < x.reduced; row += kGroup) {
+            std::fill(group, group + width, Acc(0));
+            const int64_t row_end = std::min(x.reduced, row + kGroup);
+            for (int64_t r = row; r < row_end; ++r) {
+              const T* source = values + (o * x.reduced + r) * x.inner + column;
+              for (int64_t j = 0; j < width; ++j) group[j] += static_cast<Acc>(static_cast<compute_type<T>>(source[j]));
+            }
+            for (int64_t j = 0; j < width; ++j) total[j] += group[j];
+          }
+          for (int64_t j = 0; j < width; ++j) store(o * x.inner + column + j, total[j]);
+        }
+      },
+      x.reduced * kStrip);
+}
+
+Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
+  const uint32_t mask = mask_of(options.dims, x.dim());
+  Shape sizes;
+  int64_t reduced = 1;
+  for (int d = 0; d < x.dim(); ++d) {
+    if (mask & (1u << d)) {
+      reduced *= x.sizes()[d];
+      if (options.keepdim) sizes.push_back(1);
+    } else {
+      sizes.push_back(x.sizes()[d]);
+    }
+  }
+  const DType dtype = is_floating_point(x.dtype()) ? x.dtype() : kInt64;
+  Tensor out = options.out;
+  if (!out.defined()) {
+    out = empty(sizes, {dtype, x.device()});
+  } else if (out.numel() != sizes.numel() || out.dtype() != dtype || !out.is_contiguous()) {
+    throw ShapeError("sum: out must be a contiguous " + std::string(name(dtype)) + " " + to_string(sizes) + ", got " + describe(out));
+  }
+  const Arranged arranged = arrange(x, mask);
+  const double scale = mean ? 1.0 / static_cast<double>(reduced) : 1.0;
+  visit_dtype(x.dtype(), [&]<class T>() { sum_into<T>(arranged, out, options.accumulate && options.out.defined(), scale); });
+  return out;
+}
+
+Tensor sum_cpu(const Tensor& x, const ReduceOptions& options) { return reduce(x, options, false); }
+
+Tensor mean_cpu(const Tensor& x, const ReduceOptions& options) {
+  if (!is_floating_point(x.dtype())) {
+    throw DTypeError(std::string("mean: expected a floating dtype, got ") + name(x.dtype()) + "; convert with .to(kFloat32)");
+  }
+  return reduce(x, options, true);
+}
+
+template <bool kMax>
+Extremes extremes(const Tensor& x, int dim, bool keepdim) {
+  if (x.dim() > 0 && x.sizes()[dim] == 0) {
+    throw ShapeError("max/min: dimension " + std::to_string(dim) + " of " + to_string(x.sizes()) + " is empty");
+  }
+  Shape sizes = x.sizes();
+  const int64_t length = x.dim() == 0 ? 1 : x.sizes()[dim];
+  int64_t inner = 1;
+  for (int d = dim + 1; d < x.dim(); ++d) inner *= x.sizes()[d];
+  if (x.dim() > 0) {
+    if (keepdim) {
+      sizes[dim] = 1;
+    } else {
+      sizes.erase(dim);
+    }
+  }
+  Extremes result{empty(sizes, x.options()), empty(sizes, {kInt64, x.device()})};
+  const Tensor source = contiguous(x);
+  visit_dtype(x.dtype(), [&]<class T>() {
+    using C = compute_type<T>;
+    const T* values = static_cast<const T*>(source.raw_data());
+    T* best_values = static_cast<T*>(result.values.raw_data());
+    auto* best_indices = result.indices.template data_ptr<int64_t>();
+    cpu::parallel_for(
+        result.values.numel(),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const T* row = values + i / inner * length * inner + i % inner;
+            int64_t best = 0;
+            for (int64_t j = 1; j < length; ++j) {
+              const C candidate = static_cast<C>(row[j * inner]);
+              const C champion = static_cast<C>(row[best * inner]);
+              // A NaN wins, and the first of equals stays.
+              if (champion == champion && (candidate != candidate || (kMax ? candidate > champion : candidate < champion))) best = j;
+            }
+            best_values[i] = row[best * inner];
+            best_indices[i] = best;
+          }
+        },
+        length);
+  });
+  return result;
+}
+
+Extremes max_cpu(const Tensor& x, int dim, bool keepdim) { return extremes<true>(x, dim, keepdim); }
+Extremes min_cpu(const Tensor& x, int dim, bool keepdim) { return extremes<false>(x, dim, keepdim); }
+Tensor argmax_cpu(const Tensor& x, int dim, bool keepdim) { return extremes<true>(x, dim, keepdim).indices; }
+
+}  // namespace
+
+constinit Kernel<Tensor(const Tensor&, const ReduceOptions&)> sum("sum", &sum_cpu);
+constinit Kernel<Tensor(const Tensor&, const ReduceOptions&)> mean("mean", &mean_cpu);
+constinit Kernel<Extremes(const Tensor&, int, bool)> max("max", &max_cpu);
+constinit Kernel<Extremes(const Tensor&, int, bool)> min("min", &min_cpu);
+constinit Kernel<Tensor(const Tensor&, int, bool)> argmax("argmax", &argmax_cpu);
+
+Tensor sum_to(const Tensor& x, const Shape& sizes, const Tensor& out, bool accumulate) {
+  Shape dims;
+  const int added = x.dim() - sizes.size();
+  for (int d = 0; d < x.dim(); ++d) {
+    if (d < added || (sizes[d - added] == 1 && x.sizes()[d] != 1)) dims.push_back(d);
+  }
+  if (dims.empty()) {
+    if (!out.defined()) return x;
+    if (accumulate) {
+      add_inplace(out, x, 1.0);
+    } else {
+      copy(out, x);
+    }
+    return out;
+  }
+  const Tensor result = sum(x, {.dims = dims, .keepdim = false, .out = out, .accumulate = accumulate});
+  if (out.defined()) return out;
+  return view::as_strided(result, sizes, contiguous_strides(sizes), 0);
+}
+
+}  // namespace brigade::kernels

@@ -342,7 +342,8 @@ void Engine::run() {
     if (outermost) {
       for (Listener* listener : listeners_) listener->on_plan(plan);
     }
-    NoGradGuard no_grad(where_);
+    const NoGradGuard no_grad(where_);
+    const Tape::Pause pause;
     seed();
     for (PlannedNode& node : nodes_) run_node(node);
   } catch (...) {

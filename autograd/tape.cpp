@@ -11,12 +11,16 @@ namespace {
 struct Switch {
   std::unique_ptr<Tape> tape;
   int depth = 0;
+  int pauses = 0;
 };
 thread_local Switch tape_switch;
 
 }  // namespace
 
-Tape* Tape::current() noexcept { return tape_switch.tape.get(); }
+Tape* Tape::current() noexcept { return tape_switch.pauses > 0 ? nullptr : tape_switch.tape.get(); }
+
+Tape::Pause::Pause() noexcept { ++tape_switch.pauses; }
+Tape::Pause::~Pause() { --tape_switch.pauses; }
 
 void Tape::enable() {
   if (tape_switch.depth++ == 0) tape_switch.tape = std::make_unique<Tape>();

@@ -62,6 +62,14 @@ class Tape {
   // Nested switches of the calling thread: the tape is on while any is on. Switching the last one off forgets everything.
   static void enable();
   static void disable() noexcept;
+  // While it lives, the calling thread has no tape: what backward computes is not part of forward's record.
+  class Pause {
+   public:
+    Pause() noexcept;
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+  };
 
   // --- called by autograd ---------------------------------------------------------------------------------------------------------
   void append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,

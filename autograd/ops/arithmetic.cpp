@@ -1,0 +1,261 @@
+#include <brigade/autograd/ops/arithmetic.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/elementwise.h>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::Node;
+using autograd::OpInfo;
+using autograd::record;
+using autograd::SavedTensor;
+using autograd::detail::located;
+using kernels::BinaryOp;
+using kernels::CompareOp;
+using kernels::UnaryOp;
+
+// The gradient of an operand that was broadcast (and perhaps promoted) on its way in.
+struct OperandShape {
+  Shape sizes;
+  DType dtype = DType::Float32;
+
+  void take(const Tensor& operand) {
+    sizes = operand.sizes();
+    dtype = operand.dtype();
+  }
+  Tensor reduce(const Tensor& grad) const {
+    const Tensor summed = grad.sizes() == sizes ? grad : sum_to(grad, sizes, {});
+    return summed.dtype() == dtype ? summed : summed.to(dtype, {});
+  }
+};
+
+struct BinaryNode : Node {
+  OperandShape a, b;
+};
+
+struct AddNode final : BinaryNode {
+  double sign = 1;  // -1 for a difference
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    if (context.needs_input_grad(0)) context.set(0, a.reduce(grad));
+    if (context.needs_input_grad(1)) context.set(1, b.reduce(sign < 0 ? neg(grad, {}) : grad));
+  }
+};
+
+struct MulNode final : BinaryNode {
+  SavedTensor left, right;
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    if (context.needs_input_grad(0)) context.set(0, a.reduce(mul(grad, right.unpack(*this), {})));
+    if (context.needs_input_grad(1)) context.set(1, b.reduce(mul(grad, left.unpack(*this), {})));
+  }
+};
+
+struct DivNode final : BinaryNode {
+  SavedTensor left, right;
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    const Tensor y = right.unpack(*this);
+    if (context.needs_input_grad(0)) context.set(0, a.reduce(div(grad, y, {})));
+    if (context.needs_input_grad(1)) {
+      context.set(1, b.reduce(neg(div(mul(grad, left.unpack(*this), {}), mul(y, y, {}), {}), {})));
+    }
+  }
+};
+
+struct ExtremumNode final : BinaryNode {
+  SavedTensor left, right;
+  bool is_maximum = true;
+  void backward(BackwardContext& context) override {
+    const Tensor x = left.unpack(*this);
+    const Tensor y = right.unpack(*this);
+    const Tensor& grad = context.grad();
+    // 1 where the operand won, 1/2 where they tie.
+    const Tensor tie = mul(eq(x, y, {}).to(grad.dtype(), {}), 0.5, {});
+    const Tensor left_wins = (is_maximum ? gt(x, y, {}) : lt(x, y, {})).to(grad.dtype(), {});
+    const Tensor share = add(left_wins, tie, {});
+    if (context.needs_input_grad(0)) context.set(0, a.reduce(mul(grad, share, {})));
+    if (context.needs_input_grad(1)) context.set(1, b.reduce(mul(grad, sub(1.0, share, {}), {})));
+  }
+};
+
+Tensor add_or_sub(const Tensor& a, const Tensor& b, bool is_sum, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::binary(a, b, is_sum ? BinaryOp::Add : BinaryOp::Sub); });
+  if (auto* node = record<AddNode>({.op = is_sum ? "add" : "sub", .where = where}, {a, b}, y)) {
+    node->a.take(a);
+    node->b.take(b);
+    node->sign = is_sum ? 1 : -1;
+  }
+  return y;
+}
+
+template <class N>
+N* save_both(N* node, const Tensor& a, const Tensor& b) {
+  if (node) {
+    node->a.take(a);
+    node->b.take(b);
+    node->left.save_input(*node, a);
+    node->right.save_input(*node, b);
+  }
+  return node;
+}
+
+Tensor extremum(const Tensor& a, const Tensor& b, bool is_maximum, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::binary(a, b, is_maximum ? BinaryOp::Maximum : BinaryOp::Minimum); });
+  const OpInfo info{.op = is_maximum ? "maximum" : "minimum", .where = where};
+  if (auto* node = save_both(record<ExtremumNode>(info, {a, b}, y), a, b)) node->is_maximum = is_maximum;
+  return y;
+}
+
+// factor * x + constant: all sums, differences and products with a number.
+struct ScaleNode final : Node {
+  double factor = 1;
+  void backward(BackwardContext& context) override {
+    context.set(0, factor == 1 ? context.grad() : mul(context.grad(), factor, {}));
+  }
+};
+
+Tensor with_number(const char* op, const Tensor& x, double number, BinaryOp kernel, bool reversed, double factor, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::binary_scalar(x, number, kernel, reversed); });
+  if (auto* node = record<ScaleNode>({.op = op, .where = where}, {x}, y)) node->factor = factor;
+  return y;
+}
+
+struct ReciprocalNode final : Node {
+  SavedTensor y;
+  double numerator = 1;
+  void backward(BackwardContext& context) override {
+    // d(c / x) = -c / x^2 = -y^2 / c
+    const Tensor result = y.unpack(*this);
+    if (numerator == 0) {
+      context.set(0, mul(context.grad(), 0.0, {}));
+    } else {
+      context.set(0, mul(mul(context.grad(), mul(result, result, {}), {}), -1 / numerator, {}));
+    }
+  }
+};
+
+// Unary functions: `derivative` makes the gradient from grad, x and y; `keeps` says which of x and y it needs.
+template <class Derivative>
+struct UnaryNode final : Node {
+  SavedTensor x, y;
+  void backward(BackwardContext& context) override { context.set(0, Derivative()(context.grad(), x.unpack(*this), y.unpack(*this))); }
+};
+
+template <class Derivative>
+Tensor unary(const char* op, const Tensor& x, UnaryOp kernel, bool keep_input, bool keep_output, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::unary(x, kernel); });
+  if (auto* node = record<UnaryNode<Derivative>>({.op = op, .where = where}, {x}, y)) {
+    if (keep_input) node->x.save_input(*node, x);
+    if (keep_output) node->y.save_output(*node, y);
+  }
+  return y;
+}
+
+struct NegDerivative {
+  Tensor operator()(const Tensor& g, const Tensor&, const Tensor&) const { return neg(g, {}); }
+};
+struct AbsDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return mul(g, sign(x, {}), {}); }
+};
+struct ExpDerivative {
+  Tensor operator()(const Tensor& g, const Tensor&, const Tensor& y) const { return mul(g, y, {}); }
+};
+struct LogDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return div(g, x, {}); }
+};
+struct SqrtDerivative {
+  Tensor operator()(const Tensor& g, const Tensor&, const Tensor& y) const { return div(g, mul(y, 2.0, {}), {}); }
+};
+struct SquareDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return mul(g, mul(x, 2.0, {}), {}); }
+};
+
+Tensor compare(const char* op, const Tensor& a, const Tensor& b, CompareOp kernel, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::compare(a, b, kernel); });
+  autograd::record_without_node({.op = op, .where = where, .differentiable = false}, {a, b}, y);
+  return y;
+}
+
+Tensor compare(const char* op, const Tensor& a, double b, CompareOp kernel, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::compare_scalar(a, b, kernel); });
+  autograd::record_without_node({.op = op, .where = where, .differentiable = false}, {a}, y);
+  return y;
+}
+
+}  // namespace
+
+Tensor add(const Tensor& a, const Tensor& b, SourceLocation where) { return add_or_sub(a, b, true, where); }
+Tensor sub(const Tensor& a, const Tensor& b, SourceLocation where) { return add_or_sub(a, b, false, where); }
+
+Tensor mul(const Tensor& a, const Tensor& b, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::binary(a, b, BinaryOp::Mul); });
+  auto* node = record<MulNode>({.op = "mul", .where = where}, {a, b}, y);
+  if (!node) return y;
+  node->a.take(a);
+  node->b.take(b);
+  if (b.requires_grad()) node->left.save_input(*node, a);
+  if (a.requires_grad()) node->right.save_input(*node, b);
+  return y;
+}
+
+Tensor div(const Tensor& a, const Tensor& b, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::binary(a, b, BinaryOp::Div); });
+  save_both(record<DivNode>({.op = "div", .where = where}, {a, b}, y), a, b);
+  return y;
+}
+
+Tensor maximum(const Tensor& a, const Tensor& b, SourceLocation where) { return extremum(a, b, true, where); }
+Tensor minimum(const Tensor& a, const Tensor& b, SourceLocation where) { return extremum(a, b, false, where); }
+
+Tensor add(const Tensor& a, double b, SourceLocation where) { return with_number("add", a, b, BinaryOp::Add, false, 1, where); }
+Tensor sub(const Tensor& a, double b, SourceLocation where) { return with_number("sub", a, b, BinaryOp::Sub, false, 1, where); }
+Tensor sub(double a, const Tensor& b, SourceLocation where) { return with_number("sub", b, a, BinaryOp::Sub, true, -1, where); }
+Tensor mul(const Tensor& a, double b, SourceLocation where) { return with_number("mul", a, b, BinaryOp::Mul, false, b, where); }
+Tensor div(const Tensor& a, double b, SourceLocation where) { return with_number("div", a, b, BinaryOp::Div, false, 1 / b, where); }
+Tensor div(double a, const Tensor& b, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::binary_scalar(b, a, BinaryOp::Div, true); });
+  if (auto* node = record<ReciprocalNode>({.op = "div", .where = where}, {b}, y)) {
+    node->y.save_output(*node, y);
+    node->numerator = a;
+  }
+  return y;
+}
+
+Tensor neg(const Tensor& x, SourceLocation where) { return unary<NegDerivative>("neg", x, UnaryOp::Neg, false, false, where); }
+Tensor abs(const Tensor& x, SourceLocation where) { return unary<AbsDerivative>("abs", x, UnaryOp::Abs, true, false, where); }
+Tensor exp(const Tensor& x, SourceLocation where) { return unary<ExpDerivative>("exp", x, UnaryOp::Exp, false, true, where); }
+Tensor log(const Tensor& x, SourceLocation where) { return unary<LogDerivative>("log", x, UnaryOp::Log, true, false, where); }
+Tensor sqrt(const Tensor& x, SourceLocation where) { return unary<SqrtDerivative>("sqrt", x, UnaryOp::Sqrt, false, true, where); }
+Tensor square(const Tensor& x, SourceLocation where) { return unary<SquareDerivative>("square", x, UnaryOp::Square, true, false, where); }
+Tensor reciprocal(const Tensor& x, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::unary(x, UnaryOp::Reciprocal); });
+  if (auto* node = record<ReciprocalNode>({.op = "reciprocal", .where = where}, {x}, y)) node->y.save_output(*node, y);
+  return y;
+}
+
+Tensor sign(const Tensor& x, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::unary(x, UnaryOp::Sign); });
+  autograd::record_without_node({.op = "sign", .where = where, .differentiable = false}, {x}, y);
+  return y;
+}
+
+Tensor eq(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("eq", a, b, CompareOp::Equal, where); }
+Tensor ne(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("ne", a, b, CompareOp::NotEqual, where); }
+Tensor lt(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("lt", a, b, CompareOp::Less, where); }
+Tensor le(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("le", a, b, CompareOp::LessEqual, where); }
+Tensor gt(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("gt", a, b, CompareOp::Greater, where); }
+Tensor ge(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("ge", a, b, CompareOp::GreaterEqual, where); }
+Tensor eq(const Tensor& a, double b, SourceLocation where) { return compare("eq", a, b, CompareOp::Equal, where); }
+Tensor ne(const Tensor& a, double b, SourceLocation where) { return compare("ne", a, b, CompareOp::NotEqual, where); }
+Tensor lt(const Tensor& a, double b, SourceLocation where) { return compare("lt", a, b, CompareOp::Less, where); }
+Tensor le(const Tensor& a, double b, SourceLocation where) { return compare("le", a, b, CompareOp::LessEqual, where); }
+Tensor gt(const Tensor& a, double b, SourceLocation where) { return compare("gt", a, b, CompareOp::Greater, where); }
+Tensor ge(const Tensor& a, double b, SourceLocation where) { return compare("ge", a, b, CompareOp::GreaterEqual, where); }
+
+}  // namespace brigade

@@ -1,0 +1,67 @@
+// Arithmetic and comparison, element by element, with broadcasting and promotion of dtypes (kernels/elementwise.h has the rules).
+//
+// Every function takes the caller's line, so that the tape and errors can name it. Throws ShapeError when shapes do not broadcast.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+namespace brigade {
+
+Tensor add(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor sub(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor mul(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor div(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+// Where a and b are equal each gets half of the gradient, as in PyTorch.
+Tensor maximum(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor minimum(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor add(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor sub(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor sub(double a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor mul(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor div(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor div(double a, const Tensor& b, SourceLocation where = SourceLocation::current());
+
+Tensor neg(const Tensor& x, SourceLocation where = SourceLocation::current());
+// Gradient 0 at 0.
+Tensor abs(const Tensor& x, SourceLocation where = SourceLocation::current());
+Tensor exp(const Tensor& x, SourceLocation where = SourceLocation::current());
+Tensor log(const Tensor& x, SourceLocation where = SourceLocation::current());
+Tensor sqrt(const Tensor& x, SourceLocation where = SourceLocation::current());
+Tensor reciprocal(const Tensor& x, SourceLocation where = SourceLocation::current());
+Tensor square(const Tensor& x, SourceLocation where = SourceLocation::current());
+
+// Results without derivative.
+Tensor sign(const Tensor& x, SourceLocation where = SourceLocation::current());
+Tensor eq(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor ne(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor lt(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor le(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor gt(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor ge(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
+Tensor eq(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor ne(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor lt(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor le(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor gt(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor ge(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+
+inline Tensor operator+(TensorArg a, const Tensor& b) { return add(a.tensor, b, a.where); }
+inline Tensor operator-(TensorArg a, const Tensor& b) { return sub(a.tensor, b, a.where); }
+inline Tensor operator*(TensorArg a, const Tensor& b) { return mul(a.tensor, b, a.where); }
+inline Tensor operator/(TensorArg a, const Tensor& b) { return div(a.tensor, b, a.where); }
+inline Tensor operator+(TensorArg a, double b) { return add(a.tensor, b, a.where); }
+inline Tensor operator-(TensorArg a, double b) { return sub(a.tensor, b, a.where); }
+inline Tensor operator*(TensorArg a, double b) { return mul(a.tensor, b, a.where); }
+inline Tensor operator/(TensorArg a, double b) { return div(a.tensor, b, a.where); }
+inline Tensor operator+(double a, TensorArg b) { return add(b.tensor, a, b.where); }
+inline Tensor operator-(double a, TensorArg b) { return sub(a, b.tensor, b.where); }
+inline Tensor operator*(double a, TensorArg b) { return mul(b.tensor, a, b.where); }
+inline Tensor operator/(double a, TensorArg b) { return div(a, b.tensor, b.where); }
+inline Tensor operator-(TensorArg x) { return neg(x.tensor, x.where); }
+// In place.
+inline const Tensor& operator+=(TensorArg a, const Tensor& b) { return a.tensor.add_(b, 1, a.where); }
+inline const Tensor& operator-=(TensorArg a, const Tensor& b) { return a.tensor.add_(b, -1, a.where); }
+inline const Tensor& operator*=(TensorArg a, const Tensor& b) { return a.tensor.mul_(b, a.where); }
+inline const Tensor& operator*=(TensorArg a, double b) { return a.tensor.mul_(b, a.where); }
+
+}  // namespace brigade

@@ -1,0 +1,202 @@
+#include <brigade/autograd/ops/shape.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/record.h>
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::Node;
+using autograd::record;
+using autograd::detail::located;
+
+// Same elements, another shape: the gradient takes the old one.
+struct ReshapeNode final : Node {
+  Shape sizes;
+  void backward(BackwardContext& context) override { context.set(0, context.grad().reshape(sizes, {})); }
+};
+
+struct PermuteNode final : Node {
+  Shape inverse;
+  void backward(BackwardContext& context) override { context.set(0, context.grad().permute(inverse, {})); }
+};
+
+struct ExpandNode final : Node {
+  Shape sizes;
+  void backward(BackwardContext& context) override { context.set(0, sum_to(context.grad(), sizes, {})); }
+};
+
+// The gradient lies where the slice was, zeros around it.
+struct SliceNode final : Node {
+  Shape sizes;
+  int dim = 0;
+  int64_t start = 0, step = 1;
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    Tensor result = empty(sizes, grad.options());
+    kernels::fill(result, 0.0);
+    const int64_t length = grad.sizes()[dim];
+    if (length > 0) kernels::copy(view::slice(result, dim, start, start + (length - 1) * step + 1, step), grad);
+    context.set(0, result);
+  }
+};
+
+struct CloneNode final : Node {
+  void backward(BackwardContext& context) override { context.set(0, context.grad()); }
+};
+
+struct CastNode final : Node {
+  DType dtype = DType::Float32;
+  void backward(BackwardContext& context) override { context.set(0, context.grad().to(dtype, {})); }
+};
+
+Tensor viewed(const char* op, const Tensor& x, Tensor y, SourceLocation where) {
+  if (auto* node = record<ReshapeNode>({.op = op, .where = where}, {x}, y)) node->sizes = x.sizes();
+  autograd::mark_view(y, x);
+  return y;
+}
+
+}  // namespace
+
+Tensor Tensor::reshape(const Shape& shape, SourceLocation where) const {
+  const Shape target = view::infer_sizes(shape, numel(), where);
+  const auto new_strides = view::reshape_strides(*this, target);
+  if (new_strides) return viewed("reshape", *this, view::as_strided(*this, target, *new_strides, storage_offset()), where);
+  const Tensor copy = kernels::clone(*this);
+  Tensor y = view::as_strided(copy, target, contiguous_strides(target), 0);
+  if (auto* node = record<ReshapeNode>({.op = "reshape", .where = where}, {*this}, y)) node->sizes = sizes();
+  return y;
+}
+
+Tensor Tensor::view(const Shape& shape, SourceLocation where) const {
+  const Shape target = view::infer_sizes(shape, numel(), where);
+  const auto new_strides = view::reshape_strides(*this, target);
+  if (!new_strides) {
+    throw ShapeError("view size is not compatible with input tensor's size and stride: " + to_string(sizes()) + " with strides " +
+                         to_string(strides()) + " as " + to_string(shape) + "; use reshape() (called at " + to_string(where) + ")",
+                     where);
+  }
+  return viewed("view", *this, view::as_strided(*this, target, *new_strides, storage_offset()), where);
+}
+
+Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, SourceLocation where) const {
+  if (dim() == 0) return reshape({1}, where);
+  const int first = wrap_dim(start_dim, dim(), where);
+  const int last = wrap_dim(end_dim, dim(), where);
+  if (first > last) throw ShapeError("flatten: start_dim must not come after end_dim (called at " + to_string(where) + ")", where);
+  Shape shape;
+  int64_t product = 1;
+  for (int d = 0; d < dim(); ++d) {
+    if (d < first || d > last) {
+      shape.push_back(sizes()[d]);
+      continue;
+    }
+    product *= sizes()[d];
+    if (d == last) shape.push_back(product);
+  }
+  return reshape(shape, where);
+}
+
+Tensor Tensor::permute(const Shape& dims, SourceLocation where) const {
+  Tensor y = located(where, [&] { return view::permute(*this, dims); });
+  if (auto* node = record<PermuteNode>({.op = "permute", .where = where}, {*this}, y)) {
+    node->inverse = dims;
+    for (int d = 0; d < dims.size(); ++d) node->inverse[wrap_dim(dims[d], dim())] = d;
+  }
+  autograd::mark_view(y, *this);
+  return y;
+}
+
+Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation where) const {
+  Shape dims;
+  for (int d = 0; d < dim(); ++d) dims.push_back(d);
+  const int a = wrap_dim(dim0, dim(), where);
+  const int b = wrap_dim(dim1, dim(), where);
+  if (dim() > 0) std::swap(dims[a], dims[b]);
+  Tensor y = view::transpose(*this, a, b);
+  if (auto* node = record<PermuteNode>({.op = "transpose", .where = where}, {*this}, y)) node->inverse = dims;
+  autograd::mark_view(y, *this);
+  return y;
+}
+
+Tensor Tensor::t(SourceLocation where) const {
+  if (dim() != 2) throw ShapeError("t(): expected a matrix, got " + to_string(sizes()) + "; use transpose (called at " + to_string(where) + ")", where);
+  return transpose(0, 1, where);
+}
+
+Tensor Tensor::expand(const Shape& shape, SourceLocation where) const {
+  Tensor y = view::expand(*this, shape, where);
+  if (auto* node = record<ExpandNode>({.op = "expand", .where = where}, {*this}, y)) node->sizes = sizes();
+  autograd::mark_view(y, *this);
+  return y;
+}
+
+Tensor Tensor::unsqueeze(int64_t dim, SourceLocation where) const {
+  return viewed("unsqueeze", *this, located(where, [&] { return view::unsqueeze(*this, dim); }), where);
+}
+
+Tensor Tensor::squeeze(int64_t dim, SourceLocation where) const {
+  return viewed("squeeze", *this, located(where, [&] { return view::squeeze(*this, dim); }), where);
+}
+
+Tensor Tensor::slice(int64_t dim, int64_t start, int64_t end, int64_t step, SourceLocation where) const {
+  Tensor y = view::slice(*this, dim, start, end, step, where);
+  if (auto* node = record<SliceNode>({.op = "slice", .where = where}, {*this}, y)) {
+    node->sizes = sizes();
+    node->dim = wrap_dim(dim, this->dim());
+    const int64_t size = sizes()[node->dim];
+    node->start = std::clamp<int64_t>(start < 0 ? start + size : start, 0, size);
+    node->step = step;
+  }
+  autograd::mark_view(y, *this);
+  return y;
+}
+
+Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where) const {
+  const int64_t size = this->size(dim);
+  const int64_t first = start < 0 ? start + size : start;
+  if (first < 0 || length < 0 || first + length > size) {
+    throw IndexError("narrow: start " + std::to_string(start) + " and length " + std::to_string(length) + " exceed dimension " + std::to_string(dim) +
+                         " of size " + std::to_string(size) + " (called at " + to_string(where) + ")",
+                     where);
+  }
+  return slice(dim, first, first + length, 1, where);
+}
+
+Tensor Tensor::select(int64_t dim, int64_t index, SourceLocation where) const {
+  view::select(*this, dim, index, where);  // throws for a bad index
+  const int at = wrap_dim(dim, this->dim(), where);
+  const int64_t first = index < 0 ? index + sizes()[at] : index;
+  return slice(at, first, first + 1, 1, where).squeeze(at, where);
+}
+
+Tensor Tensor::clone(SourceLocation where) const {
+  Tensor y = kernels::clone(*this);
+  record<CloneNode>({.op = "clone", .where = where}, {*this}, y);
+  return y;
+}
+
+Tensor Tensor::contiguous(SourceLocation where) const { return is_contiguous() ? *this : clone(where); }
+
+Tensor Tensor::to(DType dtype, SourceLocation where) const {
+  if (dtype == this->dtype()) return *this;
+  Tensor y = kernels::cast(*this, dtype);
+  if (auto* node = record<CastNode>({.op = "to", .where = where, .differentiable = is_floating_point(dtype)}, {*this}, y)) {
+    node->dtype = this->dtype();
+  }
+  return y;
+}
+
+Tensor reshape(const Tensor& x, const Shape& shape, SourceLocation where) { return x.reshape(shape, where); }
+Tensor permute(const Tensor& x, const Shape& dims, SourceLocation where) { return x.permute(dims, where); }
+Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1, SourceLocation where) { return x.transpose(dim0, dim1, where); }
+Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim, SourceLocation where) { return x.flatten(start_dim, end_dim, where); }
+Tensor expand(const Tensor& x, const Shape& shape, SourceLocation where) { return x.expand(shape, where); }
+
+}  // namespace brigade

@@ -1,0 +1,37 @@
+#include <brigade/autograd/ops/softmax.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/softmax.h>
+
+namespace brigade {
+
+namespace {
+
+struct SoftmaxNode final : autograd::Node {
+  autograd::SavedTensor y;
+  int dim = 0;
+  bool is_log = false;
+  void backward(autograd::BackwardContext& context) override {
+    const Tensor result = y.unpack(*this);
+    context.set(0, is_log ? kernels::log_softmax_backward(context.grad(), result, dim) : kernels::softmax_backward(context.grad(), result, dim));
+  }
+};
+
+Tensor apply(const char* op, const Tensor& x, int64_t dim, bool is_log, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  Tensor y = autograd::detail::located(where, [&] { return is_log ? kernels::log_softmax(x, at) : kernels::softmax(x, at); });
+  if (auto* node = autograd::record<SoftmaxNode>({.op = op, .where = where}, {x}, y)) {
+    node->y.save_output(*node, y);
+    node->dim = at;
+    node->is_log = is_log;
+  }
+  return y;
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int64_t dim, SourceLocation where) { return apply("softmax", x, dim, false, where); }
+Tensor log_softmax(const Tensor& x, int64_t dim, SourceLocation where) { return apply("log_softmax", x, dim, true, where); }
+
+}  // namespace brigade

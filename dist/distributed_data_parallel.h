@@ -72,11 +72,11 @@ class DistributedDataParallelBase {
   std::thread::id thread_;
 };
 
-// `Holder`: a module holder (nn::Linear, or a class made by BRIGADE_MODULE).
-template <class Holder>
+// `Module`: a module handle (nn::Linear, or a class made by BRIGADE_MODULE).
+template <nn::Holder Module>
 class DistributedDataParallel : public DistributedDataParallelBase {
  public:
-  DistributedDataParallel(Holder module, ProcessGroupPtr group, const DDPOptions& options = {},
+  DistributedDataParallel(Module module, ProcessGroupPtr group, const DDPOptions& options = {},
                           SourceLocation where = SourceLocation::current())
       : DistributedDataParallelBase(module.ptr(), std::move(group), options, where), module_(std::move(module)) {}
 
@@ -99,10 +99,10 @@ class DistributedDataParallel : public DistributedDataParallelBase {
     return module_(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), where);
   }
 
-  Holder& module() noexcept { return module_; }
+  Module& module() noexcept { return module_; }
 
  private:
-  Holder module_;
+  Module module_;
 };
 
 }  // namespace brigade::dist

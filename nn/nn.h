@@ -1,0 +1,12 @@
+// All layers.
+#pragma once
+
+#include <brigade/nn/activation.h>
+#include <brigade/nn/batch_norm.h>
+#include <brigade/nn/container.h>
+#include <brigade/nn/conv.h>
+#include <brigade/nn/init.h>
+#include <brigade/nn/linear.h>
+#include <brigade/nn/loss.h>
+#include <brigade/nn/module.h>
+#include <brigade/nn/pooling.h>

@@ -1,0 +1,5 @@
+// All optimizers.
+#pragma once
+
+#include <brigade/optim/adam.h>
+#include <brigade/optim/sgd.h>

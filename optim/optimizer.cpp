@@ -1,0 +1,72 @@
+#include <brigade/optim/optimizer.h>
+
+#include <brigade/autograd/grad_mode.h>
+
+#include <algorithm>
+#include <set>
+
+namespace brigade::optim {
+
+void Optimizer::step(SourceLocation where) {
+  // Hooks may remove themselves.
+  for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks) hook(*this, where);
+  {
+    const NoGradGuard no_grad(where);
+    do_step();
+  }
+  for (const auto hooks = post_hooks_; const auto& [handle, hook] : hooks) hook(*this, where);
+}
+
+void Optimizer::zero_grad(bool set_to_none) {
+  for (const Tensor& parameter : parameters()) {
+    const Tensor grad = parameter.grad();
+    if (!grad.defined()) continue;
+    if (set_to_none) {
+      parameter.set_grad(Tensor());
+    } else {
+      const NoGradGuard no_grad;
+      grad.zero_();
+    }
+  }
+}
+
+std::vector<Tensor> Optimizer::parameters() const {
+  std::vector<Tensor> result;
+  for (size_t g = 0; g < groups(); ++g) {
+    const auto& group = group_parameters(g);
+    result.insert(result.end(), group.begin(), group.end());
+  }
+  return result;
+}
+
+void Optimizer::check_new_parameters(const std::vector<Tensor>& parameters) const {
+  std::set<const TensorImpl*> known;
+  for (const Tensor& parameter : this->parameters()) known.insert(parameter.impl());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor& parameter = parameters[i];
+    const std::string which = "parameter " + std::to_string(i);
+    if (!parameter.defined()) throw ValueError("optimizer: " + which + " is undefined");
+    if (!parameter.is_leaf()) throw AutogradError("can't optimize a non-leaf Tensor: " + which + " is the result of an operation");
+    if (!is_floating_point(parameter.dtype())) throw DTypeError("optimizer: " + which + " is " + describe(parameter) + ", expected a floating dtype");
+    if (!parameter.is_contiguous()) throw ShapeError("optimizer: " + which + " must be contiguous, got strides " + to_string(parameter.strides()));
+    if (!known.insert(parameter.impl()).second) throw ValueError("some parameters appear in more than one parameter group: " + which + " (" + describe(parameter) + ") is there already");
+  }
+}
+
+uint64_t Optimizer::register_step_pre_hook(StepHook hook) {
+  pre_hooks_.emplace_back(next_handle_, std::move(hook));
+  return next_handle_++;
+}
+
+uint64_t Optimizer::register_step_post_hook(StepHook hook) {
+  post_hooks_.emplace_back(next_handle_, std::move(hook));
+  return next_handle_++;
+}
+
+void Optimizer::remove_hook(uint64_t handle) noexcept {
+  const auto matches = [handle](const auto& entry) { return entry.first == handle; };
+  std::erase_if(pre_hooks_, matches);
+  std::erase_if(post_hooks_, matches);
+}
+
+}  // namespace brigade::optim

@@ -1,0 +1,41 @@
+// Stochastic gradient descent with momentum and Nesterov's variant (Sutskever et al., ICML 2013), as PyTorch defines it.
+#pragma once
+
+#include <brigade/optim/optimizer.h>
+
+namespace brigade::optim {
+
+struct SGDOptions {
+  double lr = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+  bool maximize = false;
+
+  // Throws ValueError ("Invalid learning rate: -1").
+  void check() const;
+  template <class F>
+  void for_each(F&& f) {
+    f("lr", lr), f("momentum", momentum), f("dampening", dampening), f("weight_decay", weight_decay), f("nesterov", nesterov), f("maximize", maximize);
+  }
+};
+
+struct SGDState {
+  int64_t step = 0;
+  Tensor momentum_buffer;
+  template <class F>
+  void for_each(F&& f) {
+    f("momentum_buffer", momentum_buffer);
+  }
+};
+
+class SGD final : public GroupedOptimizer<SGDOptions, SGDState> {
+ public:
+  using GroupedOptimizer::GroupedOptimizer;
+
+ protected:
+  void do_step() override;
+};
+
+}  // namespace brigade::optim

@@ -5,12 +5,14 @@
 
 namespace brigade::optim {
 
-struct AdamOptions {
+// kDecoupled: the weight decay of AdamW, applied to the parameter instead of the gradient, with 0.01 as its default.
+template <bool kDecoupled>
+struct AdamOptionsOf {
   double lr = 1e-3;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0;
+  double weight_decay = kDecoupled ? 1e-2 : 0.0;
   bool amsgrad = false;
   bool maximize = false;
 
@@ -21,12 +23,8 @@ struct AdamOptions {
     f("lr", lr), f("beta1", beta1), f("beta2", beta2), f("eps", eps), f("weight_decay", weight_decay), f("amsgrad", amsgrad), f("maximize", maximize);
   }
 };
-
-// The same, with weight decay 0.01 by default, applied to the parameter instead of the gradient.
-struct AdamWOptions : AdamOptions {
-  AdamWOptions() { weight_decay = 1e-2; }
-  AdamWOptions(const AdamOptions& options) : AdamOptions(options) {}  // NOLINT
-};
+using AdamOptions = AdamOptionsOf<false>;
+using AdamWOptions = AdamOptionsOf<true>;
 
 struct AdamState {
   int64_t step = 0;

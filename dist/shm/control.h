@@ -1,0 +1,60 @@
+// The memory that the ranks of one host share to keep in step: who has arrived at which collective, who has done its part, who is gone.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace brigade::dist::shm {
+
+inline constexpr int kMaxRanks = 64;
+inline constexpr uint32_t kRing = 32;          // collectives that a rank may have posted and not finished
+inline constexpr int kAllocations = 1024;      // segments per rank
+
+enum class Kind : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter, Barrier };
+
+// Where the peers find a rank's data: a segment of its own and an offset, or a plain address for threads of one process.
+struct Place {
+  uint64_t address = 0;
+  int32_t allocation = -1;
+  uint32_t generation = 0;
+  uint64_t offset = 0;
+};
+
+// What a rank says of the collective it has posted. Compared before anything is summed.
+struct Header {
+  Kind kind = Kind::Barrier;
+  uint8_t op = 0;
+  uint8_t dtype = 0;
+  int32_t root = 0;
+  int64_t count = 0;
+  Place place;
+  char description[96] = {};
+  char where[72] = {};
+};
+
+enum class Status : uint32_t { Running, Left, Failed };
+
+struct Segment {
+  std::atomic<int32_t> fd{-1};
+  std::atomic<uint32_t> generation{0};
+  uint64_t bytes = 0;
+};
+
+// Counters are collective numbers from 1; each lies in a cache line of its own, written by its rank only.
+struct RankBlock {
+  alignas(64) std::atomic<uint32_t> arrived{0};
+  alignas(64) std::atomic<uint32_t> done{0};
+  // Peers that sleep on one of the two counters: only then a publication needs a system call.
+  alignas(64) std::atomic<uint32_t> sleepers{0};
+  alignas(64) std::atomic<Status> status{Status::Running};
+  std::atomic<int32_t> pid{0};
+  char last_words[1024] = {};
+  Header ring[kRing];
+  Segment segments[kAllocations];
+};
+
+struct Control {
+  RankBlock ranks[kMaxRanks];
+};
+
+}  // namespace brigade::dist::shm

@@ -1,0 +1,384 @@
+#include <brigade/dist/shm/shared_group.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/dist/shm/reduce.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <thread>
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace brigade::dist::shm {
+
+namespace {
+
+constexpr const char* kKindNames[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier"};
+
+// Counters wrap around; a difference says who is ahead.
+bool reached(uint32_t counter, uint32_t sequence) noexcept { return static_cast<int32_t>(counter - sequence) >= 0; }
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t value, int64_t nanoseconds) noexcept {
+  const timespec timeout{0, nanoseconds};
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &timeout, nullptr, 0);
+}
+
+void futex_wake_all(std::atomic<uint32_t>& word) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
+}
+
+void pause_briefly() noexcept {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+template <size_t N>
+void copy_text(char (&target)[N], std::string_view text) noexcept {
+  const size_t length = std::min(text.size(), N - 1);
+  std::memcpy(target, text.data(), length);
+  target[length] = '\0';
+}
+
+}  // namespace
+
+class SharedWork final : public Work {
+ public:
+  SharedWork(SharedGroup& group, SharedGroup::OperationPtr operation) : group_(group), operation_(std::move(operation)) {}
+  bool is_completed() override {
+    if (!done()) {
+      try {
+        group_.progress();
+      } catch (...) {
+        if (!operation_->error) operation_->error = std::current_exception();
+      }
+    }
+    return done();
+  }
+  void wait() override { wait(group_.timeout()); }
+  void wait(std::chrono::milliseconds timeout) override { group_.wait_for(operation_, timeout); }
+
+ private:
+  bool done() const noexcept { return operation_->complete || operation_->error; }
+
+  SharedGroup& group_;
+  SharedGroup::OperationPtr operation_;
+};
+
+SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control)
+    : ProcessGroup(rank, size, timeout),
+      control_(std::move(control)),
+      crowded_(static_cast<unsigned>(size) > std::max(1U, std::thread::hardware_concurrency())) {
+  block(rank).pid.store(getpid());
+}
+
+SharedGroup::~SharedGroup() {
+  RankBlock& own = block(rank());
+  if (own.status.load() == Status::Running) {
+    copy_text(own.last_words, std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
+    own.status.store(Status::Left);
+  }
+  futex_wake_all(own.arrived);
+  futex_wake_all(own.done);
+}
+
+Tensor SharedGroup::allocate(int64_t numel, DType dtype) {
+  if (numel < 0) throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
+  const size_t bytes = static_cast<size_t>(numel) * itemsize(dtype);
+  auto storage = make_intrusive<Storage>(allocate_shared(bytes), bytes, Device(), control_.get());
+  return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
+}
+
+void SharedGroup::abort(std::string_view reason) {
+  RankBlock& own = block(rank());
+  copy_text(own.last_words, reason);
+  own.status.store(Status::Failed);
+  futex_wake_all(own.arrived);
+  futex_wake_all(own.done);
+  if (!broken_) broken_ = std::make_exception_ptr(DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), rank(), reason)));
+  for (const OperationPtr& operation : pending_) operation->error = broken_;
+  pending_.clear();
+}
+
+void SharedGroup::publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept {
+  // Sequentially consistent with the sleepers' announcement in park(): either we see the sleeper or it sees the new value.
+  counter.store(value);
+  if (block(rank()).sleepers.load() > 0) futex_wake_all(counter);
+}
+
+WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in, const CollectiveOptions& options,
+                          std::function<void(std::span<void* const>)> part) {
+  if (broken_) std::rethrow_exception(broken_);
+  auto operation = std::make_shared<Operation>();
+  operation->sequence = ++posted_;
+  Header& header = operation->header;
+  header.kind = kind;
+  header.op = static_cast<uint8_t>(options.op);
+  header.root = options.root;
+  copy_text(header.description, options.description);
+  copy_text(header.where, to_string(options.where));
+  if (data.defined()) {
+    header.dtype = static_cast<uint8_t>(data.dtype());
+    header.count = data.numel();
+    operation->shared = data;
+    operation->output = output;
+    if (!locate(data.raw_data(), header.place)) {
+      operation->shared = allocate(data.numel(), data.dtype());
+      if (!locate(operation->shared.raw_data(), header.place)) throw DistError("shm: memory of this group cannot be located");
+      if (stage_in && data.nbytes() > 0) std::memcpy(operation->shared.raw_data(), data.raw_data(), data.nbytes());
+      if (!output.defined()) operation->output = data;
+    }
+  }
+  operation->part = std::move(part);
+  // A header may be overwritten once every rank is done with the collective that it described.
+  while (operation->sequence > kRing && !pending_.empty() && pending_.front()->sequence <= operation->sequence - kRing) {
+    wait_for(pending_.front(), timeout());
+  }
+  block(rank()).ring[operation->sequence % kRing] = header;
+  pending_.push_back(operation);
+  publish(block(rank()).arrived, operation->sequence);
+  advance();
+  return std::make_shared<SharedWork>(*this, std::move(operation));
+}
+
+bool SharedGroup::advance() {
+  bool moved = false;
+  for (const OperationPtr& operation : pending_) {
+    if (operation->part_done) continue;
+    for (int r = 0; r < size(); ++r) {
+      if (!reached(block(r).arrived.load(std::memory_order_acquire), operation->sequence)) return moved;
+    }
+    check_headers(*operation);
+    std::array<void*, kMaxRanks> peers{};
+    for (int r = 0; r < size(); ++r) {
+      const Header& header = block(r).ring[operation->sequence % kRing];
+      if (header.kind == Kind::Barrier || header.count == 0) continue;
+      peers[static_cast<size_t>(r)] = r == rank() ? operation->shared.raw_data() : resolve(r, header.place);
+    }
+    if (operation->part) operation->part(std::span<void* const>(peers.data(), static_cast<size_t>(size())));
+    operation->part_done = true;
+    publish(block(rank()).done, operation->sequence);
+    moved = true;
+    // Parts run ahead of completions; complete what is complete.
+    break;
+  }
+  while (!pending_.empty() && pending_.front()->part_done) {
+    Operation& oldest = *pending_.front();
+    for (int r = 0; r < size(); ++r) {
+      if (!reached(block(r).done.load(std::memory_order_acquire), oldest.sequence)) return moved;
+    }
+    complete(oldest);
+    pending_.pop_front();
+    moved = true;
+  }
+  return moved;
+}
+
+void SharedGroup::complete(Operation& operation) {
+  if (operation.output.defined() && operation.header.kind != Kind::AllGather && operation.header.kind != Kind::ReduceScatter) {
+    if (operation.output.nbytes() > 0) std::memcpy(operation.output.raw_data(), operation.shared.raw_data(), operation.output.nbytes());
+  }
+  operation.complete = true;
+  operation.part = nullptr;
+  operation.shared = operation.output = Tensor();
+}
+
+std::string SharedGroup::in_words(const Header& header, uint32_t sequence) const {
+  std::string text = kKindNames[static_cast<int>(header.kind)];
+  if (header.kind == Kind::AllReduce || header.kind == Kind::ReduceScatter) text += fmt::format("({})", dist::name(static_cast<ReduceOp>(header.op)));
+  if (header.kind == Kind::Broadcast) text += fmt::format("(from rank {})", header.root);
+  if (header.kind != Kind::Barrier) text += fmt::format(" of {} x {}", header.count, brigade::name(static_cast<DType>(header.dtype)));
+  if (header.description[0]) text += fmt::format(" \"{}\"", header.description);
+  if (header.where[0]) text += fmt::format(" at {}", header.where);
+  return text + fmt::format(" (collective {})", sequence);
+}
+
+void SharedGroup::check_headers(const Operation& operation) {
+  const Header& first = block(0).ring[operation.sequence % kRing];
+  for (int r = 1; r < size(); ++r) {
+    const Header& other = block(r).ring[operation.sequence % kRing];
+    const bool same = first.kind == other.kind && first.op == other.op && first.dtype == other.dtype && first.root == other.root && first.count == other.count;
+    if (same) continue;
+    fail(std::make_exception_ptr(DistError(fmt::format(
+        "ranks met in different collectives: rank 0 is in {}, rank {} is in {}. Nothing was exchanged; let every rank call the same collectives in the "
+        "same order",
+        in_words(first, operation.sequence), r, in_words(other, operation.sequence)))));
+  }
+}
+
+void SharedGroup::fail(std::exception_ptr error) {
+  broken_ = error;
+  std::string text = "failed";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    text = exception.what();
+  }
+  abort(text);
+  std::rethrow_exception(error);
+}
+
+void SharedGroup::progress() {
+  if (broken_) std::rethrow_exception(broken_);
+  while (!pending_.empty() && advance()) {
+  }
+}
+
+int SharedGroup::behind(const Operation& operation, bool& in_arrival) const {
+  in_arrival = !operation.part_done;
+  for (int r = 0; r < size(); ++r) {
+    const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
+    if (!reached(counter.load(std::memory_order_acquire), operation.sequence)) return r;
+  }
+  return -1;
+}
+
+void SharedGroup::park(const Operation& operation) {
+  bool in_arrival = false;
+  const int rank_behind = behind(operation, in_arrival);
+  if (rank_behind < 0) return;
+  RankBlock& peer = block(rank_behind);
+  std::atomic<uint32_t>& counter = in_arrival ? peer.arrived : peer.done;
+  peer.sleepers.fetch_add(1);
+  const uint32_t value = counter.load();
+  if (!reached(value, operation.sequence)) futex_wait(counter, value, 1'000'000);
+  peer.sleepers.fetch_sub(1);
+}
+
+std::string SharedGroup::whereabouts(int r) const {
+  const uint32_t arrived = block(r).arrived.load(std::memory_order_acquire);
+  if (arrived == 0) return fmt::format("rank {} has not called any collective", r);
+  const Header& header = block(r).ring[arrived % kRing];
+  const bool done = reached(block(r).done.load(std::memory_order_acquire), arrived);
+  return fmt::format("rank {} {} {}", r, done ? "was last in" : "is in", in_words(header, arrived));
+}
+
+void SharedGroup::check_peers(const Operation& operation) {
+  bool in_arrival = false;
+  if (behind(operation, in_arrival) < 0) return;
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank()) continue;
+    const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
+    // A rank that has done what this collective needs of it may have gone since.
+    if (reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
+    const Status status = block(r).status.load(std::memory_order_acquire);
+    std::string gone;
+    if (status == Status::Failed) {
+      gone = fmt::format("rank {} failed: {}", r, block(r).last_words);
+    } else if (status == Status::Left) {
+      gone = fmt::format("rank {} {}", r, block(r).last_words);
+    } else {
+      const std::string death = death_of(r);
+      if (!death.empty()) gone = fmt::format("rank {} {}", r, death);
+    }
+    // It may have arrived in the meantime, just before it left.
+    if (gone.empty() || reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
+    fail(std::make_exception_ptr(PeerError(fmt::format("{}; rank {} was waiting for it in {}; {}", gone, rank(), in_words(operation.header, operation.sequence),
+                                                       whereabouts(r)))));
+  }
+}
+
+void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto finished = [&] {
+    if (operation->error) std::rethrow_exception(operation->error);
+    return operation->complete;
+  };
+  if (finished()) return;
+  if (broken_) std::rethrow_exception(broken_);
+  // First without the scheduler (a sleeping thread takes tens of microseconds to wake), then in naps of a millisecond.
+  const int spins = crowded_ ? 0 : 4000;
+  for (int i = 0; i < spins; ++i) {
+    if (!advance()) pause_briefly();
+    if (finished()) return;
+  }
+  for (int i = 0; i < (crowded_ ? 20 : 2); ++i) {
+    if (!advance()) sched_yield();
+    if (finished()) return;
+  }
+  const auto deadline = Clock::now() + timeout;
+  auto next_check = Clock::now();
+  while (true) {
+    while (advance()) {
+    }
+    if (finished()) return;
+    const auto now = Clock::now();
+    if (now >= next_check) {
+      check_peers(*operation);
+      next_check = now + std::chrono::milliseconds(2);
+    }
+    if (now >= deadline) {
+      bool in_arrival = false;
+      std::string missing;
+      std::string places;
+      if (behind(*operation, in_arrival) >= 0) {
+        for (int r = 0; r < size(); ++r) {
+          const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
+          if (reached(counter.load(), operation->sequence)) continue;
+          missing += fmt::format("{}{}", missing.empty() ? "" : ", ", r);
+          places += "; " + whereabouts(r);
+        }
+      }
+      fail(std::make_exception_ptr(TimeoutError(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}", timeout.count(),
+                                                            in_words(operation->header, operation->sequence), rank(), missing, places))));
+    }
+    park(*operation);
+  }
+}
+
+WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) {
+  const int64_t count = tensor.numel();
+  const DType dtype = tensor.dtype();
+  return post(Kind::AllReduce, tensor, Tensor(), true, options, [this, count, dtype, op = options.op](std::span<void* const> peers) {
+    // Shares begin on cache lines, so that two ranks write to no line in common.
+    const int64_t line = 64 / static_cast<int64_t>(itemsize(dtype));
+    const int64_t lines = (count + line - 1) / line;
+    const int64_t begin = std::min(count, lines * rank() / size() * line);
+    const int64_t end = std::min(count, lines * (rank() + 1) / size() * line);
+    if (begin < end) reduce_elements(peers, peers, dtype, op, begin, end);
+  });
+}
+
+WorkPtr SharedGroup::do_broadcast(const Tensor& tensor, const CollectiveOptions& options) {
+  const size_t bytes = tensor.nbytes();
+  const bool is_root = rank() == options.root;
+  return post(Kind::Broadcast, tensor, Tensor(), is_root, options, [this, bytes, is_root, root = options.root](std::span<void* const> peers) {
+    if (!is_root && bytes > 0) std::memcpy(peers[static_cast<size_t>(rank())], peers[static_cast<size_t>(root)], bytes);
+  });
+}
+
+WorkPtr SharedGroup::do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
+  const size_t bytes = input.nbytes();
+  return post(Kind::AllGather, input, output, true, options, [output, bytes](std::span<void* const> peers) {
+    char* to = static_cast<char*>(output.raw_data());
+    for (size_t r = 0; r < peers.size() && bytes > 0; ++r) std::memcpy(to + r * bytes, peers[r], bytes);
+  });
+}
+
+WorkPtr SharedGroup::do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
+  const int64_t part = output.numel();
+  return post(Kind::ReduceScatter, input, output, true, options, [this, output, part, op = options.op](std::span<void* const> peers) {
+    const auto skip = static_cast<int64_t>(output.itemsize()) * rank() * part;
+    std::array<void*, kMaxRanks> inputs{};
+    for (size_t r = 0; r < peers.size(); ++r) inputs[r] = static_cast<char*>(peers[r]) + skip;
+    void* outputs[] = {output.raw_data()};
+    if (part > 0) reduce_elements(std::span<void* const>(inputs.data(), peers.size()), outputs, output.dtype(), op, 0, part);
+  });
+}
+
+WorkPtr SharedGroup::do_barrier(const CollectiveOptions& options) { return post(Kind::Barrier, Tensor(), Tensor(), false, options, nullptr); }
+
+}  // namespace brigade::dist::shm

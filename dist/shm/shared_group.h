@@ -1,0 +1,86 @@
+// The process group of ranks that share memory: processes of one host (shm) and threads of one process (threads).
+//
+// A collective is posted: its header goes into the rank's ring and `arrived` moves on; the call returns. The work is done by the ranks
+// themselves, whenever they ask (Work::wait, is_completed, progress): once every rank has arrived, the headers are compared, this rank
+// reduces its share of the elements over all ranks' memory, in rank order, and writes it to all of them; then its `done` moves on. The
+// collective is complete when every rank is done. There is no helper thread, no copy, and on the fast path no system call.
+#pragma once
+
+#include <brigade/dist/process_group.h>
+#include <brigade/dist/shm/arena.h>
+#include <brigade/dist/shm/control.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+
+namespace brigade::dist::shm {
+
+class SharedGroup : public ProcessGroup {
+ public:
+  ~SharedGroup() override;
+
+  Tensor allocate(int64_t numel, DType dtype) override;
+  void progress() override;
+  void abort(std::string_view reason) override;
+
+ protected:
+  SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control);
+
+  WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override;
+  WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override;
+  WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override;
+  WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override;
+  WorkPtr do_barrier(const CollectiveOptions& options) override;
+
+  // Where the peers find memory of this rank; false when they cannot reach it (it must be staged then).
+  virtual bool locate(const void* data, Place& place) const = 0;
+  // A peer's memory, here.
+  virtual void* resolve(int rank, const Place& place) = 0;
+  // 64-byte aligned memory that locate() finds.
+  virtual Allocation allocate_shared(size_t bytes) = 0;
+  // Text when the rank's process has ended, "" otherwise. Asked about once a millisecond while waiting.
+  virtual std::string death_of(int rank) = 0;
+
+  RankBlock& block(int rank) const noexcept { return control_->ranks[rank]; }
+  const std::shared_ptr<Control>& control() const noexcept { return control_; }
+
+ private:
+  friend class SharedWork;
+  // A posted collective.
+  struct Operation {
+    uint32_t sequence = 0;
+    Header header;
+    Tensor shared;   // what peers read or write: the caller's tensor or its staged copy
+    Tensor output;   // what the caller sees; undefined when `shared` is that
+    std::function<void(std::span<void* const> peers)> part;  // this rank's share of the work
+    bool part_done = false;
+    bool complete = false;
+    std::exception_ptr error;
+  };
+  using OperationPtr = std::shared_ptr<Operation>;
+
+  WorkPtr post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in, const CollectiveOptions& options,
+               std::function<void(std::span<void* const>)> part);
+  // As much as can be done now; true when something was.
+  bool advance();
+  void check_headers(const Operation& operation);
+  void complete(Operation& operation);
+  void wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout);
+  // The lowest rank that `operation` waits for; -1 when none.
+  int behind(const Operation& operation, bool& in_arrival) const;
+  void park(const Operation& operation);
+  void check_peers(const Operation& operation);
+  void publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept;
+  [[noreturn]] void fail(std::exception_ptr error);
+  std::string in_words(const Header& header, uint32_t sequence) const;
+  std::string whereabouts(int rank) const;
+
+  std::shared_ptr<Control> control_;
+  std::deque<OperationPtr> pending_;  // posted and not complete, oldest first
+  uint32_t posted_ = 0;
+  std::exception_ptr broken_;         // after an error nothing more is possible
+  bool crowded_;                      // more ranks than processors: do not spin
+};
+
+}  // namespace brigade::dist::shm

@@ -1,0 +1,32 @@
+// UNU-08: the first layer runs under no_grad inside forward.
+#include <brigade/lab/faults/fault.h>
+#include <brigade/lab/faults/models.h>
+
+namespace brigade::lab {
+namespace {
+
+struct QuietImpl : PairImpl {
+  Tensor forward(const Tensor& x) {
+    Tensor features;
+    {
+      const NoGradGuard no_grad;
+      features = a(x);
+    }
+    return b(features);
+  }
+};
+BRIGADE_MODULE(Quiet);
+
+std::vector<Tensor> run(const FaultContext& context) {
+  Quiet net;
+  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  mean(square(ddp(rank_batch(context.group)))).backward();
+  sgd_step(net->parameters());
+  return net->parameters();
+}
+
+const AddFault add(Fault{"UNU-08", "a layer under no_grad inside forward",
+                         {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "no_grad", .module = "a"}, &run});
+
+}  // namespace
+}  // namespace brigade::lab

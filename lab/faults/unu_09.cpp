@@ -1,0 +1,25 @@
+// UNU-09: argmax and one_hot stand between two layers.
+#include <brigade/lab/faults/fault.h>
+#include <brigade/lab/faults/models.h>
+
+namespace brigade::lab {
+namespace {
+
+struct HardChoiceImpl : PairImpl {
+  Tensor forward(const Tensor& x) { return b(one_hot(argmax(a(x), 1), 4).to(kFloat32)); }
+};
+BRIGADE_MODULE(HardChoice);
+
+std::vector<Tensor> run(const FaultContext& context) {
+  HardChoice net;
+  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  mean(square(ddp(rank_batch(context.group)))).backward();
+  sgd_step(net->parameters());
+  return net->parameters();
+}
+
+const AddFault add(Fault{"UNU-09", "argmax between two layers",
+                         {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "not_differentiable", .module = "*"}, &run});
+
+}  // namespace
+}  // namespace brigade::lab

@@ -1,0 +1,82 @@
+#include <brigade/lab/json_output.h>
+
+#include <brigade/core/error.h>
+#include <brigade/core/version.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include <unistd.h>
+
+namespace brigade::lab {
+
+namespace {
+
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::vector<std::string> command_line() {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
+  if (!words.empty()) words[0] = words[0].substr(words[0].rfind('/') + 1);
+  return words;
+}
+
+nlohmann::json json_envelope(const std::vector<std::string>& command) {
+  nlohmann::json libraries;
+#ifdef BRIGADE_HAVE_GLOO
+  libraries["gloo"] = true;
+#endif
+  return {{"command", command},
+          {"version", std::string(version())},
+          {"commit", std::string(commit())},
+          {"machine",
+           {{"cpu", processor_name()},
+            {"cores", std::thread::hardware_concurrency()},
+            {"memory", static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE)},
+            {"gpus", nlohmann::json::array()},
+            {"libraries", libraries}}},
+          {"results", nlohmann::json::array()}};
+}
+
+void write_json(const std::string& path, const nlohmann::json& value) {
+  if (path == "-") {
+    std::cout << value.dump(2) << "\n";
+    return;
+  }
+  std::ofstream out(path);
+  out << value.dump(2) << "\n";
+  out.close();
+  if (!out) throw IoError("cannot write " + path);
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+nlohmann::json statistics(std::vector<double> values) {
+  if (values.empty()) return nullptr;
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const double low = *least;
+  const double high = *most;
+  const size_t count = values.size();
+  return {{"median", median(std::move(values))}, {"min", low}, {"max", high}, {"n", count}};
+}
+
+}  // namespace brigade::lab

@@ -1,0 +1,21 @@
+// The JSON that every command can write (docs/cli.md).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+namespace brigade::lab {
+
+// {"command", "version", "commit", "machine", "results": []}
+nlohmann::json json_envelope(const std::vector<std::string>& command);
+// To a file, or to standard output for "-". Throws IoError.
+void write_json(const std::string& path, const nlohmann::json& value);
+// {"median", "min", "max", "n"}
+nlohmann::json statistics(std::vector<double> values);
+double median(std::vector<double> values);
+// The words of this process's command line.
+std::vector<std::string> command_line();
+
+}  // namespace brigade::lab

@@ -1,0 +1,110 @@
+#include <brigade/lab/recipes/digits.h>
+
+#include <brigade/autograd/functional.h>
+#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/dist/sampler.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/lab/digits.h>
+#include <brigade/lab/progress_bar.h>
+#include <brigade/lab/strategy.h>
+#include <brigade/optim/optim.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+namespace brigade::lab {
+
+DigitsNetImpl::DigitsNetImpl() {
+  conv1 = register_module("conv1", nn::Conv2d(1, 16, 3, Conv2dParams{.padding = {1, 1}}));
+  conv2 = register_module("conv2", nn::Conv2d(16, 32, 3, Conv2dParams{.padding = {1, 1}}));
+  fc1 = register_module("fc1", nn::Linear(32 * 4 * 4, 64));
+  fc2 = register_module("fc2", nn::Linear(64, 10));
+}
+
+Tensor DigitsNetImpl::forward(const Tensor& images) {
+  const Tensor small = avg_pool2d(gelu(conv1(images)));
+  const Tensor features = gelu(conv2(small)).flatten(1);
+  return fc2(gelu(fc1(features)));
+}
+
+namespace {
+
+DType dtype_of_precision(const std::string& precision) {
+  if (precision == "32-true") return kFloat32;
+  if (precision == "64-true") return kFloat64;
+  throw ValueError("unknown precision '" + precision + "'; known are 32-true, 64-true");
+}
+
+Tensor rows(const Tensor& tensor, std::span<const int64_t> indices) {
+  return index_select(tensor, 0, from_values(indices, {static_cast<int64_t>(indices.size())}));
+}
+
+double accuracy_of(DigitsNet& net, const Examples& examples) {
+  const NoGradGuard no_grad;
+  const Tensor guessed = argmax(net(examples.images), 1);
+  return eq(guessed, examples.labels).to(kFloat64).mean().item();
+}
+
+// Whether all ranks hold the same bits: one all-reduce of the smallest and the largest of each byte would do; comparing with rank 0 names it.
+bool same_on_all_ranks(dist::ProcessGroup& group, const std::vector<Tensor>& tensors) {
+  int64_t equal = 1;
+  for (const Tensor& tensor : tensors) {
+    const Tensor theirs = tensor.detach().clone();
+    group.broadcast(theirs, {.root = 0, .description = "parameters of rank 0, to compare"})->wait();
+    if (std::memcmp(theirs.raw_data(), tensor.raw_data(), tensor.nbytes()) != 0) equal = 0;
+  }
+  const Tensor verdict = brigade::tensor<int64_t>({equal});
+  group.all_reduce(verdict, {.op = dist::ReduceOp::Min, .description = "are the parameters equal"})->wait();
+  return verdict.item<int64_t>() == 1;
+}
+
+}  // namespace
+
+DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const DType dtype = dtype_of_precision(options.precision);
+  const dist::DDPOptions ddp_options = strategy_options(options.strategy);
+  if (options.global_batch < group->size() || options.global_batch % group->size() != 0) {
+    throw ValueError(fmt::format("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group->size()));
+  }
+  if (options.epochs < 1) throw ValueError(fmt::format("expected at least 1 epoch, got {}", options.epochs));
+  const Digits digits = load_digits(digits_path(), dtype);
+  const int64_t batch = options.global_batch / group->size();
+
+  manual_seed(options.seed);
+  DigitsNet net;
+  net->to(dtype);
+  dist::DistributedDataParallel ddp(net, group, ddp_options);
+  optim::SGD optimizer(net->parameters(), {.lr = options.lr, .momentum = 0.9});
+  dist::DistributedSampler sampler(digits.train.labels.numel(), group->rank(), group->size(), {.seed = options.seed, .drop_last = true});
+
+  const int64_t steps_per_epoch = digits.train.labels.numel() / options.global_batch;
+  ProgressBar bar("training", options.epochs * steps_per_epoch, options.progress && group->rank() == 0);
+  DigitsResult result;
+  const auto begin = Clock::now();
+  for (int epoch = 0; epoch < options.epochs; ++epoch) {
+    sampler.set_epoch(static_cast<uint64_t>(epoch));
+    const std::vector<int64_t> mine = sampler.indices();
+    for (int64_t step = 0; step < steps_per_epoch; ++step) {
+      const auto step_begin = Clock::now();
+      const std::span<const int64_t> chosen(mine.data() + step * batch, static_cast<size_t>(batch));
+      optimizer.zero_grad();
+      const Tensor loss = cross_entropy(ddp(rows(digits.train.images, chosen)), rows(digits.train.labels, chosen));
+      loss.backward();
+      optimizer.step();
+      const Tensor mean = loss.detach().to(kFloat64).clone();
+      group->all_reduce(mean, {.op = dist::ReduceOp::Avg, .description = "loss, for the report"})->wait();
+      result.loss.push_back(mean.item());
+      result.step_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - step_begin).count());
+      bar.update(epoch * steps_per_epoch + step + 1, fmt::format("loss {:.4f}", result.loss.back()));
+    }
+  }
+  result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  result.accuracy = accuracy_of(net, digits.test);
+  result.parameters_equal = same_on_all_ranks(*group, net->parameters());
+  return result;
+}
+
+}  // namespace brigade::lab

@@ -1,0 +1,44 @@
+// The recipe `digits`: a small convolutional network (no batch norm, no dropout) on the UCI digits under DDP.
+#pragma once
+
+#include <brigade/dist/process_group.h>
+#include <brigade/nn/nn.h>
+
+#include <string>
+#include <vector>
+
+namespace brigade::lab {
+
+struct DigitsNetImpl : nn::Module {
+  nn::Conv2d conv1{nullptr}, conv2{nullptr};
+  nn::Linear fc1{nullptr}, fc2{nullptr};
+
+  DigitsNetImpl();
+  // [N, 1, 8, 8] -> logits [N, 10]
+  Tensor forward(const Tensor& images);
+};
+BRIGADE_MODULE(DigitsNet);
+
+struct DigitsOptions {
+  std::string strategy = "ddp";
+  std::string precision = "32-true";  // "32-true" or "64-true"
+  int epochs = 10;
+  int64_t global_batch = 64;          // over all ranks
+  double lr = 0.05;
+  uint64_t seed = 1;
+  bool progress = true;
+};
+
+struct DigitsResult {
+  std::vector<double> loss;       // per step, mean over ranks
+  double accuracy = 0;            // on held-out examples
+  bool parameters_equal = false;  // all ranks hold the same bits
+  double seconds = 0;             // training alone
+  std::vector<double> step_ms;
+};
+
+// On one rank; the result is the same on every rank. The dtype of `precision`; throws ValueError for an unknown name or a batch that the
+// ranks cannot share evenly.
+DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOptions& options);
+
+}  // namespace brigade::lab

@@ -1,0 +1,249 @@
+#include <brigade/autograd/functional.h>
+#include <brigade/autograd/listener.h>
+#include <brigade/autograd/meta.h>
+#include <brigade/kernels/factory.h>
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+using namespace brigade;
+
+namespace {
+
+Tensor leaf(std::vector<float> values) {
+  const auto n = static_cast<int64_t>(values.size());
+  return tensor(values, {n}).requires_grad_();
+}
+
+std::vector<float> grad_of(const Tensor& x) { return x.grad().to_vector<float>(); }
+
+template <class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("gradients add up over uses and over backwards") {
+  const Tensor x = leaf({1, 2});
+  (x * x + x).sum().backward();
+  CHECK(grad_of(x) == std::vector<float>{3, 5});
+  (x * 2.0).sum().backward();
+  CHECK(grad_of(x) == std::vector<float>{5, 7});
+}
+
+TEST_CASE("a gradient that is kept is not changed by later backwards through the same handle") {
+  const Tensor x = leaf({1});
+  const Tensor y = x * 3.0;
+  const Tensor seed = tensor<float>({2});
+  y.backward({.gradient = seed});
+  CHECK(grad_of(x) == std::vector<float>{6});
+  // add passes its gradient on unchanged: the leaf must own a copy of the seed.
+  const Tensor z = leaf({1});
+  (z + 0.0).backward({.gradient = seed});
+  (z + 0.0).backward({.gradient = seed});
+  CHECK(grad_of(z) == std::vector<float>{4});
+  CHECK(seed.to_vector<float>() == std::vector<float>{2});
+}
+
+TEST_CASE("detach and no_grad stop gradients") {
+  const Tensor x = leaf({2});
+  const Tensor y = x * x.detach();
+  CHECK_FALSE(x.detach().requires_grad());
+  y.sum().backward();
+  CHECK(grad_of(x) == std::vector<float>{2});
+  {
+    const NoGradGuard no_grad;
+    CHECK_FALSE((x * 2.0).requires_grad());
+    const EnableGradGuard enabled;
+    CHECK((x * 2.0).requires_grad());
+  }
+  CHECK((x * 2.0).requires_grad());
+}
+
+TEST_CASE("a chain of a million operations goes backward and is freed without deep recursion") {
+  const Tensor x = leaf({1});
+  {
+    Tensor y = x;
+    for (int i = 0; i < 1'000'000; ++i) y = y + 0.0;
+    y.backward();
+  }
+  CHECK(grad_of(x) == std::vector<float>{1});
+  // Once more, freed without a backward.
+  Tensor y = x;
+  for (int i = 0; i < 1'000'000; ++i) y = y * 1.0;
+  y = Tensor();
+  CHECK(x.use_count() == 1);
+}
+
+TEST_CASE("a second backward through a freed graph names the operation and both backwards") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = exp(x).sum();
+  y.backward();
+  const std::string text = message_of([&] { y.backward(); });
+  CHECK(contains(text, "Trying to backward through the graph a second time"));
+  CHECK(contains(text, "retain_graph=True"));
+  CHECK(contains(text, "'exp' recorded at autograd/engine_test.cpp:"));
+  // retain_graph allows it, and what saved nothing may be repeated anyway.
+  const Tensor z = exp(x).sum();
+  z.backward({.retain_graph = true});
+  CHECK_NOTHROW(z.backward());
+  const Tensor w = (x + x).sum();
+  w.backward();
+  CHECK_NOTHROW(w.backward());
+}
+
+TEST_CASE("unusable roots are refused with PyTorch's phrases") {
+  const Tensor x = leaf({1, 2});
+  CHECK(contains(message_of([&] { tensor<float>({1}).backward(); }), "element 0 of tensors does not require grad and does not have a grad_fn"));
+  CHECK(contains(message_of([&] { (x * 2.0).backward(); }), "grad can be implicitly created only for scalar outputs"));
+  CHECK(contains(message_of([&] { (x * 2.0).backward({.gradient = tensor<float>({1})}); }),
+                 "Mismatch in shape: grad_output[0] has a shape of [1] and output[0] has a shape of [2]."));
+}
+
+TEST_CASE("in-place writes: what is allowed, what is not, and what they do to gradients") {
+  const Tensor x = leaf({1, 2});
+  CHECK(contains(message_of([&] { x.add_(x.detach()); }), "a leaf Variable that requires grad is being used in an in-place operation."));
+  CHECK(contains(message_of([&] { x.slice(0, 0, 1).fill_(0); }), "a view of a leaf Variable that requires grad is being used in an in-place operation."));
+  {
+    const NoGradGuard no_grad;
+    CHECK_NOTHROW(x.mul_(2.0));
+  }
+  CHECK(x.to_vector<float>() == std::vector<float>{2, 4});
+
+  Tensor y = x * 3.0;
+  y += x;
+  y.sum().backward();
+  CHECK(grad_of(x) == std::vector<float>{4, 4});
+}
+
+TEST_CASE("a saved tensor that was written to is an error which names the operation and both versions") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = x * 1.0;
+  const Tensor z = exp(y);
+  z.mul_(2.0);
+  const std::string text = message_of([&] { z.sum().backward(); });
+  CHECK(contains(text, "one of the variables needed for gradient computation has been modified by an inplace operation: [float32 [2]]"));
+  CHECK(contains(text, "which is output 0 of ExpBackward, is at version 1; expected version 0 instead"));
+  CHECK(contains(text, "recorded at autograd/engine_test.cpp:"));
+}
+
+TEST_CASE("hooks see and replace gradients of leaves and of results") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = x * 2.0;
+  y.retain_grad();
+  std::vector<float> seen;
+  const uint64_t on_result = y.register_hook([&](const Tensor& g) {
+    seen = g.to_vector<float>();
+    return g * 10.0;
+  });
+  const uint64_t on_leaf = x.register_hook([](const Tensor& g) { return g + 1.0; });
+  (y * 3.0).sum().backward();
+  CHECK(seen == std::vector<float>{3, 3});
+  CHECK(grad_of(y) == std::vector<float>{3, 3});
+  CHECK(grad_of(x) == std::vector<float>{61, 61});
+  x.remove_hook(on_leaf);
+  y.remove_hook(on_result);
+  x.set_grad(Tensor());
+  (x * 2.0).sum().backward();
+  CHECK(grad_of(x) == std::vector<float>{2, 2});
+  CHECK_THROWS_AS(tensor<float>({1}).register_hook([](const Tensor&) { return Tensor(); }), AutogradError);
+}
+
+TEST_CASE("requires_grad is for leaves of floating dtypes") {
+  const Tensor x = leaf({1});
+  CHECK(contains(message_of([&] { (x * 2.0).requires_grad_(false); }), "you can only change requires_grad flags of leaf variables."));
+  CHECK_THROWS_AS(tensor<int64_t>({1}).requires_grad_(), DTypeError);
+  CHECK_THROWS_AS(x.set_grad(tensor<float>({1, 2})), ShapeError);
+}
+
+namespace {
+
+struct Recorder final : autograd::Listener {
+  std::vector<std::string> events;
+  void on_plan(const autograd::Plan& plan) override {
+    std::string text = "plan:";
+    plan.for_each_observed(this, [&](uint32_t tag) { text += " " + std::to_string(tag); });
+    events.push_back(text);
+  }
+  void on_grad_ready(uint32_t tag, bool defined) override { events.push_back("ready " + std::to_string(tag) + (defined ? "" : " without gradient")); }
+  void on_finish(const autograd::Plan&) override { events.push_back("finish"); }
+  void on_error(const autograd::Plan* plan, std::exception_ptr) noexcept override { events.push_back(plan ? "error" : "error before the plan"); }
+};
+
+}  // namespace
+
+TEST_CASE("a listener hears the exact plan first, then each gradient as it becomes complete") {
+  const Tensor a = leaf({1});
+  const Tensor b = leaf({2});
+  const Tensor unused = leaf({3});
+  auto recorder = std::make_shared<Recorder>();
+  autograd::observe(a, *recorder, 0);
+  autograd::observe(b, *recorder, 1);
+  autograd::observe(unused, *recorder, 2);
+  autograd::add_listener(recorder);
+  // b is used last, so its gradient is complete first.
+  ((a * 2.0) * b).sum().backward();
+  CHECK(recorder->events == std::vector<std::string>{"plan: 1 0", "ready 1", "ready 0", "finish"});
+  recorder->events.clear();
+
+  // A backward that reaches nothing observed is heard on this thread; one on another thread only if it reaches something.
+  leaf({1}).sum().backward();
+  std::thread([&] { leaf({1}).sum().backward(); }).join();
+  CHECK(recorder->events == std::vector<std::string>{"plan:", "finish"});
+  recorder->events.clear();
+  std::thread([&] { (a * 1.0).sum().backward(); }).join();
+  CHECK(recorder->events == std::vector<std::string>{"plan: 0", "ready 0", "finish"});
+  recorder->events.clear();
+
+  message_of([&] { tensor<float>({1}).backward(); });
+  const Tensor failing = a * 2.0;
+  failing.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("hook failed"); });
+  CHECK(message_of([&] { failing.sum().backward(); }) == "hook failed");
+  CHECK(recorder->events == std::vector<std::string>{"error before the plan", "plan: 0", "error"});
+  for (const Tensor& each : {a, b, unused}) autograd::stop_observing(each, *recorder);
+}
+
+TEST_CASE("a gradient is born in its target, and joins what is there") {
+  const Tensor weight = tensor(std::vector<float>{1, 2, 3, 4}, {2, 2}).requires_grad_();
+  const Tensor home = empty({2, 2});
+  autograd::set_grad_target(weight, home);
+  const Tensor x = tensor(std::vector<float>{1, 1}, {1, 2});
+  linear(x, weight).sum().backward();
+  CHECK(weight.grad().is_same(home));
+  CHECK(home.to_vector<float>() == std::vector<float>{1, 1, 1, 1});
+  linear(x, weight).sum().backward();
+  CHECK(home.to_vector<float>() == std::vector<float>{2, 2, 2, 2});
+  // A gradient that was put in its place by hand moves into the target.
+  weight.set_grad(tensor(std::vector<float>{5, 5, 5, 5}, {2, 2}));
+  (weight * 1.0).sum().backward();
+  CHECK(weight.grad().is_same(home));
+  CHECK(home.to_vector<float>() == std::vector<float>{6, 6, 6, 6});
+  // The same leaf twice in one product.
+  weight.set_grad(Tensor());
+  matmul(weight, weight).sum().backward();
+  CHECK(home.to_vector<float>() == std::vector<float>{7, 11, 9, 13});
+}
+
+TEST_CASE("the graph may be used again after a backward that failed") {
+  const Tensor x = leaf({1});
+  const Tensor y = exp(x);
+  bool fail = true;
+  y.register_hook([&](const Tensor&) -> Tensor {
+    if (fail) throw std::runtime_error("once");
+    return Tensor();
+  });
+  const Tensor root = y.sum();
+  CHECK_THROWS_WITH(root.backward(), "once");
+  fail = false;
+  CHECK_NOTHROW(root.backward());
+  CHECK(grad_of(x)[0] == doctest::Approx(2.7182817));
+}

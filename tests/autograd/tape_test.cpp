@@ -1,0 +1,135 @@
+#include <brigade/autograd/functional.h>
+#include <brigade/autograd/scope.h>
+#include <brigade/autograd/tape_query.h>
+#include <brigade/kernels/factory.h>
+
+#include <doctest/doctest.h>
+
+using namespace brigade;
+using autograd::Cut;
+using autograd::Fate;
+using autograd::Tape;
+
+namespace {
+
+struct TapeOn {
+  TapeOn() { Tape::enable(); }
+  ~TapeOn() { Tape::disable(); }
+};
+
+Tensor leaf() { return ones({2}).requires_grad_(); }
+
+Fate fate_of(const Tensor& parameter, const Tensor& root) { return autograd::trace(*Tape::current(), parameter.id(), std::span(&root, 1)); }
+
+}  // namespace
+
+TEST_CASE("the tape is off unless someone asks, and holds no tensor") {
+  CHECK(Tape::current() == nullptr);
+  const TapeOn on;
+  const Tensor x = leaf();
+  const uint32_t references = x.use_count();
+  { const Tensor y = x.detach() * 2.0; }
+  CHECK(Tape::current()->records().size() == 2);
+  CHECK(x.use_count() == references);
+}
+
+TEST_CASE("a record knows its operation, its line, its module and its inputs and outputs") {
+  const TapeOn on;
+  const Tensor x = leaf();
+  const autograd::ScopeGuard outer(autograd::intern("net"), "Net", SourceLocation::current());
+  const autograd::ScopeGuard inner(autograd::intern("net.fc"), "Linear", SourceLocation::current());
+  const Tensor y = exp(x);
+  const auto line = __LINE__ - 1;
+  const Tape::Record& record = Tape::current()->records().back();
+  CHECK(std::string(record.op) == "exp");
+  CHECK(record.where.line() == line);
+  CHECK(Tape::current()->inputs(record)[0] == x.id());
+  CHECK(Tape::current()->outputs(record)[0] == y.id());
+  CHECK(*autograd::module_of(*Tape::current(), record)->path == "net.fc");
+  CHECK(autograd::find_call(*Tape::current(), "net") != nullptr);
+  CHECK(autograd::find_call(*Tape::current(), "other") == nullptr);
+}
+
+TEST_CASE("the fate of a parameter: not used, dropped, cut, reached") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  const Tensor other = leaf();
+  CHECK(fate_of(p, other.sum()).kind == Fate::Kind::NotUsed);
+
+  const Tensor dropped = exp(p);
+  Fate fate = fate_of(p, other.sum());
+  CHECK(fate.kind == Fate::Kind::Dropped);
+  CHECK(std::string(fate.record->op) == "exp");
+  CHECK(fate_of(p, dropped.sum()).kind == Fate::Kind::Reached);
+
+  fate = fate_of(p, (exp(p).detach() * other).sum());
+  CHECK(fate.kind == Fate::Kind::Cut);
+  CHECK(fate.record->cut == Cut::Detach);
+  CHECK(fate.record->where.line() == __LINE__ - 3);
+
+  Tensor quiet;
+  {
+    const NoGradGuard no_grad;
+    quiet = p * 2.0;
+  }
+  fate = fate_of(p, (quiet * other).sum());
+  CHECK(fate.record->cut == Cut::NoGrad);
+  CHECK(fate.record->cut_at.line() == __LINE__ - 5);
+
+  fate = fate_of(p, (gt(p, 0.0).to(kFloat32) * other).sum());
+  CHECK(fate.record->cut == Cut::NotDifferentiable);
+  CHECK(std::string(fate.record->op) == "gt");
+}
+
+TEST_CASE("one live path is enough, whatever else is cut") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  CHECK(fate_of(p, (p.detach() * p).sum()).kind == Fate::Kind::Reached);
+}
+
+TEST_CASE("a value read as a number leaves the graph") {
+  const TapeOn on;
+  const Tensor p = ones({}).requires_grad_();
+  const Tensor other = leaf();
+  const Fate fate = fate_of(p, (other * p.item()).sum());
+  CHECK(fate.kind == Fate::Kind::Cut);
+  CHECK(fate.record->cut == Cut::ReadAsNumber);
+}
+
+TEST_CASE("a use before an earlier backward is told as such, and a forward used by two backwards is still known to the second") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  const Tensor other = leaf();
+  const Tensor features = exp(p);
+  (features.detach() * other).sum().backward();
+  const Fate cut = fate_of(p, (features.detach() * other).sum());
+  CHECK(cut.kind == Fate::Kind::Cut);
+  const Fate unused = fate_of(p, other.sum());
+  CHECK(unused.kind == Fate::Kind::NotUsed);
+  CHECK(unused.older_use.has_value());
+}
+
+TEST_CASE("the tape forgets what only old backwards could use") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  for (int i = 0; i < 100; ++i) {
+    const autograd::ScopeGuard scope(autograd::intern("net"), "Net", SourceLocation::current());
+    exp(p).sum().backward();
+  }
+  CHECK(Tape::current()->records().size() <= 2 * (Tape::kBackwards + 1));
+  CHECK(Tape::current()->calls().size() <= Tape::kBackwards + 2);
+  CHECK(std::string(Tape::current()->records().back().op) == "sum");
+}
+
+TEST_CASE("a root without history is explained") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  const Tensor root = exp(p).detach().sum();
+  std::string text;
+  try {
+    root.backward();
+  } catch (const AutogradError& error) {
+    text = error.what();
+  }
+  CHECK(text.find("does not require grad and does not have a grad_fn: cut by detach() at autograd/tape_test.cpp:") != std::string::npos);
+}

@@ -1,0 +1,84 @@
+#include "collectives_cases.h"
+#include "processes.h"
+
+#include <brigade/core/factory.h>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+#include <unistd.h>
+
+using namespace brigade;
+using test::run_ranks;
+
+TEST_CASE("collectives between processes give the right values in every dtype, for 1 to 4 ranks, in place and staged") {
+  for (const std::string& backend : test::backends()) {
+    if (backend == "threads") continue;  // collectives_threads_test.cpp
+    for (int ranks = 1; ranks <= 4; ++ranks) {
+      CAPTURE(backend);
+      CAPTURE(ranks);
+      test::check_all_reduce(backend, ranks);
+      test::check_other_collectives(backend, ranks);
+      test::check_many_pending(backend, ranks);
+      test::check_texts(backend, ranks);
+    }
+  }
+}
+
+TEST_CASE("SIGKILL of a rank in the middle of a collective is an error of the survivors that names it") {
+  for (const std::string& backend : test::backends()) {
+    if (backend == "threads") continue;
+    for (const int ranks : {2, 3}) {
+      CAPTURE(backend);
+      CAPTURE(ranks);
+      const auto outcome = run_ranks(
+          backend, ranks,
+          [ranks](dist::ProcessGroupPtr group) -> std::string {
+            const Tensor x = group->allocate(1 << 16, kFloat32);
+            for (int i = 0; i < 1000000; ++i) {
+              if (i == 50 && group->rank() == ranks - 1) kill(getpid(), SIGKILL);
+              group->all_reduce(x)->wait();
+            }
+            return "";
+          },
+          std::chrono::seconds(5), std::chrono::seconds(30));
+      CHECK(outcome.back().signal == SIGKILL);
+      for (int r = 0; r + 1 < ranks; ++r) {
+        CAPTURE(outcome[static_cast<size_t>(r)].text);
+        CHECK_FALSE(outcome[static_cast<size_t>(r)].hung);
+        CHECK((outcome[static_cast<size_t>(r)].error == "PeerError" || outcome[static_cast<size_t>(r)].error == "TimeoutError"));
+        if (backend == "shm") {
+          CHECK(outcome[static_cast<size_t>(r)].text.find("rank " + std::to_string(ranks - 1) + " died") != std::string::npos);
+          CHECK(outcome[static_cast<size_t>(r)].seconds < 5);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a rank that does not come is a timeout which names it, on every backend") {
+  for (const std::string& backend : test::backends()) {
+    CAPTURE(backend);
+    const auto outcome = run_ranks(
+        backend, 2,
+        [](dist::ProcessGroupPtr group) -> std::string {
+          const Tensor x = group->allocate(10, kFloat32);
+          group->all_reduce(x)->wait();
+          if (group->rank() == 1) {
+            // Busy with something else for longer than the others are willing to wait.
+            const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+            while (std::chrono::steady_clock::now() < until) usleep(10000);
+            return "";
+          }
+          group->all_reduce(x, {.description = "the second"})->wait();
+          return "";
+        },
+        std::chrono::milliseconds(700));
+    CHECK(outcome[0].error == "TimeoutError");
+    CHECK(outcome[0].text.find("timed out after 700 ms in all_reduce") != std::string::npos);
+    CHECK(outcome[0].text.find("the second") != std::string::npos);
+    CHECK(outcome[0].text.find("collectives_test.cpp:") != std::string::npos);
+    if (backend != "gloo") CHECK(outcome[0].text.find("waiting for rank 1") != std::string::npos);
+  }
+}

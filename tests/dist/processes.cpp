@@ -1,0 +1,159 @@
+#include "processes.h"
+
+#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/store.h>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace brigade::test {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Rank run_one(const Body& body, const std::function<dist::ProcessGroupPtr()>& make_group) {
+  Rank rank;
+  const auto failed = [&](const char* kind, const std::exception& error) {
+    rank.error = kind;
+    rank.text = error.what();
+  };
+  try {
+    rank.result = body(make_group());
+  } catch (const dist::ReductionError& error) {
+    failed("ReductionError", error);
+  } catch (const TimeoutError& error) {
+    failed("TimeoutError", error);
+  } catch (const PeerError& error) {
+    failed("PeerError", error);
+  } catch (const DistError& error) {
+    failed("DistError", error);
+  } catch (const std::exception& error) {
+    failed("exception", error);
+  }
+  return rank;
+}
+
+std::vector<Rank> run_threads(int count, const Body& body, std::chrono::milliseconds timeout) {
+  std::vector<Rank> ranks(static_cast<size_t>(count));
+  std::vector<dist::ProcessGroupPtr> groups = dist::make_thread_groups(count, timeout);
+  std::vector<std::thread> threads;
+  const auto begin = Clock::now();
+  for (int r = 0; r < count; ++r) {
+    threads.emplace_back([&, r, group = std::move(groups[static_cast<size_t>(r)])]() mutable {
+      ranks[static_cast<size_t>(r)] = run_one(body, [&] { return std::move(group); });
+      group.reset();
+      ranks[static_cast<size_t>(r)].seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ranks;
+}
+
+struct Process {
+  pid_t pid = -1;
+  int pipe = -1;
+  std::string text;
+};
+
+std::vector<Rank> run_processes(const std::string& backend, int count, const Body& body, std::chrono::milliseconds timeout,
+                                std::chrono::milliseconds deadline) {
+  std::string folder = (std::filesystem::temp_directory_path() / "brigade-test-XXXXXX").string();
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  std::vector<Process> processes(static_cast<size_t>(count));
+  for (int r = 0; r < count; ++r) {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+#ifdef _OPENMP
+      omp_set_num_threads(1);  // the parent's pool does not exist here
+#endif
+      const Rank rank = run_one(body, [&] {
+        auto store = dist::open_file_store(folder + "/store", count);
+        return backend == "shm" ? dist::make_shm_group(store, r, count, timeout) : dist::make_gloo_group(store, r, count, timeout);
+      });
+      const std::string text = rank.error + '\0' + rank.text + '\0' + rank.result + '\0';
+      for (size_t done = 0; done < text.size();) {
+        const ssize_t written = write(ends[1], text.data() + done, text.size() - done);
+        if (written <= 0) break;
+        done += static_cast<size_t>(written);
+      }
+      _exit(0);
+    }
+    close(ends[1]);
+    processes[static_cast<size_t>(r)] = {pid, ends[0], ""};
+  }
+
+  std::vector<Rank> ranks(static_cast<size_t>(count));
+  const auto begin = Clock::now();
+  int open = count;
+  while (open > 0) {
+    std::vector<pollfd> entries;
+    for (const Process& process : processes) entries.push_back({process.pipe, POLLIN, 0});
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(begin + deadline - Clock::now()).count();
+    if (left <= 0) break;
+    poll(entries.data(), entries.size(), static_cast<int>(left));
+    for (size_t r = 0; r < processes.size(); ++r) {
+      if (!entries[r].revents) continue;
+      char bytes[4096];
+      const ssize_t got = read(processes[r].pipe, bytes, sizeof bytes);
+      if (got > 0) {
+        processes[r].text.append(bytes, static_cast<size_t>(got));
+        continue;
+      }
+      close(processes[r].pipe);
+      processes[r].pipe = -1;
+      ranks[r].seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      --open;
+    }
+  }
+  for (size_t r = 0; r < processes.size(); ++r) {
+    if (processes[r].pipe >= 0) {
+      ranks[r].hung = true;
+      kill(processes[r].pid, SIGKILL);
+      close(processes[r].pipe);
+    }
+    int status = 0;
+    waitpid(processes[r].pid, &status, 0);
+    if (WIFSIGNALED(status)) ranks[r].signal = WTERMSIG(status);
+    const std::string& text = processes[r].text;
+    const size_t first = text.find('\0');
+    const size_t second = first == std::string::npos ? first : text.find('\0', first + 1);
+    if (second == std::string::npos) continue;
+    ranks[r].error = text.substr(0, first);
+    ranks[r].text = text.substr(first + 1, second - first - 1);
+    ranks[r].result = text.substr(second + 1, text.size() - second - 2);
+  }
+  std::filesystem::remove_all(folder);
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body, std::chrono::milliseconds timeout, std::chrono::milliseconds deadline) {
+  return backend == "threads" ? run_threads(ranks, body, timeout) : run_processes(backend, ranks, body, timeout, deadline);
+}
+
+std::vector<std::string> backends() {
+#ifdef BRIGADE_HAVE_GLOO
+  return {"threads", "shm", "gloo"};
+#else
+  return {"threads", "shm"};
+#endif
+}
+
+}  // namespace brigade::test

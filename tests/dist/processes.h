@@ -1,0 +1,37 @@
+// Runs the same function on every rank, whichever the backend: threads of this process, or forked processes for shm and gloo.
+//
+//   const auto ranks = test::run_ranks("shm", 2, [](dist::ProcessGroupPtr group) { ...; return std::string("result"); });
+//   CHECK(ranks[1].error == "");
+//
+// Everything that a rank throws is caught and told by type and text. A run that takes longer than the deadline is ended, and its
+// ranks are marked as hung.
+#pragma once
+
+#include <brigade/dist/launch/launcher.h>
+#include <brigade/dist/process_group.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace brigade::test {
+
+struct Rank {
+  std::string error;   // "", or the type: "ReductionError", "PeerError", "TimeoutError", "DistError", "exception"
+  std::string text;    // of the error
+  std::string result;  // what the function returned
+  int signal = 0;      // that ended the process
+  bool hung = false;
+  double seconds = 0;  // until it ended
+};
+
+using Body = std::function<std::string(dist::ProcessGroupPtr)>;
+
+std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body, std::chrono::milliseconds timeout = std::chrono::seconds(20),
+                            std::chrono::milliseconds deadline = std::chrono::seconds(60));
+
+// The backends of this build.
+std::vector<std::string> backends();
+
+}  // namespace brigade::test

@@ -145,7 +145,7 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
   operation->part = std::move(part);
   // A header may be overwritten once every rank is done with the collective that it described.
   while (operation->sequence > kRing && !pending_.empty() && pending_.front()->sequence <= operation->sequence - kRing) {
-    wait_for(pending_.front(), timeout());
+    wait_for(OperationPtr(pending_.front()), timeout());  // a copy: the queue drops its own when it completes
   }
   block(rank()).ring[operation->sequence % kRing] = header;
   pending_.push_back(operation);

@@ -70,14 +70,17 @@ std::string allreduce_job(const dist::ProcessGroupPtr& group, const std::string&
         kernels::fill(buffer, group->rank() + 1);
         g.all_reduce(buffer)->wait();
         wrong[w] += count_wrong(buffer, group->size());
-        // Max keeps the values as they are: no overflow however often it runs; the sum was checked above.
-        kernels::fill(buffer, 0.0);
+        kernels::fill(buffer, 0.0);  // zeros stay zeros, however often they are summed
         g.barrier();
         const int times_to_run = repetitions(bytes);
-        const auto begin = Clock::now();
-        for (int i = 0; i < times_to_run; ++i) g.all_reduce(buffer, {.op = dist::ReduceOp::Sum})->wait();
-        const double us = std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / times_to_run;
-        if (round > 0) times[w].push_back(us);  // the first round warms up
+        // The median of single calls: a stall of the scheduler (milliseconds) in one of them must not stand for all.
+        std::vector<double> calls;
+        for (int i = 0; i < times_to_run; ++i) {
+          const auto begin = Clock::now();
+          g.all_reduce(buffer)->wait();
+          calls.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+        }
+        if (round > 0) times[w].push_back(median(calls));  // the first round warms up
       }
     }
     for (size_t w = 0; w < ways.size(); ++w) {

@@ -18,21 +18,6 @@ struct PairImpl : nn::Module {
   }
 };
 
-// A trunk with two heads.
-struct TwoHeadsImpl : nn::Module {
-  nn::Linear trunk{nullptr}, h1{nullptr}, h2{nullptr};
-  TwoHeadsImpl() {
-    trunk = register_module("trunk", nn::Linear(4, 4, false));
-    h1 = register_module("h1", nn::Linear(4, 2, false));
-    h2 = register_module("h2", nn::Linear(4, 2, false));
-  }
-  std::pair<Tensor, Tensor> forward(const Tensor& x) {
-    const Tensor features = relu(trunk(x));
-    return {h1(features), h2(features)};
-  }
-};
-BRIGADE_MODULE(TwoHeads);
-
 // A batch [8, 4] that differs between ranks.
 inline Tensor rank_batch(const dist::ProcessGroupPtr& group) {
   Generator generator(100 + static_cast<uint64_t>(group->rank()));

@@ -5,6 +5,21 @@
 namespace brigade::lab {
 namespace {
 
+// A trunk with two heads.
+struct TwoHeadsImpl : nn::Module {
+  nn::Linear trunk{nullptr}, h1{nullptr}, h2{nullptr};
+  TwoHeadsImpl() {
+    trunk = register_module("trunk", nn::Linear(4, 4, false));
+    h1 = register_module("h1", nn::Linear(4, 2, false));
+    h2 = register_module("h2", nn::Linear(4, 2, false));
+  }
+  std::pair<Tensor, Tensor> forward(const Tensor& x) {
+    const Tensor features = relu(trunk(x));
+    return {h1(features), h2(features)};
+  }
+};
+BRIGADE_MODULE(TwoHeads);
+
 std::vector<Tensor> run(const FaultContext& context) {
   TwoHeads net;
   dist::DistributedDataParallel ddp(net, context.group, context.options);

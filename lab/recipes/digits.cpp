@@ -24,7 +24,8 @@ DigitsNetImpl::DigitsNetImpl() {
 }
 
 Tensor DigitsNetImpl::forward(const Tensor& images) {
-  const Tensor small = avg_pool2d(gelu(conv1(images)));
+  // Mean and deviation of the grey values of the training examples.
+  const Tensor small = avg_pool2d(gelu(conv1((images - 0.3053) / 0.3760)));
   const Tensor features = gelu(conv2(small)).flatten(1);
   return fc2(gelu(fc1(features)));
 }

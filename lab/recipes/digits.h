@@ -22,7 +22,7 @@ BRIGADE_MODULE(DigitsNet);
 struct DigitsOptions {
   std::string strategy = "ddp";
   std::string precision = "32-true";  // "32-true" or "64-true"
-  int epochs = 10;
+  int epochs = 20;
   int64_t global_batch = 64;          // over all ranks
   double lr = 0.05;
   uint64_t seed = 1;

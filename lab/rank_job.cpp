@@ -50,7 +50,7 @@ RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const
 struct ScratchFolder {
   std::filesystem::path path;
   ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "brigade-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "brigade-job-XXXXXX").string();
     if (!mkdtemp(name.data())) throw IoError("cannot make a folder for results in " + name + ": " + std::strerror(errno));
     path = name;
   }

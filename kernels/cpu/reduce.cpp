@@ -116,13 +116,15 @@ void sum_into(const Arranged& x, const Tensor& out, bool accumulate, double scal
   cpu::parallel_for(
       x.outer * strips,
       [&](int64_t begin, int64_t end) {
-        Acc total[kStrip];
+        // Groups of rows are summed in the accumulator, the groups in double: few additions, and no loss over long columns.
+        using Total = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
+        Total total[kStrip];
         Acc group[kStrip];
         for (int64_t task = begin; task < end; ++task) {
           const int64_t o = task / strips;
           const int64_t column = task % strips * kStrip;
           const int64_t width = std::min(kStrip, x.inner - column);
-          std::fill(total, total + width, Acc(0));
+          std::fill(total, total + width, Total(0));
           for (int64_t row = 0; row < x.reduced; row += kGroup) {
             std::fill(group, group + width, Acc(0));
             const int64_t row_end = std::min(x.reduced, row + kGroup);
@@ -130,9 +132,9 @@ void sum_into(const Arranged& x, const Tensor& out, bool accumulate, double scal
               const T* source = values + (o * x.reduced + r) * x.inner + column;
               for (int64_t j = 0; j < width; ++j) group[j] += static_cast<Acc>(static_cast<compute_type<T>>(source[j]));
             }
-            for (int64_t j = 0; j < width; ++j) total[j] += group[j];
+            for (int64_t j = 0; j < width; ++j) total[j] += static_cast<Total>(group[j]);
           }
-          for (int64_t j = 0; j < width; ++j) store(o * x.inner + column + j, total[j]);
+          for (int64_t j = 0; j < width; ++j) store(o * x.inner + column + j, static_cast<Acc>(total[j]));
         }
       },
       x.reduced * kStrip);

@@ -44,7 +44,7 @@ TEST_CASE("half types round to nearest, ties to even, and keep the special value
                                          {1.00146484375F, 1.001953125F, 1.0F},  // halfway in float16: to even
                                          {65504.0F, 65504.0F, 65536.0F},
                                          {65520.0F, infinity, 65536.0F},
-                                         {6e-8F, 5.9604645e-8F, 0x1.01p-24F},
+                                         {6e-8F, 5.9604645e-8F, 0x1.02p-24F},
                                          {-2.5e-8F, -0.0F, -0x1.aep-26F},
                                          {infinity, infinity, infinity}}) {
     CAPTURE(row.value);

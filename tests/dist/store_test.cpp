@@ -1,0 +1,148 @@
+#include <brigade/dist/process_group.h>
+#include <brigade/dist/store.h>
+#include <brigade/dist/store/socket.h>
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace brigade;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Sets variables for the time of a test.
+struct Environment {
+  std::vector<std::string> names;
+  Environment(std::initializer_list<std::pair<const char*, const char*>> variables) {
+    for (const auto& [name, value] : variables) {
+      names.emplace_back(name);
+      setenv(name, value, 1);
+    }
+  }
+  ~Environment() {
+    for (const std::string& name : names) unsetenv(name.c_str());
+  }
+};
+
+void use_store(dist::Store& a, dist::Store& b) {
+  a.set("key with / and spaces", std::string("bytes\0and more", 14));
+  CHECK(b.get("key with / and spaces", 1s) == std::string("bytes\0and more", 14));
+  CHECK_FALSE(b.check("other"));
+  CHECK(a.add("count", 3) == 3);
+  CHECK(b.add("count", -1) == 2);
+  auto waiting = std::async(std::launch::async, [&] { return b.get("later", 5s); });
+  a.set("later", "now");
+  CHECK(waiting.get() == "now");
+  CHECK_THROWS_AS(a.get("never", 30ms), TimeoutError);
+  CHECK(message_of([&] { a.get("never", 30ms); }).find("the key 'never' did not appear") != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("the TCP store sets, gets, waits and adds") {
+  dist::TcpStoreServer server("127.0.0.1", 0);
+  const auto a = dist::connect_tcp_store("127.0.0.1", server.port(), 5s);
+  const auto b = dist::connect_tcp_store("localhost", server.port(), 5s);
+  use_store(*a, *b);
+  a->set("large", std::string(1 << 20, 'x'));
+  CHECK(b->get("large", 5s).size() == 1 << 20);
+}
+
+TEST_CASE("the file store sets, gets, waits and adds, and is removed by the last to leave") {
+  const std::string folder = (std::filesystem::temp_directory_path() / ("brigade-store-" + std::to_string(getpid()))).string();
+  {
+    const auto a = dist::open_file_store(folder, 2);
+    const auto b = dist::open_file_store(folder, 2);
+    use_store(*a, *b);
+    CHECK(std::filesystem::exists(folder));
+  }
+  CHECK_FALSE(std::filesystem::exists(folder));
+  CHECK_THROWS_AS(dist::open_file_store("/proc/no/such/place", 1), DistError);
+}
+
+TEST_CASE("a port in use is named, with what to do") {
+  dist::TcpStoreServer server("127.0.0.1", 0);
+  const std::string text = message_of([&] { dist::TcpStoreServer second("127.0.0.1", server.port()); });
+  CHECK(text.find("cannot listen on port " + std::to_string(server.port())) != std::string::npos);
+  CHECK(text.find("already in use") != std::string::npos);
+  CHECK(text.find("--master-port") != std::string::npos);
+}
+
+TEST_CASE("nobody there, a foreign service, and nonsense are told apart, and harm no one") {
+  int port = 0;
+  {
+    dist::TcpStoreServer gone("127.0.0.1", 0);
+    port = gone.port();
+  }
+  CHECK(message_of([&] { dist::connect_tcp_store("127.0.0.1", port, 100ms); }).find("no store answered") != std::string::npos);
+
+  // A service that answers something else.
+  const dist::Socket listener = dist::listen_on("127.0.0.1", 0);
+  std::thread foreign([&] {
+    const dist::Socket client(accept(listener.fd(), nullptr, nullptr));
+    send(client.fd(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
+  });
+  CHECK(message_of([&] { dist::connect_tcp_store("127.0.0.1", dist::local_port(listener), 5s); }).find("is not a Brigade store") != std::string::npos);
+  foreign.join();
+
+  // The server survives clients that speak nonsense.
+  dist::TcpStoreServer server("127.0.0.1", 0);
+  for (const std::string& nonsense : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("brigade-store-1\n\xff\xff\xff\xff nonsense"), std::string("brigade-store-1\n\x05\0\0\0Zzzzz", 25), std::string("b")}) {
+    const dist::Socket client = dist::try_connect("127.0.0.1", server.port(), std::chrono::steady_clock::now() + 2s);
+    dist::send_all(client, nonsense.data(), nonsense.size(), std::chrono::steady_clock::now() + 2s);
+  }
+  const auto store = dist::connect_tcp_store("127.0.0.1", server.port(), 5s);
+  store->set("alive", "yes");
+  CHECK(store->get("alive", 1s) == "yes");
+  CHECK(message_of([] { dist::connect_tcp_store("no.such.host.invalid", 1, 100ms); }).find("cannot resolve host") != std::string::npos);
+}
+
+TEST_CASE("rendezvous names the variable that is missing or malformed") {
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) unsetenv(name);
+  CHECK(message_of([] { dist::init_process_group(); }).find("none of the environment variables RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID is set") != std::string::npos);
+  const Environment rank{{"RANK", "0"}};
+  CHECK(message_of([] { dist::init_process_group(); }).find("WORLD_SIZE") != std::string::npos);
+  {
+    const Environment bad{{"WORLD_SIZE", "two"}};
+    CHECK(message_of([] { dist::init_process_group(); }).find("WORLD_SIZE must be a whole number of at least 0, got 'two'") != std::string::npos);
+  }
+  CHECK(message_of([] { dist::init_process_group({.rank = 3, .world_size = 2}); }).find("rank 3 of a world of 2") != std::string::npos);
+  CHECK(message_of([] { dist::init_process_group({.backend = "mpi", .rank = 0, .world_size = 1}); }).find("unknown backend 'mpi'") != std::string::npos);
+  CHECK(message_of([] { dist::init_process_group({.init_method = "tcp://nowhere", .rank = 0, .world_size = 1}); }).find("tcp://HOST:PORT") != std::string::npos);
+}
+
+TEST_CASE("a group of one comes up by each way of meeting") {
+  for (const std::string backend : {"shm", "gloo", "auto"}) {
+    CAPTURE(backend);
+    const std::string folder = "file://" + (std::filesystem::temp_directory_path() / ("brigade-meet-" + std::to_string(getpid()))).string();
+    const auto group = dist::init_process_group({.backend = backend, .init_method = folder, .rank = 0, .world_size = 1});
+    CHECK(group->size() == 1);
+    group->barrier();
+  }
+  dist::TcpStoreServer probe("127.0.0.1", 0);
+  const std::string port = std::to_string(probe.port());
+  const Environment agent{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port.c_str()}, {"BRIGADE_AGENT_STORE", "1"}};
+  CHECK(dist::init_process_group()->rank() == 0);
+}
+
+TEST_CASE("a rank that never comes is a timeout which names it; a rank that comes twice is an error") {
+  const std::string folder = (std::filesystem::temp_directory_path() / ("brigade-late-" + std::to_string(getpid()))).string();
+  const auto store = dist::open_file_store(folder, 1);
+  CHECK(message_of([&] { dist::make_shm_group(store, 0, 2, 200ms); }).find("rank 0 waited 200 ms for rank 1 of 2") != std::string::npos);
+}

@@ -1,0 +1,181 @@
+// What users get wrong: a clear error that names what and where, a status that is not 0, no hang, nothing left behind.
+#include "program.h"
+
+#include <brigade/dist/store.h>
+#include <brigade/lab/digits.h>
+
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include <dirent.h>
+#include <unistd.h>
+
+using namespace brigade;
+using test::run_program;
+using test::contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("brigade-bad-" + std::to_string(getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+};
+
+void write_gzip(const fs::path& path, const std::string& text) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(file);
+}
+
+std::string line(const std::string& last) {
+  std::string text;
+  for (int i = 0; i < 63; ++i) text += "1,";
+  return text + last;
+}
+
+// Running processes whose command line holds `part`.
+std::set<std::string> processes_with(const std::string& part) {
+  std::set<std::string> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream in(entry.path() / "cmdline");
+    std::string words((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    if (words.find(part) != std::string::npos && name != std::to_string(getpid())) found.insert(name);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("damaged data files are named with the line or the place of the damage") {
+  const Folder folder;
+  const fs::path file = folder.path / "digits.csv.gz";
+  struct Row {
+    std::string text;
+    const char* expected;
+  };
+  for (const Row& row : std::vector<Row>{{line("2,7\n") + "1,2,3\n", "line 2: ends after column 3"},
+                                         {line("2,12\n"), "line 1: column 65 is 12"},
+                                         {line("17,3\n"), "line 1: column 64 is 17"},
+                                         {line("x,3\n"), "line 1: has no number in column 64"},
+                                         {line("2,7,8\n"), "line 1: has more than 65 columns"},
+                                         {"", "holds no examples"}}) {
+    write_gzip(file, row.text);
+    std::string text;
+    try {
+      lab::load_digits(file);
+    } catch (const IoError& error) {
+      text = error.what();
+    }
+    CAPTURE(text);
+    CHECK(contains(text, row.expected));
+    CHECK(contains(text, file.string()));
+  }
+  // Cut short in the middle of the stream, through the program.
+  fs::copy_file(fs::path(BRIGADE_SOURCE_DIR) / "lab/data/digits.csv.gz", file, fs::copy_options::overwrite_existing);
+  fs::resize_file(file, 30000);
+  const test::Outcome outcome = run_program("train digits --quiet", "BRIGADE_DATA_DIR=" + folder.path.string());
+  CHECK(outcome.status != 0);
+  CHECK(contains(outcome.output, "digits.csv.gz is damaged or truncated: unexpected end of file"));
+  CHECK(outcome.seconds < 20);
+  std::ofstream(file) << "plain text\n";
+  CHECK(contains(run_program("train digits --quiet", "BRIGADE_DATA_DIR=" + folder.path.string()).output, "is not a gzip file"));
+  CHECK(contains(run_program("train digits --quiet", "BRIGADE_DATA_DIR=/nowhere").output, "cannot find the digits data; looked for /nowhere/digits.csv.gz"));
+}
+
+TEST_CASE("wrong names and numbers are refused before anything starts") {
+  struct Row {
+    const char* arguments;
+    const char* expected;
+  };
+  for (const Row& row : std::vector<Row>{{"train digits --strategy fsdp", "unknown strategy 'fsdp'; known are ddp, ddp_find_unused_parameters_true"},
+                                         {"train mnist", "unknown recipe 'mnist'; known is digits"},
+                                         {"train digits --backend mpi", "unknown backend 'mpi'; known are shm"},
+                                         {"train digits --ranks 3", "the global batch of 64 cannot be shared evenly by 3 ranks"},
+                                         {"train digits --ranks 0", "--ranks"},
+                                         {"train digits --precision 16-mixed", "unknown precision '16-mixed'"},
+                                         {"diagnose NO-99", "unknown fault 'NO-99'; known are BUF-01"},
+                                         {"diagnose", "name at least one fault"},
+                                         {"bench allreduce --sizes 3parsec", "a size is a number with B, KiB or MiB, got '3parsec'"},
+                                         {"fly", "fly"},
+                                         {"", "subcommand"}}) {
+    const test::Outcome outcome = run_program(row.arguments);
+    CAPTURE(row.arguments);
+    CAPTURE(outcome.output);
+    CHECK(outcome.status == 2);
+    CHECK(contains(outcome.output, row.expected));
+  }
+  CHECK(run_program("--help").status == 0);
+  CHECK(contains(run_program("train --help").output, "Examples:"));
+}
+
+TEST_CASE("brigade run: exit status, last words, forwarded signals, nothing left over") {
+  CHECK(run_program("run -n 2 -- sh -c 'echo out of $RANK of $WORLD_SIZE'").output.find("[rank 1] out of 1 of 2\n") != std::string::npos);
+  const test::Outcome failed = run_program("run -n 3 -- sh -c 'if [ $RANK = 1 ]; then echo something broke >&2; exit 7; fi; sleep 97'");
+  CHECK(failed.status == 7);
+  CHECK(contains(failed.output, "rank 1 exited with status 7 first; its last words:\nsomething broke"));
+  CHECK(failed.seconds < 10);
+  CHECK(processes_with("sleep\0" "97").empty());
+  const test::Outcome killed = run_program("run -n 2 -- sh -c 'if [ $RANK = 0 ]; then kill -9 $$; fi; sleep 98'");
+  CHECK(killed.status == 128 + SIGKILL);
+  CHECK(contains(killed.output, "rank 0 was ended by signal 9"));
+  CHECK(run_program("run -n 2 /no/such/program").status == 1);
+  CHECK(contains(run_program("run -n 2 /no/such/program").output, "cannot start '/no/such/program'"));
+  CHECK(run_program("run --no-prefix -n 2 -- true").status == 0);
+  // A restart gives the ranks another chance, and tells them so.
+  CHECK(run_program("run -n 2 --max-restarts 1 -- sh -c 'exit $((1 - TORCHELASTIC_RESTART_COUNT))'").status == 0);
+  // Ctrl-C reaches the ranks.
+  const test::Outcome interrupted = run_program("run -n 2 -- sh -c 'trap \"echo caught; exit 3\" INT; kill -INT $(ps -o ppid= -p $$); while true; do sleep 0.1; done'");
+  CHECK(contains(interrupted.output, "caught"));
+  CHECK(interrupted.status == 3);
+}
+
+TEST_CASE("a port in use is named") {
+  dist::TcpStoreServer server("127.0.0.1", 0);
+  const std::string port = std::to_string(server.port());
+  const test::Outcome outcome = run_program("run -n 2 --master-port " + port + " -- true");
+  CHECK(outcome.status == 1);
+  CHECK(contains(outcome.output, "cannot listen on port " + port + " of 127.0.0.1: it is already in use"));
+}
+
+TEST_CASE("SIGKILL of a rank in the middle of a training ends the job, names the rank, and leaves nothing behind") {
+  for (const std::string backend : {"shm", "gloo"}) {
+    CAPTURE(backend);
+    const auto shared_before = std::distance(fs::directory_iterator("/dev/shm"), fs::directory_iterator());
+    std::thread killer([] {
+      // As soon as there are two ranks, and a little into the training.
+      for (int i = 0; i < 2000; ++i) {
+        const auto ranks = processes_with("train-digits");
+        if (ranks.size() >= 2) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(400));
+          kill(std::stoi(*ranks.rbegin()), SIGKILL);
+          return;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+    });
+    const test::Outcome outcome = run_program("train digits --quiet --epochs 2000 --backend " + backend, "", 60);
+    killer.join();
+    CAPTURE(outcome.output);
+    CHECK(outcome.status != 0);
+    CHECK(outcome.status != 124);
+    CHECK(outcome.seconds < 40);
+    CHECK((contains(outcome.output, "signal 9") || contains(outcome.output, "died")));
+    CHECK(contains(outcome.output, "rank "));
+    CHECK(processes_with("train-digits").empty());
+    CHECK(std::distance(fs::directory_iterator("/dev/shm"), fs::directory_iterator()) == shared_before);
+    for (const auto& entry : fs::directory_iterator(fs::temp_directory_path())) CHECK_FALSE(entry.path().filename().string().starts_with("brigade-job-"));
+  }
+}

@@ -1,0 +1,69 @@
+// Every planted fault and every control, with one bucket, two, and one per parameter, on 2 and 4 ranks, on every backend.
+#include <brigade/lab/commands/diagnose.h>
+
+#include "program.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+using namespace brigade;
+
+TEST_CASE("every fault gets its verdict and its fix works, every control stays silent, however the buckets are cut") {
+  REQUIRE(lab::all_faults().size() >= 17);
+  for (const lab::Fault& fault : lab::all_faults()) {
+    for (const double bucket_mb : {25.0, 1e-4, 1e-6}) {
+      for (const int ranks : {2, 4}) {
+        const lab::Diagnosis found = lab::diagnose(fault, {.backend = "threads", .ranks = ranks, .bucket_mb = bucket_mb});
+        CAPTURE(bucket_mb);
+        CAPTURE(ranks);
+        CHECK_MESSAGE(found.passed, fault.id << ": " << found.why_not << "\n" << found.text);
+      }
+    }
+  }
+}
+
+TEST_CASE("the same verdicts between processes, as text and as JSON") {
+  const std::string file = (std::filesystem::temp_directory_path() / "brigade-verdicts.json").string();
+  for (const std::string backend : {"shm", "gloo"}) {
+    const test::Outcome outcome = test::run_program("diagnose --all --backend " + backend + " --json " + file);
+    CHECK_MESSAGE(outcome.status == 0, outcome.output);
+    std::ifstream in(file);
+    const nlohmann::json report = nlohmann::json::parse(in);
+    CHECK(report.at("results").size() == lab::all_faults().size());
+    for (const auto& row : report.at("results")) {
+      CHECK(row.at("passed") == true);
+      if (row.at("id") == "UNU-12") {
+        const auto& verdict = row.at("verdicts").at(0);
+        CHECK(verdict.at("kind") == "unused_parameters");
+        CHECK(verdict.at("parameters").at(0).at("name") == "generator.weight");
+        CHECK(verdict.at("parameters").at(0).at("missing_ranks") == nlohmann::json({0, 1}));
+        CHECK(verdict.at("cause").at("kind") == "detached");
+        CHECK(verdict.at("cause").at("file") == "faults/unu_12.cpp");
+        CHECK(verdict.at("cause").at("line").get<int>() > 0);
+      }
+    }
+  }
+  std::filesystem::remove(file);
+  const test::Outcome list = test::run_program("diagnose --list");
+  CHECK(list.status == 0);
+  CHECK(test::contains(list.output, "UNU-01"));
+}
+
+TEST_CASE("an expectation that does not hold fails the run: the judge is awake") {
+  lab::Fault fault = lab::find_fault("UNU-01");
+  const auto why = [&] { return lab::diagnose(fault, {.backend = "threads", .ranks = 2}).why_not; };
+  fault.expected.cause = "detached";
+  CHECK(why() == "cause is module_not_called, expected detached");
+  fault = lab::find_fault("UNU-01");
+  fault.expected.parameters = {"aux.weight"};
+  CHECK(test::contains(why(), "it names the parameters"));
+  fault = lab::find_fault("UNU-01");
+  fault.expected.ranks = {1};
+  CHECK(test::contains(why(), "is missing on ranks 0 and 1"));
+  fault = lab::find_fault("UNU-01");
+  fault.expected.detected = false;
+  CHECK(test::contains(why(), "a control was reported"));
+}

@@ -1,0 +1,20 @@
+// Runs the program `brigade` as a user would.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace brigade::test {
+
+struct Outcome {
+  int status = 0;      // exit status; 128 + signal when a signal ended it
+  std::string output;  // standard output and standard error
+  double seconds = 0;
+};
+
+// `brigade` with these arguments, through a shell; `environment` in front ("A=1 B=2"). Ended after the deadline (status 124).
+Outcome run_program(const std::string& arguments, const std::string& environment = "", int deadline_s = 120);
+bool contains(const std::string& text, const std::string& part);
+
+}  // namespace brigade::test

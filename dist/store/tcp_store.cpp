@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -126,7 +127,13 @@ struct TcpStoreServer::Impl {
 TcpStoreServer::TcpStoreServer(const std::string& host, int port) : impl_(std::make_unique<Impl>()) {
   impl_->listener = listen_on(host, port);
   if (pipe2(impl_->stop_pipe, O_CLOEXEC) != 0) throw DistError("cannot make a pipe for the store's thread");
+  // Signals are for the program's own threads: a launcher reads them from a descriptor.
+  sigset_t all;
+  sigset_t previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
   impl_->thread = std::thread([impl = impl_.get()] { impl->loop(); });
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
 }
 
 TcpStoreServer::~TcpStoreServer() {

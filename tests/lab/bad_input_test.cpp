@@ -109,8 +109,8 @@ TEST_CASE("wrong names and numbers are refused before anything starts") {
                                          {"diagnose NO-99", "unknown fault 'NO-99'; known are BUF-01"},
                                          {"diagnose", "name at least one fault"},
                                          {"bench allreduce --sizes 3parsec", "a size is a number with B, KiB or MiB, got '3parsec'"},
-                                         {"fly", "fly"},
-                                         {"", "subcommand"}}) {
+                                         {"fly", "A subcommand is required"},
+                                         {"", "A subcommand is required"}}) {
     const test::Outcome outcome = run_program(row.arguments);
     CAPTURE(row.arguments);
     CAPTURE(outcome.output);

@@ -77,7 +77,8 @@ uint64_t Engine::next_number() noexcept {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-Engine::Engine(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph, SourceLocation where)
+Engine::Engine(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph,
+               SourceLocation where)
     : roots_(roots),
       gradients_(gradients.begin(), gradients.end()),
       retain_graph_(retain_graph),
@@ -91,9 +92,11 @@ Engine::~Engine() { unmark(); }
 void Engine::check_roots() {
   for (size_t i = 0; i < roots_.size(); ++i) {
     const Tensor& root = roots_[i];
-    if (!root.defined()) throw AutogradError("backward: element " + std::to_string(i) + " of tensors is undefined", where_);
+    if (!root.defined())
+      throw AutogradError("backward: element " + std::to_string(i) + " of tensors is undefined", where_);
     if (!root.requires_grad()) {
-      std::string message = "element " + std::to_string(i) + " of tensors does not require grad and does not have a grad_fn";
+      std::string message =
+          "element " + std::to_string(i) + " of tensors does not require grad and does not have a grad_fn";
       const std::string cut = explain_missing_history(root);
       if (!cut.empty()) message += ": " + cut;
       throw AutogradError(message + "; backward called at " + to_string(where_), where_);
@@ -123,15 +126,15 @@ void Engine::check_roots() {
 void Engine::visit(const Edge& edge, uint64_t from_sequence) {
   if (Node* node = edge.node.get()) {
     if (node->task_ == task_) return;
-    if (node->task_ != 0 &&
-        std::find(running_tasks.begin(), running_tasks.end(), node->task_) == running_tasks.end()) {
+    if (node->task_ != 0 && std::find(running_tasks.begin(), running_tasks.end(), node->task_) == running_tasks.end()) {
       throw AutogradError("backward over one graph from two threads at once: " + node->name() + " recorded at " +
                               to_string(node->where) + " is part of a backward on another thread",
                           where_);
     }
     if (node->is_freed()) {
       throw AutogradError(
-          "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+          "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+          "already "
           "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
           "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
           "saved tensors after calling backward. The operation is '" +
@@ -178,7 +181,8 @@ void Engine::gather() {
   while (!stack_.empty()) {
     Node* node = stack_.back();
     stack_.pop_back();
-    for (const Edge& edge : node->edges) visit(edge, node->sequence);
+    for (const Edge& edge : node->edges)
+      visit(edge, node->sequence);
   }
   const auto newest_first = [](const PlannedNode& a, const PlannedNode& b) {
     return a.node->sequence > b.node->sequence;
@@ -246,8 +250,8 @@ void Engine::complete_leaf(uint32_t index) {
         Tensor replaced = hook.call(planned.buffer);
         if (!replaced.defined()) continue;
         if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
-          throw AutogradError("a hook on a leaf returned " + describe(replaced) + ", expected a gradient like the leaf: " +
-                                  describe(leaves_[index]),
+          throw AutogradError("a hook on a leaf returned " + describe(replaced) +
+                                  ", expected a gradient like the leaf: " + describe(leaves_[index]),
                               where_);
         }
         planned.buffer = std::move(replaced);
@@ -266,7 +270,8 @@ void Engine::run_node(PlannedNode& planned) {
   Node& node = *planned.node;
   Tensor* grads = buffers_.data() + planned.first_buffer;
   bool any = false;
-  for (uint32_t i = 0; i < node.outputs.size(); ++i) any = any || grads[i].defined();
+  for (uint32_t i = 0; i < node.outputs.size(); ++i)
+    any = any || grads[i].defined();
   if (any && node.output_hooks) {
     const auto hooks = *node.output_hooks;
     for (const Node::OutputHook& hook : hooks) {
@@ -287,7 +292,8 @@ void Engine::run_node(PlannedNode& planned) {
     results_.resize(node.edges.size());
     BackwardContext context(*this, node, grads, results_);
     node.backward(context);
-    for (uint32_t i = 0; i < node.outputs.size(); ++i) grads[i] = Tensor();
+    for (uint32_t i = 0; i < node.outputs.size(); ++i)
+      grads[i] = Tensor();
     for (uint32_t i = 0; i < node.edges.size(); ++i) {
       if (results_[i].defined() && node.edges[i].defined()) deliver(node, i, std::move(results_[i]));
     }
@@ -340,16 +346,19 @@ void Engine::run() {
     plan.number_ = backwards_started;
     planned = true;
     if (outermost) {
-      for (Listener* listener : listeners_) listener->on_plan(plan);
+      for (Listener* listener : listeners_)
+        listener->on_plan(plan);
     }
     const NoGradGuard no_grad(where_);
     const Tape::Pause pause;
     seed();
-    for (PlannedNode& node : nodes_) run_node(node);
+    for (PlannedNode& node : nodes_)
+      run_node(node);
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
     if (outermost) {
-      for (Listener* listener : listeners_) listener->on_error(planned ? &plan : nullptr, error);
+      for (Listener* listener : listeners_)
+        listener->on_error(planned ? &plan : nullptr, error);
     }
     throw;
   }
@@ -370,7 +379,8 @@ void Engine::run() {
 
 void add_listener(const std::shared_ptr<Listener>& listener) { thread_listeners.push_back(listener); }
 
-void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph, SourceLocation where) {
+void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph,
+              SourceLocation where) {
   if (!gradients.empty() && gradients.size() != roots.size()) {
     throw AutogradError("backward: got " + std::to_string(roots.size()) + " roots and " +
                             std::to_string(gradients.size()) + " gradients; give one for each root, or none",

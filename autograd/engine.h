@@ -1,9 +1,11 @@
 // The engine behind backward().
 //
-// 1. Gather: walk the graph from the roots (an explicit stack, no recursion), collect the nodes, and note for each leaf the lowest
-//    sequence number among the nodes that feed it. Sort the nodes by descending number. Now the plan is known: which nodes run, in
-//    which order, and which leaves will receive a gradient.
-// 2. Run each node: its output gradients lie in a buffer; its input gradients are added to the buffers of earlier nodes or of leaves.
+// 1. Gather: walk the graph from the roots (an explicit stack, no recursion), collect the nodes, and note for each leaf
+// the lowest
+//    sequence number among the nodes that feed it. Sort the nodes by descending number. Now the plan is known: which
+//    nodes run, in which order, and which leaves will receive a gradient.
+// 2. Run each node: its output gradients lie in a buffer; its input gradients are added to the buffers of earlier nodes
+// or of leaves.
 //    When the lowest node that feeds a leaf has run, the leaf's gradient is complete: hooks, accumulation, grad-ready.
 // 3. Finish: listeners, clean-up.
 #pragma once
@@ -30,10 +32,10 @@ class Engine {
   // A leaf that will receive a gradient.
   struct PlannedLeaf {
     AutogradMeta* meta;
-    uint64_t last_sequence;   // the node after which it is complete; above all nodes for a root that is a leaf
-    Tensor buffer;            // sum of contributions so far (unused when they go to the target directly)
-    bool received = false;    // a gradient arrived
-    uint64_t outer_task;      // what an enclosing backward had noted on the leaf
+    uint64_t last_sequence;  // the node after which it is complete; above all nodes for a root that is a leaf
+    Tensor buffer;           // sum of contributions so far (unused when they go to the target directly)
+    bool received = false;   // a gradient arrived
+    uint64_t outer_task;     // what an enclosing backward had noted on the leaf
     uint32_t outer_index;
   };
   // A node that will run; what an enclosing backward had noted on it.

@@ -7,8 +7,8 @@
 
 namespace brigade::autograd {
 
-GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs,
-                          const GradcheckOptions& options) {
+GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                          const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].requires_grad() && inputs[i].dtype() != kFloat64) {
       throw DTypeError("gradcheck: input " + std::to_string(i) + " must be float64, got " + describe(inputs[i]));
@@ -62,9 +62,9 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
     }
   }
   worst.ok = any && worst.worst < options.tolerance;
-  worst.report = any ? "worst relative error " + std::to_string(worst.worst) + " at element " + std::to_string(worst.element) + " of input " +
-                           std::to_string(worst.input) + ": backward " + std::to_string(worst.from_backward) + ", difference " +
-                           std::to_string(worst.from_difference)
+  worst.report = any ? "worst relative error " + std::to_string(worst.worst) + " at element " +
+                           std::to_string(worst.element) + " of input " + std::to_string(worst.input) + ": backward " +
+                           std::to_string(worst.from_backward) + ", difference " + std::to_string(worst.from_difference)
                      : "no input requires grad";
   return worst;
 }

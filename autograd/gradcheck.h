@@ -17,18 +17,18 @@ struct GradcheckOptions {
 
 struct GradcheckResult {
   bool ok = false;
-  double worst = 0;         // largest |backward - difference| / max(1, |backward|, |difference|)
-  size_t input = 0;         // where
+  double worst = 0;  // largest |backward - difference| / max(1, |backward|, |difference|)
+  size_t input = 0;  // where
   int64_t element = 0;
   double from_backward = 0;
   double from_difference = 0;
-  std::string report;       // one line
+  std::string report;  // one line
 };
 
-// `function` takes the inputs and returns one tensor; the check is on a random weighted sum of its elements. Inputs are float64; those that
-// require grad are checked, element by element. The function must be smooth at the inputs and give the same result each time.
-// Throws DTypeError when an input that requires grad is not float64.
-GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs,
-                          const GradcheckOptions& options = {});
+// `function` takes the inputs and returns one tensor; the check is on a random weighted sum of its elements. Inputs are
+// float64; those that require grad are checked, element by element. The function must be smooth at the inputs and give
+// the same result each time. Throws DTypeError when an input that requires grad is not float64.
+GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                          const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 
 }  // namespace brigade::autograd

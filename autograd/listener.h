@@ -37,9 +37,9 @@ class Plan {
   uint64_t number_ = 0;
 };
 
-// Hears every backward of the threads on which it is registered, and every backward of any thread that reaches a leaf it observes.
-// Calls come on the thread that runs backward. Only outermost backwards are reported; what a nested one (inside a node) adds to
-// a leaf belongs to the outer one.
+// Hears every backward of the threads on which it is registered, and every backward of any thread that reaches a leaf
+// it observes. Calls come on the thread that runs backward. Only outermost backwards are reported; what a nested one
+// (inside a node) adds to a leaf belongs to the outer one.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -49,7 +49,8 @@ class Listener {
   virtual void on_grad_ready(uint32_t tag, bool defined) = 0;
   // All nodes have run. May throw: backward ends with that error, after all listeners were called.
   virtual void on_finish(const Plan& plan) = 0;
-  // Backward failed, before on_plan (`plan` null: the roots were unusable) or after it. Must not throw; backward rethrows.
+  // Backward failed, before on_plan (`plan` null: the roots were unusable) or after it. Must not throw; backward
+  // rethrows.
   virtual void on_error(const Plan* plan, std::exception_ptr error) noexcept = 0;
 };
 
@@ -60,7 +61,8 @@ void add_listener(const std::shared_ptr<Listener>& listener);
 void observe(const Tensor& leaf, Listener& listener, uint32_t tag);
 void stop_observing(const Tensor& leaf, Listener& listener) noexcept;
 
-// Memory in which the leaf's gradient is to be accumulated (undefined: nowhere in particular). Shape and dtype as the leaf.
+// Memory in which the leaf's gradient is to be accumulated (undefined: nowhere in particular). Shape and dtype as the
+// leaf.
 void set_grad_target(const Tensor& leaf, const Tensor& target);
 Tensor grad_target(const Tensor& leaf);
 

@@ -27,7 +27,8 @@ void stop_observing(const Tensor& leaf, Listener& listener) noexcept {
 
 void set_grad_target(const Tensor& leaf, const Tensor& target) {
   if (target.defined() && (target.sizes() != leaf.sizes() || target.dtype() != leaf.dtype())) {
-    throw ShapeError("a gradient target must look like its leaf: expected " + describe(leaf) + ", got " + describe(target));
+    throw ShapeError("a gradient target must look like its leaf: expected " + describe(leaf) + ", got " +
+                     describe(target));
   }
   ensure_meta(leaf).grad_target = target;
 }

@@ -16,8 +16,8 @@ struct AutogradMeta final : AutogradMetaBase {
 
   // A leaf: its gradient.
   Tensor grad;
-  // Memory in which the gradient is to live (a view of a DDP bucket). When it is set, `grad` is either undefined or, after the
-  // first contribution, this very tensor.
+  // Memory in which the gradient is to live (a view of a DDP bucket). When it is set, `grad` is either undefined or,
+  // after the first contribution, this very tensor.
   Tensor grad_target;
   // The line that last switched requires_grad, and the line that last replaced the gradient by hand.
   SourceLocation requires_grad_set_at;

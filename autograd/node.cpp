@@ -9,8 +9,8 @@ namespace brigade::autograd {
 
 void Node::release() const noexcept {
   if (count_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  // Deleting this node drops its edges and saved tensors, which may be the last owners of more nodes, and so on along a chain of any
-  // length. The outermost call deletes them one after another instead of inside each other.
+  // Deleting this node drops its edges and saved tensors, which may be the last owners of more nodes, and so on along a
+  // chain of any length. The outermost call deletes them one after another instead of inside each other.
   thread_local std::vector<const Node*>* dying = nullptr;
   if (dying) {
     dying->push_back(this);
@@ -44,7 +44,8 @@ void Node::release_saved(SourceLocation freed_by) noexcept {
   if (!saved_) return;
   freed_ = true;
   freed_by_ = freed_by;
-  for (SavedTensor* saved = saved_; saved; saved = saved->next_) saved->tensor_ = Tensor();
+  for (SavedTensor* saved = saved_; saved; saved = saved->next_)
+    saved->tensor_ = Tensor();
 }
 
 void SavedTensor::save_input(Node& owner, const Tensor& tensor) {
@@ -70,8 +71,8 @@ Tensor SavedTensor::unpack(Node& owner) const {
         "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
         describe(tensor_) + "]";
     if (is_output_) message += ", which is output " + std::to_string(output_) + " of " + owner.name() + ",";
-    message += " is at version " + std::to_string(tensor_.version()) + "; expected version " + std::to_string(version_) +
-               " instead. It was saved for the backward of '" + owner.op + "'";
+    message += " is at version " + std::to_string(tensor_.version()) + "; expected version " +
+               std::to_string(version_) + " instead. It was saved for the backward of '" + owner.op + "'";
     if (owner.where.line() != 0) message += " recorded at " + to_string(owner.where);
     throw AutogradError(message + "; write out of place, or clone() before the in-place operation", owner.where);
   }

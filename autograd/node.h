@@ -1,7 +1,8 @@
 // Node: one recorded operation, seen from backward.
 //
-// The forward of an operation makes a node with an increasing sequence number. Its edges say where the gradients of the inputs go:
-// to the node that made the input, or to a leaf. Gradients flow from high numbers to low, so sorting by number is a valid order.
+// The forward of an operation makes a node with an increasing sequence number. Its edges say where the gradients of the
+// inputs go: to the node that made the input, or to a leaf. Gradients flow from high numbers to low, so sorting by
+// number is a valid order.
 #pragma once
 
 #include <brigade/autograd/grad_mode.h>
@@ -36,9 +37,9 @@ struct OutputInfo {
   Device device;
 };
 
-// A tensor that forward keeps for backward. Remembers the version of the storage; unpack() throws AutogradError "one of the
-// variables needed for gradient computation has been modified by an inplace operation" when it has changed since, naming the
-// operation, its line and both versions.
+// A tensor that forward keeps for backward. Remembers the version of the storage; unpack() throws AutogradError "one of
+// the variables needed for gradient computation has been modified by an inplace operation" when it has changed since,
+// naming the operation, its line and both versions.
 class SavedTensor {
  public:
   SavedTensor() noexcept = default;
@@ -47,7 +48,8 @@ class SavedTensor {
 
   // An undefined tensor is allowed and unpacks as undefined.
   void save_input(Node& owner, const Tensor& tensor);
-  // For a result of `owner` itself: kept without its history, since owner and result would keep each other alive otherwise.
+  // For a result of `owner` itself: kept without its history, since owner and result would keep each other alive
+  // otherwise.
   void save_output(Node& owner, const Tensor& tensor, uint32_t output = 0);
   Tensor unpack(Node& owner) const;
 
@@ -68,17 +70,19 @@ class Node {
   Node& operator=(const Node&) = delete;
   virtual ~Node() = default;
 
-  // Computes the gradients of the inputs from those of the outputs. `context` gives the latter (some may be undefined: no gradient
-  // reached that output) and takes the former. Written with differentiable operations wherever a second derivative is wanted.
+  // Computes the gradients of the inputs from those of the outputs. `context` gives the latter (some may be undefined:
+  // no gradient reached that output) and takes the former. Written with differentiable operations wherever a second
+  // derivative is wanted.
   virtual void backward(BackwardContext& context) = 0;
 
-  // --- set when recorded ----------------------------------------------------------------------------------------------------------
-  const char* op = "";        // "relu"
+  // --- set when recorded
+  // ----------------------------------------------------------------------------------------------------------
+  const char* op = "";  // "relu"
   uint64_t sequence = 0;
-  SourceLocation where;       // the user's line
-  uint32_t scope = 0;         // module call on the tape, 0 when none
-  InlineVector<Edge, 3> edges;           // one per input
-  InlineVector<OutputInfo, 1> outputs;   // one per output
+  SourceLocation where;                 // the user's line
+  uint32_t scope = 0;                   // module call on the tape, 0 when none
+  InlineVector<Edge, 3> edges;          // one per input
+  InlineVector<OutputInfo, 1> outputs;  // one per output
 
   // "ReluBackward"
   std::string name() const;
@@ -95,7 +99,8 @@ class Node {
   };
   std::unique_ptr<std::vector<OutputHook>> output_hooks;
 
-  // --- reference count. Freeing a chain of any length takes no stack: nodes that die while another is being freed wait in a list.
+  // --- reference count. Freeing a chain of any length takes no stack: nodes that die while another is being freed wait
+  // in a list.
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   void release() const noexcept;
 
@@ -123,8 +128,9 @@ class BackwardContext {
   // Hands over the gradient of input i (undefined is allowed: no gradient).
   void set(uint32_t i, Tensor grad) { results_[i] = std::move(grad); }
 
-  // Where the gradient of input i may be written directly, to save a copy: memory of the leaf's gradient (a bucket of DDP), to be
-  // overwritten, or added to when `accumulate`. `out` is undefined when there is no such place: then compute a tensor and set() it.
+  // Where the gradient of input i may be written directly, to save a copy: memory of the leaf's gradient (a bucket of
+  // DDP), to be overwritten, or added to when `accumulate`. `out` is undefined when there is no such place: then
+  // compute a tensor and set() it.
   struct Destination {
     Tensor out;
     bool accumulate = false;

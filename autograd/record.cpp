@@ -72,7 +72,8 @@ void record_without_node(const OpInfo& info, std::initializer_list<std::referenc
                          const Tensor& output) {
   if (!detail::tape_is_on()) return;
   std::vector<const Tensor*> in;
-  for (const Tensor& input : inputs) in.push_back(&input);
+  for (const Tensor& input : inputs)
+    in.push_back(&input);
   const Tensor* out[] = {&output};
   detail::note(info, in, TensorRefs(out, 1));
 }
@@ -87,8 +88,8 @@ void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation 
   if (self.requires_grad() && self.is_leaf()) {
     throw AutogradError(
         "a leaf Variable that requires grad is being used in an in-place operation. Expected a tensor without gradient "
-        "history, got the leaf " + describe(self) + "; write out of place, or put the update under NoGradGuard (" +
-            to_string(where) + ")",
+        "history, got the leaf " +
+            describe(self) + "; write out of place, or put the update under NoGradGuard (" + to_string(where) + ")",
         where);
   }
   if (!self.impl()->is_view) return;

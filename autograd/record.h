@@ -2,11 +2,12 @@
 //
 //   Tensor relu(const Tensor& x, SourceLocation where) {
 //     Tensor y = kernels::relu(x);
-//     if (auto* node = autograd::record<ReluNode>({.op = "relu", .where = where}, {x}, y)) node->y.save_output(*node, y);
-//     return y;
+//     if (auto* node = autograd::record<ReluNode>({.op = "relu", .where = where}, {x}, y)) node->y.save_output(*node,
+//     y); return y;
 //   }
 //
-// A node is made when recording is on and an input requires grad; the tape, when it is on, hears of the operation in any case.
+// A node is made when recording is on and an input requires grad; the tape, when it is on, hears of the operation in
+// any case.
 #pragma once
 
 #include <brigade/autograd/meta.h>
@@ -19,8 +20,8 @@ namespace brigade::autograd {
 
 // How an operation presents itself.
 struct OpInfo {
-  const char* op;            // "relu"; a string literal
-  SourceLocation where;      // the user's line
+  const char* op;              // "relu"; a string literal
+  SourceLocation where;        // the user's line
   bool differentiable = true;  // false: argmax, comparisons, casts to integers
 };
 
@@ -49,29 +50,33 @@ N* record(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
 }
 
 template <class N>
-N* record(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs, const Tensor& output) {
+N* record(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
+          const Tensor& output) {
   const Tensor* in[8];
   size_t count = 0;
-  for (const Tensor& input : inputs) in[count++] = &input;
+  for (const Tensor& input : inputs)
+    in[count++] = &input;
   const Tensor* out[] = {&output};
   return record<N>(info, TensorRefs(in, count), TensorRefs(out, 1));
 }
 
 // For an operation without a derivative: the tape hears of it, no node is made.
-void record_without_node(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs, const Tensor& output);
+void record_without_node(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
+                         const Tensor& output);
 
 // Marks `result` as a view of `base`, so that in-place writes through it can be judged.
 void mark_view(const Tensor& result, const Tensor& base) noexcept;
 
-// Checks before an in-place write to `self`; throws AutogradError "a leaf Variable that requires grad is being used in an in-place
-// operation." or "a view of a leaf Variable that requires grad is being used in an in-place operation."; writing with gradients
-// through a view of a result is an error too, which says to write out of place.
+// Checks before an in-place write to `self`; throws AutogradError "a leaf Variable that requires grad is being used in
+// an in-place operation." or "a view of a leaf Variable that requires grad is being used in an in-place operation.";
+// writing with gradients through a view of a result is an error too, which says to write out of place.
 // `value_requires_grad`: whether what is written carries history.
 void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where);
-// After the write: bumps the version and, when a node is needed, makes `self` the result of it. `inputs` name self first: its old
-// history becomes an input of the node.
+// After the write: bumps the version and, when a node is needed, makes `self` the result of it. `inputs` name self
+// first: its old history becomes an input of the node.
 template <class N>
-N* record_inplace(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs, const Tensor& self) {
+N* record_inplace(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
+                  const Tensor& self) {
   self.bump_version();
   return record<N>(info, inputs, self);
 }

@@ -8,7 +8,8 @@
 
 namespace brigade::autograd {
 
-// A module call. `path` ("encoder.0.fc1", "" for the root) and `type` ("Linear") must outlive every tape: intern() them.
+// A module call. `path` ("encoder.0.fc1", "" for the root) and `type` ("Linear") must outlive every tape: intern()
+// them.
 class ScopeGuard {
  public:
   ScopeGuard(const std::string* path, const char* type, SourceLocation where) noexcept;

@@ -49,7 +49,8 @@ void Tape::append(const char* op, SourceLocation where, std::span<const Tensor* 
     if (tensor->defined()) ids_.push_back(tensor->id());
   }
   const size_t input_count = first_id_ + ids_.size() - first_id;
-  for (const Tensor* tensor : outputs) ids_.push_back(tensor->id());
+  for (const Tensor* tensor : outputs)
+    ids_.push_back(tensor->id());
   records_.push_back({op, where, cut_at, first_id, detail::current_call, static_cast<uint16_t>(input_count),
                       static_cast<uint16_t>(outputs.size()), cut});
 }
@@ -62,7 +63,8 @@ uint32_t Tape::enter(ModuleCall call) {
 
 void Tape::finish_backward(uint64_t number, SourceLocation where, std::span<const Tensor> roots) {
   Backward finished{number, where, first_position_ + records_.size(), {}};
-  for (const Tensor& root : roots) finished.root_ids.push_back(root.id());
+  for (const Tensor& root : roots)
+    finished.root_ids.push_back(root.id());
   backwards_.push_back(std::move(finished));
   if (backwards_.size() > kBackwards) {
     drop_before(backwards_.front().record);
@@ -78,8 +80,8 @@ void Tape::drop_before(uint64_t position) {
   ids_.erase(ids_.begin(), ids_.begin() + static_cast<int64_t>(next_id - first_id_));
   first_position_ += count;
   first_id_ = next_id;
-  // A record needs its call and all that enclose it. Outermost calls follow one another in time, so the first kept record that ran in
-  // a module names the oldest call that is still needed (or the calls that are running now do).
+  // A record needs its call and all that enclose it. Outermost calls follow one another in time, so the first kept
+  // record that ran in a module names the oldest call that is still needed (or the calls that are running now do).
   uint32_t oldest = detail::current_call;
   for (const Record& record : records_) {
     if (record.call == 0) continue;
@@ -87,7 +89,8 @@ void Tape::drop_before(uint64_t position) {
     break;
   }
   if (oldest == 0) oldest = first_call_ + static_cast<uint32_t>(calls_.size());
-  while (oldest - first_call_ < calls_.size() && call(oldest).parent >= first_call_) oldest = call(oldest).parent;
+  while (oldest - first_call_ < calls_.size() && call(oldest).parent >= first_call_)
+    oldest = call(oldest).parent;
   calls_.erase(calls_.begin(), calls_.begin() + (oldest - first_call_));
   first_call_ = oldest;
 }

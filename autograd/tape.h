@@ -1,8 +1,9 @@
 // The tape that remembers: a light record of what forward did, so that a missing gradient can be explained.
 //
-// While a tape is on, every operation leaves one record: its name, the user's line, the module call it ran in, the ids of inputs
-// and outputs, and whether a path of gradients ended there (a cut). It holds no tensor data and keeps no tensor alive. Records of
-// the last few backwards are kept, because one backward may use a forward that an earlier one has used already.
+// While a tape is on, every operation leaves one record: its name, the user's line, the module call it ran in, the ids
+// of inputs and outputs, and whether a path of gradients ended there (a cut). It holds no tensor data and keeps no
+// tensor alive. Records of the last few backwards are kept, because one backward may use a forward that an earlier one
+// has used already.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -21,9 +22,9 @@ enum class Cut : uint8_t { None, Detach, NoGrad, NotDifferentiable, ReadAsNumber
 struct ModuleCall {
   const std::string* path = nullptr;  // "" for a root
   const char* type = "";
-  SourceLocation where;               // the caller's line
-  uint32_t parent = 0;                // index of the enclosing call, 0 when none
-  uint64_t position = 0;              // of the first record made in it
+  SourceLocation where;   // the caller's line
+  uint32_t parent = 0;    // index of the enclosing call, 0 when none
+  uint64_t position = 0;  // of the first record made in it
 };
 
 class Tape {
@@ -31,9 +32,9 @@ class Tape {
   struct Record {
     const char* op;
     SourceLocation where;
-    SourceLocation cut_at;       // for Cut::NoGrad: where the guard was opened
-    uint64_t first_id;           // into ids(): inputs, then outputs
-    uint32_t call;               // module call, 0 when none
+    SourceLocation cut_at;  // for Cut::NoGrad: where the guard was opened
+    uint64_t first_id;      // into ids(): inputs, then outputs
+    uint32_t call;          // module call, 0 when none
     uint16_t inputs;
     uint16_t outputs;
     Cut cut;
@@ -42,7 +43,7 @@ class Tape {
   struct Backward {
     uint64_t number;
     SourceLocation where;
-    uint64_t record;                  // position of the first record after it
+    uint64_t record;  // position of the first record after it
     std::vector<uint64_t> root_ids;
   };
 
@@ -59,7 +60,8 @@ class Tape {
 
   // The tape of the calling thread; nullptr when it is off.
   static Tape* current() noexcept;
-  // Nested switches of the calling thread: the tape is on while any is on. Switching the last one off forgets everything.
+  // Nested switches of the calling thread: the tape is on while any is on. Switching the last one off forgets
+  // everything.
   static void enable();
   static void disable() noexcept;
   // While it lives, the calling thread has no tape: what backward computes is not part of forward's record.
@@ -71,7 +73,8 @@ class Tape {
     Pause& operator=(const Pause&) = delete;
   };
 
-  // --- called by autograd ---------------------------------------------------------------------------------------------------------
+  // --- called by autograd
+  // ---------------------------------------------------------------------------------------------------------
   void append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
               std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at);
   uint32_t enter(ModuleCall call);

@@ -12,8 +12,8 @@ constexpr size_t kNone = ~size_t{0};
 
 // What is known about a tensor that depends on the traced one.
 struct Taint {
-  bool live = true;       // some path to it carries gradients
-  size_t cut = kNone;     // otherwise: the record that cut the path
+  bool live = true;    // some path to it carries gradients
+  size_t cut = kNone;  // otherwise: the record that cut the path
   size_t made_by = kNone;
   bool consumed = false;  // by a later operation
 };
@@ -97,8 +97,8 @@ Fate trace(const Tape& tape, uint64_t id, std::span<const Tensor> roots) {
   }
   if (fate.kind == Fate::Kind::Cut) return fate;
   if (first_use == kNone) return fate;
-  // No root depends on it. The last live result that nothing consumed is where the path was dropped; when there is none, every
-  // path ran into a cut.
+  // No root depends on it. The last live result that nothing consumed is where the path was dropped; when there is
+  // none, every path ran into a cut.
   size_t dropped = kNone;
   for (const auto& [tensor, taint] : taints) {
     if (tensor == id || !taint.live || taint.consumed || taint.made_by < segment) continue;
@@ -124,11 +124,13 @@ std::string explain_missing_history(const Tensor& tensor) {
   for (size_t i = records.size(); i-- > 0;) {
     const Tape::Record& record = records[i];
     bool makes = false;
-    for (uint64_t output : tape->outputs(record)) makes = makes || wanted.contains(output);
+    for (uint64_t output : tape->outputs(record))
+      makes = makes || wanted.contains(output);
     if (!makes) continue;
     made_here = true;
     if (record.cut != Cut::None) return cut_in_words(record);
-    for (uint64_t input : tape->inputs(record)) wanted.emplace(input, true);
+    for (uint64_t input : tape->inputs(record))
+      wanted.emplace(input, true);
   }
   return made_here ? "nothing that it was computed from requires grad" : "no recorded operation made it";
 }

@@ -21,8 +21,8 @@ const Tensor& Tensor::requires_grad_(bool requires_grad, SourceLocation where) c
   if (!is_leaf()) {
     if (requires_grad) return *this;
     throw AutogradError("you can only change requires_grad flags of leaf variables. Got a result of " +
-                            meta(*this)->grad_fn->name() + "; use detach() to get a tensor that does not require grad (" +
-                            to_string(where) + ")",
+                            meta(*this)->grad_fn->name() +
+                            "; use detach() to get a tensor that does not require grad (" + to_string(where) + ")",
                         where);
   }
   if (requires_grad && !is_floating_point(dtype())) {

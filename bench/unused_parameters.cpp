@@ -1,7 +1,9 @@
-// What find_unused_parameters=true costs: two ranks (threads), the same model wrapped strictly and with detection, steps interleaved in one run.
+// What find_unused_parameters=true costs: two ranks (threads), the same model wrapped strictly and with detection,
+// steps interleaved in one run.
 //
-// Printed: step times, the ratio (median of the ratios of neighbouring steps) with its noise (the same ratio between two strict
-// wrappers), and the collectives per step of each, which are exact. Usage: bench_unused_parameters [layers] [width] [steps]
+// Printed: step times, the ratio (median of the ratios of neighbouring steps) with its noise (the same ratio between
+// two strict wrappers), and the collectives per step of each, which are exact. Usage: bench_unused_parameters [layers]
+// [width] [steps]
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/dist/launch/launcher.h>
@@ -23,10 +25,12 @@ struct ChainImpl : nn::Module {
   nn::ModuleList<nn::Linear> layers;
   ChainImpl(int count, int64_t width) {
     register_module("layers", layers);
-    for (int i = 0; i < count; ++i) layers->push_back(nn::Linear(width, width));
+    for (int i = 0; i < count; ++i)
+      layers->push_back(nn::Linear(width, width));
   }
   Tensor forward(Tensor x) {
-    for (nn::Linear& layer : *layers) x = brigade::tanh(layer(x));
+    for (nn::Linear& layer : *layers)
+      x = brigade::tanh(layer(x));
     return x;
   }
 };
@@ -60,7 +64,8 @@ int main(int argc, char** argv) {
     for (const char* name : {"strict", "find_unused", "strict again"}) {
       manual_seed(1);
       Chain net(layers, width);
-      auto ddp = std::make_unique<dist::DistributedDataParallel<Chain>>(net, group, dist::DDPOptions{.find_unused_parameters = std::string(name) == "find_unused"});
+      auto ddp = std::make_unique<dist::DistributedDataParallel<Chain>>(
+          net, group, dist::DDPOptions{.find_unused_parameters = std::string(name) == "find_unused"});
       ways.push_back({name, net, std::move(ddp), {}});
     }
     Generator generator(static_cast<uint64_t>(group->rank()));
@@ -78,19 +83,25 @@ int main(int argc, char** argv) {
       }
     }
     if (group->rank() != 0) return;
-    fmt::print("{} layers of {} x {}, {} parameters, {} steps of each way, interleaved; rank 0 of 2\n", layers, width, width, 2 * layers, steps);
+    fmt::print("{} layers of {} x {}, {} parameters, {} steps of each way, interleaved; rank 0 of 2\n", layers, width,
+               width, 2 * layers, steps);
     for (Way& way : ways) {
-      fmt::print("{:>14}: {:.3f} ms median, {:.3f} min; collectives per step {:.2f}\n", way.name, median(way.ms), *std::min_element(way.ms.begin(), way.ms.end()),
-                 static_cast<double>(way.ddp->reducer().collectives()) / static_cast<double>(way.ddp->reducer().rounds()));
+      fmt::print(
+          "{:>14}: {:.3f} ms median, {:.3f} min; collectives per step {:.2f}\n", way.name, median(way.ms),
+          *std::min_element(way.ms.begin(), way.ms.end()),
+          static_cast<double>(way.ddp->reducer().collectives()) / static_cast<double>(way.ddp->reducer().rounds()));
     }
     const auto ratios = [&](size_t a, size_t b) {
       std::vector<double> result;
-      for (size_t i = 0; i < ways[a].ms.size(); ++i) result.push_back(ways[a].ms[i] / ways[b].ms[i]);
+      for (size_t i = 0; i < ways[a].ms.size(); ++i)
+        result.push_back(ways[a].ms[i] / ways[b].ms[i]);
       return result;
     };
     const auto cost = ratios(1, 0);
     const auto noise = ratios(2, 0);
-    fmt::print("find_unused / strict : {:.3f}  (middle half of the steps {:.3f} - {:.3f})\n", median(cost), quantile(cost, 0.25), quantile(cost, 0.75));
-    fmt::print("strict / strict      : {:.3f}  (middle half of the steps {:.3f} - {:.3f}): the noise\n", median(noise), quantile(noise, 0.25), quantile(noise, 0.75));
+    fmt::print("find_unused / strict : {:.3f}  (middle half of the steps {:.3f} - {:.3f})\n", median(cost),
+               quantile(cost, 0.25), quantile(cost, 0.75));
+    fmt::print("strict / strict      : {:.3f}  (middle half of the steps {:.3f} - {:.3f}): the noise\n", median(noise),
+               quantile(noise, 0.25), quantile(noise, 0.75));
   });
 }

@@ -1,6 +1,6 @@
-// Size classes: 64, 128, 192, 256, then four steps per power of two. Each thread keeps a few small blocks per class for itself
-// (no lock); everything else goes through one mutex. A block's class follows from its size, so blocks carry no header and stay
-// 64-byte aligned.
+// Size classes: 64, 128, 192, 256, then four steps per power of two. Each thread keeps a few small blocks per class for
+// itself (no lock); everything else goes through one mutex. A block's class follows from its size, so blocks carry no
+// header and stay 64-byte aligned.
 #include <brigade/core/allocator.h>
 #include <brigade/core/error.h>
 
@@ -20,9 +20,9 @@ namespace brigade {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr int kClasses = 4 + 4 * 40;          // up to 256 << 40 bytes: more than any machine has
+constexpr int kClasses = 4 + 4 * 40;            // up to 256 << 40 bytes: more than any machine has
 constexpr size_t kThreadBlockLimit = 32 << 10;  // larger blocks always go through the shared pool
-constexpr size_t kThreadBlocks = 64;          // per class
+constexpr size_t kThreadBlocks = 64;            // per class
 constexpr size_t kHugePage = 2 << 20;
 
 int class_of(size_t bytes) noexcept {
@@ -79,7 +79,8 @@ void give_to_pool(void* data, int index) {
 ThreadCache::~ThreadCache() {
   thread_cache_gone = true;
   for (int i = 0; i < kClasses; ++i) {
-    for (void* data : free_blocks[i]) give_to_pool(data, i);
+    for (void* data : free_blocks[i])
+      give_to_pool(data, i);
   }
 }
 

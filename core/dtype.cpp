@@ -15,7 +15,8 @@ DType dtype_from_name(const std::string& name) {
     if (name == kNames[i]) return static_cast<DType>(i);
   }
   std::string known;
-  for (const char* each : kNames) known += std::string(known.empty() ? "" : ", ") + each;
+  for (const char* each : kNames)
+    known += std::string(known.empty() ? "" : ", ") + each;
   throw DTypeError("unknown dtype '" + name + "'; known are " + known);
 }
 

@@ -34,8 +34,8 @@ const char* name(DType dtype) noexcept;
 // The inverse of name(); throws DTypeError that lists the known names.
 DType dtype_from_name(const std::string& name);
 
-// The dtype of `a op b` as PyTorch defines it for two tensors with dimensions: bool < uint8 < int32 < int64 < floats; float16 with
-// bfloat16 gives float32.
+// The dtype of `a op b` as PyTorch defines it for two tensors with dimensions: bool < uint8 < int32 < int64 < floats;
+// float16 with bfloat16 gives float32.
 DType promote_types(DType a, DType b) noexcept;
 
 namespace detail {

@@ -1,7 +1,8 @@
 // Errors: one exception type per kind of mistake, all derived from brigade::Error.
 //
-// A message is one line that says what was expected, what came (shapes, dtypes, devices, names) and what to do. Errors are
-// thrown where the user's mistake is visible; `where()` is the user's line when it is known (line() == 0 otherwise).
+// A message is one line that says what was expected, what came (shapes, dtypes, devices, names) and what to do. Errors
+// are thrown where the user's mistake is visible; `where()` is the user's line when it is known (line() == 0
+// otherwise).
 #pragma once
 
 #include <source_location>

@@ -23,12 +23,12 @@ Tensor tensor(const std::vector<T>& values, const Shape& sizes) {
 }
 // A tensor without dimensions.
 template <class T>
-  requires std::is_arithmetic_v<T>
-Tensor scalar_tensor(T value) {
+requires std::is_arithmetic_v<T> Tensor scalar_tensor(T value) {
   return from_values(std::span<const T>(&value, 1), {});
 }
 
-// A tensor over memory that somebody else owns and keeps alive; `release` (may be empty) is called when the last user goes.
+// A tensor over memory that somebody else owns and keeps alive; `release` (may be empty) is called when the last user
+// goes.
 Tensor from_blob(void* data, const Shape& sizes, TensorOptions options = {}, std::function<void()> release = {});
 
 }  // namespace brigade

@@ -54,8 +54,8 @@ struct float16 {
 
   float16() = default;
   template <class T>
-    requires std::is_arithmetic_v<T>
-  float16(T value) noexcept : bits(detail::half_bits_from_float(static_cast<float>(value))) {}
+  requires std::is_arithmetic_v<T> float16(T value)
+  noexcept : bits(detail::half_bits_from_float(static_cast<float>(value))) {}
   operator float() const noexcept { return detail::float_from_half_bits(bits); }
 };
 
@@ -64,8 +64,8 @@ struct bfloat16 {
 
   bfloat16() = default;
   template <class T>
-    requires std::is_arithmetic_v<T>
-  bfloat16(T value) noexcept {
+  requires std::is_arithmetic_v<T> bfloat16(T value)
+  noexcept {
     const uint32_t word = std::bit_cast<uint32_t>(static_cast<float>(value));
     const bool nan = (word & 0x7fffffffu) > 0x7f800000u;
     bits = nan ? static_cast<uint16_t>((word >> 16) | 0x40u)

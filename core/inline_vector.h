@@ -33,8 +33,10 @@ class InlineVector {
     data()[size_++] = std::move(value);
   }
   void resize(uint32_t size) {
-    while (capacity_ < size) grow();
-    for (uint32_t i = size; i < size_; ++i) data()[i] = T();
+    while (capacity_ < size)
+      grow();
+    for (uint32_t i = size; i < size_; ++i)
+      data()[i] = T();
     size_ = size;
   }
   void erase(uint32_t position) noexcept {

@@ -21,11 +21,11 @@ class IntrusivePtr {
   IntrusivePtr(const IntrusivePtr& other) noexcept : IntrusivePtr(other.pointer_) {}
   IntrusivePtr(IntrusivePtr&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  IntrusivePtr(const IntrusivePtr<U>& other) noexcept : IntrusivePtr(static_cast<T*>(other.get())) {}
+  requires std::is_convertible_v<U*, T*> IntrusivePtr(const IntrusivePtr<U>& other)
+  noexcept : IntrusivePtr(static_cast<T*>(other.get())) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  IntrusivePtr(IntrusivePtr<U>&& other) noexcept : pointer_(other.detach()) {}
+  requires std::is_convertible_v<U*, T*> IntrusivePtr(IntrusivePtr<U>&& other)
+  noexcept : pointer_(other.detach()) {}
   IntrusivePtr& operator=(IntrusivePtr other) noexcept {
     std::swap(pointer_, other.pointer_);
     return *this;

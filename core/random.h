@@ -1,7 +1,8 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
+// 3", SC 2011).
 //
-// A stream is (seed, offset): number i of a stream is a pure function of seed, offset and i, so that any device and any number of
-// threads give the same values, and a mask can be made again instead of being kept.
+// A stream is (seed, offset): number i of a stream is a pure function of seed, offset and i, so that any device and any
+// number of threads give the same values, and a mask can be made again instead of being kept.
 #pragma once
 
 #include <array>

@@ -13,7 +13,8 @@ std::string to_string(const Shape& shape) {
 
 Shape contiguous_strides(const Shape& sizes) noexcept {
   Shape strides = Shape::filled(sizes.size(), 1);
-  for (int i = sizes.size() - 2; i >= 0; --i) strides[i] = strides[i + 1] * std::max<int64_t>(sizes[i + 1], 1);
+  for (int i = sizes.size() - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * std::max<int64_t>(sizes[i + 1], 1);
   return strides;
 }
 

@@ -21,12 +21,14 @@ class Shape {
   Shape(std::initializer_list<int64_t> values) : Shape(std::span(values.begin(), values.size())) {}
   Shape(const std::vector<int64_t>& values) : Shape(std::span<const int64_t>(values)) {}
   explicit Shape(std::span<const int64_t> values) {
-    for (int64_t value : values) push_back(value);
+    for (int64_t value : values)
+      push_back(value);
   }
   // `count` times `value`.
   static Shape filled(int count, int64_t value) {
     Shape shape;
-    for (int i = 0; i < count; ++i) shape.push_back(value);
+    for (int i = 0; i < count; ++i)
+      shape.push_back(value);
     return shape;
   }
 
@@ -58,7 +60,8 @@ class Shape {
   // Product of all entries (1 for no dimensions).
   int64_t numel() const noexcept {
     int64_t product = 1;
-    for (int64_t value : *this) product *= value;
+    for (int64_t value : *this)
+      product *= value;
     return product;
   }
   bool operator==(const Shape& other) const noexcept { return std::equal(begin(), end(), other.begin(), other.end()); }
@@ -74,10 +77,12 @@ std::string to_string(const Shape& shape);
 // Row-major strides, in elements.
 Shape contiguous_strides(const Shape& sizes) noexcept;
 
-// The shape both broadcast to, from the right, as NumPy does; throws ShapeError that names both shapes and the dimension.
+// The shape both broadcast to, from the right, as NumPy does; throws ShapeError that names both shapes and the
+// dimension.
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::source_location where = {});
 
-// `dim` counted from the end when negative; throws IndexError with the allowed range. A tensor without dimensions accepts 0 and -1.
+// `dim` counted from the end when negative; throws IndexError with the allowed range. A tensor without dimensions
+// accepts 0 and -1.
 int wrap_dim(int64_t dim, int dims, std::source_location where = {});
 
 }  // namespace brigade

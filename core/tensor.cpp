@@ -56,14 +56,14 @@ void print_values(const Tensor& tensor, int dim, int64_t position, std::string& 
     if (is_floating_point(tensor.dtype())) {
       std::snprintf(buffer, sizeof buffer, "%.6g", detail::element_as_double(tensor, position));
     } else {
-      std::snprintf(buffer, sizeof buffer, "%lld",
-                    static_cast<long long>(detail::element_as_int(tensor, position)));
+      std::snprintf(buffer, sizeof buffer, "%lld", static_cast<long long>(detail::element_as_int(tensor, position)));
     }
     text += buffer;
     return;
   }
   int64_t inner = 1;
-  for (int i = dim + 1; i < tensor.dim(); ++i) inner *= tensor.sizes()[i];
+  for (int i = dim + 1; i < tensor.dim(); ++i)
+    inner *= tensor.sizes()[i];
   const int64_t size = tensor.sizes()[dim];
   text += "[";
   for (int64_t i = 0; i < size; ++i) {

@@ -1,8 +1,8 @@
 // Tensor: a cheap handle to shared state (storage, shape, strides, dtype, device, history).
 //
-// Copying a Tensor copies the handle: both names mean the same tensor. Views share the storage. Metadata and raw data access are
-// defined here in the core. The methods that take part in differentiation (marked "autograd") are declared here, so that a Tensor
-// reads as one type, and defined by the autograd library.
+// Copying a Tensor copies the handle: both names mean the same tensor. Views share the storage. Metadata and raw data
+// access are defined here in the core. The methods that take part in differentiation (marked "autograd") are declared
+// here, so that a Tensor reads as one type, and defined by the autograd library.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -36,12 +36,12 @@ struct TensorImpl : RefCounted<TensorImpl> {
   Shape strides;       // in elements
   int64_t offset = 0;  // of the first element in the storage, in elements
   int64_t numel = 0;
-  uint64_t id = 0;     // unique in the process; the tape speaks of tensors by id
+  uint64_t id = 0;  // unique in the process; the tape speaks of tensors by id
   DType dtype = DType::Float32;
   bool contiguous = true;
-  bool requires_grad = false;  // a leaf that wants a gradient, or a result with history
-  bool is_view = false;           // made by a view operation while something could record it
-  bool is_view_of_leaf = false;   // ... of a leaf that requires grad
+  bool requires_grad = false;    // a leaf that wants a gradient, or a result with history
+  bool is_view = false;          // made by a view operation while something could record it
+  bool is_view_of_leaf = false;  // ... of a leaf that requires grad
   std::unique_ptr<AutogradMetaBase> autograd;
 
   TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& strides_, int64_t offset_, DType dtype_);
@@ -68,7 +68,8 @@ class Tensor {
   Tensor() noexcept = default;
   explicit Tensor(TensorImplPtr impl) noexcept : impl_(std::move(impl)) {}
 
-  // --- metadata ---------------------------------------------------------------------------------------------------------------
+  // --- metadata
+  // ---------------------------------------------------------------------------------------------------------------
   bool defined() const noexcept { return static_cast<bool>(impl_); }
   const Shape& sizes() const noexcept { return impl_->sizes; }
   const Shape& strides() const noexcept { return impl_->strides; }
@@ -94,7 +95,8 @@ class Tensor {
   uint32_t version() const noexcept { return impl_->storage->version(); }
   void bump_version() const noexcept { impl_->storage->bump_version(); }
 
-  // --- raw data ---------------------------------------------------------------------------------------------------------------
+  // --- raw data
+  // ---------------------------------------------------------------------------------------------------------------
   // First element; not checked. Writing through it is invisible to the version counter: call bump_version() after.
   void* raw_data() const noexcept {
     return static_cast<char*>(impl_->storage->data()) + impl_->offset * static_cast<int64_t>(itemsize());
@@ -105,26 +107,30 @@ class Tensor {
     if (dtype_of<T> != dtype()) throw_dtype_mismatch(dtype_of<T>);
     return static_cast<T*>(raw_data());
   }
-  // All elements in row-major order, converted to T (a copy; any strides; CPU tensors). For tests, printing and small results.
+  // All elements in row-major order, converted to T (a copy; any strides; CPU tensors). For tests, printing and small
+  // results.
   template <class T>
   std::vector<T> to_vector() const;
 
-  // --- autograd: leaves and gradients -----------------------------------------------------------------------------------------
+  // --- autograd: leaves and gradients
+  // -----------------------------------------------------------------------------------------
   bool requires_grad() const noexcept { return impl_ && impl_->requires_grad; }
   // True when no recorded operation made this tensor.
   bool is_leaf() const noexcept;
-  // Switches recording for a leaf. Throws AutogradError on a result ("you can only change requires_grad flags of leaf variables.")
-  // and DTypeError for a dtype without derivatives. Remembers the call site, so that a freeze can be explained. Returns *this.
+  // Switches recording for a leaf. Throws AutogradError on a result ("you can only change requires_grad flags of leaf
+  // variables.") and DTypeError for a dtype without derivatives. Remembers the call site, so that a freeze can be
+  // explained. Returns *this.
   const Tensor& requires_grad_(bool requires_grad = true, SourceLocation where = SourceLocation::current()) const;
   // The accumulated gradient; undefined when there is none.
   Tensor grad() const;
-  // Replaces the gradient (an undefined tensor clears it). Shape, dtype and device must match. Throws ShapeError, DTypeError.
+  // Replaces the gradient (an undefined tensor clears it). Shape, dtype and device must match. Throws ShapeError,
+  // DTypeError.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
   // Keeps the gradient of a result too. Throws when it does not require grad.
   void retain_grad() const;
-  // Calls `hook` with the gradient of this tensor each time that backward computes it; a defined return value replaces the
-  // gradient. Returns a handle for remove_hook. Throws AutogradError "cannot register a hook on a variable that doesn't require
-  // gradient".
+  // Calls `hook` with the gradient of this tensor each time that backward computes it; a defined return value replaces
+  // the gradient. Returns a handle for remove_hook. Throws AutogradError "cannot register a hook on a variable that
+  // doesn't require gradient".
   uint64_t register_hook(std::function<Tensor(const Tensor& grad)> hook) const;
   void remove_hook(uint64_t handle) const;
 
@@ -134,8 +140,9 @@ class Tensor {
   // The same values, cut from the history; shares the storage. The tape remembers the cut.
   Tensor detach(SourceLocation where = SourceLocation::current()) const;
 
-  // --- autograd: the few operations that read best as methods; all others are free functions in autograd/ops/*.h -------------------
-  // The value of a tensor with one element. The tape remembers that the value left the graph. Throws ShapeError.
+  // --- autograd: the few operations that read best as methods; all others are free functions in autograd/ops/*.h
+  // ------------------- The value of a tensor with one element. The tape remembers that the value left the graph.
+  // Throws ShapeError.
   template <class T = double>
   T item(SourceLocation where = SourceLocation::current()) const;
   Tensor clone(SourceLocation where = SourceLocation::current()) const;
@@ -153,8 +160,10 @@ class Tensor {
   Tensor expand(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
   Tensor unsqueeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   Tensor squeeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
-  // Elements start, start+step, ... below end along dim. Negative start and end count from the end; both are clamped. step >= 1.
-  Tensor slice(int64_t dim, int64_t start, int64_t end, int64_t step = 1, SourceLocation where = SourceLocation::current()) const;
+  // Elements start, start+step, ... below end along dim. Negative start and end count from the end; both are clamped.
+  // step >= 1.
+  Tensor slice(int64_t dim, int64_t start, int64_t end, int64_t step = 1,
+               SourceLocation where = SourceLocation::current()) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where = SourceLocation::current()) const;
   // One index along dim; the dimension goes.
   Tensor select(int64_t dim, int64_t index, SourceLocation where = SourceLocation::current()) const;
@@ -164,8 +173,8 @@ class Tensor {
   Tensor mean(SourceLocation where = SourceLocation::current()) const;
   Tensor mean(const Shape& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
 
-  // In place. On a leaf that requires grad outside no_grad: AutogradError "a leaf Variable that requires grad is being used in an
-  // in-place operation." Each bumps the version. Return *this.
+  // In place. On a leaf that requires grad outside no_grad: AutogradError "a leaf Variable that requires grad is being
+  // used in an in-place operation." Each bumps the version. Return *this.
   const Tensor& copy_(const Tensor& source, SourceLocation where = SourceLocation::current()) const;
   const Tensor& fill_(double value, SourceLocation where = SourceLocation::current()) const;
   const Tensor& zero_(SourceLocation where = SourceLocation::current()) const;
@@ -184,7 +193,8 @@ namespace detail {
 // The element at a row-major position, read as double or int64 (CPU tensors).
 double element_as_double(const Tensor& tensor, int64_t position);
 int64_t element_as_int(const Tensor& tensor, int64_t position);
-// Defined by autograd: notes on the tape that the value of `tensor` was read as a number, and checks that there is one element.
+// Defined by autograd: notes on the tape that the value of `tensor` was read as a number, and checks that there is one
+// element.
 void note_item(const Tensor& tensor, SourceLocation where);
 }  // namespace detail
 
@@ -217,7 +227,8 @@ std::string describe(const Tensor& tensor);
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-// An argument with the place where it was written: lets operators, which cannot have default arguments, know the caller's line.
+// An argument with the place where it was written: lets operators, which cannot have default arguments, know the
+// caller's line.
 struct TensorArg {
   const Tensor& tensor;
   SourceLocation where;

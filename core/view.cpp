@@ -33,15 +33,13 @@ Tensor as_strided(const Tensor& tensor, const Shape& sizes, const Shape& strides
   return make(tensor, sizes, strides, offset);
 }
 
-Tensor alias(const Tensor& tensor) {
-  return make(tensor, tensor.sizes(), tensor.strides(), tensor.storage_offset());
-}
+Tensor alias(const Tensor& tensor) { return make(tensor, tensor.sizes(), tensor.strides(), tensor.storage_offset()); }
 
 std::optional<Shape> reshape_strides(const Tensor& tensor, const Shape& sizes) {
   if (tensor.is_contiguous()) return contiguous_strides(sizes);
   if (tensor.numel() == 0) return contiguous_strides(sizes);
-  // Walk both shapes from the back: a run of old dimensions that is contiguous in memory can be cut anew into any new dimensions
-  // of the same product.
+  // Walk both shapes from the back: a run of old dimensions that is contiguous in memory can be cut anew into any new
+  // dimensions of the same product.
   Shape strides = Shape::filled(sizes.size(), 1);
   int to = sizes.size() - 1;
   int64_t run_stride = tensor.dim() > 0 ? tensor.strides().back() : 1;
@@ -181,8 +179,8 @@ Tensor select(const Tensor& tensor, int64_t dim, int64_t index, SourceLocation w
   const int at = wrap_dim(dim, tensor.dim(), where);
   const int64_t size = tensor.sizes()[at];
   if (index < -size || index >= size) {
-    throw IndexError("select: index " + std::to_string(index) + " is out of range for dimension " +
-                         std::to_string(at) + " of size " + std::to_string(size),
+    throw IndexError("select: index " + std::to_string(index) + " is out of range for dimension " + std::to_string(at) +
+                         " of size " + std::to_string(size),
                      where);
   }
   Shape sizes = tensor.sizes();
@@ -194,7 +192,8 @@ Tensor select(const Tensor& tensor, int64_t dim, int64_t index, SourceLocation w
 }
 
 Tensor flat(const Tensor& tensor) {
-  if (!tensor.is_contiguous()) throw ShapeError("flat: expected a contiguous tensor, got strides " + to_string(tensor.strides()));
+  if (!tensor.is_contiguous())
+    throw ShapeError("flat: expected a contiguous tensor, got strides " + to_string(tensor.strides()));
   return make(tensor, {tensor.numel()}, {1}, tensor.storage_offset());
 }
 

@@ -39,7 +39,8 @@ std::vector<BucketLayout> assign_buckets(std::span<const ParameterInfo> paramete
   }
   std::sort(closed.begin(), closed.end(), [](const Open& a, const Open& b) { return a.last < b.last; });
   std::vector<BucketLayout> result;
-  for (Open& bucket : closed) result.push_back(std::move(bucket.layout));
+  for (Open& bucket : closed)
+    result.push_back(std::move(bucket.layout));
   return result;
 }
 

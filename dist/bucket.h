@@ -16,11 +16,12 @@ struct ParameterInfo {
 };
 
 struct BucketLimits {
-  int64_t first_bytes = 1 << 20;    // cap of the first bucket of each dtype: small, so that communication starts early
+  int64_t first_bytes = 1 << 20;  // cap of the first bucket of each dtype: small, so that communication starts early
   int64_t cap_bytes = 25 << 20;
 };
 
-// One bucket: parameters in the order in which their gradients are expected, each at an offset (elements) of the flat buffer.
+// One bucket: parameters in the order in which their gradients are expected, each at an offset (elements) of the flat
+// buffer.
 struct BucketLayout {
   DType dtype = DType::Float32;
   std::vector<uint32_t> parameters;
@@ -30,9 +31,9 @@ struct BucketLayout {
   bool operator==(const BucketLayout&) const = default;
 };
 
-// Walks the parameters in `order` with one open bucket per dtype; a bucket is closed when its bytes reach the limit (so buckets
-// overshoot; a parameter is never split), as PyTorch's compute_bucket_assignment_by_size does. Buckets come in the order in which
-// they fill, that is by their last parameter in `order`. Slots start on 64-byte boundaries.
+// Walks the parameters in `order` with one open bucket per dtype; a bucket is closed when its bytes reach the limit (so
+// buckets overshoot; a parameter is never split), as PyTorch's compute_bucket_assignment_by_size does. Buckets come in
+// the order in which they fill, that is by their last parameter in `order`. Slots start on 64-byte boundaries.
 std::vector<BucketLayout> assign_buckets(std::span<const ParameterInfo> parameters, std::span<const uint32_t> order,
                                          const BucketLimits& limits);
 

@@ -10,9 +10,13 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
                                                          const DDPOptions& options, SourceLocation where)
     : module_(std::move(module)), group_(std::move(group)), options_(options), thread_(std::this_thread::get_id()) {
   if (!module_) throw ValueError("DistributedDataParallel: the module is empty (" + to_string(where) + ")", where);
-  if (!group_) throw ValueError("DistributedDataParallel: the process group is empty; see init_process_group (" + to_string(where) + ")", where);
+  if (!group_)
+    throw ValueError(
+        "DistributedDataParallel: the process group is empty; see init_process_group (" + to_string(where) + ")",
+        where);
   if (!(options.bucket_cap_mb > 0) || !(options.first_bucket_mb > 0)) {
-    throw ValueError("DistributedDataParallel: bucket_cap_mb and first_bucket_mb must be above 0 (" + to_string(where) + ")", where);
+    throw ValueError(
+        "DistributedDataParallel: bucket_cap_mb and first_bucket_mb must be above 0 (" + to_string(where) + ")", where);
   }
   std::vector<ReplicaTensor> replica;
   std::vector<Tensor> values;
@@ -30,9 +34,10 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   const std::string model = module_->name();
   check_same_replicas(*group_, replica, model, where);
   if (trainable.empty()) {
-    throw ValueError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient. (" +
-                         to_string(where) + ")",
-                     where);
+    throw ValueError(
+        "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient. (" +
+            to_string(where) + ")",
+        where);
   }
   broadcast_coalesced(*group_, values, 0, "parameters and buffers of DDP(" + model + ")", where);
 

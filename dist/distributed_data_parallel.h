@@ -4,8 +4,8 @@
 //   Net net;
 //   dist::DistributedDataParallel ddp(net, group);
 //   Tensor loss = cross_entropy(ddp(images), labels);
-//   loss.backward();          // gradients of all ranks, averaged; or an error that says which parameter is missing and why
-//   optimizer.step();
+//   loss.backward();          // gradients of all ranks, averaged; or an error that says which parameter is missing and
+//   why optimizer.step();
 #pragma once
 
 #include <brigade/dist/reducer.h>
@@ -18,7 +18,8 @@
 namespace brigade::dist {
 
 struct DDPOptions {
-  // See ReducerOptions. Costs nothing measurable here: the plan of backward is exact, and the flags travel in the buckets.
+  // See ReducerOptions. Costs nothing measurable here: the plan of backward is exact, and the flags travel in the
+  // buckets.
   bool find_unused_parameters = false;
   // Caps of the buckets, in MiB of gradients.
   double bucket_cap_mb = 25;
@@ -34,19 +35,21 @@ struct DDPOptions {
 class DistributedDataParallelBase {
  public:
   // Collective. Checks that all ranks hold the same model and copies rank 0's parameters and buffers to the others.
-  // Throws DistError (the ranks differ: names the first entry and the ranks), ValueError ("DistributedDataParallel is not needed when a
-  // module doesn't have any parameter that requires a gradient.").
+  // Throws DistError (the ranks differ: names the first entry and the ranks), ValueError ("DistributedDataParallel is
+  // not needed when a module doesn't have any parameter that requires a gradient.").
   DistributedDataParallelBase(std::shared_ptr<nn::Module> module, ProcessGroupPtr group, const DDPOptions& options,
                               SourceLocation where);
   ~DistributedDataParallelBase();
   DistributedDataParallelBase(const DistributedDataParallelBase&) = delete;
   DistributedDataParallelBase& operator=(const DistributedDataParallelBase&) = delete;
 
-  // While the guard lives, backward accumulates locally; the next backward outside reduces what has gathered. What counts is where
-  // *backward* runs. Guards nest.
+  // While the guard lives, backward accumulates locally; the next backward outside reduces what has gathered. What
+  // counts is where *backward* runs. Guards nest.
   class NoSync {
    public:
-    explicit NoSync(std::shared_ptr<Reducer> reducer) noexcept : reducer_(std::move(reducer)) { reducer_->enter_no_sync(); }
+    explicit NoSync(std::shared_ptr<Reducer> reducer) noexcept : reducer_(std::move(reducer)) {
+      reducer_->enter_no_sync();
+    }
     ~NoSync() { reducer_->leave_no_sync(); }
     NoSync(const NoSync&) = delete;
     NoSync& operator=(const NoSync&) = delete;
@@ -87,14 +90,14 @@ class DistributedDataParallel : public DistributedDataParallelBase {
     return module_(std::forward<A>(a), where);
   }
   template <class A, class B>
-    requires(!std::is_same_v<std::remove_cvref_t<B>, SourceLocation>)
-  decltype(auto) operator()(A&& a, B&& b, SourceLocation where = SourceLocation::current()) {
+  requires(!std::is_same_v<std::remove_cvref_t<B>, SourceLocation>) decltype(auto) operator()(
+      A&& a, B&& b, SourceLocation where = SourceLocation::current()) {
     pre_forward(where);
     return module_(std::forward<A>(a), std::forward<B>(b), where);
   }
   template <class A, class B, class C>
-    requires(!std::is_same_v<std::remove_cvref_t<C>, SourceLocation>)
-  decltype(auto) operator()(A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current()) {
+  requires(!std::is_same_v<std::remove_cvref_t<C>, SourceLocation>) decltype(auto) operator()(
+      A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current()) {
     pre_forward(where);
     return module_(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), where);
   }

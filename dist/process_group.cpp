@@ -17,23 +17,28 @@ const char* name(ReduceOp op) noexcept {
 namespace {
 
 void check_tensor(const ProcessGroup& group, const Tensor& tensor, const char* what, SourceLocation where) {
-  if (!tensor.defined()) throw ValueError(fmt::format("{}: the tensor is undefined (called at {})", what, to_string(where)), where);
+  if (!tensor.defined())
+    throw ValueError(fmt::format("{}: the tensor is undefined (called at {})", what, to_string(where)), where);
   if (!tensor.is_contiguous()) {
-    throw ShapeError(fmt::format("{}: expected a contiguous tensor, got {} with strides {}; use contiguous() (called at {})", what, describe(tensor),
-                                 to_string(tensor.strides()), to_string(where)),
-                     where);
+    throw ShapeError(
+        fmt::format("{}: expected a contiguous tensor, got {} with strides {}; use contiguous() (called at {})", what,
+                    describe(tensor), to_string(tensor.strides()), to_string(where)),
+        where);
   }
   if (tensor.device() != group.device()) {
-    throw DeviceError(fmt::format("{}: the {} group takes tensors on {}, got one on {} (called at {})", what, group.backend(), to_string(group.device()),
-                                  to_string(tensor.device()), to_string(where)),
-                      where);
+    throw DeviceError(
+        fmt::format("{}: the {} group takes tensors on {}, got one on {} (called at {})", what, group.backend(),
+                    to_string(group.device()), to_string(tensor.device()), to_string(where)),
+        where);
   }
 }
 
-void check_sizes(const ProcessGroup& group, const Tensor& large, const Tensor& small, const char* what, SourceLocation where) {
+void check_sizes(const ProcessGroup& group, const Tensor& large, const Tensor& small, const char* what,
+                 SourceLocation where) {
   if (large.dtype() == small.dtype() && large.numel() == group.size() * small.numel()) return;
-  throw ShapeError(fmt::format("{}: expected {} elements of one dtype ({} ranks x {}), got {} and {} (called at {})", what, group.size() * small.numel(),
-                               group.size(), small.numel(), describe(large), describe(small), to_string(where)),
+  throw ShapeError(fmt::format("{}: expected {} elements of one dtype ({} ranks x {}), got {} and {} (called at {})",
+                               what, group.size() * small.numel(), group.size(), small.numel(), describe(large),
+                               describe(small), to_string(where)),
                    where);
 }
 
@@ -42,7 +47,9 @@ void check_sizes(const ProcessGroup& group, const Tensor& large, const Tensor& s
 WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
   check_tensor(*this, tensor, "all_reduce", where);
   if (options.op == ReduceOp::Avg && !is_floating_point(tensor.dtype())) {
-    throw DTypeError(fmt::format("all_reduce: avg needs a floating dtype, got {} (called at {})", describe(tensor), to_string(where)), where);
+    throw DTypeError(fmt::format("all_reduce: avg needs a floating dtype, got {} (called at {})", describe(tensor),
+                                 to_string(where)),
+                     where);
   }
   options.where = where;
   return do_all_reduce(tensor, options);
@@ -51,13 +58,16 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
 WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
   check_tensor(*this, tensor, "broadcast", where);
   if (options.root < 0 || options.root >= size()) {
-    throw ValueError(fmt::format("broadcast: root {} is not a rank 0..{} (called at {})", options.root, size() - 1, to_string(where)), where);
+    throw ValueError(fmt::format("broadcast: root {} is not a rank 0..{} (called at {})", options.root, size() - 1,
+                                 to_string(where)),
+                     where);
   }
   options.where = where;
   return do_broadcast(tensor, options);
 }
 
-WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, CollectiveOptions options, SourceLocation where) {
+WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, CollectiveOptions options,
+                                 SourceLocation where) {
   check_tensor(*this, output, "all_gather", where);
   check_tensor(*this, input, "all_gather", where);
   check_sizes(*this, output, input, "all_gather", where);
@@ -65,7 +75,8 @@ WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, Coll
   return do_all_gather(output, input, options);
 }
 
-WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, CollectiveOptions options, SourceLocation where) {
+WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, CollectiveOptions options,
+                                     SourceLocation where) {
   check_tensor(*this, output, "reduce_scatter", where);
   check_tensor(*this, input, "reduce_scatter", where);
   check_sizes(*this, input, output, "reduce_scatter", where);
@@ -78,7 +89,8 @@ void ProcessGroup::barrier(CollectiveOptions options, SourceLocation where) {
   do_barrier(options)->wait();
 }
 
-std::vector<std::string> ProcessGroup::all_gather_text(std::string_view text, std::string_view description, SourceLocation where) {
+std::vector<std::string> ProcessGroup::all_gather_text(std::string_view text, std::string_view description,
+                                                       SourceLocation where) {
   const Tensor length = allocate(1, kInt64);
   const Tensor lengths = allocate(size(), kInt64);
   *length.data_ptr<int64_t>() = static_cast<int64_t>(text.size());
@@ -92,7 +104,8 @@ std::vector<std::string> ProcessGroup::all_gather_text(std::string_view text, st
   all_gather(all, mine, {.description = description}, where)->wait();
   std::vector<std::string> result;
   const char* bytes = static_cast<const char*>(all.raw_data());
-  for (int rank = 0; rank < size(); ++rank) result.emplace_back(bytes + rank * longest, static_cast<size_t>(each[rank]));
+  for (int rank = 0; rank < size(); ++rank)
+    result.emplace_back(bytes + rank * longest, static_cast<size_t>(each[rank]));
   return result;
 }
 

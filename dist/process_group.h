@@ -1,8 +1,9 @@
 // ProcessGroup: ranks that exchange tensors. One small interface, several transports (shm, gloo, threads; NCCL later).
 //
-// Rules for all of them: every rank calls the same collectives in the same order on one group; a call returns at once and its Work
-// says when the result is there; a tensor given to a collective must not be touched until then. Every wait ends: with the result,
-// at the timeout, or when a peer is known to be gone. Errors are the same type and name the same ranks whichever transport runs.
+// Rules for all of them: every rank calls the same collectives in the same order on one group; a call returns at once
+// and its Work says when the result is there; a tensor given to a collective must not be touched until then. Every wait
+// ends: with the result, at the timeout, or when a peer is known to be gone. Errors are the same type and name the same
+// ranks whichever transport runs.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -21,13 +22,14 @@ class Store;
 enum class ReduceOp : uint8_t { Sum, Avg, Max, Min };
 const char* name(ReduceOp op) noexcept;
 
-// What a collective is about, carried with it so that ranks which meet in different ones learn it. `description` is free text
+// What a collective is about, carried with it so that ranks which meet in different ones learn it. `description` is
+// free text
 // ("bucket 2 of DDP(Net), iteration 7").
 struct CollectiveOptions {
   ReduceOp op = ReduceOp::Sum;
-  int root = 0;                  // broadcast only
+  int root = 0;  // broadcast only
   std::string_view description = {};
-  SourceLocation where = {};     // filled by the wrappers below with the caller's line
+  SourceLocation where = {};  // filled by the wrappers below with the caller's line
 };
 
 class ProcessGroup {
@@ -44,16 +46,19 @@ class ProcessGroup {
   // The group's device: buckets live there.
   virtual Device device() const noexcept { return {}; }
 
-  // Memory that this group reduces without copying: a 1-d uninitialised tensor. Local (peers need not call it). Falls back to plain memory where
-  // the transport has no better.
+  // Memory that this group reduces without copying: a 1-d uninitialised tensor. Local (peers need not call it). Falls
+  // back to plain memory where the transport has no better.
   virtual Tensor allocate(int64_t numel, DType dtype) = 0;
 
-  // --- collectives. Tensors are contiguous (ShapeError otherwise) and on device(). ------------------------------------------------
-  // In place: every element becomes op over ranks, summed in rank order, so that all ranks hold the same bits. Avg divides by
-  // size(). All dtypes for Sum, Max, Min; floating ones for Avg. Half types accumulate in float.
-  WorkPtr all_reduce(const Tensor& tensor, CollectiveOptions options = {}, SourceLocation where = SourceLocation::current());
+  // --- collectives. Tensors are contiguous (ShapeError otherwise) and on device().
+  // ------------------------------------------------ In place: every element becomes op over ranks, summed in rank
+  // order, so that all ranks hold the same bits. Avg divides by size(). All dtypes for Sum, Max, Min; floating ones for
+  // Avg. Half types accumulate in float.
+  WorkPtr all_reduce(const Tensor& tensor, CollectiveOptions options = {},
+                     SourceLocation where = SourceLocation::current());
   // In place: every rank gets the root's values.
-  WorkPtr broadcast(const Tensor& tensor, CollectiveOptions options = {}, SourceLocation where = SourceLocation::current());
+  WorkPtr broadcast(const Tensor& tensor, CollectiveOptions options = {},
+                    SourceLocation where = SourceLocation::current());
   // output has size() * input.numel() elements: rank r's input at position r.
   WorkPtr all_gather(const Tensor& output, const Tensor& input, CollectiveOptions options = {},
                      SourceLocation where = SourceLocation::current());
@@ -67,10 +72,12 @@ class ProcessGroup {
   std::vector<std::string> all_gather_text(std::string_view text, std::string_view description = {},
                                            SourceLocation where = SourceLocation::current());
 
-  // Does a share of the work that is pending, if peers are ready; cheap when there is none. The reducer calls it between gradients.
+  // Does a share of the work that is pending, if peers are ready; cheap when there is none. The reducer calls it
+  // between gradients.
   virtual void progress() {}
 
-  // Tells the peers that this rank gives up, with a reason; their waits throw PeerError with it. The group is unusable afterwards.
+  // Tells the peers that this rank gives up, with a reason; their waits throw PeerError with it. The group is unusable
+  // afterwards.
   virtual void abort(std::string_view reason) = 0;
 
  protected:
@@ -90,16 +97,17 @@ class ProcessGroup {
 
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 
-// How to find the other ranks. The defaults read the environment of the launcher (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
-// MASTER_PORT as torchrun sets them; else OMPI_COMM_WORLD_*; else SLURM_*).
+// How to find the other ranks. The defaults read the environment of the launcher (RANK, WORLD_SIZE, LOCAL_RANK,
+// MASTER_ADDR, MASTER_PORT as torchrun sets them; else OMPI_COMM_WORLD_*; else SLURM_*).
 struct InitOptions {
-  std::string backend = "auto";      // "shm", "gloo", "auto" (shm when all ranks are on one host, gloo otherwise)
+  std::string backend = "auto";        // "shm", "gloo", "auto" (shm when all ranks are on one host, gloo otherwise)
   std::string init_method = "env://";  // or "tcp://host:port" or "file:///path" (one host)
-  int rank = -1;                     // -1: from the environment
+  int rank = -1;                       // -1: from the environment
   int world_size = -1;
   std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of every collective
 };
-// Throws DistError that names the variable that is missing or malformed, and for a port in use, an unreachable store, a rank twice.
+// Throws DistError that names the variable that is missing or malformed, and for a port in use, an unreachable store, a
+// rank twice.
 ProcessGroupPtr init_process_group(const InitOptions& options = {});
 
 // Groups over an existing store; `prefix` separates several groups.

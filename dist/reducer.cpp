@@ -14,12 +14,14 @@ namespace brigade::dist {
 
 namespace {
 
-// Control words behind the flags. The round travels as r and r * r: all ranks are in the same round exactly when both means equal
-// this rank's own values, since the variance is then zero.
+// Control words behind the flags. The round travels as r and r * r: all ranks are in the same round exactly when both
+// means equal this rank's own values, since the variance is then zero.
 enum Control : int { kPresent, kFailed, kRound, kRoundSquared, kControlWords };
 
 // Rounds are counted modulo a number whose square is exact in the dtype.
-double round_in_payload(uint64_t round, DType dtype) { return static_cast<double>(round % (is_half(dtype) ? 8 : 2048)); }
+double round_in_payload(uint64_t round, DType dtype) {
+  return static_cast<double>(round % (is_half(dtype) ? 8 : 2048));
+}
 
 void write_word(const Tensor& tail, int64_t position, double value) {
   visit_floating(tail.dtype(), "flags", [&]<class T>() {
@@ -39,13 +41,16 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, 
     : parameters_(std::move(parameters)), group_(std::move(group)), options_(std::move(options)) {
   std::vector<ParameterInfo> infos;
   std::vector<uint32_t> order;
-  for (const NamedParameter& parameter : parameters_) infos.push_back({parameter.tensor.numel(), parameter.tensor.dtype()});
+  for (const NamedParameter& parameter : parameters_)
+    infos.push_back({parameter.tensor.numel(), parameter.tensor.dtype()});
   // The last layers finish first in backward: start from the reverse of the registration order.
-  for (uint32_t i = static_cast<uint32_t>(parameters_.size()); i-- > 0;) order.push_back(i);
+  for (uint32_t i = static_cast<uint32_t>(parameters_.size()); i-- > 0;)
+    order.push_back(i);
   planned_.resize(parameters_.size());
   used_.resize(parameters_.size());
   build(assign_buckets(infos, order, options_.limits));
-  for (uint32_t i = 0; i < parameters_.size(); ++i) autograd::observe(parameters_[i].tensor, *this, i);
+  for (uint32_t i = 0; i < parameters_.size(); ++i)
+    autograd::observe(parameters_[i].tensor, *this, i);
 }
 
 Reducer::~Reducer() {
@@ -69,7 +74,8 @@ void Reducer::build(std::vector<BucketLayout> layouts) {
       const uint32_t parameter = layout.parameters[index];
       slots_[parameter] = {static_cast<uint32_t>(buckets_.size()), index};
       const Tensor& leaf = parameters_[parameter].tensor;
-      const Tensor target = view::as_strided(bucket.buffer, leaf.sizes(), contiguous_strides(leaf.sizes()), layout.offsets[index]);
+      const Tensor target =
+          view::as_strided(bucket.buffer, leaf.sizes(), contiguous_strides(leaf.sizes()), layout.offsets[index]);
       autograd::AutogradMeta& meta = autograd::ensure_meta(leaf);
       if (meta.grad.defined()) {
         kernels::copy(target, meta.grad);
@@ -84,7 +90,8 @@ void Reducer::build(std::vector<BucketLayout> layouts) {
 
 std::vector<BucketLayout> Reducer::layout() const {
   std::vector<BucketLayout> layouts;
-  for (const Bucket& bucket : buckets_) layouts.push_back(bucket.layout);
+  for (const Bucket& bucket : buckets_)
+    layouts.push_back(bucket.layout);
   return layouts;
 }
 
@@ -125,7 +132,8 @@ void Reducer::begin_round(SourceLocation where, bool failed) {
   for (Bucket& bucket : buckets_) {
     bucket.pending = 0;
     bucket.work.reset();
-    for (uint32_t parameter : bucket.layout.parameters) bucket.pending += planned_[parameter];
+    for (uint32_t parameter : bucket.layout.parameters)
+      bucket.pending += planned_[parameter];
   }
   for (uint32_t i = 0; i < parameters_.size(); ++i) {
     if (!planned_[i]) prepare_unplanned(i);
@@ -146,8 +154,8 @@ void Reducer::prepare_unplanned(uint32_t parameter) {
     kernels::copy(meta.grad_target, meta.grad);
     meta.grad = meta.grad_target;
   }
-  // What an earlier step left must come out unchanged if no rank used the parameter; the mean of equal values may differ in the
-  // last bit.
+  // What an earlier step left must come out unchanged if no rank used the parameter; the mean of equal values may
+  // differ in the last bit.
   if (!used_[parameter]) stale_.emplace_back(parameter, kernels::clone(meta.grad));
 }
 
@@ -179,7 +187,8 @@ void Reducer::on_grad_ready(uint32_t tag, bool defined) {
 
 void Reducer::launch_ready() {
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
-    // A rank that reaches nothing sends the first bucket only: if no rank reaches anything, that was all (finish_round).
+    // A rank that reaches nothing sends the first bucket only: if no rank reaches anything, that was all
+    // (finish_round).
     if (absent_ && next_bucket_ == 1) return;
     launch(buckets_[next_bucket_++]);
   }
@@ -208,8 +217,11 @@ Reducer::Outcome Reducer::finish_round() {
     bucket.work->wait();
     bucket.work.reset();
     const auto flags = static_cast<int64_t>(bucket.layout.parameters.size());
-    const auto count = [&](int64_t position) { return static_cast<int>(std::lround(read_word(bucket.tail, position) * size)); };
-    for (int64_t k = 0; k < flags; ++k) outcome.users[bucket.layout.parameters[static_cast<size_t>(k)]] = count(k);
+    const auto count = [&](int64_t position) {
+      return static_cast<int>(std::lround(read_word(bucket.tail, position) * size));
+    };
+    for (int64_t k = 0; k < flags; ++k)
+      outcome.users[bucket.layout.parameters[static_cast<size_t>(k)]] = count(k);
     outcome.present = std::max(outcome.present, count(flags + kPresent));
     outcome.failed = std::max(outcome.failed, count(flags + kFailed));
     const double round = round_in_payload(round_, bucket.layout.dtype);
@@ -259,11 +271,13 @@ void Reducer::reset() noexcept {
   state_ = State::Idle;
   absent_ = failed_ = false;
   stale_.clear();
-  for (Bucket& bucket : buckets_) bucket.work.reset();
+  for (Bucket& bucket : buckets_)
+    bucket.work.reset();
 }
 
 void Reducer::clear_gradients() {
-  for (const NamedParameter& parameter : parameters_) autograd::meta(parameter.tensor)->grad = Tensor();
+  for (const NamedParameter& parameter : parameters_)
+    autograd::meta(parameter.tensor)->grad = Tensor();
   std::fill(used_.begin(), used_.end(), uint8_t{0});
   forward_pending_ = false;
 }
@@ -313,8 +327,8 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
       absent_ = false;
       begin_round({}, true);
     }
-    // The peers wait for the rest of our buckets: they get them, marked as failed. What was launched before looks sound to them, so the
-    // verdict is theirs and ours alike.
+    // The peers wait for the rest of our buckets: they get them, marked as failed. What was launched before looks sound
+    // to them, so the verdict is theirs and ours alike.
     failed_ = true;
     absent_ = false;
     const Outcome outcome = finish_round();
@@ -342,7 +356,8 @@ void Reducer::report(const Outcome& outcome, const autograd::Plan* plan, const s
     mine.backward = to_string(where);
     mine.failure = failure;
     bool reached = false;
-    for (uint8_t planned : planned_) reached = reached || planned;
+    for (uint8_t planned : planned_)
+      reached = reached || planned;
     for (uint32_t i = 0; i < parameters_.size(); ++i) {
       // In an accumulation a parameter counts as ready if any of its backwards used it.
       const bool ready = planned_[i] || used_[i];
@@ -354,9 +369,10 @@ void Reducer::report(const Outcome& outcome, const autograd::Plan* plan, const s
     const std::vector<std::string> texts =
         group_->all_gather_text(encode(mine), fmt::format("error report of DDP({})", options_.module_name), where);
     std::vector<RankReport> reports;
-    for (const std::string& text : texts) reports.push_back(decode_report(text));
-    error = std::make_exception_ptr(compose_error(reports, parameters_, options_.find_unused_parameters, outcome.failed > 0,
-                                                  outcome.same_round, where));
+    for (const std::string& text : texts)
+      reports.push_back(decode_report(text));
+    error = std::make_exception_ptr(compose_error(reports, parameters_, options_.find_unused_parameters,
+                                                  outcome.failed > 0, outcome.same_round, where));
   } catch (const DistError&) {
     broken_ = true;
     error = std::current_exception();
@@ -377,7 +393,8 @@ void Reducer::rebuild() {
   // Rank 0's ready order decides, so that all ranks cut the same buckets. Parameters that were not ready come last.
   std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
   std::vector<uint8_t> seen(parameters_.size(), 0);
-  for (int64_t parameter : order) seen[static_cast<size_t>(parameter)] = 1;
+  for (int64_t parameter : order)
+    seen[static_cast<size_t>(parameter)] = 1;
   for (size_t i = parameters_.size(); i-- > 0;) {
     if (!seen[i]) order.push_back(static_cast<int64_t>(i));
   }
@@ -388,7 +405,8 @@ void Reducer::rebuild() {
   std::memcpy(order.data(), shared.raw_data(), order.size() * sizeof(int64_t));
 
   std::vector<ParameterInfo> infos;
-  for (const NamedParameter& parameter : parameters_) infos.push_back({parameter.tensor.numel(), parameter.tensor.dtype()});
+  for (const NamedParameter& parameter : parameters_)
+    infos.push_back({parameter.tensor.numel(), parameter.tensor.dtype()});
   const std::vector<uint32_t> positions(order.begin(), order.end());
   std::vector<BucketLayout> layouts = assign_buckets(infos, positions, options_.limits);
   if (layouts != layout()) build(std::move(layouts));

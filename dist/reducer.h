@@ -1,12 +1,12 @@
 // Reducer: the gradients of a set of parameters, averaged over ranks while backward runs.
 //
-// The life of one backward. on_plan: the engine says which parameters it will reach; the others are marked unused at once, so no
-// bucket waits for them. on_grad_ready: a parameter's gradient lies complete in its slot of a bucket; when the bucket is full, and
-// all before it are launched, its all-reduce starts while backward goes on. on_finish: all buckets are waited for, the flags that
-// travelled in them are read, and every rank reaches the same verdict.
+// The life of one backward. on_plan: the engine says which parameters it will reach; the others are marked unused at
+// once, so no bucket waits for them. on_grad_ready: a parameter's gradient lies complete in its slot of a bucket; when
+// the bucket is full, and all before it are launched, its all-reduce starts while backward goes on. on_finish: all
+// buckets are waited for, the flags that travelled in them are read, and every rank reaches the same verdict.
 //
-// The payload of a bucket is [gradient slots | one flag per parameter | control words], averaged by one all-reduce: there is no
-// other communication, unless the verdict is an error.
+// The payload of a bucket is [gradient slots | one flag per parameter | control words], averaged by one all-reduce:
+// there is no other communication, unless the verdict is an error.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -25,8 +25,8 @@ struct NamedParameter {
 };
 
 struct ReducerOptions {
-  // false (strict): a parameter that is not ready on every rank is an error at the end of the same backward. true: a parameter
-  // that some ranks did not use is averaged with zeros; one that no rank used keeps its gradient as it was.
+  // false (strict): a parameter that is not ready on every rank is an error at the end of the same backward. true: a
+  // parameter that some ranks did not use is averaged with zeros; one that no rank used keeps its gradient as it was.
   bool find_unused_parameters = false;
   BucketLimits limits;
   // When a strict error is raised: at the end of the backward that caused it, or, as PyTorch does, in the next forward.
@@ -38,13 +38,13 @@ struct ReducerOptions {
 
 class Reducer final : public autograd::Listener {
  public:
-  // `parameters`: those that require grad, in registration order, the same on every rank. Gradients become views of the buckets.
-  // Hears the backwards of a thread once autograd::add_listener is called for it there.
+  // `parameters`: those that require grad, in registration order, the same on every rank. Gradients become views of the
+  // buckets. Hears the backwards of a thread once autograd::add_listener is called for it there.
   Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options);
   ~Reducer() override;
 
-  // Tells that a forward has begun whose backward this group has to reduce: a rank whose loss then reaches no parameter still takes
-  // its part. Throws the error that was kept back (ReportAt::NextForward).
+  // Tells that a forward has begun whose backward this group has to reduce: a rank whose loss then reaches no parameter
+  // still takes its part. Throws the error that was kept back (ReportAt::NextForward).
   void prepare_for_forward();
   // While the depth is above zero, backward accumulates locally.
   void enter_no_sync() noexcept { ++no_sync_depth_; }
@@ -113,13 +113,14 @@ class Reducer final : public autograd::Listener {
   State state_ = State::Idle;
   bool forward_pending_ = false;
   int no_sync_depth_ = 0;
-  bool broken_ = false;           // the group failed: nothing can be exchanged any more
-  bool absent_ = false;           // this backward reaches no parameter of ours
-  bool failed_ = false;           // this rank's backward failed
+  bool broken_ = false;  // the group failed: nothing can be exchanged any more
+  bool absent_ = false;  // this backward reaches no parameter of ours
+  bool failed_ = false;  // this rank's backward failed
   uint32_t next_bucket_ = 0;
   std::vector<uint8_t> planned_;  // reached by the running backward
   std::vector<uint8_t> used_;     // since the last reduction
-  std::vector<std::pair<uint32_t, Tensor>> stale_;  // gradients kept aside for parameters that may turn out unused everywhere
+  std::vector<std::pair<uint32_t, Tensor>>
+      stale_;  // gradients kept aside for parameters that may turn out unused everywhere
   std::vector<uint32_t> ready_order_;
   bool rebuilt_ = false;
   uint64_t round_ = 0;

@@ -30,22 +30,30 @@ int number_from(std::initializer_list<const char*> names, const char* what) {
     if (text.empty()) continue;
     char* end = nullptr;
     const long value = std::strtol(text.c_str(), &end, 10);
-    if (*end != '\0' || value < 0) throw DistError(fmt::format("rendezvous: the environment variable {} must be a whole number of at least 0, got '{}'", name, text));
+    if (*end != '\0' || value < 0)
+      throw DistError(fmt::format(
+          "rendezvous: the environment variable {} must be a whole number of at least 0, got '{}'", name, text));
     return static_cast<int>(value);
   }
   std::string list;
-  for (const char* name : names) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
-  throw DistError(fmt::format("rendezvous: no {}: none of the environment variables {} is set. Start the program with `brigade run -n 2 PROGRAM`, or set for example "
-                              "RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
-                              what, list));
+  for (const char* name : names)
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  throw DistError(
+      fmt::format("rendezvous: no {}: none of the environment variables {} is set. Start the program with `brigade run "
+                  "-n 2 PROGRAM`, or set for example "
+                  "RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
+                  what, list));
 }
 
 // A store that keeps the server which rank 0 hosts.
 class HostedStore final : public Store {
  public:
-  HostedStore(std::unique_ptr<TcpStoreServer> server, std::shared_ptr<Store> store) : server_(std::move(server)), store_(std::move(store)) {}
+  HostedStore(std::unique_ptr<TcpStoreServer> server, std::shared_ptr<Store> store)
+      : server_(std::move(server)), store_(std::move(store)) {}
   void set(const std::string& key, const std::string& value) override { store_->set(key, value); }
-  std::string get(const std::string& key, std::chrono::milliseconds timeout) override { return store_->get(key, timeout); }
+  std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
+    return store_->get(key, timeout);
+  }
   int64_t add(const std::string& key, int64_t amount) override { return store_->add(key, amount); }
   bool check(const std::string& key) override { return store_->check(key); }
 
@@ -67,10 +75,12 @@ std::shared_ptr<Store> open_store(const InitOptions& options, int rank, int size
   if (method.starts_with("tcp://")) {
     const size_t colon = method.rfind(':');
     const int port = colon > 5 ? std::atoi(method.c_str() + colon + 1) : 0;
-    if (colon <= 5 || port < 1 || port > 65535) throw DistError(fmt::format("rendezvous: expected tcp://HOST:PORT, got '{}'", method));
+    if (colon <= 5 || port < 1 || port > 65535)
+      throw DistError(fmt::format("rendezvous: expected tcp://HOST:PORT, got '{}'", method));
     return open_tcp(method.substr(6, colon - 6), port, rank == 0, options.timeout);
   }
-  if (method != "env://") throw DistError(fmt::format("rendezvous: expected env://, tcp://HOST:PORT or file:///PATH, got '{}'", method));
+  if (method != "env://")
+    throw DistError(fmt::format("rendezvous: expected env://, tcp://HOST:PORT or file:///PATH, got '{}'", method));
   const std::string host = variable("MASTER_ADDR").empty() ? "127.0.0.1" : variable("MASTER_ADDR");
   int port = number_from({"MASTER_PORT"}, "port of the store");
   if (port > 65535) throw DistError(fmt::format("rendezvous: MASTER_PORT must be at most 65535, got {}", port));
@@ -90,17 +100,24 @@ std::string host_name() {
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
-  // A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the program has its own handler.
+  // A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the program has its
+  // own handler.
   static std::once_flag once;
   std::call_once(once, [] {
-    struct sigaction current{};
+    struct sigaction current {};
     if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
   });
-  const int rank = options.rank >= 0 ? options.rank : number_from({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}, "rank");
-  const int size = options.world_size >= 0 ? options.world_size : number_from({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"}, "world size");
-  if (size < 1 || rank >= size) throw DistError(fmt::format("rendezvous: rank {} of a world of {}: expected 0 <= rank < world size", rank, size));
+  const int rank =
+      options.rank >= 0 ? options.rank : number_from({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}, "rank");
+  const int size = options.world_size >= 0
+                       ? options.world_size
+                       : number_from({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"}, "world size");
+  if (size < 1 || rank >= size)
+    throw DistError(fmt::format("rendezvous: rank {} of a world of {}: expected 0 <= rank < world size", rank, size));
   std::string backend = options.backend;
-  if (backend != "auto" && backend != "shm" && backend != "gloo") throw DistError(fmt::format("unknown backend '{}'; known are auto, shm, gloo (and threads, through run_threads)", backend));
+  if (backend != "auto" && backend != "shm" && backend != "gloo")
+    throw DistError(
+        fmt::format("unknown backend '{}'; known are auto, shm, gloo (and threads, through run_threads)", backend));
 
   const std::shared_ptr<Store> store = open_store(options, rank, size);
   const std::string generation = variable("TORCHELASTIC_RESTART_COUNT");
@@ -117,17 +134,21 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
       try {
         one_host = one_host && store->get(fmt::format("{}/host/{}", prefix, r), options.timeout) == host_name();
       } catch (const TimeoutError&) {
-        throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank, options.timeout.count(), r, size));
+        throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank,
+                                       options.timeout.count(), r, size));
       }
     }
     backend = one_host ? "shm" : "gloo";
   }
-  return backend == "shm" ? make_shm_group(store, rank, size, options.timeout, prefix) : make_gloo_group(store, rank, size, options.timeout, prefix);
+  return backend == "shm" ? make_shm_group(store, rank, size, options.timeout, prefix)
+                          : make_gloo_group(store, rank, size, options.timeout, prefix);
 }
 
 #ifndef BRIGADE_HAVE_GLOO
 ProcessGroupPtr make_gloo_group(std::shared_ptr<Store>, int, int, std::chrono::milliseconds, const std::string&) {
-  throw DistError("this build of Brigade has no Gloo; install it (libgloo-dev) and configure again, or use the shm backend on one host");
+  throw DistError(
+      "this build of Brigade has no Gloo; install it (libgloo-dev) and configure again, or use the shm backend on one "
+      "host");
 }
 #endif
 

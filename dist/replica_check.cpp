@@ -1,7 +1,7 @@
 #include <brigade/dist/replica_check.h>
 
-#include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/core/factory.h>
+#include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
@@ -19,7 +19,8 @@ constexpr int64_t kChunkBytes = 25 << 20;
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(line);
   return lines;
 }
 
@@ -29,10 +30,12 @@ void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& 
                          SourceLocation where) {
   std::string mine;
   for (const ReplicaTensor& each : tensors) {
-    mine += fmt::format("{} `{}` {} {}{}\n", each.kind, each.name, name(each.tensor.dtype()), to_string(each.tensor.sizes()),
+    mine += fmt::format("{} `{}` {} {}{}\n", each.kind, each.name, name(each.tensor.dtype()),
+                        to_string(each.tensor.sizes()),
                         each.kind == "parameter" && !each.tensor.requires_grad() ? " frozen" : "");
   }
-  const std::vector<std::string> texts = group.all_gather_text(mine, fmt::format("model check of DDP({})", model), where);
+  const std::vector<std::string> texts =
+      group.all_gather_text(mine, fmt::format("model check of DDP({})", model), where);
   std::vector<std::vector<std::string>> lists;
   size_t longest = 0;
   for (const std::string& text : texts) {
@@ -45,7 +48,8 @@ void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& 
     for (int rank = 0; rank < group.size(); ++rank) {
       const auto& list = lists[static_cast<size_t>(rank)];
       const std::string line = i < list.size() ? list[i] : "nothing (its list ends here)";
-      const auto same = std::find_if(versions.begin(), versions.end(), [&](const auto& version) { return version.first == line; });
+      const auto same =
+          std::find_if(versions.begin(), versions.end(), [&](const auto& version) { return version.first == line; });
       if (same == versions.end()) {
         versions.push_back({line, {rank}});
       } else {
@@ -53,29 +57,33 @@ void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& 
       }
     }
     if (versions.size() < 2) continue;
-    std::string message = fmt::format("DDP expects same model across all ranks, but the ranks disagree at entry {} of DDP({}):", i, model);
+    std::string message = fmt::format(
+        "DDP expects same model across all ranks, but the ranks disagree at entry {} of DDP({}):", i, model);
     for (const auto& [line, ranks] : versions) {
       message += fmt::format("\n  {} {}: {}", ranks.size() == 1 ? "rank" : "ranks", list_of(ranks), line);
     }
     for (const auto& list : lists) {
       if (list.size() == lists[0].size()) continue;
       message += "\n  entries per rank:";
-      for (const auto& each : lists) message += fmt::format(" {}", each.size());
+      for (const auto& each : lists)
+        message += fmt::format(" {}", each.size());
       break;
     }
-    message += "\nBuild the same model, with the same registration order, on every rank before wrapping it (" + to_string(where) + ")";
+    message += "\nBuild the same model, with the same registration order, on every rank before wrapping it (" +
+               to_string(where) + ")";
     throw DistError(message, where);
   }
 }
 
-void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root, std::string_view description,
-                         SourceLocation where) {
+void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
+                         std::string_view description, SourceLocation where) {
   if (group.size() == 1) return;
   size_t begin = 0;
   while (begin < tensors.size()) {
     size_t end = begin;
     int64_t bytes = 0;
-    while (end < tensors.size() && (end == begin || bytes + static_cast<int64_t>(tensors[end].nbytes()) <= kChunkBytes)) {
+    while (end < tensors.size() &&
+           (end == begin || bytes + static_cast<int64_t>(tensors[end].nbytes()) <= kChunkBytes)) {
       bytes += static_cast<int64_t>(tensors[end++].nbytes());
     }
     const Tensor chunk = group.allocate(bytes, kUInt8);

@@ -12,7 +12,8 @@ namespace brigade::dist {
 DistributedSampler::DistributedSampler(int64_t size, int rank, int world_size, const DistributedSamplerOptions& options)
     : size_(size), rank_(rank), world_size_(world_size), options_(options) {
   if (size < 0) throw ValueError("DistributedSampler: size must not be negative, got " + std::to_string(size));
-  if (world_size < 1) throw ValueError("DistributedSampler: world_size must be at least 1, got " + std::to_string(world_size));
+  if (world_size < 1)
+    throw ValueError("DistributedSampler: world_size must be at least 1, got " + std::to_string(world_size));
   if (rank < 0 || rank >= world_size) {
     throw ValueError("Invalid rank " + std::to_string(rank) + ", rank should be in the interval [0, " +
                      std::to_string(world_size - 1) + "]");
@@ -24,7 +25,8 @@ std::vector<int64_t> DistributedSampler::indices() const {
   std::vector<int64_t> order(static_cast<size_t>(size_));
   std::iota(order.begin(), order.end(), int64_t{0});
   if (options_.shuffle) {
-    // Fisher-Yates on the Philox stream of seed + epoch; the high word of a 64-bit product maps a random word to a range.
+    // Fisher-Yates on the Philox stream of seed + epoch; the high word of a 64-bit product maps a random word to a
+    // range.
     const PhiloxState stream{options_.seed + epoch_, 0};
     for (int64_t i = size_ - 1; i > 0; --i) {
       const auto words = stream.block(static_cast<uint64_t>(i));

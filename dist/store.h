@@ -33,11 +33,11 @@ class TcpStoreServer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Connects (retrying until the timeout). Throws TimeoutError when nobody answers and DistError when whatever answers is not a
-// Brigade store.
+// Connects (retrying until the timeout). Throws TimeoutError when nobody answers and DistError when whatever answers is
+// not a Brigade store.
 std::shared_ptr<Store> connect_tcp_store(const std::string& host, int port, std::chrono::milliseconds timeout);
-// A directory on one host (or a shared file system), created if it is missing; keys are files, written atomically. The last of `world_size` ranks to
-// destroy its store removes it.
+// A directory on one host (or a shared file system), created if it is missing; keys are files, written atomically. The
+// last of `world_size` ranks to destroy its store removes it.
 std::shared_ptr<Store> open_file_store(const std::string& directory, int world_size);
 
 }  // namespace brigade::dist

@@ -1,5 +1,6 @@
-// 2-d convolution (cross-correlation), NCHW tensors, weight [out, in / groups, kh, kw]. float32 through oneDNN's convolution where
-// present (its own layouts inside, primitives cached by shape), otherwise im2col and matrix products; other floating dtypes too.
+// 2-d convolution (cross-correlation), NCHW tensors, weight [out, in / groups, kh, kw]. float32 through oneDNN's
+// convolution where present (its own layouts inside, primitives cached by shape), otherwise im2col and matrix products;
+// other floating dtypes too.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -17,10 +18,11 @@ struct Conv2dParams {
 
 // bias [out] may be undefined. Throws ShapeError that names both shapes.
 extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params)> conv2d;
-extern Kernel<Tensor(const Tensor& grad, const Tensor& weight, const Shape& x_sizes, const Conv2dParams& params)> conv2d_backward_input;
+extern Kernel<Tensor(const Tensor& grad, const Tensor& weight, const Shape& x_sizes, const Conv2dParams& params)>
+    conv2d_backward_input;
 // `out`, `accumulate` as in MatmulOptions.
-extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Shape& weight_sizes, const Conv2dParams& params, const Tensor& out,
-                     bool accumulate)>
+extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Shape& weight_sizes, const Conv2dParams& params,
+                     const Tensor& out, bool accumulate)>
     conv2d_backward_weight;
 
 }  // namespace brigade::kernels

@@ -6,7 +6,8 @@
 
 namespace brigade::kernels {
 
-// x * mask / (1 - p); element i is kept when uniform(word i of the stream) >= p. Its own backward, applied to the gradient.
+// x * mask / (1 - p); element i is kept when uniform(word i of the stream) >= p. Its own backward, applied to the
+// gradient.
 extern Kernel<Tensor(const Tensor& x, double p, PhiloxState state)> dropout;
 
 }  // namespace brigade::kernels

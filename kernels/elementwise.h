@@ -1,6 +1,7 @@
 // Element by element: arithmetic with broadcasting, comparisons, unary functions, fills, copies and casts.
 //
-// All dtypes unless said. Half types are computed in float and rounded once. Results are contiguous and freshly allocated.
+// All dtypes unless said. Half types are computed in float and rounded once. Results are contiguous and freshly
+// allocated.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -13,8 +14,8 @@ enum class UnaryOp : uint8_t { Neg, Abs, Exp, Log, Sqrt, Reciprocal, Square, Sig
 
 // a op b, broadcast, in promote_types(a, b). Div of integers gives float32. Throws ShapeError, DeviceError.
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, BinaryOp op)> binary;
-// a op scalar, or scalar op a when `reversed`; keeps the dtype of a floating `a`. An integer `a` stays integer if the scalar is
-// whole and op is not Div, and gives float32 otherwise.
+// a op scalar, or scalar op a when `reversed`; keeps the dtype of a floating `a`. An integer `a` stays integer if the
+// scalar is whole and op is not Div, and gives float32 otherwise.
 extern Kernel<Tensor(const Tensor& a, double scalar, BinaryOp op, bool reversed)> binary_scalar;
 // Bool results.
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, CompareOp op)> compare;

@@ -1,5 +1,5 @@
-// Tensors filled with constants, ranges and random numbers. Random ones take the calling thread's generator unless one is given;
-// the same seed gives the same values on every device.
+// Tensors filled with constants, ranges and random numbers. Random ones take the calling thread's generator unless one
+// is given; the same seed gives the same values on every device.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -14,7 +14,8 @@ Tensor full(const Shape& sizes, double value, TensorOptions options = {});
 Tensor zeros_like(const Tensor& tensor);
 Tensor ones_like(const Tensor& tensor);
 Tensor full_like(const Tensor& tensor, double value);
-// start, start + step, ... below end; int64 unless options say otherwise. Throws ValueError for a zero or wrong-signed step.
+// start, start + step, ... below end; int64 unless options say otherwise. Throws ValueError for a zero or wrong-signed
+// step.
 Tensor arange(double start, double end, double step = 1, TensorOptions options = {kInt64});
 Tensor eye(int64_t n, TensorOptions options = {});
 // Uniform in [0, 1).
@@ -22,7 +23,8 @@ Tensor rand(const Shape& sizes, TensorOptions options = {}, Generator* generator
 // Standard normal (Box-Muller on Philox words).
 Tensor randn(const Shape& sizes, TensorOptions options = {}, Generator* generator = nullptr);
 // Integers in [low, high).
-Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options = {kInt64}, Generator* generator = nullptr);
+Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options = {kInt64},
+               Generator* generator = nullptr);
 // A random permutation of 0..n-1 (int64).
 Tensor randperm(int64_t n, Generator* generator = nullptr);
 

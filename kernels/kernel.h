@@ -1,8 +1,9 @@
 // Dispatch by device: one table row per operation, one column per device type.
 //
-// A family's header declares its kernels (`extern Kernel<Tensor(const Tensor&)> relu;`). The file in cpu/ defines the row together
-// with its CPU column (`Kernel<...> relu("relu", &relu_cpu);`), so that using an operation links its CPU code. The file in cuda/
-// adds its column from a static object (`const AddKernel add_relu(relu, kCUDA, &relu_cuda);`): no list is edited anywhere.
+// A family's header declares its kernels (`extern Kernel<Tensor(const Tensor&)> relu;`). The file in cpu/ defines the
+// row together with its CPU column (`Kernel<...> relu("relu", &relu_cpu);`), so that using an operation links its CPU
+// code. The file in cuda/ adds its column from a static object (`const AddKernel add_relu(relu, kCUDA, &relu_cuda);`):
+// no list is edited anywhere.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -38,7 +39,8 @@ class Kernel<Result(First, Rest...)> {
   Result operator()(First first, Rest... rest) const {
     const DeviceType device = detail::device_of(first);
     const Function function = columns_[static_cast<int>(device)];
-    if (!function) [[unlikely]] detail::throw_no_kernel(name_, device);
+    if (!function) [[unlikely]]
+      detail::throw_no_kernel(name_, device);
     return function(static_cast<First>(first), static_cast<Rest>(rest)...);
   }
   const char* name() const noexcept { return name_; }

@@ -1,14 +1,15 @@
-// Matrix products. float32 through oneDNN's sgemm where it is present, Eigen otherwise (float64, and float32 without oneDNN);
-// half types are computed in float32.
+// Matrix products. float32 through oneDNN's sgemm where it is present, Eigen otherwise (float64, and float32 without
+// oneDNN); half types are computed in float32.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
 
 namespace brigade::kernels {
 
-// op(a) x op(b) on the last two dimensions, op = transpose when asked; leading dimensions broadcast. Both at least 2-d, same
-// floating dtype. When `out` is defined (contiguous, right shape and dtype) the result goes there, added to what it holds if
-// `accumulate`, and `out` is returned: this is how a gradient is born in its bucket. Throws ShapeError, DTypeError.
+// op(a) x op(b) on the last two dimensions, op = transpose when asked; leading dimensions broadcast. Both at least 2-d,
+// same floating dtype. When `out` is defined (contiguous, right shape and dtype) the result goes there, added to what
+// it holds if `accumulate`, and `out` is returned: this is how a gradient is born in its bucket. Throws ShapeError,
+// DTypeError.
 struct MatmulOptions {
   bool transpose_a = false;
   bool transpose_b = false;

@@ -5,16 +5,17 @@
 
 namespace brigade::kernels {
 
-// g = grad (negated if maximize) + weight_decay * p; buf = momentum * buf + (1 - dampening) * g (buf = g on the first step);
-// g = nesterov ? g + momentum * buf : buf; p -= lr * g. `momentum_buffer` undefined when momentum is 0.
+// g = grad (negated if maximize) + weight_decay * p; buf = momentum * buf + (1 - dampening) * g (buf = g on the first
+// step); g = nesterov ? g + momentum * buf : buf; p -= lr * g. `momentum_buffer` undefined when momentum is 0.
 struct SgdParams {
   double lr, momentum, dampening, weight_decay;
   bool nesterov, first_step, maximize;
 };
-extern Kernel<void(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer, const SgdParams& params)> sgd_step;
+extern Kernel<void(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer, const SgdParams& params)>
+    sgd_step;
 
-// Adam (Kingma and Ba, arXiv 1412.6980) and AdamW (Loshchilov and Hutter, arXiv 1711.05101) when `decoupled_weight_decay`.
-// `step` counts from 1. `max_exp_avg_sq` undefined unless amsgrad.
+// Adam (Kingma and Ba, arXiv 1412.6980) and AdamW (Loshchilov and Hutter, arXiv 1711.05101) when
+// `decoupled_weight_decay`. `step` counts from 1. `max_exp_avg_sq` undefined unless amsgrad.
 struct AdamParams {
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;

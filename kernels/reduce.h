@@ -1,5 +1,6 @@
-// Sums and extremes over dimensions. Floating sums accumulate pairwise per row in float (half types) or in the type itself
-// (float32, float64); integer and bool sums give int64. Deterministic: the result does not depend on the number of threads.
+// Sums and extremes over dimensions. Floating sums accumulate pairwise per row in float (half types) or in the type
+// itself (float32, float64); integer and bool sums give int64. Deterministic: the result does not depend on the number
+// of threads.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -25,8 +26,8 @@ extern Kernel<Extremes(const Tensor& x, int dim, bool keepdim)> max;
 extern Kernel<Extremes(const Tensor& x, int dim, bool keepdim)> min;
 extern Kernel<Tensor(const Tensor& x, int dim, bool keepdim)> argmax;
 
-// Sum of `x` over the dimensions that broadcasting added or stretched, so that the result has `sizes`: the gradient of expand.
-// `x` itself when nothing was stretched. `out` as in MatmulOptions.
+// Sum of `x` over the dimensions that broadcasting added or stretched, so that the result has `sizes`: the gradient of
+// expand. `x` itself when nothing was stretched. `out` as in MatmulOptions.
 Tensor sum_to(const Tensor& x, const Shape& sizes, const Tensor& out = {}, bool accumulate = false);
 
 }  // namespace brigade::kernels

@@ -34,8 +34,8 @@ std::string read_gzip(const std::string& path) {
       const char* message = gzerror(file, &code);
       // A file that ends inside the stream reads as a short read with Z_BUF_ERROR.
       if (count < 0 || code == Z_BUF_ERROR) {
-        throw IoError(path + " is damaged or truncated: " + (code == Z_BUF_ERROR ? "unexpected end of file" : message) + " after " +
-                      std::to_string(text.size()) + " bytes of text; get the file again");
+        throw IoError(path + " is damaged or truncated: " + (code == Z_BUF_ERROR ? "unexpected end of file" : message) +
+                      " after " + std::to_string(text.size()) + " bytes of text; get the file again");
       }
       break;
     }
@@ -48,7 +48,8 @@ std::string read_gzip(const std::string& path) {
 void parse_line(const std::string& path, size_t number, const char* line, const char* end, std::vector<float>& pixels,
                 std::vector<int64_t>& labels) {
   const auto fail = [&](const std::string& what) {
-    throw IoError(path + ", line " + std::to_string(number) + ": " + what + "; expected 64 grey values 0..16 and a digit 0..9");
+    throw IoError(path + ", line " + std::to_string(number) + ": " + what +
+                  "; expected 64 grey values 0..16 and a digit 0..9");
   };
   for (int column = 0; column <= kPixels; ++column) {
     char* after = nullptr;
@@ -120,7 +121,8 @@ std::string digits_path() {
     if (fs::exists(place)) return place.string();
     tried += (tried.empty() ? "" : ", ") + place.string();
   }
-  throw IoError("cannot find the digits data; looked for " + tried + ". Set BRIGADE_DATA_DIR to the folder that holds digits.csv.gz");
+  throw IoError("cannot find the digits data; looked for " + tried +
+                ". Set BRIGADE_DATA_DIR to the folder that holds digits.csv.gz");
 }
 
 }  // namespace brigade::lab

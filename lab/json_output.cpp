@@ -30,7 +30,8 @@ std::string processor_name() {
 std::vector<std::string> command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> words;
-  for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
+  for (std::string word; std::getline(in, word, '\0');)
+    words.push_back(word);
   if (!words.empty()) words[0] = words[0].substr(words[0].rfind('/') + 1);
   return words;
 }

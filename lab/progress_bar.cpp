@@ -8,7 +8,10 @@
 namespace brigade::lab {
 
 ProgressBar::ProgressBar(std::string title, int64_t total, bool enabled)
-    : title_(std::move(title)), total_(std::max<int64_t>(total, 1)), enabled_(enabled), terminal_(isatty(STDERR_FILENO) == 1) {}
+    : title_(std::move(title)),
+      total_(std::max<int64_t>(total, 1)),
+      enabled_(enabled),
+      terminal_(isatty(STDERR_FILENO) == 1) {}
 
 ProgressBar::~ProgressBar() {
   if (line_open_) std::fputc('\n', stderr);

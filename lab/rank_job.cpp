@@ -28,7 +28,9 @@ const RankJob& find_job(const std::string& name) {
 }
 
 RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const std::string& arguments) {
-  const auto failed = [](const char* kind, const std::exception& error) { return RankResult{false, error.what(), kind}; };
+  const auto failed = [](const char* kind, const std::exception& error) {
+    return RankResult{false, error.what(), kind};
+  };
   try {
     return {true, job(group, arguments), ""};
   } catch (const dist::ReductionError& error) {
@@ -51,7 +53,8 @@ struct ScratchFolder {
   std::filesystem::path path;
   ScratchFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "brigade-job-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw IoError("cannot make a folder for results in " + name + ": " + std::strerror(errno));
+    if (!mkdtemp(name.data()))
+      throw IoError("cannot make a folder for results in " + name + ": " + std::strerror(errno));
     path = name;
   }
   ~ScratchFolder() {
@@ -76,11 +79,16 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::rename(temporary, path);
 }
 
-RankJobOutcome run_on_threads(const RankJob& job, const std::string& arguments, int ranks, std::chrono::milliseconds timeout) {
+RankJobOutcome run_on_threads(const RankJob& job, const std::string& arguments, int ranks,
+                              std::chrono::milliseconds timeout) {
   RankJobOutcome outcome;
   outcome.ranks.resize(static_cast<size_t>(ranks));
   dist::run_threads(
-      ranks, [&](dist::ProcessGroupPtr group) { outcome.ranks[static_cast<size_t>(group->rank())] = run_one(job, group, arguments); }, timeout);
+      ranks,
+      [&](dist::ProcessGroupPtr group) {
+        outcome.ranks[static_cast<size_t>(group->rank())] = run_one(job, group, arguments);
+      },
+      timeout);
   return outcome;
 }
 
@@ -90,7 +98,8 @@ AddRankJob::AddRankJob(const std::string& name, RankJob job) { jobs().emplace(na
 
 void check_backend(const std::string& backend) {
   if (backend == "threads" || backend == "shm" || backend == "gloo") return;
-  throw ValueError("unknown backend '" + backend + "'; known are shm (processes of one host), gloo (processes of any hosts), threads");
+  throw ValueError("unknown backend '" + backend +
+                   "'; known are shm (processes of one host), gloo (processes of any hosts), threads");
 }
 
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,

@@ -1,4 +1,5 @@
-// Work that runs on every rank: the same function on threads of this process, or in processes that this program starts of itself.
+// Work that runs on every rank: the same function on threads of this process, or in processes that this program starts
+// of itself.
 #pragma once
 
 #include <brigade/dist/launch/launcher.h>
@@ -19,18 +20,18 @@ struct AddRankJob {
 
 struct RankResult {
   bool ok = false;
-  std::string text;    // the result, or the text of the error
-  std::string error;   // "": none; else the kind of the error ("ReductionError", "PeerError", ...)
+  std::string text;   // the result, or the text of the error
+  std::string error;  // "": none; else the kind of the error ("ReductionError", "PeerError", ...)
 };
 
 struct RankJobOutcome {
-  int exit_code = 0;                // 0, or that of the first rank that failed
+  int exit_code = 0;  // 0, or that of the first rank that failed
   std::vector<RankResult> ranks;
-  std::string summary;              // who failed first and its last words, from the launcher
+  std::string summary;  // who failed first and its last words, from the launcher
 };
 
-// `backend`: "threads", "shm", "gloo". An error that a job throws is a result (ok = false), not a failure of the run. Throws DistError
-// when a rank ends without a result (it names the rank, its exit code or signal, and its last words).
+// `backend`: "threads", "shm", "gloo". An error that a job throws is a result (ok = false), not a failure of the run.
+// Throws DistError when a rank ends without a result (it names the rank, its exit code or signal, and its last words).
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
                             std::chrono::milliseconds timeout = std::chrono::seconds(30));
 

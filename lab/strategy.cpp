@@ -15,7 +15,8 @@ dist::DDPOptions strategy_options(const std::string& name) {
     return options;
   }
   std::string known;
-  for (const std::string& each : strategy_names()) known += (known.empty() ? "" : ", ") + each;
+  for (const std::string& each : strategy_names())
+    known += (known.empty() ? "" : ", ") + each;
   throw ValueError("unknown strategy '" + name + "'; known are " + known);
 }
 

@@ -15,7 +15,8 @@ Tensor LogSoftmaxImpl::forward(const Tensor& x, SourceLocation where) { return l
 Tensor FlattenImpl::forward(const Tensor& x, SourceLocation where) { return x.flatten(start_dim, end_dim, where); }
 
 DropoutImpl::DropoutImpl(double p_) : p(p_) {
-  if (!(p >= 0 && p <= 1)) throw ValueError("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
+  if (!(p >= 0 && p <= 1))
+    throw ValueError("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
 }
 Tensor DropoutImpl::forward(const Tensor& x, SourceLocation where) { return dropout(x, p, is_training(), where); }
 

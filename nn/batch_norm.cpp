@@ -20,7 +20,10 @@ BatchNorm2dImpl::BatchNorm2dImpl(int64_t features, const BatchNormOptions& o) : 
 }
 
 Tensor BatchNorm2dImpl::forward(const Tensor& x, SourceLocation where) {
-  if (x.dim() != 4) throw ShapeError("BatchNorm2d: expected 4D input (got " + std::to_string(x.dim()) + "D input) (called at " + to_string(where) + ")", where);
+  if (x.dim() != 4)
+    throw ShapeError("BatchNorm2d: expected 4D input (got " + std::to_string(x.dim()) + "D input) (called at " +
+                         to_string(where) + ")",
+                     where);
   const bool by_batch = is_training() || !options.track_running_stats;
   if (is_training() && options.track_running_stats) {
     *num_batches_tracked.data_ptr<int64_t>() += 1;

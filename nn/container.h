@@ -27,7 +27,8 @@ struct SequentialImpl : Module {
   }
   size_t size() const noexcept { return steps_.size(); }
   Tensor forward(Tensor x, SourceLocation where = SourceLocation::current()) {
-    for (const auto& step : steps_) x = step(x, where);
+    for (const auto& step : steps_)
+      x = step(x, where);
     return x;
   }
 
@@ -46,7 +47,8 @@ struct ModuleListImpl : Module {
   }
   size_t size() const noexcept { return items_.size(); }
   H& operator[](size_t i) {
-    if (i >= items_.size()) throw IndexError("ModuleList: index " + std::to_string(i) + " of " + std::to_string(items_.size()) + " modules");
+    if (i >= items_.size())
+      throw IndexError("ModuleList: index " + std::to_string(i) + " of " + std::to_string(items_.size()) + " modules");
     return items_[i];
   }
   auto begin() { return items_.begin(); }

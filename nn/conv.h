@@ -7,10 +7,11 @@
 namespace brigade::nn {
 
 // nn::Conv2d(16, 32, 3, Conv2dParams{.stride = {2, 2}, .padding = {1, 1}}):
-// [N, in, H, W] -> [N, out, H', W']. Weight [out, in / groups, k, k] and bias start uniform within 1 / sqrt(fan_in), as in PyTorch.
+// [N, in, H, W] -> [N, out, H', W']. Weight [out, in / groups, k, k] and bias start uniform within 1 / sqrt(fan_in), as
+// in PyTorch.
 struct Conv2dImpl : Module {
-  Conv2dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv2dParams& params = {}, bool bias = true,
-             DType dtype = DType::Float32);
+  Conv2dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv2dParams& params = {},
+             bool bias = true, DType dtype = DType::Float32);
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   Conv2dParams params;

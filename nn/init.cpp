@@ -27,9 +27,11 @@ void constant_(const Tensor& tensor, double value) {
 }
 
 Fans fans_of(const Tensor& tensor) {
-  if (tensor.dim() < 2) throw ShapeError("fan in and fan out need at least 2 dimensions, got " + to_string(tensor.sizes()));
+  if (tensor.dim() < 2)
+    throw ShapeError("fan in and fan out need at least 2 dimensions, got " + to_string(tensor.sizes()));
   int64_t kernel = 1;
-  for (int d = 2; d < tensor.dim(); ++d) kernel *= tensor.sizes()[d];
+  for (int d = 2; d < tensor.dim(); ++d)
+    kernel *= tensor.sizes()[d];
   return {tensor.sizes()[1] * kernel, tensor.sizes()[0] * kernel};
 }
 

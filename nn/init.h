@@ -1,7 +1,8 @@
-// Initialisation in place, with PyTorch's names and distributions, from the calling thread's generator. Floating dtypes.
+// Initialisation in place, with PyTorch's names and distributions, from the calling thread's generator. Floating
+// dtypes.
 //
-// fan_in of a weight [out, in, kernel...] is in * kernel elements, fan_out is out * kernel elements. Throws ShapeError for fewer than two
-// dimensions where fans are needed.
+// fan_in of a weight [out, in, kernel...] is in * kernel elements, fan_out is out * kernel elements. Throws ShapeError
+// for fewer than two dimensions where fans are needed.
 #pragma once
 
 #include <brigade/core/tensor.h>

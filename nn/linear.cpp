@@ -10,8 +10,8 @@ namespace brigade::nn {
 
 LinearImpl::LinearImpl(const LinearOptions& o) : options(o) {
   if (o.in_features < 1 || o.out_features < 1) {
-    throw ValueError("Linear: in_features and out_features must be at least 1, got " + std::to_string(o.in_features) + " and " +
-                     std::to_string(o.out_features));
+    throw ValueError("Linear: in_features and out_features must be at least 1, got " + std::to_string(o.in_features) +
+                     " and " + std::to_string(o.out_features));
   }
   weight = register_parameter("weight", empty({o.out_features, o.in_features}, o.dtype));
   init::kaiming_uniform_(weight, std::sqrt(5.0));
@@ -25,8 +25,8 @@ LinearImpl::LinearImpl(const LinearOptions& o) : options(o) {
 Tensor LinearImpl::forward(const Tensor& x, SourceLocation where) { return brigade::linear(x, weight, bias, where); }
 
 std::string LinearImpl::extra() const {
-  return "in_features=" + std::to_string(options.in_features) + ", out_features=" + std::to_string(options.out_features) +
-         ", bias=" + (options.bias ? "true" : "false");
+  return "in_features=" + std::to_string(options.in_features) +
+         ", out_features=" + std::to_string(options.out_features) + ", bias=" + (options.bias ? "true" : "false");
 }
 
 }  // namespace brigade::nn

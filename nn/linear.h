@@ -14,7 +14,8 @@ struct LinearOptions {
 
 // [..., in] -> [..., out]. Weight [out, in] and bias [out] start uniform within 1 / sqrt(in), as in PyTorch.
 struct LinearImpl : Module {
-  LinearImpl(int64_t in_features, int64_t out_features, bool bias = true) : LinearImpl(LinearOptions{in_features, out_features, bias}) {}
+  LinearImpl(int64_t in_features, int64_t out_features, bool bias = true)
+      : LinearImpl(LinearOptions{in_features, out_features, bias}) {}
   explicit LinearImpl(const LinearOptions& options);
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 

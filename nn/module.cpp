@@ -52,14 +52,18 @@ void Module::check_name(const std::string& name) const {
   const std::string what = "module " + this->name() + ": ";
   if (name.empty()) throw ValueError(what + "a name must not be empty");
   if (name.find('.') != std::string::npos) throw ValueError(what + "the name '" + name + "' must not contain '.'");
-  const auto taken = [&](const auto& list) { return std::any_of(list.begin(), list.end(), [&](const auto& each) { return each.first == name; }); };
-  if (taken(parameters_) || taken(buffers_) || taken(children_)) throw ValueError(what + "the name '" + name + "' is already taken");
+  const auto taken = [&](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& each) { return each.first == name; });
+  };
+  if (taken(parameters_) || taken(buffers_) || taken(children_))
+    throw ValueError(what + "the name '" + name + "' is already taken");
 }
 
 Tensor Module::register_parameter(const std::string& name, Tensor tensor, bool requires_grad) {
   check_name(name);
   if (tensor.defined()) {
-    if (!tensor.is_leaf()) throw AutogradError("parameter '" + name + "' must be a leaf, got a result of an operation; use detach()");
+    if (!tensor.is_leaf())
+      throw AutogradError("parameter '" + name + "' must be a leaf, got a result of an operation; use detach()");
     if (requires_grad) tensor.requires_grad_();
     parameters_.emplace_back(name, tensor);
   }
@@ -89,7 +93,8 @@ std::shared_ptr<Module> Module::register_module(const std::string& name, std::sh
 }
 
 void Module::replace_module(const std::string& name, std::shared_ptr<Module> module) {
-  const auto found = std::find_if(children_.begin(), children_.end(), [&](const auto& child) { return child.first == name; });
+  const auto found =
+      std::find_if(children_.begin(), children_.end(), [&](const auto& child) { return child.first == name; });
   if (found == children_.end()) throw ValueError("module " + this->name() + " has no child '" + name + "'");
   if (!module) throw ValueError("module " + this->name() + ": the child '" + name + "' is empty");
   if (found->second->parent_ == this) {
@@ -117,9 +122,11 @@ const std::string* Module::path() const {
 
 std::string Module::name() const { return readable_type_name(typeid(*this)); }
 
-void Module::visit(const std::string& prefix, const std::function<void(const std::string&, const Module&)>& body) const {
+void Module::visit(const std::string& prefix,
+                   const std::function<void(const std::string&, const Module&)>& body) const {
   body(prefix, *this);
-  for (const auto& [name, child] : children_) child->visit(prefix.empty() ? name : prefix + "." + name, body);
+  for (const auto& [name, child] : children_)
+    child->visit(prefix.empty() ? name : prefix + "." + name, body);
 }
 
 Named<const Module*> Module::named_modules() const {
@@ -133,7 +140,8 @@ Named<const Module*> Module::named_modules() const {
 
 namespace {
 
-void collect(Named<Tensor>& result, std::set<const TensorImpl*>& seen, const std::string& prefix, const Named<Tensor>& tensors) {
+void collect(Named<Tensor>& result, std::set<const TensorImpl*>& seen, const std::string& prefix,
+             const Named<Tensor>& tensors) {
   for (const auto& [name, tensor] : tensors) {
     if (seen.insert(tensor.impl()).second) result.emplace_back(prefix.empty() ? name : prefix + "." + name, tensor);
   }
@@ -141,7 +149,8 @@ void collect(Named<Tensor>& result, std::set<const TensorImpl*>& seen, const std
 
 std::vector<Tensor> without_names(const Named<Tensor>& named) {
   std::vector<Tensor> result;
-  for (const auto& [name, tensor] : named) result.push_back(tensor);
+  for (const auto& [name, tensor] : named)
+    result.push_back(tensor);
   return result;
 }
 
@@ -170,7 +179,8 @@ std::vector<Tensor> Module::buffers(bool recurse) const { return without_names(n
 
 void Module::train(bool on) {
   training_ = on;
-  for (const auto& [name, child] : children_) child->train(on);
+  for (const auto& [name, child] : children_)
+    child->train(on);
 }
 
 void Module::zero_grad(bool set_to_none) {
@@ -186,13 +196,16 @@ void Module::zero_grad(bool set_to_none) {
 }
 
 void Module::requires_grad_(bool requires_grad, SourceLocation where) {
-  for (const Tensor& parameter : parameters()) parameter.requires_grad_(requires_grad, where);
+  for (const Tensor& parameter : parameters())
+    parameter.requires_grad_(requires_grad, where);
 }
 
 void Module::to(DType dtype) {
-  if (!is_floating_point(dtype)) throw DTypeError(std::string("Module::to: expected a floating dtype, got ") + brigade::name(dtype));
+  if (!is_floating_point(dtype))
+    throw DTypeError(std::string("Module::to: expected a floating dtype, got ") + brigade::name(dtype));
   std::vector<Tensor> all = parameters();
-  for (const Tensor& buffer : buffers()) all.push_back(buffer);
+  for (const Tensor& buffer : buffers())
+    all.push_back(buffer);
   for (const Tensor& tensor : all) {
     if (!is_floating_point(tensor.dtype()) || tensor.dtype() == dtype) continue;
     const Tensor converted = kernels::cast(tensor, dtype);
@@ -210,7 +223,8 @@ Named<Tensor> Module::state_dict() const {
   Named<Tensor> result;
   visit("", [&](const std::string& path, const Module& module) {
     for (const auto* list : {&module.parameters_, &module.buffers_}) {
-      for (const auto& [name, tensor] : *list) result.emplace_back(path.empty() ? name : path + "." + name, tensor.detach());
+      for (const auto& [name, tensor] : *list)
+        result.emplace_back(path.empty() ? name : path + "." + name, tensor.detach());
     }
   });
   return result;
@@ -229,7 +243,8 @@ IncompatibleKeys Module::load_state_dict(const Named<Tensor>& state, bool strict
       keys.missing.push_back(name);
       if (strict) problems += "\n  missing: " + name;
     } else if (given->second.sizes() != tensor.sizes()) {
-      problems += "\n  size mismatch for " + name + ": expected " + to_string(tensor.sizes()) + ", got " + to_string(given->second.sizes());
+      problems += "\n  size mismatch for " + name + ": expected " + to_string(tensor.sizes()) + ", got " +
+                  to_string(given->second.sizes());
     }
   }
   for (const auto& [name, tensor] : state) {

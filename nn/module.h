@@ -10,7 +10,8 @@
 //   };
 //   BRIGADE_MODULE(Net);
 //
-// Net is then a handle to a shared NetImpl; calling it opens a scope, so that the tape knows which module an operation ran in.
+// Net is then a handle to a shared NetImpl; calling it opens a scope, so that the tape knows which module an operation
+// ran in.
 #pragma once
 
 #include <brigade/autograd/scope.h>
@@ -31,7 +32,9 @@ using Named = std::vector<std::pair<std::string, T>>;
 
 // A handle to a module, as BRIGADE_MODULE makes it.
 template <class T>
-concept Holder = requires(const T& holder) { holder.ptr(); };
+concept Holder = requires(const T& holder) {
+  holder.ptr();
+};
 
 // What load_state_dict could not match (strict = false).
 struct IncompatibleKeys {
@@ -46,7 +49,8 @@ class Module {
   Module& operator=(const Module&) = delete;
   virtual ~Module();
 
-  // --- building. Names must be non-empty, without '.', and new (ValueError). ------------------------------------------------------
+  // --- building. Names must be non-empty, without '.', and new (ValueError).
+  // ------------------------------------------------------
   Tensor register_parameter(const std::string& name, Tensor tensor, bool requires_grad = true);
   Tensor register_buffer(const std::string& name, Tensor tensor);
   std::shared_ptr<Module> register_module(const std::string& name, std::shared_ptr<Module> module);
@@ -58,7 +62,8 @@ class Module {
   // Puts another module in the place of a child. Throws ValueError when there is no such child.
   void replace_module(const std::string& name, std::shared_ptr<Module> module);
 
-  // --- looking. Depth first in registration order; a tensor or module that appears twice is listed once, under its first name. -------
+  // --- looking. Depth first in registration order; a tensor or module that appears twice is listed once, under its
+  // first name. -------
   Named<Tensor> named_parameters(bool recurse = true) const;
   Named<Tensor> named_buffers(bool recurse = true) const;
   Named<std::shared_ptr<Module>> named_children() const { return children_; }
@@ -67,7 +72,8 @@ class Module {
   // This module and all below it, with paths relative to it ("" for itself).
   Named<const Module*> named_modules() const;
 
-  // --- acting on the whole tree ------------------------------------------------------------------------------------------------------
+  // --- acting on the whole tree
+  // ------------------------------------------------------------------------------------------------------
   void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const noexcept { return training_; }
@@ -78,14 +84,16 @@ class Module {
 
   // Names and values, detached, sharing memory. Parameters and buffers, in the order of the tree.
   Named<Tensor> state_dict() const;
-  // Copies values by name. Throws ValueError that lists every missing and unexpected name (when strict) and every shape that differs;
-  // then nothing has been changed.
+  // Copies values by name. Throws ValueError that lists every missing and unexpected name (when strict) and every shape
+  // that differs; then nothing has been changed.
   IncompatibleKeys load_state_dict(const Named<Tensor>& state, bool strict = true);
 
-  // --- names ---------------------------------------------------------------------------------------------------------------------------
+  // --- names
+  // ---------------------------------------------------------------------------------------------------------------------------
   // "Linear"
   std::string name() const;
-  // Path from the root of the tree that this module was registered in ("encoder.0.fc1"; "" for a root). Interned: lives for ever.
+  // Path from the root of the tree that this module was registered in ("encoder.0.fc1"; "" for a root). Interned: lives
+  // for ever.
   const std::string* path() const;
 
  protected:
@@ -122,11 +130,11 @@ class ModuleHolder {
 
   ModuleHolder() : impl_(std::make_shared<Impl>()) {}
   // An empty handle, to be assigned in the constructor of the module that owns it.
-  ModuleHolder(std::nullptr_t) {}  // NOLINT
+  ModuleHolder(std::nullptr_t) {}                                       // NOLINT
   ModuleHolder(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}  // NOLINT
   template <class First, class... Rest>
-    requires(!std::is_base_of_v<ModuleHolder, std::remove_cvref_t<First>> && std::is_constructible_v<Impl, First, Rest...>)
-  explicit ModuleHolder(First&& first, Rest&&... rest)
+  requires(!std::is_base_of_v<ModuleHolder, std::remove_cvref_t<First>> &&
+           std::is_constructible_v<Impl, First, Rest...>) explicit ModuleHolder(First&& first, Rest&&... rest)
       : impl_(std::make_shared<Impl>(std::forward<First>(first), std::forward<Rest>(rest)...)) {}
 
   const std::shared_ptr<Impl>& ptr() const { return impl_; }
@@ -141,19 +149,20 @@ class ModuleHolder {
     return call(where, std::forward<A>(a));
   }
   template <class A, class B>
-    requires(!std::is_same_v<std::remove_cvref_t<B>, SourceLocation>)
-  decltype(auto) operator()(A&& a, B&& b, SourceLocation where = SourceLocation::current()) const {
+  requires(!std::is_same_v<std::remove_cvref_t<B>, SourceLocation>) decltype(auto) operator()(
+      A&& a, B&& b, SourceLocation where = SourceLocation::current()) const {
     return call(where, std::forward<A>(a), std::forward<B>(b));
   }
   template <class A, class B, class C>
-    requires(!std::is_same_v<std::remove_cvref_t<C>, SourceLocation>)
-  decltype(auto) operator()(A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current()) const {
+  requires(!std::is_same_v<std::remove_cvref_t<C>, SourceLocation>) decltype(auto) operator()(
+      A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current()) const {
     return call(where, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
   }
 
  private:
   Impl* checked() const {
-    if (!impl_) throw ValueError("an empty module handle was used; assign it (register_module) in the constructor of its owner");
+    if (!impl_)
+      throw ValueError("an empty module handle was used; assign it (register_module) in the constructor of its owner");
     return impl_.get();
   }
   template <class... Args>
@@ -172,8 +181,8 @@ class ModuleHolder {
 }  // namespace brigade::nn
 
 // Defines Name as the handle of NameImpl.
-#define BRIGADE_MODULE(Name)                                \
-  class Name : public brigade::nn::ModuleHolder<Name##Impl> { \
-   public:                                                  \
+#define BRIGADE_MODULE(Name)                                   \
+  class Name : public brigade::nn::ModuleHolder<Name##Impl> {  \
+   public:                                                     \
     using brigade::nn::ModuleHolder<Name##Impl>::ModuleHolder; \
   }

@@ -30,7 +30,8 @@ void step_parameter(const Tensor& parameter, AdamState& state, const AdamOptions
   }
   if (o.amsgrad && !state.max_exp_avg_sq.defined()) state.max_exp_avg_sq = zeros_like(parameter);
   ++state.step;
-  kernels::adam_step(parameter, kernels::contiguous(grad), state.exp_avg, state.exp_avg_sq, o.amsgrad ? state.max_exp_avg_sq : Tensor(),
+  kernels::adam_step(parameter, kernels::contiguous(grad), state.exp_avg, state.exp_avg_sq,
+                     o.amsgrad ? state.max_exp_avg_sq : Tensor(),
                      {o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, state.step, kDecoupled, o.maximize});
   parameter.bump_version();
 }
@@ -39,13 +40,15 @@ void step_parameter(const Tensor& parameter, AdamState& state, const AdamOptions
 
 void Adam::do_step() {
   for (const Group& group : all_groups()) {
-    for (const Tensor& parameter : group.parameters) step_parameter(parameter, state_of(parameter), group.options);
+    for (const Tensor& parameter : group.parameters)
+      step_parameter(parameter, state_of(parameter), group.options);
   }
 }
 
 void AdamW::do_step() {
   for (const Group& group : all_groups()) {
-    for (const Tensor& parameter : group.parameters) step_parameter(parameter, state_of(parameter), group.options);
+    for (const Tensor& parameter : group.parameters)
+      step_parameter(parameter, state_of(parameter), group.options);
   }
 }
 

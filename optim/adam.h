@@ -1,4 +1,5 @@
-// Adam (Kingma and Ba, arXiv 1412.6980; amsgrad: Reddi et al., ICLR 2018) and AdamW (Loshchilov and Hutter, arXiv 1711.05101).
+// Adam (Kingma and Ba, arXiv 1412.6980; amsgrad: Reddi et al., ICLR 2018) and AdamW (Loshchilov and Hutter, arXiv
+// 1711.05101).
 #pragma once
 
 #include <brigade/optim/optimizer.h>
@@ -20,7 +21,8 @@ struct AdamOptionsOf {
   void check() const;
   template <class F>
   void for_each(F&& f) {
-    f("lr", lr), f("beta1", beta1), f("beta2", beta2), f("eps", eps), f("weight_decay", weight_decay), f("amsgrad", amsgrad), f("maximize", maximize);
+    f("lr", lr), f("beta1", beta1), f("beta2", beta2), f("eps", eps), f("weight_decay", weight_decay),
+        f("amsgrad", amsgrad), f("maximize", maximize);
   }
 };
 using AdamOptions = AdamOptionsOf<false>;

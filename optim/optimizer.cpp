@@ -9,12 +9,14 @@ namespace brigade::optim {
 
 void Optimizer::step(SourceLocation where) {
   // Hooks may remove themselves.
-  for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks) hook(*this, where);
+  for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
+    hook(*this, where);
   {
     const NoGradGuard no_grad(where);
     do_step();
   }
-  for (const auto hooks = post_hooks_; const auto& [handle, hook] : hooks) hook(*this, where);
+  for (const auto hooks = post_hooks_; const auto& [handle, hook] : hooks)
+    hook(*this, where);
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
@@ -41,15 +43,21 @@ std::vector<Tensor> Optimizer::parameters() const {
 
 void Optimizer::check_new_parameters(const std::vector<Tensor>& parameters) const {
   std::set<const TensorImpl*> known;
-  for (const Tensor& parameter : this->parameters()) known.insert(parameter.impl());
+  for (const Tensor& parameter : this->parameters())
+    known.insert(parameter.impl());
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& parameter = parameters[i];
     const std::string which = "parameter " + std::to_string(i);
     if (!parameter.defined()) throw ValueError("optimizer: " + which + " is undefined");
-    if (!parameter.is_leaf()) throw AutogradError("can't optimize a non-leaf Tensor: " + which + " is the result of an operation");
-    if (!is_floating_point(parameter.dtype())) throw DTypeError("optimizer: " + which + " is " + describe(parameter) + ", expected a floating dtype");
-    if (!parameter.is_contiguous()) throw ShapeError("optimizer: " + which + " must be contiguous, got strides " + to_string(parameter.strides()));
-    if (!known.insert(parameter.impl()).second) throw ValueError("some parameters appear in more than one parameter group: " + which + " (" + describe(parameter) + ") is there already");
+    if (!parameter.is_leaf())
+      throw AutogradError("can't optimize a non-leaf Tensor: " + which + " is the result of an operation");
+    if (!is_floating_point(parameter.dtype()))
+      throw DTypeError("optimizer: " + which + " is " + describe(parameter) + ", expected a floating dtype");
+    if (!parameter.is_contiguous())
+      throw ShapeError("optimizer: " + which + " must be contiguous, got strides " + to_string(parameter.strides()));
+    if (!known.insert(parameter.impl()).second)
+      throw ValueError("some parameters appear in more than one parameter group: " + which + " (" +
+                       describe(parameter) + ") is there already");
   }
 }
 

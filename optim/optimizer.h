@@ -12,7 +12,8 @@
 
 namespace brigade::optim {
 
-// State in a form that can be saved: tensors by name ("3.exp_avg": of the 4th parameter) and numbers by name ("group0.lr").
+// State in a form that can be saved: tensors by name ("3.exp_avg": of the 4th parameter) and numbers by name
+// ("group0.lr").
 struct OptimizerState {
   std::vector<std::pair<std::string, Tensor>> tensors;
   std::vector<std::pair<std::string, double>> numbers;
@@ -38,7 +39,8 @@ class Optimizer {
   // Throws ValueError that names what is missing or does not fit; then nothing has been changed.
   virtual void load_state_dict(const OptimizerState& state) = 0;
 
-  // Called before and after each step with the caller's line; the first may throw to prevent the step. Returns a handle.
+  // Called before and after each step with the caller's line; the first may throw to prevent the step. Returns a
+  // handle.
   using StepHook = std::function<void(Optimizer&, SourceLocation)>;
   uint64_t register_step_pre_hook(StepHook hook);
   uint64_t register_step_post_hook(StepHook hook);
@@ -56,8 +58,8 @@ class Optimizer {
   uint64_t next_handle_ = 1;
 };
 
-// An optimizer whose groups differ in their Options and whose parameters each have a State. Options offers `check()` and
-// `for_each(f)` over (name, number&); State offers `for_each(f)` over (name, Tensor&) and a number `step`.
+// An optimizer whose groups differ in their Options and whose parameters each have a State. Options offers `check()`
+// and `for_each(f)` over (name, number&); State offers `for_each(f)` over (name, Tensor&) and a number `step`.
 template <class Options, class State>
 class GroupedOptimizer : public Optimizer {
  public:
@@ -65,10 +67,13 @@ class GroupedOptimizer : public Optimizer {
     std::vector<Tensor> parameters;
     Options options;
   };
-  GroupedOptimizer(std::vector<Tensor> parameters, const Options& options) { add_param_group(std::move(parameters), options); }
+  GroupedOptimizer(std::vector<Tensor> parameters, const Options& options) {
+    add_param_group(std::move(parameters), options);
+  }
   explicit GroupedOptimizer(std::vector<Group> groups) {
     if (groups.empty()) throw ValueError("optimizer got an empty parameter list");
-    for (Group& group : groups) add_param_group(std::move(group.parameters), group.options);
+    for (Group& group : groups)
+      add_param_group(std::move(group.parameters), group.options);
   }
 
   void add_param_group(std::vector<Tensor> parameters, const Options& options) {

@@ -13,7 +13,8 @@ void SGDOptions::check() const {
   at_least_zero(lr, "learning rate");
   at_least_zero(momentum, "momentum value");
   at_least_zero(weight_decay, "weight_decay value");
-  if (nesterov && (momentum <= 0 || dampening != 0)) throw ValueError("Nesterov momentum requires a momentum and zero dampening");
+  if (nesterov && (momentum <= 0 || dampening != 0))
+    throw ValueError("Nesterov momentum requires a momentum and zero dampening");
 }
 
 void SGD::do_step() {

@@ -1,4 +1,5 @@
-// Stochastic gradient descent with momentum and Nesterov's variant (Sutskever et al., ICML 2013), as PyTorch defines it.
+// Stochastic gradient descent with momentum and Nesterov's variant (Sutskever et al., ICML 2013), as PyTorch defines
+// it.
 #pragma once
 
 #include <brigade/optim/optimizer.h>
@@ -17,7 +18,8 @@ struct SGDOptions {
   void check() const;
   template <class F>
   void for_each(F&& f) {
-    f("lr", lr), f("momentum", momentum), f("dampening", dampening), f("weight_decay", weight_decay), f("nesterov", nesterov), f("maximize", maximize);
+    f("lr", lr), f("momentum", momentum), f("dampening", dampening), f("weight_decay", weight_decay),
+        f("nesterov", nesterov), f("maximize", maximize);
   }
 };
 

@@ -12,7 +12,9 @@ struct CountCases : doctest::IReporter {
   explicit CountCases(const doctest::ContextOptions&) {}
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}
-  void test_run_end(const doctest::TestRunStats& stats) override { cases_run = static_cast<int>(stats.numTestCasesPassingFilters); }
+  void test_run_end(const doctest::TestRunStats& stats) override {
+    cases_run = static_cast<int>(stats.numTestCasesPassingFilters);
+  }
   void test_case_start(const doctest::TestCaseData&) override {}
   void test_case_reenter(const doctest::TestCaseData&) override {}
   void test_case_end(const doctest::CurrentTestCaseStats&) override {}

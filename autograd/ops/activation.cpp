@@ -20,7 +20,9 @@ struct ActivationNode : Node {
 };
 
 struct ReluNode final : ActivationNode {
-  void backward(BackwardContext& context) override { context.set(0, kernels::relu_backward(context.grad(), saved.unpack(*this))); }
+  void backward(BackwardContext& context) override {
+    context.set(0, kernels::relu_backward(context.grad(), saved.unpack(*this)));
+  }
 };
 struct LeakyReluNode final : ActivationNode {
   double negative_slope = 0;
@@ -35,10 +37,14 @@ struct GeluNode final : ActivationNode {
   }
 };
 struct TanhNode final : ActivationNode {
-  void backward(BackwardContext& context) override { context.set(0, kernels::tanh_backward(context.grad(), saved.unpack(*this))); }
+  void backward(BackwardContext& context) override {
+    context.set(0, kernels::tanh_backward(context.grad(), saved.unpack(*this)));
+  }
 };
 struct SigmoidNode final : ActivationNode {
-  void backward(BackwardContext& context) override { context.set(0, kernels::sigmoid_backward(context.grad(), saved.unpack(*this))); }
+  void backward(BackwardContext& context) override {
+    context.set(0, kernels::sigmoid_backward(context.grad(), saved.unpack(*this)));
+  }
 };
 
 }  // namespace

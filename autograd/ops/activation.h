@@ -10,7 +10,8 @@ Tensor relu(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01, SourceLocation where = SourceLocation::current());
 // x * Phi(x): exact by erf, or the tanh approximation (Hendrycks and Gimpel, arXiv 1606.08415).
 enum class GeluApproximation : uint8_t { None, Tanh };
-Tensor gelu(const Tensor& x, GeluApproximation approximate = GeluApproximation::None, SourceLocation where = SourceLocation::current());
+Tensor gelu(const Tensor& x, GeluApproximation approximate = GeluApproximation::None,
+            SourceLocation where = SourceLocation::current());
 Tensor tanh(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor sigmoid(const Tensor& x, SourceLocation where = SourceLocation::current());
 

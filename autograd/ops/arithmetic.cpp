@@ -120,7 +120,8 @@ struct ScaleNode final : Node {
   }
 };
 
-Tensor with_number(const char* op, const Tensor& x, double number, BinaryOp kernel, bool reversed, double factor, SourceLocation where) {
+Tensor with_number(const char* op, const Tensor& x, double number, BinaryOp kernel, bool reversed, double factor,
+                   SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary_scalar(x, number, kernel, reversed); });
   if (auto* node = record<ScaleNode>({.op = op, .where = where}, {x}, y)) node->factor = factor;
   return y;
@@ -144,7 +145,9 @@ struct ReciprocalNode final : Node {
 template <class Derivative>
 struct UnaryNode final : Node {
   SavedTensor x, y;
-  void backward(BackwardContext& context) override { context.set(0, Derivative()(context.grad(), x.unpack(*this), y.unpack(*this))); }
+  void backward(BackwardContext& context) override {
+    context.set(0, Derivative()(context.grad(), x.unpack(*this), y.unpack(*this)));
+  }
 };
 
 template <class Derivative>
@@ -213,11 +216,21 @@ Tensor div(const Tensor& a, const Tensor& b, SourceLocation where) {
 Tensor maximum(const Tensor& a, const Tensor& b, SourceLocation where) { return extremum(a, b, true, where); }
 Tensor minimum(const Tensor& a, const Tensor& b, SourceLocation where) { return extremum(a, b, false, where); }
 
-Tensor add(const Tensor& a, double b, SourceLocation where) { return with_number("add", a, b, BinaryOp::Add, false, 1, where); }
-Tensor sub(const Tensor& a, double b, SourceLocation where) { return with_number("sub", a, b, BinaryOp::Sub, false, 1, where); }
-Tensor sub(double a, const Tensor& b, SourceLocation where) { return with_number("sub", b, a, BinaryOp::Sub, true, -1, where); }
-Tensor mul(const Tensor& a, double b, SourceLocation where) { return with_number("mul", a, b, BinaryOp::Mul, false, b, where); }
-Tensor div(const Tensor& a, double b, SourceLocation where) { return with_number("div", a, b, BinaryOp::Div, false, 1 / b, where); }
+Tensor add(const Tensor& a, double b, SourceLocation where) {
+  return with_number("add", a, b, BinaryOp::Add, false, 1, where);
+}
+Tensor sub(const Tensor& a, double b, SourceLocation where) {
+  return with_number("sub", a, b, BinaryOp::Sub, false, 1, where);
+}
+Tensor sub(double a, const Tensor& b, SourceLocation where) {
+  return with_number("sub", b, a, BinaryOp::Sub, true, -1, where);
+}
+Tensor mul(const Tensor& a, double b, SourceLocation where) {
+  return with_number("mul", a, b, BinaryOp::Mul, false, b, where);
+}
+Tensor div(const Tensor& a, double b, SourceLocation where) {
+  return with_number("div", a, b, BinaryOp::Div, false, 1 / b, where);
+}
 Tensor div(double a, const Tensor& b, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary_scalar(b, a, BinaryOp::Div, true); });
   if (auto* node = record<ReciprocalNode>({.op = "div", .where = where}, {b}, y)) {
@@ -227,12 +240,24 @@ Tensor div(double a, const Tensor& b, SourceLocation where) {
   return y;
 }
 
-Tensor neg(const Tensor& x, SourceLocation where) { return unary<NegDerivative>("neg", x, UnaryOp::Neg, false, false, where); }
-Tensor abs(const Tensor& x, SourceLocation where) { return unary<AbsDerivative>("abs", x, UnaryOp::Abs, true, false, where); }
-Tensor exp(const Tensor& x, SourceLocation where) { return unary<ExpDerivative>("exp", x, UnaryOp::Exp, false, true, where); }
-Tensor log(const Tensor& x, SourceLocation where) { return unary<LogDerivative>("log", x, UnaryOp::Log, true, false, where); }
-Tensor sqrt(const Tensor& x, SourceLocation where) { return unary<SqrtDerivative>("sqrt", x, UnaryOp::Sqrt, false, true, where); }
-Tensor square(const Tensor& x, SourceLocation where) { return unary<SquareDerivative>("square", x, UnaryOp::Square, true, false, where); }
+Tensor neg(const Tensor& x, SourceLocation where) {
+  return unary<NegDerivative>("neg", x, UnaryOp::Neg, false, false, where);
+}
+Tensor abs(const Tensor& x, SourceLocation where) {
+  return unary<AbsDerivative>("abs", x, UnaryOp::Abs, true, false, where);
+}
+Tensor exp(const Tensor& x, SourceLocation where) {
+  return unary<ExpDerivative>("exp", x, UnaryOp::Exp, false, true, where);
+}
+Tensor log(const Tensor& x, SourceLocation where) {
+  return unary<LogDerivative>("log", x, UnaryOp::Log, true, false, where);
+}
+Tensor sqrt(const Tensor& x, SourceLocation where) {
+  return unary<SqrtDerivative>("sqrt", x, UnaryOp::Sqrt, false, true, where);
+}
+Tensor square(const Tensor& x, SourceLocation where) {
+  return unary<SquareDerivative>("square", x, UnaryOp::Square, true, false, where);
+}
 Tensor reciprocal(const Tensor& x, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::unary(x, UnaryOp::Reciprocal); });
   if (auto* node = record<ReciprocalNode>({.op = "reciprocal", .where = where}, {x}, y)) node->y.save_output(*node, y);
@@ -245,17 +270,31 @@ Tensor sign(const Tensor& x, SourceLocation where) {
   return y;
 }
 
-Tensor eq(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("eq", a, b, CompareOp::Equal, where); }
-Tensor ne(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("ne", a, b, CompareOp::NotEqual, where); }
-Tensor lt(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("lt", a, b, CompareOp::Less, where); }
-Tensor le(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("le", a, b, CompareOp::LessEqual, where); }
-Tensor gt(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("gt", a, b, CompareOp::Greater, where); }
-Tensor ge(const Tensor& a, const Tensor& b, SourceLocation where) { return compare("ge", a, b, CompareOp::GreaterEqual, where); }
+Tensor eq(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return compare("eq", a, b, CompareOp::Equal, where);
+}
+Tensor ne(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return compare("ne", a, b, CompareOp::NotEqual, where);
+}
+Tensor lt(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return compare("lt", a, b, CompareOp::Less, where);
+}
+Tensor le(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return compare("le", a, b, CompareOp::LessEqual, where);
+}
+Tensor gt(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return compare("gt", a, b, CompareOp::Greater, where);
+}
+Tensor ge(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return compare("ge", a, b, CompareOp::GreaterEqual, where);
+}
 Tensor eq(const Tensor& a, double b, SourceLocation where) { return compare("eq", a, b, CompareOp::Equal, where); }
 Tensor ne(const Tensor& a, double b, SourceLocation where) { return compare("ne", a, b, CompareOp::NotEqual, where); }
 Tensor lt(const Tensor& a, double b, SourceLocation where) { return compare("lt", a, b, CompareOp::Less, where); }
 Tensor le(const Tensor& a, double b, SourceLocation where) { return compare("le", a, b, CompareOp::LessEqual, where); }
 Tensor gt(const Tensor& a, double b, SourceLocation where) { return compare("gt", a, b, CompareOp::Greater, where); }
-Tensor ge(const Tensor& a, double b, SourceLocation where) { return compare("ge", a, b, CompareOp::GreaterEqual, where); }
+Tensor ge(const Tensor& a, double b, SourceLocation where) {
+  return compare("ge", a, b, CompareOp::GreaterEqual, where);
+}
 
 }  // namespace brigade

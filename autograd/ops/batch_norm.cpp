@@ -9,12 +9,13 @@ namespace brigade {
 namespace {
 
 struct BatchNormNode final : autograd::Node {
-  // The statistics are kept as they were used, so that a later change of the running ones (another forward, a broadcast) does no harm.
+  // The statistics are kept as they were used, so that a later change of the running ones (another forward, a
+  // broadcast) does no harm.
   autograd::SavedTensor x, weight, mean, invstd;
   bool training = true;
   void backward(autograd::BackwardContext& context) override {
-    const kernels::BatchNormGrads grads = kernels::batch_norm_backward(context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this),
-                                                                       invstd.unpack(*this), training);
+    const kernels::BatchNormGrads grads = kernels::batch_norm_backward(
+        context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this), invstd.unpack(*this), training);
     if (context.needs_input_grad(0)) context.set(0, grads.x);
     if (context.needs_input_grad(1)) context.set(1, grads.weight);
     if (context.needs_input_grad(2)) context.set(2, grads.bias);
@@ -23,8 +24,8 @@ struct BatchNormNode final : autograd::Node {
 
 }  // namespace
 
-Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var, bool training,
-                  double momentum, double eps, SourceLocation where) {
+Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_var, bool training, double momentum, double eps, SourceLocation where) {
   const kernels::BatchNorm result = autograd::detail::located(
       where, [&] { return kernels::batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps); });
   if (training && running_mean.defined()) running_mean.bump_version();

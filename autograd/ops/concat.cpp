@@ -23,7 +23,8 @@ struct CatNode final : Node {
   void backward(BackwardContext& context) override {
     int64_t at = 0;
     for (uint32_t i = 0; i < lengths.size(); ++i) {
-      if (context.needs_input_grad(i)) context.set(i, context.grad().slice(dim, at, at + lengths[i], 1, {}).to(dtypes[i], {}));
+      if (context.needs_input_grad(i))
+        context.set(i, context.grad().slice(dim, at, at + lengths[i], 1, {}).to(dtypes[i], {}));
       at += lengths[i];
     }
   }
@@ -40,11 +41,13 @@ struct IndexRowsNode final : Node {
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where) {
-  if (tensors.empty()) throw ValueError("cat: expected a non-empty list of tensors (called at " + to_string(where) + ")", where);
+  if (tensors.empty())
+    throw ValueError("cat: expected a non-empty list of tensors (called at " + to_string(where) + ")", where);
   const int at = wrap_dim(dim, tensors[0].dim(), where);
   Tensor y = located(where, [&] { return kernels::cat(std::span<const Tensor>(tensors), at); });
   std::vector<const Tensor*> inputs;
-  for (const Tensor& tensor : tensors) inputs.push_back(&tensor);
+  for (const Tensor& tensor : tensors)
+    inputs.push_back(&tensor);
   const Tensor* outputs[] = {&y};
   if (auto* node = record<CatNode>({.op = "cat", .where = where}, inputs, outputs)) {
     node->dim = at;
@@ -57,13 +60,14 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where) {
-  if (tensors.empty()) throw ValueError("stack: expected a non-empty list of tensors (called at " + to_string(where) + ")", where);
+  if (tensors.empty())
+    throw ValueError("stack: expected a non-empty list of tensors (called at " + to_string(where) + ")", where);
   const int at = wrap_dim(dim, tensors[0].dim() + 1, where);
   std::vector<Tensor> expanded;
   for (const Tensor& tensor : tensors) {
     if (tensor.sizes() != tensors[0].sizes()) {
-      throw ShapeError("stack: expected tensors of one shape, got " + to_string(tensors[0].sizes()) + " and " + to_string(tensor.sizes()) +
-                           " (called at " + to_string(where) + ")",
+      throw ShapeError("stack: expected tensors of one shape, got " + to_string(tensors[0].sizes()) + " and " +
+                           to_string(tensor.sizes()) + " (called at " + to_string(where) + ")",
                        where);
     }
     expanded.push_back(tensor.unsqueeze(at, where));
@@ -72,15 +76,21 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation whe
 }
 
 std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLocation where) {
-  if (size < 1) throw ValueError("split: size must be at least 1, got " + std::to_string(size) + " (called at " + to_string(where) + ")", where);
+  if (size < 1)
+    throw ValueError(
+        "split: size must be at least 1, got " + std::to_string(size) + " (called at " + to_string(where) + ")", where);
   std::vector<Tensor> parts;
   const int64_t length = x.size(dim);
-  for (int64_t start = 0; start < length || parts.empty(); start += size) parts.push_back(x.slice(dim, start, start + size, 1, where));
+  for (int64_t start = 0; start < length || parts.empty(); start += size)
+    parts.push_back(x.slice(dim, start, start + size, 1, where));
   return parts;
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim, SourceLocation where) {
-  if (count < 1) throw ValueError("chunk: count must be at least 1, got " + std::to_string(count) + " (called at " + to_string(where) + ")", where);
+  if (count < 1)
+    throw ValueError(
+        "chunk: count must be at least 1, got " + std::to_string(count) + " (called at " + to_string(where) + ")",
+        where);
   return split(x, std::max<int64_t>((x.size(dim) + count - 1) / count, 1), dim, where);
 }
 
@@ -96,7 +106,9 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& indices, SourceL
 }
 
 Tensor one_hot(const Tensor& indices, int64_t classes, SourceLocation where) {
-  if (indices.dtype() != kInt64) throw DTypeError("one_hot: expected int64 indices, got " + describe(indices) + " (called at " + to_string(where) + ")", where);
+  if (indices.dtype() != kInt64)
+    throw DTypeError(
+        "one_hot: expected int64 indices, got " + describe(indices) + " (called at " + to_string(where) + ")", where);
   Shape sizes = indices.sizes();
   sizes.push_back(classes);
   Tensor y = empty(sizes, {kInt64, indices.device()});
@@ -106,8 +118,9 @@ Tensor one_hot(const Tensor& indices, int64_t classes, SourceLocation where) {
   auto* to = y.data_ptr<int64_t>();
   for (int64_t i = 0; i < indices.numel(); ++i) {
     if (from[i] < 0 || from[i] >= classes) {
-      throw IndexError("one_hot: index " + std::to_string(from[i]) + " at position " + std::to_string(i) + " is not a class 0.." +
-                           std::to_string(classes - 1) + " (called at " + to_string(where) + ")",
+      throw IndexError("one_hot: index " + std::to_string(from[i]) + " at position " + std::to_string(i) +
+                           " is not a class 0.." + std::to_string(classes - 1) + " (called at " + to_string(where) +
+                           ")",
                        where);
     }
     to[i * classes + from[i]] = 1;

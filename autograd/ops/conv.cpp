@@ -20,8 +20,8 @@ struct Conv2dNode final : autograd::Node {
     const Tensor& grad = context.grad();
     if (context.needs_input_grad(1)) {
       const auto destination = context.destination(1);
-      const Tensor result =
-          kernels::conv2d_backward_weight(grad, x.unpack(*this), weight_sizes, params, destination.out, destination.accumulate);
+      const Tensor result = kernels::conv2d_backward_weight(grad, x.unpack(*this), weight_sizes, params,
+                                                            destination.out, destination.accumulate);
       if (destination.out.defined()) {
         context.set_written(1);
       } else {
@@ -30,20 +30,23 @@ struct Conv2dNode final : autograd::Node {
     }
     if (edges.size() > 2 && context.needs_input_grad(2)) {
       const auto destination = context.destination(2);
-      const Tensor result = kernels::sum(grad, {.dims = {0, 2, 3}, .keepdim = false, .out = destination.out, .accumulate = destination.accumulate});
+      const Tensor result = kernels::sum(
+          grad, {.dims = {0, 2, 3}, .keepdim = false, .out = destination.out, .accumulate = destination.accumulate});
       if (destination.out.defined()) {
         context.set_written(2);
       } else {
         context.set(2, result);
       }
     }
-    if (context.needs_input_grad(0)) context.set(0, kernels::conv2d_backward_input(grad, weight.unpack(*this), x_sizes, params));
+    if (context.needs_input_grad(0))
+      context.set(0, kernels::conv2d_backward_input(grad, weight.unpack(*this), x_sizes, params));
   }
 };
 
 }  // namespace
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params, SourceLocation where) {
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params,
+              SourceLocation where) {
   Tensor y = autograd::detail::located(where, [&] { return kernels::conv2d(x, weight, bias, params); });
   const Tensor* inputs[] = {&x, &weight, &bias};
   const Tensor* outputs[] = {&y};

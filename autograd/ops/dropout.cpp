@@ -12,14 +12,18 @@ namespace {
 struct DropoutNode final : autograd::Node {
   double p = 0;
   PhiloxState state;
-  void backward(autograd::BackwardContext& context) override { context.set(0, kernels::dropout(context.grad(), p, state)); }
+  void backward(autograd::BackwardContext& context) override {
+    context.set(0, kernels::dropout(context.grad(), p, state));
+  }
 };
 
 }  // namespace
 
 Tensor dropout(const Tensor& x, double p, bool training, SourceLocation where) {
   if (!(p >= 0 && p <= 1)) {
-    throw ValueError("dropout probability has to be between 0 and 1, but got " + std::to_string(p) + " (called at " + to_string(where) + ")", where);
+    throw ValueError("dropout probability has to be between 0 and 1, but got " + std::to_string(p) + " (called at " +
+                         to_string(where) + ")",
+                     where);
   }
   if (!training || p == 0) return x;
   const PhiloxState state = default_generator().reserve(static_cast<uint64_t>(x.numel()));

@@ -1,4 +1,5 @@
-// The in-place methods of Tensor. On a result of the graph the tensor becomes the result of a new node whose first input is its own past.
+// The in-place methods of Tensor. On a result of the graph the tensor becomes the result of a new node whose first
+// input is its own past.
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
@@ -38,7 +39,8 @@ struct AddInplaceNode final : Node {
   DType dtype = DType::Float32;
   void backward(BackwardContext& context) override {
     if (context.needs_input_grad(0)) context.set(0, context.grad());
-    if (context.needs_input_grad(1)) context.set(1, fit(alpha == 1 ? context.grad() : mul(context.grad(), alpha, {}), sizes, dtype));
+    if (context.needs_input_grad(1))
+      context.set(1, fit(alpha == 1 ? context.grad() : mul(context.grad(), alpha, {}), sizes, dtype));
   }
 };
 
@@ -107,7 +109,8 @@ const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
 const Tensor& Tensor::mul_(double factor, SourceLocation where) const {
   check_inplace(*this, false, where);
   kernels::scale_inplace(*this, factor);
-  if (auto* node = record_inplace<ScaleInplaceNode>({.op = "mul_", .where = where}, {*this}, *this)) node->factor = factor;
+  if (auto* node = record_inplace<ScaleInplaceNode>({.op = "mul_", .where = where}, {*this}, *this))
+    node->factor = factor;
   return *this;
 }
 

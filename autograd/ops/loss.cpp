@@ -20,7 +20,8 @@ struct CrossEntropyNode final : Node {
   double denominator = 1;
   int64_t ignore_index = 0;
   void backward(BackwardContext& context) override {
-    context.set(0, kernels::cross_entropy_backward(context.grad(), log_probs.unpack(*this), target.unpack(*this), denominator, ignore_index));
+    context.set(0, kernels::cross_entropy_backward(context.grad(), log_probs.unpack(*this), target.unpack(*this),
+                                                   denominator, ignore_index));
   }
 };
 
@@ -33,7 +34,8 @@ struct BceWithLogitsNode final : PairLossNode {
   void backward(BackwardContext& context) override {
     const Tensor logits = x.unpack(*this);
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) context.set(0, kernels::bce_with_logits_backward(grad, logits, target.unpack(*this), reduction));
+    if (context.needs_input_grad(0))
+      context.set(0, kernels::bce_with_logits_backward(grad, logits, target.unpack(*this), reduction));
     if (context.needs_input_grad(1)) {
       // The loss is linear in the target, with slope -x.
       const double count = reduction == Reduction::Mean ? static_cast<double>(logits.numel()) : 1;
@@ -51,7 +53,8 @@ struct MseLossNode final : PairLossNode {
 };
 
 template <class N, class K>
-Tensor pair_loss(const char* op, const K& kernel, const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
+Tensor pair_loss(const char* op, const K& kernel, const Tensor& x, const Tensor& target, Reduction reduction,
+                 SourceLocation where) {
   Tensor y = located(where, [&] { return kernel(x, target, reduction); });
   if (auto* node = record<N>({.op = op, .where = where}, {x, target}, y)) {
     node->x.save_input(*node, x);
@@ -63,8 +66,10 @@ Tensor pair_loss(const char* op, const K& kernel, const Tensor& x, const Tensor&
 
 }  // namespace
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction, int64_t ignore_index, SourceLocation where) {
-  const kernels::CrossEntropy result = located(where, [&] { return kernels::cross_entropy(logits, target, reduction, ignore_index); });
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction, int64_t ignore_index,
+                     SourceLocation where) {
+  const kernels::CrossEntropy result =
+      located(where, [&] { return kernels::cross_entropy(logits, target, reduction, ignore_index); });
   if (auto* node = record<CrossEntropyNode>({.op = "cross_entropy", .where = where}, {logits, target}, result.loss)) {
     node->log_probs.save_input(*node, result.log_probs);
     node->target.save_input(*node, target);
@@ -74,8 +79,10 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
   return result.loss;
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction, SourceLocation where) {
-  return pair_loss<BceWithLogitsNode>("binary_cross_entropy_with_logits", kernels::bce_with_logits, logits, target, reduction, where);
+Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction,
+                                        SourceLocation where) {
+  return pair_loss<BceWithLogitsNode>("binary_cross_entropy_with_logits", kernels::bce_with_logits, logits, target,
+                                      reduction, where);
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
@@ -84,7 +91,9 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction, Sour
 
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
   if (x.sizes() != target.sizes()) {
-    throw ShapeError("l1_loss: expected a target like the input " + describe(x) + ", got " + describe(target) + " (called at " + to_string(where) + ")", where);
+    throw ShapeError("l1_loss: expected a target like the input " + describe(x) + ", got " + describe(target) +
+                         " (called at " + to_string(where) + ")",
+                     where);
   }
   const Tensor difference = abs(sub(x, target, where), where);
   if (reduction == Reduction::None) return difference;

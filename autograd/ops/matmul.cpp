@@ -30,11 +30,13 @@ struct MatmulNode final : Node {
   }
 
  private:
-  static void side(BackwardContext& context, uint32_t input, const Shape& sizes, const Tensor& x, const Tensor& y, bool tx, bool ty) {
+  static void side(BackwardContext& context, uint32_t input, const Shape& sizes, const Tensor& x, const Tensor& y,
+                   bool tx, bool ty) {
     // A gradient that needs no sum over broadcast dimensions can be born where it belongs.
     if (sizes.size() == x.dim() && sizes.size() == y.dim() && sizes.size() == 2) {
       if (const auto destination = context.destination(input); destination.out.defined()) {
-        kernels::matmul(x, y, {.transpose_a = tx, .transpose_b = ty, .out = destination.out, .accumulate = destination.accumulate});
+        kernels::matmul(
+            x, y, {.transpose_a = tx, .transpose_b = ty, .out = destination.out, .accumulate = destination.accumulate});
         context.set_written(input);
         return;
       }
@@ -61,14 +63,15 @@ struct LinearNode final : Node {
   void backward(BackwardContext& context) override {
     const Tensor grad = kernels::contiguous(context.grad());
     const int64_t out = grad.sizes().back();
-    const Tensor rows = view::as_strided(grad, {out == 0 ? 0 : grad.numel() / out, out}, {out, 1}, grad.storage_offset());
+    const Tensor rows =
+        view::as_strided(grad, {out == 0 ? 0 : grad.numel() / out, out}, {out, 1}, grad.storage_offset());
     if (context.needs_input_grad(1)) {
       const Tensor input = kernels::contiguous(x.unpack(*this));
       const int64_t in = input.sizes().back();
       const Tensor input_rows = view::as_strided(input, {rows.sizes()[0], in}, {in, 1}, input.storage_offset());
       const auto destination = context.destination(1);
-      const Tensor result =
-          kernels::matmul(rows, input_rows, {.transpose_a = true, .out = destination.out, .accumulate = destination.accumulate});
+      const Tensor result = kernels::matmul(
+          rows, input_rows, {.transpose_a = true, .out = destination.out, .accumulate = destination.accumulate});
       if (destination.out.defined()) {
         context.set_written(1);
       } else {
@@ -77,8 +80,8 @@ struct LinearNode final : Node {
     }
     if (edges.size() > 2 && context.needs_input_grad(2)) {
       const auto destination = context.destination(2);
-      const Tensor result =
-          kernels::sum(rows, {.dims = {0}, .keepdim = false, .out = destination.out, .accumulate = destination.accumulate});
+      const Tensor result = kernels::sum(
+          rows, {.dims = {0}, .keepdim = false, .out = destination.out, .accumulate = destination.accumulate});
       if (destination.out.defined()) {
         context.set_written(2);
       } else {
@@ -94,8 +97,8 @@ struct LinearNode final : Node {
 
 void check_dims(const Tensor& x, int dims, const char* what, SourceLocation where) {
   if (x.dim() == dims) return;
-  throw ShapeError(std::string(what) + ": expected tensors with " + std::to_string(dims) + " dimensions, got " + to_string(x.sizes()) +
-                       " (called at " + to_string(where) + ")",
+  throw ShapeError(std::string(what) + ": expected tensors with " + std::to_string(dims) + " dimensions, got " +
+                       to_string(x.sizes()) + " (called at " + to_string(where) + ")",
                    where);
 }
 
@@ -103,8 +106,8 @@ void check_dims(const Tensor& x, int dims, const char* what, SourceLocation wher
 
 Tensor matmul(const Tensor& a, const Tensor& b, SourceLocation where) {
   if (a.dim() == 0 || b.dim() == 0) {
-    throw ShapeError("matmul: both arguments need at least 1 dimension, got " + to_string(a.sizes()) + " and " + to_string(b.sizes()) + " (called at " +
-                         to_string(where) + ")",
+    throw ShapeError("matmul: both arguments need at least 1 dimension, got " + to_string(a.sizes()) + " and " +
+                         to_string(b.sizes()) + " (called at " + to_string(where) + ")",
                      where);
   }
   if (a.dim() >= 2 && b.dim() >= 2) return matmul_at_least_2d("matmul", a, b, where);
@@ -126,7 +129,9 @@ Tensor bmm(const Tensor& a, const Tensor& b, SourceLocation where) {
   check_dims(a, 3, "bmm", where);
   check_dims(b, 3, "bmm", where);
   if (a.sizes()[0] != b.sizes()[0]) {
-    throw ShapeError("bmm: expected equal batches, got " + to_string(a.sizes()) + " and " + to_string(b.sizes()) + " (called at " + to_string(where) + ")", where);
+    throw ShapeError("bmm: expected equal batches, got " + to_string(a.sizes()) + " and " + to_string(b.sizes()) +
+                         " (called at " + to_string(where) + ")",
+                     where);
   }
   return matmul_at_least_2d("bmm", a, b, where);
 }

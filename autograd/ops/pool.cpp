@@ -13,13 +13,17 @@ using autograd::detail::located;
 struct MaxPool2dNode final : autograd::Node {
   Tensor indices;
   Shape x_sizes;
-  void backward(BackwardContext& context) override { context.set(0, kernels::max_pool2d_backward(context.grad(), indices, x_sizes)); }
+  void backward(BackwardContext& context) override {
+    context.set(0, kernels::max_pool2d_backward(context.grad(), indices, x_sizes));
+  }
 };
 
 struct AvgPool2dNode final : autograd::Node {
   Shape x_sizes;
   Pool2dParams params;
-  void backward(BackwardContext& context) override { context.set(0, kernels::avg_pool2d_backward(context.grad(), x_sizes, params)); }
+  void backward(BackwardContext& context) override {
+    context.set(0, kernels::avg_pool2d_backward(context.grad(), x_sizes, params));
+  }
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// 2-d pooling over [N, C, H, W] or [C, H, W]; floating dtypes. Throws ShapeError when a window does not fit, ValueError.
+// 2-d pooling over [N, C, H, W] or [C, H, W]; floating dtypes. Throws ShapeError when a window does not fit,
+// ValueError.
 #pragma once
 
 #include <brigade/core/tensor.h>

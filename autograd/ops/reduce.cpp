@@ -29,7 +29,8 @@ struct SumNode final : Node {
 
 Shape kept(const Shape& sizes, const Shape& dims) {
   Shape result = dims.empty() ? Shape::filled(sizes.size(), 1) : sizes;
-  for (int64_t dim : dims) result[wrap_dim(dim, sizes.size())] = 1;
+  for (int64_t dim : dims)
+    result[wrap_dim(dim, sizes.size())] = 1;
   return result;
 }
 
@@ -39,7 +40,9 @@ Tensor reduce(const char* op, const Tensor& x, const Shape& dims, bool keepdim, 
   if (auto* node = record<SumNode>({.op = op, .where = where}, {x}, y)) {
     node->sizes = x.sizes();
     node->kept_sizes = kept(x.sizes(), dims);
-    if (is_mean) node->factor = static_cast<double>(std::max<int64_t>(y.numel(), 1)) / static_cast<double>(std::max<int64_t>(x.numel(), 1));
+    if (is_mean)
+      node->factor =
+          static_cast<double>(std::max<int64_t>(y.numel(), 1)) / static_cast<double>(std::max<int64_t>(x.numel(), 1));
   }
   return y;
 }
@@ -55,12 +58,14 @@ struct SelectElementNode final : Node {
     kernels::fill(result, 0.0);
     const int64_t length = sizes.empty() ? 1 : sizes[dim];
     int64_t inner = 1;
-    for (int d = dim + 1; d < sizes.size(); ++d) inner *= sizes[d];
+    for (int d = dim + 1; d < sizes.size(); ++d)
+      inner *= sizes[d];
     const auto* chosen = indices.data_ptr<int64_t>();
     visit_floating(grad.dtype(), "max backward", [&]<class T>() {
       const T* from = static_cast<const T*>(grad.raw_data());
       T* to = static_cast<T*>(result.raw_data());
-      for (int64_t i = 0; i < grad.numel(); ++i) to[(i / inner * length + chosen[i]) * inner + i % inner] = from[i];
+      for (int64_t i = 0; i < grad.numel(); ++i)
+        to[(i / inner * length + chosen[i]) * inner + i % inner] = from[i];
     });
     context.set(0, result);
   }
@@ -68,7 +73,8 @@ struct SelectElementNode final : Node {
 
 MinMax extremum(const char* op, const Tensor& x, int64_t dim, bool keepdim, bool is_max, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);
-  kernels::Extremes found = located(where, [&] { return is_max ? kernels::max(x, at, keepdim) : kernels::min(x, at, keepdim); });
+  kernels::Extremes found =
+      located(where, [&] { return is_max ? kernels::max(x, at, keepdim) : kernels::min(x, at, keepdim); });
   const Tensor* inputs[] = {&x};
   const Tensor* outputs[] = {&found.values, &found.indices};
   if (auto* node = record<SelectElementNode>({.op = op, .where = where}, inputs, outputs)) {
@@ -81,11 +87,19 @@ MinMax extremum(const char* op, const Tensor& x, int64_t dim, bool keepdim, bool
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) { return reduce("sum", x, dims, keepdim, false, where); }
-Tensor mean(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) { return reduce("mean", x, dims, keepdim, true, where); }
+Tensor sum(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  return reduce("sum", x, dims, keepdim, false, where);
+}
+Tensor mean(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  return reduce("mean", x, dims, keepdim, true, where);
+}
 
-MinMax max(const Tensor& x, int64_t dim, bool keepdim, SourceLocation where) { return extremum("max", x, dim, keepdim, true, where); }
-MinMax min(const Tensor& x, int64_t dim, bool keepdim, SourceLocation where) { return extremum("min", x, dim, keepdim, false, where); }
+MinMax max(const Tensor& x, int64_t dim, bool keepdim, SourceLocation where) {
+  return extremum("max", x, dim, keepdim, true, where);
+}
+MinMax min(const Tensor& x, int64_t dim, bool keepdim, SourceLocation where) {
+  return extremum("min", x, dim, keepdim, false, where);
+}
 
 Tensor argmax(const Tensor& x, int64_t dim, bool keepdim, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);

@@ -6,9 +6,11 @@
 namespace brigade {
 
 // Floating dtypes keep theirs; integers and bool sum to int64.
-Tensor sum(const Tensor& x, const Shape& dims = {}, bool keepdim = false, SourceLocation where = SourceLocation::current());
+Tensor sum(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+           SourceLocation where = SourceLocation::current());
 // Floating dtypes only.
-Tensor mean(const Tensor& x, const Shape& dims = {}, bool keepdim = false, SourceLocation where = SourceLocation::current());
+Tensor mean(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+            SourceLocation where = SourceLocation::current());
 // Values and int64 indices along one dimension (the first of equals); the gradient goes to the chosen elements.
 struct MinMax {
   Tensor values;

@@ -67,7 +67,8 @@ Tensor viewed(const char* op, const Tensor& x, Tensor y, SourceLocation where) {
 Tensor Tensor::reshape(const Shape& shape, SourceLocation where) const {
   const Shape target = view::infer_sizes(shape, numel(), where);
   const auto new_strides = view::reshape_strides(*this, target);
-  if (new_strides) return viewed("reshape", *this, view::as_strided(*this, target, *new_strides, storage_offset()), where);
+  if (new_strides)
+    return viewed("reshape", *this, view::as_strided(*this, target, *new_strides, storage_offset()), where);
   const Tensor copy = kernels::clone(*this);
   Tensor y = view::as_strided(copy, target, contiguous_strides(target), 0);
   if (auto* node = record<ReshapeNode>({.op = "reshape", .where = where}, {*this}, y)) node->sizes = sizes();
@@ -78,8 +79,9 @@ Tensor Tensor::view(const Shape& shape, SourceLocation where) const {
   const Shape target = view::infer_sizes(shape, numel(), where);
   const auto new_strides = view::reshape_strides(*this, target);
   if (!new_strides) {
-    throw ShapeError("view size is not compatible with input tensor's size and stride: " + to_string(sizes()) + " with strides " +
-                         to_string(strides()) + " as " + to_string(shape) + "; use reshape() (called at " + to_string(where) + ")",
+    throw ShapeError("view size is not compatible with input tensor's size and stride: " + to_string(sizes()) +
+                         " with strides " + to_string(strides()) + " as " + to_string(shape) +
+                         "; use reshape() (called at " + to_string(where) + ")",
                      where);
   }
   return viewed("view", *this, view::as_strided(*this, target, *new_strides, storage_offset()), where);
@@ -89,7 +91,8 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, SourceLocation where)
   if (dim() == 0) return reshape({1}, where);
   const int first = wrap_dim(start_dim, dim(), where);
   const int last = wrap_dim(end_dim, dim(), where);
-  if (first > last) throw ShapeError("flatten: start_dim must not come after end_dim (called at " + to_string(where) + ")", where);
+  if (first > last)
+    throw ShapeError("flatten: start_dim must not come after end_dim (called at " + to_string(where) + ")", where);
   Shape shape;
   int64_t product = 1;
   for (int d = 0; d < dim(); ++d) {
@@ -107,7 +110,8 @@ Tensor Tensor::permute(const Shape& dims, SourceLocation where) const {
   Tensor y = located(where, [&] { return view::permute(*this, dims); });
   if (auto* node = record<PermuteNode>({.op = "permute", .where = where}, {*this}, y)) {
     node->inverse = dims;
-    for (int d = 0; d < dims.size(); ++d) node->inverse[wrap_dim(dims[d], dim())] = d;
+    for (int d = 0; d < dims.size(); ++d)
+      node->inverse[wrap_dim(dims[d], dim())] = d;
   }
   autograd::mark_view(y, *this);
   return y;
@@ -115,7 +119,8 @@ Tensor Tensor::permute(const Shape& dims, SourceLocation where) const {
 
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation where) const {
   Shape dims;
-  for (int d = 0; d < dim(); ++d) dims.push_back(d);
+  for (int d = 0; d < dim(); ++d)
+    dims.push_back(d);
   const int a = wrap_dim(dim0, dim(), where);
   const int b = wrap_dim(dim1, dim(), where);
   if (dim() > 0) std::swap(dims[a], dims[b]);
@@ -126,7 +131,10 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation where) const
 }
 
 Tensor Tensor::t(SourceLocation where) const {
-  if (dim() != 2) throw ShapeError("t(): expected a matrix, got " + to_string(sizes()) + "; use transpose (called at " + to_string(where) + ")", where);
+  if (dim() != 2)
+    throw ShapeError(
+        "t(): expected a matrix, got " + to_string(sizes()) + "; use transpose (called at " + to_string(where) + ")",
+        where);
   return transpose(0, 1, where);
 }
 
@@ -162,8 +170,9 @@ Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLocation
   const int64_t size = this->size(dim);
   const int64_t first = start < 0 ? start + size : start;
   if (first < 0 || length < 0 || first + length > size) {
-    throw IndexError("narrow: start " + std::to_string(start) + " and length " + std::to_string(length) + " exceed dimension " + std::to_string(dim) +
-                         " of size " + std::to_string(size) + " (called at " + to_string(where) + ")",
+    throw IndexError("narrow: start " + std::to_string(start) + " and length " + std::to_string(length) +
+                         " exceed dimension " + std::to_string(dim) + " of size " + std::to_string(size) +
+                         " (called at " + to_string(where) + ")",
                      where);
   }
   return slice(dim, first, first + length, 1, where);
@@ -187,7 +196,8 @@ Tensor Tensor::contiguous(SourceLocation where) const { return is_contiguous() ?
 Tensor Tensor::to(DType dtype, SourceLocation where) const {
   if (dtype == this->dtype()) return *this;
   Tensor y = kernels::cast(*this, dtype);
-  if (auto* node = record<CastNode>({.op = "to", .where = where, .differentiable = is_floating_point(dtype)}, {*this}, y)) {
+  if (auto* node =
+          record<CastNode>({.op = "to", .where = where, .differentiable = is_floating_point(dtype)}, {*this}, y)) {
     node->dtype = this->dtype();
   }
   return y;
@@ -195,8 +205,12 @@ Tensor Tensor::to(DType dtype, SourceLocation where) const {
 
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLocation where) { return x.reshape(shape, where); }
 Tensor permute(const Tensor& x, const Shape& dims, SourceLocation where) { return x.permute(dims, where); }
-Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1, SourceLocation where) { return x.transpose(dim0, dim1, where); }
-Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim, SourceLocation where) { return x.flatten(start_dim, end_dim, where); }
+Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1, SourceLocation where) {
+  return x.transpose(dim0, dim1, where);
+}
+Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim, SourceLocation where) {
+  return x.flatten(start_dim, end_dim, where);
+}
 Tensor expand(const Tensor& x, const Shape& shape, SourceLocation where) { return x.expand(shape, where); }
 
 }  // namespace brigade

@@ -1,4 +1,5 @@
-// Views and copies in another shape, and casts. What Tensor offers as a method (reshape, permute, ...) is defined here as well.
+// Views and copies in another shape, and casts. What Tensor offers as a method (reshape, permute, ...) is defined here
+// as well.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -9,7 +10,8 @@ namespace brigade {
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLocation where = SourceLocation::current());
 Tensor permute(const Tensor& x, const Shape& dims, SourceLocation where = SourceLocation::current());
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1, SourceLocation where = SourceLocation::current());
-Tensor flatten(const Tensor& x, int64_t start_dim = 0, int64_t end_dim = -1, SourceLocation where = SourceLocation::current());
+Tensor flatten(const Tensor& x, int64_t start_dim = 0, int64_t end_dim = -1,
+               SourceLocation where = SourceLocation::current());
 // Sizes of 1 are stretched without a copy; -1 keeps a size.
 Tensor expand(const Tensor& x, const Shape& shape, SourceLocation where = SourceLocation::current());
 

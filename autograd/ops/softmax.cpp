@@ -14,13 +14,15 @@ struct SoftmaxNode final : autograd::Node {
   bool is_log = false;
   void backward(autograd::BackwardContext& context) override {
     const Tensor result = y.unpack(*this);
-    context.set(0, is_log ? kernels::log_softmax_backward(context.grad(), result, dim) : kernels::softmax_backward(context.grad(), result, dim));
+    context.set(0, is_log ? kernels::log_softmax_backward(context.grad(), result, dim)
+                          : kernels::softmax_backward(context.grad(), result, dim));
   }
 };
 
 Tensor apply(const char* op, const Tensor& x, int64_t dim, bool is_log, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);
-  Tensor y = autograd::detail::located(where, [&] { return is_log ? kernels::log_softmax(x, at) : kernels::softmax(x, at); });
+  Tensor y =
+      autograd::detail::located(where, [&] { return is_log ? kernels::log_softmax(x, at) : kernels::softmax(x, at); });
   if (auto* node = autograd::record<SoftmaxNode>({.op = op, .where = where}, {x}, y)) {
     node->y.save_output(*node, y);
     node->dim = at;
@@ -32,6 +34,8 @@ Tensor apply(const char* op, const Tensor& x, int64_t dim, bool is_log, SourceLo
 }  // namespace
 
 Tensor softmax(const Tensor& x, int64_t dim, SourceLocation where) { return apply("softmax", x, dim, false, where); }
-Tensor log_softmax(const Tensor& x, int64_t dim, SourceLocation where) { return apply("log_softmax", x, dim, true, where); }
+Tensor log_softmax(const Tensor& x, int64_t dim, SourceLocation where) {
+  return apply("log_softmax", x, dim, true, where);
+}
 
 }  // namespace brigade

@@ -45,15 +45,20 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
   const std::string module = module_in_words(tape, record);
   const std::string at = to_string(record.where);
   switch (cause.kind) {
-    case CauseKind::Detached: cause.text = fmt::format("the path from the loss was cut by detach() at {}{}", at, module); break;
+    case CauseKind::Detached:
+      cause.text = fmt::format("the path from the loss was cut by detach() at {}{}", at, module);
+      break;
     case CauseKind::NoGrad:
       cause.text = fmt::format("used under no_grad, opened at {}", to_string(record.cut_at));
       cause.note = fmt::format("first operation there: {} at {}{}", record.op, at, module);
       break;
     case CauseKind::NotDifferentiable:
-      cause.text = fmt::format("the path from the loss goes through {} at {}{}, which has no derivative", record.op, at, module);
+      cause.text =
+          fmt::format("the path from the loss goes through {} at {}{}, which has no derivative", record.op, at, module);
       break;
-    default: cause.text = fmt::format("its value was read as a number at {}{}, which leaves the graph", at, module); break;
+    default:
+      cause.text = fmt::format("its value was read as a number at {}{}, which leaves the graph", at, module);
+      break;
   }
 }
 
@@ -89,29 +94,34 @@ Cause find_cause(const std::string& name, const Tensor& parameter, const autogra
       cause.kind = CauseKind::OutputDropped;
       cause.op = fate.record->op;
       set_place(cause, fate.record->where);
-      cause.text = fmt::format("used, but nothing it fed reached the loss; the last result on its way is that of {} at {}{}",
-                               fate.record->op, to_string(fate.record->where), module_in_words(*tape, *fate.record));
+      cause.text =
+          fmt::format("used, but nothing it fed reached the loss; the last result on its way is that of {} at {}{}",
+                      fate.record->op, to_string(fate.record->where), module_in_words(*tape, *fate.record));
       break;
     case Fate::Kind::NotUsed:
       if (!reached_any) {
         cause.kind = CauseKind::LossNotConnected;
         set_place(cause, plan.where());
-        cause.text = fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(plan.where()));
+        cause.text =
+            fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(plan.where()));
       } else if (const autograd::ModuleCall* call = autograd::find_call(*tape, module)) {
         cause.kind = CauseKind::NotUsed;
         set_place(cause, call->where);
-        cause.text = fmt::format("{} was called at {}, but no operation used the parameter", module_name, to_string(call->where));
+        cause.text = fmt::format("{} was called at {}, but no operation used the parameter", module_name,
+                                 to_string(call->where));
       } else {
         cause.kind = CauseKind::ModuleNotCalled;
         set_place(cause, plan.where());
         cause.text = fmt::format("{} was never called before the backward at {}", module_name, to_string(plan.where()));
       }
       if (fate.older_use) {
-        cause.note = fmt::format("last used before an earlier backward, by {} at {}", fate.older_use->op, to_string(fate.older_use->where));
+        cause.note = fmt::format("last used before an earlier backward, by {} at {}", fate.older_use->op,
+                                 to_string(fate.older_use->where));
       }
       break;
     case Fate::Kind::Reached:
-      cause.text = "a path from the loss exists, but backward did not take it (a hook or an option changed while it ran)";
+      cause.text =
+          "a path from the loss exists, but backward did not take it (a hook or an option changed while it ran)";
       break;
   }
   return cause;
@@ -122,9 +132,11 @@ constexpr char kSeparator = '\x1f';
 
 std::string encode(const Cause& cause) {
   std::string text = std::to_string(static_cast<int>(cause.kind));
-  for (const std::string& field : {cause.op, cause.file, std::to_string(cause.line), cause.module, cause.text, cause.note}) {
+  for (const std::string& field :
+       {cause.op, cause.file, std::to_string(cause.line), cause.module, cause.text, cause.note}) {
     text += kSeparator;
-    for (char c : field) text += c == '\n' || c == kSeparator ? ' ' : c;
+    for (char c : field)
+      text += c == '\n' || c == kSeparator ? ' ' : c;
   }
   return text;
 }

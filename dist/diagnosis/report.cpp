@@ -11,7 +11,8 @@ namespace brigade::dist {
 namespace {
 
 constexpr const char* kAfterwards =
-    "The gradients of this backward were cleared on every rank before any optimizer step; training can go on without wrapping again.";
+    "The gradients of this backward were cleared on every rank before any optimizer step; training can go on without "
+    "wrapping again.";
 
 // A line that may stand for itself between newlines.
 std::string one_line(std::string text) {
@@ -27,8 +28,9 @@ ReductionError rank_failed(std::span<const RankReport> reports, SourceLocation w
   for (const RankReport& report : reports) {
     if (report.failure.empty()) continue;
     verdict.ranks.push_back(report.rank);
-    verdict.message += fmt::format("{}rank {} failed in its backward{}: {}", verdict.message.empty() ? "" : "; ", report.rank,
-                                   report.backward.empty() ? "" : " at " + report.backward, report.failure);
+    verdict.message +=
+        fmt::format("{}rank {} failed in its backward{}: {}", verdict.message.empty() ? "" : "; ", report.rank,
+                    report.backward.empty() ? "" : " at " + report.backward, report.failure);
   }
   verdict.cause.text = verdict.message;
   verdict.advice = "mend the error on the rank that is named; the other ranks only report it";
@@ -41,11 +43,13 @@ ReductionError backward_mismatch(std::span<const RankReport> reports, SourceLoca
   verdict.message = "the ranks are not in the same backward:";
   for (const RankReport& report : reports) {
     if (report.round != reports.front().round) verdict.ranks.push_back(report.rank);
-    verdict.message += fmt::format("{} rank {} is in its reduced backward number {} (at {})", report.rank == 0 ? "" : ",",
-                                   report.rank, report.round, report.backward);
+    verdict.message += fmt::format("{} rank {} is in its reduced backward number {} (at {})",
+                                   report.rank == 0 ? "" : ",", report.rank, report.round, report.backward);
   }
   verdict.cause.text = verdict.message;
-  verdict.advice = "let every rank run the same number of backwards on the wrapped module (same number of batches, no skipped steps)";
+  verdict.advice =
+      "let every rank run the same number of backwards on the wrapped module (same number of batches, no skipped "
+      "steps)";
   return ReductionError(verdict.message + ". " + verdict.advice + ". " + kAfterwards, {verdict}, where);
 }
 
@@ -88,7 +92,8 @@ std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::sp
     cause.note += elsewhere;
     bool grouped = false;
     for (Verdict& verdict : verdicts) {
-      if (!verdict.cause.same_as(cause) || verdict.parameters.front().missing_ranks != parameter.missing_ranks) continue;
+      if (!verdict.cause.same_as(cause) || verdict.parameters.front().missing_ranks != parameter.missing_ranks)
+        continue;
       verdict.parameters.push_back(parameter);
       grouped = true;
       break;
@@ -119,10 +124,13 @@ std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::sp
 }  // namespace
 
 std::string encode(const RankReport& report) {
-  std::string text = fmt::format("{}\n{}\n{}\n{}\n", report.rank, report.round, one_line(report.backward), one_line(report.failure));
-  for (bool ready : report.ready) text += ready ? '1' : '0';
+  std::string text =
+      fmt::format("{}\n{}\n{}\n{}\n", report.rank, report.round, one_line(report.backward), one_line(report.failure));
+  for (bool ready : report.ready)
+    text += ready ? '1' : '0';
   text += '\n';
-  for (const auto& [parameter, cause] : report.causes) text += fmt::format("{} {}\n", parameter, encode(cause));
+  for (const auto& [parameter, cause] : report.causes)
+    text += fmt::format("{} {}\n", parameter, encode(cause));
   return text;
 }
 
@@ -138,11 +146,13 @@ RankReport decode_report(const std::string& text) {
   report.round = std::strtoull(next().c_str(), nullptr, 10);
   report.backward = next();
   report.failure = next();
-  for (char c : next()) report.ready.push_back(c == '1');
+  for (char c : next())
+    report.ready.push_back(c == '1');
   while (std::getline(in, line)) {
     const size_t space = line.find(' ');
     if (space == std::string::npos) continue;
-    report.causes.emplace(static_cast<uint32_t>(std::strtoul(line.c_str(), nullptr, 10)), decode_cause(line.substr(space + 1)));
+    report.causes.emplace(static_cast<uint32_t>(std::strtoul(line.c_str(), nullptr, 10)),
+                          decode_cause(line.substr(space + 1)));
   }
   return report;
 }
@@ -151,7 +161,8 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
                              bool find_unused_parameters, bool failed, bool same_round, SourceLocation where) {
   for (const RankReport& report : reports) {
     if (report.ready.size() != parameters.size()) {
-      return ReductionError(fmt::format("rank {} reports {} parameters, expected {}", report.rank, report.ready.size(), parameters.size()),
+      return ReductionError(fmt::format("rank {} reports {} parameters, expected {}", report.rank, report.ready.size(),
+                                        parameters.size()),
                             {}, where);
     }
   }
@@ -160,16 +171,19 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
 
   std::vector<Verdict> verdicts = group_by_cause(reports, parameters);
   std::string message =
-      "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has "
+      "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
+      "your module has "
       "parameters that were not used in producing loss.";
   if (!find_unused_parameters) {
     message +=
-        " You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True`, and by making sure "
+        " You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True`, and "
+        "by making sure "
         "all `forward` function outputs participate in calculating loss.";
   }
-  message += fmt::format("\nBrigade found it at the end of the same backward (number {}, {}). {}\n", reports.front().round,
-                         to_string(where), kAfterwards);
-  for (const Verdict& verdict : verdicts) message += "\n  " + verdict.message;
+  message += fmt::format("\nBrigade found it at the end of the same backward (number {}, {}). {}\n",
+                         reports.front().round, to_string(where), kAfterwards);
+  for (const Verdict& verdict : verdicts)
+    message += "\n  " + verdict.message;
   // The lines of PyTorch that people search for.
   for (const RankReport& report : reports) {
     std::string names;

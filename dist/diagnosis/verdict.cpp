@@ -5,8 +5,9 @@
 namespace brigade::dist {
 
 const char* name(CauseKind kind) noexcept {
-  constexpr const char* kNames[] = {"module_not_called", "not_used",       "output_dropped", "detached",           "no_grad",
-                                    "not_differentiable", "read_as_number", "frozen",         "loss_not_connected", "unknown"};
+  constexpr const char* kNames[] = {
+      "module_not_called",  "not_used",       "output_dropped", "detached",           "no_grad",
+      "not_differentiable", "read_as_number", "frozen",         "loss_not_connected", "unknown"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -33,35 +34,35 @@ std::string advice_for(CauseKind kind, bool some_ranks_only) {
     case CauseKind::NotUsed:
       advice = "use it in forward, remove it, freeze it before wrapping (requires_grad_(false)), " + tail;
       break;
-    case CauseKind::OutputDropped:
-      advice = "add that output to the loss, do not compute it, " + tail;
-      break;
+    case CauseKind::OutputDropped: advice = "add that output to the loss, do not compute it, " + tail; break;
     case CauseKind::Detached:
       advice =
-          "remove the detach() if the gradient should flow; if it should not (a generator and a discriminator), wrap the two "
-          "modules separately, freeze this one before wrapping, " + tail;
+          "remove the detach() if the gradient should flow; if it should not (a generator and a discriminator), wrap "
+          "the two "
+          "modules separately, freeze this one before wrapping, " +
+          tail;
       break;
     case CauseKind::NoGrad:
       advice = "end the no_grad scope before this call, freeze the parameter before wrapping, " + tail;
       break;
     case CauseKind::NotDifferentiable:
-      advice = "replace that operation by a differentiable one (softmax for argmax), use a straight-through estimate, " + tail;
+      advice =
+          "replace that operation by a differentiable one (softmax for argmax), use a straight-through estimate, " +
+          tail;
       break;
     case CauseKind::ReadAsNumber:
       advice = "use the tensor itself in the loss; if it is a constant, register it as a buffer instead of a parameter";
       break;
-    case CauseKind::Frozen:
-      advice = "freeze before wrapping, wrap again after freezing, " + tail;
-      break;
+    case CauseKind::Frozen: advice = "freeze before wrapping, wrap again after freezing, " + tail; break;
     case CauseKind::LossNotConnected:
       advice = "compute the loss from the module's output on every rank (a zero loss: 0 * output.sum()), " + tail;
       break;
-    case CauseKind::Unknown:
-      advice = "switch diagnosis on (DDPOptions::diagnosis) to learn the cause, " + tail;
-      break;
+    case CauseKind::Unknown: advice = "switch diagnosis on (DDPOptions::diagnosis) to learn the cause, " + tail; break;
   }
   if (some_ranks_only) {
-    advice += ". Other ranks used it: the ranks took different branches; with find_unused_parameters=true the missing gradient counts as zero in the mean";
+    advice +=
+        ". Other ranks used it: the ranks took different branches; with find_unused_parameters=true the missing "
+        "gradient counts as zero in the mean";
   }
   return advice;
 }

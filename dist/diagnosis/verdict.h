@@ -11,23 +11,23 @@ namespace brigade::dist {
 
 // Why a parameter never became ready on a rank.
 enum class CauseKind : uint8_t {
-  ModuleNotCalled,     // its module did not run since the last backward
-  NotUsed,             // its module ran, but no operation took the parameter
-  OutputDropped,       // used, but nothing it fed reached the root of backward
-  Detached,            // the path was cut by detach()
-  NoGrad,              // used under no_grad
-  NotDifferentiable,   // the path went through an operation without a derivative
-  ReadAsNumber,        // its value left the graph through item()
-  Frozen,              // requires_grad was switched off after wrapping
-  LossNotConnected,    // the root of backward does not depend on the module at all
-  Unknown,             // the tape was off, or does not reach back far enough
+  ModuleNotCalled,    // its module did not run since the last backward
+  NotUsed,            // its module ran, but no operation took the parameter
+  OutputDropped,      // used, but nothing it fed reached the root of backward
+  Detached,           // the path was cut by detach()
+  NoGrad,             // used under no_grad
+  NotDifferentiable,  // the path went through an operation without a derivative
+  ReadAsNumber,       // its value left the graph through item()
+  Frozen,             // requires_grad was switched off after wrapping
+  LossNotConnected,   // the root of backward does not depend on the module at all
+  Unknown,            // the tape was off, or does not reach back far enough
 };
 // "module_not_called", ...
 const char* name(CauseKind kind) noexcept;
 
 struct Cause {
   CauseKind kind = CauseKind::Unknown;
-  std::string op;      // the operation that cut or dropped the path, "" when none
+  std::string op;  // the operation that cut or dropped the path, "" when none
   std::string file;
   uint32_t line = 0;   // 0 when not known
   std::string module;  // path of the module concerned, "" for the root
@@ -56,7 +56,8 @@ struct Verdict {
   std::string advice;
 };
 
-// The error that every rank raises at the end of a backward whose gradients cannot be trusted. The same text on every rank.
+// The error that every rank raises at the end of a backward whose gradients cannot be trusted. The same text on every
+// rank.
 class ReductionError : public DistError {
  public:
   ReductionError(const std::string& message, std::vector<Verdict> verdicts, std::source_location where)

@@ -1,4 +1,5 @@
-// Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in order; a Work waits for its turn.
+// Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in order; a Work waits
+// for its turn.
 #include <brigade/core/factory.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/reduce.h>
@@ -30,15 +31,19 @@ namespace {
 // Gloo meets through our store.
 class GlooStore final : public gloo::rendezvous::Store {
  public:
-  GlooStore(std::shared_ptr<dist::Store> store, std::string prefix) : store_(std::move(store)), prefix_(std::move(prefix)) {}
-  void set(const std::string& key, const std::vector<char>& data) override { store_->set(prefix_ + key, std::string(data.begin(), data.end())); }
+  GlooStore(std::shared_ptr<dist::Store> store, std::string prefix)
+      : store_(std::move(store)), prefix_(std::move(prefix)) {}
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_->set(prefix_ + key, std::string(data.begin(), data.end()));
+  }
   std::vector<char> get(const std::string& key) override {
     const std::string value = store_->get(prefix_ + key, std::chrono::seconds(30));
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override { wait(keys, std::chrono::seconds(30)); }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
-    for (const std::string& key : keys) store_->get(prefix_ + key, timeout);
+    for (const std::string& key : keys)
+      store_->get(prefix_ + key, timeout);
   }
 
  private:
@@ -107,7 +112,8 @@ class GlooWork final : public Work {
 
 class GlooGroup final : public ProcessGroup {
  public:
-  GlooGroup(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout, const std::string& prefix)
+  GlooGroup(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
+            const std::string& prefix)
       : ProcessGroup(rank, size, timeout), store_(std::move(store)), prefix_(prefix) {
     gloo::transport::tcp::attr attributes;
     const char* interface = std::getenv("BRIGADE_SOCKET_IFNAME");
@@ -128,13 +134,15 @@ class GlooGroup final : public ProcessGroup {
     } catch (const gloo::Exception& error) {
       throw DistError(fmt::format("gloo: rank {} cannot connect to its peers: {}", rank, error.what()));
     } catch (const TimeoutError& error) {
-      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", rank, timeout.count(), error.what()));
+      throw TimeoutError(
+          fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", rank, timeout.count(), error.what()));
     }
     thread_ = std::thread([queue = queue_] { run(*queue); });
   }
 
   ~GlooGroup() override {
-    if (!failed_) note_gone(std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
+    if (!failed_)
+      note_gone(std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
     {
       std::lock_guard lock(queue_->mutex);
       queue_->stop = true;
@@ -179,7 +187,9 @@ class GlooGroup final : public ProcessGroup {
       const Tensor whole = kernels::clone(input);
       all_reduce_now(whole, op);
       const size_t bytes = output.nbytes();
-      if (bytes > 0) std::memcpy(output.raw_data(), static_cast<char*>(whole.raw_data()) + static_cast<size_t>(rank()) * bytes, bytes);
+      if (bytes > 0)
+        std::memcpy(output.raw_data(), static_cast<char*>(whole.raw_data()) + static_cast<size_t>(rank()) * bytes,
+                    bytes);
     });
   }
   WorkPtr do_barrier(const CollectiveOptions& options) override {
@@ -193,7 +203,9 @@ class GlooGroup final : public ProcessGroup {
   void all_reduce_now(const Tensor& tensor, ReduceOp op) {
     visit_dtype(tensor.dtype(), [&]<class T>() {
       // Gloo knows elements only by their size here: the arithmetic is ours.
-      using Raw = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
+      using Raw = std::conditional_t<
+          sizeof(T) == 8, uint64_t,
+          std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
       gloo::AllreduceOptions o(context_);
       o.setOutput(static_cast<Raw*>(tensor.raw_data()), static_cast<size_t>(tensor.numel()));
       o.setReduceFunction(combine_for(tensor.dtype(), op));
@@ -207,7 +219,8 @@ class GlooGroup final : public ProcessGroup {
     if (tensor.defined()) text += fmt::format(" of {}", describe(tensor));
     if (!options.description.empty()) text += fmt::format(" \"{}\"", options.description);
     text += fmt::format(" at {} (collective {})", to_string(options.where), ++posted_);
-    if (failed_) throw DistError(fmt::format("the gloo group failed before and cannot be used for {}; make a new group", text));
+    if (failed_)
+      throw DistError(fmt::format("the gloo group failed before and cannot be used for {}; make a new group", text));
     auto job = std::make_shared<Job>();
     job->description = text;
     if (size() > 1 && !(tensor.defined() && tensor.numel() == 0)) {
@@ -237,7 +250,8 @@ class GlooGroup final : public ProcessGroup {
       note_gone(fmt::format("failed: {}", what));
       if (!gone.empty()) throw PeerError(fmt::format("{}; rank {} was waiting for it in {}", gone, rank(), text));
       if (what.find("imed out") != std::string::npos) {
-        throw TimeoutError(fmt::format("timed out after {} ms in {} on rank {}: {}", timeout().count(), text, rank(), what));
+        throw TimeoutError(
+            fmt::format("timed out after {} ms in {} on rank {}: {}", timeout().count(), text, rank(), what));
       }
       throw PeerError(fmt::format("a peer was lost in {} on rank {}: {} ({})", text, rank(), lost_rank(what), what));
     }
@@ -264,7 +278,10 @@ class GlooGroup final : public ProcessGroup {
     }
   }
   // With two ranks it can only be the other one.
-  std::string lost_rank(const std::string&) const { return size() == 2 ? fmt::format("rank {} died or lost its connection", 1 - rank()) : "a rank died or lost its connection"; }
+  std::string lost_rank(const std::string&) const {
+    return size() == 2 ? fmt::format("rank {} died or lost its connection", 1 - rank())
+                       : "a rank died or lost its connection";
+  }
 
   static void run(Queue& queue) {
     std::unique_lock lock(queue.mutex);
@@ -299,7 +316,8 @@ class GlooGroup final : public ProcessGroup {
 
 }  // namespace
 
-ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout, const std::string& prefix) {
+ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
+                                const std::string& prefix) {
   return std::make_shared<GlooGroup>(std::move(store), rank, size, timeout, prefix);
 }
 

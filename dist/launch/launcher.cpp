@@ -89,7 +89,8 @@ bool drain(Child& child, Stream& stream, bool prefix, bool is_error) {
   }
 }
 
-void start(Child& child, const std::vector<std::string>& command, std::vector<std::pair<std::string, std::string>> environment) {
+void start(Child& child, const std::vector<std::string>& command,
+           std::vector<std::pair<std::string, std::string>> environment) {
   int out[2];
   int err[2];
   int failure[2];
@@ -101,15 +102,19 @@ void start(Child& child, const std::vector<std::string>& command, std::vector<st
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;
     const std::string name = text.substr(0, text.find('='));
-    if (std::none_of(environment.begin(), environment.end(), [&](const auto& pair) { return pair.first == name; })) variables.push_back(text);
+    if (std::none_of(environment.begin(), environment.end(), [&](const auto& pair) { return pair.first == name; }))
+      variables.push_back(text);
   }
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment)
+    variables.push_back(name + "=" + value);
   std::vector<char*> envp;
-  for (std::string& variable : variables) envp.push_back(variable.data());
+  for (std::string& variable : variables)
+    envp.push_back(variable.data());
   envp.push_back(nullptr);
   std::vector<std::string> words = command;
   std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
+  for (std::string& word : words)
+    argv.push_back(word.data());
   argv.push_back(nullptr);
   const pid_t parent = getpid();
 
@@ -155,10 +160,12 @@ void start(Child& child, const std::vector<std::string>& command, std::vector<st
 // All ranks of one attempt.
 class Attempt {
  public:
-  Attempt(const std::vector<std::string>& command, const LaunchOptions& options, int restart, int port, bool hosted) : options_(options) {
+  Attempt(const std::vector<std::string>& command, const LaunchOptions& options, int restart, int port, bool hosted)
+      : options_(options) {
     // Signals are read from a descriptor while ranks run, so that they reach the ranks and not only us.
     sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&signals_, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+      sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, &previous_signals_);
     signal_fd_ = signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
     try {
@@ -180,10 +187,12 @@ class Attempt {
   }
 
   LaunchOutcome watch() {
-    while (std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.running || c.out.fd >= 0 || c.err.fd >= 0; })) {
+    while (std::any_of(children_.begin(), children_.end(),
+                       [](const Child& c) { return c.running || c.out.fd >= 0 || c.err.fd >= 0; })) {
       std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}};
       for (Child& child : children_) {
-        for (const int fd : {child.running ? child.process : -1, child.out.fd, child.err.fd}) entries.push_back({fd, POLLIN, 0});
+        for (const int fd : {child.running ? child.process : -1, child.out.fd, child.err.fd})
+          entries.push_back({fd, POLLIN, 0});
       }
       poll(entries.data(), entries.size(), time_to_next_step());
       forward_signals();
@@ -199,14 +208,18 @@ class Attempt {
   }
 
  private:
-  std::vector<std::pair<std::string, std::string>> environment_for(int rank, int local, int restart, int port, bool hosted) const {
+  std::vector<std::pair<std::string, std::string>> environment_for(int rank, int local, int restart, int port,
+                                                                   bool hosted) const {
     const int world = options_.ranks * options_.nodes;
-    std::vector<std::pair<std::string, std::string>> result{
-        {"RANK", std::to_string(rank)},           {"WORLD_SIZE", std::to_string(world)},
-        {"LOCAL_RANK", std::to_string(local)},    {"LOCAL_WORLD_SIZE", std::to_string(options_.ranks)},
-        {"GROUP_RANK", std::to_string(options_.node_rank)}, {"MASTER_ADDR", options_.master_addr},
-        {"MASTER_PORT", std::to_string(port)},    {"TORCHELASTIC_RESTART_COUNT", std::to_string(restart)},
-        {"BRIGADE_AGENT_STORE", hosted ? "1" : ""}};
+    std::vector<std::pair<std::string, std::string>> result{{"RANK", std::to_string(rank)},
+                                                            {"WORLD_SIZE", std::to_string(world)},
+                                                            {"LOCAL_RANK", std::to_string(local)},
+                                                            {"LOCAL_WORLD_SIZE", std::to_string(options_.ranks)},
+                                                            {"GROUP_RANK", std::to_string(options_.node_rank)},
+                                                            {"MASTER_ADDR", options_.master_addr},
+                                                            {"MASTER_PORT", std::to_string(port)},
+                                                            {"TORCHELASTIC_RESTART_COUNT", std::to_string(restart)},
+                                                            {"BRIGADE_AGENT_STORE", hosted ? "1" : ""}};
     if (!std::getenv("OMP_NUM_THREADS")) {
       const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
       result.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1, cores / options_.ranks)));
@@ -280,10 +293,13 @@ class Attempt {
       rank.signal = WIFSIGNALED(child.status) ? WTERMSIG(child.status) : 0;
       rank.exit_code = rank.signal ? 128 + rank.signal : WEXITSTATUS(child.status);
       rank.first_failure = child.rank == first_failure_;
-      for (const std::string& line : child.last_lines) rank.last_words += line + "\n";
+      for (const std::string& line : child.last_lines)
+        rank.last_words += line + "\n";
       if (rank.first_failure) {
         result.exit_code = rank.exit_code;
-        const std::string how = rank.signal ? fmt::format("was ended by signal {} ({})", rank.signal, strsignal(rank.signal)) : fmt::format("exited with status {}", rank.exit_code);
+        const std::string how = rank.signal
+                                    ? fmt::format("was ended by signal {} ({})", rank.signal, strsignal(rank.signal))
+                                    : fmt::format("exited with status {}", rank.exit_code);
         result.summary = fmt::format("rank {} {} first", rank.rank, how);
         if (rank.last_words.empty()) {
           result.summary += "; it wrote nothing to standard error";
@@ -312,9 +328,12 @@ class Attempt {
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options) {
   if (command.empty()) throw DistError("launch: no program given");
   if (options.ranks < 1 || options.nodes < 1 || options.node_rank < 0 || options.node_rank >= options.nodes) {
-    throw DistError(fmt::format("launch: expected at least 1 rank, and 0 <= node rank < nodes; got {} ranks, node {} of {}", options.ranks, options.node_rank, options.nodes));
+    throw DistError(
+        fmt::format("launch: expected at least 1 rank, and 0 <= node rank < nodes; got {} ranks, node {} of {}",
+                    options.ranks, options.node_rank, options.nodes));
   }
-  if (options.nodes > 1 && options.master_port == 0) throw DistError("launch: several nodes need a --master-port that all of them know");
+  if (options.nodes > 1 && options.master_port == 0)
+    throw DistError("launch: several nodes need a --master-port that all of them know");
   // A "/proc/self/exe" in the child would be the child's own program only after exec: name ours now.
   std::vector<std::string> words = command;
   if (words.front() == "/proc/self/exe") {
@@ -331,7 +350,8 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
   for (int restart = 0;; ++restart) {
     LaunchOutcome outcome = Attempt(words, options, restart, port, true).watch();
     if (outcome.exit_code == 0 || restart >= options.max_restarts) return outcome;
-    std::fprintf(stderr, "brigade run: %s\nbrigade run: restart %d of %d\n", outcome.summary.c_str(), restart + 1, options.max_restarts);
+    std::fprintf(stderr, "brigade run: %s\nbrigade run: restart %d of %d\n", outcome.summary.c_str(), restart + 1,
+                 options.max_restarts);
   }
 }
 

@@ -42,7 +42,8 @@ void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body, st
       group.reset();
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
   if (first_error) std::rethrow_exception(first_error);
 }
 

@@ -34,9 +34,11 @@ Mapping::Mapping(int pid, int fd, size_t bytes) : bytes_(bytes) {
   if (data == MAP_FAILED) {
     const std::string why = std::strerror(errno);
     if (fd_ >= 0) close(fd_);
-    throw DistError(fmt::format("shm: cannot map the memory of process {} ({}: {}); the ranks of an shm group must run on one host under one user. "
-                                "Use the gloo backend otherwise",
-                                pid, path, why));
+    throw DistError(
+        fmt::format("shm: cannot map the memory of process {} ({}: {}); the ranks of an shm group must run on one host "
+                    "under one user. "
+                    "Use the gloo backend otherwise",
+                    pid, path, why));
   }
   data_ = data;
 }
@@ -47,7 +49,9 @@ Mapping::~Mapping() {
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), fd_(std::exchange(other.fd_, -1)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      fd_(std::exchange(other.fd_, -1)) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);
@@ -57,7 +61,8 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 }
 
 Arena::~Arena() {
-  for (const auto& [segment, mapping] : mappings_) own_.segments[segment].fd.store(-1, std::memory_order_release);
+  for (const auto& [segment, mapping] : mappings_)
+    own_.segments[segment].fd.store(-1, std::memory_order_release);
 }
 
 Arena::Piece Arena::allocate(size_t bytes) {

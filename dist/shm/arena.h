@@ -1,5 +1,5 @@
-// Memory that peers can map: anonymous files (memfd), found through /proc, so that nothing has a name that could be left behind and
-// no mount limits the size.
+// Memory that peers can map: anonymous files (memfd), found through /proc, so that nothing has a name that could be
+// left behind and no mount limits the size.
 #pragma once
 
 #include <brigade/dist/shm/control.h>

@@ -1,4 +1,5 @@
-// The memory that the ranks of one host share to keep in step: who has arrived at which collective, who has done its part, who is gone.
+// The memory that the ranks of one host share to keep in step: who has arrived at which collective, who has done its
+// part, who is gone.
 #pragma once
 
 #include <atomic>
@@ -7,12 +8,13 @@
 namespace brigade::dist::shm {
 
 inline constexpr int kMaxRanks = 64;
-inline constexpr uint32_t kRing = 32;          // collectives that a rank may have posted and not finished
-inline constexpr int kAllocations = 1024;      // segments per rank
+inline constexpr uint32_t kRing = 32;      // collectives that a rank may have posted and not finished
+inline constexpr int kAllocations = 1024;  // segments per rank
 
 enum class Kind : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter, Barrier };
 
-// Where the peers find a rank's data: a segment of its own and an offset, or a plain address for threads of one process.
+// Where the peers find a rank's data: a segment of its own and an offset, or a plain address for threads of one
+// process.
 struct Place {
   uint64_t address = 0;
   int32_t allocation = -1;

@@ -26,7 +26,8 @@ struct Smaller {
 };
 
 template <class T, class F>
-void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs, F f, double factor, int64_t begin, int64_t end) {
+void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs, F f, double factor, int64_t begin,
+                  int64_t end) {
   using C = compute_type<T>;
   const C scale = static_cast<C>(factor);
   const bool scaled = factor != 1.0;
@@ -43,32 +44,39 @@ void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs,
       T* y = static_cast<T*>(outputs[1]) + start;
       if (scaled) {
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) x[i] = y[i] = static_cast<T>(static_cast<C>(f(static_cast<C>(a[i]), static_cast<C>(b[i])) * scale));
+        for (int64_t i = 0; i < n; ++i)
+          x[i] = y[i] = static_cast<T>(static_cast<C>(f(static_cast<C>(a[i]), static_cast<C>(b[i])) * scale));
       } else {
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) x[i] = y[i] = static_cast<T>(f(static_cast<C>(a[i]), static_cast<C>(b[i])));
+        for (int64_t i = 0; i < n; ++i)
+          x[i] = y[i] = static_cast<T>(f(static_cast<C>(a[i]), static_cast<C>(b[i])));
       }
       continue;
     }
     const T* first = static_cast<const T*>(inputs[0]) + start;
-    for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<C>(first[i]);
+    for (int64_t i = 0; i < n; ++i)
+      sum[i] = static_cast<C>(first[i]);
     for (size_t r = 1; r < inputs.size(); ++r) {
       const T* next = static_cast<const T*>(inputs[r]) + start;
-      for (int64_t i = 0; i < n; ++i) sum[i] = f(sum[i], static_cast<C>(next[i]));
+      for (int64_t i = 0; i < n; ++i)
+        sum[i] = f(sum[i], static_cast<C>(next[i]));
     }
     if (scaled) {
-      for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<C>(sum[i] * scale);
+      for (int64_t i = 0; i < n; ++i)
+        sum[i] = static_cast<C>(sum[i] * scale);
     }
     for (void* output : outputs) {
       T* out = static_cast<T*>(output) + start;
-      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(sum[i]);
+      for (int64_t i = 0; i < n; ++i)
+        out[i] = static_cast<T>(sum[i]);
     }
   }
 }
 
 }  // namespace
 
-void reduce_elements(std::span<void* const> inputs, std::span<void* const> outputs, DType dtype, ReduceOp op, int64_t begin, int64_t end) {
+void reduce_elements(std::span<void* const> inputs, std::span<void* const> outputs, DType dtype, ReduceOp op,
+                     int64_t begin, int64_t end) {
   const double factor = op == ReduceOp::Avg ? 1.0 / static_cast<double>(inputs.size()) : 1.0;
   visit_dtype(dtype, [&]<class T>() {
     using C = compute_type<T>;
@@ -92,7 +100,8 @@ void scale_elements(void* x, DType dtype, double factor, int64_t n) {
     using C = compute_type<T>;
     T* values = static_cast<T*>(x);
     const C scale = static_cast<C>(factor);
-    for (int64_t i = 0; i < n; ++i) values[i] = static_cast<T>(static_cast<C>(static_cast<C>(values[i]) * scale));
+    for (int64_t i = 0; i < n; ++i)
+      values[i] = static_cast<T>(static_cast<C>(static_cast<C>(values[i]) * scale));
   });
 }
 

@@ -49,7 +49,7 @@ void pause_briefly() noexcept {
 template <size_t N>
 void copy_text(char (&target)[N], std::string_view text) noexcept {
   const size_t length = std::min(text.size(), N - 1);
-  std::memcpy(target, text.data(), length);
+  if (length > 0) std::memcpy(target, text.data(), length);
   target[length] = '\0';
 }
 
@@ -57,7 +57,8 @@ void copy_text(char (&target)[N], std::string_view text) noexcept {
 
 class SharedWork final : public Work {
  public:
-  SharedWork(SharedGroup& group, SharedGroup::OperationPtr operation) : group_(group), operation_(std::move(operation)) {}
+  SharedWork(SharedGroup& group, SharedGroup::OperationPtr operation)
+      : group_(group), operation_(std::move(operation)) {}
   bool is_completed() override {
     if (!done()) {
       try {
@@ -88,7 +89,8 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
 SharedGroup::~SharedGroup() {
   RankBlock& own = block(rank());
   if (own.status.load() == Status::Running) {
-    copy_text(own.last_words, std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
+    copy_text(own.last_words,
+              std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
     own.status.store(Status::Left);
   }
   futex_wake_all(own.arrived);
@@ -108,19 +110,23 @@ void SharedGroup::abort(std::string_view reason) {
   own.status.store(Status::Failed);
   futex_wake_all(own.arrived);
   futex_wake_all(own.done);
-  if (!broken_) broken_ = std::make_exception_ptr(DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), rank(), reason)));
-  for (const OperationPtr& operation : pending_) operation->error = broken_;
+  if (!broken_)
+    broken_ = std::make_exception_ptr(
+        DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), rank(), reason)));
+  for (const OperationPtr& operation : pending_)
+    operation->error = broken_;
   pending_.clear();
 }
 
 void SharedGroup::publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept {
-  // Sequentially consistent with the sleepers' announcement in park(): either we see the sleeper or it sees the new value.
+  // Sequentially consistent with the sleepers' announcement in park(): either we see the sleeper or it sees the new
+  // value.
   counter.store(value);
   if (block(rank()).sleepers.load() > 0) futex_wake_all(counter);
 }
 
-WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in, const CollectiveOptions& options,
-                          std::function<void(std::span<void* const>)> part) {
+WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in,
+                          const CollectiveOptions& options, std::function<void(std::span<void* const>)> part) {
   if (broken_) std::rethrow_exception(broken_);
   auto operation = std::make_shared<Operation>();
   operation->sequence = ++posted_;
@@ -137,14 +143,16 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
     operation->output = output;
     if (!locate(data.raw_data(), header.place)) {
       operation->shared = allocate(data.numel(), data.dtype());
-      if (!locate(operation->shared.raw_data(), header.place)) throw DistError("shm: memory of this group cannot be located");
+      if (!locate(operation->shared.raw_data(), header.place))
+        throw DistError("shm: memory of this group cannot be located");
       if (stage_in && data.nbytes() > 0) std::memcpy(operation->shared.raw_data(), data.raw_data(), data.nbytes());
       if (!output.defined()) operation->output = data;
     }
   }
   operation->part = std::move(part);
   // A header may be overwritten once every rank is done with the collective that it described.
-  while (operation->sequence > kRing && !pending_.empty() && pending_.front()->sequence <= operation->sequence - kRing) {
+  while (operation->sequence > kRing && !pending_.empty() &&
+         pending_.front()->sequence <= operation->sequence - kRing) {
     wait_for(OperationPtr(pending_.front()), timeout());  // a copy: the queue drops its own when it completes
   }
   block(rank()).ring[operation->sequence % kRing] = header;
@@ -188,8 +196,10 @@ bool SharedGroup::advance() {
 }
 
 void SharedGroup::complete(Operation& operation) {
-  if (operation.output.defined() && operation.header.kind != Kind::AllGather && operation.header.kind != Kind::ReduceScatter) {
-    if (operation.output.nbytes() > 0) std::memcpy(operation.output.raw_data(), operation.shared.raw_data(), operation.output.nbytes());
+  if (operation.output.defined() && operation.header.kind != Kind::AllGather &&
+      operation.header.kind != Kind::ReduceScatter) {
+    if (operation.output.nbytes() > 0)
+      std::memcpy(operation.output.raw_data(), operation.shared.raw_data(), operation.output.nbytes());
   }
   operation.complete = true;
   operation.part = nullptr;
@@ -198,9 +208,11 @@ void SharedGroup::complete(Operation& operation) {
 
 std::string SharedGroup::in_words(const Header& header, uint32_t sequence) const {
   std::string text = kKindNames[static_cast<int>(header.kind)];
-  if (header.kind == Kind::AllReduce || header.kind == Kind::ReduceScatter) text += fmt::format("({})", dist::name(static_cast<ReduceOp>(header.op)));
+  if (header.kind == Kind::AllReduce || header.kind == Kind::ReduceScatter)
+    text += fmt::format("({})", dist::name(static_cast<ReduceOp>(header.op)));
   if (header.kind == Kind::Broadcast) text += fmt::format("(from rank {})", header.root);
-  if (header.kind != Kind::Barrier) text += fmt::format(" of {} x {}", header.count, brigade::name(static_cast<DType>(header.dtype)));
+  if (header.kind != Kind::Barrier)
+    text += fmt::format(" of {} x {}", header.count, brigade::name(static_cast<DType>(header.dtype)));
   if (header.description[0]) text += fmt::format(" \"{}\"", header.description);
   if (header.where[0]) text += fmt::format(" at {}", header.where);
   return text + fmt::format(" (collective {})", sequence);
@@ -210,12 +222,14 @@ void SharedGroup::check_headers(const Operation& operation) {
   const Header& first = block(0).ring[operation.sequence % kRing];
   for (int r = 1; r < size(); ++r) {
     const Header& other = block(r).ring[operation.sequence % kRing];
-    const bool same = first.kind == other.kind && first.op == other.op && first.dtype == other.dtype && first.root == other.root && first.count == other.count;
+    const bool same = first.kind == other.kind && first.op == other.op && first.dtype == other.dtype &&
+                      first.root == other.root && first.count == other.count;
     if (same) continue;
-    fail(std::make_exception_ptr(DistError(fmt::format(
-        "ranks met in different collectives: rank 0 is in {}, rank {} is in {}. Nothing was exchanged; let every rank call the same collectives in the "
-        "same order",
-        in_words(first, operation.sequence), r, in_words(other, operation.sequence)))));
+    fail(std::make_exception_ptr(
+        DistError(fmt::format("ranks met in different collectives: rank 0 is in {}, rank {} is in {}. Nothing was "
+                              "exchanged; let every rank call the same collectives in the "
+                              "same order",
+                              in_words(first, operation.sequence), r, in_words(other, operation.sequence)))));
   }
 }
 
@@ -286,8 +300,9 @@ void SharedGroup::check_peers(const Operation& operation) {
     }
     // It may have arrived in the meantime, just before it left.
     if (gone.empty() || reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
-    fail(std::make_exception_ptr(PeerError(fmt::format("{}; rank {} was waiting for it in {}; {}", gone, rank(), in_words(operation.header, operation.sequence),
-                                                       whereabouts(r)))));
+    fail(std::make_exception_ptr(
+        PeerError(fmt::format("{}; rank {} was waiting for it in {}; {}", gone, rank(),
+                              in_words(operation.header, operation.sequence), whereabouts(r)))));
   }
 }
 
@@ -332,8 +347,9 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
           places += "; " + whereabouts(r);
         }
       }
-      fail(std::make_exception_ptr(TimeoutError(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}", timeout.count(),
-                                                            in_words(operation->header, operation->sequence), rank(), missing, places))));
+      fail(std::make_exception_ptr(
+          TimeoutError(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}", timeout.count(),
+                                   in_words(operation->header, operation->sequence), rank(), missing, places))));
     }
     park(*operation);
   }
@@ -342,43 +358,53 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
 WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) {
   const int64_t count = tensor.numel();
   const DType dtype = tensor.dtype();
-  return post(Kind::AllReduce, tensor, Tensor(), true, options, [this, count, dtype, op = options.op](std::span<void* const> peers) {
-    // Shares begin on cache lines, so that two ranks write to no line in common.
-    const int64_t line = 64 / static_cast<int64_t>(itemsize(dtype));
-    const int64_t lines = (count + line - 1) / line;
-    const int64_t begin = std::min(count, lines * rank() / size() * line);
-    const int64_t end = std::min(count, lines * (rank() + 1) / size() * line);
-    if (begin < end) reduce_elements(peers, peers, dtype, op, begin, end);
-  });
+  return post(Kind::AllReduce, tensor, Tensor(), true, options,
+              [this, count, dtype, op = options.op](std::span<void* const> peers) {
+                // Shares begin on cache lines, so that two ranks write to no line in common.
+                const int64_t line = 64 / static_cast<int64_t>(itemsize(dtype));
+                const int64_t lines = (count + line - 1) / line;
+                const int64_t begin = std::min(count, lines * rank() / size() * line);
+                const int64_t end = std::min(count, lines * (rank() + 1) / size() * line);
+                if (begin < end) reduce_elements(peers, peers, dtype, op, begin, end);
+              });
 }
 
 WorkPtr SharedGroup::do_broadcast(const Tensor& tensor, const CollectiveOptions& options) {
   const size_t bytes = tensor.nbytes();
   const bool is_root = rank() == options.root;
-  return post(Kind::Broadcast, tensor, Tensor(), is_root, options, [this, bytes, is_root, root = options.root](std::span<void* const> peers) {
-    if (!is_root && bytes > 0) std::memcpy(peers[static_cast<size_t>(rank())], peers[static_cast<size_t>(root)], bytes);
-  });
+  return post(Kind::Broadcast, tensor, Tensor(), is_root, options,
+              [this, bytes, is_root, root = options.root](std::span<void* const> peers) {
+                if (!is_root && bytes > 0)
+                  std::memcpy(peers[static_cast<size_t>(rank())], peers[static_cast<size_t>(root)], bytes);
+              });
 }
 
 WorkPtr SharedGroup::do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
   const size_t bytes = input.nbytes();
   return post(Kind::AllGather, input, output, true, options, [output, bytes](std::span<void* const> peers) {
     char* to = static_cast<char*>(output.raw_data());
-    for (size_t r = 0; r < peers.size() && bytes > 0; ++r) std::memcpy(to + r * bytes, peers[r], bytes);
+    for (size_t r = 0; r < peers.size() && bytes > 0; ++r)
+      std::memcpy(to + r * bytes, peers[r], bytes);
   });
 }
 
 WorkPtr SharedGroup::do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
   const int64_t part = output.numel();
-  return post(Kind::ReduceScatter, input, output, true, options, [this, output, part, op = options.op](std::span<void* const> peers) {
-    const auto skip = static_cast<int64_t>(output.itemsize()) * rank() * part;
-    std::array<void*, kMaxRanks> inputs{};
-    for (size_t r = 0; r < peers.size(); ++r) inputs[r] = static_cast<char*>(peers[r]) + skip;
-    void* outputs[] = {output.raw_data()};
-    if (part > 0) reduce_elements(std::span<void* const>(inputs.data(), peers.size()), outputs, output.dtype(), op, 0, part);
-  });
+  return post(Kind::ReduceScatter, input, output, true, options,
+              [this, output, part, op = options.op](std::span<void* const> peers) {
+                const auto skip = static_cast<int64_t>(output.itemsize()) * rank() * part;
+                std::array<void*, kMaxRanks> inputs{};
+                for (size_t r = 0; r < peers.size(); ++r)
+                  inputs[r] = static_cast<char*>(peers[r]) + skip;
+                void* outputs[] = {output.raw_data()};
+                if (part > 0)
+                  reduce_elements(std::span<void* const>(inputs.data(), peers.size()), outputs, output.dtype(), op, 0,
+                                  part);
+              });
 }
 
-WorkPtr SharedGroup::do_barrier(const CollectiveOptions& options) { return post(Kind::Barrier, Tensor(), Tensor(), false, options, nullptr); }
+WorkPtr SharedGroup::do_barrier(const CollectiveOptions& options) {
+  return post(Kind::Barrier, Tensor(), Tensor(), false, options, nullptr);
+}
 
 }  // namespace brigade::dist::shm

@@ -1,9 +1,10 @@
 // The process group of ranks that share memory: processes of one host (shm) and threads of one process (threads).
 //
-// A collective is posted: its header goes into the rank's ring and `arrived` moves on; the call returns. The work is done by the ranks
-// themselves, whenever they ask (Work::wait, is_completed, progress): once every rank has arrived, the headers are compared, this rank
-// reduces its share of the elements over all ranks' memory, in rank order, and writes it to all of them; then its `done` moves on. The
-// collective is complete when every rank is done. There is no helper thread, no copy, and on the fast path no system call.
+// A collective is posted: its header goes into the rank's ring and `arrived` moves on; the call returns. The work is
+// done by the ranks themselves, whenever they ask (Work::wait, is_completed, progress): once every rank has arrived,
+// the headers are compared, this rank reduces its share of the elements over all ranks' memory, in rank order, and
+// writes it to all of them; then its `done` moves on. The collective is complete when every rank is done. There is no
+// helper thread, no copy, and on the fast path no system call.
 #pragma once
 
 #include <brigade/dist/process_group.h>
@@ -51,8 +52,8 @@ class SharedGroup : public ProcessGroup {
   struct Operation {
     uint32_t sequence = 0;
     Header header;
-    Tensor shared;   // what peers read or write: the caller's tensor or its staged copy
-    Tensor output;   // what the caller sees; undefined when `shared` is that
+    Tensor shared;  // what peers read or write: the caller's tensor or its staged copy
+    Tensor output;  // what the caller sees; undefined when `shared` is that
     std::function<void(std::span<void* const> peers)> part;  // this rank's share of the work
     bool part_done = false;
     bool complete = false;
@@ -79,8 +80,8 @@ class SharedGroup : public ProcessGroup {
   std::shared_ptr<Control> control_;
   std::deque<OperationPtr> pending_;  // posted and not complete, oldest first
   uint32_t posted_ = 0;
-  std::exception_ptr broken_;         // after an error nothing more is possible
-  bool crowded_;                      // more ranks than processors: do not spin
+  std::exception_ptr broken_;  // after an error nothing more is possible
+  bool crowded_;               // more ranks than processors: do not spin
 };
 
 }  // namespace brigade::dist::shm

@@ -28,7 +28,8 @@ std::string host_identity() {
 class ShmGroup final : public shm::SharedGroup {
  public:
   ShmGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<shm::Mapping> mapping)
-      : SharedGroup(rank, size, timeout, std::shared_ptr<shm::Control>(mapping, static_cast<shm::Control*>(mapping->data()))),
+      : SharedGroup(rank, size, timeout,
+                    std::shared_ptr<shm::Control>(mapping, static_cast<shm::Control*>(mapping->data()))),
         arena_(std::make_shared<Home>(mapping, block(rank))) {
     processes_.fill(-1);
   }
@@ -93,8 +94,10 @@ class ShmGroup final : public shm::SharedGroup {
 
 }  // namespace
 
-ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout, const std::string& prefix) {
-  if (size < 1 || size > shm::kMaxRanks) throw DistError(fmt::format("shm: expected 1 to {} ranks, got {}", shm::kMaxRanks, size));
+ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
+                               const std::string& prefix) {
+  if (size < 1 || size > shm::kMaxRanks)
+    throw DistError(fmt::format("shm: expected 1 to {} ranks, got {}", shm::kMaxRanks, size));
   const std::string key = prefix + "/shm/control";
   std::shared_ptr<shm::Mapping> mapping;
   if (rank == 0) {
@@ -108,7 +111,9 @@ ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size,
     std::string host;
     text >> pid >> fd >> host;
     if (host != host_identity()) {
-      throw DistError(fmt::format("shm: rank {} runs on another host (or in another container) than rank 0; use the gloo backend across hosts", rank));
+      throw DistError(fmt::format(
+          "shm: rank {} runs on another host (or in another container) than rank 0; use the gloo backend across hosts",
+          rank));
     }
     mapping = std::make_shared<shm::Mapping>(pid, fd, sizeof(shm::Control));
   }
@@ -119,7 +124,8 @@ ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size,
     try {
       store->get(fmt::format("{}/shm/ready/{}", prefix, r), timeout);
     } catch (const TimeoutError&) {
-      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank, timeout.count(), r, size));
+      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank,
+                                     timeout.count(), r, size));
     }
   }
   group->watch_peers();

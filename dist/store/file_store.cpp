@@ -25,7 +25,8 @@ class FileStore final : public Store {
   FileStore(const std::string& directory, int world_size) : directory_(directory), world_size_(world_size) {
     std::error_code error;
     fs::create_directories(directory_, error);
-    if (!fs::is_directory(directory_)) throw DistError(fmt::format("file store: cannot make the directory {}: {}", directory, error.message()));
+    if (!fs::is_directory(directory_))
+      throw DistError(fmt::format("file store: cannot make the directory {}: {}", directory, error.message()));
   }
   ~FileStore() override {
     std::error_code ignored;
@@ -45,7 +46,9 @@ class FileStore final : public Store {
     out.close();
     std::error_code error;
     if (out) fs::rename(temporary, target, error);
-    if (!out || error) throw DistError(fmt::format("file store: cannot write {}: {}", target.string(), error ? error.message() : std::strerror(errno)));
+    if (!out || error)
+      throw DistError(fmt::format("file store: cannot write {}: {}", target.string(),
+                                  error ? error.message() : std::strerror(errno)));
   }
 
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
@@ -53,7 +56,8 @@ class FileStore final : public Store {
     std::string value;
     while (!read(key, value)) {
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw TimeoutError(fmt::format("the key '{}' did not appear in {} within {} ms", key, directory_.string(), timeout.count()));
+        throw TimeoutError(
+            fmt::format("the key '{}' did not appear in {} within {} ms", key, directory_.string(), timeout.count()));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
@@ -63,12 +67,14 @@ class FileStore final : public Store {
   int64_t add(const std::string& key, int64_t amount) override {
     const fs::path lock_file = directory_ / "lock";
     const int lock = open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock < 0) throw DistError(fmt::format("file store: cannot open {}: {}", lock_file.string(), std::strerror(errno)));
+    if (lock < 0)
+      throw DistError(fmt::format("file store: cannot open {}: {}", lock_file.string(), std::strerror(errno)));
     struct Unlock {
       int fd;
       ~Unlock() { close(fd); }
     } unlock{lock};
-    if (flock(lock, LOCK_EX) != 0) throw DistError(fmt::format("file store: cannot lock {}: {}", lock_file.string(), std::strerror(errno)));
+    if (flock(lock, LOCK_EX) != 0)
+      throw DistError(fmt::format("file store: cannot lock {}: {}", lock_file.string(), std::strerror(errno)));
     std::string value = "0";
     read(key, value);
     const int64_t sum = std::atoll(value.c_str()) + amount;
@@ -82,7 +88,8 @@ class FileStore final : public Store {
   // Keys may hold any character; file names may not.
   fs::path file(const std::string& key) const {
     std::string name = "key-";
-    for (const unsigned char c : key) name += std::isalnum(c) ? std::string(1, static_cast<char>(c)) : fmt::format("_{:02x}", c);
+    for (const unsigned char c : key)
+      name += std::isalnum(c) ? std::string(1, static_cast<char>(c)) : fmt::format("_{:02x}", c);
     return directory_ / name;
   }
   bool read(const std::string& key, std::string& value) const {
@@ -100,6 +107,8 @@ class FileStore final : public Store {
 
 }  // namespace
 
-std::shared_ptr<Store> open_file_store(const std::string& directory, int world_size) { return std::make_shared<FileStore>(directory, world_size); }
+std::shared_ptr<Store> open_file_store(const std::string& directory, int world_size) {
+  return std::make_shared<FileStore>(directory, world_size);
+}
 
 }  // namespace brigade::dist

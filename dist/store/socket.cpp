@@ -25,7 +25,8 @@ namespace {
 // Waits until the socket can be read or written; throws TimeoutError at the deadline.
 void await(const Socket& socket, short events, Deadline deadline) {
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     pollfd entry{socket.fd(), events, 0};
     const int ready = poll(&entry, 1, static_cast<int>(std::max<int64_t>(left, 0)));
     if (ready > 0) return;
@@ -43,7 +44,8 @@ Addresses resolve(const std::string& host, int port, bool passive) {
   hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0) throw DistError(fmt::format("cannot resolve host '{}': {}; check MASTER_ADDR", host, gai_strerror(error)));
+  if (error != 0)
+    throw DistError(fmt::format("cannot resolve host '{}': {}; check MASTER_ADDR", host, gai_strerror(error)));
   return {found, &freeaddrinfo};
 }
 
@@ -96,7 +98,10 @@ void send_string(const Socket& socket, const std::string& text, Deadline deadlin
 std::string receive_string(const Socket& socket, Deadline deadline, uint32_t limit) {
   uint32_t length = 0;
   receive_all(socket, &length, sizeof length, deadline);
-  if (length > limit) throw DistError(fmt::format("a message of {} bytes was announced, more than the {} allowed; the other side is no Brigade store", length, limit));
+  if (length > limit)
+    throw DistError(
+        fmt::format("a message of {} bytes was announced, more than the {} allowed; the other side is no Brigade store",
+                    length, limit));
   std::string text(length, '\0');
   receive_all(socket, text.data(), length, deadline);
   return text;
@@ -136,8 +141,10 @@ Socket listen_on(const std::string& host, int port) {
     if (bind(socket.fd(), address->ai_addr, address->ai_addrlen) == 0 && listen(socket.fd(), 256) == 0) return socket;
     why = errno == EADDRINUSE ? "it is already in use by another program" : std::strerror(errno);
   }
-  throw DistError(fmt::format("cannot listen on port {} of {}: {}; choose another port with --master-port or MASTER_PORT (0 lets the launcher pick a free one)",
-                              port, host, why));
+  throw DistError(
+      fmt::format("cannot listen on port {} of {}: {}; choose another port with --master-port or MASTER_PORT (0 lets "
+                  "the launcher pick a free one)",
+                  port, host, why));
 }
 
 int local_port(const Socket& socket) {

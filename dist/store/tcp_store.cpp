@@ -1,5 +1,5 @@
-// The TCP store. Every request is one message: an operation, a key, and a value or an amount. Waiting is the client's affair (it asks again),
-// so the server is one loop over poll() that never blocks for a client.
+// The TCP store. Every request is one message: an operation, a key, and a value or an amount. Waiting is the client's
+// affair (it asks again), so the server is one loop over poll() that never blocks for a client.
 #include <brigade/dist/store.h>
 #include <brigade/dist/store/socket.h>
 
@@ -48,7 +48,8 @@ struct TcpStoreServer::Impl {
   void loop() {
     while (true) {
       std::vector<pollfd> entries{{stop_pipe[0], POLLIN, 0}, {listener.fd(), POLLIN, 0}};
-      for (const Client& client : clients) entries.push_back({client.socket.fd(), POLLIN, 0});
+      for (const Client& client : clients)
+        entries.push_back({client.socket.fd(), POLLIN, 0});
       if (poll(entries.data(), entries.size(), -1) < 0) continue;
       if (entries[0].revents) return;
       std::vector<Client> kept;
@@ -148,13 +149,16 @@ namespace {
 
 class TcpStore final : public Store {
  public:
-  TcpStore(const std::string& host, int port, std::chrono::milliseconds timeout) : place_(fmt::format("{}:{}", host, port)) {
+  TcpStore(const std::string& host, int port, std::chrono::milliseconds timeout)
+      : place_(fmt::format("{}:{}", host, port)) {
     const Deadline deadline = in(timeout);
     while (!socket_) {
       socket_ = try_connect(host, port, deadline);
       if (socket_) break;
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw TimeoutError(fmt::format("no store answered at {} within {} ms; is rank 0 running, and are MASTER_ADDR and MASTER_PORT right?", place_, timeout.count()));
+        throw TimeoutError(fmt::format(
+            "no store answered at {} within {} ms; is rank 0 running, and are MASTER_ADDR and MASTER_PORT right?",
+            place_, timeout.count()));
       }
       std::this_thread::sleep_for(kStep);
     }
@@ -166,7 +170,10 @@ class TcpStore final : public Store {
       greeting.clear();
     }
     if (greeting != kMagic) {
-      throw DistError(fmt::format("what answers at {} is not a Brigade store: another program uses that port; choose another with --master-port or MASTER_PORT", place_));
+      throw DistError(
+          fmt::format("what answers at {} is not a Brigade store: another program uses that port; choose another with "
+                      "--master-port or MASTER_PORT",
+                      place_));
     }
   }
 
@@ -178,13 +185,16 @@ class TcpStore final : public Store {
       const std::string answer = ask("G" + key);
       if (answer.starts_with('=')) return answer.substr(1);
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw TimeoutError(fmt::format("the key '{}' did not appear in the store at {} within {} ms", key, place_, timeout.count()));
+        throw TimeoutError(
+            fmt::format("the key '{}' did not appear in the store at {} within {} ms", key, place_, timeout.count()));
       }
       std::this_thread::sleep_for(kStep);
     }
   }
 
-  int64_t add(const std::string& key, int64_t amount) override { return std::atoll(ask("A" + key + '\0' + std::to_string(amount)).c_str()); }
+  int64_t add(const std::string& key, int64_t amount) override {
+    return std::atoll(ask("A" + key + '\0' + std::to_string(amount)).c_str());
+  }
   bool check(const std::string& key) override { return ask("G" + key).starts_with('='); }
 
  private:

@@ -1,4 +1,5 @@
-// Ranks that are threads of one process: the shared-memory protocol over plain memory. For tests, for the debugger and for learning.
+// Ranks that are threads of one process: the shared-memory protocol over plain memory. For tests, for the debugger and
+// for learning.
 #include <brigade/dist/shm/shared_group.h>
 
 #include <fmt/format.h>
@@ -26,10 +27,12 @@ class ThreadGroup final : public shm::SharedGroup {
 }  // namespace
 
 std::vector<ProcessGroupPtr> make_thread_groups(int size, std::chrono::milliseconds timeout) {
-  if (size < 1 || size > shm::kMaxRanks) throw DistError(fmt::format("threads: expected 1 to {} ranks, got {}", shm::kMaxRanks, size));
+  if (size < 1 || size > shm::kMaxRanks)
+    throw DistError(fmt::format("threads: expected 1 to {} ranks, got {}", shm::kMaxRanks, size));
   auto control = std::make_shared<shm::Control>();
   std::vector<ProcessGroupPtr> groups;
-  for (int rank = 0; rank < size; ++rank) groups.push_back(std::make_shared<ThreadGroup>(rank, size, timeout, control));
+  for (int rank = 0; rank < size; ++rank)
+    groups.push_back(std::make_shared<ThreadGroup>(rank, size, timeout, control));
   return groups;
 }
 

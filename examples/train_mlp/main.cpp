@@ -20,7 +20,8 @@ int main() {
   const Tensor x = tensor(std::vector<float>{0, 0, 0, 1, 1, 0, 1, 1}, {4, 2});
   const Tensor y = tensor(std::vector<float>{0, 1, 1, 0}, {4, 1});
 
-  // The same program runs on several ranks: take the group from dist::init_process_group() and start it with `brigade run -n 2`.
+  // The same program runs on several ranks: take the group from dist::init_process_group() and start it with `brigade
+  // run -n 2`.
   auto group = dist::make_thread_groups(1).front();
   Net net;
   dist::DistributedDataParallel ddp(net, group);

@@ -23,7 +23,8 @@ Tensor map(const Tensor& x, const char* what, int64_t cost, F f) {
     cpu::parallel_for(
         x.numel(),
         [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(f(static_cast<C>(in[i])));
+          for (int64_t i = begin; i < end; ++i)
+            out[i] = static_cast<T>(f(static_cast<C>(in[i])));
         },
         cost);
   });
@@ -47,7 +48,8 @@ Tensor map_backward(const Tensor& grad, const Tensor& x, const char* what, int64
     cpu::parallel_for(
         x.numel(),
         [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(f(static_cast<C>(slope[i]), static_cast<C>(in[i])));
+          for (int64_t i = begin; i < end; ++i)
+            out[i] = static_cast<T>(f(static_cast<C>(slope[i]), static_cast<C>(in[i])));
         },
         cost);
   });
@@ -63,10 +65,12 @@ Tensor relu_backward_cpu(const Tensor& grad, const Tensor& y) {
 }
 
 Tensor leaky_relu_cpu(const Tensor& x, double slope) {
-  return map(x, "leaky_relu", 1, [slope](auto v) { return v > 0 ? v : static_cast<decltype(v)>(v * static_cast<decltype(v)>(slope)); });
+  return map(x, "leaky_relu", 1,
+             [slope](auto v) { return v > 0 ? v : static_cast<decltype(v)>(v * static_cast<decltype(v)>(slope)); });
 }
 Tensor leaky_relu_backward_cpu(const Tensor& grad, const Tensor& x, double slope) {
-  return map_backward(grad, x, "leaky_relu backward", 1, [slope](auto g, auto v) { return v > 0 ? g : g * static_cast<decltype(g)>(slope); });
+  return map_backward(grad, x, "leaky_relu backward", 1,
+                      [slope](auto g, auto v) { return v > 0 ? g : g * static_cast<decltype(g)>(slope); });
 }
 
 // gelu(x) = x/2 (1 + erf(x / sqrt 2)), or x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
@@ -117,7 +121,8 @@ Tensor sigmoid_backward_cpu(const Tensor& grad, const Tensor& y) {
 constinit Kernel<Tensor(const Tensor&)> relu("relu", &relu_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&)> relu_backward("relu_backward", &relu_backward_cpu);
 constinit Kernel<Tensor(const Tensor&, double)> leaky_relu("leaky_relu", &leaky_relu_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, double)> leaky_relu_backward("leaky_relu_backward", &leaky_relu_backward_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, double)> leaky_relu_backward("leaky_relu_backward",
+                                                                                   &leaky_relu_backward_cpu);
 constinit Kernel<Tensor(const Tensor&, bool)> gelu("gelu", &gelu_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, bool)> gelu_backward("gelu_backward", &gelu_backward_cpu);
 constinit Kernel<Tensor(const Tensor&)> tanh("tanh", &tanh_cpu);

@@ -17,13 +17,15 @@ struct Layout {
 Layout layout_of(const Tensor& x) {
   if (x.dim() < 2) throw ShapeError("batch_norm: expected [N, C, ...], got " + to_string(x.sizes()));
   Layout layout{x.sizes()[0], x.sizes()[1], 1};
-  for (int d = 2; d < x.dim(); ++d) layout.area *= x.sizes()[d];
+  for (int d = 2; d < x.dim(); ++d)
+    layout.area *= x.sizes()[d];
   return layout;
 }
 
 void check_channels(const Tensor& tensor, int64_t channels, const char* what) {
   if (!tensor.defined() || (tensor.dim() == 1 && tensor.sizes()[0] == channels && tensor.is_contiguous())) return;
-  throw ShapeError(std::string("batch_norm: ") + what + " must be [" + std::to_string(channels) + "], got " + describe(tensor));
+  throw ShapeError(std::string("batch_norm: ") + what + " must be [" + std::to_string(channels) + "], got " +
+                   describe(tensor));
 }
 
 // Element c of a per-channel tensor of any floating dtype; `otherwise` when it is undefined.
@@ -44,7 +46,8 @@ void for_each_channel(const Layout& layout, Body&& body) {
   cpu::parallel_for(
       layout.channels,
       [&](int64_t begin, int64_t end) {
-        for (int64_t c = begin; c < end; ++c) body(c);
+        for (int64_t c = begin; c < end; ++c)
+          body(c);
       },
       layout.batch * layout.area);
 }
@@ -56,14 +59,15 @@ double channel_sum(const Layout& layout, int64_t c, F&& f) {
   for (int64_t n = 0; n < layout.batch; ++n) {
     const int64_t plane = (n * layout.channels + c) * layout.area;
     double sum = 0;
-    for (int64_t i = 0; i < layout.area; ++i) sum += f(plane + i);
+    for (int64_t i = 0; i < layout.area; ++i)
+      sum += f(plane + i);
     total += sum;
   }
   return total;
 }
 
-BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
-                         bool training, double momentum, double eps) {
+BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                         const Tensor& running_var, bool training, double momentum, double eps) {
   const Layout layout = layout_of(x);
   check_channels(weight, layout.channels, "weight");
   check_channels(bias, layout.channels, "bias");
@@ -74,7 +78,8 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
     throw ValueError("Expected more than 1 value per channel when training, got input size " + to_string(x.sizes()));
   }
   if (!training && (!running_mean.defined() || !running_var.defined())) {
-    throw ValueError("batch_norm: evaluation needs running_mean and running_var; call train() or track running statistics");
+    throw ValueError(
+        "batch_norm: evaluation needs running_mean and running_var; call train() or track running statistics");
   }
   const Tensor source = contiguous(x);
   const TensorOptions options{statistics_dtype(x), x.device()};
@@ -87,13 +92,16 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
       double mean = channel(running_mean, c, 0);
       double variance = channel(running_var, c, 1);
       if (training) {
-        mean = channel_sum(layout, c, [&](int64_t i) { return static_cast<double>(static_cast<C>(in[i])); }) / static_cast<double>(count);
+        mean = channel_sum(layout, c, [&](int64_t i) { return static_cast<double>(static_cast<C>(in[i])); }) /
+               static_cast<double>(count);
         variance = channel_sum(layout, c,
                                [&](int64_t i) {
                                  const double d = static_cast<double>(static_cast<C>(in[i])) - mean;
                                  return d * d;
-                               }) / static_cast<double>(count);
-        if (running_mean.defined()) store(running_mean, c, (1 - momentum) * channel(running_mean, c, 0) + momentum * mean);
+                               }) /
+                   static_cast<double>(count);
+        if (running_mean.defined())
+          store(running_mean, c, (1 - momentum) * channel(running_mean, c, 0) + momentum * mean);
         if (running_var.defined()) {
           const double unbiased = variance * static_cast<double>(count) / static_cast<double>(count - 1);
           store(running_var, c, (1 - momentum) * channel(running_var, c, 1) + momentum * unbiased);
@@ -108,20 +116,22 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
       const C center = static_cast<C>(mean);
       for (int64_t n = 0; n < layout.batch; ++n) {
         const int64_t plane = (n * layout.channels + c) * layout.area;
-        for (int64_t i = plane; i < plane + layout.area; ++i) out[i] = static_cast<T>((static_cast<C>(in[i]) - center) * scale + shift);
+        for (int64_t i = plane; i < plane + layout.area; ++i)
+          out[i] = static_cast<T>((static_cast<C>(in[i]) - center) * scale + shift);
       }
     });
   });
   return result;
 }
 
-BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean, const Tensor& invstd,
-                                       bool training) {
+BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                       const Tensor& invstd, bool training) {
   const Layout layout = layout_of(x);
   const Tensor source = contiguous(x);
   const Tensor g = contiguous(grad);
   const TensorOptions options{statistics_dtype(x), x.device()};
-  BatchNormGrads result{empty(x.sizes(), x.options()), empty({layout.channels}, options), empty({layout.channels}, options)};
+  BatchNormGrads result{empty(x.sizes(), x.options()), empty({layout.channels}, options),
+                        empty({layout.channels}, options)};
   const auto count = static_cast<double>(layout.batch * layout.area);
   visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
     using C = compute_type<T>;
@@ -131,9 +141,11 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
     for_each_channel(layout, [&](int64_t c) {
       const double center = channel(mean, c, 0);
       const double scale = channel(invstd, c, 1);
-      const double sum = channel_sum(layout, c, [&](int64_t i) { return static_cast<double>(static_cast<C>(slope[i])); });
+      const double sum =
+          channel_sum(layout, c, [&](int64_t i) { return static_cast<double>(static_cast<C>(slope[i])); });
       const double dot = channel_sum(layout, c, [&](int64_t i) {
-        return static_cast<double>(static_cast<C>(slope[i])) * (static_cast<double>(static_cast<C>(in[i])) - center) * scale;
+        return static_cast<double>(static_cast<C>(slope[i])) * (static_cast<double>(static_cast<C>(in[i])) - center) *
+               scale;
       });
       store(result.weight, c, dot);
       store(result.bias, c, sum);
@@ -145,7 +157,8 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
       for (int64_t n = 0; n < layout.batch; ++n) {
         const int64_t plane = (n * layout.channels + c) * layout.area;
         for (int64_t i = plane; i < plane + layout.area; ++i) {
-          out[i] = static_cast<T>(gain * (static_cast<C>(slope[i]) - mean_slope - (static_cast<C>(in[i]) - middle) * mean_dot));
+          out[i] = static_cast<T>(
+              gain * (static_cast<C>(slope[i]) - mean_slope - (static_cast<C>(in[i]) - middle) * mean_dot));
         }
       }
     });
@@ -159,9 +172,10 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
 
 }  // namespace
 
-constinit Kernel<BatchNorm(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool, double, double)> batch_norm(
-    "batch_norm", &batch_norm_cpu);
-constinit Kernel<BatchNormGrads(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)> batch_norm_backward(
-    "batch_norm_backward", &batch_norm_backward_cpu);
+constinit Kernel<BatchNorm(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool, double,
+                           double)>
+    batch_norm("batch_norm", &batch_norm_cpu);
+constinit Kernel<BatchNormGrads(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)>
+    batch_norm_backward("batch_norm_backward", &batch_norm_backward_cpu);
 
 }  // namespace brigade::kernels

@@ -20,8 +20,9 @@ Tensor cat_cpu(std::span<const Tensor> tensors, int dim) {
     Shape expected = sizes;
     if (tensors[i].dim() == sizes.size()) expected[dim] = tensors[i].sizes()[dim];
     if (tensors[i].sizes() != expected) {
-      throw ShapeError("cat: tensor " + std::to_string(i) + " has shape " + to_string(tensors[i].sizes()) + ", which differs from tensor 0 " +
-                       to_string(tensors[0].sizes()) + " in more than dimension " + std::to_string(dim));
+      throw ShapeError("cat: tensor " + std::to_string(i) + " has shape " + to_string(tensors[i].sizes()) +
+                       ", which differs from tensor 0 " + to_string(tensors[0].sizes()) + " in more than dimension " +
+                       std::to_string(dim));
     }
     sizes[dim] += tensors[i].sizes()[dim];
     dtype = promote_types(dtype, tensors[i].dtype());
@@ -43,8 +44,8 @@ void check_indices(const Tensor& indices, int64_t rows) {
   const auto* values = indices.data_ptr<int64_t>();
   for (int64_t i = 0; i < indices.numel(); ++i) {
     if (values[i] < 0 || values[i] >= rows) {
-      throw IndexError("index_select: index " + std::to_string(values[i]) + " at position " + std::to_string(i) + " is not a row 0.." +
-                       std::to_string(rows - 1));
+      throw IndexError("index_select: index " + std::to_string(values[i]) + " at position " + std::to_string(i) +
+                       " is not a row 0.." + std::to_string(rows - 1));
     }
   }
 }
@@ -66,7 +67,8 @@ Tensor index_rows_cpu(const Tensor& x, const Tensor& indices) {
       sizes[0],
       [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          std::memcpy(to + static_cast<size_t>(i) * row_bytes, from + static_cast<size_t>(at[i]) * row_bytes, row_bytes);
+          std::memcpy(to + static_cast<size_t>(i) * row_bytes, from + static_cast<size_t>(at[i]) * row_bytes,
+                      row_bytes);
         }
       },
       static_cast<int64_t>(row_bytes / 4));
@@ -89,6 +91,7 @@ Tensor index_rows_backward_cpu(const Tensor& grad, const Tensor& indices, const 
 
 constinit Kernel<Tensor(std::span<const Tensor>, int)> cat("cat", &cat_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&)> index_rows("index_rows", &index_rows_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&)> index_rows_backward("index_rows_backward", &index_rows_backward_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&)> index_rows_backward("index_rows_backward",
+                                                                                         &index_rows_backward_cpu);
 
 }  // namespace brigade::kernels

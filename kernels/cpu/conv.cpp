@@ -16,11 +16,13 @@ using cpu::ConvShape;
 
 ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
   if (x.size() != 4 || weight.size() != 4) {
-    throw ShapeError("conv2d: expected input [N, C, H, W] and weight [out, C / groups, kh, kw], got " + to_string(x) + " and " + to_string(weight));
+    throw ShapeError("conv2d: expected input [N, C, H, W] and weight [out, C / groups, kh, kw], got " + to_string(x) +
+                     " and " + to_string(weight));
   }
   if (p.groups < 1 || x[1] != weight[1] * p.groups || weight[0] % p.groups != 0) {
-    throw ShapeError("conv2d: input " + to_string(x) + " has " + std::to_string(x[1]) + " channels, but weight " + to_string(weight) + " with groups=" +
-                     std::to_string(p.groups) + " expects " + std::to_string(weight[1] * p.groups) + " (and out divisible by groups)");
+    throw ShapeError("conv2d: input " + to_string(x) + " has " + std::to_string(x[1]) + " channels, but weight " +
+                     to_string(weight) + " with groups=" + std::to_string(p.groups) + " expects " +
+                     std::to_string(weight[1] * p.groups) + " (and out divisible by groups)");
   }
   ConvShape s{x[0], x[1], x[2], x[3], weight[0], weight[2], weight[3], 0, 0, p};
   int64_t* const out[] = {&s.out_h, &s.out_w};
@@ -30,7 +32,8 @@ ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
     }
     *out[d] = (x[2 + d] + 2 * p.padding[d] - p.dilation[d] * (weight[2 + d] - 1) - 1) / p.stride[d] + 1;
     if (x[2 + d] + 2 * p.padding[d] < p.dilation[d] * (weight[2 + d] - 1) + 1) {
-      throw ShapeError("conv2d: the padded input " + to_string(x) + " is smaller than the kernel of weight " + to_string(weight));
+      throw ShapeError("conv2d: the padded input " + to_string(x) + " is smaller than the kernel of weight " +
+                       to_string(weight));
     }
   }
   return s;
@@ -46,10 +49,11 @@ Range valid(int64_t size, int64_t outputs, int64_t stride, int64_t shift) {
   return {std::min(begin, outputs), std::max(end, std::min(begin, outputs))};
 }
 
-// columns[(c, i, j), (oh, ow)] = x[c, oh * stride - padding + i * dilation, ...] for the channels of one group of one image; 0 outside.
-// kScatter: the reverse, adding columns into x.
+// columns[(c, i, j), (oh, ow)] = x[c, oh * stride - padding + i * dilation, ...] for the channels of one group of one
+// image; 0 outside. kScatter: the reverse, adding columns into x.
 template <bool kScatter, class T>
-void move_columns(const ConvShape& s, std::conditional_t<kScatter, T*, const T*> x, std::conditional_t<kScatter, const T*, T*> columns) {
+void move_columns(const ConvShape& s, std::conditional_t<kScatter, T*, const T*> x,
+                  std::conditional_t<kScatter, const T*, T*> columns) {
   const int64_t channels = s.channels / s.params.groups;
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t i = 0; i < s.kernel_h; ++i) {
@@ -92,14 +96,16 @@ struct Im2col {
     for (int64_t n = 0; n < s.batch * groups; ++n) {
       const int64_t g = n % groups;
       move_columns<false, T>(s, x + n * group_pixels, scratch);
-      cpu::gemm(false, false, out_per_group, area, depth, weight + g * out_per_group * depth, depth, scratch, area, T(0), y + n * out_per_group * area, area);
+      cpu::gemm(false, false, out_per_group, area, depth, weight + g * out_per_group * depth, depth, scratch, area,
+                T(0), y + n * out_per_group * area, area);
     }
   }
   void backward_input(const T* grad, const T* weight, T* dx) {
     std::memset(dx, 0, sizeof(T) * static_cast<size_t>(s.batch * groups * group_pixels));
     for (int64_t n = 0; n < s.batch * groups; ++n) {
       const int64_t g = n % groups;
-      cpu::gemm(true, false, depth, area, out_per_group, weight + g * out_per_group * depth, depth, grad + n * out_per_group * area, area, T(0), scratch, area);
+      cpu::gemm(true, false, depth, area, out_per_group, weight + g * out_per_group * depth, depth,
+                grad + n * out_per_group * area, area, T(0), scratch, area);
       move_columns<true, T>(s, dx + n * group_pixels, scratch);
     }
   }
@@ -108,19 +114,21 @@ struct Im2col {
       const int64_t g = n % groups;
       move_columns<false, T>(s, x + n * group_pixels, scratch);
       const T beta = accumulate || n >= groups ? T(1) : T(0);
-      cpu::gemm(false, true, out_per_group, depth, area, grad + n * out_per_group * area, area, scratch, area, beta, dweight + g * out_per_group * depth, depth);
+      cpu::gemm(false, true, out_per_group, depth, area, grad + n * out_per_group * area, area, scratch, area, beta,
+                dweight + g * out_per_group * depth, depth);
     }
   }
 };
 
 void check_floating(const Tensor& a, const Tensor& b, const char* what) {
   if (a.dtype() == b.dtype() && is_floating_point(a.dtype())) return;
-  throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype, got " + describe(a) + " and " + describe(b));
+  throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype, got " + describe(a) + " and " +
+                   describe(b));
 }
 
 void add_bias(const Tensor& y, const Tensor& bias) {
-  const Tensor shaped = Tensor(make_intrusive<TensorImpl>(bias.storage(), Shape{bias.numel(), 1, 1}, Shape{bias.strides()[0], 0, 0},
-                                                          bias.storage_offset(), bias.dtype()));
+  const Tensor shaped = Tensor(make_intrusive<TensorImpl>(
+      bias.storage(), Shape{bias.numel(), 1, 1}, Shape{bias.strides()[0], 0, 0}, bias.storage_offset(), bias.dtype()));
   add_inplace(y, shaped, 1.0);
 }
 
@@ -128,7 +136,8 @@ Tensor conv2d_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   check_floating(x, weight, "conv2d");
   const ConvShape s = shape_of(x.sizes(), weight.sizes(), params);
   if (bias.defined() && (bias.dim() != 1 || bias.sizes()[0] != s.out_channels || bias.dtype() != x.dtype())) {
-    throw ShapeError("conv2d: expected a bias " + std::string(name(x.dtype())) + " [" + std::to_string(s.out_channels) + "], got " + describe(bias));
+    throw ShapeError("conv2d: expected a bias " + std::string(name(x.dtype())) + " [" + std::to_string(s.out_channels) +
+                     "], got " + describe(bias));
   }
   if (is_half(x.dtype())) {
     const Tensor bias32 = bias.defined() ? cast(bias, kFloat32) : Tensor();
@@ -147,7 +156,8 @@ Tensor conv2d_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   return y;
 }
 
-Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const Shape& x_sizes, const Conv2dParams& params) {
+Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const Shape& x_sizes,
+                                 const Conv2dParams& params) {
   check_floating(grad, weight, "conv2d backward");
   const ConvShape s = shape_of(x_sizes, weight.sizes(), params);
   if (is_half(grad.dtype())) {
@@ -165,8 +175,8 @@ Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const
   return dx;
 }
 
-Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Shape& weight_sizes, const Conv2dParams& params, const Tensor& out,
-                                  bool accumulate) {
+Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Shape& weight_sizes,
+                                  const Conv2dParams& params, const Tensor& out, bool accumulate) {
   check_floating(grad, x, "conv2d backward");
   const ConvShape s = shape_of(x.sizes(), weight_sizes, params);
   Tensor dweight = out;
@@ -174,14 +184,16 @@ Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Sha
     dweight = empty(weight_sizes, grad.options());
     accumulate = false;
   } else if (dweight.sizes() != weight_sizes || dweight.dtype() != grad.dtype() || !dweight.is_contiguous()) {
-    throw ShapeError("conv2d backward: out must be a contiguous " + std::string(name(grad.dtype())) + " " + to_string(weight_sizes) + ", got " + describe(out));
+    throw ShapeError("conv2d backward: out must be a contiguous " + std::string(name(grad.dtype())) + " " +
+                     to_string(weight_sizes) + ", got " + describe(out));
   }
   if (grad.numel() == 0) {
     if (!accumulate) fill(dweight, 0.0);
     return dweight;
   }
   if (is_half(grad.dtype())) {
-    const Tensor result = conv2d_backward_weight_cpu(cast(grad, kFloat32), cast(x, kFloat32), weight_sizes, params, Tensor(), false);
+    const Tensor result =
+        conv2d_backward_weight_cpu(cast(grad, kFloat32), cast(x, kFloat32), weight_sizes, params, Tensor(), false);
     if (accumulate) {
       add_inplace(dweight, result, 1.0);
     } else {
@@ -192,19 +204,22 @@ Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Sha
   const Tensor g = contiguous(grad);
   const Tensor input = contiguous(x);
   if (grad.dtype() == kFloat64) {
-    Im2col<double>{s}.backward_weight(g.data_ptr<double>(), input.data_ptr<double>(), dweight.data_ptr<double>(), accumulate);
+    Im2col<double>{s}.backward_weight(g.data_ptr<double>(), input.data_ptr<double>(), dweight.data_ptr<double>(),
+                                      accumulate);
   } else if (!cpu::onednn_conv_backward_weight(s, g, input, dweight, accumulate)) {
-    Im2col<float>{s}.backward_weight(g.data_ptr<float>(), input.data_ptr<float>(), dweight.data_ptr<float>(), accumulate);
+    Im2col<float>{s}.backward_weight(g.data_ptr<float>(), input.data_ptr<float>(), dweight.data_ptr<float>(),
+                                     accumulate);
   }
   return dweight;
 }
 
 }  // namespace
 
-constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, const Conv2dParams&)> conv2d("conv2d", &conv2d_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&, const Conv2dParams&)> conv2d_backward_input("conv2d_backward_input",
-                                                                                                            &conv2d_backward_input_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&, const Conv2dParams&, const Tensor&, bool)> conv2d_backward_weight(
-    "conv2d_backward_weight", &conv2d_backward_weight_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, const Conv2dParams&)> conv2d("conv2d",
+                                                                                                  &conv2d_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&, const Conv2dParams&)> conv2d_backward_input(
+    "conv2d_backward_input", &conv2d_backward_input_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&, const Conv2dParams&, const Tensor&, bool)>
+    conv2d_backward_weight("conv2d_backward_weight", &conv2d_backward_weight_cpu);
 
 }  // namespace brigade::kernels

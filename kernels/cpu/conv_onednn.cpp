@@ -32,12 +32,13 @@ dnnl::engine& engine() {
   return cpu_engine;
 }
 
-// One tensor of a primitive: the plain layout that we hold, the layout that the primitive chose, and memory in that layout.
+// One tensor of a primitive: the plain layout that we hold, the layout that the primitive chose, and memory in that
+// layout.
 struct Port {
   Memory::desc plain;
   Memory::desc chosen;
-  Memory buffer;        // empty when the layouts are the same
-  dnnl::reorder move;   // plain -> chosen for inputs, chosen -> plain for the result
+  Memory buffer;       // empty when the layouts are the same
+  dnnl::reorder move;  // plain -> chosen for inputs, chosen -> plain for the result
 
   void prepare(const Memory::desc& wanted, bool input) {
     chosen = wanted;
@@ -71,7 +72,7 @@ using Key = std::vector<int64_t>;
 
 Key key_of(const ConvShape& s, Pass pass) {
   const Conv2dParams& p = s.params;
-  return {pass,       s.batch,       s.channels,   s.height,      s.width,      s.out_channels, s.kernel_h, s.kernel_w,
+  return {pass,        s.batch,     s.channels,   s.height,     s.width,       s.out_channels, s.kernel_h, s.kernel_w,
           p.stride[0], p.stride[1], p.padding[0], p.padding[1], p.dilation[0], p.dilation[1],  p.groups};
 }
 
@@ -81,16 +82,19 @@ std::unique_ptr<Cached> make(const ConvShape& s, Pass pass) {
   const Memory::dims x{s.batch, s.channels, s.height, s.width};
   const Memory::dims y{s.batch, s.out_channels, s.out_h, s.out_w};
   const bool grouped = p.groups > 1;
-  const Memory::dims w = grouped ? Memory::dims{p.groups, s.out_channels / p.groups, s.channels / p.groups, s.kernel_h, s.kernel_w}
-                                 : Memory::dims{s.out_channels, s.channels, s.kernel_h, s.kernel_w};
+  const Memory::dims w =
+      grouped ? Memory::dims{p.groups, s.out_channels / p.groups, s.channels / p.groups, s.kernel_h, s.kernel_w}
+              : Memory::dims{s.out_channels, s.channels, s.kernel_h, s.kernel_w};
   using Tag = Memory::format_tag;
   const auto type = Memory::data_type::f32;
   const Memory::desc any_x(x, type, Tag::any), any_w(w, type, Tag::any), any_y(y, type, Tag::any);
-  const Memory::desc plain_x(x, type, Tag::nchw), plain_y(y, type, Tag::nchw), plain_w(w, type, grouped ? Tag::goihw : Tag::oihw);
-  const Memory::dims stride{p.stride[0], p.stride[1]}, dilation{p.dilation[0] - 1, p.dilation[1] - 1}, pad{p.padding[0], p.padding[1]};
+  const Memory::desc plain_x(x, type, Tag::nchw), plain_y(y, type, Tag::nchw),
+      plain_w(w, type, grouped ? Tag::goihw : Tag::oihw);
+  const Memory::dims stride{p.stride[0], p.stride[1]}, dilation{p.dilation[0] - 1, p.dilation[1] - 1},
+      pad{p.padding[0], p.padding[1]};
   auto cached = std::make_unique<Cached>();
-  const dnnl::convolution_forward::desc forward_desc(dnnl::prop_kind::forward_training, algorithm::convolution_direct, any_x, any_w, any_y, stride,
-                                                     dilation, pad, pad);
+  const dnnl::convolution_forward::desc forward_desc(dnnl::prop_kind::forward_training, algorithm::convolution_direct,
+                                                     any_x, any_w, any_y, stride, dilation, pad, pad);
   const dnnl::convolution_forward::primitive_desc forward(forward_desc, engine());
   if (pass == kForward) {
     cached->a.plain = plain_x;
@@ -105,7 +109,9 @@ std::unique_ptr<Cached> make(const ConvShape& s, Pass pass) {
     cached->primitive = dnnl::convolution_forward(forward);
   } else if (pass == kBackwardInput) {
     const dnnl::convolution_backward_data::primitive_desc desc(
-        dnnl::convolution_backward_data::desc(algorithm::convolution_direct, any_x, any_w, any_y, stride, dilation, pad, pad), engine(), forward);
+        dnnl::convolution_backward_data::desc(algorithm::convolution_direct, any_x, any_w, any_y, stride, dilation, pad,
+                                              pad),
+        engine(), forward);
     cached->a.plain = plain_y;
     cached->b.plain = plain_w;
     cached->result.plain = plain_x;
@@ -118,7 +124,9 @@ std::unique_ptr<Cached> make(const ConvShape& s, Pass pass) {
     cached->primitive = dnnl::convolution_backward_data(desc);
   } else {
     const dnnl::convolution_backward_weights::primitive_desc desc(
-        dnnl::convolution_backward_weights::desc(algorithm::convolution_direct, any_x, any_w, any_y, stride, dilation, pad, pad), engine(), forward);
+        dnnl::convolution_backward_weights::desc(algorithm::convolution_direct, any_x, any_w, any_y, stride, dilation,
+                                                 pad, pad),
+        engine(), forward);
     cached->a.plain = plain_y;
     cached->b.plain = plain_x;
     cached->result.plain = plain_w;
@@ -133,7 +141,8 @@ std::unique_ptr<Cached> make(const ConvShape& s, Pass pass) {
   return cached;
 }
 
-// Per thread, since ranks may be threads and the buffers are not shared. Bounded: a job that never repeats a shape must not grow.
+// Per thread, since ranks may be threads and the buffers are not shared. Bounded: a job that never repeats a shape must
+// not grow.
 Cached* find(const ConvShape& shape, Pass pass) {
   constexpr size_t kMost = 256;
   thread_local std::map<Key, std::unique_ptr<Cached>> cache;
@@ -173,7 +182,8 @@ bool onednn_conv_backward_input(const ConvShape& shape, const Tensor& grad, cons
   return run(shape, kBackwardInput, grad, weight, dx);
 }
 
-bool onednn_conv_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x, const Tensor& dweight, bool accumulate) {
+bool onednn_conv_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x, const Tensor& dweight,
+                                 bool accumulate) {
   if (!accumulate) return run(shape, kBackwardWeight, grad, x, dweight);
   const Tensor fresh = empty_like(dweight);
   if (!run(shape, kBackwardWeight, grad, x, fresh)) return false;

@@ -9,7 +9,8 @@ namespace brigade::kernels {
 namespace {
 
 Tensor dropout_cpu(const Tensor& x, double p, PhiloxState state) {
-  if (!(p >= 0 && p <= 1)) throw ValueError("dropout: the probability must be between 0 and 1, got " + std::to_string(p));
+  if (!(p >= 0 && p <= 1))
+    throw ValueError("dropout: the probability must be between 0 and 1, got " + std::to_string(p));
   const Tensor source = contiguous(x);
   Tensor result = empty(x.sizes(), x.options());
   const double scale = p == 1 ? 0 : 1 / (1 - p);

@@ -47,7 +47,8 @@ void map2(const Tensor& a, const Tensor& b, const Tensor& out, F f) {
   Out* z = static_cast<Out*>(out.raw_data());
   if (a.is_contiguous() && b.is_contiguous() && a.numel() == out.numel() && b.numel() == out.numel()) {
     parallel_for(out.numel(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) z[i] = static_cast<Out>(f(static_cast<C>(x[i]), static_cast<C>(y[i])));
+      for (int64_t i = begin; i < end; ++i)
+        z[i] = static_cast<Out>(f(static_cast<C>(x[i]), static_cast<C>(y[i])));
     });
     return;
   }
@@ -57,13 +58,16 @@ void map2(const Tensor& a, const Tensor& b, const Tensor& out, F f) {
     Out* r = z + offsets[2];
     // The three shapes of inner loop that a compiler vectorises, then the general one.
     if (steps[0] == 1 && steps[1] == 1) {
-      for (int64_t i = 0; i < length; ++i) r[i] = static_cast<Out>(f(static_cast<C>(p[i]), static_cast<C>(q[i])));
+      for (int64_t i = 0; i < length; ++i)
+        r[i] = static_cast<Out>(f(static_cast<C>(p[i]), static_cast<C>(q[i])));
     } else if (steps[0] == 1 && steps[1] == 0) {
       const C right = static_cast<C>(*q);
-      for (int64_t i = 0; i < length; ++i) r[i] = static_cast<Out>(f(static_cast<C>(p[i]), right));
+      for (int64_t i = 0; i < length; ++i)
+        r[i] = static_cast<Out>(f(static_cast<C>(p[i]), right));
     } else if (steps[0] == 0 && steps[1] == 1) {
       const C left = static_cast<C>(*p);
-      for (int64_t i = 0; i < length; ++i) r[i] = static_cast<Out>(f(left, static_cast<C>(q[i])));
+      for (int64_t i = 0; i < length; ++i)
+        r[i] = static_cast<Out>(f(left, static_cast<C>(q[i])));
     } else {
       for (int64_t i = 0; i < length; ++i) {
         r[i] = static_cast<Out>(f(static_cast<C>(p[i * steps[0]]), static_cast<C>(q[i * steps[1]])));
@@ -80,7 +84,8 @@ void map1(const Tensor& a, const Tensor& out, F f) {
   Out* z = static_cast<Out*>(out.raw_data());
   if (a.is_contiguous()) {
     parallel_for(out.numel(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) z[i] = static_cast<Out>(f(static_cast<C>(x[i])));
+      for (int64_t i = begin; i < end; ++i)
+        z[i] = static_cast<Out>(f(static_cast<C>(x[i])));
     });
     return;
   }
@@ -113,9 +118,7 @@ Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
   const Tensor x = cast(a, dtype);
   const Tensor y = cast(b, dtype);
   Tensor out = empty(sizes, {dtype, a.device()});
-  visit_dtype(dtype, [&]<class T>() {
-    with_binary<compute_type<T>>(op, [&](auto f) { map2<T, T>(x, y, out, f); });
-  });
+  visit_dtype(dtype, [&]<class T>() { with_binary<compute_type<T>>(op, [&](auto f) { map2<T, T>(x, y, out, f); }); });
   return out;
 }
 
@@ -145,9 +148,8 @@ Tensor compare_cpu(const Tensor& a, const Tensor& b, CompareOp op) {
   const Tensor x = cast(a, dtype);
   const Tensor y = cast(b, dtype);
   Tensor out = empty(broadcast_shapes(a.sizes(), b.sizes()), {kBool, a.device()});
-  visit_dtype(dtype, [&]<class T>() {
-    with_compare<compute_type<T>>(op, [&](auto f) { map2<T, bool>(x, y, out, f); });
-  });
+  visit_dtype(dtype,
+              [&]<class T>() { with_compare<compute_type<T>>(op, [&](auto f) { map2<T, bool>(x, y, out, f); }); });
   return out;
 }
 

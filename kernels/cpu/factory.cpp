@@ -33,8 +33,8 @@ void fill_uniform_cpu(const Tensor& out, PhiloxState state, double low, double h
   });
 }
 
-// Element i takes words i and i ^ 1 (its pair within the block of four): radius from the even one, angle from the odd one; the
-// even element is the cosine, the odd one the sine (Box and Muller). In double, rounded once.
+// Element i takes words i and i ^ 1 (its pair within the block of four): radius from the even one, angle from the odd
+// one; the even element is the cosine, the odd one the sine (Box and Muller). In double, rounded once.
 void fill_normal_cpu(const Tensor& out, PhiloxState state, double mean, double stddev) {
   fill_from_stream(out, [=]<class T>(T* values, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -75,17 +75,20 @@ Tensor ones_like(const Tensor& tensor) { return full_like(tensor, 1); }
 
 Tensor arange(double start, double end, double step, TensorOptions options) {
   if (step == 0 || (end - start) / step < 0) {
-    throw ValueError("arange: a step of " + std::to_string(step) + " does not lead from " + std::to_string(start) + " to " + std::to_string(end));
+    throw ValueError("arange: a step of " + std::to_string(step) + " does not lead from " + std::to_string(start) +
+                     " to " + std::to_string(end));
   }
   std::vector<double> values;
   const auto count = static_cast<int64_t>(std::ceil((end - start) / step));
-  for (int64_t i = 0; i < count; ++i) values.push_back(start + static_cast<double>(i) * step);
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(start + static_cast<double>(i) * step);
   return kernels::cast(tensor(values, {count}), options.dtype);
 }
 
 Tensor eye(int64_t n, TensorOptions options) {
   std::vector<double> values(static_cast<size_t>(n * n), 0.0);
-  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i * n + i)] = 1;
+  for (int64_t i = 0; i < n; ++i)
+    values[static_cast<size_t>(i * n + i)] = 1;
   return kernels::cast(tensor(values, {n, n}), options.dtype);
 }
 
@@ -102,7 +105,8 @@ Tensor randn(const Shape& sizes, TensorOptions options, Generator* generator) {
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options, Generator* generator) {
-  if (high <= low) throw ValueError("randint: expected low < high, got " + std::to_string(low) + " and " + std::to_string(high));
+  if (high <= low)
+    throw ValueError("randint: expected low < high, got " + std::to_string(low) + " and " + std::to_string(high));
   const auto range = static_cast<uint64_t>(high - low);
   const int64_t count = sizes.numel();
   const PhiloxState state = reserve(generator, 4 * count);
@@ -110,7 +114,8 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions opti
   for (int64_t i = 0; i < count; ++i) {
     const auto words = state.block(static_cast<uint64_t>(i));
     const uint64_t random = (static_cast<uint64_t>(words[0]) << 32) | words[1];
-    values.push_back(low + static_cast<int64_t>(static_cast<uint64_t>((static_cast<__uint128_t>(random) * range) >> 64)));
+    values.push_back(low +
+                     static_cast<int64_t>(static_cast<uint64_t>((static_cast<__uint128_t>(random) * range) >> 64)));
   }
   return kernels::cast(tensor(values, sizes), options.dtype);
 }

@@ -20,8 +20,8 @@ template <class T>
 using Map = Eigen::Map<Matrix<T>, Eigen::Unaligned, Eigen::OuterStride<>>;
 
 template <class T>
-void gemm_eigen(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb, T beta, T* c,
-                int64_t ldc) {
+void gemm_eigen(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb,
+                T beta, T* c, int64_t ldc) {
   const ConstMap<T> x(a, ta ? k : m, ta ? m : k, Eigen::OuterStride<>(lda));
   const ConstMap<T> y(b, tb ? n : k, tb ? k : n, Eigen::OuterStride<>(ldb));
   Map<T> z(c, m, n, Eigen::OuterStride<>(ldc));
@@ -34,13 +34,14 @@ void gemm_eigen(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, i
 
 }  // namespace
 
-void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,
-          float* c, int64_t ldc) {
+void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb,
+          float beta, float* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
 #ifdef BRIGADE_HAVE_ONEDNN
   // Below about 24^3 Eigen's smaller overhead wins.
   if (k > 0 && m * n * k > 24 * 24 * 24) {
-    const dnnl_status_t status = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0F, a, lda, b, ldb, beta, c, ldc);
+    const dnnl_status_t status =
+        dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0F, a, lda, b, ldb, beta, c, ldc);
     if (status != dnnl_success) throw std::runtime_error("oneDNN sgemm failed with status " + std::to_string(status));
     return;
   }
@@ -48,8 +49,8 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
   gemm_eigen(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 }
 
-void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb, double beta,
-          double* c, int64_t ldc) {
+void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb,
+          double beta, double* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
   gemm_eigen(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 }

@@ -14,7 +14,8 @@ using cpu::StridedLoop;
 
 void check_fits(const Tensor& out, const Tensor& x, const char* what) {
   if (broadcast_shapes(out.sizes(), x.sizes()) != out.sizes()) {
-    throw ShapeError(std::string(what) + ": " + to_string(x.sizes()) + " does not broadcast to the target's shape " + to_string(out.sizes()));
+    throw ShapeError(std::string(what) + ": " + to_string(x.sizes()) + " does not broadcast to the target's shape " +
+                     to_string(out.sizes()));
   }
 }
 
@@ -25,7 +26,8 @@ void update(const Tensor& out, const Tensor& x, F f) {
   const From* source = static_cast<const From*>(x.raw_data());
   if (out.is_contiguous() && x.is_contiguous() && x.numel() == out.numel()) {
     parallel_for(out.numel(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) f(target[i], source[i]);
+      for (int64_t i = begin; i < end; ++i)
+        f(target[i], source[i]);
     });
     return;
   }
@@ -33,9 +35,11 @@ void update(const Tensor& out, const Tensor& x, F f) {
     To* t = target + offsets[0];
     const From* s = source + offsets[1];
     if (steps[0] == 1 && steps[1] == 1) {
-      for (int64_t i = 0; i < length; ++i) f(t[i], s[i]);
+      for (int64_t i = 0; i < length; ++i)
+        f(t[i], s[i]);
     } else {
-      for (int64_t i = 0; i < length; ++i) f(t[i * steps[0]], s[i * steps[1]]);
+      for (int64_t i = 0; i < length; ++i)
+        f(t[i * steps[0]], s[i * steps[1]]);
     }
   });
 }
@@ -67,7 +71,8 @@ void fill_cpu(const Tensor& out, double value) {
       return;
     }
     StridedLoop<1>(out.sizes(), {&out}).for_each_row([&](const auto& offsets, const auto& steps, int64_t length) {
-      for (int64_t i = 0; i < length; ++i) target[offsets[0] + i * steps[0]] = element;
+      for (int64_t i = 0; i < length; ++i)
+        target[offsets[0] + i * steps[0]] = element;
     });
   });
 }
@@ -78,10 +83,13 @@ void add_inplace_cpu(const Tensor& out, const Tensor& x, double alpha) {
   visit_dtype(out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
     if (alpha == 1.0) {
-      update<T, T>(out, same, [](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(t) + static_cast<C>(s))); });
+      update<T, T>(out, same,
+                   [](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(t) + static_cast<C>(s))); });
     } else {
       const C factor = static_cast<C>(alpha);
-      update<T, T>(out, same, [factor](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(t) + factor * static_cast<C>(s))); });
+      update<T, T>(out, same, [factor](T& t, T s) {
+        t = static_cast<T>(static_cast<C>(static_cast<C>(t) + factor * static_cast<C>(s)));
+      });
     }
   });
 }
@@ -91,7 +99,8 @@ void mul_inplace_cpu(const Tensor& out, const Tensor& x) {
   const Tensor same = cast(x, out.dtype());
   visit_dtype(out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
-    update<T, T>(out, same, [](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(t) * static_cast<C>(s))); });
+    update<T, T>(out, same,
+                 [](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(t) * static_cast<C>(s))); });
   });
 }
 

@@ -23,16 +23,20 @@ struct Classes {
 };
 
 Classes check_classes(const Tensor& logits, const Tensor& target) {
-  if (target.dtype() != kInt64) throw DTypeError(std::string("cross_entropy: expected int64 targets, got ") + name(target.dtype()));
+  if (target.dtype() != kInt64)
+    throw DTypeError(std::string("cross_entropy: expected int64 targets, got ") + name(target.dtype()));
   Shape expected = logits.sizes();
-  if (logits.dim() < 1) throw ShapeError("cross_entropy: expected logits [N, C, ...] or [C], got " + to_string(logits.sizes()));
+  if (logits.dim() < 1)
+    throw ShapeError("cross_entropy: expected logits [N, C, ...] or [C], got " + to_string(logits.sizes()));
   const int class_dim = logits.dim() == 1 ? 0 : 1;
   expected.erase(class_dim);
   if (target.sizes() != expected) {
-    throw ShapeError("cross_entropy: logits " + to_string(logits.sizes()) + " need targets " + to_string(expected) + ", got " + to_string(target.sizes()));
+    throw ShapeError("cross_entropy: logits " + to_string(logits.sizes()) + " need targets " + to_string(expected) +
+                     ", got " + to_string(target.sizes()));
   }
   Classes result{logits.dim() == 1 ? 1 : logits.sizes()[0], logits.sizes()[class_dim], 1};
-  for (int d = 2; d < logits.dim(); ++d) result.spatial *= logits.sizes()[d];
+  for (int d = 2; d < logits.dim(); ++d)
+    result.spatial *= logits.sizes()[d];
   return result;
 }
 
@@ -59,7 +63,9 @@ CrossEntropy cross_entropy_cpu(const Tensor& logits, const Tensor& target, Reduc
       const int64_t row = i / shape.spatial;
       const int64_t at = i % shape.spatial;
       const bool ignored = wanted[i] == ignore_index;
-      out[i] = ignored ? T(0.0F) : static_cast<T>(-static_cast<compute_type<T>>(log_probs[(row * shape.classes + wanted[i]) * shape.spatial + at]));
+      out[i] = ignored ? T(0.0F)
+                       : static_cast<T>(-static_cast<compute_type<T>>(
+                             log_probs[(row * shape.classes + wanted[i]) * shape.spatial + at]));
     }
   });
   result.denominator = reduction == Reduction::Mean ? static_cast<double>(counted) : 1.0;
@@ -96,9 +102,11 @@ Tensor cross_entropy_backward_cpu(const Tensor& grad, const Tensor& log_probs, c
               const T* from = logs + row * shape.classes * shape.spatial + at;
               T* to = out + row * shape.classes * shape.spatial + at;
               for (int64_t c = 0; c < shape.classes; ++c) {
-                to[c * shape.spatial] = ignored ? T(0.0F) : static_cast<T>(slope * cpu::exp(static_cast<C>(from[c * shape.spatial])));
+                to[c * shape.spatial] =
+                    ignored ? T(0.0F) : static_cast<T>(slope * cpu::exp(static_cast<C>(from[c * shape.spatial])));
               }
-              if (!ignored) to[wanted[i] * shape.spatial] = static_cast<T>(static_cast<C>(to[wanted[i] * shape.spatial]) - slope);
+              if (!ignored)
+                to[wanted[i] * shape.spatial] = static_cast<T>(static_cast<C>(to[wanted[i] * shape.spatial]) - slope);
             }
           }
         },
@@ -109,7 +117,8 @@ Tensor cross_entropy_backward_cpu(const Tensor& grad, const Tensor& log_probs, c
 
 void check_same(const Tensor& x, const Tensor& target, const char* what) {
   if (x.sizes() == target.sizes() && x.dtype() == target.dtype()) return;
-  throw ShapeError(std::string(what) + ": expected a target like the input " + describe(x) + ", got " + describe(target));
+  throw ShapeError(std::string(what) + ": expected a target like the input " + describe(x) + ", got " +
+                   describe(target));
 }
 
 // f(x, z) for each element.
@@ -127,7 +136,8 @@ Tensor pairwise(const Tensor& x, const Tensor& z, const char* what, F f) {
     cpu::parallel_for(
         x.numel(),
         [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(f(static_cast<C>(p[i]), static_cast<C>(q[i])));
+          for (int64_t i = begin; i < end; ++i)
+            out[i] = static_cast<T>(f(static_cast<C>(p[i]), static_cast<C>(q[i])));
         },
         8);
   });
@@ -149,7 +159,8 @@ Tensor bce_with_logits_cpu(const Tensor& x, const Tensor& target, Reduction redu
                      reduction);
 }
 Tensor bce_with_logits_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& target, Reduction reduction) {
-  const Tensor slopes = pairwise(x, target, "binary_cross_entropy_with_logits", [](auto v, auto z) { return cpu::sigmoid(v) - z; });
+  const Tensor slopes =
+      pairwise(x, target, "binary_cross_entropy_with_logits", [](auto v, auto z) { return cpu::sigmoid(v) - z; });
   return apply_reduction(slopes, grad, reduction);
 }
 
@@ -163,13 +174,16 @@ Tensor mse_loss_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& 
 
 }  // namespace
 
-constinit Kernel<CrossEntropy(const Tensor&, const Tensor&, Reduction, int64_t)> cross_entropy("cross_entropy", &cross_entropy_cpu);
+constinit Kernel<CrossEntropy(const Tensor&, const Tensor&, Reduction, int64_t)> cross_entropy("cross_entropy",
+                                                                                               &cross_entropy_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, double, int64_t)> cross_entropy_backward(
     "cross_entropy_backward", &cross_entropy_backward_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, Reduction)> bce_with_logits("bce_with_logits", &bce_with_logits_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, Reduction)> bce_with_logits("bce_with_logits",
+                                                                                  &bce_with_logits_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, Reduction)> bce_with_logits_backward(
     "bce_with_logits_backward", &bce_with_logits_backward_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, Reduction)> mse_loss("mse_loss", &mse_loss_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, Reduction)> mse_loss_backward("mse_loss_backward", &mse_loss_backward_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, Reduction)> mse_loss_backward(
+    "mse_loss_backward", &mse_loss_backward_cpu);
 
 }  // namespace brigade::kernels

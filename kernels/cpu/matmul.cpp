@@ -12,14 +12,15 @@ namespace {
 
 void check_operands(const Tensor& a, const Tensor& b, const char* what) {
   if (a.dtype() != b.dtype() || !is_floating_point(a.dtype())) {
-    throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype, got " + describe(a) + " and " + describe(b) +
-                     "; convert one with .to()");
+    throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype, got " + describe(a) + " and " +
+                     describe(b) + "; convert one with .to()");
   }
 }
 
 void check_out(const Tensor& out, const Shape& sizes, DType dtype, const char* what) {
   if (out.sizes() == sizes && out.dtype() == dtype && out.is_contiguous()) return;
-  throw ShapeError(std::string(what) + ": out must be a contiguous " + name(dtype) + " " + to_string(sizes) + ", got " + describe(out));
+  throw ShapeError(std::string(what) + ": out must be a contiguous " + name(dtype) + " " + to_string(sizes) + ", got " +
+                   describe(out));
 }
 
 // A matrix as gemm takes it: row-major with some row length, possibly to be transposed. Copies when no stride is 1.
@@ -51,7 +52,8 @@ void multiply(const Operand& a, const Operand& b, const Tensor& out, int64_t m, 
   T* z = static_cast<T*>(out.raw_data());
   const int batch_dims = out.dim() - 2;
   int64_t batches = 1;
-  for (int d = 0; d < batch_dims; ++d) batches *= out.sizes()[d];
+  for (int d = 0; d < batch_dims; ++d)
+    batches *= out.sizes()[d];
   const auto offset_of = [&](const Tensor& operand, int64_t batch) {
     int64_t offset = 0;
     const int added = batch_dims - (operand.dim() - 2);
@@ -63,8 +65,8 @@ void multiply(const Operand& a, const Operand& b, const Tensor& out, int64_t m, 
     return offset;
   };
   const auto one = [&](int64_t batch) {
-    cpu::gemm(a.transposed, b.transposed, m, n, k, x + offset_of(a.tensor, batch), a.row_length, y + offset_of(b.tensor, batch),
-              b.row_length, accumulate ? T(1) : T(0), z + batch * m * n, n);
+    cpu::gemm(a.transposed, b.transposed, m, n, k, x + offset_of(a.tensor, batch), a.row_length,
+              y + offset_of(b.tensor, batch), b.row_length, accumulate ? T(1) : T(0), z + batch * m * n, n);
   };
   if (batches == 1) {
     one(0);
@@ -74,7 +76,8 @@ void multiply(const Operand& a, const Operand& b, const Tensor& out, int64_t m, 
   cpu::parallel_for(
       batches,
       [&](int64_t begin, int64_t end) {
-        for (int64_t batch = begin; batch < end; ++batch) one(batch);
+        for (int64_t batch = begin; batch < end; ++batch)
+          one(batch);
       },
       m * n * std::max<int64_t>(k, 1) / 16);
 }
@@ -82,7 +85,8 @@ void multiply(const Operand& a, const Operand& b, const Tensor& out, int64_t m, 
 Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   check_operands(a, b, "matmul");
   if (a.dim() < 2 || b.dim() < 2) {
-    throw ShapeError("matmul kernel: expected at least 2 dimensions, got " + to_string(a.sizes()) + " and " + to_string(b.sizes()));
+    throw ShapeError("matmul kernel: expected at least 2 dimensions, got " + to_string(a.sizes()) + " and " +
+                     to_string(b.sizes()));
   }
   if (is_half(a.dtype())) {
     MatmulOptions in_float{options.transpose_a, options.transpose_b};
@@ -102,12 +106,14 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
   const int64_t k = columns(a, options.transpose_a);
   const int64_t n = columns(b, options.transpose_b);
   if (rows(b, options.transpose_b) != k) {
-    throw ShapeError("mat1 and mat2 shapes cannot be multiplied (" + std::to_string(m) + "x" + std::to_string(k) + " and " +
-                     std::to_string(rows(b, options.transpose_b)) + "x" + std::to_string(n) + "): from " + to_string(a.sizes()) +
-                     (options.transpose_a ? " transposed" : "") + " and " + to_string(b.sizes()) +
-                     (options.transpose_b ? " transposed" : ""));
+    throw ShapeError("mat1 and mat2 shapes cannot be multiplied (" + std::to_string(m) + "x" + std::to_string(k) +
+                     " and " + std::to_string(rows(b, options.transpose_b)) + "x" + std::to_string(n) + "): from " +
+                     to_string(a.sizes()) + (options.transpose_a ? " transposed" : "") + " and " +
+                     to_string(b.sizes()) + (options.transpose_b ? " transposed" : ""));
   }
-  const auto batch_sizes = [](const Tensor& x) { return Shape(std::span(x.sizes().begin(), static_cast<size_t>(x.dim() - 2))); };
+  const auto batch_sizes = [](const Tensor& x) {
+    return Shape(std::span(x.sizes().begin(), static_cast<size_t>(x.dim() - 2)));
+  };
   Shape sizes = broadcast_shapes(batch_sizes(a), batch_sizes(b));
   sizes.push_back(m);
   sizes.push_back(n);
@@ -132,13 +138,14 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
 Tensor linear_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check_operands(x, weight, "linear");
   if (weight.dim() != 2 || x.dim() < 1 || x.sizes().back() != weight.sizes()[1]) {
-    throw ShapeError("linear: expected input [..., in] and weight [out, in], got input " + to_string(x.sizes()) + " and weight " +
-                     to_string(weight.sizes()) + "; mat1 and mat2 shapes cannot be multiplied");
+    throw ShapeError("linear: expected input [..., in] and weight [out, in], got input " + to_string(x.sizes()) +
+                     " and weight " + to_string(weight.sizes()) + "; mat1 and mat2 shapes cannot be multiplied");
   }
   const int64_t in = weight.sizes()[1];
   const int64_t out_features = weight.sizes()[0];
   if (bias.defined() && (bias.dim() != 1 || bias.sizes()[0] != out_features || bias.dtype() != x.dtype())) {
-    throw ShapeError("linear: expected a bias " + std::string(name(x.dtype())) + " [" + std::to_string(out_features) + "], got " + describe(bias));
+    throw ShapeError("linear: expected a bias " + std::string(name(x.dtype())) + " [" + std::to_string(out_features) +
+                     "], got " + describe(bias));
   }
   Shape sizes = x.sizes();
   sizes[sizes.size() - 1] = out_features;

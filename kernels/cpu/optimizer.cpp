@@ -9,8 +9,11 @@ namespace brigade::kernels {
 namespace {
 
 void check_like(const Tensor& param, const Tensor& other, const char* what) {
-  if (!other.defined() || (other.sizes() == param.sizes() && other.dtype() == param.dtype() && other.is_contiguous() && param.is_contiguous())) return;
-  throw ShapeError(std::string("optimizer step: ") + what + " must be contiguous and like the parameter " + describe(param) + ", got " + describe(other));
+  if (!other.defined() || (other.sizes() == param.sizes() && other.dtype() == param.dtype() && other.is_contiguous() &&
+                           param.is_contiguous()))
+    return;
+  throw ShapeError(std::string("optimizer step: ") + what + " must be contiguous and like the parameter " +
+                   describe(param) + ", got " + describe(other));
 }
 
 void sgd_step_cpu(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer, const SgdParams& s) {
@@ -44,8 +47,8 @@ void sgd_step_cpu(const Tensor& param, const Tensor& grad, const Tensor& momentu
   });
 }
 
-void adam_step_cpu(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq, const Tensor& max_exp_avg_sq,
-                   const AdamParams& a) {
+void adam_step_cpu(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+                   const Tensor& max_exp_avg_sq, const AdamParams& a) {
   check_like(param, grad, "gradient");
   check_like(param, exp_avg, "exp_avg");
   check_like(param, exp_avg_sq, "exp_avg_sq");
@@ -60,7 +63,8 @@ void adam_step_cpu(const Tensor& param, const Tensor& grad, const Tensor& exp_av
     const double correction1 = 1 - std::pow(a.beta1, static_cast<double>(a.step));
     const double correction2 = 1 - std::pow(a.beta2, static_cast<double>(a.step));
     const C step_size = static_cast<C>(a.lr / correction1), root = static_cast<C>(std::sqrt(correction2));
-    const C beta1 = static_cast<C>(a.beta1), beta2 = static_cast<C>(a.beta2), rest1 = static_cast<C>(1 - a.beta1), rest2 = static_cast<C>(1 - a.beta2);
+    const C beta1 = static_cast<C>(a.beta1), beta2 = static_cast<C>(a.beta2), rest1 = static_cast<C>(1 - a.beta1),
+            rest2 = static_cast<C>(1 - a.beta2);
     const C eps = static_cast<C>(a.eps), sign = a.maximize ? C(-1) : C(1);
     const C decay = static_cast<C>(a.decoupled_weight_decay ? 0 : a.weight_decay);
     const C shrink = static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1);
@@ -95,7 +99,9 @@ void adam_step_cpu(const Tensor& param, const Tensor& grad, const Tensor& exp_av
 
 }  // namespace
 
-constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const SgdParams&)> sgd_step("sgd_step", &sgd_step_cpu);
-constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const AdamParams&)> adam_step("adam_step", &adam_step_cpu);
+constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const SgdParams&)> sgd_step("sgd_step",
+                                                                                               &sgd_step_cpu);
+constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const AdamParams&)>
+    adam_step("adam_step", &adam_step_cpu);
 
 }  // namespace brigade::kernels

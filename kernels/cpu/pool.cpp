@@ -22,22 +22,25 @@ int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, bo
 }
 
 Planes planes_of(const Shape& x, const Pool2dParams& p, const char* what) {
-  if (x.size() != 3 && x.size() != 4) throw ShapeError(std::string(what) + ": expected [N, C, H, W] or [C, H, W], got " + to_string(x));
+  if (x.size() != 3 && x.size() != 4)
+    throw ShapeError(std::string(what) + ": expected [N, C, H, W] or [C, H, W], got " + to_string(x));
   for (int d = 0; d < 2; ++d) {
-    if (p.kernel_size[d] < 1 || p.stride[d] < 1) throw ValueError(std::string(what) + ": kernel_size and stride must be at least 1");
+    if (p.kernel_size[d] < 1 || p.stride[d] < 1)
+      throw ValueError(std::string(what) + ": kernel_size and stride must be at least 1");
     if (p.padding[d] < 0 || p.padding[d] > p.kernel_size[d] / 2) {
-      throw ValueError(std::string(what) + ": padding must be between 0 and half of kernel_size, got " + std::to_string(p.padding[d]) +
-                       " for kernel_size " + std::to_string(p.kernel_size[d]));
+      throw ValueError(std::string(what) + ": padding must be between 0 and half of kernel_size, got " +
+                       std::to_string(p.padding[d]) + " for kernel_size " + std::to_string(p.kernel_size[d]));
     }
   }
   const int dims = x.size();
   Planes planes{1, x[dims - 2], x[dims - 1], 0, 0, x};
-  for (int d = 0; d < dims - 2; ++d) planes.count *= x[d];
+  for (int d = 0; d < dims - 2; ++d)
+    planes.count *= x[d];
   planes.out_h = out_size(planes.height, p.kernel_size[0], p.stride[0], p.padding[0], p.ceil_mode);
   planes.out_w = out_size(planes.width, p.kernel_size[1], p.stride[1], p.padding[1], p.ceil_mode);
   if (planes.out_h < 1 || planes.out_w < 1) {
-    throw ShapeError(std::string(what) + ": input " + to_string(x) + " is too small for kernel_size [" + std::to_string(p.kernel_size[0]) + ", " +
-                     std::to_string(p.kernel_size[1]) + "]");
+    throw ShapeError(std::string(what) + ": input " + to_string(x) + " is too small for kernel_size [" +
+                     std::to_string(p.kernel_size[0]) + ", " + std::to_string(p.kernel_size[1]) + "]");
   }
   planes.out_sizes[dims - 2] = planes.out_h;
   planes.out_sizes[dims - 1] = planes.out_w;
@@ -53,7 +56,8 @@ Window window(const Planes& planes, const Pool2dParams& p, int64_t oh, int64_t o
   const int64_t w = ow * p.stride[1] - p.padding[1];
   const int64_t h_end = std::min(h + p.kernel_size[0], planes.height + p.padding[0]);
   const int64_t w_end = std::min(w + p.kernel_size[1], planes.width + p.padding[1]);
-  Window result{std::max<int64_t>(h, 0), std::min(h_end, planes.height), std::max<int64_t>(w, 0), std::min(w_end, planes.width), 0};
+  Window result{std::max<int64_t>(h, 0), std::min(h_end, planes.height), std::max<int64_t>(w, 0),
+                std::min(w_end, planes.width), 0};
   result.divisor = p.count_include_pad ? (h_end - h) * (w_end - w) : (result.h1 - result.h0) * (result.w1 - result.w0);
   return result;
 }
@@ -63,7 +67,8 @@ void for_each_plane(const Planes& planes, Body&& body) {
   cpu::parallel_for(
       planes.count,
       [&](int64_t begin, int64_t end) {
-        for (int64_t plane = begin; plane < end; ++plane) body(plane);
+        for (int64_t plane = begin; plane < end; ++plane)
+          body(plane);
       },
       planes.height * planes.width);
 }
@@ -146,7 +151,8 @@ Tensor avg_pool2d_cpu(const Tensor& x, const Pool2dParams& p) {
           const Window at = window(planes, p, oh, ow);
           C sum = 0;
           for (int64_t h = at.h0; h < at.h1; ++h) {
-            for (int64_t w = at.w0; w < at.w1; ++w) sum += static_cast<C>(image[h * planes.width + w]);
+            for (int64_t w = at.w0; w < at.w1; ++w)
+              sum += static_cast<C>(image[h * planes.width + w]);
           }
           out[o] = static_cast<T>(sum / static_cast<C>(at.divisor));
         }
@@ -175,7 +181,8 @@ Tensor avg_pool2d_backward_cpu(const Tensor& grad, const Shape& x_sizes, const P
           const Window at = window(planes, p, oh, ow);
           const C share = static_cast<C>(slope[o]) / static_cast<C>(at.divisor);
           for (int64_t h = at.h0; h < at.h1; ++h) {
-            for (int64_t w = at.w0; w < at.w1; ++w) image[h * planes.width + w] += share;
+            for (int64_t w = at.w0; w < at.w1; ++w)
+              image[h * planes.width + w] += share;
           }
         }
       }
@@ -187,8 +194,10 @@ Tensor avg_pool2d_backward_cpu(const Tensor& grad, const Shape& x_sizes, const P
 }  // namespace
 
 constinit Kernel<MaxPool(const Tensor&, const Pool2dParams&)> max_pool2d("max_pool2d", &max_pool2d_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&)> max_pool2d_backward("max_pool2d_backward", &max_pool2d_backward_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&)> max_pool2d_backward("max_pool2d_backward",
+                                                                                         &max_pool2d_backward_cpu);
 constinit Kernel<Tensor(const Tensor&, const Pool2dParams&)> avg_pool2d("avg_pool2d", &avg_pool2d_cpu);
-constinit Kernel<Tensor(const Tensor&, const Shape&, const Pool2dParams&)> avg_pool2d_backward("avg_pool2d_backward", &avg_pool2d_backward_cpu);
+constinit Kernel<Tensor(const Tensor&, const Shape&, const Pool2dParams&)> avg_pool2d_backward(
+    "avg_pool2d_backward", &avg_pool2d_backward_cpu);
 
 }  // namespace brigade::kernels

@@ -17,10 +17,12 @@ Acc row_sum(const T* x, int64_t n) {
     Acc lanes[8] = {};
     int64_t i = 0;
     for (; i + 8 <= n; i += 8) {
-      for (int lane = 0; lane < 8; ++lane) lanes[lane] += static_cast<Acc>(static_cast<compute_type<T>>(x[i + lane]));
+      for (int lane = 0; lane < 8; ++lane)
+        lanes[lane] += static_cast<Acc>(static_cast<compute_type<T>>(x[i + lane]));
     }
     Acc sum = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-    for (; i < n; ++i) sum += static_cast<Acc>(static_cast<compute_type<T>>(x[i]));
+    for (; i < n; ++i)
+      sum += static_cast<Acc>(static_cast<compute_type<T>>(x[i]));
     return sum;
   }
   const int64_t half = (n / 2 + kBlock - 1) / kBlock * kBlock;
@@ -33,7 +35,8 @@ using sum_type = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
 template <class T>
 using sum_accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
 
-// The tensor as [outer, reduced, inner] when the reduced dimensions are neighbours, else a permuted copy as [outer, reduced, 1].
+// The tensor as [outer, reduced, inner] when the reduced dimensions are neighbours, else a permuted copy as [outer,
+// reduced, 1].
 struct Arranged {
   Tensor tensor;
   int64_t outer = 1, reduced = 1, inner = 1;
@@ -41,13 +44,16 @@ struct Arranged {
 
 Arranged arrange(const Tensor& x, uint32_t mask) {
   int first = 0;
-  while (first < x.dim() && !(mask & (1u << first))) ++first;
+  while (first < x.dim() && !(mask & (1u << first)))
+    ++first;
   int last = first;
-  while (last < x.dim() && (mask & (1u << last))) ++last;
+  while (last < x.dim() && (mask & (1u << last)))
+    ++last;
   Arranged result;
   if ((mask >> last) == 0) {
     result.tensor = contiguous(x);
-    for (int d = 0; d < x.dim(); ++d) (d < first ? result.outer : d < last ? result.reduced : result.inner) *= x.sizes()[d];
+    for (int d = 0; d < x.dim(); ++d)
+      (d < first ? result.outer : d < last ? result.reduced : result.inner) *= x.sizes()[d];
     return result;
   }
   Shape order;
@@ -104,19 +110,22 @@ void sum_into(const Arranged& x, const Tensor& out, bool accumulate, double scal
     cpu::parallel_for(
         x.outer,
         [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) store(i, row_sum<T, Acc>(values + i * x.reduced, x.reduced));
+          for (int64_t i = begin; i < end; ++i)
+            store(i, row_sum<T, Acc>(values + i * x.reduced, x.reduced));
         },
         x.reduced);
     return;
   }
-  // Columns: walk the rows in memory order, a strip of columns at a time, and add groups of rows to keep the error small.
+  // Columns: walk the rows in memory order, a strip of columns at a time, and add groups of rows to keep the error
+  // small.
   constexpr int64_t kStrip = 256;
   constexpr int64_t kGroup = 64;
   const int64_t strips = (x.inner + kStrip - 1) / kStrip;
   cpu::parallel_for(
       x.outer * strips,
       [&](int64_t begin, int64_t end) {
-        // Groups of rows are summed in the accumulator, the groups in double: few additions, and no loss over long columns.
+        // Groups of rows are summed in the accumulator, the groups in double: few additions, and no loss over long
+        // columns.
         using Total = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
         Total total[kStrip];
         Acc group[kStrip];
@@ -130,11 +139,14 @@ void sum_into(const Arranged& x, const Tensor& out, bool accumulate, double scal
             const int64_t row_end = std::min(x.reduced, row + kGroup);
             for (int64_t r = row; r < row_end; ++r) {
               const T* source = values + (o * x.reduced + r) * x.inner + column;
-              for (int64_t j = 0; j < width; ++j) group[j] += static_cast<Acc>(static_cast<compute_type<T>>(source[j]));
+              for (int64_t j = 0; j < width; ++j)
+                group[j] += static_cast<Acc>(static_cast<compute_type<T>>(source[j]));
             }
-            for (int64_t j = 0; j < width; ++j) total[j] += static_cast<Total>(group[j]);
+            for (int64_t j = 0; j < width; ++j)
+              total[j] += static_cast<Total>(group[j]);
           }
-          for (int64_t j = 0; j < width; ++j) store(o * x.inner + column + j, static_cast<Acc>(total[j]));
+          for (int64_t j = 0; j < width; ++j)
+            store(o * x.inner + column + j, static_cast<Acc>(total[j]));
         }
       },
       x.reduced * kStrip);
@@ -157,11 +169,13 @@ Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
   if (!out.defined()) {
     out = empty(sizes, {dtype, x.device()});
   } else if (out.numel() != sizes.numel() || out.dtype() != dtype || !out.is_contiguous()) {
-    throw ShapeError("sum: out must be a contiguous " + std::string(name(dtype)) + " " + to_string(sizes) + ", got " + describe(out));
+    throw ShapeError("sum: out must be a contiguous " + std::string(name(dtype)) + " " + to_string(sizes) + ", got " +
+                     describe(out));
   }
   const Arranged arranged = arrange(x, mask);
   const double scale = mean ? 1.0 / static_cast<double>(reduced) : 1.0;
-  visit_dtype(x.dtype(), [&]<class T>() { sum_into<T>(arranged, out, options.accumulate && options.out.defined(), scale); });
+  visit_dtype(x.dtype(),
+              [&]<class T>() { sum_into<T>(arranged, out, options.accumulate && options.out.defined(), scale); });
   return out;
 }
 
@@ -169,7 +183,8 @@ Tensor sum_cpu(const Tensor& x, const ReduceOptions& options) { return reduce(x,
 
 Tensor mean_cpu(const Tensor& x, const ReduceOptions& options) {
   if (!is_floating_point(x.dtype())) {
-    throw DTypeError(std::string("mean: expected a floating dtype, got ") + name(x.dtype()) + "; convert with .to(kFloat32)");
+    throw DTypeError(std::string("mean: expected a floating dtype, got ") + name(x.dtype()) +
+                     "; convert with .to(kFloat32)");
   }
   return reduce(x, options, true);
 }
@@ -182,7 +197,8 @@ Extremes extremes(const Tensor& x, int dim, bool keepdim) {
   Shape sizes = x.sizes();
   const int64_t length = x.dim() == 0 ? 1 : x.sizes()[dim];
   int64_t inner = 1;
-  for (int d = dim + 1; d < x.dim(); ++d) inner *= x.sizes()[d];
+  for (int d = dim + 1; d < x.dim(); ++d)
+    inner *= x.sizes()[d];
   if (x.dim() > 0) {
     if (keepdim) {
       sizes[dim] = 1;
@@ -207,7 +223,9 @@ Extremes extremes(const Tensor& x, int dim, bool keepdim) {
               const C candidate = static_cast<C>(row[j * inner]);
               const C champion = static_cast<C>(row[best * inner]);
               // A NaN wins, and the first of equals stays.
-              if (champion == champion && (candidate != candidate || (kMax ? candidate > champion : candidate < champion))) best = j;
+              if (champion == champion &&
+                  (candidate != candidate || (kMax ? candidate > champion : candidate < champion)))
+                best = j;
             }
             best_values[i] = row[best * inner];
             best_indices[i] = best;

@@ -12,7 +12,8 @@ namespace brigade::kernels {
 
 namespace {
 
-// Runs row(in..., out, n) over contiguous rows along `dim`: the dimension is moved to the end and back where it is not the last.
+// Runs row(in..., out, n) over contiguous rows along `dim`: the dimension is moved to the end and back where it is not
+// the last.
 template <class Row>
 Tensor along(const Tensor& x, const Tensor* other, int dim, const char* what, Row row) {
   if (x.dim() == 0) {
@@ -38,7 +39,8 @@ Tensor along(const Tensor& x, const Tensor* other, int dim, const char* what, Ro
         x.numel() / n,
         [&](int64_t begin, int64_t end) {
           std::vector<compute_type<T>> scratch(static_cast<size_t>(n));
-          for (int64_t i = begin; i < end; ++i) row(in + i * n, in2 + i * n, out + i * n, n, scratch.data());
+          for (int64_t i = begin; i < end; ++i)
+            row(in + i * n, in2 + i * n, out + i * n, n, scratch.data());
         },
         8 * n);
   });
@@ -59,39 +61,52 @@ Tensor softmax_cpu(const Tensor& x, int dim) {
   return along(x, nullptr, dim, "softmax", []<class T, class C>(const T* in, const T*, T* out, int64_t n, C* scratch) {
     const C shift = row_max(in, n);
     C sum = 0;
-    for (int64_t i = 0; i < n; ++i) scratch[i] = cpu::exp(static_cast<C>(in[i]) - shift);
-    for (int64_t i = 0; i < n; ++i) sum += scratch[i];
+    for (int64_t i = 0; i < n; ++i)
+      scratch[i] = cpu::exp(static_cast<C>(in[i]) - shift);
+    for (int64_t i = 0; i < n; ++i)
+      sum += scratch[i];
     const C factor = C(1) / sum;
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(scratch[i] * factor);
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = static_cast<T>(scratch[i] * factor);
   });
 }
 
 Tensor softmax_backward_cpu(const Tensor& grad, const Tensor& y, int dim) {
   return along(grad, &y, dim, "softmax backward", []<class T, class C>(const T* g, const T* p, T* out, int64_t n, C*) {
     C dot = 0;
-    for (int64_t i = 0; i < n; ++i) dot += static_cast<C>(g[i]) * static_cast<C>(p[i]);
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<C>(p[i]) * (static_cast<C>(g[i]) - dot));
+    for (int64_t i = 0; i < n; ++i)
+      dot += static_cast<C>(g[i]) * static_cast<C>(p[i]);
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = static_cast<T>(static_cast<C>(p[i]) * (static_cast<C>(g[i]) - dot));
   });
 }
 
 Tensor log_softmax_cpu(const Tensor& x, int dim) {
-  return along(x, nullptr, dim, "log_softmax", []<class T, class C>(const T* in, const T*, T* out, int64_t n, C* scratch) {
-    const C shift = row_max(in, n);
-    C sum = 0;
-    for (int64_t i = 0; i < n; ++i) scratch[i] = cpu::exp(static_cast<C>(in[i]) - shift);
-    for (int64_t i = 0; i < n; ++i) sum += scratch[i];
-    const C log_sum = shift + std::log(sum);
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<C>(in[i]) - log_sum);
-  });
+  return along(x, nullptr, dim, "log_softmax",
+               []<class T, class C>(const T* in, const T*, T* out, int64_t n, C* scratch) {
+                 const C shift = row_max(in, n);
+                 C sum = 0;
+                 for (int64_t i = 0; i < n; ++i)
+                   scratch[i] = cpu::exp(static_cast<C>(in[i]) - shift);
+                 for (int64_t i = 0; i < n; ++i)
+                   sum += scratch[i];
+                 const C log_sum = shift + std::log(sum);
+                 for (int64_t i = 0; i < n; ++i)
+                   out[i] = static_cast<T>(static_cast<C>(in[i]) - log_sum);
+               });
 }
 
 Tensor log_softmax_backward_cpu(const Tensor& grad, const Tensor& y, int dim) {
-  return along(grad, &y, dim, "log_softmax backward", []<class T, class C>(const T* g, const T* log_p, T* out, int64_t n, C* scratch) {
-    C sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += static_cast<C>(g[i]);
-    for (int64_t i = 0; i < n; ++i) scratch[i] = cpu::exp(static_cast<C>(log_p[i]));
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<C>(g[i]) - scratch[i] * sum);
-  });
+  return along(grad, &y, dim, "log_softmax backward",
+               []<class T, class C>(const T* g, const T* log_p, T* out, int64_t n, C* scratch) {
+                 C sum = 0;
+                 for (int64_t i = 0; i < n; ++i)
+                   sum += static_cast<C>(g[i]);
+                 for (int64_t i = 0; i < n; ++i)
+                   scratch[i] = cpu::exp(static_cast<C>(log_p[i]));
+                 for (int64_t i = 0; i < n; ++i)
+                   out[i] = static_cast<T>(static_cast<C>(g[i]) - scratch[i] * sum);
+               });
 }
 
 }  // namespace
@@ -99,6 +114,7 @@ Tensor log_softmax_backward_cpu(const Tensor& grad, const Tensor& y, int dim) {
 constinit Kernel<Tensor(const Tensor&, int)> softmax("softmax", &softmax_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, int)> softmax_backward("softmax_backward", &softmax_backward_cpu);
 constinit Kernel<Tensor(const Tensor&, int)> log_softmax("log_softmax", &log_softmax_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, int)> log_softmax_backward("log_softmax_backward", &log_softmax_backward_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, int)> log_softmax_backward("log_softmax_backward",
+                                                                                 &log_softmax_backward_cpu);
 
 }  // namespace brigade::kernels

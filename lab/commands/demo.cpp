@@ -3,8 +3,8 @@
 #include <brigade/lab/commands/diagnose.h>
 #include <brigade/lab/commands/train.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <iostream>
 #include <memory>
@@ -43,17 +43,22 @@ void add_demo(CLI::App& app, int& exit_code) {
   CLI::App* demo = app.add_subcommand("demo", "Train digits on two ranks, then show and explain two classic failures");
   demo->footer("Example:\n  brigade demo");
   demo->add_option("--backend", given->backend, "shm, gloo or threads")->capture_default_str();
-  demo->add_option("--epochs", given->options.epochs, "passes over the data")->check(CLI::PositiveNumber)->capture_default_str();
+  demo->add_option("--epochs", given->options.epochs, "passes over the data")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   demo->add_flag("--quiet", given->quiet, "no progress bar");
   demo->callback([given, &exit_code] {
     heading("a small convolutional network learns 1,438 handwritten digits on 2 ranks (" + given->backend + ")");
     given->options.progress = !given->quiet;
     const DigitsResult result = run_digits(given->backend, 2, given->options);
-    std::cout << fmt::format("loss {:.4f} -> {:.4f} in {} steps, {:.1f} s\n", result.loss.front(), result.loss.back(), result.loss.size(), result.seconds);
+    std::cout << fmt::format("loss {:.4f} -> {:.4f} in {} steps, {:.1f} s\n", result.loss.front(), result.loss.back(),
+                             result.loss.size(), result.seconds);
     std::cout << fmt::format("accuracy on 359 held-out digits: {:.2f} %\n", 100 * result.accuracy);
-    std::cout << fmt::format("parameters on the two ranks: {}\n", result.parameters_equal ? "identical, bit for bit" : "DIFFERENT");
+    std::cout << fmt::format("parameters on the two ranks: {}\n",
+                             result.parameters_equal ? "identical, bit for bit" : "DIFFERENT");
     bool good = result.parameters_equal && result.accuracy >= kWantedAccuracy;
-    if (result.accuracy < kWantedAccuracy) std::cout << fmt::format("expected at least {:.0f} %\n", 100 * kWantedAccuracy);
+    if (result.accuracy < kWantedAccuracy)
+      std::cout << fmt::format("expected at least {:.0f} %\n", 100 * kWantedAccuracy);
     good = show_fault("UNU-01", given->backend) && good;
     good = show_fault("UNU-12", given->backend) && good;
     heading(good ? "all as expected" : "NOT all as expected");

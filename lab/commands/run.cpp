@@ -17,20 +17,29 @@ void add_run(CLI::App& app, int& exit_code) {
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* run = app.add_subcommand("run", "Start a program once per rank, with torchrun's environment variables");
-  run->footer("Examples:\n  brigade run -n 2 ./train --epochs 3\n  brigade run -n 4 --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 --master-port 29500 -- ./train");
-  run->add_option("-n,--nproc-per-node", arguments->options.ranks, "ranks on this node")->required()->check(CLI::Range(1, 64));
+  run->footer(
+      "Examples:\n  brigade run -n 2 ./train --epochs 3\n  brigade run -n 4 --nnodes 2 --node-rank 0 --master-addr "
+      "10.0.0.1 --master-port 29500 -- ./train");
+  run->add_option("-n,--nproc-per-node", arguments->options.ranks, "ranks on this node")
+      ->required()
+      ->check(CLI::Range(1, 64));
   run->add_option("--nnodes", arguments->options.nodes, "nodes")->check(CLI::PositiveNumber);
   run->add_option("--node-rank", arguments->options.node_rank, "number of this node")->check(CLI::NonNegativeNumber);
   run->add_option("--master-addr", arguments->options.master_addr, "address of node 0");
-  run->add_option("--master-port", arguments->options.master_port, "port of the store on node 0; 0 picks a free one (one node only)")->check(CLI::Range(0, 65535));
-  run->add_option("--max-restarts", arguments->options.max_restarts, "start all ranks again after a failure, at most so often")->check(CLI::NonNegativeNumber);
+  run->add_option("--master-port", arguments->options.master_port,
+                  "port of the store on node 0; 0 picks a free one (one node only)")
+      ->check(CLI::Range(0, 65535));
+  run->add_option("--max-restarts", arguments->options.max_restarts,
+                  "start all ranks again after a failure, at most so often")
+      ->check(CLI::NonNegativeNumber);
   run->add_flag("--no-prefix", arguments->no_prefix, "do not put [rank r] before each line");
   run->add_option("command", arguments->command, "program and its arguments")->required();
   run->prefix_command(false)->positionals_at_end();
   run->callback([arguments, &exit_code] {
     arguments->options.prefix_output = !arguments->no_prefix;
     const dist::LaunchOutcome outcome = dist::launch_processes(arguments->command, arguments->options);
-    if (!outcome.summary.empty()) std::cerr << "brigade run: " << outcome.summary << (outcome.summary.back() == '\n' ? "" : "\n");
+    if (!outcome.summary.empty())
+      std::cerr << "brigade run: " << outcome.summary << (outcome.summary.back() == '\n' ? "" : "\n");
     exit_code = outcome.exit_code;
   });
 }

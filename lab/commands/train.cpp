@@ -6,8 +6,8 @@
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/strategy.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -30,7 +30,12 @@ std::string digits_job(const dist::ProcessGroupPtr& group, const std::string& ar
   options.seed = given.at("seed");
   options.progress = given.at("progress");
   const DigitsResult result = train_digits(group, options);
-  return json{{"loss", result.loss}, {"accuracy", result.accuracy}, {"parameters_equal", result.parameters_equal}, {"seconds", result.seconds}, {"step_ms", result.step_ms}}.dump();
+  return json{{"loss", result.loss},
+              {"accuracy", result.accuracy},
+              {"parameters_equal", result.parameters_equal},
+              {"seconds", result.seconds},
+              {"step_ms", result.step_ms}}
+      .dump();
 }
 
 const AddRankJob add_digits_job("train-digits", &digits_job);
@@ -38,8 +43,13 @@ const AddRankJob add_digits_job("train-digits", &digits_job);
 }  // namespace
 
 DigitsResult run_digits(const std::string& backend, int ranks, const DigitsOptions& options) {
-  const json arguments{{"strategy", options.strategy}, {"precision", options.precision}, {"epochs", options.epochs},    {"global_batch", options.global_batch},
-                       {"lr", options.lr},             {"seed", options.seed},           {"progress", options.progress}};
+  const json arguments{{"strategy", options.strategy},
+                       {"precision", options.precision},
+                       {"epochs", options.epochs},
+                       {"global_batch", options.global_batch},
+                       {"lr", options.lr},
+                       {"seed", options.seed},
+                       {"progress", options.progress}};
   const RankJobOutcome outcome = run_rank_job("train-digits", arguments.dump(), backend, ranks);
   for (size_t rank = 0; rank < outcome.ranks.size(); ++rank) {
     const RankResult& result = outcome.ranks[rank];
@@ -66,16 +76,24 @@ void add_train(CLI::App& app, int& exit_code) {
   };
   auto given = std::make_shared<Arguments>();
   CLI::App* train = app.add_subcommand("train", "Run one training job");
-  train->footer("Examples:\n  brigade train digits --ranks 2\n  brigade train digits --ranks 4 --backend gloo --strategy ddp_find_unused_parameters_true --epochs 3 --json -");
+  train->footer(
+      "Examples:\n  brigade train digits --ranks 2\n  brigade train digits --ranks 4 --backend gloo --strategy "
+      "ddp_find_unused_parameters_true --epochs 3 --json -");
   train->add_option("recipe", given->recipe, "what to train: digits")->required();
   train->add_option("--ranks", given->ranks, "number of ranks")->check(CLI::Range(1, 64))->capture_default_str();
   train->add_option("--backend", given->backend, "shm, gloo or threads")->capture_default_str();
-  train->add_option("--strategy", given->options.strategy, "ddp or ddp_find_unused_parameters_true")->capture_default_str();
+  train->add_option("--strategy", given->options.strategy, "ddp or ddp_find_unused_parameters_true")
+      ->capture_default_str();
   train->add_option("--precision", given->options.precision, "32-true or 64-true")->capture_default_str();
-  train->add_option("--epochs", given->options.epochs, "passes over the data")->check(CLI::PositiveNumber)->capture_default_str();
-  train->add_option("--batch", given->options.global_batch, "examples per step, over all ranks")->check(CLI::PositiveNumber)->capture_default_str();
+  train->add_option("--epochs", given->options.epochs, "passes over the data")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  train->add_option("--batch", given->options.global_batch, "examples per step, over all ranks")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   train->add_option("--lr", given->options.lr, "learning rate")->check(CLI::NonNegativeNumber)->capture_default_str();
-  train->add_option("--seed", given->options.seed, "seed of the model and of the order of examples")->capture_default_str();
+  train->add_option("--seed", given->options.seed, "seed of the model and of the order of examples")
+      ->capture_default_str();
   train->add_flag("--quiet", given->quiet, "no progress bar");
   train->add_option("--json", given->json_file, "write the results as JSON to a file (- for standard output)");
   train->callback([given, &exit_code] {
@@ -83,17 +101,33 @@ void add_train(CLI::App& app, int& exit_code) {
     // Wrong names are told before any rank starts.
     strategy_options(given->options.strategy);
     check_backend(given->backend);
-    if (given->options.precision != "32-true" && given->options.precision != "64-true") throw ValueError("unknown precision '" + given->options.precision + "'; known are 32-true, 64-true");
-    if (given->options.global_batch % given->ranks != 0) throw ValueError(fmt::format("the global batch of {} cannot be shared evenly by {} ranks", given->options.global_batch, given->ranks));
+    if (given->options.precision != "32-true" && given->options.precision != "64-true")
+      throw ValueError("unknown precision '" + given->options.precision + "'; known are 32-true, 64-true");
+    if (given->options.global_batch % given->ranks != 0)
+      throw ValueError(fmt::format("the global batch of {} cannot be shared evenly by {} ranks",
+                                   given->options.global_batch, given->ranks));
     given->options.progress = !given->quiet;
     const DigitsResult result = run_digits(given->backend, given->ranks, given->options);
-    std::cout << fmt::format("digits on {} ranks ({}): loss {:.4f} -> {:.4f} in {} steps, held-out accuracy {:.2f} %, {:.2f} s, parameters {} on all ranks\n", given->ranks, given->backend,
-                             result.loss.front(), result.loss.back(), result.loss.size(), 100 * result.accuracy, result.seconds, result.parameters_equal ? "identical" : "DIFFERENT");
+    std::cout << fmt::format(
+        "digits on {} ranks ({}): loss {:.4f} -> {:.4f} in {} steps, held-out accuracy {:.2f} %, {:.2f} s, parameters "
+        "{} on all ranks\n",
+        given->ranks, given->backend, result.loss.front(), result.loss.back(), result.loss.size(),
+        100 * result.accuracy, result.seconds, result.parameters_equal ? "identical" : "DIFFERENT");
     if (!given->json_file.empty()) {
       json output = json_envelope(command_line());
-      output["results"].push_back({{"recipe", given->recipe}, {"form", "default"}, {"ranks", given->ranks}, {"backend", given->backend}, {"device", "cpu"}, {"strategy", given->options.strategy},
-                                   {"precision", given->options.precision}, {"epochs", given->options.epochs}, {"loss", result.loss}, {"metrics", {{"accuracy", result.accuracy}}},
-                                   {"seconds", result.seconds}, {"step_ms", statistics(result.step_ms)}, {"parameters_equal", result.parameters_equal}});
+      output["results"].push_back({{"recipe", given->recipe},
+                                   {"form", "default"},
+                                   {"ranks", given->ranks},
+                                   {"backend", given->backend},
+                                   {"device", "cpu"},
+                                   {"strategy", given->options.strategy},
+                                   {"precision", given->options.precision},
+                                   {"epochs", given->options.epochs},
+                                   {"loss", result.loss},
+                                   {"metrics", {{"accuracy", result.accuracy}}},
+                                   {"seconds", result.seconds},
+                                   {"step_ms", statistics(result.step_ms)},
+                                   {"parameters_equal", result.parameters_equal}});
       write_json(given->json_file, output);
     }
     exit_code = result.parameters_equal ? 0 : 1;

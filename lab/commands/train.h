@@ -7,7 +7,8 @@
 
 namespace brigade::lab {
 
-// Trains on `ranks` ranks and returns what rank 0 reports. Throws DistError with the text of the first rank that failed.
+// Trains on `ranks` ranks and returns what rank 0 reports. Throws DistError with the text of the first rank that
+// failed.
 DigitsResult run_digits(const std::string& backend, int ranks, const DigitsOptions& options);
 
 }  // namespace brigade::lab

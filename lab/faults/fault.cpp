@@ -26,7 +26,8 @@ const Fault& find_fault(const std::string& id) {
     if (fault.id == id) return fault;
   }
   std::string known;
-  for (const Fault& fault : registry()) known += (known.empty() ? "" : ", ") + fault.id;
+  for (const Fault& fault : registry())
+    known += (known.empty() ? "" : ", ") + fault.id;
   throw ValueError("unknown fault '" + id + "'; known are " + known);
 }
 

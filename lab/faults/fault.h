@@ -1,5 +1,5 @@
-// Planted faults: small training steps that go wrong in a known way (or controls that must not be reported), with the verdict that is
-// expected. Each lives in a file of its own and makes itself known by a static object.
+// Planted faults: small training steps that go wrong in a known way (or controls that must not be reported), with the
+// verdict that is expected. Each lives in a file of its own and makes itself known by a static object.
 #pragma once
 
 #include <brigade/dist/diagnosis/verdict.h>
@@ -29,13 +29,13 @@ struct Expectation {
 };
 
 struct Fault {
-  std::string id;     // "UNU-01"
+  std::string id;  // "UNU-01"
   std::string title;
   Expectation expected;
   // The steps. Throws what Brigade reports. Returns all parameters that must be equal on all ranks afterwards.
   std::function<std::vector<Tensor>(const FaultContext&)> run;
   int ranks = 2;
-  std::string file;   // the source file, as it stands in messages
+  std::string file;  // the source file, as it stands in messages
 };
 
 struct AddFault {

@@ -68,10 +68,12 @@ std::vector<Tensor> two_wrappers(const FaultContext& context) {
     discriminator->zero_grad();
   }
   std::vector<Tensor> all = generator->parameters();
-  for (const Tensor& parameter : discriminator->parameters()) all.push_back(parameter);
+  for (const Tensor& parameter : discriminator->parameters())
+    all.push_back(parameter);
   return all;
 }
-const AddFault add_wrappers(Fault{"OK-09", "generator and discriminator in two wrappers", {.detected = false}, &two_wrappers});
+const AddFault add_wrappers(Fault{
+    "OK-09", "generator and discriminator in two wrappers", {.detected = false}, &two_wrappers});
 
 // OK-11: two forwards, one backward.
 std::vector<Tensor> two_forwards(const FaultContext& context) {
@@ -117,7 +119,8 @@ std::vector<Tensor> batch_norm_twice(const FaultContext& context) {
   sgd_step(net->parameters());
   return net->parameters();
 }
-const AddFault add_normed(Fault{"BUF-01", "two forwards through batch norm, one backward", {.detected = false}, &batch_norm_twice});
+const AddFault add_normed(Fault{
+    "BUF-01", "two forwards through batch norm, one backward", {.detected = false}, &batch_norm_twice});
 
 }  // namespace
 }  // namespace brigade::lab

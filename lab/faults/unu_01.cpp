@@ -25,8 +25,13 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-01", "an auxiliary head that forward never calls",
-                         {.kind = "unused_parameters", .parameters = {"aux.weight", "aux.bias"}, .cause = "module_not_called", .module = "aux"}, &run});
+const AddFault add(Fault{"UNU-01",
+                         "an auxiliary head that forward never calls",
+                         {.kind = "unused_parameters",
+                          .parameters = {"aux.weight", "aux.bias"},
+                          .cause = "module_not_called",
+                          .module = "aux"},
+                         &run});
 
 }  // namespace
 }  // namespace brigade::lab

@@ -29,8 +29,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-04", "the second of two outputs never reaches the loss",
-                         {.kind = "unused_parameters", .parameters = {"h2.weight"}, .cause = "output_dropped", .module = "h2"}, &run});
+const AddFault add(Fault{
+    "UNU-04",
+    "the second of two outputs never reaches the loss",
+    {.kind = "unused_parameters", .parameters = {"h2.weight"}, .cause = "output_dropped", .module = "h2"},
+    &run});
 
 }  // namespace
 }  // namespace brigade::lab

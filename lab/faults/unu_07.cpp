@@ -18,8 +18,10 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-07", "detach() between two layers",
-                         {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "detached", .module = "*"}, &run});
+const AddFault add(Fault{"UNU-07",
+                         "detach() between two layers",
+                         {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "detached", .module = "*"},
+                         &run});
 
 }  // namespace
 }  // namespace brigade::lab

@@ -25,8 +25,10 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-08", "a layer under no_grad inside forward",
-                         {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "no_grad", .module = "a"}, &run});
+const AddFault add(Fault{"UNU-08",
+                         "a layer under no_grad inside forward",
+                         {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "no_grad", .module = "a"},
+                         &run});
 
 }  // namespace
 }  // namespace brigade::lab

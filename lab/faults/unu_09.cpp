@@ -18,8 +18,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-09", "argmax between two layers",
-                         {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "not_differentiable", .module = "*"}, &run});
+const AddFault add(Fault{
+    "UNU-09",
+    "argmax between two layers",
+    {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "not_differentiable", .module = "*"},
+    &run});
 
 }  // namespace
 }  // namespace brigade::lab

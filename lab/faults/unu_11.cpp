@@ -24,8 +24,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-11", "a constant kept as a parameter and read as a number",
-                         {.kind = "unused_parameters", .parameters = {"weight"}, .cause = "read_as_number", .module = "*"}, &run});
+const AddFault add(Fault{
+    "UNU-11",
+    "a constant kept as a parameter and read as a number",
+    {.kind = "unused_parameters", .parameters = {"weight"}, .cause = "read_as_number", .module = "*"},
+    &run});
 
 }  // namespace
 }  // namespace brigade::lab

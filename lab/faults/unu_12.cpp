@@ -37,8 +37,13 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-12", "one wrapper round generator and discriminator, with a detach() between",
-                         {.kind = "unused_parameters", .parameters = {"generator.weight", "generator.bias"}, .cause = "detached", .module = "*"}, &run});
+const AddFault add(Fault{"UNU-12",
+                         "one wrapper round generator and discriminator, with a detach() between",
+                         {.kind = "unused_parameters",
+                          .parameters = {"generator.weight", "generator.bias"},
+                          .cause = "detached",
+                          .module = "*"},
+                         &run});
 
 }  // namespace
 }  // namespace brigade::lab

@@ -20,8 +20,14 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-15", "a data-dependent branch skips a layer on rank 1",
-                         {.kind = "unused_parameters", .parameters = {"b.weight"}, .ranks = {1}, .cause = "module_not_called", .module = "b"}, &run});
+const AddFault add(Fault{"UNU-15",
+                         "a data-dependent branch skips a layer on rank 1",
+                         {.kind = "unused_parameters",
+                          .parameters = {"b.weight"},
+                          .ranks = {1},
+                          .cause = "module_not_called",
+                          .module = "b"},
+                         &run});
 
 }  // namespace
 }  // namespace brigade::lab

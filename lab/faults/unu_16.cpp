@@ -21,8 +21,14 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-16", "a fresh zero loss on rank 1 reaches no parameter at all",
-                         {.kind = "unused_parameters", .parameters = {"a.weight", "b.weight"}, .ranks = {1}, .cause = "output_dropped", .module = "*"}, &run});
+const AddFault add(Fault{"UNU-16",
+                         "a fresh zero loss on rank 1 reaches no parameter at all",
+                         {.kind = "unused_parameters",
+                          .parameters = {"a.weight", "b.weight"},
+                          .ranks = {1},
+                          .cause = "output_dropped",
+                          .module = "*"},
+                         &run});
 
 }  // namespace
 }  // namespace brigade::lab

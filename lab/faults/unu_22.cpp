@@ -19,8 +19,10 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{"UNU-22", "a layer frozen after wrapping",
-                         {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "frozen", .module = "b"}, &run});
+const AddFault add(Fault{"UNU-22",
+                         "a layer frozen after wrapping",
+                         {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "frozen", .module = "b"},
+                         &run});
 
 }  // namespace
 }  // namespace brigade::lab

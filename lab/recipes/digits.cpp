@@ -48,7 +48,8 @@ double accuracy_of(DigitsNet& net, const Examples& examples) {
   return eq(guessed, examples.labels).to(kFloat64).mean().item();
 }
 
-// Whether all ranks hold the same bits: one all-reduce of the smallest and the largest of each byte would do; comparing with rank 0 names it.
+// Whether all ranks hold the same bits: one all-reduce of the smallest and the largest of each byte would do; comparing
+// with rank 0 names it.
 bool same_on_all_ranks(dist::ProcessGroup& group, const std::vector<Tensor>& tensors) {
   int64_t equal = 1;
   for (const Tensor& tensor : tensors) {
@@ -68,7 +69,8 @@ DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOption
   const DType dtype = dtype_of_precision(options.precision);
   const dist::DDPOptions ddp_options = strategy_options(options.strategy);
   if (options.global_batch < group->size() || options.global_batch % group->size() != 0) {
-    throw ValueError(fmt::format("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group->size()));
+    throw ValueError(
+        fmt::format("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group->size()));
   }
   if (options.epochs < 1) throw ValueError(fmt::format("expected at least 1 epoch, got {}", options.epochs));
   const Digits digits = load_digits(digits_path(), dtype);
@@ -79,7 +81,8 @@ DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOption
   net->to(dtype);
   dist::DistributedDataParallel ddp(net, group, ddp_options);
   optim::SGD optimizer(net->parameters(), {.lr = options.lr, .momentum = 0.9});
-  dist::DistributedSampler sampler(digits.train.labels.numel(), group->rank(), group->size(), {.seed = options.seed, .drop_last = true});
+  dist::DistributedSampler sampler(digits.train.labels.numel(), group->rank(), group->size(),
+                                   {.seed = options.seed, .drop_last = true});
 
   const int64_t steps_per_epoch = digits.train.labels.numel() / options.global_batch;
   ProgressBar bar("training", options.epochs * steps_per_epoch, options.progress && group->rank() == 0);

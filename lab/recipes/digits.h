@@ -23,7 +23,7 @@ struct DigitsOptions {
   std::string strategy = "ddp";
   std::string precision = "32-true";  // "32-true" or "64-true"
   int epochs = 20;
-  int64_t global_batch = 64;          // over all ranks
+  int64_t global_batch = 64;  // over all ranks
   double lr = 0.05;
   uint64_t seed = 1;
   bool progress = true;
@@ -37,8 +37,8 @@ struct DigitsResult {
   std::vector<double> step_ms;
 };
 
-// On one rank; the result is the same on every rank. The dtype of `precision`; throws ValueError for an unknown name or a batch that the
-// ranks cannot share evenly.
+// On one rank; the result is the same on every rank. The dtype of `precision`; throws ValueError for an unknown name or
+// a batch that the ranks cannot share evenly.
 DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOptions& options);
 
 }  // namespace brigade::lab

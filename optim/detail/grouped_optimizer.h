@@ -41,7 +41,9 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
     groups[g].options.for_each([&](const std::string& name, auto& value) {
       const std::string key = "group" + std::to_string(g) + "." + name;
       const auto found = numbers.find(key);
-      if (found == numbers.end()) throw ValueError("optimizer state: '" + key + "' is missing; it was saved from an optimizer with other groups or of another kind");
+      if (found == numbers.end())
+        throw ValueError("optimizer state: '" + key +
+                         "' is missing; it was saved from an optimizer with other groups or of another kind");
       value = static_cast<std::remove_reference_t<decltype(value)>>(found->second);
     });
     for (const Tensor& parameter : groups[g].parameters) {
@@ -54,7 +56,8 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
         const auto found = tensors.find(prefix + name);
         if (found == tensors.end()) return;
         if (found->second.sizes() != parameter.sizes() || found->second.dtype() != parameter.dtype()) {
-          throw ValueError("optimizer state: '" + prefix + name + "' is " + describe(found->second) + ", expected " + describe(parameter));
+          throw ValueError("optimizer state: '" + prefix + name + "' is " + describe(found->second) + ", expected " +
+                           describe(parameter));
         }
         tensor = kernels::clone(found->second);
         ++used;
@@ -62,8 +65,8 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
     }
   }
   if (used != state.tensors.size()) {
-    throw ValueError("optimizer state: it holds " + std::to_string(state.tensors.size()) + " tensors, of which only " + std::to_string(used) +
-                     " belong to this optimizer's parameters");
+    throw ValueError("optimizer state: it holds " + std::to_string(state.tensors.size()) + " tensors, of which only " +
+                     std::to_string(used) + " belong to this optimizer's parameters");
   }
   groups_ = std::move(groups);
   states_ = std::move(states);

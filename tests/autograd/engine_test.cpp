@@ -73,13 +73,15 @@ TEST_CASE("a chain of a million operations goes backward and is freed without de
   const Tensor x = leaf({1});
   {
     Tensor y = x;
-    for (int i = 0; i < 1'000'000; ++i) y = y + 0.0;
+    for (int i = 0; i < 1'000'000; ++i)
+      y = y + 0.0;
     y.backward();
   }
   CHECK(grad_of(x) == std::vector<float>{1});
   // Once more, freed without a backward.
   Tensor y = x;
-  for (int i = 0; i < 1'000'000; ++i) y = y * 1.0;
+  for (int i = 0; i < 1'000'000; ++i)
+    y = y * 1.0;
   y = Tensor();
   CHECK(x.use_count() == 1);
 }
@@ -103,7 +105,8 @@ TEST_CASE("a second backward through a freed graph names the operation and both 
 
 TEST_CASE("unusable roots are refused with PyTorch's phrases") {
   const Tensor x = leaf({1, 2});
-  CHECK(contains(message_of([&] { tensor<float>({1}).backward(); }), "element 0 of tensors does not require grad and does not have a grad_fn"));
+  CHECK(contains(message_of([&] { tensor<float>({1}).backward(); }),
+                 "element 0 of tensors does not require grad and does not have a grad_fn"));
   CHECK(contains(message_of([&] { (x * 2.0).backward(); }), "grad can be implicitly created only for scalar outputs"));
   CHECK(contains(message_of([&] { (x * 2.0).backward({.gradient = tensor<float>({1})}); }),
                  "Mismatch in shape: grad_output[0] has a shape of [1] and output[0] has a shape of [2]."));
@@ -111,8 +114,10 @@ TEST_CASE("unusable roots are refused with PyTorch's phrases") {
 
 TEST_CASE("in-place writes: what is allowed, what is not, and what they do to gradients") {
   const Tensor x = leaf({1, 2});
-  CHECK(contains(message_of([&] { x.add_(x.detach()); }), "a leaf Variable that requires grad is being used in an in-place operation."));
-  CHECK(contains(message_of([&] { x.slice(0, 0, 1).fill_(0); }), "a view of a leaf Variable that requires grad is being used in an in-place operation."));
+  CHECK(contains(message_of([&] { x.add_(x.detach()); }),
+                 "a leaf Variable that requires grad is being used in an in-place operation."));
+  CHECK(contains(message_of([&] { x.slice(0, 0, 1).fill_(0); }),
+                 "a view of a leaf Variable that requires grad is being used in an in-place operation."));
   {
     const NoGradGuard no_grad;
     CHECK_NOTHROW(x.mul_(2.0));
@@ -131,7 +136,9 @@ TEST_CASE("a saved tensor that was written to is an error which names the operat
   const Tensor z = exp(y);
   z.mul_(2.0);
   const std::string text = message_of([&] { z.sum().backward(); });
-  CHECK(contains(text, "one of the variables needed for gradient computation has been modified by an inplace operation: [float32 [2]]"));
+  CHECK(contains(
+      text,
+      "one of the variables needed for gradient computation has been modified by an inplace operation: [float32 [2]]"));
   CHECK(contains(text, "which is output 0 of ExpBackward, is at version 1; expected version 0 instead"));
   CHECK(contains(text, "recorded at autograd/engine_test.cpp:"));
 }
@@ -160,7 +167,8 @@ TEST_CASE("hooks see and replace gradients of leaves and of results") {
 
 TEST_CASE("requires_grad is for leaves of floating dtypes") {
   const Tensor x = leaf({1});
-  CHECK(contains(message_of([&] { (x * 2.0).requires_grad_(false); }), "you can only change requires_grad flags of leaf variables."));
+  CHECK(contains(message_of([&] { (x * 2.0).requires_grad_(false); }),
+                 "you can only change requires_grad flags of leaf variables."));
   CHECK_THROWS_AS(tensor<int64_t>({1}).requires_grad_(), DTypeError);
   CHECK_THROWS_AS(x.set_grad(tensor<float>({1, 2})), ShapeError);
 }
@@ -174,9 +182,13 @@ struct Recorder final : autograd::Listener {
     plan.for_each_observed(this, [&](uint32_t tag) { text += " " + std::to_string(tag); });
     events.push_back(text);
   }
-  void on_grad_ready(uint32_t tag, bool defined) override { events.push_back("ready " + std::to_string(tag) + (defined ? "" : " without gradient")); }
+  void on_grad_ready(uint32_t tag, bool defined) override {
+    events.push_back("ready " + std::to_string(tag) + (defined ? "" : " without gradient"));
+  }
   void on_finish(const autograd::Plan&) override { events.push_back("finish"); }
-  void on_error(const autograd::Plan* plan, std::exception_ptr) noexcept override { events.push_back(plan ? "error" : "error before the plan"); }
+  void on_error(const autograd::Plan* plan, std::exception_ptr) noexcept override {
+    events.push_back(plan ? "error" : "error before the plan");
+  }
 };
 
 }  // namespace
@@ -195,7 +207,8 @@ TEST_CASE("a listener hears the exact plan first, then each gradient as it becom
   CHECK(recorder->events == std::vector<std::string>{"plan: 1 0", "ready 1", "ready 0", "finish"});
   recorder->events.clear();
 
-  // A backward that reaches nothing observed is heard on this thread; one on another thread only if it reaches something.
+  // A backward that reaches nothing observed is heard on this thread; one on another thread only if it reaches
+  // something.
   leaf({1}).sum().backward();
   std::thread([&] { leaf({1}).sum().backward(); }).join();
   CHECK(recorder->events == std::vector<std::string>{"plan:", "finish"});
@@ -209,7 +222,8 @@ TEST_CASE("a listener hears the exact plan first, then each gradient as it becom
   failing.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("hook failed"); });
   CHECK(message_of([&] { failing.sum().backward(); }) == "hook failed");
   CHECK(recorder->events == std::vector<std::string>{"error before the plan", "plan: 0", "error"});
-  for (const Tensor& each : {a, b, unused}) autograd::stop_observing(each, *recorder);
+  for (const Tensor& each : {a, b, unused})
+    autograd::stop_observing(each, *recorder);
 }
 
 TEST_CASE("a gradient is born in its target, and joins what is there") {

@@ -19,7 +19,9 @@ struct TapeOn {
 
 Tensor leaf() { return ones({2}).requires_grad_(); }
 
-Fate fate_of(const Tensor& parameter, const Tensor& root) { return autograd::trace(*Tape::current(), parameter.id(), std::span(&root, 1)); }
+Fate fate_of(const Tensor& parameter, const Tensor& root) {
+  return autograd::trace(*Tape::current(), parameter.id(), std::span(&root, 1));
+}
 
 }  // namespace
 
@@ -96,7 +98,9 @@ TEST_CASE("a value read as a number leaves the graph") {
   CHECK(fate.record->cut == Cut::ReadAsNumber);
 }
 
-TEST_CASE("a use before an earlier backward is told as such, and a forward used by two backwards is still known to the second") {
+TEST_CASE(
+    "a use before an earlier backward is told as such, and a forward used by two backwards is still known to the "
+    "second") {
   const TapeOn on;
   const Tensor p = leaf();
   const Tensor other = leaf();
@@ -131,5 +135,6 @@ TEST_CASE("a root without history is explained") {
   } catch (const AutogradError& error) {
     text = error.what();
   }
-  CHECK(text.find("does not require grad and does not have a grad_fn: cut by detach() at autograd/tape_test.cpp:") != std::string::npos);
+  CHECK(text.find("does not require grad and does not have a grad_fn: cut by detach() at autograd/tape_test.cpp:") !=
+        std::string::npos);
 }

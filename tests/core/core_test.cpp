@@ -17,7 +17,8 @@ using namespace brigade;
 TEST_CASE("Philox4x32-10 gives the published values") {
   // Known answers of Random123's kat_vectors.
   CHECK(philox4x32_10({0, 0, 0, 0}, {0, 0}) == std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-  CHECK(philox4x32_10({~0U, ~0U, ~0U, ~0U}, {~0U, ~0U}) == std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(philox4x32_10({~0U, ~0U, ~0U, ~0U}, {~0U, ~0U}) ==
+        std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(philox4x32_10({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
         std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
@@ -40,7 +41,7 @@ TEST_CASE("half types round to nearest, ties to even, and keep the special value
   const float infinity = std::numeric_limits<float>::infinity();
   for (const Row& row : std::vector<Row>{{1.0F, 1.0F, 1.0F},
                                          {0.1F, 0.0999755859375F, 0x1.9ap-4F},
-                                         {1.00048828125F, 1.0F, 1.0F},        // halfway: to even
+                                         {1.00048828125F, 1.0F, 1.0F},          // halfway: to even
                                          {1.00146484375F, 1.001953125F, 1.0F},  // halfway in float16: to even
                                          {65504.0F, 65504.0F, 65536.0F},
                                          {65520.0F, infinity, 65536.0F},
@@ -62,7 +63,9 @@ TEST_CASE("promotion of dtypes") {
   CHECK(promote_types(kInt32, kInt64) == kInt64);
   CHECK(promote_types(kFloat16, kInt64) == kFloat16);
   CHECK(dtype_from_name("bfloat16") == kBFloat16);
-  CHECK_THROWS_WITH_AS(dtype_from_name("float8"), "unknown dtype 'float8'; known are float64, float32, float16, bfloat16, int64, int32, uint8, bool", DTypeError);
+  CHECK_THROWS_WITH_AS(
+      dtype_from_name("float8"),
+      "unknown dtype 'float8'; known are float64, float32, float16, bfloat16, int64, int32, uint8, bool", DTypeError);
 }
 
 TEST_CASE("shapes broadcast from the right") {
@@ -135,7 +138,9 @@ TEST_CASE("bad factories are refused with a reason") {
   CHECK_THROWS_AS(empty({2}).data_ptr<double>(), DTypeError);
   bool released = false;
   float memory[2] = {1, 2};
-  { CHECK(from_blob(memory, {2}, kFloat32, [&] { released = true; }).to_vector<float>()[1] == 2); }
+  {
+    CHECK(from_blob(memory, {2}, kFloat32, [&] { released = true; }).to_vector<float>()[1] == 2);
+  }
   CHECK(released);
 }
 

@@ -21,7 +21,8 @@ double value(int rank, int64_t i) { return static_cast<double>((i * 7 + rank * 3
 Tensor filled(dist::ProcessGroup& group, int64_t n, DType dtype, bool in_place) {
   const Tensor tensor = in_place ? group.allocate(n, dtype) : empty({n}, dtype);
   std::vector<double> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(value(group.rank(), i));
+  for (int64_t i = 0; i < n; ++i)
+    values.push_back(value(group.rank(), i));
   kernels::copy(tensor, brigade::tensor(values, {n}));
   return tensor;
 }
@@ -45,7 +46,8 @@ void check_all_reduce(const std::string& backend, int ranks) {
     for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8}) {
       for (const int64_t n : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{1000}, int64_t{5003}}) {
         for (const bool in_place : {true, false}) {
-          for (const dist::ReduceOp op : {dist::ReduceOp::Sum, dist::ReduceOp::Avg, dist::ReduceOp::Max, dist::ReduceOp::Min}) {
+          for (const dist::ReduceOp op :
+               {dist::ReduceOp::Sum, dist::ReduceOp::Avg, dist::ReduceOp::Max, dist::ReduceOp::Min}) {
             if (op == dist::ReduceOp::Avg && !is_floating_point(dtype)) continue;
             const Tensor x = filled(*group, n, dtype, in_place);
             group->all_reduce(x, {.op = op})->wait();
@@ -53,13 +55,17 @@ void check_all_reduce(const std::string& backend, int ranks) {
               double expected = value(0, i);
               for (int r = 1; r < n_ranks; ++r) {
                 const double v = value(r, i);
-                expected = op == dist::ReduceOp::Max ? std::max(expected, v) : op == dist::ReduceOp::Min ? std::min(expected, v) : expected + v;
+                expected = op == dist::ReduceOp::Max   ? std::max(expected, v)
+                           : op == dist::ReduceOp::Min ? std::min(expected, v)
+                                                       : expected + v;
               }
               if (op == dist::ReduceOp::Avg) expected /= n_ranks;
-              const double tolerance = op == dist::ReduceOp::Avg ? (is_half(dtype) ? 1e-2 : 1e-6) * std::max(1.0, expected) : 0;
+              const double tolerance =
+                  op == dist::ReduceOp::Avg ? (is_half(dtype) ? 1e-2 : 1e-6) * std::max(1.0, expected) : 0;
               if (std::abs(detail::element_as_double(x, i) - expected) > tolerance) {
-                return fmt::format("{} {} of {} x {} in place {}: element {} is {}, expected {}", name(op), group->backend(), n, name(dtype), in_place, i,
-                                   detail::element_as_double(x, i), expected);
+                return fmt::format("{} {} of {} x {} in place {}: element {} is {}, expected {}", name(op),
+                                   group->backend(), n, name(dtype), in_place, i, detail::element_as_double(x, i),
+                                   expected);
               }
             }
           }
@@ -92,7 +98,8 @@ void check_other_collectives(const std::string& backend, int ranks) {
       group->reduce_scatter(part, whole)->wait();
       for (int64_t i = 0; i < 9; ++i) {
         double expected = 0;
-        for (int r = 0; r < n_ranks; ++r) expected += value(r, group->rank() * 9 + i);
+        for (int r = 0; r < n_ranks; ++r)
+          expected += value(r, group->rank() * 9 + i);
         if (detail::element_as_double(part, i) != expected) return "reduce_scatter";
       }
       group->barrier();
@@ -116,11 +123,13 @@ void check_many_pending(const std::string& backend, int ranks) {
       works.push_back(group->all_reduce(buffers.back()));
     }
     // The latest first: completion does not depend on the order of waiting.
-    for (size_t k = works.size(); k-- > 0;) works[k]->wait();
+    for (size_t k = works.size(); k-- > 0;)
+      works[k]->wait();
     for (int64_t k = 0; k < 100; ++k) {
       const int n = group->size();
       const double expected = n * (n - 1) / 2.0 + static_cast<double>(n * k);
-      if (detail::element_as_double(buffers[static_cast<size_t>(k)], 99 + k) != expected) return fmt::format("operation {}", k);
+      if (detail::element_as_double(buffers[static_cast<size_t>(k)], 99 + k) != expected)
+        return fmt::format("operation {}", k);
       if (!works[static_cast<size_t>(k)]->is_completed()) return "is_completed after wait";
     }
     return "";

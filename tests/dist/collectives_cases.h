@@ -1,4 +1,5 @@
-// Cases that hold for every backend; run by collectives_test.cpp and, on threads alone, by collectives_threads_test.cpp.
+// Cases that hold for every backend; run by collectives_test.cpp and, on threads alone, by
+// collectives_threads_test.cpp.
 #pragma once
 
 #include <string>

@@ -47,9 +47,11 @@ TEST_CASE("SIGKILL of a rank in the middle of a collective is an error of the su
       for (int r = 0; r + 1 < ranks; ++r) {
         CAPTURE(outcome[static_cast<size_t>(r)].text);
         CHECK_FALSE(outcome[static_cast<size_t>(r)].hung);
-        CHECK((outcome[static_cast<size_t>(r)].error == "PeerError" || outcome[static_cast<size_t>(r)].error == "TimeoutError"));
+        CHECK((outcome[static_cast<size_t>(r)].error == "PeerError" ||
+               outcome[static_cast<size_t>(r)].error == "TimeoutError"));
         if (backend == "shm") {
-          CHECK(outcome[static_cast<size_t>(r)].text.find("rank " + std::to_string(ranks - 1) + " died") != std::string::npos);
+          CHECK(outcome[static_cast<size_t>(r)].text.find("rank " + std::to_string(ranks - 1) + " died") !=
+                std::string::npos);
           CHECK(outcome[static_cast<size_t>(r)].seconds < 5);
         }
       }
@@ -68,7 +70,8 @@ TEST_CASE("a rank that does not come is a timeout which names it, on every backe
           if (group->rank() == 1) {
             // Busy with something else for longer than the others are willing to wait.
             const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
-            while (std::chrono::steady_clock::now() < until) usleep(10000);
+            while (std::chrono::steady_clock::now() < until)
+              usleep(10000);
             return "";
           }
           group->all_reduce(x, {.description = "the second"})->wait();

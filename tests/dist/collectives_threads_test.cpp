@@ -25,10 +25,15 @@ TEST_CASE("ranks that meet in different collectives learn of both, and nothing i
     const char* in_text;
   };
   for (const Row& row : std::vector<Row>{
-           {"another kind", [](dist::ProcessGroup& g, const Tensor& x) { return g.broadcast(x); }, "broadcast(from rank 0) of 8 x float32"},
-           {"another count", [](dist::ProcessGroup& g, const Tensor&) { return g.all_reduce(empty({9})); }, "all_reduce(sum) of 9 x float32"},
-           {"another dtype", [](dist::ProcessGroup& g, const Tensor&) { return g.all_reduce(empty({8}, kInt32)); }, "all_reduce(sum) of 8 x int32"},
-           {"another operation", [](dist::ProcessGroup& g, const Tensor& x) { return g.all_reduce(x, {.op = dist::ReduceOp::Max}); }, "all_reduce(max)"}}) {
+           {"another kind", [](dist::ProcessGroup&g, const Tensor&x) { return g.broadcast(x); },
+            "broadcast(from rank 0) of 8 x float32"},
+           {"another count", [](dist::ProcessGroup&g, const Tensor&) { return g.all_reduce(empty({9})); },
+            "all_reduce(sum) of 9 x float32"},
+           {"another dtype", [](dist::ProcessGroup&g, const Tensor&) { return g.all_reduce(empty({8}, kInt32)); },
+            "all_reduce(sum) of 8 x int32"},
+           {"another operation",
+            [](dist::ProcessGroup&g, const Tensor&x) { return g.all_reduce(x, {.op = dist::ReduceOp::Max}); },
+            "all_reduce(max)"}}) {
     CAPTURE(row.what);
     const auto outcome = run_ranks("threads", 2, [&](dist::ProcessGroupPtr group) -> std::string {
       const Tensor x = tensor(std::vector<float>(8, 1), {8});

@@ -42,7 +42,8 @@ Tensor loss_of(const Tensor& output) { return mean(square(output)); }
 
 std::string bits_of(const std::vector<Tensor>& tensors) {
   std::string bits;
-  for (const Tensor& tensor : tensors) bits.append(static_cast<const char*>(tensor.raw_data()), tensor.nbytes());
+  for (const Tensor& tensor : tensors)
+    bits.append(static_cast<const char*>(tensor.raw_data()), tensor.nbytes());
   return bits;
 }
 
@@ -76,9 +77,10 @@ void expect_all_well(const std::vector<Rank>& ranks) {
   }
 }
 
-// Runs a step that must raise a ReductionError, then a sound step, and says what was wrong with either. The errors of all ranks must be
-// one text; it is returned by the first argument.
-std::string fail_then_recover(const dist::ProcessGroupPtr& group, Net& net, dist::DistributedDataParallel<Net>& ddp, const std::function<void()>& failing,
+// Runs a step that must raise a ReductionError, then a sound step, and says what was wrong with either. The errors of
+// all ranks must be one text; it is returned by the first argument.
+std::string fail_then_recover(const dist::ProcessGroupPtr& group, Net& net, dist::DistributedDataParallel<Net>& ddp,
+                              const std::function<void()>& failing,
                               const std::function<std::string(const dist::ReductionError&)>& judge) {
   std::string text;
   const auto begin = std::chrono::steady_clock::now();
@@ -112,7 +114,8 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
   manual_seed(1);
   Net reference;
   std::vector<Tensor> batches;
-  for (int r = 0; r < ranks; ++r) batches.push_back(batch_of(r));
+  for (int r = 0; r < ranks; ++r)
+    batches.push_back(batch_of(r));
   optim::SGD reference_optimizer(reference->parameters(), {.lr = 0.1, .momentum = 0.9});
   for (int step = 0; step < 4; ++step) {
     reference_optimizer.zero_grad();
@@ -121,7 +124,8 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
   }
   std::vector<float> expected;
   for (const Tensor& parameter : reference->parameters()) {
-    for (const float v : parameter.to_vector<float>()) expected.push_back(v);
+    for (const float v : parameter.to_vector<float>())
+      expected.push_back(v);
   }
   for (const double bucket_mb : {25.0, 1e-4}) {
     for (const bool set_to_none : {true, false}) {
@@ -138,7 +142,8 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
           optimizer.zero_grad(set_to_none);
           loss_of(ddp(batch_of(group->rank()))).backward();
           for (const Tensor& parameter : net->parameters()) {
-            if (!parameter.grad().is_same(autograd::grad_target(parameter))) return "a gradient does not live in its bucket";
+            if (!parameter.grad().is_same(autograd::grad_target(parameter)))
+              return "a gradient does not live in its bucket";
           }
           optimizer.step();
         }
@@ -149,7 +154,8 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
         size_t i = 0;
         for (const Tensor& parameter : net->parameters()) {
           for (const float v : parameter.to_vector<float>()) {
-            if (std::abs(v - expected[i]) > 2e-6) return fmt::format("parameter element {}: {} instead of {}", i, v, expected[i]);
+            if (std::abs(v - expected[i]) > 2e-6)
+              return fmt::format("parameter element {}: {} instead of {}", i, v, expected[i]);
             ++i;
           }
         }
@@ -176,13 +182,17 @@ void check_unused_on_one_rank(const std::string& backend, int ranks, double buck
           [&](const dist::ReductionError& error) -> std::string {
             if (error.verdicts().size() != 1) return fmt::format("{} verdicts", error.verdicts().size());
             const dist::Verdict& verdict = error.verdicts()[0];
-            if (verdict.kind != "unused_parameters" || verdict.parameters.size() != 2) return "kind or number of parameters";
+            if (verdict.kind != "unused_parameters" || verdict.parameters.size() != 2)
+              return "kind or number of parameters";
             if (verdict.parameters[0].name != "b.weight" || verdict.parameters[1].name != "b.bias") return "names";
-            if (verdict.ranks != std::vector<int>{1} || verdict.parameters[0].ready_ranks != all_but(ranks, 1)) return "ranks";
+            if (verdict.ranks != std::vector<int>{1} || verdict.parameters[0].ready_ranks != all_but(ranks, 1))
+              return "ranks";
             if (verdict.cause.kind != dist::CauseKind::ModuleNotCalled || verdict.cause.module != "b") return "cause";
             const std::string text = error.what();
-            for (const char* part : {"Expected to have finished reduction in the prior iteration before starting a new one.", "b.weight, b.bias", "never ready on rank 1",
-                                     "ddp_cases.cpp:", "`find_unused_parameters=True`", "Parameter indices which did not receive grad for rank 1: 2 3"}) {
+            for (const char* part :
+                 {"Expected to have finished reduction in the prior iteration before starting a new one.",
+                  "b.weight, b.bias", "never ready on rank 1", "ddp_cases.cpp:", "`find_unused_parameters=True`",
+                  "Parameter indices which did not receive grad for rank 1: 2 3"}) {
               if (text.find(part) == std::string::npos) return fmt::format("'{}' is missing", part);
             }
             return "";
@@ -206,7 +216,8 @@ void check_loss_reaches_nothing(const std::string& backend, int ranks) {
           std::set<std::string> names;
           for (const dist::Verdict& verdict : error.verdicts()) {
             if (verdict.ranks != std::vector<int>{1}) return "ranks";
-            for (const auto& parameter : verdict.parameters) names.insert(parameter.name);
+            for (const auto& parameter : verdict.parameters)
+              names.insert(parameter.name);
           }
           return names.size() == 6 ? "" : "not all parameters are named";
         });
@@ -238,7 +249,8 @@ void check_failure_in_backward(const std::string& backend, int ranks) {
         } catch (const dist::ReductionError&) {
           return "its own error was replaced";
         } catch (const std::exception& error) {
-          if (std::string(error.what()).find(expected) == std::string::npos) return std::string("another error: ") + error.what();
+          if (std::string(error.what()).find(expected) == std::string::npos)
+            return std::string("another error: ") + error.what();
         }
       } else {
         try {
@@ -246,14 +258,18 @@ void check_failure_in_backward(const std::string& backend, int ranks) {
           return "nothing was raised";
         } catch (const dist::ReductionError& error) {
           const std::string text = error.what();
-          if (text.find("rank 1 failed in its backward") == std::string::npos || text.find(expected) == std::string::npos) return text;
-          if (error.verdicts().at(0).kind != "rank_failed" || error.verdicts()[0].ranks != std::vector<int>{1}) return "verdict";
+          if (text.find("rank 1 failed in its backward") == std::string::npos ||
+              text.find(expected) == std::string::npos)
+            return text;
+          if (error.verdicts().at(0).kind != "rank_failed" || error.verdicts()[0].ranks != std::vector<int>{1})
+            return "verdict";
         }
       }
       net->zero_grad();
       loss_of(ddp(batch_of(group->rank()))).backward();
       std::vector<Tensor> gradients;
-      for (const Tensor& parameter : net->parameters()) gradients.push_back(parameter.grad());
+      for (const Tensor& parameter : net->parameters())
+        gradients.push_back(parameter.grad());
       return same_everywhere(*group, gradients);
     }));
   }
@@ -266,7 +282,8 @@ void check_find_unused(const std::string& backend, int ranks) {
     const Tensor spare = net->register_parameter("spare", ones({3}));
     // A gradient of an earlier phase on a parameter that nobody uses stays as it is, to the bit.
     spare.set_grad(full({3}, 0.1));
-    dist::DistributedDataParallel ddp(net, group, {.find_unused_parameters = true, .bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
+    dist::DistributedDataParallel ddp(net, group,
+                                      {.find_unused_parameters = true, .bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
     uint64_t before = 0;
     for (int step = 0; step < 3; ++step) {
       before = ddp.reducer().collectives();
@@ -275,7 +292,8 @@ void check_find_unused(const std::string& backend, int ranks) {
       }
       net->skip_b = group->rank() != 0;
       loss_of(ddp(batch_of(group->rank()))).backward();
-      if (spare.grad().to_vector<float>() != std::vector<float>(3, 0.1F)) return "the gradient of an unused parameter changed";
+      if (spare.grad().to_vector<float>() != std::vector<float>(3, 0.1F))
+        return "the gradient of an unused parameter changed";
       // b was used on rank 0 alone: its gradient is rank 0's, divided by the number of ranks.
       Net alone;
       copy_values(net, alone);
@@ -283,10 +301,12 @@ void check_find_unused(const std::string& backend, int ranks) {
       const auto mine = net->b->weight.grad().to_vector<float>();
       const auto expected = alone->b->weight.grad().to_vector<float>();
       for (size_t i = 0; i < mine.size(); ++i) {
-        if (std::abs(mine[i] - expected[i] / static_cast<float>(ranks)) > 1e-6) return fmt::format("b.weight {}: {} instead of {}", i, mine[i], expected[i] / static_cast<float>(ranks));
+        if (std::abs(mine[i] - expected[i] / static_cast<float>(ranks)) > 1e-6)
+          return fmt::format("b.weight {}: {} instead of {}", i, mine[i], expected[i] / static_cast<float>(ranks));
       }
     }
-    if (ddp.reducer().collectives() - before != ddp.reducer().layout().size()) return "find_unused_parameters costs collectives";
+    if (ddp.reducer().collectives() - before != ddp.reducer().layout().size())
+      return "find_unused_parameters costs collectives";
     return "";
   }));
 }
@@ -308,7 +328,8 @@ void check_no_sync(const std::string& backend, int ranks) {
     net->skip_b = true;
     loss_of(ddp(second)).backward();
     std::vector<Tensor> gradients;
-    for (const Tensor& parameter : net->parameters()) gradients.push_back(parameter.grad());
+    for (const Tensor& parameter : net->parameters())
+      gradients.push_back(parameter.grad());
     const std::string differs = same_everywhere(*group, gradients);
     if (!differs.empty()) return differs;
     // The same, computed by hand from all batches.
@@ -324,7 +345,8 @@ void check_no_sync(const std::string& backend, int ranks) {
       const auto mine = gradients[p].to_vector<float>();
       const auto expected = alone->parameters()[p].grad().to_vector<float>();
       for (size_t i = 0; i < mine.size(); ++i) {
-        if (std::abs(mine[i] - expected[i]) > 1e-6) return fmt::format("parameter {} element {}: {} instead of {}", p, i, mine[i], expected[i]);
+        if (std::abs(mine[i] - expected[i]) > 1e-6)
+          return fmt::format("parameter {} element {}: {} instead of {}", p, i, mine[i], expected[i]);
       }
     }
     return "";
@@ -338,9 +360,11 @@ void check_models_differ(const std::string& backend, int ranks) {
   };
   for (const Row& row : std::vector<Row>{
            {[](nn::Module& m) { m.register_parameter("extra", ones({5})); }, "rank 1: parameter `extra` float32 [5]"},
-           {[](nn::Module& m) { m.replace_module("a", nn::Linear(4, 7).ptr()); }, "rank 1: parameter `a.weight` float32 [7, 4]"},
+           {[](nn::Module& m) { m.replace_module("a", nn::Linear(4, 7).ptr()); },
+            "rank 1: parameter `a.weight` float32 [7, 4]"},
            {[](nn::Module& m) { m.to(kFloat64); }, "rank 1: parameter `a.weight` float64 [8, 4]"},
-           {[](nn::Module& m) { m.parameters()[2].requires_grad_(false); }, "rank 1: parameter `b.weight` float32 [8, 8] frozen"}}) {
+           {[](nn::Module& m) { m.parameters()[2].requires_grad_(false); },
+            "rank 1: parameter `b.weight` float32 [8, 8] frozen"}}) {
     CAPTURE(row.expected);
     const auto outcome = run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
       Net net;

@@ -1,4 +1,5 @@
-// Cases of DistributedDataParallel that hold for every backend; run by ddp_test.cpp and, on threads alone, by ddp_threads_test.cpp.
+// Cases of DistributedDataParallel that hold for every backend; run by ddp_test.cpp and, on threads alone, by
+// ddp_threads_test.cpp.
 #pragma once
 
 #include <string>

@@ -16,7 +16,9 @@ TEST_CASE("DDP between processes: gradients and steps equal those of one process
   }
 }
 
-TEST_CASE("DDP between processes: a parameter unused on rank 1 only: every rank raises the same error, and the next step works") {
+TEST_CASE(
+    "DDP between processes: a parameter unused on rank 1 only: every rank raises the same error, and the next step "
+    "works") {
   for (const std::string& backend : test::backends()) {
     if (backend == "threads") continue;  // ddp_threads_test.cpp
     for (const int ranks : {2, 3, 4}) {
@@ -50,7 +52,9 @@ TEST_CASE("DDP between processes: an exception in one rank's backward reaches it
   }
 }
 
-TEST_CASE("DDP between processes: find_unused_parameters: averaged with zeros, left alone where no rank used it, no more collectives") {
+TEST_CASE(
+    "DDP between processes: find_unused_parameters: averaged with zeros, left alone where no rank used it, no more "
+    "collectives") {
   for (const std::string& backend : test::backends()) {
     if (backend == "threads") continue;  // ddp_threads_test.cpp
     for (const int ranks : {2, 3}) {

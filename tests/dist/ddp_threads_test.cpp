@@ -15,7 +15,9 @@ TEST_CASE("DDP between threads: gradients and steps equal those of one process o
   }
 }
 
-TEST_CASE("DDP between threads: a parameter unused on rank 1 only: every rank raises the same error, and the next step works") {
+TEST_CASE(
+    "DDP between threads: a parameter unused on rank 1 only: every rank raises the same error, and the next step "
+    "works") {
   for (const std::string& backend : std::vector<std::string>{"threads"}) {
     for (const int ranks : {2, 3, 4}) {
       CAPTURE(backend);
@@ -46,7 +48,9 @@ TEST_CASE("DDP between threads: an exception in one rank's backward reaches its 
   }
 }
 
-TEST_CASE("DDP between threads: find_unused_parameters: averaged with zeros, left alone where no rank used it, no more collectives") {
+TEST_CASE(
+    "DDP between threads: find_unused_parameters: averaged with zeros, left alone where no rank used it, no more "
+    "collectives") {
   for (const std::string& backend : std::vector<std::string>{"threads"}) {
     for (const int ranks : {2, 3}) {
       CAPTURE(backend);

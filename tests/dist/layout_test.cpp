@@ -10,7 +10,8 @@
 using namespace brigade;
 
 TEST_CASE("buckets close when they reach their limit, the first one early, one list for each dtype") {
-  const std::vector<dist::ParameterInfo> parameters{{100, kFloat32}, {100, kFloat32}, {100, kFloat64}, {100, kFloat32}, {100, kFloat64}, {100, kFloat32}};
+  const std::vector<dist::ParameterInfo> parameters{{100, kFloat32}, {100, kFloat32}, {100, kFloat64},
+                                                    {100, kFloat32}, {100, kFloat64}, {100, kFloat32}};
   const std::vector<uint32_t> order{5, 4, 3, 2, 1, 0};
   const auto layouts = dist::assign_buckets(parameters, order, {.first_bytes = 400, .cap_bytes = 800});
   // float32: {5} fills the first, {3, 1} the second, {0} is left; float64: {4} fills the first, {2} the second.
@@ -60,7 +61,8 @@ TEST_CASE("the sampler shares out every example, and the union of a batch does n
   CHECK(sampler.indices() != first);
   CHECK(dist::DistributedSampler(4, 0, 2, {.shuffle = false}).indices() == std::vector<int64_t>{0, 2});
   CHECK(dist::DistributedSampler(1, 2, 3).indices().size() == 1);
-  CHECK_THROWS_WITH_AS(dist::DistributedSampler(4, 2, 2), "Invalid rank 2, rank should be in the interval [0, 1]", ValueError);
+  CHECK_THROWS_WITH_AS(dist::DistributedSampler(4, 2, 2), "Invalid rank 2, rank should be in the interval [0, 1]",
+                       ValueError);
 }
 
 TEST_CASE("reports go through text unharmed, and broken ones are refused") {

@@ -59,7 +59,8 @@ std::vector<Rank> run_threads(int count, const Body& body, std::chrono::millisec
       ranks[static_cast<size_t>(r)].seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
   return ranks;
 }
 
@@ -69,8 +70,8 @@ struct Process {
   std::string text;
 };
 
-std::vector<Rank> run_processes(const std::string& backend, int count, const Body& body, std::chrono::milliseconds timeout,
-                                std::chrono::milliseconds deadline) {
+std::vector<Rank> run_processes(const std::string& backend, int count, const Body& body,
+                                std::chrono::milliseconds timeout, std::chrono::milliseconds deadline) {
   std::string folder = (std::filesystem::temp_directory_path() / "brigade-test-XXXXXX").string();
   REQUIRE(mkdtemp(folder.data()) != nullptr);
   std::vector<Process> processes(static_cast<size_t>(count));
@@ -84,7 +85,8 @@ std::vector<Rank> run_processes(const std::string& backend, int count, const Bod
 #endif
       const Rank rank = run_one(body, [&] {
         auto store = dist::open_file_store(folder + "/store", count);
-        return backend == "shm" ? dist::make_shm_group(store, r, count, timeout) : dist::make_gloo_group(store, r, count, timeout);
+        return backend == "shm" ? dist::make_shm_group(store, r, count, timeout)
+                                : dist::make_gloo_group(store, r, count, timeout);
       });
       const std::string text = rank.error + '\0' + rank.text + '\0' + rank.result + '\0';
       for (size_t done = 0; done < text.size();) {
@@ -103,7 +105,8 @@ std::vector<Rank> run_processes(const std::string& backend, int count, const Bod
   int open = count;
   while (open > 0) {
     std::vector<pollfd> entries;
-    for (const Process& process : processes) entries.push_back({process.pipe, POLLIN, 0});
+    for (const Process& process : processes)
+      entries.push_back({process.pipe, POLLIN, 0});
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(begin + deadline - Clock::now()).count();
     if (left <= 0) break;
     poll(entries.data(), entries.size(), static_cast<int>(left));
@@ -144,8 +147,10 @@ std::vector<Rank> run_processes(const std::string& backend, int count, const Bod
 
 }  // namespace
 
-std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body, std::chrono::milliseconds timeout, std::chrono::milliseconds deadline) {
-  return backend == "threads" ? run_threads(ranks, body, timeout) : run_processes(backend, ranks, body, timeout, deadline);
+std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body, std::chrono::milliseconds timeout,
+                            std::chrono::milliseconds deadline) {
+  return backend == "threads" ? run_threads(ranks, body, timeout)
+                              : run_processes(backend, ranks, body, timeout, deadline);
 }
 
 std::vector<std::string> backends() {

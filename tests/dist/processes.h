@@ -1,10 +1,11 @@
-// Runs the same function on every rank, whichever the backend: threads of this process, or forked processes for shm and gloo.
+// Runs the same function on every rank, whichever the backend: threads of this process, or forked processes for shm and
+// gloo.
 //
-//   const auto ranks = test::run_ranks("shm", 2, [](dist::ProcessGroupPtr group) { ...; return std::string("result"); });
-//   CHECK(ranks[1].error == "");
+//   const auto ranks = test::run_ranks("shm", 2, [](dist::ProcessGroupPtr group) { ...; return std::string("result");
+//   }); CHECK(ranks[1].error == "");
 //
-// Everything that a rank throws is caught and told by type and text. A run that takes longer than the deadline is ended, and its
-// ranks are marked as hung.
+// Everything that a rank throws is caught and told by type and text. A run that takes longer than the deadline is
+// ended, and its ranks are marked as hung.
 #pragma once
 
 #include <brigade/dist/launch/launcher.h>
@@ -28,7 +29,8 @@ struct Rank {
 
 using Body = std::function<std::string(dist::ProcessGroupPtr)>;
 
-std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body, std::chrono::milliseconds timeout = std::chrono::seconds(20),
+std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& body,
+                            std::chrono::milliseconds timeout = std::chrono::seconds(20),
                             std::chrono::milliseconds deadline = std::chrono::seconds(60));
 
 // The backends of this build.

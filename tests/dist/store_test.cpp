@@ -36,7 +36,8 @@ struct Environment {
     }
   }
   ~Environment() {
-    for (const std::string& name : names) unsetenv(name.c_str());
+    for (const std::string& name : names)
+      unsetenv(name.c_str());
   }
 };
 
@@ -65,7 +66,8 @@ TEST_CASE("the TCP store sets, gets, waits and adds") {
 }
 
 TEST_CASE("the file store sets, gets, waits and adds, and is removed by the last to leave") {
-  const std::string folder = (std::filesystem::temp_directory_path() / ("brigade-store-" + std::to_string(getpid()))).string();
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("brigade-store-" + std::to_string(getpid()))).string();
   {
     const auto a = dist::open_file_store(folder, 2);
     const auto b = dist::open_file_store(folder, 2);
@@ -90,7 +92,8 @@ TEST_CASE("nobody there, a foreign service, and nonsense are told apart, and har
     dist::TcpStoreServer gone("127.0.0.1", 0);
     port = gone.port();
   }
-  CHECK(message_of([&] { dist::connect_tcp_store("127.0.0.1", port, 100ms); }).find("no store answered") != std::string::npos);
+  CHECK(message_of([&] { dist::connect_tcp_store("127.0.0.1", port, 100ms); }).find("no store answered") !=
+        std::string::npos);
 
   // A service that answers something else.
   const dist::Socket listener = dist::listen_on("127.0.0.1", 0);
@@ -98,51 +101,75 @@ TEST_CASE("nobody there, a foreign service, and nonsense are told apart, and har
     const dist::Socket client(accept(listener.fd(), nullptr, nullptr));
     send(client.fd(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
   });
-  CHECK(message_of([&] { dist::connect_tcp_store("127.0.0.1", dist::local_port(listener), 5s); }).find("is not a Brigade store") != std::string::npos);
+  CHECK(message_of([&] {
+          dist::connect_tcp_store("127.0.0.1", dist::local_port(listener), 5s);
+        }).find("is not a Brigade store") != std::string::npos);
   foreign.join();
 
   // The server survives clients that speak nonsense.
   dist::TcpStoreServer server("127.0.0.1", 0);
-  for (const std::string& nonsense : {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("brigade-store-1\n\xff\xff\xff\xff nonsense"), std::string("brigade-store-1\n\x05\0\0\0Zzzzz", 25), std::string("b")}) {
+  for (const std::string& nonsense :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), std::string("brigade-store-1\n\xff\xff\xff\xff nonsense"),
+        std::string("brigade-store-1\n\x05\0\0\0Zzzzz", 25), std::string("b")}) {
     const dist::Socket client = dist::try_connect("127.0.0.1", server.port(), std::chrono::steady_clock::now() + 2s);
     dist::send_all(client, nonsense.data(), nonsense.size(), std::chrono::steady_clock::now() + 2s);
   }
   const auto store = dist::connect_tcp_store("127.0.0.1", server.port(), 5s);
   store->set("alive", "yes");
   CHECK(store->get("alive", 1s) == "yes");
-  CHECK(message_of([] { dist::connect_tcp_store("no.such.host.invalid", 1, 100ms); }).find("cannot resolve host") != std::string::npos);
+  CHECK(message_of([] { dist::connect_tcp_store("no.such.host.invalid", 1, 100ms); }).find("cannot resolve host") !=
+        std::string::npos);
 }
 
 TEST_CASE("rendezvous names the variable that is missing or malformed") {
-  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) unsetenv(name);
-  CHECK(message_of([] { dist::init_process_group(); }).find("none of the environment variables RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID is set") != std::string::npos);
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
+    unsetenv(name);
+  CHECK(message_of([] {
+          dist::init_process_group();
+        }).find("none of the environment variables RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID is set") !=
+        std::string::npos);
   const Environment rank{{"RANK", "0"}};
   CHECK(message_of([] { dist::init_process_group(); }).find("WORLD_SIZE") != std::string::npos);
   {
     const Environment bad{{"WORLD_SIZE", "two"}};
-    CHECK(message_of([] { dist::init_process_group(); }).find("WORLD_SIZE must be a whole number of at least 0, got 'two'") != std::string::npos);
+    CHECK(message_of([] {
+            dist::init_process_group();
+          }).find("WORLD_SIZE must be a whole number of at least 0, got 'two'") != std::string::npos);
   }
-  CHECK(message_of([] { dist::init_process_group({.rank = 3, .world_size = 2}); }).find("rank 3 of a world of 2") != std::string::npos);
-  CHECK(message_of([] { dist::init_process_group({.backend = "mpi", .rank = 0, .world_size = 1}); }).find("unknown backend 'mpi'") != std::string::npos);
-  CHECK(message_of([] { dist::init_process_group({.init_method = "tcp://nowhere", .rank = 0, .world_size = 1}); }).find("tcp://HOST:PORT") != std::string::npos);
+  CHECK(message_of([] { dist::init_process_group({.rank = 3, .world_size = 2}); }).find("rank 3 of a world of 2") !=
+        std::string::npos);
+  CHECK(message_of([] {
+          dist::init_process_group({.backend = "mpi", .rank = 0, .world_size = 1});
+        }).find("unknown backend 'mpi'") != std::string::npos);
+  CHECK(message_of([] {
+          dist::init_process_group({.init_method = "tcp://nowhere", .rank = 0, .world_size = 1});
+        }).find("tcp://HOST:PORT") != std::string::npos);
 }
 
 TEST_CASE("a group of one comes up by each way of meeting") {
   for (const std::string backend : {"shm", "gloo", "auto"}) {
     CAPTURE(backend);
-    const std::string folder = "file://" + (std::filesystem::temp_directory_path() / ("brigade-meet-" + std::to_string(getpid()))).string();
-    const auto group = dist::init_process_group({.backend = backend, .init_method = folder, .rank = 0, .world_size = 1});
+    const std::string folder =
+        "file://" + (std::filesystem::temp_directory_path() / ("brigade-meet-" + std::to_string(getpid()))).string();
+    const auto group =
+        dist::init_process_group({.backend = backend, .init_method = folder, .rank = 0, .world_size = 1});
     CHECK(group->size() == 1);
     group->barrier();
   }
   dist::TcpStoreServer probe("127.0.0.1", 0);
   const std::string port = std::to_string(probe.port());
-  const Environment agent{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port.c_str()}, {"BRIGADE_AGENT_STORE", "1"}};
+  const Environment agent{{"RANK", "0"},
+                          {"WORLD_SIZE", "1"},
+                          {"MASTER_ADDR", "127.0.0.1"},
+                          {"MASTER_PORT", port.c_str()},
+                          {"BRIGADE_AGENT_STORE", "1"}};
   CHECK(dist::init_process_group()->rank() == 0);
 }
 
 TEST_CASE("a rank that never comes is a timeout which names it; a rank that comes twice is an error") {
-  const std::string folder = (std::filesystem::temp_directory_path() / ("brigade-late-" + std::to_string(getpid()))).string();
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("brigade-late-" + std::to_string(getpid()))).string();
   const auto store = dist::open_file_store(folder, 1);
-  CHECK(message_of([&] { dist::make_shm_group(store, 0, 2, 200ms); }).find("rank 0 waited 200 ms for rank 1 of 2") != std::string::npos);
+  CHECK(message_of([&] { dist::make_shm_group(store, 0, 2, 200ms); }).find("rank 0 waited 200 ms for rank 1 of 2") !=
+        std::string::npos);
 }

@@ -1,4 +1,5 @@
-// Activations, softmax, losses, convolution, pooling, batch norm, dropout, concatenation and optimizer steps against plain references.
+// Activations, softmax, losses, convolution, pooling, batch norm, dropout, concatenation and optimizer steps against
+// plain references.
 #include <brigade/core/view.h>
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/batch_norm.h>
@@ -32,7 +33,8 @@ Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat32) {
 double largest_difference(const Tensor& a, const Tensor& b) {
   REQUIRE(a.sizes() == b.sizes());
   double worst = 0;
-  for (int64_t i = 0; i < a.numel(); ++i) worst = std::max(worst, std::abs(at(a, i) - at(b, i)));
+  for (int64_t i = 0; i < a.numel(); ++i)
+    worst = std::max(worst, std::abs(at(a, i) - at(b, i)));
   return worst;
 }
 
@@ -46,11 +48,13 @@ TEST_CASE("exp, tanh and sigmoid in float32 are within a few units in the last p
     const double exact = std::exp(static_cast<double>(v));
     worst_exp = std::max(worst_exp, std::abs(cpu::exp(v) - exact) / std::max(exact * 0x1p-23, 0x1p-149));
     const double exact_tanh = std::tanh(static_cast<double>(v));
-    worst_tanh = std::max(worst_tanh, std::abs(cpu::tanh(v) - exact_tanh) / std::max(std::abs(exact_tanh) * 0x1p-23, 1e-45));
+    worst_tanh =
+        std::max(worst_tanh, std::abs(cpu::tanh(v) - exact_tanh) / std::max(std::abs(exact_tanh) * 0x1p-23, 1e-45));
   }
   for (double x = -0.3; x < 0.3; x += 1e-5) {
     const double exact_tanh = std::tanh(static_cast<double>(static_cast<float>(x)));
-    worst_tanh = std::max(worst_tanh, std::abs(cpu::tanh(static_cast<float>(x)) - exact_tanh) / std::max(std::abs(exact_tanh) * 0x1p-23, 1e-45));
+    worst_tanh = std::max(worst_tanh, std::abs(cpu::tanh(static_cast<float>(x)) - exact_tanh) /
+                                          std::max(std::abs(exact_tanh) * 0x1p-23, 1e-45));
   }
   MESSAGE("worst error in ulp: exp " << worst_exp << ", tanh " << worst_tanh);
   CHECK(worst_exp <= 2);
@@ -63,7 +67,8 @@ TEST_CASE("exp, tanh and sigmoid in float32 are within a few units in the last p
 
 TEST_CASE("activations in every floating dtype agree with float64") {
   const Tensor x = random({3, 67}, 1, kFloat64);
-  for (const auto& [dtype, tolerance] : std::vector<std::pair<DType, double>>{{kFloat32, 1e-6}, {kFloat16, 4e-3}, {kBFloat16, 3e-2}}) {
+  for (const auto& [dtype, tolerance] :
+       std::vector<std::pair<DType, double>>{{kFloat32, 1e-6}, {kFloat16, 4e-3}, {kBFloat16, 3e-2}}) {
     const Tensor low = cast(x, dtype);
     const Tensor same = cast(low, kFloat64);
     const Tensor g = cast(random({3, 67}, 2, kFloat64), dtype);
@@ -96,7 +101,8 @@ TEST_CASE("softmax stays finite for large logits and sums to one along any dimen
   for (int64_t n = 0; n < 2; ++n) {
     for (int64_t j = 0; j < 3; ++j) {
       double sum = 0;
-      for (int64_t c = 0; c < 5; ++c) sum += at(q, (n * 5 + c) * 3 + j);
+      for (int64_t c = 0; c < 5; ++c)
+        sum += at(q, (n * 5 + c) * 3 + j);
       CHECK(sum == doctest::Approx(1));
     }
   }
@@ -108,16 +114,20 @@ TEST_CASE("cross entropy: values, ignored targets, bad targets") {
   const std::vector<int64_t> classes{1, 3, 0};
   for (int64_t n = 0; n < 3; ++n) {
     double sum = 0;
-    for (int64_t c = 0; c < 4; ++c) sum += std::exp(at(logits, n * 4 + c));
+    for (int64_t c = 0; c < 4; ++c)
+      sum += std::exp(at(logits, n * 4 + c));
     expected += std::log(sum) - at(logits, n * 4 + classes[static_cast<size_t>(n)]);
   }
   CHECK(at(cross_entropy(logits, tensor(classes, {3}), Reduction::Sum, -100).loss, 0) == doctest::Approx(expected));
-  CHECK(at(cross_entropy(logits, tensor(classes, {3}), Reduction::Mean, -100).loss, 0) == doctest::Approx(expected / 3));
+  CHECK(at(cross_entropy(logits, tensor(classes, {3}), Reduction::Mean, -100).loss, 0) ==
+        doctest::Approx(expected / 3));
   CHECK(cross_entropy(logits, tensor<int64_t>({1, -7, 0}), Reduction::Mean, -7).denominator == 2);
-  CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<int64_t>({0, 4, 0}), Reduction::Mean, -100), "cross_entropy: target 4 at position 1 is not a class 0..3", IndexError);
+  CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<int64_t>({0, 4, 0}), Reduction::Mean, -100),
+                       "cross_entropy: target 4 at position 1 is not a class 0..3", IndexError);
   CHECK_THROWS_AS(cross_entropy(logits, tensor<int64_t>({0, 1}), Reduction::Mean, -100), ShapeError);
   CHECK_THROWS_AS(cross_entropy(logits, zeros({3}), Reduction::Mean, -100), DTypeError);
-  CHECK(at(bce_with_logits(tensor<float>({100, -100}), tensor<float>({1, 0}), Reduction::Sum), 0) == doctest::Approx(0));
+  CHECK(at(bce_with_logits(tensor<float>({100, -100}), tensor<float>({1, 0}), Reduction::Sum), 0) ==
+        doctest::Approx(0));
   CHECK(at(mse_loss(tensor<float>({1, 2}), tensor<float>({3, 2}), Reduction::Mean), 0) == 2);
 }
 
@@ -126,12 +136,13 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
     Shape x, w;
     Conv2dParams p;
   };
-  for (const Row& row : std::vector<Row>{{{2, 3, 7, 6}, {4, 3, 3, 3}, {}},
-                                         {{1, 16, 9, 9}, {32, 16, 3, 3}, {.padding = {1, 1}}},
-                                         {{2, 4, 8, 5}, {6, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}, .groups = 2}},
-                                         {{1, 2, 9, 9}, {2, 2, 3, 3}, {.stride = {1, 2}, .padding = {2, 1}, .dilation = {2, 3}}},
-                                         {{3, 8, 4, 4}, {8, 1, 3, 3}, {.padding = {1, 1}, .groups = 8}},
-                                         {{1, 1, 1, 1}, {1, 1, 1, 1}, {}}}) {
+  for (const Row& row :
+       std::vector<Row>{{{2, 3, 7, 6}, {4, 3, 3, 3}, {}},
+                        {{1, 16, 9, 9}, {32, 16, 3, 3}, {.padding = {1, 1}}},
+                        {{2, 4, 8, 5}, {6, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}, .groups = 2}},
+                        {{1, 2, 9, 9}, {2, 2, 3, 3}, {.stride = {1, 2}, .padding = {2, 1}, .dilation = {2, 3}}},
+                        {{3, 8, 4, 4}, {8, 1, 3, 3}, {.padding = {1, 1}, .groups = 8}},
+                        {{1, 1, 1, 1}, {1, 1, 1, 1}, {}}}) {
     const Tensor x = random(row.x, 1, kFloat64);
     const Tensor w = random(row.w, 2, kFloat64);
     const Tensor bias = random({row.w[0]}, 3, kFloat64);
@@ -154,7 +165,8 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
                   const int64_t s = v * row.p.stride[1] - row.p.padding[1] + b * row.p.dilation[1];
                   if (r < 0 || s < 0 || r >= row.x[2] || s >= row.x[3]) continue;
                   const int64_t channel = o / out_per_group * in_per_group + c;
-                  sum += at(x, ((n * row.x[1] + channel) * row.x[2] + r) * row.x[3] + s) * at(w, ((o * in_per_group + c) * row.w[2] + a) * row.w[3] + b);
+                  sum += at(x, ((n * row.x[1] + channel) * row.x[2] + r) * row.x[3] + s) *
+                         at(w, ((o * in_per_group + c) * row.w[2] + a) * row.w[3] + b);
                 }
               }
             }
@@ -170,7 +182,8 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
     CHECK(largest_difference(conv2d(x32, w32, cast(bias, kFloat32), row.p), y) < 1e-4);
     const Tensor g = random(y.sizes(), 4, kFloat64);
     const Tensor g32 = cast(g, kFloat32);
-    CHECK(largest_difference(conv2d_backward_input(g32, w32, row.x, row.p), conv2d_backward_input(g, w, row.x, row.p)) < 1e-4);
+    CHECK(largest_difference(conv2d_backward_input(g32, w32, row.x, row.p), conv2d_backward_input(g, w, row.x, row.p)) <
+          1e-4);
     const Tensor exact = conv2d_backward_weight(g, x, row.w, row.p, {}, false);
     CHECK(largest_difference(conv2d_backward_weight(g32, x32, row.w, row.p, {}, false), exact) < 1e-3);
     const Tensor out = ones(row.w);
@@ -191,7 +204,8 @@ TEST_CASE("pooling: windows, padding, ceil mode, indices") {
   CHECK(avg_pool2d(x, {{2, 2}, {1, 1}}).to_vector<float>() == std::vector<float>{3, 4, 6, 7});
   CHECK(avg_pool2d(x, {{2, 2}, {2, 2}, {1, 1}}).to_vector<float>() == std::vector<float>{0.25, 1.25, 2.75, 7});
   CHECK(avg_pool2d(x, {{2, 2}, {2, 2}, {1, 1}, false, false}).to_vector<float>() == std::vector<float>{1, 2.5, 5.5, 7});
-  CHECK(max_pool2d_backward(tensor(std::vector<float>{3}, {1, 1, 1, 1}), pooled.indices, {1, 1, 3, 3}).to_vector<float>() == std::vector<float>{0, 0, 0, 0, 3, 0, 0, 0, 0});
+  CHECK(max_pool2d_backward(tensor(std::vector<float>{3}, {1, 1, 1, 1}), pooled.indices, {1, 1, 3, 3})
+            .to_vector<float>() == std::vector<float>{0, 0, 0, 0, 3, 0, 0, 0, 0});
   CHECK_THROWS_AS(max_pool2d(zeros({1, 1, 1, 1}), {}), ShapeError);
   CHECK_THROWS_AS(max_pool2d(x, {{2, 2}, {2, 2}, {2, 2}}), ValueError);
 }
@@ -212,16 +226,20 @@ TEST_CASE("batch norm: statistics, running averages, evaluation") {
       }
     }
     for (int64_t n = 0; n < 4; ++n) {
-      for (int64_t i = 0; i < 3; ++i) square += std::pow(at(x, (n * 2 + c) * 3 + i) - mean, 2);
+      for (int64_t i = 0; i < 3; ++i)
+        square += std::pow(at(x, (n * 2 + c) * 3 + i) - mean, 2);
     }
     CHECK(std::abs(normed) < 1e-12);
     CHECK(at(running_mean, c) == doctest::Approx(0.1 * mean));
     CHECK(at(running_var, c) == doctest::Approx(0.9 + 0.1 * square / 11));
     CHECK(at(result.invstd, c) == doctest::Approx(1 / std::sqrt(square / 12)));
   }
-  const Tensor y = batch_norm(x, full({2}, 2, kFloat64), full({2}, 1, kFloat64), full({2}, 0.5, kFloat64), full({2}, 4, kFloat64), false, 0.1, 0).y;
+  const Tensor y = batch_norm(x, full({2}, 2, kFloat64), full({2}, 1, kFloat64), full({2}, 0.5, kFloat64),
+                              full({2}, 4, kFloat64), false, 0.1, 0)
+                       .y;
   CHECK(at(y, 0) == doctest::Approx((at(x, 0) - 0.5) / 2 * 2 + 1));
-  CHECK_THROWS_WITH_AS(batch_norm(zeros({1, 2}), {}, {}, {}, {}, true, 0.1, 0), doctest::Contains("Expected more than 1 value per channel when training"), ValueError);
+  CHECK_THROWS_WITH_AS(batch_norm(zeros({1, 2}), {}, {}, {}, {}, true, 0.1, 0),
+                       doctest::Contains("Expected more than 1 value per channel when training"), ValueError);
 }
 
 TEST_CASE("dropout keeps by the documented stream and repeats from its position") {
@@ -240,12 +258,16 @@ TEST_CASE("dropout keeps by the documented stream and repeats from its position"
 }
 
 TEST_CASE("cat and row selection") {
-  const std::vector<Tensor> parts{tensor(std::vector<float>{1, 2}, {2, 1}), view::transpose(tensor(std::vector<float>{3, 4, 5, 6}, {2, 2}), 0, 1)};
+  const std::vector<Tensor> parts{tensor(std::vector<float>{1, 2}, {2, 1}),
+                                  view::transpose(tensor(std::vector<float>{3, 4, 5, 6}, {2, 2}), 0, 1)};
   CHECK(cat(std::span<const Tensor>(parts), 1).to_vector<float>() == std::vector<float>{1, 3, 5, 2, 4, 6});
   const std::vector<Tensor> bad{zeros({2, 1}), zeros({3, 1})};
-  CHECK_THROWS_WITH_AS(cat(std::span<const Tensor>(bad), 1), doctest::Contains("tensor 1 has shape [3, 1]"), ShapeError);
+  CHECK_THROWS_WITH_AS(cat(std::span<const Tensor>(bad), 1), doctest::Contains("tensor 1 has shape [3, 1]"),
+                       ShapeError);
   const Tensor x = tensor(std::vector<float>{1, 2, 3, 4, 5, 6}, {3, 2});
   CHECK(index_rows(x, tensor<int64_t>({2, 0, 2})).to_vector<float>() == std::vector<float>{5, 6, 1, 2, 5, 6});
-  CHECK(index_rows_backward(ones({3, 2}), tensor<int64_t>({2, 0, 2}), {3, 2}).to_vector<float>() == std::vector<float>{1, 1, 0, 0, 2, 2});
-  CHECK_THROWS_WITH_AS(index_rows(x, tensor<int64_t>({0, 3})), "index_select: index 3 at position 1 is not a row 0..2", IndexError);
+  CHECK(index_rows_backward(ones({3, 2}), tensor<int64_t>({2, 0, 2}), {3, 2}).to_vector<float>() ==
+        std::vector<float>{1, 1, 0, 0, 2, 2});
+  CHECK_THROWS_WITH_AS(index_rows(x, tensor<int64_t>({0, 3})), "index_select: index 3 at position 1 is not a row 0..2",
+                       IndexError);
 }

@@ -18,9 +18,11 @@ namespace {
 Tensor numbers(const Shape& sizes, DType dtype, int seed = 0) {
   std::vector<double> values;
   const bool is_signed = dtype != kUInt8 && dtype != kBool;
-  for (int64_t i = 0; i < sizes.numel(); ++i) values.push_back(static_cast<double>((i * 5 + seed) % 7) - (is_signed ? 3 : 0));
+  for (int64_t i = 0; i < sizes.numel(); ++i)
+    values.push_back(static_cast<double>((i * 5 + seed) % 7) - (is_signed ? 3 : 0));
   if (dtype == kBool) {
-    for (double& v : values) v = v > 3 ? 1 : 0;
+    for (double& v : values)
+      v = v > 3 ? 1 : 0;
   }
   return cast(tensor(values, sizes), dtype);
 }
@@ -39,8 +41,10 @@ TEST_CASE("binary operations: every dtype, broadcasting, strided and unaligned v
     BinaryOp op;
     double (*f)(double, double);
   };
-  const std::vector<Row> rows{{BinaryOp::Add, [](double a, double b) { return a + b; }}, {BinaryOp::Sub, [](double a, double b) { return a - b; }},
-                              {BinaryOp::Mul, [](double a, double b) { return a * b; }}, {BinaryOp::Maximum, [](double a, double b) { return std::max(a, b); }},
+  const std::vector<Row> rows{{BinaryOp::Add, [](double a, double b) { return a + b; }},
+                              {BinaryOp::Sub, [](double a, double b) { return a - b; }},
+                              {BinaryOp::Mul, [](double a, double b) { return a * b; }},
+                              {BinaryOp::Maximum, [](double a, double b) { return std::max(a, b); }},
                               {BinaryOp::Minimum, [](double a, double b) { return std::min(a, b); }}};
   for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32}) {
     const Tensor base = numbers({9, 11}, dtype, 1);
@@ -59,7 +63,7 @@ TEST_CASE("binary operations: every dtype, broadcasting, strided and unaligned v
         REQUIRE(result.sizes() == sizes);
         REQUIRE(result.dtype() == dtype);
         int64_t wrong = 0;
-        for (int64_t i = 0; i < result.numel(); i += result.numel() > 1000 ? 997 : 1) {
+        for (int64_t i = 0; i<result.numel(); i += result.numel()> 1000 ? 997 : 1) {
           wrong += at(result, i) != row.f(broadcast_at(a, sizes, i), broadcast_at(b, sizes, i));
         }
         CAPTURE(name(dtype));
@@ -78,7 +82,8 @@ TEST_CASE("scalars, comparisons and unary functions") {
   CHECK(binary_scalar(x, 2, BinaryOp::Sub, true).to_vector<double>() == std::vector<double>{4, 2.5, 2, 1.5, -1});
   CHECK(binary_scalar(tensor<int64_t>({3}), 0.5, BinaryOp::Mul, false).dtype() == kFloat32);
   CHECK(compare_scalar(x, 0, CompareOp::Greater).to_vector<int>() == std::vector<int>{0, 0, 0, 1, 1});
-  CHECK(compare(tensor<int64_t>({1, 2}), tensor<float>({1.5, 1.5}), CompareOp::Less).to_vector<int>() == std::vector<int>{1, 0});
+  CHECK(compare(tensor<int64_t>({1, 2}), tensor<float>({1.5, 1.5}), CompareOp::Less).to_vector<int>() ==
+        std::vector<int>{1, 0});
   CHECK(compare_scalar(tensor<int64_t>({0, 1}), 0.5, CompareOp::Less).to_vector<int>() == std::vector<int>{1, 0});
   CHECK(unary(x, UnaryOp::Sign).to_vector<double>() == std::vector<double>{-1, -1, 0, 1, 1});
   CHECK(unary(x, UnaryOp::Abs).to_vector<double>() == std::vector<double>{2, 0.5, 0, 0.5, 3});
@@ -115,7 +120,8 @@ TEST_CASE("copies cast between all dtypes, through any strides") {
 
 TEST_CASE("matrix products agree with plain loops, in every dtype and layout, and write where they are told") {
   for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
-    for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 5, 2}, {17, 9, 33}, {40, 50, 30}, {2, 0, 3}, {0, 4, 3}}) {
+    for (const auto& [m, k, n] :
+         std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 5, 2}, {17, 9, 33}, {40, 50, 30}, {2, 0, 3}, {0, 4, 3}}) {
       for (const bool ta : {false, true}) {
         for (const bool tb : {false, true}) {
           const Tensor a = numbers(ta ? Shape{k, m} : Shape{m, k}, dtype);
@@ -127,9 +133,11 @@ TEST_CASE("matrix products agree with plain loops, in every dtype and layout, an
           for (int64_t i = 0; i < m; ++i) {
             for (int64_t j = 0; j < n; ++j) {
               double expected = 1;
-              for (int64_t l = 0; l < k; ++l) expected += at(a, ta ? l * m + i : i * k + l) * at(b, tb ? j * k + l : l * n + j);
+              for (int64_t l = 0; l < k; ++l)
+                expected += at(a, ta ? l * m + i : i * k + l) * at(b, tb ? j * k + l : l * n + j);
               // Sums of small whole numbers; bfloat16 rounds those above 256.
-              wrong += std::abs(at(result, i * n + j) - expected) > (dtype == kBFloat16 ? 0.01 * std::abs(expected) + 1 : 0);
+              wrong +=
+                  std::abs(at(result, i * n + j) - expected) > (dtype == kBFloat16 ? 0.01 * std::abs(expected) + 1 : 0);
             }
           }
           CAPTURE(name(dtype));
@@ -144,7 +152,8 @@ TEST_CASE("matrix products agree with plain loops, in every dtype and layout, an
   const Tensor product = matmul(view, numbers({1, 4, 2}, kFloat32, 1), {});
   CHECK(product.sizes() == Shape{2, 3, 2});
   CHECK(product.to_vector<float>() == matmul(clone(view), numbers({1, 4, 2}, kFloat32, 1), {}).to_vector<float>());
-  CHECK_THROWS_WITH_AS(matmul(zeros({2, 3}), zeros({4, 5}), {}), doctest::Contains("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"), ShapeError);
+  CHECK_THROWS_WITH_AS(matmul(zeros({2, 3}), zeros({4, 5}), {}),
+                       doctest::Contains("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"), ShapeError);
   CHECK_THROWS_AS(matmul(zeros({2, 3}), zeros({3, 2}, kFloat64), {}), DTypeError);
 }
 
@@ -157,7 +166,8 @@ TEST_CASE("sums, means and extremes over any dimensions") {
       for (int64_t i = 0; i < 60; ++i) {
         const int64_t index[] = {i / 20, i / 5 % 4, i % 5};
         int64_t position = 0;
-        for (int d = 0; d < 3; ++d) position = position * result.sizes()[d] + (result.sizes()[d] == 1 ? 0 : index[d]);
+        for (int d = 0; d < 3; ++d)
+          position = position * result.sizes()[d] + (result.sizes()[d] == 1 ? 0 : index[d]);
         expected[static_cast<size_t>(position)] += at(x, i);
       }
       CAPTURE(name(dtype));
@@ -184,7 +194,8 @@ TEST_CASE("random fills follow the documented stream and have the right moments"
   Generator generator(11);
   const Tensor u = rand({100'001}, kFloat32, &generator);
   const PhiloxState state{11, 0};
-  for (const int64_t i : {int64_t{0}, int64_t{5}, int64_t{100'000}}) CHECK(at(u, i) == uniform_from_word(state.word(static_cast<uint64_t>(i))));
+  for (const int64_t i : {int64_t{0}, int64_t{5}, int64_t{100'000}})
+    CHECK(at(u, i) == uniform_from_word(state.word(static_cast<uint64_t>(i))));
   CHECK(at(mean(u, {}), 0) == doctest::Approx(0.5).epsilon(0.01));
   Generator again(11);
   CHECK(rand({100'001}, kFloat32, &again).to_vector<float>() == u.to_vector<float>());
@@ -193,9 +204,11 @@ TEST_CASE("random fills follow the documented stream and have the right moments"
   CHECK(at(mean(binary(z, z, BinaryOp::Mul), {}), 0) == doctest::Approx(1).epsilon(0.02));
   const auto order = randperm(100, &generator).to_vector<int64_t>();
   std::vector<int> seen(100, 0);
-  for (const int64_t i : order) ++seen[static_cast<size_t>(i)];
+  for (const int64_t i : order)
+    ++seen[static_cast<size_t>(i)];
   CHECK(seen == std::vector<int>(100, 1));
-  for (const int64_t i : randint(-2, 3, {1000}, kInt64, &generator).to_vector<int64_t>()) CHECK((i >= -2 && i < 3));
+  for (const int64_t i : randint(-2, 3, {1000}, kInt64, &generator).to_vector<int64_t>())
+    CHECK((i >= -2 && i < 3));
   CHECK(arange(1, 2, 0.25, kFloat32).to_vector<float>() == std::vector<float>{1, 1.25, 1.5, 1.75});
   CHECK_THROWS_AS(arange(0, 1, -1), ValueError);
 }

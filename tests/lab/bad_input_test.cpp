@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 using namespace brigade;
-using test::run_program;
 using test::contains;
+using test::run_program;
 
 namespace {
 
@@ -40,7 +40,8 @@ void write_gzip(const fs::path& path, const std::string& text) {
 
 std::string line(const std::string& last) {
   std::string text;
-  for (int i = 0; i < 63; ++i) text += "1,";
+  for (int i = 0; i < 63; ++i)
+    text += "1,";
   return text + last;
 }
 
@@ -91,8 +92,10 @@ TEST_CASE("damaged data files are named with the line or the place of the damage
   CHECK(contains(outcome.output, "digits.csv.gz is damaged or truncated: unexpected end of file"));
   CHECK(outcome.seconds < 20);
   std::ofstream(file) << "plain text\n";
-  CHECK(contains(run_program("train digits --quiet", "BRIGADE_DATA_DIR=" + folder.path.string()).output, "is not a gzip file"));
-  CHECK(contains(run_program("train digits --quiet", "BRIGADE_DATA_DIR=/nowhere").output, "cannot find the digits data; looked for /nowhere/digits.csv.gz"));
+  CHECK(contains(run_program("train digits --quiet", "BRIGADE_DATA_DIR=" + folder.path.string()).output,
+                 "is not a gzip file"));
+  CHECK(contains(run_program("train digits --quiet", "BRIGADE_DATA_DIR=/nowhere").output,
+                 "cannot find the digits data; looked for /nowhere/digits.csv.gz"));
 }
 
 TEST_CASE("wrong names and numbers are refused before anything starts") {
@@ -100,17 +103,18 @@ TEST_CASE("wrong names and numbers are refused before anything starts") {
     const char* arguments;
     const char* expected;
   };
-  for (const Row& row : std::vector<Row>{{"train digits --strategy fsdp", "unknown strategy 'fsdp'; known are ddp, ddp_find_unused_parameters_true"},
-                                         {"train mnist", "unknown recipe 'mnist'; known is digits"},
-                                         {"train digits --backend mpi", "unknown backend 'mpi'; known are shm"},
-                                         {"train digits --ranks 3", "the global batch of 64 cannot be shared evenly by 3 ranks"},
-                                         {"train digits --ranks 0", "--ranks"},
-                                         {"train digits --precision 16-mixed", "unknown precision '16-mixed'"},
-                                         {"diagnose NO-99", "unknown fault 'NO-99'; known are BUF-01"},
-                                         {"diagnose", "name at least one fault"},
-                                         {"bench allreduce --sizes 3parsec", "a size is a number with B, KiB or MiB, got '3parsec'"},
-                                         {"fly", "A subcommand is required"},
-                                         {"", "A subcommand is required"}}) {
+  for (const Row& row : std::vector<Row>{
+           {"train digits --strategy fsdp", "unknown strategy 'fsdp'; known are ddp, ddp_find_unused_parameters_true"},
+           {"train mnist", "unknown recipe 'mnist'; known is digits"},
+           {"train digits --backend mpi", "unknown backend 'mpi'; known are shm"},
+           {"train digits --ranks 3", "the global batch of 64 cannot be shared evenly by 3 ranks"},
+           {"train digits --ranks 0", "--ranks"},
+           {"train digits --precision 16-mixed", "unknown precision '16-mixed'"},
+           {"diagnose NO-99", "unknown fault 'NO-99'; known are BUF-01"},
+           {"diagnose", "name at least one fault"},
+           {"bench allreduce --sizes 3parsec", "a size is a number with B, KiB or MiB, got '3parsec'"},
+           {"fly", "A subcommand is required"},
+           {"", "A subcommand is required"}}) {
     const test::Outcome outcome = run_program(row.arguments);
     CAPTURE(row.arguments);
     CAPTURE(outcome.output);
@@ -122,13 +126,17 @@ TEST_CASE("wrong names and numbers are refused before anything starts") {
 }
 
 TEST_CASE("brigade run: exit status, last words, forwarded signals, nothing left over") {
-  CHECK(run_program("run -n 2 -- sh -c 'echo out of $RANK of $WORLD_SIZE'").output.find("[rank 1] out of 1 of 2\n") != std::string::npos);
-  const test::Outcome failed = run_program("run -n 3 -- sh -c 'if [ $RANK = 1 ]; then echo something broke >&2; exit 7; fi; sleep 97'");
+  CHECK(run_program("run -n 2 -- sh -c 'echo out of $RANK of $WORLD_SIZE'").output.find("[rank 1] out of 1 of 2\n") !=
+        std::string::npos);
+  const test::Outcome failed =
+      run_program("run -n 3 -- sh -c 'if [ $RANK = 1 ]; then echo something broke >&2; exit 7; fi; sleep 97.125'");
   CHECK(failed.status == 7);
   CHECK(contains(failed.output, "rank 1 exited with status 7 first; its last words:\nsomething broke"));
   CHECK(failed.seconds < 10);
-  CHECK(processes_with("sleep\0" "97").empty());
-  const test::Outcome killed = run_program("run -n 2 -- sh -c 'if [ $RANK = 0 ]; then kill -9 $$; fi; sleep 98'");
+  CHECK(processes_with("sleep\0"
+                       "97.125")
+            .empty());
+  const test::Outcome killed = run_program("run -n 2 -- sh -c 'if [ $RANK = 0 ]; then kill -9 $$; fi; sleep 98.125'");
   CHECK(killed.status == 128 + SIGKILL);
   CHECK(contains(killed.output, "rank 0 was ended by signal 9"));
   CHECK(run_program("run -n 2 /no/such/program").status == 1);
@@ -137,7 +145,9 @@ TEST_CASE("brigade run: exit status, last words, forwarded signals, nothing left
   // A restart gives the ranks another chance, and tells them so.
   CHECK(run_program("run -n 2 --max-restarts 1 -- sh -c 'exit $((1 - TORCHELASTIC_RESTART_COUNT))'").status == 0);
   // Ctrl-C reaches the ranks.
-  const test::Outcome interrupted = run_program("run -n 2 -- sh -c 'trap \"echo caught; exit 3\" INT; kill -INT $(ps -o ppid= -p $$); while true; do sleep 0.1; done'");
+  const test::Outcome interrupted = run_program(
+      "run -n 2 -- sh -c 'trap \"echo caught; exit 3\" INT; kill -INT $(ps -o ppid= -p $$); while true; do sleep 0.1; "
+      "done'");
   CHECK(contains(interrupted.output, "caught"));
   CHECK(interrupted.status == 3);
 }
@@ -176,6 +186,7 @@ TEST_CASE("SIGKILL of a rank in the middle of a training ends the job, names the
     CHECK(contains(outcome.output, "rank "));
     CHECK(processes_with("train-digits").empty());
     CHECK(std::distance(fs::directory_iterator("/dev/shm"), fs::directory_iterator()) == shared_before);
-    for (const auto& entry : fs::directory_iterator(fs::temp_directory_path())) CHECK_FALSE(entry.path().filename().string().starts_with("brigade-job-"));
+    for (const auto& entry : fs::directory_iterator(fs::temp_directory_path()))
+      CHECK_FALSE(entry.path().filename().string().starts_with("brigade-job-"));
   }
 }

@@ -1,4 +1,5 @@
-// Every planted fault and every control, with one bucket, two, and one per parameter, on 2 and 4 ranks, on every backend.
+// Every planted fault and every control, with one bucket, two, and one per parameter, on 2 and 4 ranks, on every
+// backend.
 #include <brigade/lab/commands/diagnose.h>
 
 #include "program.h"
@@ -16,7 +17,8 @@ TEST_CASE("every fault gets its verdict and its fix works, every control stays s
   for (const lab::Fault& fault : lab::all_faults()) {
     for (const double bucket_mb : {25.0, 1e-4, 1e-6}) {
       for (const int ranks : {2, 4}) {
-        const lab::Diagnosis found = lab::diagnose(fault, {.backend = "threads", .ranks = ranks, .bucket_mb = bucket_mb});
+        const lab::Diagnosis found =
+            lab::diagnose(fault, {.backend = "threads", .ranks = ranks, .bucket_mb = bucket_mb});
         CAPTURE(bucket_mb);
         CAPTURE(ranks);
         CHECK_MESSAGE(found.passed, fault.id << ": " << found.why_not << "\n" << found.text);

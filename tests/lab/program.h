@@ -13,7 +13,8 @@ struct Outcome {
   double seconds = 0;
 };
 
-// `brigade` with these arguments, through a shell; `environment` in front ("A=1 B=2"). Ended after the deadline (status 124).
+// `brigade` with these arguments, through a shell; `environment` in front ("A=1 B=2"). Ended after the deadline (status
+// 124).
 Outcome run_program(const std::string& arguments, const std::string& environment = "", int deadline_s = 120);
 bool contains(const std::string& text, const std::string& part);
 

@@ -15,7 +15,9 @@ namespace {
 
 std::vector<double> curve(const std::string& backend, int ranks, const std::string& precision) {
   const std::string file = (std::filesystem::temp_directory_path() / "brigade-curve.json").string();
-  const test::Outcome outcome = test::run_program("train digits --quiet --epochs 3 --backend " + backend + " --ranks " + std::to_string(ranks) + " --precision " + precision + " --json " + file);
+  const test::Outcome outcome =
+      test::run_program("train digits --quiet --epochs 3 --backend " + backend + " --ranks " + std::to_string(ranks) +
+                        " --precision " + precision + " --json " + file);
   REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
   std::ifstream in(file);
   const nlohmann::json row = nlohmann::json::parse(in).at("results").at(0);
@@ -27,7 +29,8 @@ std::vector<double> curve(const std::string& backend, int ranks, const std::stri
 }  // namespace
 
 TEST_CASE("with the same global batch the loss curves of 1, 2 and 4 ranks agree on every backend") {
-  for (const auto& [precision, bound] : std::vector<std::pair<std::string, double>>{{"32-true", 1e-5}, {"64-true", 1e-12}}) {
+  for (const auto& [precision, bound] :
+       std::vector<std::pair<std::string, double>>{{"32-true", 1e-5}, {"64-true", 1e-12}}) {
     const std::vector<double> reference = curve("shm", 1, precision);
     CHECK(reference.size() == 66);
     CHECK(reference.back() < 0.8 * reference.front());
@@ -36,7 +39,8 @@ TEST_CASE("with the same global batch the loss curves of 1, 2 and 4 ranks agree 
         const std::vector<double> losses = curve(backend, ranks, precision);
         REQUIRE(losses.size() == reference.size());
         double worst = 0;
-        for (size_t i = 0; i < losses.size(); ++i) worst = std::max(worst, std::abs(losses[i] - reference[i]) / std::abs(reference[i]));
+        for (size_t i = 0; i < losses.size(); ++i)
+          worst = std::max(worst, std::abs(losses[i] - reference[i]) / std::abs(reference[i]));
         CAPTURE(backend);
         CAPTURE(ranks);
         CAPTURE(precision);
@@ -60,8 +64,10 @@ TEST_CASE("the other strategy trains alike, and learns the digits") {
 TEST_CASE("the demo runs, learns, and shows both diagnoses") {
   const test::Outcome outcome = test::run_program("demo --quiet");
   CHECK_MESSAGE(outcome.status == 0, outcome.output);
-  for (const char* part : {"identical, bit for bit", "aux.weight, aux.bias", "module `aux` was never called", "faults/unu_01.cpp:", "generator.weight, generator.bias", "cut by detach() at faults/unu_12.cpp:",
-                           "ranks 0 and 1", "the same steps with find_unused_parameters=true: no error"}) {
+  for (const char* part : {"identical, bit for bit", "aux.weight, aux.bias", "module `aux` was never called",
+                           "faults/unu_01.cpp:", "generator.weight, generator.bias",
+                           "cut by detach() at faults/unu_12.cpp:", "ranks 0 and 1",
+                           "the same steps with find_unused_parameters=true: no error"}) {
     CHECK_MESSAGE(test::contains(outcome.output, part), part);
   }
 }

@@ -32,7 +32,8 @@ struct NetImpl : nn::Module {
     steps = register_buffer("steps", zeros({}, kInt64));
   }
   Tensor forward(Tensor x) {
-    for (Block& block : *blocks) x = block(x);
+    for (Block& block : *blocks)
+      x = block(x);
     return head(x) * scale;
   }
 };
@@ -40,7 +41,8 @@ BRIGADE_MODULE(Net);
 
 std::vector<std::string> names_of(const nn::Named<Tensor>& named) {
   std::vector<std::string> names;
-  for (const auto& [name, tensor] : named) names.push_back(name);
+  for (const auto& [name, tensor] : named)
+    names.push_back(name);
   return names;
 }
 
@@ -48,7 +50,9 @@ std::vector<std::string> names_of(const nn::Named<Tensor>& named) {
 
 TEST_CASE("names are full paths in registration order, and modules know theirs") {
   Net net;
-  CHECK(names_of(net->named_parameters()) == std::vector<std::string>{"scale", "blocks.0.fc.weight", "blocks.0.fc.bias", "blocks.1.fc.weight", "blocks.1.fc.bias", "head.weight"});
+  CHECK(names_of(net->named_parameters()) == std::vector<std::string>{"scale", "blocks.0.fc.weight", "blocks.0.fc.bias",
+                                                                      "blocks.1.fc.weight", "blocks.1.fc.bias",
+                                                                      "head.weight"});
   CHECK(names_of(net->named_buffers()) == std::vector<std::string>{"steps"});
   CHECK(*(*net->blocks)[1]->fc->path() == "blocks.1.fc");
   CHECK(net->name() == "Net");
@@ -156,8 +160,10 @@ TEST_CASE("layers compute what their definitions say") {
     linear->bias.fill_(1);
   }
   CHECK(linear(tensor(std::vector<float>{1, 1, 0, 2}, {2, 2})).to_vector<float>() == std::vector<float>{6, 7});
-  CHECK(nn::Sequential(nn::Flatten(), nn::ReLU())(tensor(std::vector<float>{-1, 2}, {1, 1, 2})).to_vector<float>() == std::vector<float>{0, 2});
-  CHECK(nn::Conv2d(1, 4, 3, Conv2dParams{.stride = {2, 2}, .padding = {1, 1}})(ones({2, 1, 8, 8})).sizes() == Shape{2, 4, 4, 4});
+  CHECK(nn::Sequential(nn::Flatten(), nn::ReLU())(tensor(std::vector<float>{-1, 2}, {1, 1, 2})).to_vector<float>() ==
+        std::vector<float>{0, 2});
+  CHECK(nn::Conv2d(1, 4, 3, Conv2dParams{.stride = {2, 2}, .padding = {1, 1}})(ones({2, 1, 8, 8})).sizes() ==
+        Shape{2, 4, 4, 4});
   nn::Dropout dropout(0.5);
   dropout->eval();
   CHECK(dropout(ones({4})).to_vector<float>() == std::vector<float>(4, 1));
@@ -200,7 +206,8 @@ TEST_CASE("initialisation has PyTorch's bounds and moments, the same for the sam
   const Tensor w = empty({100, 50, 3, 3});
   nn::init::xavier_normal_(w);
   square = 0;
-  for (const float v : w.to_vector<float>()) square += static_cast<double>(v) * v;
+  for (const float v : w.to_vector<float>())
+    square += static_cast<double>(v) * v;
   CHECK(square / 45000 == doctest::Approx(2.0 / (450 + 900)).epsilon(0.05));
   CHECK_THROWS_AS(nn::init::kaiming_uniform_(empty({3})), ShapeError);
 }

@@ -15,13 +15,15 @@ double slope(double p, int t) { return 0.3 * p + std::sin(t + 1.0); }
 
 void set_gradient(const Tensor& parameter, int t) {
   std::vector<double> values;
-  for (const double p : parameter.to_vector<double>()) values.push_back(slope(p, t));
+  for (const double p : parameter.to_vector<double>())
+    values.push_back(slope(p, t));
   parameter.set_grad(tensor(values, parameter.sizes()).to(parameter.dtype()));
 }
 
 // Runs five steps and compares with `reference`, which moves one number: reference(value, gradient, t).
 template <class O>
-void compare(O& optimizer, const Tensor& parameter, const std::function<double(size_t, double, double, int)>& reference, double tolerance) {
+void compare(O& optimizer, const Tensor& parameter, const std::function<double(size_t, double, double, int)>& reference,
+             double tolerance) {
   std::vector<double> expected = parameter.to_vector<double>();
   for (int t = 0; t < 5; ++t) {
     set_gradient(parameter, t);
@@ -36,25 +38,34 @@ void compare(O& optimizer, const Tensor& parameter, const std::function<double(s
   }
 }
 
-Tensor parameter_of(DType dtype) { return tensor(std::vector<double>{0.5, -1.25, 2}, {3}).to(dtype).detach().requires_grad_(); }
+Tensor parameter_of(DType dtype) {
+  return tensor(std::vector<double>{0.5, -1.25, 2}, {3}).to(dtype).detach().requires_grad_();
+}
 
 }  // namespace
 
 TEST_CASE("SGD with momentum, dampening, Nesterov, weight decay and maximize agrees with its formula") {
   for (const auto& [dtype, tolerance] : std::vector<std::pair<DType, double>>{{kFloat64, 1e-14}, {kFloat32, 1e-6}}) {
-    for (const optim::SGDOptions& o : std::vector<optim::SGDOptions>{{.lr = 0.1}, {.lr = 0.1, .momentum = 0.9}, {.lr = 0.1, .momentum = 0.8, .dampening = 0.3, .weight_decay = 0.01},
-                                                                     {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true}, {.lr = 0.1, .maximize = true}}) {
+    for (const optim::SGDOptions& o :
+         std::vector<optim::SGDOptions>{{.lr = 0.1},
+                                        {.lr = 0.1, .momentum = 0.9},
+                                        {.lr = 0.1, .momentum = 0.8, .dampening = 0.3, .weight_decay = 0.01},
+                                        {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
+                                        {.lr = 0.1, .maximize = true}}) {
       const Tensor p = parameter_of(dtype);
       optim::SGD optimizer({p}, o);
       std::vector<double> buffer(3);
-      compare(optimizer, p, [&](size_t i, double value, double g, int t) {
-        g = (o.maximize ? -g : g) + o.weight_decay * value;
-        if (o.momentum != 0) {
-          buffer[i] = t == 0 ? g : o.momentum * buffer[i] + (1 - o.dampening) * g;
-          g = o.nesterov ? g + o.momentum * buffer[i] : buffer[i];
-        }
-        return value - o.lr * g;
-      }, tolerance);
+      compare(
+          optimizer, p,
+          [&](size_t i, double value, double g, int t) {
+            g = (o.maximize ? -g : g) + o.weight_decay * value;
+            if (o.momentum != 0) {
+              buffer[i] = t == 0 ? g : o.momentum * buffer[i] + (1 - o.dampening) * g;
+              g = o.nesterov ? g + o.momentum * buffer[i] : buffer[i];
+            }
+            return value - o.lr * g;
+          },
+          tolerance);
     }
   }
 }
@@ -112,11 +123,14 @@ TEST_CASE("groups have options of their own, and a parameter without gradient is
 TEST_CASE("bad arguments are refused with PyTorch's words") {
   const Tensor p = parameter_of(kFloat64);
   CHECK_THROWS_WITH_AS(optim::SGD({p}, {.lr = -1}), doctest::Contains("Invalid learning rate: -1"), ValueError);
-  CHECK_THROWS_WITH_AS(optim::SGD({p}, {.nesterov = true}), "Nesterov momentum requires a momentum and zero dampening", ValueError);
-  CHECK_THROWS_WITH_AS(optim::Adam({p}, {.beta1 = 1.5}), doctest::Contains("Invalid beta parameter at index 0"), ValueError);
+  CHECK_THROWS_WITH_AS(optim::SGD({p}, {.nesterov = true}), "Nesterov momentum requires a momentum and zero dampening",
+                       ValueError);
+  CHECK_THROWS_WITH_AS(optim::Adam({p}, {.beta1 = 1.5}), doctest::Contains("Invalid beta parameter at index 0"),
+                       ValueError);
   CHECK_THROWS_WITH_AS(optim::SGD(std::vector<Tensor>{}, {}), "optimizer got an empty parameter list", ValueError);
   CHECK_THROWS_WITH_AS(optim::SGD({p * 2.0}, {}), doctest::Contains("can't optimize a non-leaf Tensor"), AutogradError);
-  CHECK_THROWS_WITH_AS(optim::SGD({p, p}, {}), doctest::Contains("some parameters appear in more than one parameter group"), ValueError);
+  CHECK_THROWS_WITH_AS(optim::SGD({p, p}, {}),
+                       doctest::Contains("some parameters appear in more than one parameter group"), ValueError);
 }
 
 TEST_CASE("the state goes round bit for bit") {
@@ -138,7 +152,8 @@ TEST_CASE("the state goes round bit for bit") {
   }
   CHECK(copy.to_vector<float>() == p.to_vector<float>());
   optim::Adam other({ones({4}).requires_grad_()}, {});
-  CHECK_THROWS_WITH_AS(other.load_state_dict(first.state_dict()), doctest::Contains("'0.exp_avg' is float32 [3], expected float32 [4]"), ValueError);
+  CHECK_THROWS_WITH_AS(other.load_state_dict(first.state_dict()),
+                       doctest::Contains("'0.exp_avg' is float32 [3], expected float32 [4]"), ValueError);
 }
 
 TEST_CASE("hooks run around a step and can prevent it") {
@@ -146,7 +161,8 @@ TEST_CASE("hooks run around a step and can prevent it") {
   p.set_grad(ones({3}, kFloat64));
   optim::SGD optimizer({p}, {.lr = 1});
   std::vector<std::string> events;
-  const uint64_t before = optimizer.register_step_pre_hook([&](optim::Optimizer&, SourceLocation where) { events.push_back("before " + to_string(where).substr(0, 20)); });
+  const uint64_t before = optimizer.register_step_pre_hook(
+      [&](optim::Optimizer&, SourceLocation where) { events.push_back("before " + to_string(where).substr(0, 20)); });
   optimizer.register_step_post_hook([&](optim::Optimizer&, SourceLocation) { events.push_back("after"); });
   optimizer.step();
   CHECK(events == std::vector<std::string>{"before optim/optim_test.cpp", "after"});

@@ -1,5 +1,5 @@
-// exp, tanh, sigmoid and erf for float32 without branches, so that the compiler vectorises the loops they stand in; for float64 the
-// standard library's.
+// exp, tanh, sigmoid and erf for float32 without branches, so that the compiler vectorises the loops they stand in; for
+// float64 the standard library's.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,9 @@
 
 namespace brigade::kernels::cpu {
 
-// exp: x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 7 in r (remainder below 6e-9) and the factor 2^n put into
-// the exponent bits in two halves, so that results near the ends of the range stay right. At most 2 ulp (tested).
+// exp: x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 7 in r (remainder below 6e-9) and the
+// factor 2^n put into the exponent bits in two halves, so that results near the ends of the range stay right. At most 2
+// ulp (tested).
 inline float exp(float x) noexcept {
   const float clamped = x < -104.0F ? -104.0F : x > 89.0F ? 89.0F : x;
   const float shifted = clamped * 1.44269504088896341F + 12582912.0F;  // adding 1.5 * 2^23 rounds to a whole number
@@ -35,13 +36,16 @@ inline double exp(double x) noexcept { return std::exp(x); }
 inline float sigmoid(float x) noexcept { return 1.0F / (1.0F + exp(-x)); }
 inline double sigmoid(double x) noexcept { return 1.0 / (1.0 + std::exp(-x)); }
 
-// tanh: an odd Taylor polynomial near 0, where the quotient would cancel; (1 - e) / (1 + e) with e = exp(-2|x|) elsewhere.
+// tanh: an odd Taylor polynomial near 0, where the quotient would cancel; (1 - e) / (1 + e) with e = exp(-2|x|)
+// elsewhere.
 inline float tanh(float x) noexcept {
   const float a = std::fabs(x);
   const float e = exp(-2.0F * a);
   const float far = (1.0F - e) / (1.0F + e);
   const float s = x * x;
-  const float near = a + a * s * (-3.33333333e-1F + s * (1.33333333e-1F + s * (-5.39682540e-2F + s * (2.18694885e-2F - s * 8.86323552e-3F))));
+  const float near = a + a * s *
+                             (-3.33333333e-1F +
+                              s * (1.33333333e-1F + s * (-5.39682540e-2F + s * (2.18694885e-2F - s * 8.86323552e-3F))));
   return std::copysign(a < 0.25F ? near : far, x);
 }
 inline double tanh(double x) noexcept { return std::tanh(x); }

@@ -1,4 +1,5 @@
-// Loops over several tensors of different strides at once: broadcast, then merge neighbouring dimensions, then walk rows.
+// Loops over several tensors of different strides at once: broadcast, then merge neighbouring dimensions, then walk
+// rows.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -40,12 +41,14 @@ struct StridedLoop {
       row(std::array<int64_t, N>{}, inner, int64_t{1});
       return;
     }
-    for (int k = 0; k < N; ++k) inner[k] = strides[k][last];
+    for (int k = 0; k < N; ++k)
+      inner[k] = strides[k][last];
     const int64_t length = sizes[last];
     if (last == 0) {
       parallel_for(length, [&](int64_t begin, int64_t end) {
         std::array<int64_t, N> offsets;
-        for (int k = 0; k < N; ++k) offsets[k] = begin * inner[k];
+        for (int k = 0; k < N; ++k)
+          offsets[k] = begin * inner[k];
         row(offsets, inner, end - begin);
       });
       return;
@@ -59,14 +62,17 @@ struct StridedLoop {
           for (int d = last - 1; d >= 0; --d) {
             index[d] = rest % sizes[d];
             rest /= sizes[d];
-            for (int k = 0; k < N; ++k) offsets[k] += index[d] * strides[k][d];
+            for (int k = 0; k < N; ++k)
+              offsets[k] += index[d] * strides[k][d];
           }
           for (int64_t i = begin; i < end; ++i) {
             row(offsets, inner, length);
             for (int d = last - 1; d >= 0; --d) {
-              for (int k = 0; k < N; ++k) offsets[k] += strides[k][d];
+              for (int k = 0; k < N; ++k)
+                offsets[k] += strides[k][d];
               if (++index[d] < sizes[d]) break;
-              for (int k = 0; k < N; ++k) offsets[k] -= sizes[d] * strides[k][d];
+              for (int k = 0; k < N; ++k)
+                offsets[k] -= sizes[d] * strides[k][d];
               index[d] = 0;
             }
           }
@@ -75,25 +81,30 @@ struct StridedLoop {
   }
 
  private:
-  // Two neighbouring dimensions are one when stepping over the inner one lands on the next of the outer one in every operand.
+  // Two neighbouring dimensions are one when stepping over the inner one lands on the next of the outer one in every
+  // operand.
   void merge() {
     int kept = 0;
     for (int d = 0; d < sizes.size(); ++d) {
       if (sizes[d] == 1) continue;
       bool fits = kept > 0;
-      for (int k = 0; k < N && fits; ++k) fits = strides[k][kept - 1] == sizes[d] * strides[k][d];
+      for (int k = 0; k < N && fits; ++k)
+        fits = strides[k][kept - 1] == sizes[d] * strides[k][d];
       if (fits) {
         sizes[kept - 1] *= sizes[d];
-        for (int k = 0; k < N; ++k) strides[k][kept - 1] = strides[k][d];
+        for (int k = 0; k < N; ++k)
+          strides[k][kept - 1] = strides[k][d];
       } else {
         sizes[kept] = sizes[d];
-        for (int k = 0; k < N; ++k) strides[k][kept] = strides[k][d];
+        for (int k = 0; k < N; ++k)
+          strides[k][kept] = strides[k][d];
         ++kept;
       }
     }
     while (sizes.size() > kept) {
       sizes.pop_back();
-      for (int k = 0; k < N; ++k) strides[k].pop_back();
+      for (int k = 0; k < N; ++k)
+        strides[k].pop_back();
     }
   }
 };

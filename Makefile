@@ -15,10 +15,16 @@ demo: build
 test: build
 	ctest --preset cpu -j $(TEST_JOBS)
 
-asan tsan: deps
-	cmake --preset $@
-	cmake --build --preset $@ -j $(JOBS)
-	ctest --preset $@ -j $(TEST_JOBS)
+asan: deps
+	cmake --preset asan
+	cmake --build --preset asan -j $(JOBS)
+	ctest --preset asan -j $(TEST_JOBS)
+
+# The tests with the label tsan are all in test_dist.
+tsan: deps
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS) --target test_dist
+	ctest --preset tsan -j $(TEST_JOBS)
 
 format:
 	clang-format -i $(SOURCES)

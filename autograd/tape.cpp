@@ -73,6 +73,7 @@ void Tape::finish_backward(uint64_t number, SourceLocation where, std::span<cons
 }
 
 void Tape::drop_before(uint64_t position) {
+  if (position <= first_position_) return;
   const size_t count = std::min<size_t>(position - first_position_, records_.size());
   if (count == 0) return;
   const uint64_t next_id = count < records_.size() ? records_[count].first_id : first_id_ + ids_.size();

@@ -2,6 +2,7 @@
 
 #include <brigade/autograd/detail/thread_state.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace brigade::autograd {
@@ -19,7 +20,9 @@ struct Taint {
 };
 
 uint64_t current_segment(const Tape& tape) {
-  return tape.backwards().empty() ? tape.first_position() : tape.backwards().back().record;
+  // A forward that overflowed the tape may have pushed out the end of the last backward.
+  return tape.backwards().empty() ? tape.first_position()
+                                  : std::max(tape.first_position(), tape.backwards().back().record);
 }
 
 std::string cut_in_words(const Tape::Record& record) {

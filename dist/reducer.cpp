@@ -48,6 +48,12 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, 
     order.push_back(i);
   planned_.resize(parameters_.size());
   used_.resize(parameters_.size());
+  for (const NamedParameter& parameter : parameters_) {
+    if (!autograd::grad_target(parameter.tensor).defined()) continue;
+    throw ValueError(fmt::format(
+        "DDP({}): the gradient of `{}` is managed by another wrapper already; destroy that one before wrapping again",
+        options_.module_name, parameter.name));
+  }
   build(assign_buckets(infos, order, options_.limits));
   for (uint32_t i = 0; i < parameters_.size(); ++i)
     autograd::observe(parameters_[i].tensor, *this, i);

@@ -1,4 +1,4 @@
-// A collective in flight.
+// A collective in flight. It must not outlive its process group.
 #pragma once
 
 #include <chrono>

@@ -125,6 +125,20 @@ TEST_CASE("the tape forgets what only old backwards could use") {
   CHECK(std::string(Tape::current()->records().back().op) == "sum");
 }
 
+TEST_CASE("a forward that never goes backward does not grow the tape without end, and tracing still works after it") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  exp(p).sum().backward();
+  const NoGradGuard no_grad;
+  for (size_t i = 0; i < Tape::kMaxRecords + 1000; ++i)
+    p.detach();
+  CHECK(Tape::current()->records().size() <= Tape::kMaxRecords);
+  const EnableGradGuard enabled;
+  CHECK(fate_of(p, (exp(p).detach() * leaf()).sum()).kind == Fate::Kind::Cut);
+  exp(p).sum().backward();
+  CHECK(fate_of(p, leaf().sum()).kind == Fate::Kind::NotUsed);
+}
+
 TEST_CASE("a root without history is explained") {
   const TapeOn on;
   const Tensor p = leaf();

@@ -1,6 +1,9 @@
 #include "ddp_cases.h"
 #include "processes.h"
 
+#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/nn/linear.h>
+
 #include <doctest/doctest.h>
 
 using namespace brigade;
@@ -78,4 +81,22 @@ TEST_CASE("DDP between threads: ranks that disagree on the model are told the fi
       test::check_models_differ(backend, ranks);
     }
   }
+}
+
+TEST_CASE("a module that is wrapped twice at a time is refused, and may be wrapped again afterwards") {
+  const auto group = dist::make_thread_groups(1).front();
+  nn::Linear net(2, 2);
+  {
+    dist::DistributedDataParallel first(net, group);
+    CHECK_THROWS_WITH_AS(dist::DistributedDataParallel(net, group),
+                         doctest::Contains("the gradient of `weight` is managed by another wrapper already"),
+                         ValueError);
+  }
+  CHECK_NOTHROW(dist::DistributedDataParallel(net, group));
+  net->requires_grad_(false);
+  CHECK_THROWS_WITH_AS(
+      dist::DistributedDataParallel(net, group),
+      doctest::Contains(
+          "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."),
+      ValueError);
 }

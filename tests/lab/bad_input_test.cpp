@@ -52,7 +52,8 @@ std::set<std::string> processes_with(const std::string& part) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::ifstream in(entry.path() / "cmdline");
-    std::string words((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    std::string words;
+    for (std::string word; std::getline(in, word, '\0');) words += word + " ";  // empty when the process has gone meanwhile
     if (words.find(part) != std::string::npos && name != std::to_string(getpid())) found.insert(name);
   }
   return found;

@@ -33,7 +33,7 @@ format-check:
 	clang-format --dry-run --Werror $(SOURCES)
 
 lint: build
-	clang-tidy -p $(BUILD) --quiet $(filter %.cpp,$(filter-out tests/% bench/% examples/% dist/gloo/%,$(SOURCES)))
+	scripts/lint.sh $(BUILD)
 
 deps:
 	@scripts/install-deps.sh

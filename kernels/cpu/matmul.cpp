@@ -90,7 +90,7 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
   }
   if (is_half(a.dtype())) {
     MatmulOptions in_float{options.transpose_a, options.transpose_b};
-    const Tensor product = cast(matmul_cpu(cast(a, kFloat32), cast(b, kFloat32), in_float), a.dtype());
+    Tensor product = cast(matmul_cpu(cast(a, kFloat32), cast(b, kFloat32), in_float), a.dtype());
     if (!options.out.defined()) return product;
     check_out(options.out, product.sizes(), a.dtype(), "matmul");
     if (options.accumulate) {

@@ -59,6 +59,7 @@ TEST_CASE("names are full paths in registration order, and modules know theirs")
   CHECK(net->named_modules().size() == 7);
   // A root that becomes a child changes the paths below it; a child whose parent dies is a root again.
   Block kept;
+  CHECK(*kept->fc->path() == "fc");
   {
     nn::Sequential outer;
     outer->push_back("part", kept);

@@ -27,10 +27,10 @@ tsan: deps
 	ctest --preset tsan -j $(TEST_JOBS)
 
 format:
-	clang-format -i $(SOURCES)
+	@clang-format -i $(SOURCES)
 
 format-check:
-	clang-format --dry-run --Werror $(SOURCES)
+	@clang-format --dry-run --Werror $(SOURCES)
 
 lint: build
 	scripts/lint.sh $(BUILD)

@@ -95,7 +95,7 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, Sourc
                          " (called at " + to_string(where) + ")",
                      where);
   }
-  const Tensor difference = abs(sub(x, target, where), where);
+  Tensor difference = abs(sub(x, target, where), where);
   if (reduction == Reduction::None) return difference;
   return reduction == Reduction::Mean ? mean(difference, {}, false, where) : sum(difference, {}, false, where);
 }

@@ -1,6 +1,8 @@
 #include <brigade/dist/bucket.h>
 #include <brigade/dist/diagnosis/report.h>
+#include <brigade/dist/reducer.h>
 #include <brigade/dist/sampler.h>
+#include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
 
@@ -88,4 +90,44 @@ TEST_CASE("reports go through text unharmed, and broken ones are refused") {
   CHECK(back.causes.at(1).same_as(cause));
   CHECK(back.causes.at(1).module == "encoder.0");
   CHECK_THROWS_AS(dist::decode_report("3\n17\n"), DistError);
+}
+
+TEST_CASE("the common error is composed from what each rank saw") {
+  const std::vector<dist::NamedParameter> parameters{{"a", zeros({4})}, {"b", zeros({4})}, {"c", zeros({4})}};
+  std::vector<dist::RankReport> reports(3);
+  for (int r = 0; r < 3; ++r) {
+    reports[static_cast<size_t>(r)] = {r, 5, "train.cpp:9", "", {true, true, true}, {}};
+  }
+  // Ranks in different backwards.
+  reports[2].round = 4;
+  const dist::ReductionError mismatch = dist::compose_error(reports, parameters, false, false, false, {});
+  CHECK(mismatch.verdicts().at(0).kind == "backward_mismatch");
+  CHECK(mismatch.verdicts()[0].ranks == std::vector<int>{2});
+  CHECK(std::string(mismatch.what()).find("rank 2 is in its reduced backward number 4 (at train.cpp:9)") !=
+        std::string::npos);
+  reports[2].round = 5;
+
+  // b is missing on ranks 0 and 2 for different reasons, c on rank 1: two verdicts.
+  dist::Cause cut;
+  cut.kind = dist::CauseKind::Detached;
+  cut.text = "cut at x.cpp:1";
+  dist::Cause unused;
+  unused.kind = dist::CauseKind::NotUsed;
+  unused.text = "not used";
+  reports[0].ready[1] = reports[2].ready[1] = reports[1].ready[2] = false;
+  reports[0].causes = {{1, cut}};
+  reports[2].causes = {{1, unused}};
+  reports[1].causes = {{2, unused}};
+  const dist::ReductionError error = dist::compose_error(reports, parameters, false, false, true, {});
+  REQUIRE(error.verdicts().size() == 2);
+  CHECK(error.verdicts()[0].parameters.at(0).name == "b");
+  CHECK(error.verdicts()[0].ranks == std::vector<int>{0, 2});
+  CHECK(error.verdicts()[0].message.find("never ready on ranks 0 and 2 (ready on rank 1)") != std::string::npos);
+  CHECK(error.verdicts()[0].message.find("on rank 2: not used") != std::string::npos);
+  CHECK(error.verdicts()[1].parameters.at(0).bytes == 16);
+  const std::string text = error.what();
+  CHECK(text.find("Parameters which did not receive grad for rank 1: c") != std::string::npos);
+  CHECK(text.find("Parameter indices which did not receive grad for rank 2: 1") != std::string::npos);
+  CHECK(dist::list_of({0, 1, 3}) == "0, 1 and 3");
+  CHECK(dist::bytes_in_words(1536) == "1.5 KiB");
 }

@@ -53,7 +53,8 @@ std::set<std::string> processes_with(const std::string& part) {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::ifstream in(entry.path() / "cmdline");
     std::string words;
-    for (std::string word; std::getline(in, word, '\0');) words += word + " ";  // empty when the process has gone meanwhile
+    for (std::string word; std::getline(in, word, '\0');)
+      words += word + " ";  // empty when the process has gone meanwhile
     if (words.find(part) != std::string::npos && name != std::to_string(getpid())) found.insert(name);
   }
   return found;

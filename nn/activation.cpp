@@ -1,23 +1,45 @@
 #include <brigade/nn/activation.h>
 
-#include <brigade/autograd/ops/dropout.h>
 #include <brigade/autograd/ops/softmax.h>
+#include <brigade/nn/detail/text.h>
 
 namespace brigade::nn {
 
-Tensor ReLUImpl::forward(const Tensor& x, SourceLocation where) { return relu(x, where); }
-Tensor LeakyReLUImpl::forward(const Tensor& x, SourceLocation where) { return leaky_relu(x, negative_slope, where); }
-Tensor GELUImpl::forward(const Tensor& x, SourceLocation where) { return gelu(x, approximate, where); }
-Tensor TanhImpl::forward(const Tensor& x, SourceLocation where) { return brigade::tanh(x, where); }
-Tensor SigmoidImpl::forward(const Tensor& x, SourceLocation where) { return sigmoid(x, where); }
-Tensor SoftmaxImpl::forward(const Tensor& x, SourceLocation where) { return softmax(x, dim, where); }
-Tensor LogSoftmaxImpl::forward(const Tensor& x, SourceLocation where) { return log_softmax(x, dim, where); }
-Tensor FlattenImpl::forward(const Tensor& x, SourceLocation where) { return x.flatten(start_dim, end_dim, where); }
-
-DropoutImpl::DropoutImpl(double p_) : p(p_) {
-  if (!(p >= 0 && p <= 1))
-    throw ValueError("dropout probability has to be between 0 and 1, but got " + std::to_string(p));
+Tensor ReLUImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return relu(x, where);
 }
-Tensor DropoutImpl::forward(const Tensor& x, SourceLocation where) { return dropout(x, p, is_training(), where); }
+
+Tensor LeakyReLUImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return leaky_relu(x, negative_slope, where);
+}
+std::string LeakyReLUImpl::extra() const { return "negative_slope=" + detail::text_of(negative_slope); }
+
+Tensor GELUImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return gelu(x, approximate, where);
+}
+std::string GELUImpl::extra() const { return approximate == GeluApproximation::Tanh ? "approximate=tanh" : ""; }
+
+Tensor TanhImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return brigade::tanh(x, where);
+}
+
+Tensor SigmoidImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return sigmoid(x, where);
+}
+
+Tensor SoftmaxImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return softmax(x, dim, where);
+}
+
+Tensor LogSoftmaxImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return log_softmax(x, dim, where);
+}
 
 }  // namespace brigade::nn

@@ -1,4 +1,4 @@
-// Activations, dropout and flattening as modules, for nn::Sequential.
+// Activations as modules, for nn::Sequential. Element by element, floating dtypes; the result has the shape of x.
 #pragma once
 
 #include <brigade/autograd/ops/activation.h>
@@ -15,6 +15,9 @@ struct LeakyReLUImpl : Module {
   explicit LeakyReLUImpl(double negative_slope_ = 0.01) : negative_slope(negative_slope_) {}
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
   double negative_slope;
+
+ protected:
+  std::string extra() const override;
 };
 BRIGADE_MODULE(LeakyReLU);
 
@@ -22,6 +25,9 @@ struct GELUImpl : Module {
   explicit GELUImpl(GeluApproximation approximate_ = GeluApproximation::None) : approximate(approximate_) {}
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
   GeluApproximation approximate;
+
+ protected:
+  std::string extra() const override;
 };
 BRIGADE_MODULE(GELU);
 
@@ -35,10 +41,14 @@ struct SigmoidImpl : Module {
 };
 BRIGADE_MODULE(Sigmoid);
 
+// Along one dimension; negative counts from the end.
 struct SoftmaxImpl : Module {
   explicit SoftmaxImpl(int64_t dim_) : dim(dim_) {}
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
   int64_t dim;
+
+ protected:
+  std::string extra() const override { return "dim=" + std::to_string(dim); }
 };
 BRIGADE_MODULE(Softmax);
 
@@ -46,30 +56,10 @@ struct LogSoftmaxImpl : Module {
   explicit LogSoftmaxImpl(int64_t dim_) : dim(dim_) {}
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
   int64_t dim;
-};
-BRIGADE_MODULE(LogSoftmax);
-
-// Drops with probability p while training.
-struct DropoutImpl : Module {
-  explicit DropoutImpl(double p_ = 0.5);
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  double p;
 
  protected:
-  std::string extra() const override { return "p=" + std::to_string(p); }
+  std::string extra() const override { return "dim=" + std::to_string(dim); }
 };
-BRIGADE_MODULE(Dropout);
-
-struct FlattenImpl : Module {
-  explicit FlattenImpl(int64_t start_dim_ = 1, int64_t end_dim_ = -1) : start_dim(start_dim_), end_dim(end_dim_) {}
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  int64_t start_dim, end_dim;
-};
-BRIGADE_MODULE(Flatten);
-
-struct IdentityImpl : Module {
-  Tensor forward(const Tensor& x) { return x; }
-};
-BRIGADE_MODULE(Identity);
+BRIGADE_MODULE(LogSoftmax);
 
 }  // namespace brigade::nn

@@ -1,35 +1,67 @@
 #include <brigade/nn/batch_norm.h>
 
-#include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/ops/batch_norm.h>
+#include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/nn/detail/text.h>
 
 namespace brigade::nn {
 
-BatchNorm2dImpl::BatchNorm2dImpl(int64_t features, const BatchNormOptions& o) : options(o), num_features(features) {
-  if (features < 1) throw ValueError("BatchNorm2d: num_features must be at least 1, got " + std::to_string(features));
+BatchNormImpl::BatchNormImpl(int64_t features, const BatchNormOptions& o) : num_features(features), options(o) {
+  if (features < 1) throw ValueError("BatchNorm: num_features must be at least 1, got " + std::to_string(features));
   if (o.affine) {
-    weight = register_parameter("weight", ones({features}));
-    bias = register_parameter("bias", zeros({features}));
+    weight = register_parameter("weight", ones({features}, o.dtype));
+    bias = register_parameter("bias", zeros({features}, o.dtype));
   }
   if (o.track_running_stats) {
-    running_mean = register_buffer("running_mean", zeros({features}));
-    running_var = register_buffer("running_var", ones({features}));
+    running_mean = register_buffer("running_mean", zeros({features}, o.dtype));
+    running_var = register_buffer("running_var", ones({features}, o.dtype));
     num_batches_tracked = register_buffer("num_batches_tracked", zeros({}, kInt64));
   }
 }
 
-Tensor BatchNorm2dImpl::forward(const Tensor& x, SourceLocation where) {
-  if (x.dim() != 4)
-    throw ShapeError("BatchNorm2d: expected 4D input (got " + std::to_string(x.dim()) + "D input) (called at " +
-                         to_string(where) + ")",
-                     where);
+Tensor BatchNormImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  check_input(x, where);
+  const bool tracking = options.track_running_stats && is_training();
   const bool by_batch = is_training() || !options.track_running_stats;
-  if (is_training() && options.track_running_stats) {
-    *num_batches_tracked.data_ptr<int64_t>() += 1;
+  double momentum = options.momentum.value_or(0);
+  if (tracking && !options.momentum) {
+    momentum = 1 / static_cast<double>(brigade::detail::element_as_int(num_batches_tracked, 0) + 1);
+  }
+  Tensor y = batch_norm(x, weight, bias, running_mean, running_var, by_batch, momentum, options.eps, where);
+  if (tracking) {
+    // After the batch has been taken, so that one that was refused does not count; by kernels, wherever the buffer
+    // lives.
+    kernels::copy(num_batches_tracked, kernels::binary_scalar(num_batches_tracked, 1, kernels::BinaryOp::Add, false));
     num_batches_tracked.bump_version();
   }
-  return batch_norm(x, weight, bias, running_mean, running_var, by_batch, options.momentum, options.eps, where);
+  return y;
+}
+
+std::string BatchNormImpl::extra() const {
+  return std::to_string(num_features) + ", eps=" + detail::text_of(options.eps) +
+         ", momentum=" + (options.momentum ? detail::text_of(*options.momentum) : "none") +
+         ", affine=" + detail::text_of(options.affine) +
+         ", track_running_stats=" + detail::text_of(options.track_running_stats);
+}
+
+namespace {
+
+void check_dims(const char* layer, const char* expected, bool fits, const Tensor& x, SourceLocation where) {
+  if (fits) return;
+  throw ShapeError(std::string(layer) + ": expected " + expected + " input (got " + std::to_string(x.dim()) +
+                       "D input " + to_string(x.sizes()) + ") (called at " + brigade::to_string(where) + ")",
+                   where);
+}
+
+}  // namespace
+
+void BatchNorm1dImpl::check_input(const Tensor& x, SourceLocation where) const {
+  check_dims("BatchNorm1d", "2D or 3D", x.dim() == 2 || x.dim() == 3, x, where);
+}
+void BatchNorm2dImpl::check_input(const Tensor& x, SourceLocation where) const {
+  check_dims("BatchNorm2d", "4D", x.dim() == 4, x, where);
 }
 
 }  // namespace brigade::nn

@@ -1,30 +1,67 @@
-// Batch normalisation layers.
+// Batch normalisation layers (Ioffe and Szegedy, arXiv 1502.03167).
 #pragma once
 
 #include <brigade/nn/module.h>
+
+#include <optional>
 
 namespace brigade::nn {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  double momentum = 0.1;
-  bool affine = true;               // weight (1) and bias (0)
-  bool track_running_stats = true;  // buffers running_mean (0), running_var (1), num_batches_tracked
+  // Weight of the new batch in the running statistics; without one they are the mean over all batches so far.
+  std::optional<double> momentum = 0.1;
+  bool affine = true;               // weight (1) and bias (0), [num_features]
+  bool track_running_stats = true;  // buffers running_mean (0), running_var (1), num_batches_tracked (int64)
+  DType dtype = DType::Float32;     // of the above but the last
 };
 
-// [N, C, H, W]; in training by the batch's statistics, in evaluation by the running ones.
-struct BatchNorm2dImpl : Module {
-  explicit BatchNorm2dImpl(int64_t num_features, const BatchNormOptions& options = {});
-  // Throws ShapeError unless x has 4 dimensions.
+// In training it normalises by the batch's statistics (biased variance) and moves the running ones (unbiased variance);
+// in evaluation by the running ones, or by the batch's where none are tracked. Throws ValueError for num_features < 1;
+// forward throws ValueError "Expected more than 1 value per channel when training".
+struct BatchNormImpl : Module {
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
-  BatchNormOptions options;
   int64_t num_features;
-  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+  BatchNormOptions options;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // undefined where switched off
 
  protected:
-  std::string extra() const override { return std::to_string(num_features); }
+  BatchNormImpl(int64_t num_features, const BatchNormOptions& options);
+  // Throws ShapeError unless the layer takes tensors of these dimensions.
+  virtual void check_input(const Tensor& x, SourceLocation where) const = 0;
+  std::string extra() const override;
 };
-BRIGADE_MODULE(BatchNorm2d);
+
+// [N, C] or [N, C, L]
+struct BatchNorm1dImpl : BatchNormImpl {
+  explicit BatchNorm1dImpl(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNormImpl(num_features, options) {}
+
+ protected:
+  void check_input(const Tensor& x, SourceLocation where) const override;
+};
+// [N, C, H, W]
+struct BatchNorm2dImpl : BatchNormImpl {
+  explicit BatchNorm2dImpl(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNormImpl(num_features, options) {}
+
+ protected:
+  void check_input(const Tensor& x, SourceLocation where) const override;
+};
+
+//   nn::BatchNorm2d norm(64, {.momentum = 0.01});
+class BatchNorm1d : public ModuleHolder<BatchNorm1dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
+      : ModuleHolder(std::make_shared<BatchNorm1dImpl>(num_features, options)) {}
+};
+class BatchNorm2d : public ModuleHolder<BatchNorm2dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
+      : ModuleHolder(std::make_shared<BatchNorm2dImpl>(num_features, options)) {}
+};
 
 }  // namespace brigade::nn

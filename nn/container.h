@@ -1,58 +1,111 @@
-// Modules made of modules.
+// Modules made of modules: Sequential, ModuleList, ModuleDict. What they list is what they run: replace_module changes
+// both, or throws.
 #pragma once
 
-#include <brigade/nn/module.h>
+#include <brigade/nn/any_module.h>
 
-#include <functional>
+#include <initializer_list>
+#include <utility>
+#include <vector>
 
 namespace brigade::nn {
 
 // Runs its modules one after another; each takes and returns one tensor. Children are named "0", "1", ... or as given.
 //   nn::Sequential(nn::Linear(64, 32), nn::ReLU(), nn::Linear(32, 10))
+//   nn::Sequential({{"fc1", nn::Linear(64, 32)}, {"act", nn::ReLU()}})
 struct SequentialImpl : Module {
   SequentialImpl() = default;
-  template <Holder First, Holder... Rest>
+  template <TensorModule First, TensorModule... Rest>
   explicit SequentialImpl(First first, Rest... rest) {
     push_back(std::move(first));
     (push_back(std::move(rest)), ...);
   }
-  template <Holder H>
-  void push_back(H holder) {
-    push_back(std::to_string(steps_.size()), std::move(holder));
+  explicit SequentialImpl(const Named<AnyModule>& modules);
+
+  void push_back(AnyModule module) { push_back(std::to_string(steps_.size()), std::move(module)); }
+  void push_back(const std::string& name, AnyModule module);
+  // Through this class any module of tensor to tensor may come; through the base only one of the same type
+  // (ValueError).
+  using Module::replace_module;
+  template <TensorModule H>
+  H replace_module(const std::string& name, H holder) {
+    replace_step(name, holder);
+    return holder;
   }
-  template <Holder H>
-  void push_back(const std::string& name, H holder) {
-    register_module(name, holder);
-    steps_.push_back([holder](const Tensor& x, SourceLocation where) -> Tensor { return holder(x, where); });
-  }
+
   size_t size() const noexcept { return steps_.size(); }
-  Tensor forward(Tensor x, SourceLocation where = SourceLocation::current()) {
-    for (const auto& step : steps_)
-      x = step(x, where);
-    return x;
-  }
+  bool empty() const noexcept { return steps_.empty(); }
+  // Throws IndexError.
+  const AnyModule& operator[](size_t i) const;
+  auto begin() const noexcept { return steps_.begin(); }
+  auto end() const noexcept { return steps_.end(); }
+  // x itself when there is no module.
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+
+ protected:
+  void child_replaced(const std::string& name, const std::shared_ptr<Module>& module) override;
 
  private:
-  std::vector<std::function<Tensor(const Tensor&, SourceLocation)>> steps_;
-};
-BRIGADE_MODULE(Sequential);
+  AnyModule& step(const std::string& name);
+  void replace_step(const std::string& name, AnyModule module);
 
-// A list of modules of one type, named "0", "1", ...; it is not called itself.
+  std::vector<AnyModule> steps_;
+  std::vector<std::string> names_;  // of the steps
+};
+class Sequential : public ModuleHolder<SequentialImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  Sequential() = default;
+  Sequential(std::initializer_list<std::pair<std::string, AnyModule>> modules)
+      : ModuleHolder(std::make_shared<SequentialImpl>(Named<AnyModule>(modules))) {}
+};
+
+namespace detail {
+[[noreturn]] void throw_no_item(const std::string& container, const std::string& which, size_t size);
+[[noreturn]] void throw_wrong_item(const std::string& container, const std::string& name, const Module& old,
+                                   const Module& fresh);
+
+// The handle H for `module`; throws ValueError when it cannot be one.
+template <Holder H>
+void rebind(const std::string& container, const std::string& name, H& handle, const std::shared_ptr<Module>& module) {
+  if constexpr (std::same_as<H, AnyModule>) {
+    if (!handle.rebind(module)) throw_wrong_item(container, name, *handle, *module);
+  } else {
+    auto impl = std::dynamic_pointer_cast<typename H::ImplType>(module);
+    if (!impl) throw_wrong_item(container, name, *handle, *module);
+    handle = H(std::move(impl));
+  }
+}
+}  // namespace detail
+
+// A list of modules of one type (AnyModule for mixed ones), named "0", "1", ...; it is not called itself.
 template <Holder H>
 struct ModuleListImpl : Module {
   ModuleListImpl() = default;
+  explicit ModuleListImpl(std::vector<H> items) {
+    for (H& item : items)
+      push_back(std::move(item));
+  }
   void push_back(H holder) {
-    register_module(std::to_string(items_.size()), holder);
+    register_module(std::to_string(items_.size()), std::shared_ptr<Module>(holder.ptr()));
     items_.push_back(std::move(holder));
   }
   size_t size() const noexcept { return items_.size(); }
+  bool empty() const noexcept { return items_.empty(); }
+  // Throws IndexError.
   H& operator[](size_t i) {
-    if (i >= items_.size())
-      throw IndexError("ModuleList: index " + std::to_string(i) + " of " + std::to_string(items_.size()) + " modules");
+    if (i >= items_.size()) detail::throw_no_item("ModuleList", std::to_string(i), items_.size());
     return items_[i];
   }
   auto begin() { return items_.begin(); }
   auto end() { return items_.end(); }
+
+ protected:
+  void child_replaced(const std::string& name, const std::shared_ptr<Module>& module) override {
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (std::to_string(i) == name) detail::rebind("ModuleList", name, items_[i], module);
+    }
+  }
 
  private:
   std::vector<H> items_;
@@ -63,26 +116,40 @@ class ModuleList : public ModuleHolder<ModuleListImpl<H>> {
   using ModuleHolder<ModuleListImpl<H>>::ModuleHolder;
 };
 
-// Modules of one type by name, in the order in which they were inserted; it is not called itself.
+// Modules of one type (AnyModule for mixed ones) by name, in the order in which they were inserted; it is not called
+// itself.
 template <Holder H>
 struct ModuleDictImpl : Module {
   ModuleDictImpl() = default;
+  explicit ModuleDictImpl(Named<H> items) {
+    for (auto& [name, item] : items)
+      insert(name, std::move(item));
+  }
   void insert(const std::string& name, H holder) {
-    register_module(name, holder);
+    register_module(name, std::shared_ptr<Module>(holder.ptr()));
     items_.emplace_back(name, std::move(holder));
   }
-  bool contains(const std::string& name) const { return find(name) != nullptr; }
+  bool contains(const std::string& name) { return find(name) != nullptr; }
+  // Throws IndexError.
   H& operator[](const std::string& name) {
-    if (const H* found = find(name)) return const_cast<H&>(*found);
-    throw IndexError("ModuleDict: there is no module '" + name + "'");
+    H* found = find(name);
+    if (!found) detail::throw_no_item("ModuleDict", "'" + name + "'", items_.size());
+    return *found;
   }
   size_t size() const noexcept { return items_.size(); }
+  bool empty() const noexcept { return items_.empty(); }
+  // Over pairs of name and module.
   auto begin() { return items_.begin(); }
   auto end() { return items_.end(); }
 
+ protected:
+  void child_replaced(const std::string& name, const std::shared_ptr<Module>& module) override {
+    if (H* item = find(name)) detail::rebind("ModuleDict", name, *item, module);
+  }
+
  private:
-  const H* find(const std::string& name) const {
-    for (const auto& [key, holder] : items_) {
+  H* find(const std::string& name) {
+    for (auto& [key, holder] : items_) {
       if (key == name) return &holder;
     }
     return nullptr;

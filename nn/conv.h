@@ -3,23 +3,47 @@
 
 #include <brigade/autograd/ops/conv.h>
 #include <brigade/nn/module.h>
+#include <brigade/nn/size2.h>
 
 namespace brigade::nn {
 
-// nn::Conv2d(16, 32, 3, Conv2dParams{.stride = {2, 2}, .padding = {1, 1}}):
-// [N, in, H, W] -> [N, out, H', W']. Weight [out, in / groups, k, k] and bias start uniform within 1 / sqrt(fan_in), as
-// in PyTorch.
+struct Conv2dOptions {
+  Size2 stride = 1;
+  Size2 padding = 0;  // zeros around the image
+  Size2 dilation = 1;
+  int64_t groups = 1;  // divides both channel counts
+  bool bias = true;
+  DType dtype = DType::Float32;
+};
+
+// [N, in_channels, H, W] -> [N, out_channels, H', W'] with
+// H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1. Weight [out, in / groups, kh, kw] and bias
+// [out] start uniform within 1 / sqrt(in / groups * kh * kw), as in PyTorch. Throws ValueError for a size below 1, a
+// negative padding, and channels that groups do not divide.
 struct Conv2dImpl : Module {
-  Conv2dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv2dParams& params = {},
-             bool bias = true, DType dtype = DType::Float32);
+  Conv2dImpl(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {});
+  // With the parameters of the function conv2d.
+  Conv2dImpl(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dParams& params, bool bias = true,
+             DType dtype = DType::Float32);
+  // Throws ShapeError, DTypeError as conv2d does.
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
+  int64_t in_channels, out_channels;
+  Size2 kernel_size;
   Conv2dParams params;
-  Tensor weight, bias;
+  Tensor weight, bias;  // bias is undefined without one
 
  protected:
   std::string extra() const override;
 };
-BRIGADE_MODULE(Conv2d);
+
+//   nn::Conv2d conv(16, 32, 3, {.stride = 2, .padding = 1});
+//   nn::Conv2d wide(16, 32, {3, 5}, {.padding = {1, 2}, .bias = false});
+class Conv2d : public ModuleHolder<Conv2dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {})
+      : ModuleHolder(std::make_shared<Conv2dImpl>(in_channels, out_channels, kernel_size, options)) {}
+};
 
 }  // namespace brigade::nn

@@ -8,40 +8,73 @@
 namespace brigade::nn::init {
 
 namespace {
+
+void check(const Tensor& tensor, const char* what) {
+  if (!tensor.defined()) throw ValueError(std::string(what) + ": the tensor is undefined");
+}
+
 PhiloxState reserve(const Tensor& tensor) { return default_generator().reserve(static_cast<uint64_t>(tensor.numel())); }
+
+double gain_by_fan(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
+  const Fans fans = fans_of(tensor);
+  const int64_t fan = mode == FanMode::FanIn ? fans.in : fans.out;
+  return calculate_gain(nonlinearity, a) / std::sqrt(static_cast<double>(fan));
+}
+
 }  // namespace
 
 void uniform_(const Tensor& tensor, double low, double high) {
+  check(tensor, "uniform_");
   kernels::fill_uniform(tensor, reserve(tensor), low, high);
   tensor.bump_version();
 }
 
 void normal_(const Tensor& tensor, double mean, double stddev) {
+  check(tensor, "normal_");
   kernels::fill_normal(tensor, reserve(tensor), mean, stddev);
   tensor.bump_version();
 }
 
 void constant_(const Tensor& tensor, double value) {
+  check(tensor, "constant_");
   kernels::fill(tensor, value);
   tensor.bump_version();
 }
 
+void ones_(const Tensor& tensor) { constant_(tensor, 1); }
+void zeros_(const Tensor& tensor) { constant_(tensor, 0); }
+
 Fans fans_of(const Tensor& tensor) {
-  if (tensor.dim() < 2)
-    throw ShapeError("fan in and fan out need at least 2 dimensions, got " + to_string(tensor.sizes()));
+  check(tensor, "fan in and fan out");
+  if (tensor.dim() < 2) {
+    throw ShapeError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions, got " +
+                     to_string(tensor.sizes()));
+  }
   int64_t kernel = 1;
   for (int d = 2; d < tensor.dim(); ++d)
     kernel *= tensor.sizes()[d];
   return {tensor.sizes()[1] * kernel, tensor.sizes()[0] * kernel};
 }
 
-void kaiming_uniform_(const Tensor& tensor, double a) {
-  const double bound = std::sqrt(2 / (1 + a * a)) * std::sqrt(3.0 / static_cast<double>(fans_of(tensor).in));
+double calculate_gain(Nonlinearity nonlinearity, double negative_slope) {
+  switch (nonlinearity) {
+    case Nonlinearity::Tanh: return 5.0 / 3.0;
+    case Nonlinearity::ReLU: return std::sqrt(2.0);
+    case Nonlinearity::LeakyReLU: return std::sqrt(2.0 / (1 + negative_slope * negative_slope));
+    case Nonlinearity::SELU: return 0.75;
+    case Nonlinearity::Linear:
+    case Nonlinearity::Sigmoid: break;
+  }
+  return 1;
+}
+
+void kaiming_uniform_(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
+  const double bound = std::sqrt(3.0) * gain_by_fan(tensor, a, mode, nonlinearity);
   uniform_(tensor, -bound, bound);
 }
 
-void kaiming_normal_(const Tensor& tensor, double a) {
-  normal_(tensor, 0, std::sqrt(2 / (1 + a * a)) / std::sqrt(static_cast<double>(fans_of(tensor).in)));
+void kaiming_normal_(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
+  normal_(tensor, 0, gain_by_fan(tensor, a, mode, nonlinearity));
 }
 
 void xavier_uniform_(const Tensor& tensor, double gain) {
@@ -53,6 +86,13 @@ void xavier_uniform_(const Tensor& tensor, double gain) {
 void xavier_normal_(const Tensor& tensor, double gain) {
   const Fans fans = fans_of(tensor);
   normal_(tensor, 0, gain * std::sqrt(2.0 / static_cast<double>(fans.in + fans.out)));
+}
+
+void reset_parameters(const Tensor& weight, const Tensor& bias) {
+  kaiming_uniform_(weight, std::sqrt(5.0));
+  if (!bias.defined()) return;
+  const double bound = 1 / std::sqrt(static_cast<double>(fans_of(weight).in));
+  uniform_(bias, -bound, bound);
 }
 
 }  // namespace brigade::nn::init

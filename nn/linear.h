@@ -12,19 +12,28 @@ struct LinearOptions {
   DType dtype = DType::Float32;
 };
 
-// [..., in] -> [..., out]. Weight [out, in] and bias [out] start uniform within 1 / sqrt(in), as in PyTorch.
+// [..., in_features] -> [..., out_features]. Weight [out, in] and bias [out] start uniform within 1 / sqrt(in), as in
+// PyTorch. Throws ValueError for a feature count below 1.
 struct LinearImpl : Module {
   LinearImpl(int64_t in_features, int64_t out_features, bool bias = true)
       : LinearImpl(LinearOptions{in_features, out_features, bias}) {}
   explicit LinearImpl(const LinearOptions& options);
+  // Throws ShapeError unless the last dimension of x is in_features, DTypeError unless x has the dtype of the weight.
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   LinearOptions options;
-  Tensor weight, bias;
+  Tensor weight, bias;  // bias is undefined without one
 
  protected:
   std::string extra() const override;
 };
-BRIGADE_MODULE(Linear);
+
+//   nn::Linear fc(64, 10);
+//   nn::Linear fc({.in_features = 64, .out_features = 10, .bias = false});
+class Linear : public ModuleHolder<LinearImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit Linear(const LinearOptions& options) : ModuleHolder(std::make_shared<LinearImpl>(options)) {}
+};
 
 }  // namespace brigade::nn

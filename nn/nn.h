@@ -2,9 +2,12 @@
 #pragma once
 
 #include <brigade/nn/activation.h>
+#include <brigade/nn/any_module.h>
 #include <brigade/nn/batch_norm.h>
 #include <brigade/nn/container.h>
 #include <brigade/nn/conv.h>
+#include <brigade/nn/dropout.h>
+#include <brigade/nn/flatten.h>
 #include <brigade/nn/init.h>
 #include <brigade/nn/linear.h>
 #include <brigade/nn/loss.h>

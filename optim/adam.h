@@ -4,25 +4,27 @@
 
 #include <brigade/optim/optimizer.h>
 
+#include <array>
+
 namespace brigade::optim {
 
-// kDecoupled: the weight decay of AdamW, applied to the parameter instead of the gradient, with 0.01 as its default.
+// kDecoupled: the weight decay of AdamW, p -= lr * weight_decay * p, instead of adding weight_decay * p to the
+// gradient, with 0.01 as its default.
 template <bool kDecoupled>
 struct AdamOptionsOf {
   double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};  // of the running means of the gradient and of its square
   double eps = 1e-8;
   double weight_decay = kDecoupled ? 1e-2 : 0.0;
-  bool amsgrad = false;
+  bool amsgrad = false;  // divide by the largest running mean of squares so far
   bool maximize = false;
 
-  // Throws ValueError ("Invalid beta parameter at index 0: 1.5").
+  // Throws ValueError: "Invalid learning rate: -1", "Invalid beta parameter at index 0: 1.5", ...
   void check() const;
   template <class F>
   void for_each(F&& f) {
-    f("lr", lr), f("beta1", beta1), f("beta2", beta2), f("eps", eps), f("weight_decay", weight_decay),
-        f("amsgrad", amsgrad), f("maximize", maximize);
+    f("lr", lr), f("betas.0", betas[0]), f("betas.1", betas[1]), f("eps", eps), f("weight_decay", weight_decay);
+    f("amsgrad", amsgrad), f("maximize", maximize);
   }
 };
 using AdamOptions = AdamOptionsOf<false>;
@@ -30,13 +32,15 @@ using AdamWOptions = AdamOptionsOf<true>;
 
 struct AdamState {
   int64_t step = 0;
-  Tensor exp_avg, exp_avg_sq, max_exp_avg_sq;
+  Tensor exp_avg, exp_avg_sq;
+  Tensor max_exp_avg_sq;  // from the first step with amsgrad on
   template <class F>
   void for_each(F&& f) {
-    f("exp_avg", exp_avg), f("exp_avg_sq", exp_avg_sq), f("max_exp_avg_sq", max_exp_avg_sq);
+    f("exp_avg", exp_avg, true), f("exp_avg_sq", exp_avg_sq, true), f("max_exp_avg_sq", max_exp_avg_sq, false);
   }
 };
 
+//   optim::Adam optimizer(net->parameters(), {.lr = 1e-3, .betas = {0.9, 0.98}});
 class Adam final : public GroupedOptimizer<AdamOptions, AdamState> {
  public:
   using GroupedOptimizer::GroupedOptimizer;

@@ -1,6 +1,8 @@
 #include <brigade/optim/optimizer.h>
 
 #include <brigade/autograd/grad_mode.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/nn/call_scope.h>
 
 #include <algorithm>
 #include <set>
@@ -8,7 +10,7 @@
 namespace brigade::optim {
 
 void Optimizer::step(SourceLocation where) {
-  // Hooks may remove themselves.
+  // Over copies: hooks may remove themselves.
   for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);
   {
@@ -19,15 +21,16 @@ void Optimizer::step(SourceLocation where) {
     hook(*this, where);
 }
 
-void Optimizer::zero_grad(bool set_to_none) {
+void Optimizer::zero_grad(bool set_to_none, SourceLocation where) {
   for (const Tensor& parameter : parameters()) {
     const Tensor grad = parameter.grad();
     if (!grad.defined()) continue;
     if (set_to_none) {
-      parameter.set_grad(Tensor());
+      parameter.set_grad(Tensor(), where);
     } else {
-      const NoGradGuard no_grad;
-      grad.zero_();
+      const NoGradGuard no_grad(where);
+      const autograd::Tape::Pause pause;
+      grad.zero_(where);
     }
   }
 }
@@ -41,7 +44,10 @@ std::vector<Tensor> Optimizer::parameters() const {
   return result;
 }
 
+std::string Optimizer::name() const { return nn::readable_type_name(typeid(*this)); }
+
 void Optimizer::check_new_parameters(const std::vector<Tensor>& parameters) const {
+  if (parameters.empty()) throw ValueError("optimizer got an empty parameter list");
   std::set<const TensorImpl*> known;
   for (const Tensor& parameter : this->parameters())
     known.insert(parameter.impl());
@@ -49,15 +55,20 @@ void Optimizer::check_new_parameters(const std::vector<Tensor>& parameters) cons
     const Tensor& parameter = parameters[i];
     const std::string which = "parameter " + std::to_string(i);
     if (!parameter.defined()) throw ValueError("optimizer: " + which + " is undefined");
-    if (!parameter.is_leaf())
-      throw AutogradError("can't optimize a non-leaf Tensor: " + which + " is the result of an operation");
-    if (!is_floating_point(parameter.dtype()))
+    if (!parameter.is_leaf()) {
+      throw AutogradError("can't optimize a non-leaf Tensor: " + which + " (" + describe(parameter) +
+                          ") is the result of an operation; give the parameter that it was computed from");
+    }
+    if (!is_floating_point(parameter.dtype())) {
       throw DTypeError("optimizer: " + which + " is " + describe(parameter) + ", expected a floating dtype");
-    if (!parameter.is_contiguous())
+    }
+    if (!parameter.is_contiguous()) {
       throw ShapeError("optimizer: " + which + " must be contiguous, got strides " + to_string(parameter.strides()));
-    if (!known.insert(parameter.impl()).second)
+    }
+    if (!known.insert(parameter.impl()).second) {
       throw ValueError("some parameters appear in more than one parameter group: " + which + " (" +
                        describe(parameter) + ") is there already");
+    }
   }
 }
 

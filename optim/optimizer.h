@@ -1,10 +1,9 @@
-// Optimizer: what all optimizers share: parameter groups, gradients to zero, hooks around a step.
+// Optimizer: what all optimizers share: parameter groups, gradients to zero, hooks around a step, state to save.
 #pragma once
 
 #include <brigade/core/tensor.h>
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -12,9 +11,11 @@
 
 namespace brigade::optim {
 
-// State in a form that can be saved: tensors by name ("3.exp_avg": of the 4th parameter) and numbers by name
-// ("group0.lr").
+// State in a form that can be saved: tensors by name ("3.exp_avg": of the 4th parameter, in the order of the groups)
+// and numbers by name ("3.step", "group0.lr", "group0.parameters": how many it has). The tensors are the optimizer's
+// own, as in PyTorch: clone them to keep them over a step.
 struct OptimizerState {
+  std::string optimizer;  // "AdamW"; "" is not compared
   std::vector<std::pair<std::string, Tensor>> tensors;
   std::vector<std::pair<std::string, double>> numbers;
 };
@@ -26,21 +27,25 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;
 
-  // Moves every parameter that has a gradient; the others are left alone. Nothing is recorded.
+  // Moves every parameter that has a gradient, in place, and bumps its version; the others are left alone. Nothing is
+  // recorded. Throws what a hook throws, before anything has moved.
   void step(SourceLocation where = SourceLocation::current());
   // set_to_none: the next backward starts afresh instead of adding to zeros.
-  void zero_grad(bool set_to_none = true);
+  void zero_grad(bool set_to_none = true, SourceLocation where = SourceLocation::current());
 
   // All parameters, group after group.
   std::vector<Tensor> parameters() const;
   virtual size_t groups() const noexcept = 0;
+  // "AdamW"
+  std::string name() const;
 
   virtual OptimizerState state_dict() const = 0;
-  // Throws ValueError that names what is missing or does not fit; then nothing has been changed.
+  // Copies the state, so that training goes on bit for bit. Throws ValueError that names what is missing, does not fit,
+  // or belongs to another kind of optimizer; then nothing has been changed.
   virtual void load_state_dict(const OptimizerState& state) = 0;
 
-  // Called before and after each step with the caller's line; the first may throw to prevent the step. Returns a
-  // handle.
+  // Called before and after each step with the caller's line, in the order of registration; a pre-hook may throw to
+  // prevent the step. This is where upper layers check gradients. A hook may remove itself. Returns a handle.
   using StepHook = std::function<void(Optimizer&, SourceLocation)>;
   uint64_t register_step_pre_hook(StepHook hook);
   uint64_t register_step_post_hook(StepHook hook);
@@ -49,7 +54,8 @@ class Optimizer {
  protected:
   virtual void do_step() = 0;
   virtual const std::vector<Tensor>& group_parameters(size_t group) const = 0;
-  // Leaves, of a floating dtype, not in the optimizer yet. Throws ValueError, AutogradError.
+  // Contiguous leaves of a floating dtype that are not in the optimizer yet; at least one. Throws ValueError,
+  // AutogradError, DTypeError, ShapeError.
   void check_new_parameters(const std::vector<Tensor>& parameters) const;
 
  private:
@@ -59,7 +65,8 @@ class Optimizer {
 };
 
 // An optimizer whose groups differ in their Options and whose parameters each have a State. Options offers `check()`
-// and `for_each(f)` over (name, number&); State offers `for_each(f)` over (name, Tensor&) and a number `step`.
+// and `for_each(f)` over (name, number&); State offers `for_each(f)` over (name, Tensor&, required), where a required
+// tensor exists from the first step on, and a number `step`.
 template <class Options, class State>
 class GroupedOptimizer : public Optimizer {
  public:
@@ -67,23 +74,28 @@ class GroupedOptimizer : public Optimizer {
     std::vector<Tensor> parameters;
     Options options;
   };
-  GroupedOptimizer(std::vector<Tensor> parameters, const Options& options) {
+  // One group. Throws ValueError: "optimizer got an empty parameter list", "Invalid learning rate: -1", "some
+  // parameters appear in more than one parameter group"; AutogradError: "can't optimize a non-leaf Tensor".
+  GroupedOptimizer(std::vector<Tensor> parameters, const Options& options) : defaults_(options) {
     add_param_group(std::move(parameters), options);
   }
+  // Several: optim::SGD optimizer({{body, {.lr = 0.1}}, {head, {.lr = 0.01}}}).
   explicit GroupedOptimizer(std::vector<Group> groups) {
     if (groups.empty()) throw ValueError("optimizer got an empty parameter list");
+    defaults_ = groups.front().options;
     for (Group& group : groups)
       add_param_group(std::move(group.parameters), group.options);
   }
 
+  // Another group, with the options of the constructor (of its first group) unless given. Throws as the constructors.
+  void add_param_group(std::vector<Tensor> parameters) { add_param_group(std::move(parameters), defaults_); }
   void add_param_group(std::vector<Tensor> parameters, const Options& options) {
-    if (parameters.empty()) throw ValueError("optimizer got an empty parameter list");
     options.check();
     check_new_parameters(parameters);
     groups_.push_back({std::move(parameters), options});
   }
   size_t groups() const noexcept override { return groups_.size(); }
-  // To change a learning rate between steps.
+  // To change a learning rate between steps. Throws std::out_of_range.
   Options& options(size_t group = 0) { return groups_.at(group).options; }
   const Options& options(size_t group = 0) const { return groups_.at(group).options; }
 
@@ -92,10 +104,12 @@ class GroupedOptimizer : public Optimizer {
 
  protected:
   const std::vector<Tensor>& group_parameters(size_t group) const override { return groups_[group].parameters; }
+  // Made when missing: ask only for a parameter that is about to move.
   State& state_of(const Tensor& parameter) { return states_[parameter.impl()]; }
   const std::vector<Group>& all_groups() const noexcept { return groups_; }
 
  private:
+  Options defaults_;
   std::vector<Group> groups_;
   std::unordered_map<const TensorImpl*, State> states_;  // the groups keep the parameters alive
 };

@@ -6,6 +6,8 @@
 
 namespace brigade::optim {
 
+// g = gradient (negated if maximize) + weight_decay * p; buffer = momentum * buffer + (1 - dampening) * g (g itself in
+// a parameter's first step); g = nesterov ? g + momentum * buffer : buffer; p -= lr * g.
 struct SGDOptions {
   double lr = 1e-3;
   double momentum = 0;
@@ -14,24 +16,25 @@ struct SGDOptions {
   bool nesterov = false;
   bool maximize = false;
 
-  // Throws ValueError ("Invalid learning rate: -1").
+  // Throws ValueError: "Invalid learning rate: -1", "Nesterov momentum requires a momentum and zero dampening".
   void check() const;
   template <class F>
   void for_each(F&& f) {
-    f("lr", lr), f("momentum", momentum), f("dampening", dampening), f("weight_decay", weight_decay),
-        f("nesterov", nesterov), f("maximize", maximize);
+    f("lr", lr), f("momentum", momentum), f("dampening", dampening), f("weight_decay", weight_decay);
+    f("nesterov", nesterov), f("maximize", maximize);
   }
 };
 
 struct SGDState {
   int64_t step = 0;
-  Tensor momentum_buffer;
+  Tensor momentum_buffer;  // from the first step with momentum on
   template <class F>
   void for_each(F&& f) {
-    f("momentum_buffer", momentum_buffer);
+    f("momentum_buffer", momentum_buffer, false);
   }
 };
 
+//   optim::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
 class SGD final : public GroupedOptimizer<SGDOptions, SGDState> {
  public:
   using GroupedOptimizer::GroupedOptimizer;

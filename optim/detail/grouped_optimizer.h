@@ -4,16 +4,54 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/optim/optimizer.h>
 
+#include <type_traits>
+
 namespace brigade::optim {
+
+namespace detail {
+
+// Reads a saved state by name and remembers what was read, so that what is left over can be named.
+class StateReader {
+ public:
+  explicit StateReader(const OptimizerState& state);
+  const double* number(const std::string& name);
+  // Throws ValueError when it is missing.
+  double required_number(const std::string& name);
+  // A copy, or an undefined tensor. Throws ValueError unless it looks like the parameter, and when `required` and
+  // missing.
+  Tensor tensor_like(const std::string& name, const Tensor& parameter, bool required);
+  // Throws ValueError that names what nobody asked for.
+  void finish() const;
+
+ private:
+  struct Entry {
+    const Tensor* tensor = nullptr;
+    double number = 0;
+    bool used = false;
+  };
+  std::unordered_map<std::string, Entry> entries_;
+};
+
+// Throws ValueError.
+void check_kind(const std::string& saved, const std::string& own);
+void check_group_size(size_t group, double saved, size_t own);
+
+inline std::string group_key(size_t group, const std::string& name) {
+  return "group" + std::to_string(group) + "." + name;
+}
+
+}  // namespace detail
 
 template <class Options, class State>
 OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
   OptimizerState result;
+  result.optimizer = name();
   size_t index = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
+    result.numbers.emplace_back(detail::group_key(g, "parameters"), static_cast<double>(groups_[g].parameters.size()));
     Options options = groups_[g].options;
     options.for_each([&](const std::string& name, auto& value) {
-      result.numbers.emplace_back("group" + std::to_string(g) + "." + name, static_cast<double>(value));
+      result.numbers.emplace_back(detail::group_key(g, name), static_cast<double>(value));
     });
     for (const Tensor& parameter : groups_[g].parameters) {
       const std::string prefix = std::to_string(index++) + ".";
@@ -21,7 +59,7 @@ OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
       if (found == states_.end()) continue;
       State state = found->second;
       result.numbers.emplace_back(prefix + "step", static_cast<double>(state.step));
-      state.for_each([&](const std::string& name, Tensor& tensor) {
+      state.for_each([&](const std::string& name, Tensor& tensor, bool) {
         if (tensor.defined()) result.tensors.emplace_back(prefix + name, tensor);
       });
     }
@@ -31,43 +69,30 @@ OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
 
 template <class Options, class State>
 void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& state) {
-  std::unordered_map<std::string, double> numbers(state.numbers.begin(), state.numbers.end());
-  std::unordered_map<std::string, Tensor> tensors(state.tensors.begin(), state.tensors.end());
+  detail::check_kind(state.optimizer, name());
+  detail::StateReader reader(state);
   std::vector<Group> groups = groups_;
   std::unordered_map<const TensorImpl*, State> states;
-  size_t used = 0;
   size_t index = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
+    detail::check_group_size(g, reader.required_number(detail::group_key(g, "parameters")),
+                             groups[g].parameters.size());
     groups[g].options.for_each([&](const std::string& name, auto& value) {
-      const std::string key = "group" + std::to_string(g) + "." + name;
-      const auto found = numbers.find(key);
-      if (found == numbers.end())
-        throw ValueError("optimizer state: '" + key +
-                         "' is missing; it was saved from an optimizer with other groups or of another kind");
-      value = static_cast<std::remove_reference_t<decltype(value)>>(found->second);
+      value = static_cast<std::remove_reference_t<decltype(value)>>(reader.required_number(detail::group_key(g, name)));
     });
+    groups[g].options.check();
     for (const Tensor& parameter : groups[g].parameters) {
       const std::string prefix = std::to_string(index++) + ".";
-      const auto step = numbers.find(prefix + "step");
-      if (step == numbers.end()) continue;
+      const double* step = reader.number(prefix + "step");
+      if (!step) continue;  // it had never moved
       State& own = states[parameter.impl()];
-      own.step = static_cast<int64_t>(step->second);
-      own.for_each([&](const std::string& name, Tensor& tensor) {
-        const auto found = tensors.find(prefix + name);
-        if (found == tensors.end()) return;
-        if (found->second.sizes() != parameter.sizes() || found->second.dtype() != parameter.dtype()) {
-          throw ValueError("optimizer state: '" + prefix + name + "' is " + describe(found->second) + ", expected " +
-                           describe(parameter));
-        }
-        tensor = kernels::clone(found->second);
-        ++used;
+      own.step = static_cast<int64_t>(*step);
+      own.for_each([&](const std::string& name, Tensor& tensor, bool required) {
+        tensor = reader.tensor_like(prefix + name, parameter, required);
       });
     }
   }
-  if (used != state.tensors.size()) {
-    throw ValueError("optimizer state: it holds " + std::to_string(state.tensors.size()) + " tensors, of which only " +
-                     std::to_string(used) + " belong to this optimizer's parameters");
-  }
+  reader.finish();
   groups_ = std::move(groups);
   states_ = std::move(states);
 }

@@ -1,0 +1,68 @@
+#include <brigade/nn/container.h>
+
+namespace brigade::nn {
+
+namespace detail {
+
+void throw_no_item(const std::string& container, const std::string& which, size_t size) {
+  throw IndexError(container + ": there is no module " + which + " among its " + std::to_string(size));
+}
+
+void throw_wrong_item(const std::string& container, const std::string& name, const Module& old, const Module& fresh) {
+  throw ValueError(container + ": '" + name + "' is a " + old.name() + " and cannot be replaced by a " + fresh.name() +
+                   " here, since it would not know how to call it");
+}
+
+}  // namespace detail
+
+SequentialImpl::SequentialImpl(const Named<AnyModule>& modules) {
+  for (const auto& [name, module] : modules)
+    push_back(name, module);
+}
+
+void SequentialImpl::push_back(const std::string& name, AnyModule module) {
+  register_module(name, std::shared_ptr<Module>(module.ptr()));
+  steps_.push_back(std::move(module));
+  names_.push_back(name);
+}
+
+const AnyModule& SequentialImpl::operator[](size_t i) const {
+  if (i >= steps_.size()) detail::throw_no_item("Sequential", std::to_string(i), steps_.size());
+  return steps_[i];
+}
+
+Tensor SequentialImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  Tensor y = x;
+  for (const AnyModule& step : steps_)
+    y = step(y, where);
+  return y;
+}
+
+AnyModule& SequentialImpl::step(const std::string& name) {
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (names_[i] == name) return steps_[i];
+  }
+  throw ValueError("Sequential: '" + name + "' is not one of its " + std::to_string(steps_.size()) +
+                   " steps, so it cannot be replaced");
+}
+
+void SequentialImpl::replace_step(const std::string& name, AnyModule module) {
+  AnyModule& step = this->step(name);
+  const AnyModule old = std::exchange(step, module);
+  try {
+    Module::replace_module(name, std::shared_ptr<Module>(module.ptr()));
+  } catch (...) {
+    step = old;
+    throw;
+  }
+}
+
+void SequentialImpl::child_replaced(const std::string& name, const std::shared_ptr<Module>& module) {
+  AnyModule& step = this->step(name);
+  if (step.ptr() == module || step.rebind(module)) return;  // replace_step has put it there, or its type is the same
+  throw ValueError("Sequential: '" + name + "' is a " + step->name() + " and cannot be replaced by a " +
+                   module->name() + " through the base class; call replace_module of the Sequential with the handle");
+}
+
+}  // namespace brigade::nn

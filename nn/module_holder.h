@@ -1,0 +1,95 @@
+// ModuleHolder: a handle to a shared module, and BRIGADE_MODULE, which names one.
+//
+//   Net net;                  // constructs a NetImpl; arguments go to its constructor
+//   nn::Linear fc{nullptr};   // an empty handle, to be assigned later
+//   Tensor y = net(x);        // runs NetImpl::forward inside the module's scope
+//
+// Copies share the module. A call may have one to four arguments of any type, passed on as they are. The caller's line
+// reaches the tape: a forward that takes a SourceLocation after these arguments gets it,
+//   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+// and so the operation inside nn::Linear is recorded at the user's line. (Where forward has default arguments before
+// `where`, add an overload without them, or the line cannot be passed on.)
+#pragma once
+
+#include <brigade/nn/call_scope.h>
+#include <brigade/nn/module.h>
+
+#include <concepts>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace brigade::nn {
+
+namespace detail {
+[[noreturn]] void throw_empty_handle(const std::type_info& impl);
+
+template <class T>
+concept NotALocation = !std::same_as<std::remove_cvref_t<T>, SourceLocation>;
+}  // namespace detail
+
+template <class Impl>
+class ModuleHolder {
+ public:
+  using ImplType = Impl;
+
+  ModuleHolder() : impl_(std::make_shared<Impl>()) {}
+  // An empty handle, to be assigned in the constructor of the module that owns it. Using it throws ValueError.
+  ModuleHolder(std::nullptr_t) noexcept {}                                       // NOLINT
+  ModuleHolder(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}  // NOLINT
+  template <class First, class... Rest>
+  requires(!std::is_base_of_v<ModuleHolder, std::remove_cvref_t<First>> &&
+           std::is_constructible_v<Impl, First, Rest...>) explicit ModuleHolder(First&& first, Rest&&... rest)
+      : impl_(std::make_shared<Impl>(std::forward<First>(first), std::forward<Rest>(rest)...)) {}
+
+  const std::shared_ptr<Impl>& ptr() const noexcept { return impl_; }
+  Impl* get() const { return checked(); }
+  Impl* operator->() const { return checked(); }
+  Impl& operator*() const { return *checked(); }
+  explicit operator bool() const noexcept { return impl_ != nullptr; }
+
+  template <class A>
+  decltype(auto) operator()(A&& a, SourceLocation where = SourceLocation::current()) const {
+    return call(where, std::forward<A>(a));
+  }
+  template <class A, detail::NotALocation B>
+  decltype(auto) operator()(A&& a, B&& b, SourceLocation where = SourceLocation::current()) const {
+    return call(where, std::forward<A>(a), std::forward<B>(b));
+  }
+  template <class A, class B, detail::NotALocation C>
+  decltype(auto) operator()(A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current()) const {
+    return call(where, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
+  }
+  template <class A, class B, class C, detail::NotALocation D>
+  decltype(auto) operator()(A&& a, B&& b, C&& c, D&& d, SourceLocation where = SourceLocation::current()) const {
+    return call(where, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d));
+  }
+
+ private:
+  Impl* checked() const {
+    if (!impl_) [[unlikely]]
+      detail::throw_empty_handle(typeid(Impl));
+    return impl_.get();
+  }
+  template <class... Args>
+  decltype(auto) call(SourceLocation where, Args&&... args) const {
+    Impl& impl = *checked();
+    const CallScope scope(impl, where);
+    if constexpr (requires { impl.forward(std::forward<Args>(args)..., where); }) {
+      return impl.forward(std::forward<Args>(args)..., where);
+    } else {
+      return impl.forward(std::forward<Args>(args)...);
+    }
+  }
+
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace brigade::nn
+
+// Defines Name as the handle of NameImpl.
+#define BRIGADE_MODULE(Name)                                   \
+  class Name : public brigade::nn::ModuleHolder<Name##Impl> {  \
+   public:                                                     \
+    using brigade::nn::ModuleHolder<Name##Impl>::ModuleHolder; \
+  }

@@ -1,0 +1,137 @@
+// What acts on the tensors of a whole tree: modes, gradients, dtypes, saving and loading.
+#include <brigade/autograd/grad_mode.h>
+#include <brigade/autograd/listener.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/nn/module.h>
+
+#include <set>
+#include <unordered_map>
+
+namespace brigade::nn {
+
+void Module::apply(const std::function<void(Module&)>& body) {
+  std::set<const Module*> seen;
+  const std::function<void(Module&)> descend = [&](Module& module) {
+    if (!seen.insert(&module).second) return;
+    for (const auto& [name, child] : module.named_children())
+      descend(*child);
+    body(module);
+  };
+  descend(*this);
+}
+
+void Module::train(bool on) {
+  training_ = on;
+  for (const auto& [name, child] : children_)
+    child->train(on);
+}
+
+void Module::zero_grad(bool set_to_none, SourceLocation where) {
+  for (const Tensor& parameter : parameters()) {
+    const Tensor grad = parameter.grad();
+    if (!grad.defined()) continue;
+    if (set_to_none) {
+      parameter.set_grad(Tensor(), where);
+    } else {
+      const NoGradGuard no_grad(where);
+      const autograd::Tape::Pause pause;
+      grad.zero_(where);
+    }
+  }
+}
+
+void Module::requires_grad_(bool requires_grad, SourceLocation where) {
+  for (const Tensor& parameter : parameters())
+    parameter.requires_grad_(requires_grad, where);
+}
+
+void Module::to(DType dtype) {
+  if (!is_floating_point(dtype))
+    throw DTypeError(std::string("Module::to: expected a floating dtype, got ") + brigade::name(dtype));
+  std::vector<Tensor> changing;
+  for (const auto& list : {named_parameters(), named_buffers()}) {
+    for (const auto& [name, tensor] : list) {
+      if (!is_floating_point(tensor.dtype()) || tensor.dtype() == dtype) continue;
+      if (autograd::grad_target(tensor).defined()) {
+        throw AutogradError("Module::to: the gradient of parameter `" + name + "` lives in a bucket of dtype " +
+                            brigade::name(tensor.dtype()) + ", so the parameter cannot become " + brigade::name(dtype) +
+                            "; convert the module before it is wrapped");
+      }
+      changing.push_back(tensor);
+    }
+  }
+  for (const Tensor& tensor : changing) {
+    const Tensor converted = kernels::cast(tensor, dtype);
+    // The handle's shared state moves to the new storage, so that every holder of this parameter (optimizers, ties)
+    // sees the change.
+    TensorImpl& impl = *tensor.impl();
+    impl.storage = converted.storage();
+    impl.strides = converted.strides();
+    impl.offset = converted.storage_offset();
+    impl.contiguous = true;
+    impl.dtype = dtype;
+    if (tensor.grad().defined()) tensor.set_grad(Tensor());
+  }
+}
+
+Named<Tensor> Module::state_dict() const {
+  Named<Tensor> result;
+  visit("", [&](const std::string& path, const Module& module) {
+    for (const auto* list : {&module.parameters_, &module.buffers_}) {
+      // Not detach(): on the tape that would be a use of the parameter, and a cut, which a diagnosis would then blame.
+      for (const auto& [name, tensor] : *list)
+        result.emplace_back(path.empty() ? name : path + "." + name, view::alias(tensor));
+    }
+  });
+  return result;
+}
+
+namespace {
+
+std::string quoted(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names)
+    text += (text.empty() ? "\"" : ", \"") + name + "\"";
+  return text;
+}
+
+}  // namespace
+
+IncompatibleKeys Module::load_state_dict(const Named<Tensor>& state, bool strict) {
+  const std::unordered_map<std::string, Tensor> given(state.begin(), state.end());
+  const Named<Tensor> own = state_dict();
+  std::set<std::string> own_names;
+  IncompatibleKeys keys;
+  std::string mismatches;
+  for (const auto& [name, tensor] : own) {
+    own_names.insert(name);
+    const auto found = given.find(name);
+    if (found == given.end()) {
+      keys.missing.push_back(name);
+    } else if (!found->second.defined()) {
+      mismatches += "\n\tundefined value for " + name + ": expected " + describe(tensor);
+    } else if (found->second.sizes() != tensor.sizes()) {
+      mismatches += "\n\tsize mismatch for " + name + ": copying a param with shape " +
+                    to_string(found->second.sizes()) + " from checkpoint, the shape in current model is " +
+                    to_string(tensor.sizes());
+    }
+  }
+  for (const auto& [name, tensor] : state) {
+    if (!own_names.contains(name)) keys.unexpected.push_back(name);
+  }
+  std::string problems;
+  if (strict && !keys.missing.empty()) problems += "\n\tMissing key(s) in state_dict: " + quoted(keys.missing);
+  if (strict && !keys.unexpected.empty()) problems += "\n\tUnexpected key(s) in state_dict: " + quoted(keys.unexpected);
+  problems += mismatches;
+  if (!problems.empty()) throw ValueError("Error(s) in loading state_dict for " + this->name() + ":" + problems);
+  const NoGradGuard no_grad;
+  const autograd::Tape::Pause pause;
+  for (const auto& [name, tensor] : own) {
+    if (const auto found = given.find(name); found != given.end()) tensor.copy_(found->second);
+  }
+  return keys;
+}
+
+}  // namespace brigade::nn

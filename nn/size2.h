@@ -1,0 +1,27 @@
+// Height and width of a kernel, a stride or a padding, written as one number where both are equal.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace brigade::nn {
+
+// Size2(3) and 3 mean {3, 3}; {3, 5} is height 3, width 5.
+struct Size2 {
+  std::array<int64_t, 2> values;
+
+  constexpr Size2(int64_t both) noexcept : values{both, both} {}  // NOLINT: written as a number
+  constexpr Size2(int64_t height, int64_t width) noexcept : values{height, width} {}
+  constexpr Size2(const std::array<int64_t, 2>& pair) noexcept : values(pair) {}  // NOLINT
+  constexpr operator std::array<int64_t, 2>() const noexcept { return values; }   // NOLINT
+  constexpr int64_t operator[](size_t i) const noexcept { return values[i]; }
+  constexpr bool operator==(const Size2&) const = default;
+};
+
+// "[3, 5]"
+inline std::string to_string(const Size2& size) {
+  return "[" + std::to_string(size[0]) + ", " + std::to_string(size[1]) + "]";
+}
+
+}  // namespace brigade::nn

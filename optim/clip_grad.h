@@ -1,0 +1,23 @@
+// Gradient clipping by norm (Pascanu, Mikolov and Bengio, ICML 2013), as torch.nn.utils.clip_grad_norm_.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <vector>
+
+namespace brigade::optim {
+
+struct ClipGradNormOptions {
+  double norm_type = 2;  // 1, 2, or infinity
+  bool error_if_nonfinite = false;
+};
+
+// Scales all gradients in place by min(1, max_norm / (total + 1e-6)), where `total`, which is returned, is the norm of
+// all of them together. Parameters without a gradient are skipped; with none at all the result is 0. Sums are in double
+// over tensors, and in float or double within one. A non-finite norm reaches all gradients, unless error_if_nonfinite:
+// then ValueError "The total norm of order 2 for gradients from `parameters` is non-finite, so it cannot be clipped",
+// and nothing has been changed. Throws ValueError for another norm_type and for a negative max_norm.
+double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options = {},
+                       SourceLocation where = SourceLocation::current());
+
+}  // namespace brigade::optim

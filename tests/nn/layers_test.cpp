@@ -1,0 +1,145 @@
+// Linear, convolution, pooling, activations, dropout, flattening and losses as modules: that each hands its options to
+// the right function (whose values tests/autograd and tests/kernels check).
+#include <nn/models.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <sstream>
+
+using namespace brigade;
+using namespace brigade::test;
+
+namespace {
+template <class H>
+std::string printed(const H& holder) {
+  std::ostringstream text;
+  text << *holder;
+  return text.str();
+}
+const Tensor kRow = tensor(std::vector<float>{-2, 0.5, 3}, {1, 3});
+}  // namespace
+
+TEST_CASE("Linear is x times weight transposed plus bias") {
+  nn::Linear linear(2, 1);
+  nn::init::constant_(linear->bias, 1);
+  {
+    const NoGradGuard no_grad;
+    linear->weight.copy_(tensor(std::vector<float>{2, 3}, {1, 2}));
+  }
+  CHECK(floats(linear(tensor(std::vector<float>{1, 1, 0, 2}, {2, 2}))) == std::vector<float>{6, 7});
+  nn::Linear by_options({.in_features = 4, .out_features = 2, .bias = false, .dtype = kFloat64});
+  CHECK_FALSE(by_options->bias.defined());
+  CHECK(by_options(ones({5, 3, 4}, kFloat64)).sizes() == Shape{5, 3, 2});
+  CHECK(names_of(by_options->named_parameters()) == std::vector<std::string>{"weight"});
+  CHECK_THROWS_AS(linear(ones({1, 3})), ShapeError);
+  CHECK_THROWS_WITH_AS(nn::Linear(0, 3), doctest::Contains("must be at least 1, got 0 and 3"), ValueError);
+}
+
+TEST_CASE("Conv2d takes its sizes as one number or two") {
+  struct Case {
+    nn::Conv2d conv;
+    Shape weight, result;  // for an input [2, 4, 8, 8]
+    const char* text;
+  };
+  const std::vector<Case> cases = {
+      {nn::Conv2d(4, 6, 3), {6, 4, 3, 3}, {2, 6, 6, 6}, "Conv2d(4, 6, kernel_size=[3, 3], stride=[1, 1])"},
+      {nn::Conv2d(4, 6, 3, {.stride = 2, .padding = 1}),
+       {6, 4, 3, 3},
+       {2, 6, 4, 4},
+       "Conv2d(4, 6, kernel_size=[3, 3], stride=[2, 2], padding=[1, 1])"},
+      {nn::Conv2d(4, 6, {1, 3}, {.stride = {2, 1}, .padding = {0, 1}, .groups = 2, .bias = false}),
+       {6, 2, 1, 3},
+       {2, 6, 4, 8},
+       "Conv2d(4, 6, kernel_size=[1, 3], stride=[2, 1], padding=[0, 1], groups=2, bias=false)"},
+      {nn::Conv2d(4, 6, 3, {.dilation = 2}),
+       {6, 4, 3, 3},
+       {2, 6, 4, 4},
+       "Conv2d(4, 6, kernel_size=[3, 3], stride=[1, 1], dilation=[2, 2])"},
+      {nn::Conv2d(4, 6, 3, Conv2dParams{.stride = {1, 2}, .padding = {1, 1}}),
+       {6, 4, 3, 3},
+       {2, 6, 8, 4},
+       "Conv2d(4, 6, kernel_size=[3, 3], stride=[1, 2], padding=[1, 1])"},
+  };
+  Generator generator(3);
+  const Tensor x = randn({2, 4, 8, 8}, kFloat32, &generator);
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    CHECK(c.conv->weight.sizes() == c.weight);
+    const Tensor y = c.conv(x);
+    CHECK(y.sizes() == c.result);
+    CHECK(floats(y) == floats(conv2d(x, c.conv->weight, c.conv->bias, c.conv->params)));
+    CHECK(printed(c.conv) == c.text);
+  }
+  CHECK_THROWS_WITH_AS(nn::Conv2d(3, 4, 3, {.groups = 2}), doctest::Contains("divisible by groups"), ValueError);
+  CHECK_THROWS_WITH_AS(nn::Conv2d(3, 4, 3, {.stride = 0}), doctest::Contains("at least 1"), ValueError);
+  CHECK_THROWS_WITH_AS(nn::Conv2d(3, 4, 3, {.padding = -1}), doctest::Contains("padding at least 0"), ValueError);
+}
+
+TEST_CASE("pooling layers take PyTorch's options, stride being the kernel's size by default") {
+  Generator generator(4);
+  const Tensor x = randn({2, 3, 5, 6}, kFloat32, &generator);
+  CHECK(floats(nn::MaxPool2d(2)(x)) == floats(max_pool2d(x, {})));
+  CHECK(floats(nn::AvgPool2d(2)(x)) == floats(avg_pool2d(x, {})));
+  CHECK(nn::MaxPool2d(nn::Size2(2, 3))(x).sizes() == Shape{2, 3, 2, 2});
+  CHECK(nn::MaxPool2d(2, {.ceil_mode = true})(x).sizes() == Shape{2, 3, 3, 3});
+  const Pool2dParams params{{3, 3}, {2, 2}, {1, 1}, false, false};
+  CHECK(floats(nn::AvgPool2d(3, {.stride = 2, .padding = 1, .count_include_pad = false})(x)) ==
+        floats(avg_pool2d(x, params)));
+  CHECK(floats(nn::AvgPool2d(3, {.stride = 2, .padding = 1})(x)) != floats(avg_pool2d(x, params)));
+  CHECK(floats(nn::MaxPool2d(params)(x)) == floats(max_pool2d(x, params)));
+  CHECK(printed(nn::MaxPool2d(3, {.stride = 2, .padding = 1})) ==
+        "MaxPool2d(kernel_size=[3, 3], stride=[2, 2], padding=[1, 1])");
+  CHECK_THROWS_WITH_AS(nn::MaxPool2d(0), doctest::Contains("at least 1"), ValueError);
+}
+
+TEST_CASE("activations compute what their functions do, and print their options") {
+  CHECK(floats(nn::ReLU()(kRow)) == floats(relu(kRow)));
+  CHECK(floats(nn::LeakyReLU(0.2)(kRow)) == floats(leaky_relu(kRow, 0.2)));
+  CHECK(floats(nn::GELU()(kRow)) == floats(gelu(kRow)));
+  CHECK(floats(nn::GELU(GeluApproximation::Tanh)(kRow)) == floats(gelu(kRow, GeluApproximation::Tanh)));
+  CHECK(floats(nn::Tanh()(kRow)) == floats(brigade::tanh(kRow)));
+  CHECK(floats(nn::Sigmoid()(kRow)) == floats(sigmoid(kRow)));
+  CHECK(floats(nn::Softmax(1)(kRow)) == floats(softmax(kRow, 1)));
+  CHECK(floats(nn::LogSoftmax(-1)(kRow)) == floats(log_softmax(kRow, 1)));
+  CHECK(printed(nn::LeakyReLU(0.2)) == "LeakyReLU(negative_slope=0.2)");
+  CHECK(printed(nn::Softmax(-1)) == "Softmax(dim=-1)");
+}
+
+TEST_CASE("Dropout drops in training only") {
+  manual_seed(1);
+  nn::Dropout dropout(0.25);
+  const auto values = floats(dropout(ones({4000})));
+  int dropped = 0;
+  for (const float v : values) {
+    CHECK((v == 0 || v == doctest::Approx(4.0 / 3)));
+    dropped += v == 0 ? 1 : 0;
+  }
+  CHECK(std::abs(dropped - 1000) < 150);  // 5.5 standard deviations
+  dropout->eval();
+  CHECK(floats(dropout(ones({4}))) == std::vector<float>(4, 1));
+  CHECK(printed(dropout) == "Dropout(p=0.25)");
+  CHECK_THROWS_WITH_AS(nn::Dropout(1.5), doctest::Contains("between 0 and 1, but got 1.5"), ValueError);
+}
+
+TEST_CASE("Flatten keeps the batch, Identity everything") {
+  const Tensor x = ones({2, 3, 4, 5});
+  CHECK(nn::Flatten()(x).sizes() == Shape{2, 60});
+  CHECK(nn::Flatten(0, 1)(x).sizes() == Shape{6, 4, 5});
+  CHECK(nn::Identity()(x).is_same(x));
+}
+
+TEST_CASE("losses reduce as they were told") {
+  const Tensor logits = tensor(std::vector<float>{0, 0, 0, 0, 5, 1, 2, 3}, {2, 4});
+  const Tensor target = tensor<int64_t>({2, 0});
+  CHECK(nn::CrossEntropyLoss()(logits, target).item() == doctest::Approx(cross_entropy(logits, target).item()));
+  CHECK(nn::CrossEntropyLoss(Reduction::Mean, 0)(logits, target).item() == doctest::Approx(std::log(4.0)));
+  CHECK(nn::CrossEntropyLoss(Reduction::None)(logits, target).sizes() == Shape{2});
+  const Tensor zero = zeros({1, 3});
+  CHECK(nn::MSELoss()(kRow, zero).item() == doctest::Approx(13.25 / 3));
+  CHECK(nn::MSELoss(Reduction::Sum)(kRow, zero).item() == doctest::Approx(13.25));
+  CHECK(nn::L1Loss()(kRow, zero).item() == doctest::Approx(5.5 / 3));
+  CHECK(nn::L1Loss(Reduction::Sum)(kRow, zero).item() == doctest::Approx(5.5));
+  CHECK(nn::BCEWithLogitsLoss()(zero, zero).item() == doctest::Approx(std::log(2.0)));
+  CHECK(nn::BCEWithLogitsLoss(Reduction::Sum)(zero, zero).item() == doctest::Approx(3 * std::log(2.0)));
+}

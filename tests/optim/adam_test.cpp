@@ -1,0 +1,89 @@
+#include <optim/reference.h>
+
+using namespace brigade;
+using namespace brigade::test;
+
+namespace {
+
+template <class O, class Options>
+void check_against_formula(bool decoupled, const Options& o) {
+  for (const auto& [dtype, tolerance] : kPrecisions) {
+    CAPTURE(name(dtype));
+    const Tensor p = parameter_of(dtype);
+    O optimizer({p}, o);
+    std::vector<double> m(3), v(3), highest(3);
+    const auto formula = [&](size_t i, double value, double g, int t) {
+      if (o.maximize) g = -g;
+      if (decoupled) {
+        value *= 1 - o.lr * o.weight_decay;
+      } else {
+        g += o.weight_decay * value;
+      }
+      m[i] = o.betas[0] * m[i] + (1 - o.betas[0]) * g;
+      v[i] = o.betas[1] * v[i] + (1 - o.betas[1]) * g * g;
+      highest[i] = std::max(highest[i], v[i]);
+      const double mean = m[i] / (1 - std::pow(o.betas[0], t + 1));
+      const double square = (o.amsgrad ? highest[i] : v[i]) / (1 - std::pow(o.betas[1], t + 1));
+      return value - o.lr * mean / (std::sqrt(square) + o.eps);
+    };
+    compare(optimizer, p, formula, tolerance);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Adam and AdamW agree with their formulas") {
+  for (const bool amsgrad : {false, true}) {
+    for (const bool maximize : {false, true}) {
+      for (const double decay : {0.0, 0.1}) {
+        CAPTURE(amsgrad);
+        CAPTURE(maximize);
+        CAPTURE(decay);
+        // Betas so small that the largest mean of squares and the last differ.
+        check_against_formula<optim::Adam>(false, optim::AdamOptions{.lr = 0.05,
+                                                                     .betas = {0.8, 0.4},
+                                                                     .eps = 1e-3,
+                                                                     .weight_decay = decay,
+                                                                     .amsgrad = amsgrad,
+                                                                     .maximize = maximize});
+        check_against_formula<optim::AdamW>(true, optim::AdamWOptions{.lr = 0.05,
+                                                                      .betas = {0.8, 0.4},
+                                                                      .eps = 1e-3,
+                                                                      .weight_decay = decay,
+                                                                      .amsgrad = amsgrad,
+                                                                      .maximize = maximize});
+      }
+    }
+  }
+}
+
+TEST_CASE("the defaults are PyTorch's") {
+  const optim::AdamOptions adam;
+  CHECK(adam.lr == 1e-3);
+  CHECK(adam.betas == std::array<double, 2>{0.9, 0.999});
+  CHECK(adam.eps == 1e-8);
+  CHECK(adam.weight_decay == 0);
+  CHECK(optim::AdamWOptions().weight_decay == 1e-2);
+}
+
+TEST_CASE("the count of steps is each parameter's own") {
+  // In its first step Adam moves by lr, whatever the gradient: also when others have moved before.
+  const Tensor early = ones({1}, kFloat64).requires_grad_();
+  const Tensor late = ones({1}, kFloat64).requires_grad_();
+  optim::Adam optimizer({early, late}, {.lr = 0.1, .eps = 0});
+  early.set_grad(ones({1}, kFloat64));
+  optimizer.step();
+  CHECK(late.version() == 0);
+  late.set_grad(full({1}, 50, kFloat64));
+  optimizer.step();
+  CHECK(late.to_vector<double>()[0] == doctest::Approx(0.9).epsilon(1e-14));
+}
+
+TEST_CASE("Adam refuses bad options with PyTorch's words") {
+  const Tensor p = parameter_of(kFloat64);
+  CHECK_THROWS_WITH_AS(optim::Adam({p}, {.lr = -0.1}), "Invalid learning rate: -0.1", ValueError);
+  CHECK_THROWS_WITH_AS(optim::Adam({p}, {.betas = {1.5, 0.9}}), "Invalid beta parameter at index 0: 1.5", ValueError);
+  CHECK_THROWS_WITH_AS(optim::AdamW({p}, {.betas = {0.9, 1}}), "Invalid beta parameter at index 1: 1", ValueError);
+  CHECK_THROWS_WITH_AS(optim::AdamW({p}, {.eps = -1}), "Invalid epsilon value: -1", ValueError);
+  CHECK_THROWS_WITH_AS(optim::AdamW({p}, {.weight_decay = -1}), "Invalid weight_decay value: -1", ValueError);
+}

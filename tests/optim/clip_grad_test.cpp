@@ -1,0 +1,61 @@
+#include <optim/reference.h>
+
+using namespace brigade;
+
+namespace {
+Tensor with_gradient(const std::vector<double>& gradient, DType dtype = kFloat64) {
+  const Shape sizes{static_cast<int64_t>(gradient.size())};
+  const Tensor p = zeros(sizes, dtype).requires_grad_();
+  p.set_grad(tensor(gradient, sizes).to(dtype));
+  return p;
+}
+}  // namespace
+
+TEST_CASE("clip_grad_norm_ scales all gradients by the norm of all together") {
+  struct Case {
+    double norm_type, total;
+  };
+  for (const Case& c : {Case{1, 19}, Case{2, 13}, Case{INFINITY, 12}}) {
+    CAPTURE(c.norm_type);
+    const Tensor a = with_gradient({3, -4});
+    const Tensor b = with_gradient({-12});
+    const Tensor idle = zeros({2}).requires_grad_();
+    const uint32_t version = b.grad().version();
+    CHECK(optim::clip_grad_norm_({a, idle, b}, 2.0, {.norm_type = c.norm_type}) == doctest::Approx(c.total));
+    const double factor = 2.0 / (c.total + 1e-6);
+    CHECK(a.grad().to_vector<double>()[1] == doctest::Approx(-4 * factor).epsilon(1e-12));
+    CHECK(b.grad().to_vector<double>()[0] == doctest::Approx(-12 * factor).epsilon(1e-12));
+    CHECK(b.grad().version() > version);
+  }
+}
+
+TEST_CASE("gradients within the norm are left alone, to the bit") {
+  const Tensor p = with_gradient({0.1, 0.2, 0.3}, kFloat32);
+  const auto before = p.grad().to_vector<float>();
+  const uint32_t version = p.grad().version();
+  optim::clip_grad_norm_({p}, 1.0);
+  CHECK(p.grad().to_vector<float>() == before);
+  CHECK(p.grad().version() == version);
+  CHECK(optim::clip_grad_norm_({}, 1.0) == 0);
+}
+
+TEST_CASE("the norm of float16 gradients is not taken in float16") {
+  const Tensor p = with_gradient({300, 400}, kFloat16);  // 400 * 400 is above the largest float16
+  CHECK(optim::clip_grad_norm_({p}, 5.0) == doctest::Approx(500));
+  CHECK(p.grad().to_vector<float>()[0] == doctest::Approx(3).epsilon(1e-3));
+}
+
+TEST_CASE("a norm that is not finite reaches all gradients, or is an error where asked for") {
+  for (const double norm_type : {1.0, 2.0, static_cast<double>(INFINITY)}) {
+    CAPTURE(norm_type);
+    const Tensor bad = with_gradient({1, NAN});
+    const Tensor good = with_gradient({8});
+    CHECK_THROWS_WITH_AS(optim::clip_grad_norm_({bad, good}, 1.0, {.norm_type = norm_type, .error_if_nonfinite = true}),
+                         doctest::Contains("is non-finite, so it cannot be clipped"), ValueError);
+    CHECK(good.grad().to_vector<double>()[0] == 8);
+    CHECK(std::isnan(optim::clip_grad_norm_({bad, good}, 1.0, {.norm_type = norm_type})));
+    CHECK(std::isnan(good.grad().to_vector<double>()[0]));
+  }
+  CHECK_THROWS_AS(optim::clip_grad_norm_({}, 1.0, {.norm_type = 3}), ValueError);
+  CHECK_THROWS_AS(optim::clip_grad_norm_({}, -1.0), ValueError);
+}

@@ -1,9 +1,17 @@
 // Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in order; a Work waits
 // for its turn.
+//
+// Gloo sums whatever bytes it is given, and ends the process when sizes differ. So before each collective a rank exchanges
+// a digest of what it is about with its neighbours in a ring (BRIGADE_COLLECTIVE_CHECK=0 leaves that out). When anything
+// goes wrong each rank leaves its place in the store and reads the others': all name the same ranks. Every rank also
+// leaves its place there a few times a second, so that one that can speak no more has said where it was.
 #include <brigade/core/factory.h>
+#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/diagnosis/fields.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/reduce.h>
 #include <brigade/dist/store.h>
+#include <brigade/dist/timeline.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <gloo/allgather.h>
@@ -11,12 +19,14 @@
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/common/error.h>
+#include <gloo/transport/unbound_buffer.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -137,22 +147,50 @@ class GlooGroup final : public ProcessGroup {
       throw TimeoutError(
           fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", rank, timeout.count(), error.what()));
     }
+    const char* check = std::getenv("BRIGADE_COLLECTIVE_CHECK");
+    check_ = size > 1 && !(check && std::strcmp(check, "0") == 0);
+    if (check_) {
+      sent_ = context_->createUnboundBuffer(&own_digest_, sizeof own_digest_);
+      received_ = context_->createUnboundBuffer(&other_digest_, sizeof other_digest_);
+    }
     thread_ = std::thread([queue = queue_] { run(*queue); });
+    if (size > 1) heart_ = std::thread([this] { beat(); });
   }
 
   ~GlooGroup() override {
-    if (!failed_)
-      note_gone(std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
+    if (!failed_) {
+      note_gone(!failure_.empty() ? "failed: " + failure_
+                : std::uncaught_exceptions() > 0 ? std::string("left while an exception was in flight")
+                                                 : std::string("left the group"));
+    }
     {
       std::lock_guard lock(queue_->mutex);
       queue_->stop = true;
     }
     queue_->changed.notify_all();
     thread_.join();
+    {
+      std::lock_guard lock(place_mutex_);
+      stop_heart_ = true;
+    }
+    place_changed_.notify_all();
+    if (heart_.joinable()) heart_.join();
   }
 
   const char* backend() const noexcept override { return "gloo"; }
-  Tensor allocate(int64_t numel, DType dtype) override { return empty({numel}, dtype); }
+  Tensor allocate(int64_t numel, DType dtype) override {
+    if (numel < 0) throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
+    const size_t bytes = static_cast<size_t>(numel) * itemsize(dtype);
+    auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, Device(), queue_.get());
+    return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
+  }
+  void note_activity(std::string_view what, SourceLocation where) override {
+    std::lock_guard lock(place_mutex_);
+    activity_ = what;
+    activity_where_ = where;
+    activity_since_ = now_ns();
+  }
+  void note_failure(std::string_view reason) override { failure_ = reason; }
 
   void abort(std::string_view reason) override {
     if (failed_.exchange(true)) return;
@@ -215,17 +253,22 @@ class GlooGroup final : public ProcessGroup {
   }
 
   WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, std::function<void()> run) {
-    std::string text = kind;
-    if (tensor.defined()) text += fmt::format(" of {}", describe(tensor));
-    if (!options.description.empty()) text += fmt::format(" \"{}\"", options.description);
-    text += fmt::format(" at {} (collective {})", to_string(options.where), ++posted_);
-    if (failed_)
-      throw DistError(fmt::format("the gloo group failed before and cannot be used for {}; make a new group", text));
+    const CollectiveInfo info = record(kind, tensor, options);
+    if (failed_) {
+      throw DistError(fmt::format("the gloo group failed before and cannot be used for {}; make a new group",
+                                  in_words(info)));
+    }
+    {
+      std::lock_guard lock(place_mutex_);
+      last_ = info;
+      last_finished_ = false;
+    }
     auto job = std::make_shared<Job>();
-    job->description = text;
-    if (size() > 1 && !(tensor.defined() && tensor.numel() == 0)) {
-      job->run = [this, run = std::move(run), text] { translate_errors(run, text); };
-    } else if (size() == 1) {
+    job->description = in_words(info);
+    const bool empty = tensor.defined() && tensor.numel() == 0;
+    if (size() > 1) {
+      job->run = [this, run = empty ? std::function<void()>() : std::move(run), info] { run_checked(run, info); };
+    } else {
       job->run = std::move(run);
     }
     {
@@ -236,24 +279,176 @@ class GlooGroup final : public ProcessGroup {
     return std::make_shared<GlooWork>(queue_, std::move(job), timeout());
   }
 
-  // Gloo speaks of sockets; users want to know which rank it was.
-  void translate_errors(const std::function<void()>& run, const std::string& text) {
+  // On the worker thread.
+  void run_checked(const std::function<void()>& run, const CollectiveInfo& info) {
     try {
-      run();
+      if (check_) check_neighbour(info);
+      if (run) run();
+      recorder().finish(info.sequence);
+      std::lock_guard lock(place_mutex_);
+      if (last_.sequence == info.sequence) last_finished_ = true;
     } catch (const gloo::Exception& error) {
-      failed_ = true;
-      const std::string what = error.what();
-      std::string gone;
-      for (int r = 0; r < size() && gone.empty(); ++r) {
-        if (r != rank()) gone = reason_of(r);
+      give_up(info, error.what());
+    } catch (const Mismatch&) {
+      give_up(info, "ranks met in different collectives");
+    }
+  }
+
+  struct Mismatch {};
+
+  // Digests go round a ring of ranks: equal to the left neighbour's everywhere means equal everywhere.
+  void check_neighbour(const CollectiveInfo& info) {
+    CollectiveInfo compared = info;
+    compared.where.clear();
+    compared.iteration = 0;
+    own_digest_ = 0xCBF29CE484222325U;  // FNV-1a (Fowler, Noll, Vo)
+    for (const char c : encode(compared))
+      own_digest_ = (own_digest_ ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+    const uint64_t slot = (uint64_t{0xB1} << 56) | info.sequence;
+    received_->recv((rank() + size() - 1) % size(), slot);
+    sent_->send((rank() + 1) % size(), slot);
+    sent_->waitSend(timeout());
+    received_->waitRecv(timeout());
+    if (other_digest_ != own_digest_) throw Mismatch();
+  }
+
+  // Leaves this rank's place, reads the others', and throws what all of them say together.
+  [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what) {
+    failed_ = true;
+    post_place("stuck", info, false);
+    context_->closeConnections();
+    const bool timed_out = what.find("imed out") != std::string::npos;
+    // Peers that fail because of the same thing come within moments; one that is dead or elsewhere does not.
+    std::vector<Place> places(static_cast<size_t>(size()));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
+    bool all = false;
+    while (!all && std::chrono::steady_clock::now() < deadline) {
+      all = true;
+      for (int r = 0; r < size(); ++r) {
+        Place& place = places[static_cast<size_t>(r)];
+        if (!place.stuck && place.gone.empty()) place = place_of(r);
+        all = all && (place.stuck || !place.gone.empty());
       }
-      note_gone(fmt::format("failed: {}", what));
-      if (!gone.empty()) throw PeerError(fmt::format("{}; rank {} was waiting for it in {}", gone, rank(), text));
-      if (what.find("imed out") != std::string::npos) {
-        throw TimeoutError(
-            fmt::format("timed out after {} ms in {} on rank {}: {}", timeout().count(), text, rank(), what));
+      if (!all) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    places[static_cast<size_t>(rank())].stuck = true;
+    places[static_cast<size_t>(rank())].whereabouts.last = info;
+    throw_common(info, what, timed_out, places);
+  }
+
+  struct Place {
+    bool stuck = false;  // its collective failed
+    std::string gone;    // "left the group", "failed: ...": it is not coming
+    Whereabouts whereabouts;
+  };
+
+  template <class E>
+  [[noreturn]] void fail(const E& error) {
+    recorder().write(rank(), size(), backend(), error.what());
+    throw error;
+  }
+
+  [[noreturn]] void throw_common(const CollectiveInfo& info, const std::string& what, bool timed_out,
+                                 const std::vector<Place>& places) {
+    // A rank that left or threw is the cause of everything else.
+    for (int r = 0; r < size(); ++r) {
+      const Place& place = places[static_cast<size_t>(r)];
+      if (place.gone.empty()) continue;
+      const bool exception = place.gone.starts_with("failed: ");
+      const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", r, place.gone, rank(),
+                                              in_words(info), in_words(place.whereabouts));
+      fail(DiagnosedAs<PeerError>(message, {lost_verdict(info, place.whereabouts, place.gone, exception)}));
+    }
+    std::vector<Whereabouts> missing;
+    std::vector<CollectiveInfo> by_rank;
+    for (const Place& place : places) {
+      if (!place.stuck) missing.push_back(place.whereabouts);
+      by_rank.push_back(place.whereabouts.last);
+    }
+    if (missing.empty()) {
+      const bool differ = std::any_of(by_rank.begin(), by_rank.end(), [&](const CollectiveInfo& each) {
+        return each.sequence == by_rank[0].sequence && !each.matches(by_rank[0]);
+      });
+      if (differ) {
+        Verdict verdict = mismatch_verdict(by_rank);
+        const std::string message = verdict.message;
+        fail(CollectiveError(message, {std::move(verdict)}));
       }
-      throw PeerError(fmt::format("a peer was lost in {} on rank {}: {} ({})", text, rank(), lost_rank(what), what));
+      fail(PeerError(fmt::format("connections were lost in {} on rank {}: {}", in_words(info), rank(), what)));
+    }
+    if (timed_out) {
+      std::string words;
+      std::string ranks;
+      for (const Whereabouts& place : missing) {
+        ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", place.rank);
+        words += "; " + in_words(place);
+      }
+      const std::string message = fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}",
+                                              timeout().count(), in_words(info), rank(), ranks, words);
+      fail(DiagnosedAs<TimeoutError>(message, {timeout_verdict(info, missing)}));
+    }
+    const Whereabouts& lost = missing.front();
+    const std::string message = fmt::format("rank {} died or lost its connection; rank {} was waiting for it in {}; {} ({})",
+                                            lost.rank, rank(), in_words(info), in_words(lost), what);
+    fail(DiagnosedAs<PeerError>(message, {lost_verdict(info, lost, "died or lost its connection", false)}));
+  }
+
+  // --- places in the store
+
+  void post_place(const char* state, const CollectiveInfo& info, bool finished) noexcept {
+    try {
+      FieldWriter out;
+      {
+        std::lock_guard lock(place_mutex_);
+        out << state << encode(info) << int64_t{finished}
+            << (activity_.empty() ? std::string() : fmt::format("{} at {}", activity_, to_string(activity_where_)))
+            << static_cast<int64_t>(activity_since_ > 0 ? (now_ns() - activity_since_) / 1000000 : 0);
+      }
+      // Once it has failed a rank says nothing else.
+      std::lock_guard lock(post_mutex_);
+      if (failed_ && std::string_view(state) != "stuck") return;
+      store_->set(fmt::format("{}/place/{}", prefix_, rank()), out.text());
+    } catch (const std::exception&) {
+      // The store may be gone before us.
+    }
+  }
+
+  Place place_of(int r) noexcept {
+    Place place;
+    place.whereabouts.rank = r;
+    try {
+      const std::string gone = fmt::format("{}/gone/{}", prefix_, r);
+      if (r != rank() && store_->check(gone)) place.gone = store_->get(gone, std::chrono::seconds(1));
+      const std::string key = fmt::format("{}/place/{}", prefix_, r);
+      if (!store_->check(key)) return place;
+      FieldReader in(store_->get(key, std::chrono::seconds(1)));
+      place.stuck = in.next() == "stuck";
+      place.whereabouts.last = decode_collective(in.next());
+      place.whereabouts.finished = in.number() != 0;
+      place.whereabouts.activity = in.next();
+      place.whereabouts.activity_seconds = static_cast<double>(in.number()) * 1e-3;
+    } catch (const std::exception&) {
+      // Then we do not know.
+    }
+    return place;
+  }
+
+  // Posts the place whenever it has changed, a few times a second at most.
+  void beat() {
+    uint64_t posted = 0;
+    bool posted_finished = false;
+    int64_t posted_activity = 0;
+    std::unique_lock lock(place_mutex_);
+    while (!place_changed_.wait_for(lock, std::chrono::milliseconds(300), [&] { return stop_heart_; })) {
+      if (failed_ || (posted == last_.sequence && posted_finished == last_finished_ && posted_activity == activity_since_))
+        continue;
+      posted = last_.sequence;
+      posted_finished = last_finished_;
+      posted_activity = activity_since_;
+      const CollectiveInfo info = last_;
+      lock.unlock();
+      post_place("well", info, posted_finished);
+      lock.lock();
     }
   }
 
@@ -265,24 +460,6 @@ class GlooGroup final : public ProcessGroup {
       // The store may be gone before us.
     }
   }
-  std::string reason_of(int r) noexcept {
-    try {
-      const std::string key = fmt::format("{}/gone/{}", prefix_, r);
-      if (!store_->check(key)) return "";
-      const std::string how = store_->get(key, std::chrono::seconds(1));
-      // Another survivor's complaint about its connections says nothing about who was first.
-      if (how.find("onnection") != std::string::npos || how.find("imed out") != std::string::npos) return "";
-      return fmt::format("rank {} {}", r, how);
-    } catch (const std::exception&) {
-      return "";
-    }
-  }
-  // With two ranks it can only be the other one.
-  std::string lost_rank(const std::string&) const {
-    return size() == 2 ? fmt::format("rank {} died or lost its connection", 1 - rank())
-                       : "a rank died or lost its connection";
-  }
-
   static void run(Queue& queue) {
     std::unique_lock lock(queue.mutex);
     while (true) {
@@ -311,7 +488,24 @@ class GlooGroup final : public ProcessGroup {
   std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
   std::thread thread_;
   std::atomic<bool> failed_{false};
-  uint64_t posted_ = 0;
+  std::string failure_;
+
+  bool check_ = false;
+  uint64_t own_digest_ = 0;
+  uint64_t other_digest_ = 0;
+  std::unique_ptr<gloo::transport::UnboundBuffer> sent_;
+  std::unique_ptr<gloo::transport::UnboundBuffer> received_;
+
+  std::mutex post_mutex_;
+  std::mutex place_mutex_;
+  std::condition_variable place_changed_;
+  std::thread heart_;
+  bool stop_heart_ = false;
+  CollectiveInfo last_;  // posted by this rank
+  bool last_finished_ = true;
+  std::string activity_;
+  SourceLocation activity_where_;
+  int64_t activity_since_ = 0;
 };
 
 }  // namespace

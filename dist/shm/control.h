@@ -29,6 +29,7 @@ struct Header {
   uint8_t dtype = 0;
   int32_t root = 0;
   int64_t count = 0;
+  uint64_t iteration = 0;
   Place place;
   char description[96] = {};
   char where[72] = {};
@@ -51,6 +52,11 @@ struct RankBlock {
   alignas(64) std::atomic<Status> status{Status::Running};
   std::atomic<int32_t> pid{0};
   char last_words[1024] = {};
+  std::atomic<int32_t> blames{-1};  // the rank because of which this one failed
+  // What the rank does outside of collectives; guarded by a lock that readers give up on (its holder may have died).
+  std::atomic<uint32_t> activity_lock{0};
+  std::atomic<int64_t> activity_since{0};  // ns of the steady clock
+  char activity[160] = {};
   Header ring[kRing];
   Segment segments[kAllocations];
 };

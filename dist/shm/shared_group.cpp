@@ -3,6 +3,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/shm/reduce.h>
+#include <brigade/dist/timeline.h>
 
 #include <fmt/format.h>
 
@@ -44,6 +45,23 @@ void pause_briefly() noexcept {
 #if defined(__x86_64__)
   _mm_pause();
 #endif
+}
+
+CollectiveInfo info_of(const Header& header, uint32_t sequence) {
+  CollectiveInfo info;
+  info.sequence = sequence;
+  info.kind = kKindNames[static_cast<int>(header.kind)];
+  if (header.kind == Kind::AllReduce || header.kind == Kind::ReduceScatter)
+    info.op = dist::name(static_cast<ReduceOp>(header.op));
+  if (header.kind == Kind::Broadcast) info.root = header.root;
+  if (header.kind != Kind::Barrier) {
+    info.dtype = brigade::name(static_cast<DType>(header.dtype));
+    info.count = header.count;
+  }
+  info.description = header.description;
+  info.iteration = header.iteration;
+  info.where = header.where;
+  return info;
 }
 
 template <size_t N>
@@ -89,9 +107,14 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
 SharedGroup::~SharedGroup() {
   RankBlock& own = block(rank());
   if (own.status.load() == Status::Running) {
-    copy_text(own.last_words,
-              std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
-    own.status.store(Status::Left);
+    if (!failure_.empty()) {
+      copy_text(own.last_words, failure_);
+      own.status.store(Status::Failed);
+    } else {
+      copy_text(own.last_words,
+                std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
+      own.status.store(Status::Left);
+    }
   }
   futex_wake_all(own.arrived);
   futex_wake_all(own.done);
@@ -130,10 +153,12 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
   if (broken_) std::rethrow_exception(broken_);
   auto operation = std::make_shared<Operation>();
   operation->sequence = ++posted_;
+  record(kKindNames[static_cast<int>(kind)], data, options);
   Header& header = operation->header;
   header.kind = kind;
   header.op = static_cast<uint8_t>(options.op);
   header.root = options.root;
+  header.iteration = options.iteration;
   copy_text(header.description, options.description);
   copy_text(header.where, to_string(options.where));
   if (data.defined()) {
@@ -202,35 +227,27 @@ void SharedGroup::complete(Operation& operation) {
       std::memcpy(operation.output.raw_data(), operation.shared.raw_data(), operation.output.nbytes());
   }
   operation.complete = true;
+  recorder().finish(operation.sequence);
   operation.part = nullptr;
   operation.shared = operation.output = Tensor();
 }
 
-std::string SharedGroup::in_words(const Header& header, uint32_t sequence) const {
-  std::string text = kKindNames[static_cast<int>(header.kind)];
-  if (header.kind == Kind::AllReduce || header.kind == Kind::ReduceScatter)
-    text += fmt::format("({})", dist::name(static_cast<ReduceOp>(header.op)));
-  if (header.kind == Kind::Broadcast) text += fmt::format("(from rank {})", header.root);
-  if (header.kind != Kind::Barrier)
-    text += fmt::format(" of {} x {}", header.count, brigade::name(static_cast<DType>(header.dtype)));
-  if (header.description[0]) text += fmt::format(" \"{}\"", header.description);
-  if (header.where[0]) text += fmt::format(" at {}", header.where);
-  return text + fmt::format(" (collective {})", sequence);
-}
-
 void SharedGroup::check_headers(const Operation& operation) {
   const Header& first = block(0).ring[operation.sequence % kRing];
+  bool same = true;
   for (int r = 1; r < size(); ++r) {
     const Header& other = block(r).ring[operation.sequence % kRing];
-    const bool same = first.kind == other.kind && first.op == other.op && first.dtype == other.dtype &&
-                      first.root == other.root && first.count == other.count;
-    if (same) continue;
-    fail(std::make_exception_ptr(
-        DistError(fmt::format("ranks met in different collectives: rank 0 is in {}, rank {} is in {}. Nothing was "
-                              "exchanged; let every rank call the same collectives in the "
-                              "same order",
-                              in_words(first, operation.sequence), r, in_words(other, operation.sequence)))));
+    same = same && first.kind == other.kind && first.op == other.op && first.dtype == other.dtype &&
+           first.root == other.root && first.count == other.count &&
+           std::strcmp(first.description, other.description) == 0;
   }
+  if (same) return;
+  std::vector<CollectiveInfo> by_rank;
+  for (int r = 0; r < size(); ++r)
+    by_rank.push_back(info_of(block(r).ring[operation.sequence % kRing], operation.sequence));
+  Verdict verdict = mismatch_verdict(by_rank);
+  const std::string message = verdict.message;
+  fail(std::make_exception_ptr(CollectiveError(message, {std::move(verdict)})));
 }
 
 void SharedGroup::fail(std::exception_ptr error) {
@@ -241,8 +258,18 @@ void SharedGroup::fail(std::exception_ptr error) {
   } catch (const std::exception& exception) {
     text = exception.what();
   }
+  recorder().write(rank(), size(), backend(), text);
   abort(text);
   std::rethrow_exception(error);
+}
+
+void SharedGroup::note_activity(std::string_view what, SourceLocation where) {
+  RankBlock& own = block(rank());
+  for (uint32_t free = 0; !own.activity_lock.compare_exchange_weak(free, 1, std::memory_order_acquire); free = 0)
+    pause_briefly();  // a peer reads it
+  copy_text(own.activity, what.empty() ? std::string() : fmt::format("{} at {}", what, to_string(where)));
+  own.activity_since.store(now_ns(), std::memory_order_relaxed);
+  own.activity_lock.store(0, std::memory_order_release);
 }
 
 void SharedGroup::progress() {
@@ -272,12 +299,26 @@ void SharedGroup::park(const Operation& operation) {
   peer.sleepers.fetch_sub(1);
 }
 
-std::string SharedGroup::whereabouts(int r) const {
-  const uint32_t arrived = block(r).arrived.load(std::memory_order_acquire);
-  if (arrived == 0) return fmt::format("rank {} has not called any collective", r);
-  const Header& header = block(r).ring[arrived % kRing];
-  const bool done = reached(block(r).done.load(std::memory_order_acquire), arrived);
-  return fmt::format("rank {} {} {}", r, done ? "was last in" : "is in", in_words(header, arrived));
+Whereabouts SharedGroup::whereabouts(int r) const {
+  RankBlock& peer = block(r);
+  Whereabouts place;
+  place.rank = r;
+  if (const uint32_t arrived = peer.arrived.load(std::memory_order_acquire); arrived > 0) {
+    place.last = info_of(peer.ring[arrived % kRing], arrived);
+    place.finished = reached(peer.done.load(std::memory_order_acquire), arrived);
+  }
+  for (int tries = 0; tries < 1000; ++tries) {
+    uint32_t free = 0;
+    if (!peer.activity_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
+      pause_briefly();
+      continue;
+    }
+    place.activity = peer.activity;
+    place.activity_seconds = static_cast<double>(now_ns() - peer.activity_since.load(std::memory_order_relaxed)) * 1e-9;
+    peer.activity_lock.store(0, std::memory_order_release);
+    break;
+  }
+  return place;
 }
 
 void SharedGroup::check_peers(const Operation& operation) {
@@ -288,21 +329,27 @@ void SharedGroup::check_peers(const Operation& operation) {
     const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
     // A rank that has done what this collective needs of it may have gone since.
     if (reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
-    const Status status = block(r).status.load(std::memory_order_acquire);
-    std::string gone;
-    if (status == Status::Failed) {
-      gone = fmt::format("rank {} failed: {}", r, block(r).last_words);
-    } else if (status == Status::Left) {
-      gone = fmt::format("rank {} {}", r, block(r).last_words);
-    } else {
-      const std::string death = death_of(r);
-      if (!death.empty()) gone = fmt::format("rank {} {}", r, death);
-    }
+    if (block(r).status.load(std::memory_order_acquire) == Status::Running && death_of(r).empty()) continue;
     // It may have arrived in the meantime, just before it left.
-    if (gone.empty() || reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
-    fail(std::make_exception_ptr(
-        PeerError(fmt::format("{}; rank {} was waiting for it in {}; {}", gone, rank(),
-                              in_words(operation.header, operation.sequence), whereabouts(r)))));
+    if (reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
+    // A rank that failed because of another one leads to that one.
+    int lost = r;
+    for (int step = 0; step < size(); ++step) {
+      const int blamed = block(lost).blames.load(std::memory_order_acquire);
+      if (blamed < 0 || blamed == rank()) break;
+      lost = blamed;
+    }
+    const Status status = block(lost).status.load(std::memory_order_acquire);
+    std::string how = status == Status::Failed ? fmt::format("failed: {}", block(lost).last_words)
+                      : status == Status::Left ? std::string(block(lost).last_words)
+                                               : death_of(lost);
+    if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", r);
+    const CollectiveInfo waiting = info_of(operation.header, operation.sequence);
+    Verdict verdict = lost_verdict(waiting, whereabouts(lost), how, status == Status::Failed);
+    const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", lost, how, rank(),
+                                            in_words(waiting), in_words(whereabouts(lost)));
+    block(rank()).blames.store(lost, std::memory_order_release);
+    fail(std::make_exception_ptr(DiagnosedAs<PeerError>(message, {std::move(verdict)})));
   }
 }
 
@@ -337,19 +384,26 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
     }
     if (now >= deadline) {
       bool in_arrival = false;
-      std::string missing;
-      std::string places;
+      std::vector<Whereabouts> missing;
+      std::string ranks;
       if (behind(*operation, in_arrival) >= 0) {
         for (int r = 0; r < size(); ++r) {
           const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
           if (reached(counter.load(), operation->sequence)) continue;
-          missing += fmt::format("{}{}", missing.empty() ? "" : ", ", r);
-          places += "; " + whereabouts(r);
+          missing.push_back(whereabouts(r));
+          ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", r);
         }
       }
-      fail(std::make_exception_ptr(
-          TimeoutError(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}", timeout.count(),
-                                   in_words(operation->header, operation->sequence), rank(), missing, places))));
+      const CollectiveInfo waiting = info_of(operation->header, operation->sequence);
+      Verdict verdict = timeout_verdict(waiting, missing);
+      if (!missing.empty()) block(rank()).blames.store(missing.front().rank, std::memory_order_release);
+      std::string places;
+      for (const Whereabouts& place : missing)
+        places += "; " + in_words(place);
+      fail(std::make_exception_ptr(DiagnosedAs<TimeoutError>(
+          fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}", timeout.count(), in_words(waiting),
+                      rank(), ranks, places),
+          {std::move(verdict)})));
     }
     park(*operation);
   }

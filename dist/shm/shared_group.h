@@ -7,6 +7,7 @@
 // helper thread, no copy, and on the fast path no system call.
 #pragma once
 
+#include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/arena.h>
 #include <brigade/dist/shm/control.h>
@@ -24,6 +25,8 @@ class SharedGroup : public ProcessGroup {
   Tensor allocate(int64_t numel, DType dtype) override;
   void progress() override;
   void abort(std::string_view reason) override;
+  void note_activity(std::string_view what, SourceLocation where) override;
+  void note_failure(std::string_view reason) override { failure_ = reason; }
 
  protected:
   SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control);
@@ -74,13 +77,13 @@ class SharedGroup : public ProcessGroup {
   void check_peers(const Operation& operation);
   void publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept;
   [[noreturn]] void fail(std::exception_ptr error);
-  std::string in_words(const Header& header, uint32_t sequence) const;
-  std::string whereabouts(int rank) const;
+  Whereabouts whereabouts(int rank) const;
 
   std::shared_ptr<Control> control_;
   std::deque<OperationPtr> pending_;  // posted and not complete, oldest first
   uint32_t posted_ = 0;
   std::exception_ptr broken_;  // after an error nothing more is possible
+  std::string failure_;        // see note_failure
   bool crowded_;               // more ranks than processors: do not spin
 };
 

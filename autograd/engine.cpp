@@ -5,6 +5,7 @@
 #include <brigade/autograd/tape_query.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/reduce.h>
 
 #include <algorithm>
 #include <atomic>
@@ -315,6 +316,8 @@ void Engine::run_node(PlannedNode& planned) {
     results_.resize(node.edges.size());
     BackwardContext context(*this, node, grads, results_);
     node.backward(context);
+    if (!non_finite_listeners_.empty()) [[unlikely]]
+      look_for_non_finite(node, grads);
     for (uint32_t i = 0; i < node.outputs.size(); ++i)
       grads[i] = Tensor();
     for (uint32_t i = 0; i < node.edges.size(); ++i) {
@@ -327,6 +330,28 @@ void Engine::run_node(PlannedNode& planned) {
     if (planned_leaves_[leaf].last_sequence == node.sequence) complete_leaf(leaf);
   }
   if (!retain_graph_) node.release_saved(where_);
+}
+
+void Engine::look_for_non_finite(const Node& node, const Tensor* grads) {
+  const auto finite = [](const Tensor& tensor) {
+    if (!tensor.defined() || !is_floating_point(tensor.dtype()) || tensor.numel() == 0) return true;
+    // Zero times every element is zero, unless one is not finite.
+    const Tensor products = kernels::binary_scalar(kernels::contiguous(tensor), 0.0, kernels::BinaryOp::Mul, false);
+    return detail::element_as_double(kernels::sum(products, {}), 0) == 0;
+  };
+  for (uint32_t i = 0; i < node.outputs.size(); ++i) {
+    if (!finite(grads[i])) return;  // it came so
+  }
+  for (uint32_t i = 0; i < node.edges.size(); ++i) {
+    Tensor result = results_[i];
+    if (!result.defined() && node.edges[i].leaf)
+      result = static_cast<AutogradMeta*>(node.edges[i].leaf->autograd.get())->grad;  // written to its destination
+    if (finite(result)) continue;
+    for (Listener* listener : non_finite_listeners_)
+      listener->on_non_finite(node.op, node.where);
+    non_finite_listeners_.clear();
+    return;
+  }
 }
 
 void Engine::note_retained() {
@@ -462,6 +487,9 @@ void Engine::run() {
     if (outermost) {
       for (Listener* listener : listeners_)
         listener->on_plan(plan);
+      for (Listener* listener : listeners_) {
+        if (listener->looks_for_non_finite()) non_finite_listeners_.push_back(listener);
+      }
     }
     const NoGradGuard no_grad(where_);
     const Tape::Pause pause;

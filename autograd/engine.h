@@ -62,6 +62,7 @@ class Engine {
   void mark_captured(std::span<const Tensor> inputs);
   void prune();
   void note_retained();
+  void look_for_non_finite(const Node& node, const Tensor* grads);
 
   std::span<const Tensor> roots_;
   std::vector<Tensor> gradients_;
@@ -82,6 +83,7 @@ class Engine {
     uint32_t output;
     size_t input;
   };
+  std::vector<Listener*> non_finite_listeners_;  // until one operation was found
   bool capturing_ = false;
   std::vector<Tensor> captured_;
   std::vector<CapturedOutput> captured_outputs_;

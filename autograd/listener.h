@@ -64,6 +64,14 @@ class Listener {
   // Backward failed, before on_plan (`plan` null: the roots were unusable) or after it. Must not throw; backward
   // rethrows.
   virtual void on_error(const Plan* plan, std::exception_ptr error) noexcept = 0;
+  // Asked after on_plan: shall this backward look for the operation in which gradients stop being finite? Then
+  // on_non_finite is called once, for the first whose own gradients are finite and whose results are not. Costs a pass
+  // over every gradient.
+  virtual bool looks_for_non_finite() const { return false; }
+  virtual void on_non_finite(const char* op, SourceLocation where) {
+    static_cast<void>(op);
+    static_cast<void>(where);
+  }
   // An optimizer of a thread on which the listener is registered, or one that holds a leaf it observes, is about to step.
   // May throw: then nothing moves.
   virtual void on_update(const Update& update) { static_cast<void>(update); }

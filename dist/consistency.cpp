@@ -141,6 +141,14 @@ std::string first_difference(ProcessGroup& group, const Tensor& tensor, SourceLo
 
 }  // namespace
 
+void ConsistencyReport::raise_if_inconsistent() const {
+  if (consistent()) return;
+  std::string message = "the ranks do not hold the same numbers.";
+  for (const Verdict& verdict : verdicts)
+    message += "\n  " + verdict.message + "\n    fix:   " + verdict.advice;
+  throw ConsistencyError(message, verdicts);
+}
+
 ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const CheckedTensor> tensors, SourceLocation where) {
   ConsistencyReport report;
   if (group.size() == 1) return report;

@@ -21,6 +21,8 @@ struct CheckedTensor {
 struct ConsistencyReport {
   std::vector<Verdict> verdicts;  // one per tensor that differs, the first with element and values; the same on all ranks
   bool consistent() const noexcept { return verdicts.empty(); }
+  // Throws ConsistencyError with all verdicts unless consistent().
+  void raise_if_inconsistent() const;
 };
 
 // Collective; the same names on every rank. One all_gather of 8 bytes per tensor when all is well.

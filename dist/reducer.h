@@ -129,6 +129,10 @@ class Reducer final : public autograd::Listener {
   void on_grad_ready(uint32_t tag, bool defined) override;
   void on_finish(const autograd::Plan& plan) override;
   void on_error(const autograd::Plan* plan, std::exception_ptr error) noexcept override;
+  bool looks_for_non_finite() const override {
+    return state_ == State::Reducing && non_finite_loss_ && !non_finite_before_;
+  }
+  void on_non_finite(const char* op, SourceLocation where) override;
   void on_update(const autograd::Update& update) override;
 
  private:
@@ -196,12 +200,13 @@ class Reducer final : public autograd::Listener {
   RankReport own_report(const autograd::Plan* plan, const std::string& failure) const;
   void raise(std::exception_ptr error);
   void advise();
+  void advise_on_needless_option();
   void advise_on_non_finite();
   void advise_on_late_rank();
   void advise_on_outlier();
   void advise_on_batches();
   std::vector<std::string> exchange(const std::string& text, const char* about);
-  void look_for_non_finite_loss(const autograd::Plan& plan);
+  void look_at_loss(const autograd::Plan& plan);
 
   std::vector<NamedParameter> parameters_;
   ProcessGroupPtr group_;
@@ -244,6 +249,7 @@ class Reducer final : public autograd::Listener {
   uint64_t collectives_ = 0;
   int64_t rows_ = 0;
   int late_rounds_ = 0;
+  bool some_unused_ = false;
   std::vector<double> own_sums_;      // per parameter: sum of squares of this rank's gradient, this round
   std::vector<uint32_t> non_finite_;  // parameters, this round
   bool non_finite_loss_ = false;

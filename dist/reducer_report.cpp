@@ -119,51 +119,27 @@ void Reducer::raise(std::exception_ptr error) {
   std::rethrow_exception(error);
 }
 
-void Reducer::look_for_non_finite_loss(const autograd::Plan& plan) {
-  non_finite_loss_ = false;
-  for (const Tensor& root : plan.roots()) {
-    if (root.numel() != 1 || std::isfinite(detail::element_as_double(root, 0))) continue;
-    non_finite_loss_ = true;
-    if (non_finite_before_) return;
-    // The first operation whose result was not finite: among all that forward kept, the one with the lowest number.
-    const autograd::Node* first = autograd::meta(root) ? autograd::meta(root)->grad_fn.get() : nullptr;
-    std::vector<const autograd::Node*> stack{first};
-    std::vector<const autograd::Node*> seen{first};
-    while (!stack.empty() && stack.back()) {
-      const autograd::Node* node = stack.back();
-      stack.pop_back();
-      node->for_each_saved([&](const Tensor& saved) {
-        if (!is_floating_point(saved.dtype()) || !has_non_finite(kernels::contiguous(saved))) return;
-        const autograd::AutogradMeta* known = autograd::meta(saved);
-        // A saved result of the node itself carries no history.
-        const autograd::Node* maker = known && known->grad_fn ? known->grad_fn.get() : nullptr;
-        if (!maker && !saved.requires_grad()) maker = node;
-        if (maker && maker->sequence < first->sequence) first = maker;
-      });
-      for (const autograd::Edge& edge : node->edges) {
-        if (!edge.node || std::find(seen.begin(), seen.end(), edge.node.get()) != seen.end()) continue;
-        seen.push_back(edge.node.get());
-        stack.push_back(edge.node.get());
-      }
-    }
-    non_finite_cause_ = {};
-    non_finite_cause_.kind = CauseKind::NonFinite;
-    if (first) {
-      non_finite_cause_.op = first->op;
-      set_place(non_finite_cause_, first->where);
-      non_finite_cause_.text = fmt::format("the loss of the backward at {} is not finite; the first operation with such a "
-                                           "result is {} at {}",
-                                           to_string(plan.where()), first->op, to_string(first->where));
-    } else {
-      set_place(non_finite_cause_, plan.where());
-      non_finite_cause_.text = fmt::format("the loss of the backward at {} is not finite", to_string(plan.where()));
-    }
-    return;
-  }
+void Reducer::look_at_loss(const autograd::Plan& plan) {
+  const auto roots = plan.roots();
+  non_finite_loss_ = std::any_of(roots.begin(), roots.end(), [](const Tensor& root) {
+    return root.numel() == 1 && !std::isfinite(detail::element_as_double(root, 0));
+  });
+  if (!non_finite_loss_) return;
+  non_finite_cause_ = {};
+  non_finite_cause_.kind = CauseKind::NonFinite;
+  set_place(non_finite_cause_, plan.where());
+  non_finite_cause_.text = fmt::format("the loss of the backward at {} is not finite", to_string(plan.where()));
+}
+
+void Reducer::on_non_finite(const char* op, SourceLocation where) {
+  non_finite_cause_.op = op;
+  set_place(non_finite_cause_, where);
+  non_finite_cause_.text += fmt::format("; the first operation whose derivative is not finite is {} at {}", op, to_string(where));
 }
 
 void Reducer::advise() {
   if (!options_.diagnosis || !hook_sends_) return;
+  if (options_.find_unused_parameters) advise_on_needless_option();
   if (outcome_.non_finite > 0) {
     if (!non_finite_before_) advise_on_non_finite();
     non_finite_before_ = true;
@@ -174,6 +150,31 @@ void Reducer::advise() {
   if (late_rounds_ == 3 && !advisories_.has("late")) advise_on_late_rank();
   if (outcome_.outlier && !advisories_.has("outlier")) advise_on_outlier();
   if (outcome_.uneven && !advisories_.has("batches")) advise_on_batches();
+}
+
+void Reducer::advise_on_needless_option() {
+  const int participants = group_->size() - outcome_.joined;
+  for (const int users : outcome_.users)
+    some_unused_ = some_unused_ || users != participants;
+  if (some_unused_ || round_ != 10) return;
+  Verdict verdict;
+  verdict.kind = "nothing_unused";
+  verdict.severity = Severity::Note;
+  verdict.iteration = round_;
+  verdict.cause.kind = CauseKind::Wasteful;
+  set_place(verdict.cause, backward_where_);
+  for (int r = 0; r < group_->size(); ++r)
+    verdict.ranks.push_back(r);
+  size_t bytes = 0;
+  for (const Bucket& bucket : buckets_)
+    bytes += bucket.layout.parameters.size() * itemsize(bucket.layout.dtype);
+  verdict.cause.text = fmt::format(
+      "find_unused_parameters is on, and every parameter was used in the first {} backwards. It costs no collective and "
+      "no walk here: {} of flags in {} buckets, which strict mode sends as well",
+      round_, bytes_in_words(static_cast<int64_t>(bytes)), buckets_.size());
+  verdict.message = verdict.cause.text;
+  verdict.advice = "leave it out to be told when a parameter is forgotten";
+  advisories_.add("nothing unused", std::move(verdict), false);
 }
 
 void Reducer::advise_on_non_finite() {

@@ -53,7 +53,7 @@ void Reducer::on_plan(const autograd::Plan& plan) {
     state_ = State::Idle;
     return;
   }
-  if (options_.diagnosis) look_for_non_finite_loss(plan);
+  if (options_.diagnosis) look_at_loss(plan);
   if (round_begins_) round_begins_();
   absent_ = !reached;
   begin_round(plan.where(), false);
@@ -203,7 +203,8 @@ void Reducer::launch_ready() {
     // A rank that reaches nothing sends the first bucket only: if no rank reaches anything, that was all
     // (finish_round).
     if (absent_ && next_bucket_ == 1) return;
-    launch(next_bucket_++);
+    launch(next_bucket_);  // may throw: then it is not launched
+    ++next_bucket_;
   }
 }
 
@@ -372,7 +373,10 @@ void Reducer::check_hook_result(Bucket& bucket, uint32_t index) {
 void Reducer::finish_round() {
   if (absent_) {
     // If nobody reached anything, every rank stops after the first bucket.
-    if (next_bucket_ == 0) launch(next_bucket_++);
+    if (next_bucket_ == 0) {
+      launch(0);
+      next_bucket_ = 1;
+    }
     Bucket& first = buckets_.front();
     if (first.tail_work) {
       first.tail_work->wait();
@@ -386,8 +390,10 @@ void Reducer::finish_round() {
     }
   }
   // All are posted before the first is waited for: what a hook posts while it is waited for comes after.
-  while (next_bucket_ < buckets_.size())
-    launch(next_bucket_++);
+  while (next_bucket_ < buckets_.size()) {
+    launch(next_bucket_);
+    ++next_bucket_;
+  }
   for (uint32_t i = 0; i < buckets_.size(); ++i)
     complete(i);
 }

@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <mutex>
+#include <utility>
 
 namespace brigade::dist {
 
@@ -10,7 +11,12 @@ namespace {
 std::mutex handler_mutex;
 std::function<void(const Verdict&)> warning_handler;
 
+thread_local AdvisoryCollector* collector = nullptr;
+
 }  // namespace
+
+AdvisoryCollector::AdvisoryCollector() noexcept : outer_(std::exchange(collector, this)) {}
+AdvisoryCollector::~AdvisoryCollector() { collector = outer_; }
 
 void set_warning_handler(std::function<void(const Verdict&)> handler) {
   const std::lock_guard lock(handler_mutex);
@@ -19,7 +25,9 @@ void set_warning_handler(std::function<void(const Verdict&)> handler) {
 
 bool Advisories::add(const std::string& key, Verdict verdict, bool print) {
   if (!keys_.insert(key).second) return false;
-  if (print && verdict.severity != Severity::Note) {
+  if (collector) {
+    collector->verdicts_.push_back(verdict);
+  } else if (print && verdict.severity != Severity::Note) {
     const std::lock_guard lock(handler_mutex);
     if (warning_handler) {
       warning_handler(verdict);

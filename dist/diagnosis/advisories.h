@@ -22,6 +22,21 @@ class Advisories {
   std::vector<Verdict> verdicts_;
 };
 
+// While it lives, collects every advisory that this thread makes (and nothing is printed by it). Nests.
+class AdvisoryCollector {
+ public:
+  AdvisoryCollector() noexcept;
+  ~AdvisoryCollector();
+  AdvisoryCollector(const AdvisoryCollector&) = delete;
+  AdvisoryCollector& operator=(const AdvisoryCollector&) = delete;
+  const std::vector<Verdict>& verdicts() const noexcept { return verdicts_; }
+
+ private:
+  friend class Advisories;
+  std::vector<Verdict> verdicts_;
+  AdvisoryCollector* outer_;
+};
+
 // Where warnings go; standard error by default. An empty function restores that.
 void set_warning_handler(std::function<void(const Verdict&)> handler);
 

@@ -322,13 +322,17 @@ class GlooGroup final : public ProcessGroup {
     std::vector<Place> places(static_cast<size_t>(size()));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
     bool all = false;
+    bool first_look = true;
     while (!all && std::chrono::steady_clock::now() < deadline) {
       all = true;
       for (int r = 0; r < size(); ++r) {
         Place& place = places[static_cast<size_t>(r)];
         if (!place.stuck && place.gone.empty()) place = place_of(r);
+        // It was only late, and left when it found us gone.
+        if (timed_out && !first_look && place.gone.starts_with("left")) place.gone.clear();
         all = all && (place.stuck || !place.gone.empty());
       }
+      first_look = false;
       if (!all) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     places[static_cast<size_t>(rank())].stuck = true;

@@ -106,6 +106,7 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
 
 SharedGroup::~SharedGroup() {
   RankBlock& own = block(rank());
+  pending_.clear();
   if (own.status.load() == Status::Running) {
     if (!failure_.empty()) {
       copy_text(own.last_words, failure_);
@@ -118,6 +119,12 @@ SharedGroup::~SharedGroup() {
   }
   futex_wake_all(own.arrived);
   futex_wake_all(own.done);
+}
+
+void SharedGroup::keep_pending() {
+  for (const OperationPtr& operation : pending_) {
+    if (operation->shared.defined()) keep(operation->shared);
+  }
 }
 
 Tensor SharedGroup::allocate(int64_t numel, DType dtype) {
@@ -136,8 +143,10 @@ void SharedGroup::abort(std::string_view reason) {
   if (!broken_)
     broken_ = std::make_exception_ptr(
         DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), rank(), reason)));
-  for (const OperationPtr& operation : pending_)
+  for (const OperationPtr& operation : pending_) {
     operation->error = broken_;
+    if (operation->shared.defined()) keep(operation->shared);
+  }
   pending_.clear();
 }
 

@@ -43,8 +43,13 @@ class SharedGroup : public ProcessGroup {
   virtual void* resolve(int rank, const Place& place) = 0;
   // 64-byte aligned memory that locate() finds.
   virtual Allocation allocate_shared(size_t bytes) = 0;
+  // A peer may still read and write this memory, although this rank gives up: it must stay valid.
+  virtual void keep(const Tensor& tensor) { static_cast<void>(tensor); }
   // Text when the rank's process has ended, "" otherwise. Asked about once a millisecond while waiting.
   virtual std::string death_of(int rank) = 0;
+
+  // Keeps the memory of what is posted and not complete. For the destructors of derived groups.
+  void keep_pending();
 
   RankBlock& block(int rank) const noexcept { return control_->ranks[rank]; }
   const std::shared_ptr<Control>& control() const noexcept { return control_; }

@@ -1,6 +1,6 @@
 // Every planted fault and every control, with one bucket, two, and one per parameter, on 2 and 4 ranks, on every
 // backend.
-#include <brigade/lab/commands/diagnose.h>
+#include <brigade/lab/faults/diagnosis.h>
 
 #include "program.h"
 

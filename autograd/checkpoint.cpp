@@ -51,12 +51,14 @@ struct CheckpointNode final : Node {
     if (!result.defined() || result.sizes() != gradient.sizes() || result.dtype() != gradient.dtype()) {
       throw AutogradError("checkpoint: the segment gave " + (result.defined() ? describe(result) : "nothing") +
                               " when it was run again, and " + describe(gradient) +
-                              " before; it must compute the same thing both times (recorded at " + to_string(where) + ")",
+                              " before; it must compute the same thing both times (recorded at " + to_string(where) +
+                              ")",
                           where);
     }
     if (!result.requires_grad()) return;  // cut inside: nothing flows
     const Tensor roots[] = {result};
-    std::vector<Tensor> gradients = autograd::grad(roots, wanted, {.grad_outputs = {gradient}, .allow_unused = true}, where);
+    std::vector<Tensor> gradients =
+        autograd::grad(roots, wanted, {.grad_outputs = {gradient}, .allow_unused = true}, where);
     for (size_t i = 0; i < wanted.size(); ++i)
       context.set(places[i], std::move(gradients[i]));
   }
@@ -79,7 +81,8 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
       if (std::none_of(inputs.begin(), inputs.end(), same)) all.push_back(leaf);
     }
   }
-  if (!result.defined()) throw AutogradError("checkpoint: the segment returned an undefined tensor (" + to_string(where) + ")", where);
+  if (!result.defined())
+    throw AutogradError("checkpoint: the segment returned an undefined tensor (" + to_string(where) + ")", where);
   // An input that is handed through would become a result of itself.
   for (const Tensor& input : all) {
     if (result.is_same(input)) result = result.clone(where).detach(where);

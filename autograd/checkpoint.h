@@ -2,10 +2,10 @@
 //
 //   Tensor y = autograd::checkpoint([&](const Tensor& x) { return block(x); }, x);
 //
-// Source: Chen, Xu, Zhang, Guestrin: "Training deep nets with sublinear memory cost", 2016. The segment becomes one node
-// whose edges are its inputs and every parameter it used, so the plan of backward is as exact as without it, and each
-// parameter becomes ready once, however often checkpoints nest or share a module. Random numbers (dropout) are drawn from
-// the same place both times.
+// Source: Chen, Xu, Zhang, Guestrin: "Training deep nets with sublinear memory cost", 2016. The segment becomes one
+// node whose edges are its inputs and every parameter it used, so the plan of backward is as exact as without it, and
+// each parameter becomes ready once, however often checkpoints nest or share a module. Random numbers (dropout) are
+// drawn from the same place both times.
 #pragma once
 
 #include <brigade/core/tensor.h>

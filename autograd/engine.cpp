@@ -397,7 +397,8 @@ void Engine::mark_captured(std::span<const Tensor> inputs) {
   }
 }
 
-// Drops nodes behind which no captured input lies: oldest first, a node is needed when it is captured or feeds a needed one.
+// Drops nodes behind which no captured input lies: oldest first, a node is needed when it is captured or feeds a needed
+// one.
 void Engine::prune() {
   const auto is_captured = [&](const Node& node) {
     return std::any_of(captured_outputs_.begin(), captured_outputs_.end(),
@@ -567,7 +568,8 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (gradients[i].defined() || options.allow_unused) continue;
     throw AutogradError(
-        "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is "
+        "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
+        "is "
         "the desired behavior. It is input " +
             std::to_string(i) + " (" + describe(inputs[i]) + "); " + to_string(where),
         where);

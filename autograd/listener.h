@@ -72,8 +72,8 @@ class Listener {
     static_cast<void>(op);
     static_cast<void>(where);
   }
-  // An optimizer of a thread on which the listener is registered, or one that holds a leaf it observes, is about to step.
-  // May throw: then nothing moves.
+  // An optimizer of a thread on which the listener is registered, or one that holds a leaf it observes, is about to
+  // step. May throw: then nothing moves.
   virtual void on_update(const Update& update) { static_cast<void>(update); }
 };
 

@@ -9,14 +9,14 @@ namespace brigade::autograd {
 
 class Listener;
 
-// Where the gradient of a leaf comes from. Kept up to date by backward and by whoever replaces the gradient; layers above
-// check it before the gradient moves a weight.
+// Where the gradient of a leaf comes from. Kept up to date by backward and by whoever replaces the gradient; layers
+// above check it before the gradient moves a weight.
 struct GradStamp {
-  uint32_t backwards = 0;      // that have added to it since it was cleared
-  uint32_t uses = 0;           // optimizer steps that have used it since it was cleared
-  uint32_t backwards_used = 0; // `backwards` at the latest of them
-  bool by_hand = false;        // put there by set_grad()
-  uint64_t last_backward = 0;  // Plan::number of the latest backward that added to it
+  uint32_t backwards = 0;       // that have added to it since it was cleared
+  uint32_t uses = 0;            // optimizer steps that have used it since it was cleared
+  uint32_t backwards_used = 0;  // `backwards` at the latest of them
+  bool by_hand = false;         // put there by set_grad()
+  uint64_t last_backward = 0;   // Plan::number of the latest backward that added to it
   SourceLocation last_backward_at;
   SourceLocation set_at;   // of the latest set_grad()
   SourceLocation used_at;  // of the latest step

@@ -43,7 +43,8 @@ void collect_leaves(TensorRefs inputs);
 }  // namespace detail
 
 // While it lives, leaves that operations use without recording are collected: activation checkpointing learns by it
-// which parameters a segment depends on, although it runs the segment under no_grad. Nests: an inner one hides the outer.
+// which parameters a segment depends on, although it runs the segment under no_grad. Nests: an inner one hides the
+// outer.
 class LeafCollector {
  public:
   LeafCollector() noexcept;

@@ -1,7 +1,7 @@
 // Who wrote last: in-place writes to memory that belongs to a process group (buckets of gradients), with their lines.
 //
-// A gradient that was changed by hand after it was reduced, on one rank only, makes the replicas drift apart. Each thread
-// keeps its latest writes, so that the change can be named.
+// A gradient that was changed by hand after it was reduced, on one rank only, makes the replicas drift apart. Each
+// thread keeps its latest writes, so that the change can be named.
 #pragma once
 
 #include <brigade/core/tensor.h>

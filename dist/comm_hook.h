@@ -51,14 +51,16 @@ class CommHook {
   // waited for, bucket.buffer() must hold the result. May throw.
   virtual WorkPtr run(ProcessGroup& group, const GradBucket& bucket, const CollectiveOptions& options,
                       SourceLocation where) = 0;
-  // Called once a round, before its first bucket. False: the coming round stays on this rank (local SGD); nothing is sent.
+  // Called once a round, before its first bucket. False: the coming round stays on this rank (local SGD); nothing is
+  // sent.
   virtual bool begin_round(uint64_t round) {
     static_cast<void>(round);
     return true;
   }
   // Buckets were cut anew: what was kept per bucket no longer fits.
   virtual void on_rebuild() {}
-  // What a checkpoint has to hold (error feedback and so on), per rank; and back. Throws ValueError when it does not fit.
+  // What a checkpoint has to hold (error feedback and so on), per rank; and back. Throws ValueError when it does not
+  // fit.
   virtual std::vector<std::pair<std::string, Tensor>> state_dict() const { return {}; }
   virtual void load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state);
 };
@@ -88,8 +90,8 @@ struct PowerSGDOptions {
 CommHookPtr powersgd_hook(const PowerSGDOptions& options = {});
 
 // Global averaging until reduced backward `start_local_sgd_iter`; from then on gradients stay local, and a
-// PeriodicModelAverager is to average the parameters. Source: Lin, Stich, Patel, Jaggi: "Don't use large mini-batches, use
-// local SGD", ICLR 2020.
+// PeriodicModelAverager is to average the parameters. Source: Lin, Stich, Patel, Jaggi: "Don't use large mini-batches,
+// use local SGD", ICLR 2020.
 CommHookPtr post_local_sgd_hook(uint64_t start_local_sgd_iter);
 
 // A user's own: `start` begins the communication of a bucket.

@@ -52,8 +52,8 @@ uint64_t hash_of(const Tensor& tensor) {
 }
 
 // hashes[rank][i]
-std::vector<std::vector<uint64_t>> gather(ProcessGroup& group, const std::vector<uint64_t>& mine, std::string_view about,
-                                          SourceLocation where) {
+std::vector<std::vector<uint64_t>> gather(ProcessGroup& group, const std::vector<uint64_t>& mine,
+                                          std::string_view about, SourceLocation where) {
   const auto count = static_cast<int64_t>(mine.size());
   const Tensor own = group.allocate(count, kInt64);
   const Tensor all = group.allocate(count * group.size(), kInt64);
@@ -109,7 +109,8 @@ std::string first_difference(ProcessGroup& group, const Tensor& tensor, SourceLo
   int64_t chunk = 0;
   while (chunk + 1 < static_cast<int64_t>(hashes.size())) {
     const auto at = static_cast<size_t>(chunk);
-    if (std::any_of(by_rank.begin(), by_rank.end(), [&](const auto& each) { return each[at] != by_rank[0][at]; })) break;
+    if (std::any_of(by_rank.begin(), by_rank.end(), [&](const auto& each) { return each[at] != by_rank[0][at]; }))
+      break;
     ++chunk;
   }
   const int64_t begin = chunk * kChunk;
@@ -124,7 +125,8 @@ std::string first_difference(ProcessGroup& group, const Tensor& tensor, SourceLo
     bool differs = false;
     for (int r = 0; r < group.size(); ++r) {
       held.push_back(detail::element_as_double(parts, r * count + i));
-      differs = differs || std::memcmp(gathered + (r * count + i) * size, gathered + i * size, static_cast<size_t>(size)) != 0;
+      differs = differs ||
+                std::memcmp(gathered + (r * count + i) * size, gathered + i * size, static_cast<size_t>(size)) != 0;
     }
     if (!differs) continue;
     std::string text = fmt::format("first at element {} of {}:", begin + i, to_string(values.sizes()));
@@ -149,7 +151,8 @@ void ConsistencyReport::raise_if_inconsistent() const {
   throw ConsistencyError(message, verdicts);
 }
 
-ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const CheckedTensor> tensors, SourceLocation where) {
+ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const CheckedTensor> tensors,
+                                     SourceLocation where) {
   ConsistencyReport report;
   if (group.size() == 1) return report;
   std::vector<uint64_t> mine;
@@ -188,7 +191,8 @@ ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const Checke
     verdict.message = verdict.cause.text;
     verdict.advice =
         tensor.kind == "buffer"
-            ? "buffers follow each rank's own batches: use SyncBatchNorm or broadcast_buffers, and evaluate or save after a "
+            ? "buffers follow each rank's own batches: use SyncBatchNorm or broadcast_buffers, and evaluate or save "
+              "after a "
               "broadcast (broadcast_coalesced, or from rank 0 only)"
             : "find the first step after which it differs (verify_every=1); load the values of one rank on all "
               "(broadcast_coalesced) before going on";

@@ -19,7 +19,8 @@ struct CheckedTensor {
 };
 
 struct ConsistencyReport {
-  std::vector<Verdict> verdicts;  // one per tensor that differs, the first with element and values; the same on all ranks
+  std::vector<Verdict>
+      verdicts;  // one per tensor that differs, the first with element and values; the same on all ranks
   bool consistent() const noexcept { return verdicts.empty(); }
   // Throws ConsistencyError with all verdicts unless consistent().
   void raise_if_inconsistent() const;

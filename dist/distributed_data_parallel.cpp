@@ -89,8 +89,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   ReducerOptions reducer_options;
   for (const std::string& name : options.delay_all_reduce_named_params)
     reducer_options.delayed.push_back(position(name));
-  if (!options.param_to_hook_all_reduce.empty())
-    reducer_options.trigger = position(options.param_to_hook_all_reduce);
+  if (!options.param_to_hook_all_reduce.empty()) reducer_options.trigger = position(options.param_to_hook_all_reduce);
 
   check_same_replicas(*group_, replica, model, where);
   broadcast_model_from(0, where);
@@ -108,9 +107,8 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   reducer_ = std::make_shared<Reducer>(std::move(trainable), group_, std::move(reducer_options));
   if (options_.check_steps) {
     step_check_ = std::make_unique<StepCheck>(
-        *reducer_, *group_,
-        StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers}, parameters_now,
-        [this] { return current(module_->named_buffers()); }, std::move(ignored));
+        *reducer_, *group_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
+        parameters_now, [this] { return current(module_->named_buffers()); }, std::move(ignored));
     reducer_->on_optimizer_step([this](const autograd::Update& update) {
       group_->note_activity("a step of " + update.name, update.where);
       (*step_check_)(update);
@@ -146,7 +144,8 @@ void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
     verdict.cause.kind = CauseKind::Wasteful;
     verdict.parameters.push_back({each.name, static_cast<int64_t>(each.tensor.nbytes()), {}, {}});
     verdict.cause.text = fmt::format(
-        "parameter `{}` {} has strides {}; its gradient lies in the bucket with strides {}, so each backward rearranges it",
+        "parameter `{}` {} has strides {}; its gradient lies in the bucket with strides {}, so each backward "
+        "rearranges it",
         each.name, to_string(each.tensor.sizes()), to_string(each.tensor.strides()),
         to_string(contiguous_strides(each.tensor.sizes())));
     verdict.advice = "make the parameter contiguous before wrapping";
@@ -205,10 +204,11 @@ std::string DistributedDataParallelBase::describe() const {
     text += fmt::format("{} ({}):", path.empty() ? "(root)" : path, child->name());
     for (const auto& [name, parameter] : own) {
       const std::string full = path.empty() ? name : path + "." + name;
-      const char* state = is_ignored(full)                    ? "ignored"
-                          : reducer_->find(parameter) >= 0    ? (parameter.requires_grad() ? "reduced" : "frozen after wrapping")
-                          : parameter.requires_grad()         ? "trainable, unknown to the reducer"
-                                                              : "frozen";
+      const char* state = is_ignored(full) ? "ignored"
+                          : reducer_->find(parameter) >= 0
+                              ? (parameter.requires_grad() ? "reduced" : "frozen after wrapping")
+                          : parameter.requires_grad() ? "trainable, unknown to the reducer"
+                                                      : "frozen";
       text += fmt::format(" {} {}", name, state);
     }
     text += "\n";

@@ -26,11 +26,11 @@ namespace brigade::dist {
 class Join;
 
 struct DDPOptions {
-  // Parameters that a backward does not reach are averaged with zeros instead of being an error. Costs nothing measurable
-  // here: the plan of backward is exact, and the flags travel in the buckets.
+  // Parameters that a backward does not reach are averaged with zeros instead of being an error. Costs nothing
+  // measurable here: the plan of backward is exact, and the flags travel in the buckets.
   bool find_unused_parameters = false;
-  // Every backward uses the set of parameters that the first one used; another set is an error. Parameters that are never
-  // used are allowed.
+  // Every backward uses the set of parameters that the first one used; another set is an error. Parameters that are
+  // never used are allowed.
   bool static_graph = false;
   // Gradients are views of the buckets. false: they have memory of their own, with a copy in and a copy out.
   bool gradient_as_bucket_view = true;
@@ -48,8 +48,8 @@ struct DDPOptions {
   int verify_every = 0;
   // Names that are neither reduced, broadcast nor checked.
   std::vector<std::string> parameters_and_buffers_to_ignore = {};
-  // These parameters are reduced together, after all others, once the gradient of `param_to_hook_all_reduce` is there too.
-  // Both or none.
+  // These parameters are reduced together, after all others, once the gradient of `param_to_hook_all_reduce` is there
+  // too. Both or none.
   std::vector<std::string> delay_all_reduce_named_params = {};
   std::string param_to_hook_all_reduce = {};
 };
@@ -58,8 +58,9 @@ struct DDPOptions {
 class DistributedDataParallelBase {
  public:
   // Collective. Checks that all ranks hold the same model and copies rank 0's parameters and buffers to the others.
-  // Throws ConsistencyError (the ranks differ: names the first entry and the ranks), ValueError (an option or a name that
-  // does not fit; an empty module or group). A module without trainable parameters is allowed: nothing will be reduced.
+  // Throws ConsistencyError (the ranks differ: names the first entry and the ranks), ValueError (an option or a name
+  // that does not fit; an empty module or group). A module without trainable parameters is allowed: nothing will be
+  // reduced.
   DistributedDataParallelBase(std::shared_ptr<nn::Module> module, ProcessGroupPtr group, const DDPOptions& options,
                               SourceLocation where);
   ~DistributedDataParallelBase();
@@ -105,9 +106,9 @@ class DistributedDataParallelBase {
 
   // See Reducer::register_comm_hook.
   void register_comm_hook(CommHookPtr hook) { reducer_->register_comm_hook(std::move(hook)); }
-  // Each parameter gets an optimizer of its own, made by `make`, which steps as soon as the parameter's bucket is reduced,
-  // while backward goes on; its gradient is cleared then. A strict error stops the bucket it is in and those after it;
-  // earlier ones have moved. Throws ValueError when called twice.
+  // Each parameter gets an optimizer of its own, made by `make`, which steps as soon as the parameter's bucket is
+  // reduced, while backward goes on; its gradient is cleared then. A strict error stops the bucket it is in and those
+  // after it; earlier ones have moved. Throws ValueError when called twice.
   void apply_optimizer_in_backward(
       const std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> parameters)>& make);
 
@@ -187,9 +188,8 @@ class DistributedDataParallel : public DistributedDataParallelBase {
   requires(!std::is_same_v<std::remove_cvref_t<C>, SourceLocation>) decltype(auto) operator()(
       A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current()) {
     pre_forward(rows_of(a), where);
-    return guarded([&]() -> decltype(auto) {
-      return module_(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), where);
-    });
+    return guarded(
+        [&]() -> decltype(auto) { return module_(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), where); });
   }
 
   Module& module() noexcept { return module_; }

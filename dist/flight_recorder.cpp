@@ -88,15 +88,16 @@ void FlightRecorder::write(int rank, int size, const std::string& backend, const
   if (!folder || !*folder) return;
   try {
     std::filesystem::create_directories(folder);
-    std::string text = fmt::format("{{\"rank\": {}, \"world_size\": {}, \"backend\": {}, \"reason\": {}, \"entries\": [",
-                                   rank, size, quoted(backend), quoted(reason));
+    std::string text =
+        fmt::format("{{\"rank\": {}, \"world_size\": {}, \"backend\": {}, \"reason\": {}, \"entries\": [", rank, size,
+                    quoted(backend), quoted(reason));
     bool first = true;
     for (const CollectiveInfo& info : entries()) {
       text += fmt::format(
           "{}\n  {{\"sequence\": {}, \"kind\": {}, \"op\": {}, \"dtype\": {}, \"count\": {}, \"root\": {}, "
           "\"description\": {}, \"iteration\": {}, \"where\": {}, \"posted_ns\": {}, \"finished_ns\": {}}}",
-          first ? "" : ",", info.sequence, quoted(info.kind), quoted(info.op), quoted(info.dtype), info.count, info.root,
-          quoted(info.description), info.iteration, quoted(info.where), info.posted, info.finished);
+          first ? "" : ",", info.sequence, quoted(info.kind), quoted(info.op), quoted(info.dtype), info.count,
+          info.root, quoted(info.description), info.iteration, quoted(info.where), info.posted, info.finished);
       first = false;
     }
     std::ofstream(fmt::format("{}/rank-{}.json", folder, rank)) << text << "\n]}\n";

@@ -1,5 +1,5 @@
-// The flight recorder: the last collectives of one rank, with what they were about. When a wait ends in an error it says
-// who was where; with BRIGADE_FLIGHT_RECORDER=FOLDER each rank also writes its entries to FOLDER/rank-R.json.
+// The flight recorder: the last collectives of one rank, with what they were about. When a wait ends in an error it
+// says who was where; with BRIGADE_FLIGHT_RECORDER=FOLDER each rank also writes its entries to FOLDER/rank-R.json.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -22,9 +22,9 @@ struct CollectiveInfo {
   int root = -1;            // broadcast; -1 elsewhere
   std::string description;  // "bucket 0 of DDP(Net)"
   uint64_t iteration = 0;
-  std::string where;        // "train.cpp:12"
-  int64_t posted = 0;       // ns of the steady clock
-  int64_t finished = 0;     // 0: in flight
+  std::string where;     // "train.cpp:12"
+  int64_t posted = 0;    // ns of the steady clock
+  int64_t finished = 0;  // 0: in flight
 
   // What all ranks must have in common.
   bool matches(const CollectiveInfo& other) const noexcept {

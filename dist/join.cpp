@@ -10,7 +10,8 @@ namespace brigade::dist {
 
 Join::Join(DistributedDataParallelBase& ddp, JoinOptions options, SourceLocation where)
     : ddp_(ddp), options_(options), where_(where) {
-  if (ddp_.join_) throw DistError("join: this wrapper is inside another join already (" + to_string(where) + ")", where);
+  if (ddp_.join_)
+    throw DistError("join: this wrapper is inside another join already (" + to_string(where) + ")", where);
   ddp_.join_ = this;
   ddp_.reducer_->divide_by_participants(!options_.divide_by_initial_world_size);
   ddp_.reducer_->on_round_begins([this] { announce(kBackward, where_); });
@@ -51,11 +52,14 @@ std::vector<int64_t> Join::announce(Event event, SourceLocation where) {
   for (size_t r = 0; r < events.size(); ++r) {
     const int64_t expected = events[static_cast<size_t>(with_data)];
     if (events[r] == kFinished || events[r] == expected) continue;
-    const auto name = [](int64_t e) { return e == kForward ? "a forward that broadcasts buffers" : "a reduced backward"; };
-    throw DistError(fmt::format("join: rank {} begins {}, rank {} {}; ranks with data must do the same things in the same "
-                                "order ({})",
-                                r, name(events[r]), with_data, name(expected), to_string(where)),
-                    where);
+    const auto name = [](int64_t e) {
+      return e == kForward ? "a forward that broadcasts buffers" : "a reduced backward";
+    };
+    throw DistError(
+        fmt::format("join: rank {} begins {}, rank {} {}; ranks with data must do the same things in the same "
+                    "order ({})",
+                    r, name(events[r]), with_data, name(expected), to_string(where)),
+        where);
   }
   return events;
 }

@@ -1,7 +1,8 @@
 // join(): ranks with different numbers of batches.
 //
 // A rank that runs out of data first goes on as a shadow: it takes part in every collective of the others' forwards and
-// backwards with zeros, until all ranks are out of data. Then the model of the rank that trained longest is copied to all.
+// backwards with zeros, until all ranks are out of data. Then the model of the rank that trained longest is copied to
+// all.
 //
 //   dist::Join join(ddp);
 //   while (loader.next(batch)) { ... }       // a different number of times on each rank
@@ -34,8 +35,8 @@ class Join {
   Join(const Join&) = delete;
   Join& operator=(const Join&) = delete;
 
-  // Collective over all ranks' finish(). Throws DistError with throw_on_early_termination: "Rank 1 exhausted all inputs."
-  // there, "Detected at least one rank that exhausted inputs. Throwing across all ranks." on the others.
+  // Collective over all ranks' finish(). Throws DistError with throw_on_early_termination: "Rank 1 exhausted all
+  // inputs." there, "Detected at least one rank that exhausted inputs. Throwing across all ranks." on the others.
   void finish(SourceLocation where = SourceLocation::current());
 
  private:

@@ -104,8 +104,9 @@ double sum_of_squares(const Tensor& tensor) {
 bool has_non_finite(const Tensor& tensor) {
   return visit_floating(tensor.dtype(), "has_non_finite", [&]<class T>() {
     const T* data = static_cast<const T*>(tensor.raw_data());
-    return std::any_of(data, data + tensor.numel(),
-                       [](T value) { return !std::isfinite(static_cast<double>(static_cast<compute_type<T>>(value))); });
+    return std::any_of(data, data + tensor.numel(), [](T value) {
+      return !std::isfinite(static_cast<double>(static_cast<compute_type<T>>(value)));
+    });
   });
 }
 

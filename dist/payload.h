@@ -1,9 +1,9 @@
 // The payload of a bucket, what one all-reduce carries: [gradient slots | one flag per parameter | words].
 //
-// The flags say who used a parameter; the words say how the rank is: whether its backward reached anything, failed, is a
-// shadow of join(), how far it is, how large its gradients are. All travel as averages in the bucket's own dtype: with n
-// ranks, n times the mean of a flag is the number of ranks that set it. A value and its square travel together where the
-// ranks have to agree: all ranks hold the same value exactly when the variance is zero.
+// The flags say who used a parameter; the words say how the rank is: whether its backward reached anything, failed, is
+// a shadow of join(), how far it is, how large its gradients are. All travel as averages in the bucket's own dtype:
+// with n ranks, n times the mean of a flag is the number of ranks that set it. A value and its square travel together
+// where the ranks have to agree: all ranks hold the same value exactly when the variance is zero.
 #pragma once
 
 #include <brigade/dist/bucket.h>

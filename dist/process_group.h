@@ -125,7 +125,8 @@ bool was_reduced_by_hand(const Tensor& tensor) noexcept;
 //   const dist::Activity loading(*group, "loading data");
 class Activity {
  public:
-  Activity(ProcessGroup& group, std::string_view what, SourceLocation where = SourceLocation::current()) : group_(group) {
+  Activity(ProcessGroup& group, std::string_view what, SourceLocation where = SourceLocation::current())
+      : group_(group) {
     group_.note_activity(what, where);
   }
   ~Activity() { group_.note_activity("", {}); }

@@ -27,9 +27,10 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, 
     delayed_[parameter] = 1;
   for (const NamedParameter& parameter : parameters_) {
     const autograd::AutogradMeta* known = autograd::meta(parameter.tensor);
-    const bool managed = known && std::any_of(known->observers.begin(), known->observers.end(), [](const auto& observer) {
-                           return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
-                         });
+    const bool managed =
+        known && std::any_of(known->observers.begin(), known->observers.end(), [](const auto& observer) {
+          return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
+        });
     if (!managed) continue;
     throw ValueError(fmt::format(
         "DDP({}): the gradient of `{}` is managed by another wrapper already; destroy that one before wrapping again",
@@ -150,13 +151,14 @@ void Reducer::expect_all() { std::fill(expected_.begin(), expected_.end(), uint8
 void Reducer::register_comm_hook(CommHookPtr hook) {
   if (!hook) throw ValueError("register_comm_hook: Communication hook must be callable.");
   if (hook_) {
-    throw DistError(
-        fmt::format("register_comm_hook or register_builtin_comm_hook can only be called once. DDP({}) has `{}` already",
-                    options_.module_name, hook_->name()));
+    throw DistError(fmt::format(
+        "register_comm_hook or register_builtin_comm_hook can only be called once. DDP({}) has `{}` already",
+        options_.module_name, hook_->name()));
   }
   if (round_ > 0)
-    throw DistError(fmt::format("register_comm_hook: DDP({}) has reduced {} backwards already; register the hook before",
-                                options_.module_name, round_));
+    throw DistError(
+        fmt::format("register_comm_hook: DDP({}) has reduced {} backwards already; register the hook before",
+                    options_.module_name, round_));
   hook_ = std::move(hook);
 }
 

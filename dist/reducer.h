@@ -44,11 +44,13 @@ struct ReducerOptions {
   // When a strict error is raised: at the end of the backward that caused it, or, as PyTorch does, in the next forward.
   enum class ReportAt : uint8_t { Backward, NextForward };
   ReportAt report_at = ReportAt::Backward;
-  // Look at the numbers as well: non-finite gradients, a rank of another size, a hook that does not average, a late rank.
+  // Look at the numbers as well: non-finite gradients, a rank of another size, a hook that does not average, a late
+  // rank.
   bool diagnosis = true;
   // What the module is called in messages.
   std::string module_name = "module";
-  // Positions of parameters that are reduced in buckets of their own, after all others, and not before `trigger` is ready.
+  // Positions of parameters that are reduced in buckets of their own, after all others, and not before `trigger` is
+  // ready.
   std::vector<uint32_t> delayed = {};
   std::optional<uint32_t> trigger = {};
   // The parameters of the module as they are now: explains one that was replaced. May be empty.
@@ -66,8 +68,9 @@ struct LocalGradient {
 
 class Reducer final : public autograd::Listener {
  public:
-  // `parameters`: those that require grad, in registration order, the same on every rank. Hears the backwards of a thread
-  // once autograd::add_listener is called for it there. Throws ValueError when a gradient is managed by another reducer.
+  // `parameters`: those that require grad, in registration order, the same on every rank. Hears the backwards of a
+  // thread once autograd::add_listener is called for it there. Throws ValueError when a gradient is managed by another
+  // reducer.
   Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options);
   ~Reducer() override;
 
@@ -86,8 +89,8 @@ class Reducer final : public autograd::Listener {
   void expect(std::span<const Tensor> parameters);
   void expect_all();
 
-  // At most one, before the first backward. Throws DistError "register_comm_hook or register_builtin_comm_hook can only be
-  // called once.", and names the hook that is there.
+  // At most one, before the first backward. Throws DistError "register_comm_hook or register_builtin_comm_hook can only
+  // be called once.", and names the hook that is there.
   void register_comm_hook(CommHookPtr hook);
   const CommHookPtr& comm_hook() const noexcept { return hook_; }
   // Called as soon as a bucket is reduced and sound, in bucket order, while backward may still run: for optimizers that
@@ -195,7 +198,8 @@ class Reducer final : public autograd::Listener {
   void reset() noexcept;
   GradBucket as_grad_bucket(uint32_t index) const;
   std::string describe(uint32_t index) const;
-  // reducer_report.cpp: exchanges what the ranks saw and throws the common error, or keeps it back for the next forward.
+  // reducer_report.cpp: exchanges what the ranks saw and throws the common error, or keeps it back for the next
+  // forward.
   void report(const autograd::Plan* plan, const std::string& failure);
   RankReport own_report(const autograd::Plan* plan, const std::string& failure) const;
   void raise(std::exception_ptr error);
@@ -229,8 +233,8 @@ class Reducer final : public autograd::Listener {
   bool joined_ = false;  // this is a shadow round
   bool failed_ = false;  // this rank's backward failed
   bool changed_ = false;
-  uint32_t next_bucket_ = 0;     // to launch
-  uint32_t next_complete_ = 0;   // to complete
+  uint32_t next_bucket_ = 0;    // to launch
+  uint32_t next_complete_ = 0;  // to complete
   Outcome outcome_;
   std::vector<uint8_t> planned_;   // reached by the running backward
   std::vector<uint8_t> used_;      // since the last reduction
@@ -249,6 +253,7 @@ class Reducer final : public autograd::Listener {
   uint64_t collectives_ = 0;
   int64_t rows_ = 0;
   int late_rounds_ = 0;
+  int outlier_looks_ = 0;
   bool some_unused_ = false;
   std::vector<double> own_sums_;      // per parameter: sum of squares of this rank's gradient, this round
   std::vector<uint32_t> non_finite_;  // parameters, this round

@@ -80,8 +80,9 @@ void Reducer::report(const autograd::Plan* plan, const std::string& failure) {
   std::exception_ptr error;
   try {
     if (!outcome_.hooks.empty() && outcome_.failed == 0) {
-      std::string message = "the communication hook does not give the mean of the ranks' gradients. The gradients of this "
-                            "backward were cleared on every rank.\n";
+      std::string message =
+          "the communication hook does not give the mean of the ranks' gradients. The gradients of this "
+          "backward were cleared on every rank.\n";
       for (const Verdict& verdict : outcome_.hooks)
         message += "\n  " + verdict.message;
       error = std::make_exception_ptr(ReductionError(message, outcome_.hooks, backward_where_));
@@ -134,7 +135,8 @@ void Reducer::look_at_loss(const autograd::Plan& plan) {
 void Reducer::on_non_finite(const char* op, SourceLocation where) {
   non_finite_cause_.op = op;
   set_place(non_finite_cause_, where);
-  non_finite_cause_.text += fmt::format("; the first operation whose derivative is not finite is {} at {}", op, to_string(where));
+  non_finite_cause_.text +=
+      fmt::format("; the first operation whose derivative is not finite is {} at {}", op, to_string(where));
 }
 
 void Reducer::advise() {
@@ -147,8 +149,8 @@ void Reducer::advise() {
     non_finite_before_ = false;
   }
   late_rounds_ = outcome_.late ? late_rounds_ + 1 : 0;
-  if (late_rounds_ == 3 && !advisories_.has("late")) advise_on_late_rank();
-  if (outcome_.outlier && !advisories_.has("outlier")) advise_on_outlier();
+  if (late_rounds_ == 4 && !advisories_.has("late")) advise_on_late_rank();
+  if (outcome_.outlier && !advisories_.has("outlier") && outlier_looks_++ < 4) advise_on_outlier();
   if (outcome_.uneven && !advisories_.has("batches")) advise_on_batches();
 }
 
@@ -169,7 +171,8 @@ void Reducer::advise_on_needless_option() {
   for (const Bucket& bucket : buckets_)
     bytes += bucket.layout.parameters.size() * itemsize(bucket.layout.dtype);
   verdict.cause.text = fmt::format(
-      "find_unused_parameters is on, and every parameter was used in the first {} backwards. It costs no collective and "
+      "find_unused_parameters is on, and every parameter was used in the first {} backwards. It costs no collective "
+      "and "
       "no walk here: {} of flags in {} buckets, which strict mode sends as well",
       round_, bytes_in_words(static_cast<int64_t>(bytes)), buckets_.size());
   verdict.message = verdict.cause.text;
@@ -198,7 +201,8 @@ void Reducer::advise_on_non_finite() {
   verdict.severity = Severity::Warning;
   verdict.iteration = round_;
   verdict.advice =
-      "mend the operation that is named; a zero weight does not help, since 0 * inf is NaN. Skip the step on every rank "
+      "mend the operation that is named; a zero weight does not help, since 0 * inf is NaN. Skip the step on every "
+      "rank "
       "alike, or use a gradient scaler with float16";
   std::map<uint32_t, std::vector<int>> where;
   const std::vector<std::string> all = exchange(mine, "non-finite gradients");
@@ -214,17 +218,15 @@ void Reducer::advise_on_non_finite() {
   }
   std::string names;
   for (const auto& [parameter, ranks] : where) {
-    verdict.parameters.push_back({parameters_[parameter].name,
-                                  static_cast<int64_t>(parameters_[parameter].tensor.nbytes()),
-                                  {},
-                                  ranks});
+    verdict.parameters.push_back(
+        {parameters_[parameter].name, static_cast<int64_t>(parameters_[parameter].tensor.nbytes()), {}, ranks});
     if (verdict.parameters.size() <= 4) names += (names.empty() ? "" : ", ") + parameters_[parameter].name;
   }
   if (verdict.parameters.size() > 4) names += fmt::format(" and {} more", verdict.parameters.size() - 4);
-  verdict.message = fmt::format("gradients of {} are infinite or NaN on {} before the reduction in backward {}, and so on "
-                                "every rank after it: {}",
-                                names.empty() ? "no single parameter" : names, ranks_in_words(verdict.ranks), round_,
-                                verdict.cause.text);
+  verdict.message = fmt::format(
+      "gradients of {} are infinite or NaN on {} before the reduction in backward {}, and so on "
+      "every rank after it: {}",
+      names.empty() ? "no single parameter" : names, ranks_in_words(verdict.ranks), round_, verdict.cause.text);
   advisories_.add(fmt::format("non-finite {}", round_), std::move(verdict), group_->rank() == 0);
 }
 
@@ -272,12 +274,11 @@ void Reducer::advise_on_late_rank() {
   verdict.ranks = {static_cast<int>(slowest)};
   verdict.cause.kind = CauseKind::Slow;
   set_place(verdict.cause, backward_where_);
-  verdict.parameters.push_back({parameters_[first_late].name,
-                                static_cast<int64_t>(parameters_[first_late].tensor.nbytes()),
-                                {},
-                                verdict.ranks});
+  verdict.parameters.push_back(
+      {parameters_[first_late].name, static_cast<int64_t>(parameters_[first_late].tensor.nbytes()), {}, verdict.ranks});
   verdict.cause.text = fmt::format(
-      "in three backwards in a row rank {} was late: its last gradient came after {:.1f} ms, {:.1f} ms on the others; the "
+      "in four backwards in a row rank {} was late: its last gradient came after {:.1f} ms, {:.1f} ms on the others; "
+      "the "
       "first that is late is {}",
       slowest, static_cast<double>(last[slowest]) * 1e-3, static_cast<double>(typical) * 1e-3,
       parameters_[first_late].name);
@@ -308,6 +309,15 @@ void Reducer::advise_on_outlier() {
     }
     if (entries[r].size() != parameters_.size()) return;
   }
+  // What is only rounding noise on some rank says nothing: 2^-33 of all of its gradients.
+  const auto is_noise = [&](uint32_t parameter) {
+    return std::any_of(entries.begin(), entries.end(), [&](const std::vector<Entry>& of_rank) {
+      double all_sizes = 0;
+      for (const Entry& entry : of_rank)
+        all_sizes += std::exp2(entry.size);
+      return of_rank[parameter].size > -900 && of_rank[parameter].size < std::log2(all_sizes) - 33;
+    });
+  };
   Verdict verdict;
   verdict.kind = "gradient_outlier";
   verdict.severity = Severity::Warning;
@@ -321,12 +331,12 @@ void Reducer::advise_on_outlier() {
     for (size_t r = 0; r < entries.size(); ++r) {
       if (entries[r][i].size > -900) sizes.emplace_back(entries[r][i].size, static_cast<int>(r));
     }
-    if (sizes.size() < 2) continue;
+    if (sizes.size() < 2 || is_noise(i)) continue;
     std::sort(sizes.begin(), sizes.end());
     // The rank farthest from the middle; with two ranks the larger one.
     const double middle = sizes.size() == 2 ? sizes.front().first : sizes[sizes.size() / 2].first;
-    const auto& far = std::abs(sizes.front().first - middle) > std::abs(sizes.back().first - middle) ? sizes.front()
-                                                                                                    : sizes.back();
+    const auto& far =
+        std::abs(sizes.front().first - middle) > std::abs(sizes.back().first - middle) ? sizes.front() : sizes.back();
     const double distance = std::abs(far.first - middle);
     if (distance < 9) continue;
     std::vector<int> ready;
@@ -347,10 +357,12 @@ void Reducer::advise_on_outlier() {
   std::string names;
   for (const ParameterVerdict& parameter : verdict.parameters)
     names += (names.empty() ? "" : ", ") + parameter.name;
-  verdict.cause.text = fmt::format("before the reduction in backward {} the gradient of {} on {} is {:.3g} times that of "
-                                   "the others",
-                                   round_, names, ranks_in_words(verdict.ranks), std::exp2(largest / 2));
-  verdict.advice = "look for a loss that is summed instead of averaged, other data, or another learning-rate scale there";
+  verdict.cause.text = fmt::format(
+      "before the reduction in backward {} the gradient of {} on {} is {:.3g} times that of "
+      "the others",
+      round_, names, ranks_in_words(verdict.ranks), std::exp2(largest / 2));
+  verdict.advice =
+      "look for a loss that is summed instead of averaged, other data, or another learning-rate scale there";
   if (!hook.empty()) {
     verdict.cause.kind = CauseKind::HookDiffers;
     verdict.cause.text += "; a gradient hook is registered there at " + hook;
@@ -381,11 +393,12 @@ void Reducer::advise_on_batches() {
     list += fmt::format("{}rank {}: {} samples (each counts {:.3g} times its share)", r > 0 ? ", " : "", r, all[r],
                         rows > 0 ? total / static_cast<double>(all.size()) / rows : 0.0);
   }
-  verdict.cause.text = fmt::format("the ranks average their gradients over batches of different sizes in backward {}: {}",
-                                   round_, list);
+  verdict.cause.text =
+      fmt::format("the ranks average their gradients over batches of different sizes in backward {}: {}", round_, list);
   verdict.message = verdict.cause.text + "; where each rank's loss is a mean, the mean of means is not the mean of all";
   verdict.advice =
-      "give every rank the same number of samples (DistributedSampler), or scale each rank's loss by its samples x ranks / "
+      "give every rank the same number of samples (DistributedSampler), or scale each rank's loss by its samples x "
+      "ranks / "
       "all samples";
   advisories_.add("batches", std::move(verdict), group_->rank() == 0);
 }
@@ -401,18 +414,18 @@ void Reducer::warn_of_early_write(uint32_t parameter) {
     verdict.severity = Severity::Warning;
     verdict.iteration = round_;
     verdict.ranks = {group_->rank()};
-    verdict.parameters.push_back({parameters_[parameter].name,
-                                  static_cast<int64_t>(parameters_[parameter].tensor.nbytes()),
-                                  {},
-                                  verdict.ranks});
+    verdict.parameters.push_back(
+        {parameters_[parameter].name, static_cast<int64_t>(parameters_[parameter].tensor.nbytes()), {}, verdict.ranks});
     verdict.cause.kind = CauseKind::EditedByHand;
     verdict.cause.op = op;
     set_place(verdict.cause, write.where);
-    verdict.cause.text = fmt::format("{} at {} changed the gradient of {} on rank {} while it was still local: each rank "
-                                     "does so by its own numbers, before the mean is taken",
-                                     op, to_string(write.where), parameters_[parameter].name, group_->rank());
+    verdict.cause.text = fmt::format(
+        "{} at {} changed the gradient of {} on rank {} while it was still local: each rank "
+        "does so by its own numbers, before the mean is taken",
+        op, to_string(write.where), parameters_[parameter].name, group_->rank());
     verdict.message = verdict.cause.text;
-    verdict.advice = "clip, scale or mask gradients after the reduction: after the backward outside no_sync, before step()";
+    verdict.advice =
+        "clip, scale or mask gradients after the reduction: after the backward outside no_sync, before step()";
     advisories_.add("early write", std::move(verdict), group_->rank() == 0);
     return;
   }

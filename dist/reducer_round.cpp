@@ -252,9 +252,10 @@ void Reducer::launch(uint32_t index) {
     payload.set(Word::Probe, std::isfinite(sent) ? sent : 0);
     bucket.work = hook_->run(*group_, as_grad_bucket(index), options, backward_where_);
     if (!bucket.work) {
-      throw DistError(fmt::format("the communication hook {} returned no Work for {}; return that of a collective, or "
-                                  "completed_work()",
-                                  hook_->name(), description));
+      throw DistError(
+          fmt::format("the communication hook {} returned no Work for {}; return that of a collective, or "
+                      "completed_work()",
+                      hook_->name(), description));
     }
     bucket.tail_work = group_->all_reduce(
         payload.tail(), {.op = ReduceOp::Avg, .description = "flags of " + description, .iteration = round_},
@@ -300,7 +301,7 @@ void Reducer::complete(uint32_t index) {
     // The spread of n values with one far away by d is d * sqrt(n - 1) / n.
     const double far = std::sqrt(static_cast<double>(size - 1)) / size;
     const double time = payload.mean(Word::Time);
-    outcome_.late = outcome_.late || std::sqrt(payload.variance(Word::Time)) > far * std::max(4.0, 0.5 * time);
+    outcome_.late = outcome_.late || std::sqrt(payload.variance(Word::Time)) > far * std::max(12.0, 0.5 * time);
     outcome_.outlier = outcome_.outlier || std::sqrt(payload.variance(Word::Norm)) > far * 9;  // 22 times the norm
     const double rows = payload.mean(Word::Rows);
     outcome_.uneven = outcome_.uneven || payload.variance(Word::Rows) > 1e-3 * rows * rows;
@@ -355,12 +356,14 @@ void Reducer::check_hook_result(Bucket& bucket, uint32_t index) {
     const bool divided_twice = std::abs(ratio * size - 1) < 1e-3;
     if (!sum && !divided_twice) return;
     verdict.cause.kind = CauseKind::WrongScale;
-    verdict.cause.text = sum ? fmt::format("the hook `{}` gives {} x the mean of the ranks' gradients: a sum that was "
-                                           "not divided by the world size",
-                                           hook_->name(), size)
-                             : fmt::format("the hook `{}` gives 1/{} of the mean of the ranks' gradients: it was "
-                                           "divided twice",
-                                           hook_->name(), size);
+    verdict.cause.text = sum ? fmt::format(
+                                   "the hook `{}` gives {} x the mean of the ranks' gradients: a sum that was "
+                                   "not divided by the world size",
+                                   hook_->name(), size)
+                             : fmt::format(
+                                   "the hook `{}` gives 1/{} of the mean of the ranks' gradients: it was "
+                                   "divided twice",
+                                   hook_->name(), size);
     verdict.advice = sum ? "use ReduceOp::Avg, or divide by the world size (before the sum, for half types)"
                          : "divide once: ReduceOp::Avg divides already";
     add_parameters([](const Tensor&) { return true; });

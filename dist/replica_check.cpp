@@ -46,7 +46,8 @@ Verdict model_verdict(const std::vector<std::vector<std::string>>& lists, size_t
   // The odd ranks hold another list than most (on a tie: than rank 0).
   size_t usual = 0;
   for (size_t r = 1; r < lists.size(); ++r) {
-    if (std::count(lists.begin(), lists.end(), lists[r]) > std::count(lists.begin(), lists.end(), lists[usual])) usual = r;
+    if (std::count(lists.begin(), lists.end(), lists[r]) > std::count(lists.begin(), lists.end(), lists[usual]))
+      usual = r;
   }
   size_t odd = usual;
   for (size_t r = 0; r < lists.size(); ++r) {

@@ -58,8 +58,8 @@ std::string differing_options(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters, Tensors buffers,
-                     std::unordered_set<const TensorImpl*> ignored)
+StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters,
+                     Tensors buffers, std::unordered_set<const TensorImpl*> ignored)
     : reducer_(reducer),
       group_(group),
       options_(options),
@@ -69,9 +69,8 @@ StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions opt
 
 bool StepCheck::is_managed_elsewhere(const Tensor& parameter) const {
   const autograd::AutogradMeta* known = autograd::meta(parameter);
-  return std::any_of(known->observers.begin(), known->observers.end(), [](const auto& observer) {
-    return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
-  });
+  return std::any_of(known->observers.begin(), known->observers.end(),
+                     [](const auto& observer) { return dynamic_cast<const Reducer*>(observer.listener) != nullptr; });
 }
 
 Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,
@@ -91,8 +90,9 @@ Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,
                                      name, update.name);
     if (meta.registered_at.line() != 0)
       verdict.cause.text += fmt::format(" (registered at {})", to_string(meta.registered_at));
-    verdict.advice = "make it a parameter of the wrapped module, wrap its module too, or average its gradient yourself "
-                     "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg}))";
+    verdict.advice =
+        "make it a parameter of the wrapped module, wrap its module too, or average its gradient yourself "
+        "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg}))";
   } else {
     name = in_module->name;
     const bool replaced = std::any_of(reducer_.parameters().begin(), reducer_.parameters().end(),
@@ -104,16 +104,18 @@ Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,
     const SourceLocation at = thawed ? meta.requires_grad_set_at : meta.registered_at;
     set_place(verdict.cause, at);
     if (replaced) {
-      verdict.cause.text = fmt::format("`{}` exists twice: the wrapper holds the old object, {} moves the new one, "
-                                       "registered at {}",
-                                       name, update.name, to_string(at));
+      verdict.cause.text = fmt::format(
+          "`{}` exists twice: the wrapper holds the old object, {} moves the new one, "
+          "registered at {}",
+          name, update.name, to_string(at));
       verdict.advice = "wrap again after replacing a module or a parameter";
     } else if (thawed) {
-      verdict.cause.text = fmt::format("`{}` is trainable since {}, after wrapping: unknown to the reducer", name,
-                                       to_string(at));
+      verdict.cause.text =
+          fmt::format("`{}` is trainable since {}, after wrapping: unknown to the reducer", name, to_string(at));
       verdict.advice = "thaw it before wrapping, or wrap again after thawing";
     } else {
-      verdict.cause.text = fmt::format("`{}` was added after wrapping, at {}: unknown to the reducer", name, to_string(at));
+      verdict.cause.text =
+          fmt::format("`{}` was added after wrapping, at {}: unknown to the reducer", name, to_string(at));
       verdict.advice = "build the whole module before wrapping, or wrap again";
     }
   }
@@ -138,7 +140,8 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const Tensor& parameter = update.parameters[i];
     const autograd::AutogradMeta* meta = autograd::meta(parameter);
-    if (!meta || !meta->grad.defined() || ignored_.contains(parameter.impl()) || was_reduced_by_hand(meta->grad)) continue;
+    if (!meta || !meta->grad.defined() || ignored_.contains(parameter.impl()) || was_reduced_by_hand(meta->grad))
+      continue;
     const autograd::GradStamp& stamp = meta->stamp;
     const int64_t position = reducer_.find(parameter);
     if (position < 0) {
@@ -161,8 +164,9 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
       verdict.cause.text =
           fmt::format("the gradient was set at {}, not made by an observed backward: it is this rank's own",
                       to_string(stamp.set_at));
-      verdict.advice = "let backward() make the gradient, or average it over the ranks after setting it "
-                       "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg}))";
+      verdict.advice =
+          "let backward() make the gradient, or average it over the ranks after setting it "
+          "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg}))";
       add(std::move(verdict));
     } else if (local.backwards > 0 && stamp.backwards > 0) {
       verdict.kind = "unreduced_gradients";
@@ -170,7 +174,8 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
       set_place(verdict.cause, local.where);
       const uint32_t own = std::min(local.backwards, stamp.backwards);
       verdict.cause.text = fmt::format(
-          "step() at {} with {} of {} micro-batches reduced: the last backward, at {}, ran under no_sync (opened at {})",
+          "step() at {} with {} of {} micro-batches reduced: the last backward, at {}, ran under no_sync (opened at "
+          "{})",
           to_string(update.where), stamp.backwards - own, stamp.backwards, to_string(local.where),
           to_string(reducer_.no_sync_where()));
       verdict.advice = "run the last backward before step() outside no_sync: it reduces what has gathered";
@@ -310,13 +315,15 @@ std::vector<Verdict> StepCheck::compare(const std::vector<std::string>& descript
     verdict.kind = "optimizers_differ";
     verdict.cause.kind = CauseKind::OptionsDiffer;
     const Step& other = steps[static_cast<size_t>(ranks.front())];
-    const auto same = std::find_if(steps.begin(), steps.end(),
-                                   [&](const Step& step) { return step.options != other.options; });
+    const auto same =
+        std::find_if(steps.begin(), steps.end(), [&](const Step& step) { return step.options != other.options; });
     verdict.cause.op = differing_options(same->options, other.options);
-    verdict.cause.text = fmt::format("{} differs between the ranks before {} (at {}): {}", verdict.cause.op, update.name,
-                                     other.where, each_rank([](const Step& step) { return step.options; }));
+    verdict.cause.text =
+        fmt::format("{} differs between the ranks before {} (at {}): {}", verdict.cause.op, update.name, other.where,
+                    each_rank([](const Step& step) { return step.options; }));
     verdict.advice =
-        "step schedulers with a value that is the same on every rank: all_reduce the loss or metric first (ReduceOp::Avg)";
+        "step schedulers with a value that is the same on every rank: all_reduce the loss or metric first "
+        "(ReduceOp::Avg)";
     add(verdict, ranks, other.where);
   }
   if (const auto ranks = odd([](const Step& step) { return step.gradients; }); !ranks.empty()) {
@@ -324,8 +331,8 @@ std::vector<Verdict> StepCheck::compare(const std::vector<std::string>& descript
     verdict.kind = "optimizers_differ";
     verdict.cause.kind = CauseKind::StepsDiffer;
     const Step& other = steps[static_cast<size_t>(ranks.front())];
-    const auto usual = std::find_if(steps.begin(), steps.end(),
-                                    [&](const Step& step) { return step.gradients != other.gradients; });
+    const auto usual =
+        std::find_if(steps.begin(), steps.end(), [&](const Step& step) { return step.gradients != other.gradients; });
     for (size_t i = 0; i < update.parameters.size() && i < other.gradients.size() && i < usual->gradients.size(); ++i) {
       if (other.gradients[i] == usual->gradients[i]) continue;
       const int64_t position = reducer_.find(update.parameters[i]);
@@ -362,9 +369,10 @@ std::vector<Verdict> StepCheck::compare(const std::vector<std::string>& descript
         if (verdict.cause.text.empty()) {
           verdict.cause.op = edit[1];
           verdict.cause.module = module_of_name(edit[0]);
-          verdict.cause.text = fmt::format("{} at {} changed the gradient of {} on rank {} after the reduction, and not "
-                                           "on every rank",
-                                           edit[1], edit[2], edit[0], r);
+          verdict.cause.text = fmt::format(
+              "{} at {} changed the gradient of {} on rank {} after the reduction, and not "
+              "on every rank",
+              edit[1], edit[2], edit[0], r);
           const size_t colon = edit[2].rfind(':');
           verdict.cause.file = edit[2].substr(0, colon);
           verdict.cause.line = static_cast<uint32_t>(std::strtoul(edit[2].c_str() + colon + 1, nullptr, 10));
@@ -377,7 +385,8 @@ std::vector<Verdict> StepCheck::compare(const std::vector<std::string>& descript
         }
       }
     }
-    if (verdict.cause.text.empty()) verdict.cause.text = "gradients were edited a different number of times on the ranks";
+    if (verdict.cause.text.empty())
+      verdict.cause.text = "gradients were edited a different number of times on the ranks";
     verdict.advice = "edit reduced gradients on every rank alike, or before the reduction in a gradient hook";
     add(verdict, editing.empty() ? ranks : std::vector<int>(editing.begin(), editing.end()), "");
   }
@@ -385,7 +394,8 @@ std::vector<Verdict> StepCheck::compare(const std::vector<std::string>& descript
 }
 
 void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdicts) const {
-  std::string message = fmt::format("{}.step() at {}: not taken, nothing has moved.", update.name, to_string(update.where));
+  std::string message =
+      fmt::format("{}.step() at {}: not taken, nothing has moved.", update.name, to_string(update.where));
   for (Verdict& verdict : verdicts) {
     std::string names;
     for (size_t i = 0; i < verdict.parameters.size() && i < 8; ++i)
@@ -434,7 +444,8 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
     verdict.cause.text = fmt::format(
         "the backward at {} kept its graph (retain_graph): {} of results in {} operations, and no other backward came "
         "through it before the step at {}",
-        to_string(graph.where), bytes_in_words(static_cast<int64_t>(graph.bytes)), graph.nodes, to_string(update.where));
+        to_string(graph.where), bytes_in_words(static_cast<int64_t>(graph.bytes)), graph.nodes,
+        to_string(update.where));
     verdict.message = verdict.cause.text;
     verdict.advice = "leave retain_graph out: graphs that share nothing (one behind a detach()) are freed one by one";
     reducer_.advisories().add("retain_graph " + to_string(graph.where), std::move(verdict), group_.rank() == 0);
@@ -456,10 +467,9 @@ void StepCheck::operator()(const autograd::Update& update) {
   values[0] = own;
   values[1] = ~own;
   values[2] = verdicts.empty() ? 0 : 1;
-  const std::string description = fmt::format("agreement on a step of {}, DDP({})", update.name,
-                                              reducer_.options().module_name);
-  group_
-      .all_reduce(words, {.op = ReduceOp::Max, .description = description, .iteration = update.number}, update.where)
+  const std::string description =
+      fmt::format("agreement on a step of {}, DDP({})", update.name, reducer_.options().module_name);
+  group_.all_reduce(words, {.op = ReduceOp::Max, .description = description, .iteration = update.number}, update.where)
       ->wait();
   if (values[0] != ~values[1]) {
     const std::vector<Verdict> differing =

@@ -15,10 +15,10 @@ namespace brigade::dist {
 
 struct BucketEvents {
   std::vector<uint32_t> parameters;
-  int64_t bytes = 0;     // payload
-  int64_t filled = 0;    // its last gradient became ready (or: known not to come)
-  int64_t launched = 0;  // its collective was posted
-  int64_t finished = 0;  // seen complete
+  int64_t bytes = 0;       // payload
+  int64_t filled = 0;      // its last gradient became ready (or: known not to come)
+  int64_t launched = 0;    // its collective was posted
+  int64_t finished = 0;    // seen complete
   int64_t wait_began = 0;  // backward had nothing else to do
   int64_t wait_ended = 0;
 };
@@ -27,9 +27,9 @@ struct RoundEvents {
   uint64_t round = 0;    // number of the reduced backward, from 1
   std::string backward;  // "file:line" of the call
   int64_t forward_began = 0;
-  int64_t began = 0;          // the plan was known
-  int64_t compute_ended = 0;  // all nodes had run
-  int64_t ended = 0;          // gradients are final
+  int64_t began = 0;           // the plan was known
+  int64_t compute_ended = 0;   // all nodes had run
+  int64_t ended = 0;           // gradients are final
   std::vector<int64_t> ready;  // per parameter
   std::vector<BucketEvents> buckets;
   bool rebuilt = false;  // buckets were cut anew after it

@@ -28,7 +28,8 @@ std::string likely_reason(const CollectiveInfo& a, const CollectiveInfo& b) {
   if (is_construction(a) && is_construction(b))
     return "the ranks wrap their modules in different orders: construct the wrappers in the same order on every rank";
   if (is_buffers(a) != is_buffers(b))
-    return "one rank runs a forward in training mode that the other does not: evaluate under NoGradGuard and eval(), or "
+    return "one rank runs a forward in training mode that the other does not: evaluate under NoGradGuard and eval(), "
+           "or "
            "through the module instead of the wrapper";
   if (a.description.starts_with("bucket") && b.description.starts_with("bucket"))
     return "the ranks run backward through different wrapped modules, or in another order";
@@ -49,8 +50,7 @@ std::string in_words(const Whereabouts& place) {
   } else {
     text = fmt::format("rank {} {} {}", place.rank, place.finished ? "was last in" : "is in", in_words(place.last));
   }
-  if (!place.activity.empty())
-    text += fmt::format(", and for {:.1f} s in {}", place.activity_seconds, place.activity);
+  if (!place.activity.empty()) text += fmt::format(", and for {:.1f} s in {}", place.activity_seconds, place.activity);
   if (place.silent_seconds > 2) text += fmt::format(", last heard of {:.1f} s ago", place.silent_seconds);
   return text;
 }
@@ -100,17 +100,19 @@ Verdict timeout_verdict(const CollectiveInfo& waiting, std::span<const Whereabou
     const size_t at = first.activity.rfind(" at ");
     place_at(verdict.cause, at != std::string::npos ? first.activity.substr(at + 4) : first.last.where);
   }
-  verdict.cause.text = fmt::format("{} did not come to {}{}{}",
-                                   missing.empty() ? std::string("a rank") : ranks_in_words(verdict.ranks),
-                                   in_words(waiting), places.empty() ? "" : ": ", places);
+  verdict.cause.text =
+      fmt::format("{} did not come to {}{}{}", missing.empty() ? std::string("a rank") : ranks_in_words(verdict.ranks),
+                  in_words(waiting), places.empty() ? "" : ": ", places);
   verdict.advice =
-      "look at what the named rank does there: a loop that ended early, a branch, a slow batch. A longer time-out helps a "
+      "look at what the named rank does there: a loop that ended early, a branch, a slow batch. A longer time-out "
+      "helps a "
       "rank that is only slow; Join serves ranks with fewer batches";
   verdict.message = verdict.cause.text;
   return verdict;
 }
 
-Verdict lost_verdict(const CollectiveInfo& waiting, const Whereabouts& lost, const std::string& how, bool by_exception) {
+Verdict lost_verdict(const CollectiveInfo& waiting, const Whereabouts& lost, const std::string& how,
+                     bool by_exception) {
   Verdict verdict;
   verdict.kind = "rank_lost";
   verdict.cause.kind = by_exception ? CauseKind::Exception : CauseKind::RankGone;

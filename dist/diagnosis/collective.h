@@ -13,9 +13,9 @@ namespace brigade::dist {
 // Where a rank is, as its peers know it.
 struct Whereabouts {
   int rank = 0;
-  CollectiveInfo last;        // sequence 0: none yet
-  bool finished = true;       // with `last`
-  std::string activity;       // "loading data at train.cpp:12", "" when it did not say
+  CollectiveInfo last;          // sequence 0: none yet
+  bool finished = true;         // with `last`
+  std::string activity;         // "loading data at train.cpp:12", "" when it did not say
   double activity_seconds = 0;  // since it said so
   double silent_seconds = -1;   // since it was last heard of; -1: not known
 };

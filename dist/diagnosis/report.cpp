@@ -110,9 +110,9 @@ ReductionError graph_changed(std::span<const RankReport> reports, std::span<cons
     verdict.cause.module = dot == std::string::npos ? "" : parameters[i].name.substr(0, dot);
     set_place(verdict.cause, where);
     const RankReport& first = reports[static_cast<size_t>(verdict.ranks.front())];
-    verdict.cause.text = fmt::format(
-        "{} in the first backward (at {}), {} in backward {} (at {})", now_unused.empty() ? "not used" : "used",
-        first.recorded_at, now_unused.empty() ? "used" : "not used", first.round, first.backward);
+    verdict.cause.text = fmt::format("{} in the first backward (at {}), {} in backward {} (at {})",
+                                     now_unused.empty() ? "not used" : "used", first.recorded_at,
+                                     now_unused.empty() ? "used" : "not used", first.round, first.backward);
     const auto cause = first.causes.find(i);
     if (cause != first.causes.end()) {
       verdict.cause.note = cause->second.text;
@@ -120,19 +120,22 @@ ReductionError graph_changed(std::span<const RankReport> reports, std::span<cons
       verdict.cause.line = cause->second.line;
     }
     verdict.advice = advice_for(CauseKind::GraphChanged, false);
-    verdict.message = fmt::format("{} ({}) on {}: {}", parameters[i].name,
-                                  bytes_in_words(verdict.parameters.front().bytes), ranks_in_words(verdict.ranks),
-                                  verdict.cause.text);
+    verdict.message =
+        fmt::format("{} ({}) on {}: {}", parameters[i].name, bytes_in_words(verdict.parameters.front().bytes),
+                    ranks_in_words(verdict.ranks), verdict.cause.text);
     if (!verdict.cause.note.empty()) verdict.message += "\n    note:  " + verdict.cause.note;
     verdict.message += "\n    fix:   " + verdict.advice;
     verdicts.push_back(std::move(verdict));
   }
   std::string message =
-      fewer ? "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates "
-              "that your training graph has changed in this iteration, e.g., one parameter is used in first iteration, but "
-              "then got unused in the second iteration. this is not compatible with static_graph set to True."
-            : "Your training graph has changed in this iteration, e.g., one parameter is unused in first iteration, but "
-              "then got used in the second iteration. this is not compatible with static_graph set to True.";
+      fewer
+          ? "Expected to have finished reduction in the prior iteration before starting a new one. This error "
+            "indicates "
+            "that your training graph has changed in this iteration, e.g., one parameter is used in first iteration, "
+            "but "
+            "then got unused in the second iteration. this is not compatible with static_graph set to True."
+          : "Your training graph has changed in this iteration, e.g., one parameter is unused in first iteration, but "
+            "then got used in the second iteration. this is not compatible with static_graph set to True.";
   message += fmt::format("\nBrigade found it at the end of the same backward (number {}, {}). {}\n",
                          reports.front().round, to_string(where), kAfterwards);
   for (const Verdict& verdict : verdicts)
@@ -184,7 +187,8 @@ std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::sp
   }
   for (Verdict& verdict : verdicts) {
     const ParameterVerdict& first = verdict.parameters.front();
-    verdict.message = fmt::format("{}: never ready on {}", parameters_in_words(verdict), ranks_in_words(first.missing_ranks));
+    verdict.message =
+        fmt::format("{}: never ready on {}", parameters_in_words(verdict), ranks_in_words(first.missing_ranks));
     if (!first.ready_ranks.empty()) {
       verdict.message += fmt::format(" (ready on {})", ranks_in_words(first.ready_ranks));
     }

@@ -33,9 +33,9 @@ RankReport decode_report(const std::string& text);
 // What kind of error it is, and what the reports do not say.
 struct ErrorContext {
   bool find_unused_parameters = false;
-  bool failed = false;      // some rank's backward threw
-  bool same_round = true;   // all ranks were in the same backward
-  bool changed = false;     // static_graph: some rank used another set
+  bool failed = false;            // some rank's backward threw
+  bool same_round = true;         // all ranks were in the same backward
+  bool changed = false;           // static_graph: some rank used another set
   std::vector<uint8_t> expected;  // per parameter
   std::vector<uint32_t> buckets;  // per parameter: the number of its bucket
   SourceLocation where;

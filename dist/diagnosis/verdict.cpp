@@ -7,41 +7,14 @@
 namespace brigade::dist {
 
 const char* name(CauseKind kind) noexcept {
-  constexpr const char* kNames[] = {"module_not_called",
-                                    "not_used",
-                                    "output_dropped",
-                                    "detached",
-                                    "no_grad",
-                                    "not_differentiable",
-                                    "read_as_number",
-                                    "frozen",
-                                    "loss_not_connected",
-                                    "replaced",
-                                    "graph_changed",
-                                    "thawed",
-                                    "added",
-                                    "outside_wrapper",
-                                    "not_reduced",
-                                    "set_by_hand",
-                                    "edited_by_hand",
-                                    "not_cleared",
-                                    "hook_differs",
-                                    "options_differ",
-                                    "steps_differ",
-                                    "values_differ",
-                                    "model_differs",
-                                    "collective_differs",
-                                    "rank_gone",
-                                    "rank_behind",
-                                    "exception",
-                                    "wrong_scale",
-                                    "overflow",
-                                    "non_finite",
-                                    "norm_outlier",
-                                    "uneven_batches",
-                                    "slow",
-                                    "wasteful",
-                                    "unknown"};
+  constexpr const char* kNames[] = {
+      "module_not_called",  "not_used",       "output_dropped", "detached",           "no_grad",
+      "not_differentiable", "read_as_number", "frozen",         "loss_not_connected", "replaced",
+      "graph_changed",      "thawed",         "added",          "outside_wrapper",    "not_reduced",
+      "set_by_hand",        "edited_by_hand", "not_cleared",    "hook_differs",       "options_differ",
+      "steps_differ",       "values_differ",  "model_differs",  "collective_differs", "rank_gone",
+      "rank_behind",        "exception",      "wrong_scale",    "overflow",           "non_finite",
+      "norm_outlier",       "uneven_batches", "slow",           "wasteful",           "unknown"};
   static_assert(std::size(kNames) == static_cast<size_t>(CauseKind::Unknown) + 1);
   return kNames[static_cast<int>(kind)];
 }

@@ -1,10 +1,11 @@
 // Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in order; a Work waits
 // for its turn.
 //
-// Gloo sums whatever bytes it is given, and ends the process when sizes differ. So before each collective a rank exchanges
-// a digest of what it is about with its neighbours in a ring (BRIGADE_COLLECTIVE_CHECK=0 leaves that out). When anything
-// goes wrong each rank leaves its place in the store and reads the others': all name the same ranks. Every rank also
-// leaves its place there a few times a second, so that one that can speak no more has said where it was.
+// Gloo sums whatever bytes it is given, and ends the process when sizes differ. So before each collective a rank
+// exchanges a digest of what it is about with its neighbours in a ring (BRIGADE_COLLECTIVE_CHECK=0 leaves that out).
+// When anything goes wrong each rank leaves its place in the store and reads the others': all name the same ranks.
+// Every rank also leaves its place there a few times a second, so that one that can speak no more has said where it
+// was.
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/fields.h>
@@ -19,10 +20,10 @@
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/common/error.h>
-#include <gloo/transport/unbound_buffer.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
 
 #include <fmt/format.h>
 
@@ -96,8 +97,10 @@ struct Queue {
 
 class GlooWork final : public Work {
  public:
-  GlooWork(std::shared_ptr<Queue> queue, std::shared_ptr<Job> job, std::chrono::milliseconds timeout)
-      : queue_(std::move(queue)), job_(std::move(job)), timeout_(timeout) {}
+  // `give_up` throws what is known when a wait takes too long.
+  GlooWork(std::shared_ptr<Queue> queue, std::shared_ptr<Job> job, std::chrono::milliseconds timeout,
+           std::function<void(std::chrono::milliseconds)> give_up)
+      : queue_(std::move(queue)), job_(std::move(job)), timeout_(timeout), give_up_(std::move(give_up)) {}
   bool is_completed() override {
     std::lock_guard lock(queue_->mutex);
     return job_->complete;
@@ -109,6 +112,8 @@ class GlooWork final : public Work {
   void wait(std::chrono::milliseconds timeout) override {
     std::unique_lock lock(queue_->mutex);
     if (!queue_->changed.wait_for(lock, timeout, [&] { return job_->complete; })) {
+      lock.unlock();
+      give_up_(timeout);
       throw TimeoutError(fmt::format("timed out after {} ms waiting for {}", timeout.count(), job_->description));
     }
     if (job_->error) std::rethrow_exception(job_->error);
@@ -118,6 +123,7 @@ class GlooWork final : public Work {
   std::shared_ptr<Queue> queue_;
   std::shared_ptr<Job> job_;
   std::chrono::milliseconds timeout_;
+  std::function<void(std::chrono::milliseconds)> give_up_;
 };
 
 class GlooGroup final : public ProcessGroup {
@@ -159,7 +165,7 @@ class GlooGroup final : public ProcessGroup {
 
   ~GlooGroup() override {
     if (!failed_) {
-      note_gone(!failure_.empty() ? "failed: " + failure_
+      note_gone(!failure_.empty()                ? "failed: " + failure_
                 : std::uncaught_exceptions() > 0 ? std::string("left while an exception was in flight")
                                                  : std::string("left the group"));
     }
@@ -179,7 +185,8 @@ class GlooGroup final : public ProcessGroup {
 
   const char* backend() const noexcept override { return "gloo"; }
   Tensor allocate(int64_t numel, DType dtype) override {
-    if (numel < 0) throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
+    if (numel < 0)
+      throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
     const size_t bytes = static_cast<size_t>(numel) * itemsize(dtype);
     auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, Device(), queue_.get());
     return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
@@ -195,8 +202,7 @@ class GlooGroup final : public ProcessGroup {
   void abort(std::string_view reason) override {
     if (failed_.exchange(true)) return;
     note_gone(fmt::format("failed: {}", reason));
-    // Gloo cannot end a call from outside; breaking the connections ends those of this rank and of its peers.
-    context_->closeConnections();
+    close_connections();
   }
 
  protected:
@@ -255,8 +261,8 @@ class GlooGroup final : public ProcessGroup {
   WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, std::function<void()> run) {
     const CollectiveInfo info = record(kind, tensor, options);
     if (failed_) {
-      throw DistError(fmt::format("the gloo group failed before and cannot be used for {}; make a new group",
-                                  in_words(info)));
+      throw DistError(
+          fmt::format("the gloo group failed before and cannot be used for {}; make a new group", in_words(info)));
     }
     {
       std::lock_guard lock(place_mutex_);
@@ -276,21 +282,24 @@ class GlooGroup final : public ProcessGroup {
       queue_->jobs.push_back(job);
     }
     queue_->changed.notify_all();
-    return std::make_shared<GlooWork>(queue_, std::move(job), timeout());
+    return std::make_shared<GlooWork>(
+        queue_, std::move(job), timeout(),
+        [this, info](std::chrono::milliseconds waited) { give_up(info, "timed out", waited); });
   }
 
   // On the worker thread.
   void run_checked(const std::function<void()>& run, const CollectiveInfo& info) {
     try {
+      if (failed_) throw std::runtime_error("the group failed before");
       if (check_) check_neighbour(info);
       if (run) run();
       recorder().finish(info.sequence);
       std::lock_guard lock(place_mutex_);
       if (last_.sequence == info.sequence) last_finished_ = true;
-    } catch (const gloo::Exception& error) {
-      give_up(info, error.what());
     } catch (const Mismatch&) {
       give_up(info, "ranks met in different collectives");
+    } catch (const std::exception& error) {
+      give_up(info, error.what());  // Gloo has several kinds
     }
   }
 
@@ -312,11 +321,33 @@ class GlooGroup final : public ProcessGroup {
     if (other_digest_ != own_digest_) throw Mismatch();
   }
 
+  // Gloo cannot end a call from outside; breaking the connections ends those of this rank and of its peers.
+  void close_connections() noexcept {
+    try {
+      context_->closeConnections();
+    } catch (const std::exception&) {
+      // They are closed already.
+    }
+  }
+
   // Leaves this rank's place, reads the others', and throws what all of them say together.
-  [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what) {
+  [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what) { give_up(info, what, timeout()); }
+  [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what, std::chrono::milliseconds waited) {
+    // Whatever fails after the first failure fails because of it.
+    const std::lock_guard lock(give_up_mutex_);
+    if (!first_error_) {
+      try {
+        find_out(info, what, waited);
+      } catch (...) {
+        first_error_ = std::current_exception();
+      }
+    }
+    std::rethrow_exception(first_error_);
+  }
+  [[noreturn]] void find_out(const CollectiveInfo& info, const std::string& what, std::chrono::milliseconds waited) {
     failed_ = true;
     post_place("stuck", info, false);
-    context_->closeConnections();
+    close_connections();
     const bool timed_out = what.find("imed out") != std::string::npos;
     // Peers that fail because of the same thing come within moments; one that is dead or elsewhere does not.
     std::vector<Place> places(static_cast<size_t>(size()));
@@ -337,7 +368,7 @@ class GlooGroup final : public ProcessGroup {
     }
     places[static_cast<size_t>(rank())].stuck = true;
     places[static_cast<size_t>(rank())].whereabouts.last = info;
-    throw_common(info, what, timed_out, places);
+    throw_common(info, what, timed_out, waited, places);
   }
 
   struct Place {
@@ -353,7 +384,7 @@ class GlooGroup final : public ProcessGroup {
   }
 
   [[noreturn]] void throw_common(const CollectiveInfo& info, const std::string& what, bool timed_out,
-                                 const std::vector<Place>& places) {
+                                 std::chrono::milliseconds waited, const std::vector<Place>& places) {
     // A rank that left or threw is the cause of everything else.
     for (int r = 0; r < size(); ++r) {
       const Place& place = places[static_cast<size_t>(r)];
@@ -388,12 +419,13 @@ class GlooGroup final : public ProcessGroup {
         words += "; " + in_words(place);
       }
       const std::string message = fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}",
-                                              timeout().count(), in_words(info), rank(), ranks, words);
+                                              waited.count(), in_words(info), rank(), ranks, words);
       fail(DiagnosedAs<TimeoutError>(message, {timeout_verdict(info, missing)}));
     }
     const Whereabouts& lost = missing.front();
-    const std::string message = fmt::format("rank {} died or lost its connection; rank {} was waiting for it in {}; {} ({})",
-                                            lost.rank, rank(), in_words(info), in_words(lost), what);
+    const std::string message =
+        fmt::format("rank {} died or lost its connection; rank {} was waiting for it in {}; {} ({})", lost.rank, rank(),
+                    in_words(info), in_words(lost), what);
     fail(DiagnosedAs<PeerError>(message, {lost_verdict(info, lost, "died or lost its connection", false)}));
   }
 
@@ -425,7 +457,8 @@ class GlooGroup final : public ProcessGroup {
       if (r != rank() && store_->check(gone)) place.gone = store_->get(gone, std::chrono::seconds(1));
       const std::string key = fmt::format("{}/place/{}", prefix_, r);
       if (!store_->check(key)) return place;
-      FieldReader in(store_->get(key, std::chrono::seconds(1)));
+      const std::string text = store_->get(key, std::chrono::seconds(1));
+      FieldReader in(text);
       place.stuck = in.next() == "stuck";
       place.whereabouts.last = decode_collective(in.next());
       place.whereabouts.finished = in.number() != 0;
@@ -443,8 +476,9 @@ class GlooGroup final : public ProcessGroup {
     bool posted_finished = false;
     int64_t posted_activity = 0;
     std::unique_lock lock(place_mutex_);
-    while (!place_changed_.wait_for(lock, std::chrono::milliseconds(300), [&] { return stop_heart_; })) {
-      if (failed_ || (posted == last_.sequence && posted_finished == last_finished_ && posted_activity == activity_since_))
+    while (!place_changed_.wait_for(lock, std::chrono::milliseconds(50), [&] { return stop_heart_; })) {
+      if (failed_ ||
+          (posted == last_.sequence && posted_finished == last_finished_ && posted_activity == activity_since_))
         continue;
       posted = last_.sequence;
       posted_finished = last_finished_;
@@ -458,6 +492,13 @@ class GlooGroup final : public ProcessGroup {
 
   // A rank that goes away leaves a word in the store, if it can.
   void note_gone(const std::string& how) noexcept {
+    {
+      std::unique_lock lock(place_mutex_);
+      const CollectiveInfo info = last_;
+      const bool finished = last_finished_;
+      lock.unlock();
+      post_place("well", info, finished);
+    }
     try {
       store_->set(fmt::format("{}/gone/{}", prefix_, rank()), how);
     } catch (const std::exception&) {
@@ -500,6 +541,8 @@ class GlooGroup final : public ProcessGroup {
   std::unique_ptr<gloo::transport::UnboundBuffer> sent_;
   std::unique_ptr<gloo::transport::UnboundBuffer> received_;
 
+  std::mutex give_up_mutex_;
+  std::exception_ptr first_error_;
   std::mutex post_mutex_;
   std::mutex place_mutex_;
   std::condition_variable place_changed_;

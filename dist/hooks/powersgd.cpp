@@ -1,9 +1,9 @@
 // PowerSGD: each gradient matrix M (n x m) is approximated by P Q^T with few columns, and only P and Q are averaged.
 //
-// One round per bucket: M += error; P = M Q; average P; make its columns orthonormal; Q = M^T P; average Q; M' = P Q^T is
-// what all ranks take as the mean, and error = M - M' is kept for the next round (error feedback). Q starts from random
-// numbers that are the same on all ranks, and is kept between rounds (warm start). Gradients with one dimension, and
-// matrices that would not shrink, are averaged as they are.
+// One round per bucket: M += error; P = M Q; average P; make its columns orthonormal; Q = M^T P; average Q; M' = P Q^T
+// is what all ranks take as the mean, and error = M - M' is kept for the next round (error feedback). Q starts from
+// random numbers that are the same on all ranks, and is kept between rounds (warm start). Gradients with one dimension,
+// and matrices that would not shrink, are averaged as they are.
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
@@ -47,7 +47,9 @@ void orthogonalize(const Tensor& matrix) {
   const int64_t r = matrix.size(1);
   visit_floating(matrix.dtype(), "orthogonalize", [&]<class T>() {
     T* data = static_cast<T*>(matrix.raw_data());
-    const auto at = [&](int64_t i, int64_t j) { return static_cast<double>(static_cast<compute_type<T>>(data[i * r + j])); };
+    const auto at = [&](int64_t i, int64_t j) {
+      return static_cast<double>(static_cast<compute_type<T>>(data[i * r + j]));
+    };
     const auto put = [&](int64_t i, int64_t j, double value) {
       data[i * r + j] = static_cast<T>(static_cast<compute_type<T>>(value));
     };
@@ -119,8 +121,7 @@ class PowerSgdHook final : public CommHook {
       const std::string rest(end);
       if (rest == ".error") {
         loaded[index].error = kernels::clone(tensor);
-      } else if (rest.starts_with(".q.") &&
-                 std::strtoul(rest.c_str() + 3, nullptr, 10) == loaded[index].q.size()) {
+      } else if (rest.starts_with(".q.") && std::strtoul(rest.c_str() + 3, nullptr, 10) == loaded[index].q.size()) {
         loaded[index].q.push_back(kernels::clone(tensor));
       } else {
         throw ValueError("powersgd: the state has an entry '" + key + "' that does not belong there");
@@ -134,9 +135,7 @@ class PowerSgdHook final : public CommHook {
     const double small = static_cast<double>((n + m) * columns(n, m)) * options_.min_compression_rate;
     return small < static_cast<double>(n * m);
   }
-  int64_t columns(int64_t n, int64_t m) const {
-    return std::min<int64_t>({options_.matrix_approximation_rank, n, m});
-  }
+  int64_t columns(int64_t n, int64_t m) const { return std::min<int64_t>({options_.matrix_approximation_rank, n, m}); }
 
   Round prepare(ProcessGroup& group, const GradBucket& bucket, Feedback& feedback) {
     Round round;
@@ -161,7 +160,8 @@ class PowerSgdHook final : public CommHook {
       round.plain = group.allocate(plain_numel, dtype);
       int64_t at = 0;
       for (const Tensor& gradient : round.uncompressed) {
-        kernels::copy(view::as_strided(round.plain, gradient.sizes(), contiguous_strides(gradient.sizes()), at), gradient);
+        kernels::copy(view::as_strided(round.plain, gradient.sizes(), contiguous_strides(gradient.sizes()), at),
+                      gradient);
         at += gradient.numel();
       }
     }
@@ -200,7 +200,8 @@ class PowerSgdHook final : public CommHook {
       round.plain_sent->wait();
       int64_t at = 0;
       for (const Tensor& gradient : round.uncompressed) {
-        kernels::copy(gradient, view::as_strided(round.plain, gradient.sizes(), contiguous_strides(gradient.sizes()), at));
+        kernels::copy(gradient,
+                      view::as_strided(round.plain, gradient.sizes(), contiguous_strides(gradient.sizes()), at));
         at += gradient.numel();
       }
     }

@@ -409,10 +409,10 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
       std::string places;
       for (const Whereabouts& place : missing)
         places += "; " + in_words(place);
-      fail(std::make_exception_ptr(DiagnosedAs<TimeoutError>(
-          fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}", timeout.count(), in_words(waiting),
-                      rank(), ranks, places),
-          {std::move(verdict)})));
+      fail(std::make_exception_ptr(
+          DiagnosedAs<TimeoutError>(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}",
+                                                timeout.count(), in_words(waiting), rank(), ranks, places),
+                                    {std::move(verdict)})));
     }
     park(*operation);
   }

@@ -24,10 +24,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "COL-02",
-                         .title = "rank 0 alone evaluates through the wrapper",
-                         .expected = {.kind = "collective_mismatch", .ranks = {kAnyRanks}, .cause = "collective_differs"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "COL-02",
+    .title = "rank 0 alone evaluates through the wrapper",
+    .expected = {.kind = "collective_mismatch", .ranks = {kAnyRanks}, .cause = "collective_differs"},
+    .run = &run});
 
 }  // namespace col_02
 }  // namespace brigade::lab

@@ -13,10 +13,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "COL-18",
-                         .title = "another shape on rank 1",
-                         .expected = {.kind = "model_mismatch", .parameters = {"weight"}, .ranks = {1}, .cause = "model_differs"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "COL-18",
+    .title = "another shape on rank 1",
+    .expected = {.kind = "model_mismatch", .parameters = {"weight"}, .ranks = {1}, .cause = "model_differs"},
+    .run = &run});
 
 }  // namespace col_18
 }  // namespace brigade::lab

@@ -14,10 +14,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "COL-20",
-                         .title = "another dtype on rank 1",
-                         .expected = {.kind = "model_mismatch", .parameters = {"weight"}, .ranks = {1}, .cause = "model_differs"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "COL-20",
+    .title = "another dtype on rank 1",
+    .expected = {.kind = "model_mismatch", .parameters = {"weight"}, .ranks = {1}, .cause = "model_differs"},
+    .run = &run});
 
 }  // namespace col_20
 }  // namespace brigade::lab

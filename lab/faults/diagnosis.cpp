@@ -138,7 +138,8 @@ const AddRankJob add_fault_job("fault", &fault_job);
 
 // A result per rank; null for a rank that ended without one.
 std::vector<json> run_fault(const Fault& fault, const DiagnoseOptions& options, int ranks, bool fixed) {
-  const bool find_unused = fixed && (fault.expected.kind == "unused_parameters" || fault.expected.kind == "static_graph_changed");
+  const bool find_unused =
+      fixed && (fault.expected.kind == "unused_parameters" || fault.expected.kind == "static_graph_changed");
   const json arguments{
       {"id", fault.id}, {"fixed", fixed}, {"find_unused", find_unused}, {"bucket_mb", options.bucket_mb}};
   const RankJobOutcome outcome =
@@ -208,7 +209,8 @@ std::vector<dist::Verdict> verdicts_in(const json& list, const char* kind = null
 std::string expect_silence(const std::vector<json>& results) {
   for (size_t rank = 0; rank < results.size(); ++rank) {
     if (results[rank].is_null()) return fmt::format("rank {} ended without a result", rank);
-    if (results[rank].at("raised")) return fmt::format("rank {}: {}", rank, results[rank].at("text").get<std::string>());
+    if (results[rank].at("raised"))
+      return fmt::format("rank {}: {}", rank, results[rank].at("text").get<std::string>());
     for (const dist::Verdict& verdict : verdicts_in(results[rank].at("advisories"))) {
       if (verdict.severity != dist::Severity::Note) return fmt::format("rank {}: {}", rank, verdict.message);
     }
@@ -223,14 +225,16 @@ void judge_error(const Fault& fault, const std::vector<json>& results, int ranks
   const bool about_a_rank = is_about_a_rank(expected.kind);
   std::vector<size_t> witnesses;
   for (size_t rank = 0; rank < results.size(); ++rank) {
-    const bool at_fault = std::find(expected.ranks.begin(), expected.ranks.end(), static_cast<int>(rank)) != expected.ranks.end();
+    const bool at_fault =
+        std::find(expected.ranks.begin(), expected.ranks.end(), static_cast<int>(rank)) != expected.ranks.end();
     if (!(about_a_rank && at_fault)) witnesses.push_back(rank);
   }
   for (const size_t rank : witnesses) {
     const json& result = results[rank];
     if (result.is_null() || !result.at("raised")) {
       found.why_not = fmt::format("nothing was reported on rank {}", rank);
-      for (const dist::Verdict& verdict : result.is_null() ? std::vector<dist::Verdict>{} : verdicts_in(result.at("advisories")))
+      for (const dist::Verdict& verdict :
+           result.is_null() ? std::vector<dist::Verdict>{} : verdicts_in(result.at("advisories")))
         found.why_not += " (only: " + verdict.message + ")";
       return;
     }

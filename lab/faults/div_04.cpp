@@ -20,10 +20,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "DIV-04",
-                         .title = "forward inside no_sync, backward outside",
-                         .expected = {.detected = false},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "DIV-04", .title = "forward inside no_sync, backward outside", .expected = {.detected = false}, .run = &run});
 
 }  // namespace div_04
 }  // namespace brigade::lab

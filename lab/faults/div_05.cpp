@@ -19,10 +19,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "DIV-05",
-                         .title = "the last micro-batch also inside no_sync",
-                         .expected = {.kind = "unreduced_gradients", .parameters = {"a.weight", "b.weight"}, .cause = "not_reduced"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "DIV-05",
+    .title = "the last micro-batch also inside no_sync",
+    .expected = {.kind = "unreduced_gradients", .parameters = {"a.weight", "b.weight"}, .cause = "not_reduced"},
+    .run = &run});
 
 }  // namespace div_05
 }  // namespace brigade::lab

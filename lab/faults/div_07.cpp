@@ -20,10 +20,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "DIV-07",
-                         .title = "gradients from autograd::grad, assigned by hand",
-                         .expected = {.kind = "unreduced_gradients", .parameters = {"a.weight", "b.weight"}, .cause = "set_by_hand"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "DIV-07",
+    .title = "gradients from autograd::grad, assigned by hand",
+    .expected = {.kind = "unreduced_gradients", .parameters = {"a.weight", "b.weight"}, .cause = "set_by_hand"},
+    .run = &run});
 
 }  // namespace div_07
 }  // namespace brigade::lab

@@ -15,10 +15,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "DIV-08",
-                         .title = "a layer thawed after wrapping",
-                         .expected = {.kind = "unmanaged_parameters", .parameters = {"b.weight"}, .cause = "thawed", .module = "b"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "DIV-08",
+    .title = "a layer thawed after wrapping",
+    .expected = {.kind = "unmanaged_parameters", .parameters = {"b.weight"}, .cause = "thawed", .module = "b"},
+    .run = &run});
 
 }  // namespace div_08
 }  // namespace brigade::lab

@@ -28,10 +28,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return parameters;
 }
 
-const AddFault add(Fault{.id = "DIV-10",
-                         .title = "a learnable loss scale outside the wrapper",
-                         .expected = {.kind = "unmanaged_parameters", .parameters = {"logit_scale"}, .cause = "outside_wrapper"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "DIV-10",
+    .title = "a learnable loss scale outside the wrapper",
+    .expected = {.kind = "unmanaged_parameters", .parameters = {"logit_scale"}, .cause = "outside_wrapper"},
+    .run = &run});
 
 }  // namespace div_10
 }  // namespace brigade::lab

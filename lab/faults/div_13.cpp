@@ -14,10 +14,12 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "DIV-13",
-                         .title = "a gradient edited on rank 1 after the reduction",
-                         .expected = {.kind = "gradients_edited", .parameters = {"a.weight"}, .ranks = {1}, .cause = "edited_by_hand", .op = "mul_"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "DIV-13",
+    .title = "a gradient edited on rank 1 after the reduction",
+    .expected =
+        {.kind = "gradients_edited", .parameters = {"a.weight"}, .ranks = {1}, .cause = "edited_by_hand", .op = "mul_"},
+    .run = &run});
 
 }  // namespace div_13
 }  // namespace brigade::lab

@@ -20,10 +20,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "DIV-15",
-                         .title = "a scheduler stepped with the local loss",
-                         .expected = {.kind = "optimizers_differ", .ranks = {1}, .cause = "options_differ", .op = "lr of group 0"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "DIV-15",
+    .title = "a scheduler stepped with the local loss",
+    .expected = {.kind = "optimizers_differ", .ranks = {1}, .cause = "options_differ", .op = "lr of group 0"},
+    .run = &run});
 
 }  // namespace div_15
 }  // namespace brigade::lab

@@ -22,7 +22,11 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "DIV-16",
                          .title = "an averaged teacher with another decay on rank 1",
-                         .expected = {.kind = "parameters_differ", .parameters = {"teacher.weight"}, .ranks = {1}, .cause = "values_differ", .module = "teacher"},
+                         .expected = {.kind = "parameters_differ",
+                                      .parameters = {"teacher.weight"},
+                                      .ranks = {1},
+                                      .cause = "values_differ",
+                                      .module = "teacher"},
                          .run = &run});
 
 }  // namespace div_16

@@ -28,7 +28,10 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "DIV-17",
                          .title = "registration order differs on rank 1",
-                         .expected = {.kind = "model_mismatch", .parameters = {"dec.weight", "enc.weight"}, .ranks = {1}, .cause = "model_differs"},
+                         .expected = {.kind = "model_mismatch",
+                                      .parameters = {"dec.weight", "enc.weight"},
+                                      .ranks = {1},
+                                      .cause = "model_differs"},
                          .run = &run});
 
 }  // namespace div_17

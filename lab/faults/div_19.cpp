@@ -20,7 +20,12 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "DIV-19",
                          .title = "batch norm with broadcast_buffers off",
-                         .expected = {.kind = "buffers_differ", .parameters = {"norm.running_mean", "norm.running_var"}, .ranks = {kAnyRanks}, .cause = "values_differ", .module = "norm", .severity = dist::Severity::Warning},
+                         .expected = {.kind = "buffers_differ",
+                                      .parameters = {"norm.running_mean", "norm.running_var"},
+                                      .ranks = {kAnyRanks},
+                                      .cause = "values_differ",
+                                      .module = "norm",
+                                      .severity = dist::Severity::Warning},
                          .run = &run});
 
 }  // namespace div_19

@@ -22,7 +22,11 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "DIV-20",
                          .title = "buffers read between a forward and the next broadcast",
-                         .expected = {.kind = "buffers_differ", .parameters = {"norm.running_mean", "norm.running_var"}, .ranks = {kAnyRanks}, .cause = "values_differ", .module = "norm"},
+                         .expected = {.kind = "buffers_differ",
+                                      .parameters = {"norm.running_mean", "norm.running_var"},
+                                      .ranks = {kAnyRanks},
+                                      .cause = "values_differ",
+                                      .module = "norm"},
                          .run = &run});
 
 }  // namespace div_20

@@ -23,10 +23,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "DIV-21",
-                         .title = "a replicated parameter one ulp off on rank 1",
-                         .expected = {.kind = "parameters_differ", .parameters = {"teacher.weight"}, .ranks = {1}, .cause = "values_differ"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "DIV-21",
+    .title = "a replicated parameter one ulp off on rank 1",
+    .expected = {.kind = "parameters_differ", .parameters = {"teacher.weight"}, .ranks = {1}, .cause = "values_differ"},
+    .run = &run});
 
 }  // namespace div_21
 }  // namespace brigade::lab

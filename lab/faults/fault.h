@@ -62,9 +62,9 @@ struct Fault {
   // The steps. Throws what Brigade reports. Returns all parameters that must be equal on all ranks afterwards.
   std::function<std::vector<Tensor>(const FaultContext&)> run;
   int ranks = 2;
-  bool needs_processes = false;  // a rank that is a thread cannot do this
+  bool needs_processes = false;                                 // a rank that is a thread cannot do this
   std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of the group, in the faulty run
-  std::string file;              // the source file, as it stands in messages
+  std::string file;                                             // the source file, as it stands in messages
 };
 
 struct AddFault {

@@ -61,7 +61,9 @@ struct NormedImpl : nn::Module {
     layer = register_module("layer", nn::Linear(4, 4, false));
     norm = register_module("norm", nn::BatchNorm1d(4));
   }
-  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) { return norm(layer(x, where), where); }
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    return norm(layer(x, where), where);
+  }
 };
 BRIGADE_MODULE(Normed);
 
@@ -88,8 +90,8 @@ inline Tensor loss_of(const Tensor& output, SourceLocation where = SourceLocatio
 }
 
 inline Tensor real_or_fake(const Tensor& opinion, bool real, SourceLocation where = SourceLocation::current()) {
-  return binary_cross_entropy_with_logits(opinion, real ? ones_like(opinion) : zeros_like(opinion),
-                                          Reduction::Mean, where);
+  return binary_cross_entropy_with_logits(opinion, real ? ones_like(opinion) : zeros_like(opinion), Reduction::Mean,
+                                          where);
 }
 
 // One optimizer step of plain SGD; gradients are cleared after it.

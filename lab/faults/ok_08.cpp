@@ -27,10 +27,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "OK-08",
-                         .title = "one wrapper round a GAN without detach",
-                         .expected = {.detected = false},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "OK-08", .title = "one wrapper round a GAN without detach", .expected = {.detected = false}, .run = &run});
 
 }  // namespace ok_08
 }  // namespace brigade::lab

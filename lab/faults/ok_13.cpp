@@ -22,10 +22,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "OK-13",
-                         .title = "checkpoint of a shared module",
-                         .expected = {.detected = false},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "OK-13", .title = "checkpoint of a shared module", .expected = {.detected = false}, .run = &run});
 
 }  // namespace ok_13
 }  // namespace brigade::lab

@@ -15,10 +15,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "OK-14",
-                         .title = "a frozen teacher inside the wrapper",
-                         .expected = {.detected = false},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "OK-14", .title = "a frozen teacher inside the wrapper", .expected = {.detected = false}, .run = &run});
 
 }  // namespace ok_14
 }  // namespace brigade::lab

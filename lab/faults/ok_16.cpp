@@ -23,10 +23,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "OK-16",
-                         .title = "deep supervision with weights in a buffer",
-                         .expected = {.detected = false},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "OK-16", .title = "deep supervision with weights in a buffer", .expected = {.detected = false}, .run = &run});
 
 }  // namespace ok_16
 }  // namespace brigade::lab

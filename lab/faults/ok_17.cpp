@@ -19,10 +19,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "OK-17",
-                         .title = "join() with uneven inputs",
-                         .expected = {.detected = false},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "OK-17", .title = "join() with uneven inputs", .expected = {.detected = false}, .run = &run});
 
 }  // namespace ok_17
 }  // namespace brigade::lab

@@ -15,10 +15,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->student->parameters();
 }
 
-const AddFault add(Fault{.id = "OK-19",
-                         .title = "a frozen module wrapped alone",
-                         .expected = {.detected = false},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "OK-19", .title = "a frozen module wrapped alone", .expected = {.detected = false}, .run = &run});
 
 }  // namespace ok_19
 }  // namespace brigade::lab

@@ -26,10 +26,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "PERF-02",
-                         .title = "no_sync round backward only",
-                         .expected = {.detected = false},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "PERF-02", .title = "no_sync round backward only", .expected = {.detected = false}, .run = &run});
 
 }  // namespace perf_02
 }  // namespace brigade::lab

@@ -20,7 +20,10 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "PERF-03",
                          .title = "a needless retain_graph",
-                         .expected = {.kind = "needless_retain_graph", .ranks = {kAnyRanks}, .cause = "wasteful", .severity = dist::Severity::Warning},
+                         .expected = {.kind = "needless_retain_graph",
+                                      .ranks = {kAnyRanks},
+                                      .cause = "wasteful",
+                                      .severity = dist::Severity::Warning},
                          .run = &run});
 
 }  // namespace perf_03

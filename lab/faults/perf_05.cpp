@@ -26,7 +26,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Slow net;
   net->slow = context.rank() == 1 && !context.fixed;
   auto ddp = wrap(context, net);
-  for (int step = 0; step < 5; ++step) {
+  for (int step = 0; step < 6; ++step) {
     loss_of(ddp(rank_batch(context.group))).backward();
     sgd_step(net->parameters());
   }
@@ -35,7 +35,11 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "PERF-05",
                          .title = "rank 1 is slow in backward",
-                         .expected = {.kind = "slow_rank", .parameters = {"a.weight"}, .ranks = {1}, .cause = "slow", .severity = dist::Severity::Warning},
+                         .expected = {.kind = "slow_rank",
+                                      .parameters = {"a.weight"},
+                                      .ranks = {1},
+                                      .cause = "slow",
+                                      .severity = dist::Severity::Warning},
                          .run = &run});
 
 }  // namespace perf_05

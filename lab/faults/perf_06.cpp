@@ -24,7 +24,11 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "PERF-06",
                          .title = "a parameter with other strides than its bucket",
-                         .expected = {.kind = "strides_differ", .parameters = {"weight"}, .ranks = {kAnyRanks}, .cause = "wasteful", .severity = dist::Severity::Note},
+                         .expected = {.kind = "strides_differ",
+                                      .parameters = {"weight"},
+                                      .ranks = {kAnyRanks},
+                                      .cause = "wasteful",
+                                      .severity = dist::Severity::Note},
                          .run = &run});
 
 }  // namespace perf_06

@@ -17,10 +17,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "SCL-01",
-                         .title = "a communication hook that forgets to divide",
-                         .expected = {.kind = "hook_result", .parameters = {"a.weight", "b.weight"}, .cause = "wrong_scale"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "SCL-01",
+    .title = "a communication hook that forgets to divide",
+    .expected = {.kind = "hook_result", .parameters = {"a.weight", "b.weight"}, .cause = "wrong_scale"},
+    .run = &run});
 
 }  // namespace scl_01
 }  // namespace brigade::lab

@@ -15,7 +15,10 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "SCL-02",
                          .title = "batches of 7 and 1, mean losses",
-                         .expected = {.kind = "uneven_batches", .ranks = {kAnyRanks}, .cause = "uneven_batches", .severity = dist::Severity::Warning},
+                         .expected = {.kind = "uneven_batches",
+                                      .ranks = {kAnyRanks},
+                                      .cause = "uneven_batches",
+                                      .severity = dist::Severity::Warning},
                          .run = &run});
 
 }  // namespace scl_02

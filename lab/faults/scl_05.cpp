@@ -16,10 +16,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "SCL-05",
-                         .title = "fp16 compression overflows",
-                         .expected = {.kind = "hook_result", .parameters = {"b.weight"}, .cause = "overflow", .op = "fp16_compress"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "SCL-05",
+    .title = "fp16 compression overflows",
+    .expected = {.kind = "hook_result", .parameters = {"b.weight"}, .cause = "overflow", .op = "fp16_compress"},
+    .run = &run});
 
 }  // namespace scl_05
 }  // namespace brigade::lab

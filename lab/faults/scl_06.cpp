@@ -8,7 +8,8 @@ namespace scl_06 {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  if (context.rank() == 1 && !context.fixed) net->a->weight.register_hook([](const Tensor& grad) { return grad * 100.0; });
+  if (context.rank() == 1 && !context.fixed)
+    net->a->weight.register_hook([](const Tensor& grad) { return grad * 100.0; });
   loss_of(ddp(rank_batch(context.group))).backward();
   sgd_step(net->parameters());
   return net->parameters();
@@ -16,7 +17,11 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "SCL-06",
                          .title = "a gradient hook times 100 on rank 1",
-                         .expected = {.kind = "gradient_outlier", .parameters = {"a.weight"}, .ranks = {1}, .cause = "hook_differs", .severity = dist::Severity::Warning},
+                         .expected = {.kind = "gradient_outlier",
+                                      .parameters = {"a.weight"},
+                                      .ranks = {1},
+                                      .cause = "hook_differs",
+                                      .severity = dist::Severity::Warning},
                          .run = &run});
 
 }  // namespace scl_06

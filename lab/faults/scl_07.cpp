@@ -19,7 +19,11 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "SCL-07",
                          .title = "no zero_grad: gradients pile up over the steps",
-                         .expected = {.kind = "gradients_accumulate", .parameters = {"a.weight", "b.weight"}, .ranks = {kAnyRanks}, .cause = "not_cleared", .severity = dist::Severity::Warning},
+                         .expected = {.kind = "gradients_accumulate",
+                                      .parameters = {"a.weight", "b.weight"},
+                                      .ranks = {kAnyRanks},
+                                      .cause = "not_cleared",
+                                      .severity = dist::Severity::Warning},
                          .run = &run});
 
 }  // namespace scl_07

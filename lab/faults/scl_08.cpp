@@ -23,7 +23,11 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "SCL-08",
                          .title = "0 * output, where the output is infinite on rank 1",
-                         .expected = {.kind = "non_finite_gradients", .ranks = {1}, .cause = "non_finite", .severity = dist::Severity::Warning, .op = "div"},
+                         .expected = {.kind = "non_finite_gradients",
+                                      .ranks = {1},
+                                      .cause = "non_finite",
+                                      .severity = dist::Severity::Warning,
+                                      .op = "div"},
                          .run = &run});
 
 }  // namespace scl_08

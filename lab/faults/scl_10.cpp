@@ -21,7 +21,11 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "SCL-10",
                          .title = "clipping by the local norm before the reduction",
-                         .expected = {.kind = "edited_before_reduction", .ranks = {kAnyRanks}, .cause = "edited_by_hand", .severity = dist::Severity::Warning, .op = "clip_grad_norm_"},
+                         .expected = {.kind = "edited_before_reduction",
+                                      .ranks = {kAnyRanks},
+                                      .cause = "edited_by_hand",
+                                      .severity = dist::Severity::Warning,
+                                      .op = "clip_grad_norm_"},
                          .run = &run});
 
 }  // namespace scl_10

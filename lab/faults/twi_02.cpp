@@ -15,10 +15,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "TWI-02",
-                         .title = "an extra backward on the unused output",
-                         .expected = {.kind = "unused_parameters", .parameters = {"h2.weight"}, .cause = "output_dropped"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "TWI-02",
+    .title = "an extra backward on the unused output",
+    .expected = {.kind = "unused_parameters", .parameters = {"h2.weight"}, .cause = "output_dropped"},
+    .run = &run});
 
 }  // namespace twi_02
 }  // namespace brigade::lab

@@ -14,10 +14,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "UNU-02",
-                         .title = "a head that forward never calls, one iteration only",
-                         .expected = {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "module_not_called", .module = "b"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "UNU-02",
+    .title = "a head that forward never calls, one iteration only",
+    .expected = {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "module_not_called", .module = "b"},
+    .run = &run});
 
 }  // namespace unu_02
 }  // namespace brigade::lab

@@ -25,10 +25,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "UNU-06",
-                         .title = "outputs in a struct of the user, one not in the loss",
-                         .expected = {.kind = "unused_parameters", .parameters = {"h2.weight"}, .cause = "output_dropped", .module = "h2"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "UNU-06",
+    .title = "outputs in a struct of the user, one not in the loss",
+    .expected = {.kind = "unused_parameters", .parameters = {"h2.weight"}, .cause = "output_dropped", .module = "h2"},
+    .run = &run});
 
 }  // namespace unu_06
 }  // namespace brigade::lab

@@ -27,10 +27,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "UNU-13",
-                         .title = "one wrapper round a GAN, generator under no_grad in the first forward",
-                         .expected = {.kind = "unused_parameters", .parameters = {"generator.weight"}, .cause = "no_grad"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "UNU-13",
+    .title = "one wrapper round a GAN, generator under no_grad in the first forward",
+    .expected = {.kind = "unused_parameters", .parameters = {"generator.weight"}, .cause = "no_grad"},
+    .run = &run});
 
 }  // namespace unu_13
 }  // namespace brigade::lab

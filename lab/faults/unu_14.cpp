@@ -23,7 +23,10 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "UNU-14",
                          .title = "one wrapper round a GAN, requires_grad of the generator toggled off",
-                         .expected = {.kind = "unused_parameters", .parameters = {"generator.weight"}, .cause = "frozen", .module = "generator"},
+                         .expected = {.kind = "unused_parameters",
+                                      .parameters = {"generator.weight"},
+                                      .cause = "frozen",
+                                      .module = "generator"},
                          .run = &run});
 
 }  // namespace unu_14

@@ -27,7 +27,10 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "UNU-17",
                          .title = "heads that take turns (multi-task)",
-                         .expected = {.kind = "unused_parameters", .parameters = {"h2.weight"}, .cause = "module_not_called", .module = "h2"},
+                         .expected = {.kind = "unused_parameters",
+                                      .parameters = {"h2.weight"},
+                                      .cause = "module_not_called",
+                                      .module = "h2"},
                          .run = &run});
 
 }  // namespace unu_17

@@ -18,10 +18,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "UNU-19",
-                         .title = "static_graph: unused in step 1, used in step 2",
-                         .expected = {.kind = "static_graph_changed", .parameters = {"b.weight"}, .cause = "graph_changed", .module = "b"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "UNU-19",
+    .title = "static_graph: unused in step 1, used in step 2",
+    .expected = {.kind = "static_graph_changed", .parameters = {"b.weight"}, .cause = "graph_changed", .module = "b"},
+    .run = &run});
 
 }  // namespace unu_19
 }  // namespace brigade::lab

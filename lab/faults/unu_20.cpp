@@ -18,10 +18,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "UNU-20",
-                         .title = "static_graph: used, later unused",
-                         .expected = {.kind = "static_graph_changed", .parameters = {"b.weight"}, .cause = "graph_changed", .module = "b"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "UNU-20",
+    .title = "static_graph: used, later unused",
+    .expected = {.kind = "static_graph_changed", .parameters = {"b.weight"}, .cause = "graph_changed", .module = "b"},
+    .run = &run});
 
 }  // namespace unu_20
 }  // namespace brigade::lab

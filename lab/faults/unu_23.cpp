@@ -15,10 +15,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "UNU-23",
-                         .title = "a layer replaced after wrapping",
-                         .expected = {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "replaced", .module = "b"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "UNU-23",
+    .title = "a layer replaced after wrapping",
+    .expected = {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "replaced", .module = "b"},
+    .run = &run});
 
 }  // namespace unu_23
 }  // namespace brigade::lab

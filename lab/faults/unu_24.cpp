@@ -26,10 +26,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "UNU-24",
-                         .title = "a teacher that is not frozen, run under no_grad",
-                         .expected = {.kind = "unused_parameters", .parameters = {"teacher.weight"}, .cause = "no_grad"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "UNU-24",
+    .title = "a teacher that is not frozen, run under no_grad",
+    .expected = {.kind = "unused_parameters", .parameters = {"teacher.weight"}, .cause = "no_grad"},
+    .run = &run});
 
 }  // namespace unu_24
 }  // namespace brigade::lab

@@ -1,4 +1,5 @@
-// UNU-25: a converted copy of a weight is made under no_grad, kept, and used for training (what a cast cache does wrong).
+// UNU-25: a converted copy of a weight is made under no_grad, kept, and used for training (what a cast cache does
+// wrong).
 #include <brigade/lab/faults/fault.h>
 #include <brigade/lab/faults/models.h>
 

@@ -16,10 +16,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   return net->parameters();
 }
 
-const AddFault add(Fault{.id = "UNU-27",
-                         .title = "one bucket of many is incomplete in step 3 of 5",
-                         .expected = {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "module_not_called", .module = "b"},
-                         .run = &run});
+const AddFault add(Fault{
+    .id = "UNU-27",
+    .title = "one bucket of many is incomplete in step 3 of 5",
+    .expected = {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "module_not_called", .module = "b"},
+    .run = &run});
 
 }  // namespace unu_27
 }  // namespace brigade::lab

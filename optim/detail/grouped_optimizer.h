@@ -51,9 +51,8 @@ std::string GroupedOptimizer<Options, State>::options_text() const {
   for (size_t g = 0; g < groups_.size(); ++g) {
     detail::begin_group_text(text, g);
     Options options = groups_[g].options;
-    options.for_each([&](const std::string& name, auto& value) {
-      detail::add_option_text(text, name, static_cast<double>(value));
-    });
+    options.for_each(
+        [&](const std::string& name, auto& value) { detail::add_option_text(text, name, static_cast<double>(value)); });
   }
   return text;
 }

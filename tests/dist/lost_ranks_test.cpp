@@ -1,0 +1,108 @@
+// A rank that dies, stops, throws or takes another path: every other rank ends within the time-out, with an error that
+// names it and what it last did. BRIGADE_REPEATS sets how often each is tried (default 2).
+#include "processes.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/nn/nn.h>
+#include <brigade/optim/optim.h>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+using namespace brigade;
+
+namespace {
+
+enum class Trouble { Kill, Stop, ExceptionInForward, SkippedStep };
+
+struct ModelImpl : nn::Module {
+  nn::Linear a{nullptr}, b{nullptr};
+  bool fails = false;
+  ModelImpl() {
+    a = register_module("a", nn::Linear(8, 8));
+    b = register_module("b", nn::Linear(8, 8));
+  }
+  Tensor forward(const Tensor& x) {
+    if (fails) throw std::runtime_error("a sample has no label");
+    return b(relu(a(x)));
+  }
+};
+BRIGADE_MODULE(Model);
+
+std::string train(const dist::ProcessGroupPtr& group, Trouble trouble) {
+  Model model;
+  dist::DistributedDataParallel<Model> ddp(model, group);
+  optim::SGD optimizer(model->parameters(), {.lr = 0.1});
+  for (int step = 0; step < 6; ++step) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));  // loading a batch
+    const bool now = step == 3 && group->rank() == 1;
+    optimizer.zero_grad();
+    model->fails = now && trouble == Trouble::ExceptionInForward;
+    const Tensor output = ddp(ones({4, 8}));
+    if (now && (trouble == Trouble::Kill || trouble == Trouble::Stop)) {
+      output.register_hook([trouble](const Tensor&) -> Tensor {
+        std::raise(trouble == Trouble::Kill ? SIGKILL : SIGSTOP);
+        return {};
+      });
+    }
+    mean(square(output)).backward();
+    if (!(now && trouble == Trouble::SkippedStep)) optimizer.step();
+  }
+  return "ran to the end";
+}
+
+int repeats() {
+  const char* text = std::getenv("BRIGADE_REPEATS");
+  return text ? std::atoi(text) : 2;
+}
+
+void check(Trouble trouble) {
+  for (const std::string& backend : test::backends()) {
+    if (backend == "threads") continue;  // a thread does not die alone
+    for (int repeat = 0; repeat < repeats(); ++repeat) {
+      CAPTURE(backend);
+      CAPTURE(repeat);
+      const int size = 2 + repeat % 2;
+      const auto ranks = test::run_ranks(
+          backend, size, [&](dist::ProcessGroupPtr group) { return train(group, trouble); },
+          std::chrono::milliseconds(1500), std::chrono::milliseconds(trouble == Trouble::Stop ? 5000 : 15000));
+      for (size_t r = 0; r < ranks.size(); ++r) {
+        CAPTURE(r);
+        if (r == 1) {
+          if (trouble == Trouble::Kill) CHECK(ranks[1].signal == SIGKILL);
+          if (trouble == Trouble::Stop) CHECK(ranks[1].hung);
+          continue;
+        }
+        CHECK_FALSE(ranks[r].hung);
+        CHECK(ranks[r].seconds < 5);
+        const std::string& text = ranks[r].text;
+        CHECK_MESSAGE(text.find("rank 1") != std::string::npos, text);
+        const bool place = text.find("was last in") != std::string::npos || text.find("is in") != std::string::npos;
+        CHECK_MESSAGE(place, text);
+        if (trouble == Trouble::Stop) {
+          CHECK_MESSAGE(ranks[r].error == "TimeoutError", text);
+        } else if (trouble == Trouble::SkippedStep) {
+          CHECK_MESSAGE(text.find("agreement on a step of SGD") != std::string::npos, text);
+          CHECK_MESSAGE(text.find("bucket 0 of DDP(Model)") != std::string::npos, text);
+        } else {
+          CHECK_MESSAGE(ranks[r].error == "PeerError", text);
+        }
+        if (trouble == Trouble::ExceptionInForward)
+          CHECK_MESSAGE(text.find("a sample has no label") != std::string::npos, text);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("kill -9 of a rank in its backward") { check(Trouble::Kill); }
+TEST_CASE("a rank that is stopped") { check(Trouble::Stop); }
+TEST_CASE("an exception in one rank's forward") { check(Trouble::ExceptionInForward); }
+TEST_CASE("a rank that leaves out a step") { check(Trouble::SkippedStep); }

@@ -1,5 +1,6 @@
 // What find_unused_parameters=true costs: two ranks (threads), the same model wrapped strictly and with detection,
-// steps interleaved in one run.
+// steps interleaved in one run; and the same with every tenth layer left out, against a strict wrapper of a model in
+// which these layers are frozen.
 //
 // Printed: step times, the ratio (median of the ratios of neighbouring steps) with its noise (the same ratio between
 // two strict wrappers), and the collectives per step of each, which are exact. Usage: bench_unused_parameters [layers]
@@ -28,9 +29,13 @@ struct ChainImpl : nn::Module {
     for (int i = 0; i < count; ++i)
       layers->push_back(nn::Linear(width, width));
   }
+  bool skip_tenth = false;
   Tensor forward(Tensor x) {
-    for (nn::Linear& layer : *layers)
+    int number = 0;
+    for (nn::Linear& layer : *layers) {
+      if (skip_tenth && ++number % 10 == 0) continue;
       x = brigade::tanh(layer(x));
+    }
     return x;
   }
 };
@@ -61,11 +66,16 @@ int main(int argc, char** argv) {
       std::vector<double> ms;
     };
     std::vector<Way> ways;
-    for (const char* name : {"strict", "find_unused", "strict again"}) {
+    for (const char* name : {"strict", "find_unused", "strict again", "10 % unused", "10 % frozen"}) {
       manual_seed(1);
       Chain net(layers, width);
+      net->skip_tenth = name[0] == '1';
+      for (size_t i = 9; std::string(name) == "10 % frozen" && i < net->layers->size(); i += 10)
+        (*net->layers)[i]->requires_grad_(false);
       auto ddp = std::make_unique<dist::DistributedDataParallel<Chain>>(
-          net, group, dist::DDPOptions{.find_unused_parameters = std::string(name) == "find_unused"});
+          net, group,
+          dist::DDPOptions{.find_unused_parameters =
+                               std::string(name) == "find_unused" || std::string(name) == "10 % unused"});
       ways.push_back({name, net, std::move(ddp), {}});
     }
     Generator generator(static_cast<uint64_t>(group->rank()));
@@ -99,9 +109,12 @@ int main(int argc, char** argv) {
     };
     const auto cost = ratios(1, 0);
     const auto noise = ratios(2, 0);
+    const auto unused = ratios(3, 4);
     fmt::print("find_unused / strict : {:.3f}  (middle half of the steps {:.3f} - {:.3f})\n", median(cost),
                quantile(cost, 0.25), quantile(cost, 0.75));
     fmt::print("strict / strict      : {:.3f}  (middle half of the steps {:.3f} - {:.3f}): the noise\n", median(noise),
                quantile(noise, 0.25), quantile(noise, 0.75));
+    fmt::print("10 % unused / frozen : {:.3f}  (middle half of the steps {:.3f} - {:.3f})\n", median(unused),
+               quantile(unused, 0.25), quantile(unused, 0.75));
   });
 }

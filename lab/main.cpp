@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   lab::add_train(app, exit_code);
   lab::add_diagnose(app, exit_code);
   lab::add_bench(app, exit_code);
+  lab::add_explain(app, exit_code);
   std::string job;
   CLI::App* rank_job = app.add_subcommand("rank-job", "")->group("");  // hidden: ranks that brigade starts of itself
   rank_job->add_option("name", job)->required();

@@ -12,5 +12,6 @@ void add_run(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);
 void add_diagnose(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_explain(CLI::App& app, int& exit_code);
 
 }  // namespace brigade::lab

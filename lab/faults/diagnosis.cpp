@@ -125,7 +125,12 @@ std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arg
     }
     const bool group_lives = dynamic_cast<const dist::ReductionError*>(&error) ||
                              (dynamic_cast<const dist::ConsistencyError*>(&error) && !watched.empty());
-    if (group_lives) result["in_time"] = equal_everywhere(*group, watched);
+    const bool at_construction = !result["verdicts"].empty() && result["verdicts"][0]["kind"] == "model_mismatch";
+    if (at_construction) {
+      result["in_time"] = true;  // nothing has been trained
+    } else if (group_lives) {
+      result["in_time"] = equal_everywhere(*group, watched);
+    }
   } catch (const std::exception& error) {
     result["raised"] = true;
     result["text"] = error.what();  // the rank's own trouble

@@ -59,7 +59,8 @@ Program random_program(uint64_t seed) {
     line.input = tame ? i : below(i + 1);
     line.cut = tame || below(4) != 0 ? Cut::None : below(2) == 0 ? Cut::Detach : Cut::NoGrad;
     line.ranks = tame || below(3) != 0 ? all : static_cast<uint32_t>(random()) & all;
-    line.in_loss = tame || below(2) == 0 ? all : static_cast<uint32_t>(random()) & all & static_cast<uint32_t>(random());
+    line.in_loss =
+        tame || below(2) == 0 ? all : static_cast<uint32_t>(random()) & all & static_cast<uint32_t>(random());
     program.lines.push_back(line);
   }
   program.find_unused = below(2) == 0;
@@ -132,7 +133,8 @@ std::set<std::string> plausible_causes(const Program& program, size_t layer, int
     if (depends.back() && runs && line.cut != Cut::None) cut_on_the_way = true;
     if (depends.back() && (line.in_loss >> rank & 1)) in_loss = true;
   }
-  if (!used) return reached_any ? std::set<std::string>{"module_not_called"} : std::set<std::string>{"loss_not_connected"};
+  if (!used)
+    return reached_any ? std::set<std::string>{"module_not_called"} : std::set<std::string>{"loss_not_connected"};
   if (in_loss) return {"detached", "no_grad"};
   std::set<std::string> causes{"output_dropped"};
   if (cut_on_the_way) causes.insert({"detached", "no_grad"});
@@ -151,9 +153,10 @@ std::string check(uint64_t seed) {
     std::string& mine = wrong[static_cast<size_t>(rank)];
     manual_seed(seed);
     RandomModel model(program);
-    dist::DistributedDataParallel<RandomModel> ddp(
-        model, group,
-        {.find_unused_parameters = program.find_unused, .bucket_cap_mb = program.bucket_mb, .first_bucket_mb = program.bucket_mb});
+    dist::DistributedDataParallel<RandomModel> ddp(model, group,
+                                                   {.find_unused_parameters = program.find_unused,
+                                                    .bucket_cap_mb = program.bucket_mb,
+                                                    .first_bucket_mb = program.bucket_mb});
     const Tensor anchor = zeros({1}, kFloat64).requires_grad_();
     // Who used what, as the oracle saw it.
     std::vector<std::vector<int>> missing(program.layers);

@@ -1,0 +1,218 @@
+// brigade explain: the bucket layout, the ready order and one iteration, in words; of a recipe, or from a trace file.
+#include <brigade/autograd/functional.h>
+#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/dist/trace.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/lab/commands/commands.h>
+#include <brigade/lab/json_output.h>
+#include <brigade/lab/rank_job.h>
+#include <brigade/lab/recipes/digits.h>
+#include <brigade/optim/optim.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+namespace brigade::lab {
+
+namespace {
+
+using nlohmann::json;
+
+// A few steps of the recipe's model on made-up images; the trace of the last ones.
+std::string explain_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
+  const json given = json::parse(arguments);
+  manual_seed(1);
+  DigitsNet net;
+  dist::DDPOptions options;
+  options.bucket_cap_mb = given.at("bucket_mb");
+  options.first_bucket_mb = std::min(1.0, options.bucket_cap_mb);
+  dist::DistributedDataParallel<DigitsNet> ddp(net, group, options);
+  ddp.reducer().timeline().keep(2);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.05});
+  Generator generator(7 + static_cast<uint64_t>(group->rank()));
+  for (int step = 0; step < 5; ++step) {
+    const Tensor images = randn({32, 1, 8, 8}, kFloat32, &generator);
+    const Tensor labels = randint(0, 10, {32}, {kInt64}, &generator);
+    optimizer.zero_grad();
+    cross_entropy(ddp(images), labels).backward();
+    optimizer.step();
+  }
+  return dist::trace_json(*group, ddp.reducer());
+}
+
+const AddRankJob add_explain_job("explain-digits", &explain_job);
+
+std::string bytes(int64_t n) { return dist::bytes_in_words(n); }
+
+// Throws nlohmann's error for a file that is not a trace of Brigade.
+std::string explain(const json& trace) {
+  const json& facts = trace.at("brigade");
+  const json& parameters = facts.at("parameters");
+  const auto name_of = [&](const json& index) {
+    return parameters.at(index.get<size_t>()).at("name").get<std::string>();
+  };
+  std::string text = fmt::format("{} on {} ranks over {}: {} parameters in {} buckets\n",
+                                 facts.at("module").get<std::string>(), facts.at("ranks").get<int>(),
+                                 facts.at("backend").get<std::string>(), parameters.size(), facts.at("buckets").size());
+  const int64_t first = facts.at("first_bucket_bytes");
+  const int64_t cap = facts.at("bucket_cap_bytes");
+  text += fmt::format(
+      "\nBuckets. {} A bucket of a dtype is closed when its gradients reach its cap: {} for the first, so that "
+      "communication starts early, {} for the others. A parameter is never split.\n",
+      facts.at("rebuilt").get<bool>()
+          ? "They were cut anew after the first backward, in the order in which rank 0's gradients became ready."
+          : "They stand in reverse order of registration, since the last layers finish first in backward; they are cut "
+            "anew after the first backward.",
+      bytes(first), bytes(cap));
+  size_t number = 0;
+  for (const json& bucket : facts.at("buckets")) {
+    int64_t total = 0;
+    for (const json& index : bucket.at("parameters"))
+      total += parameters.at(index.get<size_t>()).at("bytes").get<int64_t>();
+    const int64_t limit = number == 0 ? first : cap;
+    text += fmt::format("  bucket {} ({}, {}): {}\n", number, bucket.at("dtype").get<std::string>(), bytes(total),
+                        total >= limit ? fmt::format("closed at its cap of {}", bytes(limit))
+                                       : std::string("closed because no parameter was left"));
+    for (const json& index : bucket.at("parameters"))
+      text += fmt::format("    {} ({})\n", name_of(index),
+                          bytes(parameters.at(index.get<size_t>()).at("bytes").get<int64_t>()));
+    ++number;
+  }
+  text += "\nReady order of the last backward on rank 0:";
+  for (const json& index : facts.at("ready_order"))
+    text += " " + name_of(index);
+  text += "\n";
+  const json& users = facts.at("users");
+  for (size_t i = 0; i < users.size(); ++i) {
+    if (users[i].get<int>() != facts.at("ranks").get<int>())
+      text += fmt::format("  {} was used on {} of {} ranks, and divided by {}\n", name_of(json(i)), users[i].get<int>(),
+                          facts.at("ranks").get<int>(), facts.at("ranks").get<int>());
+  }
+
+  // The last iteration of rank 0, event by event.
+  int64_t last = 0;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.value("name", "") == "backward") last = std::max(last, event.at("args").at("iteration").get<int64_t>());
+  }
+  struct Moment {
+    double time;
+    std::string words;
+  };
+  std::vector<Moment> moments;
+  double begin = -1;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.value("ph", "") == "M" || event.at("pid") != 0 || event.at("args").value("iteration", int64_t{0}) != last)
+      continue;
+    const double at = event.at("ts");
+    const double length = event.value("dur", 0.0);
+    const std::string name = event.at("name");
+    const json& details = event.at("args");
+    if (event.at("tid") == 2) {
+      moments.push_back({at, fmt::format("gradient of {} is ready", name)});
+    } else if (event.at("tid") == 1) {
+      // After the gradient that filled it.
+      moments.push_back({details.at("filled_us").get<double>() + 1e-3, fmt::format("{} is full", name)});
+      moments.push_back({at, fmt::format("{} is launched: {} of payload (gradients, flags, words)", name,
+                                         bytes(details.at("bytes").get<int64_t>()))});
+      moments.push_back({at + length, fmt::format("{} is averaged after {:.1f} us: {:.2f} GB/s of algorithm bandwidth, "
+                                                  "{:.2f} GB/s on the bus",
+                                                  name, length, details.at("algbw_GBps").get<double>(),
+                                                  details.at("busbw_GBps").get<double>())});
+    } else if (name == "forward") {
+      moments.push_back({at, "forward begins"});
+    } else if (name == "backward") {
+      begin = at;
+      moments.push_back({at, fmt::format("backward at {} begins: the plan is known, and with it who will be reached",
+                                         details.at("backward").get<std::string>())});
+    } else {
+      moments.push_back({at, "all nodes have run; what is in flight is waited for"});
+      moments.push_back(
+          {at + length, fmt::format("gradients are final; {:.0f} % of the communication was hidden behind "
+                                    "backward",
+                                    100 * details.at("overlap").get<double>())});
+    }
+  }
+  std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) { return a.time < b.time; });
+  text += fmt::format("\nIteration {} on rank 0 (microseconds from the start of backward):\n", last);
+  for (const Moment& moment : moments)
+    text += fmt::format("  {:>9.1f}  {}\n", moment.time - begin, moment.words);
+  return text;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_code) {
+  struct Arguments {
+    std::string what;
+    std::string backend = "shm";
+    int ranks = 2;
+    double bucket_mb = 0.02;
+    std::string trace_file;
+    std::string json_file;
+  };
+  auto given = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("explain", "Tell in words how gradients travel: buckets, ready order, one iteration");
+  command->footer(
+      "Examples:\n  brigade explain digits\n  brigade explain digits --bucket-mb 25 --trace trace.json\n  brigade "
+      "explain "
+      "trace.json\nA trace opens in https://ui.perfetto.dev and chrome://tracing.");
+  command->add_option("what", given->what, "a recipe (digits) or a trace file")->required();
+  command->add_option("--ranks", given->ranks, "number of ranks")->check(CLI::Range(1, 64))->capture_default_str();
+  command->add_option("--backend", given->backend, "threads, shm or gloo")->capture_default_str();
+  command->add_option("--bucket-mb", given->bucket_mb, "cap of the buckets in MiB (small, so that there are several)")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--trace", given->trace_file, "write the trace of the recipe to a file");
+  command->add_option("--json", given->json_file, "write the trace as JSON to a file (- for standard output)");
+  command->callback([given, &exit_code] {
+    json trace;
+    if (given->what == "digits") {
+      check_backend(given->backend);
+      const RankJobOutcome outcome =
+          run_rank_job("explain-digits", json{{"bucket_mb", given->bucket_mb}}.dump(), given->backend, given->ranks);
+      for (const RankResult& rank : outcome.ranks) {
+        if (!rank.ok) throw DistError("explain: a rank failed: " + rank.text);
+      }
+      trace = json::parse(outcome.ranks[0].text);
+      if (!given->trace_file.empty()) {
+        std::ofstream out(given->trace_file);
+        out << outcome.ranks[0].text;
+        out.close();
+        if (!out) throw IoError("cannot write the trace to " + given->trace_file);
+      }
+    } else {
+      std::ifstream in(given->what);
+      if (!in)
+        throw ValueError("explain: '" + given->what + "' is neither a recipe (digits) nor a file that can be read");
+      try {
+        in >> trace;
+        static_cast<void>(trace.at("brigade"));
+      } catch (const json::exception& error) {
+        throw ValueError("explain: " + given->what + " is not a trace of Brigade: " + error.what());
+      }
+    }
+    std::ostream& report = given->json_file == "-" ? std::cerr : std::cout;
+    try {
+      report << explain(trace);
+    } catch (const json::exception& error) {
+      throw ValueError("explain: " + given->what + " lacks something that a trace of Brigade has: " + error.what());
+    }
+    if (!given->json_file.empty()) {
+      json output = json_envelope(command_line());
+      output["results"].push_back(trace.at("brigade"));
+      write_json(given->json_file, output);
+    }
+    exit_code = 0;
+  });
+}
+
+}  // namespace brigade::lab

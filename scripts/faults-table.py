@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""docs/faults.md from the results of `brigade diagnose --all --json FILE` (one file per backend and number of ranks).
+
+    scripts/faults-table.py RESULT.json... > docs/faults.md
+    scripts/faults-table.py --torch bench/faults_torch/results.json RESULT.json... > docs/faults.md
+
+Scored per row, as far as a run can tell: 1 detected, 2 in time (the replicas were still equal when the error came, or a
+warning came before the step), 3 on every rank that is not at fault, with one text, 4 right parameters, 5 right ranks,
+6 right cause, 7 file:line, 8 the advised fix works. The harness (lab/faults/diagnosis.cpp) compares 3 to 8 with the
+expectation that stands in the fault's file, and a row passes only if all of them hold.
+"""
+import argparse
+import csv
+import json
+import pathlib
+
+HERE = pathlib.Path(__file__).resolve().parent.parent
+LETTERS = {
+    "S": "silent, ranks differ", "s": "silent, ranks agree, numbers wrong", "L": "late: wrong steps, then an error",
+    "E": "error without a cause", "X": "connection lost or abort", "H": "waits for the time-out", "P": "only slow",
+    "ok": "not to be reported", "n.m.": "not measured",
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", nargs="+")
+    parser.add_argument("--torch")
+    given = parser.parse_args()
+    runs = [json.load(open(name)) for name in given.results]
+    old = dict(csv.reader(open(HERE / "docs/faults-pytorch-1.13.csv")))
+    torch = json.load(open(given.torch)) if given.torch else None
+    rows = {}
+    for run in runs:
+        for row in run["results"]:
+            rows.setdefault(row["id"], []).append(row)
+
+    faults = [r for r in rows.values() if not r[0]["control"]]
+    controls = [r for r in rows.values() if r[0]["control"]]
+    good = lambda group: sum(all(row["passed"] or row["skipped"] for row in each) for each in group)
+    print("# Planted faults and their verdicts\n")
+    print("Made by `scripts/faults-table.py` from `brigade diagnose --all --json`. Each row is a small training step in")
+    print("`lab/faults/` that goes wrong in a known way, or a control that must not be reported.\n")
+    where = sorted({(row["backend"], row["ranks"]) for each in rows.values() for row in each if row["id"] != "COL-13"})
+    print(f"Runs: {', '.join(f'{b} on {n} ranks' for b, n in where)}. ")
+    print(f"Faults whose verdict is as expected in every run: {good(faults)} of {len(faults)}; "
+          f"controls without a report: {good(controls)} of {len(controls)}.\n")
+    print("A fault counts as expected only when every rank that is not at fault reports it, with the right kind, parameters,")
+    print("ranks, cause and line of the planted file, and when the same steps with the advised fix run right.\n")
+    print("*In time*: the replicas were still equal when the error came (for a warning: it came before the step). A dash: the")
+    print("group was gone, or there was nothing to compare yet. *PyTorch 1.13*: what was measured there with gloo on 2 ranks: "
+          + "; ".join(f"{k} {v}" for k, v in LETTERS.items()) + ".\n")
+    head = ["id", "what goes wrong", "verdict", "cause", "in time", "as expected", "PyTorch 1.13"]
+    if torch:
+        head += ["PyTorch " + torch.get("version", "") + " OFF", "INFO", "DETAIL"]
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for key in sorted(rows):
+        each = rows[key]
+        first = next((row for row in each if row["verdicts"]), each[0])
+        if first["control"]:
+            verdict, cause, in_time = "(control)", "", ""
+        else:
+            v = first["verdicts"][0]
+            severity = "" if v["severity"] == "error" else f" ({v['severity']})"
+            verdict = v["kind"] + severity
+            cause = v["cause"]["kind"]
+            known = {row["in_time"] for row in each} - {None}
+            in_time = "-" if not known else "yes" if known == {True} else "no"
+        ran = [row for row in each if not row["skipped"]]
+        passed = f"{sum(row['passed'] for row in ran)}/{len(ran)} runs"
+        line = [key, first["title"], verdict, cause, in_time, passed, old.get(key, "")]
+        if torch:
+            cells = torch["rows"].get(key, {})
+            line += [cells.get(level, "") for level in ("OFF", "INFO", "DETAIL")]
+        print("| " + " | ".join(line) + " |")
+
+
+if __name__ == "__main__":
+    main()

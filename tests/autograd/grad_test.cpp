@@ -1,0 +1,123 @@
+// autograd::grad, activation checkpointing, retained graphs, stamps.
+#include <brigade/autograd/backward.h>
+#include <brigade/autograd/checkpoint.h>
+#include <brigade/autograd/functional.h>
+#include <brigade/autograd/meta.h>
+#include <brigade/autograd/write_log.h>
+#include <brigade/core/random.h>
+#include <brigade/kernels/factory.h>
+
+#include <doctest/doctest.h>
+
+using namespace brigade;
+
+namespace {
+
+std::vector<double> values(const Tensor& tensor) { return tensor.to_vector<double>(); }
+
+Tensor leaf(std::initializer_list<double> numbers) { return tensor<double>(numbers).requires_grad_(); }
+
+}  // namespace
+
+TEST_CASE("grad returns gradients of leaves and results, and touches no .grad") {
+  const Tensor a = leaf({1, 2, 3});
+  const Tensor b = leaf({4, 5, 6});
+  const Tensor product = a * b;
+  const Tensor loss[] = {square(product).sum()};
+  const Tensor inputs[] = {a, product};
+  const std::vector<Tensor> gradients = autograd::grad(loss, inputs, {.retain_graph = true});
+  CHECK(values(gradients[0]) == std::vector<double>{2 * 4 * 4, 2 * 10 * 5, 2 * 18 * 6});
+  CHECK(values(gradients[1]) == std::vector<double>{8, 20, 36});
+  CHECK_FALSE(a.grad().defined());
+  CHECK_FALSE(b.grad().defined());
+  // Weighted outputs, and the graph is free afterwards.
+  const std::vector<Tensor> weighted =
+      autograd::grad(loss, std::span(inputs, 1), {.grad_outputs = {full({}, 0.5, kFloat64)}});
+  CHECK(values(weighted[0]) == std::vector<double>{16, 50, 108});
+  CHECK_THROWS_WITH_AS(autograd::grad(loss, std::span(inputs, 1)),
+                       doctest::Contains("backward through the graph a second time"), AutogradError);
+
+  const Tensor other[] = {leaf({1})};
+  const Tensor sum[] = {a.sum()};
+  CHECK_THROWS_WITH_AS(autograd::grad(sum, other, {.retain_graph = true}),
+                       doctest::Contains("appears to not have been used in the graph"), AutogradError);
+  CHECK_FALSE(autograd::grad(sum, other, {.allow_unused = true})[0].defined());
+  const Tensor plain[] = {tensor<double>({1, 2})};
+  CHECK_THROWS_WITH_AS(autograd::grad(sum, plain), doctest::Contains("does not require grad"), AutogradError);
+}
+
+TEST_CASE("a checkpointed segment gives the same gradients, nested, shared, and with dropout") {
+  Generator generator(3);
+  const Tensor weight = randn({4, 4}, kFloat64, &generator).requires_grad_();
+  const Tensor other = randn({4, 4}, kFloat64, &generator).requires_grad_();
+  const Tensor input = randn({5, 4}, kFloat64, &generator).requires_grad_();
+  const auto inner = [&](const Tensor& x) { return dropout(brigade::tanh(matmul(x, weight)), 0.4, true); };
+  const auto run = [&](bool checkpointed) {
+    manual_seed(11);
+    for (const Tensor& each : {weight, other, input})
+      each.set_grad(Tensor());
+    const auto outer = [&](const Tensor& x) {
+      const Tensor middle = checkpointed ? autograd::checkpoint(inner, x) : inner(x);
+      return matmul(inner(middle), other);
+    };
+    const Tensor y = checkpointed ? autograd::checkpoint(outer, input) : outer(input);
+    const Tensor noise = rand({2}, kFloat64);  // the stream goes on from the same place
+    (square(y).sum() + noise.sum()).backward();
+    std::vector<double> all = values(noise);
+    for (const Tensor& each : {weight, other, input, y}) {
+      for (const double v : values(each.is_same(y) ? y : each.grad()))
+        all.push_back(v);
+    }
+    return all;
+  };
+  const std::vector<double> expected = run(false);
+  const std::vector<double> found = run(true);
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-13));
+  CHECK(autograd::meta(weight)->stamp.backwards == 1);  // once, however often it was used
+
+  // Nothing that requires grad: it just runs. A segment that changes its mind is refused.
+  CHECK_FALSE(autograd::checkpoint([](const Tensor& x) { return x * 2.0; }, tensor<double>({1})).requires_grad());
+  int calls = 0;
+  const Tensor odd = autograd::checkpoint(
+      [&](const Tensor& x) {
+        return ++calls == 1 ? x * 2.0 : cat({x, x});
+      },
+      leaf({1, 2}));
+  CHECK_THROWS_WITH_AS(odd.sum().backward(), doctest::Contains("must compute the same thing both times"),
+                       AutogradError);
+}
+
+TEST_CASE("a graph that was kept for nothing is told from one that was used again") {
+  autograd::take_retained_graphs();
+  const Tensor a = leaf({1, 2});
+  const Tensor needless = brigade::exp(a).sum();
+  needless.backward({.retain_graph = true});
+  const Tensor useful = brigade::exp(a).sum();
+  useful.backward({.retain_graph = true});
+  useful.backward();
+  const auto graphs = autograd::take_retained_graphs();
+  REQUIRE(graphs.size() == 2);
+  CHECK_FALSE(graphs[0].used_again);
+  CHECK(graphs[0].bytes == 16);  // exp keeps its result
+  CHECK(graphs[0].nodes == 2);
+  CHECK(graphs[1].used_again);
+  CHECK(autograd::take_retained_graphs().empty());
+}
+
+TEST_CASE("gradients carry a stamp") {
+  const Tensor a = leaf({1, 2});
+  const auto stamp = [&] { return autograd::meta(a)->stamp; };
+  a.sum().backward();
+  square(a).sum().backward();
+  CHECK(stamp().backwards == 2);
+  CHECK_FALSE(stamp().by_hand);
+  CHECK(stamp().last_backward_at.line() == __LINE__ - 3);
+  a.set_grad(tensor<double>({3, 4}));
+  CHECK(stamp().by_hand);
+  CHECK(stamp().backwards == 0);
+  CHECK(stamp().set_at.line() == __LINE__ - 3);
+  a.set_grad(Tensor());
+  CHECK_FALSE(stamp().by_hand);
+}

@@ -37,6 +37,14 @@ TEST_CASE("grad returns gradients of leaves and results, and touches no .grad") 
   CHECK_THROWS_WITH_AS(autograd::grad(loss, std::span(inputs, 1)),
                        doctest::Contains("backward through the graph a second time"), AutogradError);
 
+  // Only what leads to an input runs: the branch of `c` keeps what it saved.
+  const Tensor c = leaf({2, 2, 2});
+  const Tensor kept = brigade::exp(c);
+  const Tensor both[] = {(square(a) + kept).sum()};
+  CHECK(values(autograd::grad(both, std::span(inputs, 1))[0]) == std::vector<double>{2, 4, 6});
+  CHECK_NOTHROW(kept.sum().backward());
+  CHECK(c.grad().defined());
+
   const Tensor other[] = {leaf({1})};
   const Tensor sum[] = {a.sum()};
   CHECK_THROWS_WITH_AS(autograd::grad(sum, other, {.retain_graph = true}),

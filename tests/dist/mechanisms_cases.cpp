@@ -716,6 +716,37 @@ void check_unusual_models(const std::string& backend, int ranks) {
   }));
 }
 
+void check_cut_inside_checkpoint(const std::string& backend, int ranks) {
+  // The plan sees a path to b, and no gradient comes along it: that only backward can tell.
+  struct CutImpl : nn::Module {
+    nn::Linear a{nullptr}, b{nullptr};
+    CutImpl() {
+      a = register_module("a", nn::Linear(4, 4));
+      b = register_module("b", nn::Linear(4, 4));
+      to(kFloat64);
+    }
+    Tensor forward(const Tensor& x) {
+      return autograd::checkpoint([this](const Tensor& in) { return a(in) + b(in).detach(); }, x);
+    }
+  };
+  class CutModel : public nn::ModuleHolder<CutImpl> {
+   public:
+    using nn::ModuleHolder<CutImpl>::ModuleHolder;
+  };
+  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    CutModel net;
+    dist::DistributedDataParallel<CutModel> ddp(net, group);
+    try {
+      loss_of(ddp(batch_of(group->rank(), 0))).backward();
+      return "nothing was raised";
+    } catch (const dist::ReductionError& error) {
+      const dist::Verdict& verdict = error.verdicts().at(0);
+      if (verdict.parameters.size() != 2 || verdict.parameters[0].name != "b.weight") return error.what();
+    }
+    return net->b->weight.grad().defined() ? "a gradient was left" : "";
+  }));
+}
+
 void check_optimizer_in_backward(const std::string& backend, int ranks) {
   const Values expected = plain_reference(ranks);
   for (const double bucket_mb : {25.0, 1e-6}) {

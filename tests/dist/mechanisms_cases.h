@@ -15,6 +15,7 @@ void check_zero(const std::string& backend, int ranks);
 void check_sync_batch_norm(const std::string& backend, int ranks);
 void check_several_wrappers(const std::string& backend, int ranks);  // GAN, two modules in one loss
 void check_unusual_models(const std::string& backend, int ranks);    // shared, mixed dtypes, frozen, checkpoint
+void check_cut_inside_checkpoint(const std::string& backend, int ranks);
 void check_optimizer_in_backward(const std::string& backend, int ranks);
 void check_verify_consistency(const std::string& backend, int ranks);
 void check_logging_data(const std::string& backend, int ranks);

@@ -58,3 +58,7 @@ TEST_CASE("between processes: verify_consistency finds the first tensor, element
 }
 
 TEST_CASE("between processes: logging data and the timeline") { on_processes(&test::check_logging_data); }
+
+TEST_CASE("between processes: a cut inside a checkpoint, which only backward can see") {
+  on_processes(&test::check_cut_inside_checkpoint);
+}

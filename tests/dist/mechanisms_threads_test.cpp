@@ -53,3 +53,7 @@ TEST_CASE("between threads: verify_consistency finds the first tensor, element a
 }
 
 TEST_CASE("between threads: logging data and the timeline") { on_threads(&test::check_logging_data); }
+
+TEST_CASE("between threads: a cut inside a checkpoint, which only backward can see") {
+  on_threads(&test::check_cut_inside_checkpoint);
+}

@@ -61,9 +61,9 @@ std::string advice_for(CauseKind kind, bool some_ranks_only) {
     case CauseKind::OutputDropped: advice = "add that output to the loss, do not compute it, " + tail; break;
     case CauseKind::Detached:
       advice =
-          "remove the detach() if the gradient should flow; if it should not (a generator and a discriminator), wrap "
-          "the two "
-          "modules separately, freeze this one before wrapping, " +
+          "remove the detach() if the gradient should flow; if it should not (a generator and a discriminator), say which "
+          "parameters the backward has to reach (ddp.expect(optimizer)), wrap the two modules separately, freeze this one "
+          "before wrapping, " +
           tail;
       break;
     case CauseKind::NoGrad:

@@ -62,3 +62,5 @@ TEST_CASE("between processes: logging data and the timeline") { on_processes(&te
 TEST_CASE("between processes: a cut inside a checkpoint, which only backward can see") {
   on_processes(&test::check_cut_inside_checkpoint);
 }
+
+TEST_CASE("between processes: eight ranks on fewer cores") { test::check_accumulation("shm", 8); }

@@ -13,9 +13,11 @@
 using namespace brigade;
 
 TEST_CASE("every fault gets its verdict and its fix works, every control stays silent, however the buckets are cut") {
-  REQUIRE(lab::all_faults().size() >= 17);
+  REQUIRE(lab::all_faults().size() >= 93);
   for (const lab::Fault& fault : lab::all_faults()) {
     for (const double bucket_mb : {25.0, 1e-4, 1e-6}) {
+      // Those that wait for a time-out are not about buckets.
+      if (fault.timeout < std::chrono::seconds(30) && bucket_mb < 25) continue;
       for (const int ranks : {2, 4}) {
         const lab::Diagnosis found =
             lab::diagnose(fault, {.backend = "threads", .ranks = ranks, .bucket_mb = bucket_mb});
@@ -64,7 +66,7 @@ TEST_CASE("an expectation that does not hold fails the run: the judge is awake")
   CHECK(test::contains(why(), "it names the parameters"));
   fault = lab::find_fault("UNU-01");
   fault.expected.ranks = {1};
-  CHECK(test::contains(why(), "is missing on ranks 0 and 1"));
+  CHECK(test::contains(why(), "it names ranks 0 and 1, expected rank 1"));
   fault = lab::find_fault("UNU-01");
   fault.expected.detected = false;
   CHECK(test::contains(why(), "a control was reported"));

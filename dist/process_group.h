@@ -1,4 +1,5 @@
-// ProcessGroup: ranks that exchange tensors. One small interface, several transports (shm, gloo, threads; NCCL later).
+// ProcessGroup: ranks that exchange tensors. One small interface, several transports (shm, gloo, hosts, threads; NCCL
+// later).
 //
 // Rules for all of them: every rank calls the same collectives in the same order on one group; a call returns at once
 // and its Work says when the result is there; a tensor given to a collective must not be touched until then. Every wait
@@ -7,6 +8,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
+#include <brigade/dist/rank_names.h>
 #include <brigade/dist/work.h>
 
 #include <chrono>
@@ -41,7 +43,7 @@ class ProcessGroup {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }
-  // "shm", "gloo", "threads"
+  // "shm", "gloo", "hosts", "threads"
   virtual const char* backend() const noexcept = 0;
   // The group's device: buckets live there.
   virtual Device device() const noexcept { return {}; }
@@ -77,7 +79,7 @@ class ProcessGroup {
   virtual void progress() {}
 
   // Tells the peers that this rank gives up, with a reason; their waits throw PeerError with it. The group is unusable
-  // afterwards.
+  // afterwards. May be called while another thread waits in this group.
   virtual void abort(std::string_view reason) = 0;
 
  protected:
@@ -100,7 +102,8 @@ using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 // How to find the other ranks. The defaults read the environment of the launcher (RANK, WORLD_SIZE, LOCAL_RANK,
 // MASTER_ADDR, MASTER_PORT as torchrun sets them; else OMPI_COMM_WORLD_*; else SLURM_*).
 struct InitOptions {
-  std::string backend = "auto";        // "shm", "gloo", "auto" (shm when all ranks are on one host, gloo otherwise)
+  std::string backend = "auto";        // "shm", "gloo", "hosts", or "auto": shm when all ranks are on one host, hosts
+                                       // when some share one, gloo otherwise
   std::string init_method = "env://";  // or "tcp://host:port" or "file:///path" (one host)
   int rank = -1;                       // -1: from the environment
   int world_size = -1;
@@ -110,12 +113,16 @@ struct InitOptions {
 // rank twice.
 ProcessGroupPtr init_process_group(const InitOptions& options = {});
 
-// Groups over an existing store; `prefix` separates several groups.
+// Groups over an existing store; `prefix` separates several groups, `names` are the numbers by which errors call the
+// ranks of a group that is a part of a larger one.
 ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-                               const std::string& prefix = "default");
+                               const std::string& prefix = "default", const RankNames& names = {});
 // Throws DistError when Brigade was built without Gloo.
 ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-                                const std::string& prefix = "default");
+                                const std::string& prefix = "default", const RankNames& names = {});
+// Ranks on several hosts, several on a host: reduces in shared memory inside each host, over Gloo between them.
+ProcessGroupPtr make_hosts_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
+                                 const std::string& prefix = "default");
 // Ranks that are threads of this process: element r is for thread r.
 std::vector<ProcessGroupPtr> make_thread_groups(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30));
 

@@ -4,6 +4,7 @@
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/reduce.h>
 #include <brigade/dist/store.h>
+#include <brigade/dist/work_queue.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <gloo/allgather.h>
@@ -17,12 +18,10 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <mutex>
-#include <thread>
+#include <functional>
 
 namespace brigade::dist {
 
@@ -31,16 +30,16 @@ namespace {
 // Gloo meets through our store.
 class GlooStore final : public gloo::rendezvous::Store {
  public:
-  GlooStore(std::shared_ptr<dist::Store> store, std::string prefix)
-      : store_(std::move(store)), prefix_(std::move(prefix)) {}
+  GlooStore(std::shared_ptr<dist::Store> store, std::string prefix, std::chrono::milliseconds timeout)
+      : store_(std::move(store)), prefix_(std::move(prefix)), timeout_(timeout) {}
   void set(const std::string& key, const std::vector<char>& data) override {
     store_->set(prefix_ + key, std::string(data.begin(), data.end()));
   }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = store_->get(prefix_ + key, std::chrono::seconds(30));
+    const std::string value = store_->get(prefix_ + key, timeout_);
     return {value.begin(), value.end()};
   }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, std::chrono::seconds(30)); }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
     for (const std::string& key : keys)
       store_->get(prefix_ + key, timeout);
@@ -49,6 +48,7 @@ class GlooStore final : public gloo::rendezvous::Store {
  private:
   std::shared_ptr<dist::Store> store_;
   std::string prefix_;
+  std::chrono::milliseconds timeout_;
 };
 
 // Gloo's reduce functions get no context, so there is one function for each dtype and operation.
@@ -69,86 +69,46 @@ Combine combine_for(DType dtype, ReduceOp op) {
   });
 }
 
-struct Job {
-  std::function<void()> run;
-  std::string description;
-  bool complete = false;
-  std::exception_ptr error;
-};
-
-// The queue and the thread that empties it; shared with the Works, which may outlive the group.
-struct Queue {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::shared_ptr<Job>> jobs;
-  bool stop = false;
-};
-
-class GlooWork final : public Work {
- public:
-  GlooWork(std::shared_ptr<Queue> queue, std::shared_ptr<Job> job, std::chrono::milliseconds timeout)
-      : queue_(std::move(queue)), job_(std::move(job)), timeout_(timeout) {}
-  bool is_completed() override {
-    std::lock_guard lock(queue_->mutex);
-    return job_->complete;
-  }
-  void wait() override {
-    // Gloo has the group's timeout itself; this one is for a queue that does not move.
-    wait(timeout_ * 2 + std::chrono::seconds(5));
-  }
-  void wait(std::chrono::milliseconds timeout) override {
-    std::unique_lock lock(queue_->mutex);
-    if (!queue_->changed.wait_for(lock, timeout, [&] { return job_->complete; })) {
-      throw TimeoutError(fmt::format("timed out after {} ms waiting for {}", timeout.count(), job_->description));
-    }
-    if (job_->error) std::rethrow_exception(job_->error);
-  }
-
- private:
-  std::shared_ptr<Queue> queue_;
-  std::shared_ptr<Job> job_;
-  std::chrono::milliseconds timeout_;
-};
-
 class GlooGroup final : public ProcessGroup {
  public:
   GlooGroup(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-            const std::string& prefix)
-      : ProcessGroup(rank, size, timeout), store_(std::move(store)), prefix_(prefix) {
+            const std::string& prefix, RankNames names)
+      : ProcessGroup(rank, size, timeout),
+        store_(std::move(store)),
+        prefix_(prefix),
+        name_(std::move(names)),
+        queue_(timeout) {
     gloo::transport::tcp::attr attributes;
     const char* interface = std::getenv("BRIGADE_SOCKET_IFNAME");
     if (!interface) interface = std::getenv("GLOO_SOCKET_IFNAME");
-    const char* master = std::getenv("MASTER_ADDR");
     if (interface) {
       attributes.iface = interface;
-    } else if (!master || std::strncmp(master, "127.", 4) == 0 || std::strcmp(master, "localhost") == 0) {
-      attributes.hostname = "127.0.0.1";
+    } else {
+      // The way to the store is a way to the other ranks. A host's own name often resolves to an address that only the
+      // host itself can reach.
+      const std::string address = store_->local_address();
+      attributes.hostname = address.empty() ? "127.0.0.1" : address;
     }
     try {
       auto device = gloo::transport::tcp::CreateDevice(attributes);
       auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
       context->setTimeout(timeout);
-      GlooStore meeting(store_, prefix + "/gloo/");
+      GlooStore meeting(store_, prefix + "/gloo/", timeout);
       context->connectFullMesh(meeting, device);
       context_ = context;
     } catch (const gloo::Exception& error) {
-      throw DistError(fmt::format("gloo: rank {} cannot connect to its peers: {}", rank, error.what()));
+      throw DistError(fmt::format("gloo: rank {} cannot connect to its peers from {}: {}", name_(rank),
+                                  interface ? fmt::format("interface {}", interface) : attributes.hostname,
+                                  error.what()));
     } catch (const TimeoutError& error) {
-      throw TimeoutError(
-          fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", rank, timeout.count(), error.what()));
+      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", name_(rank), timeout.count(),
+                                     error.what()));
     }
-    thread_ = std::thread([queue = queue_] { run(*queue); });
   }
 
   ~GlooGroup() override {
     if (!failed_)
       note_gone(std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
-    {
-      std::lock_guard lock(queue_->mutex);
-      queue_->stop = true;
-    }
-    queue_->changed.notify_all();
-    thread_.join();
   }
 
   const char* backend() const noexcept override { return "gloo"; }
@@ -221,19 +181,9 @@ class GlooGroup final : public ProcessGroup {
     text += fmt::format(" at {} (collective {})", to_string(options.where), ++posted_);
     if (failed_)
       throw DistError(fmt::format("the gloo group failed before and cannot be used for {}; make a new group", text));
-    auto job = std::make_shared<Job>();
-    job->description = text;
-    if (size() > 1 && !(tensor.defined() && tensor.numel() == 0)) {
-      job->run = [this, run = std::move(run), text] { translate_errors(run, text); };
-    } else if (size() == 1) {
-      job->run = std::move(run);
-    }
-    {
-      std::lock_guard lock(queue_->mutex);
-      queue_->jobs.push_back(job);
-    }
-    queue_->changed.notify_all();
-    return std::make_shared<GlooWork>(queue_, std::move(job), timeout());
+    if (size() > 1 && tensor.defined() && tensor.numel() == 0) run = nullptr;
+    if (size() > 1 && run) run = [this, run = std::move(run), text] { translate_errors(run, text); };
+    return queue_.post(text, std::move(run));
   }
 
   // Gloo speaks of sockets; users want to know which rank it was.
@@ -248,12 +198,13 @@ class GlooGroup final : public ProcessGroup {
         if (r != rank()) gone = reason_of(r);
       }
       note_gone(fmt::format("failed: {}", what));
-      if (!gone.empty()) throw PeerError(fmt::format("{}; rank {} was waiting for it in {}", gone, rank(), text));
+      if (!gone.empty())
+        throw PeerError(fmt::format("{}; rank {} was waiting for it in {}", gone, name_(rank()), text));
       if (what.find("imed out") != std::string::npos) {
         throw TimeoutError(
-            fmt::format("timed out after {} ms in {} on rank {}: {}", timeout().count(), text, rank(), what));
+            fmt::format("timed out after {} ms in {} on rank {}: {}", timeout().count(), text, name_(rank()), what));
       }
-      throw PeerError(fmt::format("a peer was lost in {} on rank {}: {} ({})", text, rank(), lost_rank(what), what));
+      throw PeerError(fmt::format("a peer was lost in {} on rank {}: {} ({})", text, name_(rank()), lost_rank(), what));
     }
   }
 
@@ -272,53 +223,31 @@ class GlooGroup final : public ProcessGroup {
       const std::string how = store_->get(key, std::chrono::seconds(1));
       // Another survivor's complaint about its connections says nothing about who was first.
       if (how.find("onnection") != std::string::npos || how.find("imed out") != std::string::npos) return "";
-      return fmt::format("rank {} {}", r, how);
+      return fmt::format("rank {} {}", name_(r), how);
     } catch (const std::exception&) {
       return "";
     }
   }
   // With two ranks it can only be the other one.
-  std::string lost_rank(const std::string&) const {
-    return size() == 2 ? fmt::format("rank {} died or lost its connection", 1 - rank())
+  std::string lost_rank() const {
+    return size() == 2 ? fmt::format("rank {} died or lost its connection", name_(1 - rank()))
                        : "a rank died or lost its connection";
-  }
-
-  static void run(Queue& queue) {
-    std::unique_lock lock(queue.mutex);
-    while (true) {
-      queue.changed.wait(lock, [&] { return queue.stop || !queue.jobs.empty(); });
-      if (queue.jobs.empty()) return;
-      const std::shared_ptr<Job> job = queue.jobs.front();
-      queue.jobs.pop_front();
-      lock.unlock();
-      std::exception_ptr error;
-      try {
-        if (job->run) job->run();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      job->run = nullptr;  // drops the tensors
-      lock.lock();
-      job->error = error;
-      job->complete = true;
-      queue.changed.notify_all();
-    }
   }
 
   std::shared_ptr<Store> store_;
   std::string prefix_;
   std::shared_ptr<gloo::Context> context_;
-  std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
-  std::thread thread_;
+  RankNames name_;
   std::atomic<bool> failed_{false};
   uint64_t posted_ = 0;
+  WorkQueue queue_;  // last: its thread uses the others
 };
 
 }  // namespace
 
 ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-                                const std::string& prefix) {
-  return std::make_shared<GlooGroup>(std::move(store), rank, size, timeout, prefix);
+                                const std::string& prefix, const RankNames& names) {
+  return std::make_shared<GlooGroup>(std::move(store), rank, size, timeout, prefix, names);
 }
 
 }  // namespace brigade::dist

@@ -53,6 +53,14 @@ void copy_text(char (&target)[N], std::string_view text) noexcept {
   target[length] = '\0';
 }
 
+// Which of `count` elements are a rank's to reduce: [first, second).
+std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dtype) {
+  // Shares begin on cache lines, so that two ranks write to no line in common.
+  const int64_t line = 64 / static_cast<int64_t>(itemsize(dtype));
+  const int64_t lines = (count + line - 1) / line;
+  return {std::min(count, lines * rank / size * line), std::min(count, lines * (rank + 1) / size * line)};
+}
+
 }  // namespace
 
 class SharedWork final : public Work {
@@ -79,9 +87,11 @@ class SharedWork final : public Work {
   SharedGroup::OperationPtr operation_;
 };
 
-SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control)
+SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control,
+                         RankNames names)
     : ProcessGroup(rank, size, timeout),
       control_(std::move(control)),
+      name_(std::move(names)),
       crowded_(static_cast<unsigned>(size) > std::max(1U, std::thread::hardware_concurrency())) {
   block(rank).pid.store(getpid());
 }
@@ -104,18 +114,37 @@ Tensor SharedGroup::allocate(int64_t numel, DType dtype) {
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
 }
 
-void SharedGroup::abort(std::string_view reason) {
+void SharedGroup::announce_failure(std::string_view reason) noexcept {
+  if (announced_.exchange(true)) return;
   RankBlock& own = block(rank());
   copy_text(own.last_words, reason);
   own.status.store(Status::Failed);
   futex_wake_all(own.arrived);
   futex_wake_all(own.done);
-  if (!broken_)
-    broken_ = std::make_exception_ptr(
-        DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), rank(), reason)));
+}
+
+void SharedGroup::abort(std::string_view reason) {
+  {
+    std::lock_guard lock(abort_mutex_);
+    if (aborted_) return;
+    abort_reason_ = reason;
+    aborted_.store(true, std::memory_order_release);
+  }
+  announce_failure(reason);
+}
+
+void SharedGroup::end_pending() {
   for (const OperationPtr& operation : pending_)
     operation->error = broken_;
   pending_.clear();
+}
+
+void SharedGroup::notice_abort() {
+  if (broken_ || !aborted_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(abort_mutex_);
+  broken_ = std::make_exception_ptr(
+      DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), name_(rank()), abort_reason_)));
+  end_pending();
 }
 
 void SharedGroup::publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept {
@@ -127,6 +156,7 @@ void SharedGroup::publish(std::atomic<uint32_t>& counter, uint32_t value) noexce
 
 WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in,
                           const CollectiveOptions& options, std::function<void(std::span<void* const>)> part) {
+  notice_abort();
   if (broken_) std::rethrow_exception(broken_);
   auto operation = std::make_shared<Operation>();
   operation->sequence = ++posted_;
@@ -210,7 +240,7 @@ std::string SharedGroup::in_words(const Header& header, uint32_t sequence) const
   std::string text = kKindNames[static_cast<int>(header.kind)];
   if (header.kind == Kind::AllReduce || header.kind == Kind::ReduceScatter)
     text += fmt::format("({})", dist::name(static_cast<ReduceOp>(header.op)));
-  if (header.kind == Kind::Broadcast) text += fmt::format("(from rank {})", header.root);
+  if (header.kind == Kind::Broadcast) text += fmt::format("(from rank {})", name_(header.root));
   if (header.kind != Kind::Barrier)
     text += fmt::format(" of {} x {}", header.count, brigade::name(static_cast<DType>(header.dtype)));
   if (header.description[0]) text += fmt::format(" \"{}\"", header.description);
@@ -225,11 +255,11 @@ void SharedGroup::check_headers(const Operation& operation) {
     const bool same = first.kind == other.kind && first.op == other.op && first.dtype == other.dtype &&
                       first.root == other.root && first.count == other.count;
     if (same) continue;
-    fail(std::make_exception_ptr(
-        DistError(fmt::format("ranks met in different collectives: rank 0 is in {}, rank {} is in {}. Nothing was "
-                              "exchanged; let every rank call the same collectives in the "
-                              "same order",
-                              in_words(first, operation.sequence), r, in_words(other, operation.sequence)))));
+    fail(std::make_exception_ptr(DistError(
+        fmt::format("ranks met in different collectives: rank {} is in {}, rank {} is in {}. Nothing was "
+                    "exchanged; let every rank call the same collectives in the "
+                    "same order",
+                    name_(0), in_words(first, operation.sequence), name_(r), in_words(other, operation.sequence)))));
   }
 }
 
@@ -241,11 +271,13 @@ void SharedGroup::fail(std::exception_ptr error) {
   } catch (const std::exception& exception) {
     text = exception.what();
   }
-  abort(text);
+  announce_failure(text);
+  end_pending();
   std::rethrow_exception(error);
 }
 
 void SharedGroup::progress() {
+  notice_abort();
   if (broken_) std::rethrow_exception(broken_);
   while (!pending_.empty() && advance()) {
   }
@@ -274,10 +306,10 @@ void SharedGroup::park(const Operation& operation) {
 
 std::string SharedGroup::whereabouts(int r) const {
   const uint32_t arrived = block(r).arrived.load(std::memory_order_acquire);
-  if (arrived == 0) return fmt::format("rank {} has not called any collective", r);
+  if (arrived == 0) return fmt::format("rank {} has not called any collective", name_(r));
   const Header& header = block(r).ring[arrived % kRing];
   const bool done = reached(block(r).done.load(std::memory_order_acquire), arrived);
-  return fmt::format("rank {} {} {}", r, done ? "was last in" : "is in", in_words(header, arrived));
+  return fmt::format("rank {} {} {}", name_(r), done ? "was last in" : "is in", in_words(header, arrived));
 }
 
 void SharedGroup::check_peers(const Operation& operation) {
@@ -291,17 +323,17 @@ void SharedGroup::check_peers(const Operation& operation) {
     const Status status = block(r).status.load(std::memory_order_acquire);
     std::string gone;
     if (status == Status::Failed) {
-      gone = fmt::format("rank {} failed: {}", r, block(r).last_words);
+      gone = fmt::format("rank {} failed: {}", name_(r), block(r).last_words);
     } else if (status == Status::Left) {
-      gone = fmt::format("rank {} {}", r, block(r).last_words);
+      gone = fmt::format("rank {} {}", name_(r), block(r).last_words);
     } else {
       const std::string death = death_of(r);
-      if (!death.empty()) gone = fmt::format("rank {} {}", r, death);
+      if (!death.empty()) gone = fmt::format("rank {} {}", name_(r), death);
     }
     // It may have arrived in the meantime, just before it left.
     if (gone.empty() || reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
     fail(std::make_exception_ptr(
-        PeerError(fmt::format("{}; rank {} was waiting for it in {}; {}", gone, rank(),
+        PeerError(fmt::format("{}; rank {} was waiting for it in {}; {}", gone, name_(rank()),
                               in_words(operation.header, operation.sequence), whereabouts(r)))));
   }
 }
@@ -309,6 +341,7 @@ void SharedGroup::check_peers(const Operation& operation) {
 void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   const auto finished = [&] {
+    notice_abort();
     if (operation->error) std::rethrow_exception(operation->error);
     return operation->complete;
   };
@@ -343,16 +376,51 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
         for (int r = 0; r < size(); ++r) {
           const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
           if (reached(counter.load(), operation->sequence)) continue;
-          missing += fmt::format("{}{}", missing.empty() ? "" : ", ", r);
+          missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name_(r));
           places += "; " + whereabouts(r);
         }
       }
       fail(std::make_exception_ptr(
           TimeoutError(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}", timeout.count(),
-                                   in_words(operation->header, operation->sequence), rank(), missing, places))));
+                                   in_words(operation->header, operation->sequence), name_(rank()), missing, places))));
     }
     park(*operation);
   }
+}
+
+std::pair<int64_t, int64_t> SharedGroup::share(int64_t count, DType dtype) const {
+  return share_of(rank(), size(), count, dtype);
+}
+
+bool SharedGroup::reaches(const Tensor& tensor) const {
+  Place place;
+  return locate(tensor.raw_data(), place);
+}
+
+WorkPtr SharedGroup::reduce_shares(const Tensor& tensor, const CollectiveOptions& options) {
+  const int64_t count = tensor.numel();
+  const DType dtype = tensor.dtype();
+  return post(Kind::ReduceScatter, tensor, Tensor(), true, options,
+              [this, count, dtype, op = options.op](std::span<void* const> peers) {
+                const auto [begin, end] = share(count, dtype);
+                void* outputs[] = {peers[static_cast<size_t>(rank())]};
+                if (begin < end) reduce_elements(peers, outputs, dtype, op, begin, end);
+              });
+}
+
+WorkPtr SharedGroup::gather_shares(const Tensor& tensor, const CollectiveOptions& options) {
+  const int64_t count = tensor.numel();
+  const DType dtype = tensor.dtype();
+  return post(Kind::AllGather, tensor, Tensor(), true, options, [this, count, dtype](std::span<void* const> peers) {
+    char* to = static_cast<char*>(peers[static_cast<size_t>(rank())]);
+    for (int r = 0; r < size(); ++r) {
+      const auto [begin, end] = share_of(r, size(), count, dtype);
+      const size_t skip = static_cast<size_t>(begin) * itemsize(dtype);
+      const size_t bytes = static_cast<size_t>(end - begin) * itemsize(dtype);
+      if (r != rank() && bytes > 0)
+        std::memcpy(to + skip, static_cast<const char*>(peers[static_cast<size_t>(r)]) + skip, bytes);
+    }
+  });
 }
 
 WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) {
@@ -360,11 +428,7 @@ WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions
   const DType dtype = tensor.dtype();
   return post(Kind::AllReduce, tensor, Tensor(), true, options,
               [this, count, dtype, op = options.op](std::span<void* const> peers) {
-                // Shares begin on cache lines, so that two ranks write to no line in common.
-                const int64_t line = 64 / static_cast<int64_t>(itemsize(dtype));
-                const int64_t lines = (count + line - 1) / line;
-                const int64_t begin = std::min(count, lines * rank() / size() * line);
-                const int64_t end = std::min(count, lines * (rank() + 1) / size() * line);
+                const auto [begin, end] = share(count, dtype);
                 if (begin < end) reduce_elements(peers, peers, dtype, op, begin, end);
               });
 }

@@ -175,6 +175,7 @@ class TcpStore final : public Store {
                       "--master-port or MASTER_PORT",
                       place_));
     }
+    address_ = dist::local_address(socket_);
   }
 
   void set(const std::string& key, const std::string& value) override { ask("S" + key + '\0' + value); }
@@ -196,15 +197,25 @@ class TcpStore final : public Store {
     return std::atoll(ask("A" + key + '\0' + std::to_string(amount)).c_str());
   }
   bool check(const std::string& key) override { return ask("G" + key).starts_with('='); }
+  std::string local_address() const override { return address_; }
 
  private:
   std::string ask(const std::string& request) {
     std::lock_guard lock(mutex_);
-    send_string(socket_, request, in(kPatience));
-    return receive_string(socket_, in(kPatience));
+    if (!socket_) throw PeerError(fmt::format("the connection to the store at {} was lost before", place_));
+    try {
+      send_string(socket_, request, in(kPatience));
+      return receive_string(socket_, in(kPatience));
+    } catch (const DistError&) {
+      // An answer that comes late would be taken for that of the next question. And who asks again after a time-out
+      // must not wait once more.
+      socket_ = Socket();
+      throw;
+    }
   }
 
   std::string place_;
+  std::string address_;
   Socket socket_;
   std::mutex mutex_;
 };

@@ -1,0 +1,341 @@
+// Ranks on several hosts. Memory is faster than a network, so each byte crosses the network as seldom as possible:
+//
+//   all_reduce on hosts of k ranks each: the ranks of a host reduce a share of the elements each, in shared memory;
+//   rank i of every host all-reduces its share with the ranks i of the other hosts, over Gloo (k such groups at the
+//   same time, each with 1/k of the bytes); the ranks of a host copy each other's shares.
+//
+// Hosts with different numbers of ranks have no common shares: their first ranks, the leaders, all-reduce everything.
+// The other collectives are rare in training and go by the leaders too.
+//
+// The steps block, so one thread takes the collectives in posting order. A collective has the group's timeout for all
+// its steps together. When a step fails, the rank says why in the store, then breaks both of its groups: so the others
+// on its host and its partners on other hosts stop at once, and can name the cause.
+#include <brigade/core/view.h>
+#include <brigade/dist/hosts/host_layout.h>
+#include <brigade/dist/process_group.h>
+#include <brigade/dist/shm/reduce.h>
+#include <brigade/dist/shm/shared_group.h>
+#include <brigade/dist/store.h>
+#include <brigade/dist/work_queue.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace brigade::dist {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+enum class Collective : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter, Barrier };
+
+// What a posted collective is called, and until when it may take.
+struct Call {
+  Collective collective;
+  CollectiveOptions options;  // its description is that below
+  std::string description;
+  std::string text;
+  Clock::time_point deadline;
+
+  // For a step of it inside the host. The ranks compare what they are in; the steps of two collectives may look alike,
+  // so they carry which one it is in a field that they have no use for.
+  CollectiveOptions step(ReduceOp op = ReduceOp::Sum) const {
+    return {.op = op,
+            .root = 1000 + 10 * static_cast<int>(collective) + static_cast<int>(options.op),
+            .description = description};
+  }
+  CollectiveOptions step_from(int root) const { return {.root = root, .description = description}; }
+  Milliseconds left() const {
+    return std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(deadline - Clock::now()));
+  }
+};
+
+// Between hosts a rank waits a little longer than inside, so that the host which knows who is missing speaks first.
+Milliseconds patience(Milliseconds timeout) { return std::min(timeout / 4, Milliseconds(2000)); }
+
+class HostsGroup final : public ProcessGroup {
+ public:
+  HostsGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& prefix,
+             HostLayout layout)
+      : ProcessGroup(rank, size, timeout),
+        store_(std::move(store)),
+        cause_key_(prefix + "/hosts/cause"),
+        layout_(std::move(layout)),
+        queue_(timeout) {
+    const std::vector<int>& mine = layout_.hosts[static_cast<size_t>(layout_.host)];
+    inside_ = shm::make_group_of_processes(store_, layout_.local, static_cast<int>(mine.size()), timeout,
+                                           fmt::format("{}/hosts/inside{}", prefix, layout_.host), mine);
+    token_ = inside_->allocate(1, kInt32);
+    *token_.data_ptr<int32_t>() = 0;
+    if (layout_.hosts.size() == 1 || (!layout_.even() && !leads())) return;
+    std::vector<int> partners;
+    for (const std::vector<int>& ranks : layout_.hosts)
+      partners.push_back(ranks[static_cast<size_t>(layout_.local)]);
+    for (const int partner : partners) {
+      if (partner != rank) partners_ += fmt::format("{}{}", partners_.empty() ? "" : ", ", partner);
+    }
+    between_ = make_gloo_group(store_, layout_.host, static_cast<int>(partners.size()), timeout + patience(timeout),
+                               fmt::format("{}/hosts/between{}", prefix, layout_.local), partners);
+  }
+
+  ~HostsGroup() override {
+    // Works that nobody will wait for any more must not keep the peers waiting.
+    if (std::uncaught_exceptions() > 0 && !queue_.idle()) abort("left while an exception was in flight");
+  }
+
+  const char* backend() const noexcept override { return "hosts"; }
+  Tensor allocate(int64_t numel, DType dtype) override { return inside_->allocate(numel, dtype); }
+
+  void abort(std::string_view reason) override {
+    break_with(
+        std::make_exception_ptr(DistError(fmt::format("the hosts group was aborted on rank {}: {}", rank(), reason))),
+        reason, fmt::format("rank {} failed: {}", rank(), reason));
+  }
+
+ protected:
+  WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override {
+    return enqueue(Collective::AllReduce, tensor, options,
+                   [this, tensor](const Call& call) { all_reduce_now(tensor, call); });
+  }
+  WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
+    return enqueue(Collective::Broadcast, tensor, options,
+                   [this, tensor](const Call& call) { broadcast_now(tensor, call); });
+  }
+  WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
+    return enqueue(Collective::AllGather, input, options,
+                   [this, output, input](const Call& call) { all_gather_now(output, input, call); });
+  }
+  WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
+    return enqueue(Collective::ReduceScatter, input, options, [this, output, input](const Call& call) {
+      // By way of an all-reduce, as Gloo's: the same bits.
+      const Tensor whole = inside_->allocate(input.numel(), input.dtype());
+      std::memcpy(whole.raw_data(), input.raw_data(), input.nbytes());
+      all_reduce_now(whole, call);
+      const size_t bytes = output.nbytes();
+      std::memcpy(output.raw_data(), static_cast<char*>(whole.raw_data()) + static_cast<size_t>(rank()) * bytes, bytes);
+    });
+  }
+  WorkPtr do_barrier(const CollectiveOptions& options) override {
+    return enqueue(Collective::Barrier, Tensor(), options, [this](const Call& call) {
+      // All of this host are here; all hosts are; everybody knows.
+      inside(call, [&] { return inside_->all_reduce(token_, call.step(), call.options.where); });
+      if (leads() && between_)
+        between(call, [&] { return between_->all_reduce(token_, call.step(), call.options.where); });
+      inside(call, [&] { return inside_->all_reduce(token_, call.step(), call.options.where); });
+    });
+  }
+
+ private:
+  bool leads() const noexcept { return layout_.local == 0; }
+
+  void all_reduce_now(const Tensor& tensor, const Call& call) {
+    const ReduceOp op = call.options.op == ReduceOp::Avg ? ReduceOp::Sum : call.options.op;
+    // Sums of half types stay in float until the end, over all hosts.
+    const bool half = is_half(tensor.dtype());
+    Tensor sums = view::flat(tensor);
+    if (half || !inside_->reaches(tensor)) {
+      sums = inside_->allocate(tensor.numel(), half ? kFloat32 : tensor.dtype());
+      kernels::copy(sums, view::flat(tensor));
+    }
+    if (layout_.even()) {
+      inside(call, [&] { return inside_->reduce_shares(sums, call.step(op)); });
+      const auto [begin, end] = inside_->share(sums.numel(), sums.dtype());
+      const Tensor share = view::slice(sums, 0, begin, end);
+      if (between_) between(call, [&] { return between_->all_reduce(share, call.step(op), call.options.where); });
+      finish_average(share, call);
+      inside(call, [&] { return inside_->gather_shares(sums, call.step(op)); });
+    } else {
+      inside(call, [&] { return inside_->all_reduce(sums, call.step(op), call.options.where); });
+      if (between_) between(call, [&] { return between_->all_reduce(sums, call.step(op), call.options.where); });
+      if (leads()) finish_average(sums, call);
+      inside(call, [&] { return inside_->broadcast(sums, call.step_from(0), call.options.where); });
+    }
+    if (sums.raw_data() != tensor.raw_data()) kernels::copy(view::flat(tensor), sums);
+  }
+
+  void finish_average(const Tensor& sums, const Call& call) const {
+    if (call.options.op == ReduceOp::Avg) scale_elements(sums.raw_data(), sums.dtype(), 1.0 / size(), sums.numel());
+  }
+
+  void broadcast_now(const Tensor& tensor, const Call& call) {
+    int home = 0;  // the root's host
+    int place = 0;
+    for (size_t host = 0; host < layout_.hosts.size(); ++host) {
+      const std::vector<int>& ranks = layout_.hosts[host];
+      const auto found = std::find(ranks.begin(), ranks.end(), call.options.root);
+      if (found == ranks.end()) continue;
+      home = static_cast<int>(host);
+      place = static_cast<int>(found - ranks.begin());
+    }
+    const bool at_home = layout_.host == home;
+    // On the root's host first, so that its leader has it; then to the other leaders; then on their hosts.
+    const auto spread = [&](int root) {
+      inside(call, [&] { return inside_->broadcast(tensor, call.step_from(root), call.options.where); });
+    };
+    if (at_home) spread(place);
+    if (leads() && between_)
+      between(call, [&] { return between_->broadcast(tensor, call.step_from(home), call.options.where); });
+    if (!at_home) spread(0);
+  }
+
+  void all_gather_now(const Tensor& output, const Tensor& input, const Call& call) {
+    // Every host fills as many places as the largest needs; the leaders exchange these; each rank sorts them out.
+    const int64_t n = input.numel();
+    const auto places = static_cast<int64_t>(layout_.most_ranks());
+    const auto hosts = static_cast<int64_t>(layout_.hosts.size());
+    const Tensor all = inside_->allocate(hosts * places * n, input.dtype());
+    const Tensor ours = view::slice(all, 0, layout_.host * places * n, (layout_.host + 1) * places * n);
+    const Tensor used = view::slice(ours, 0, 0, inside_->size() * n);
+    inside(call, [&] { return inside_->all_gather(used, input, call.step(), call.options.where); });
+    if (leads() && between_) {
+      const Tensor from_all = inside_->allocate(all.numel(), all.dtype());
+      between(call, [&] { return between_->all_gather(from_all, ours, call.step(), call.options.where); });
+      std::memcpy(all.raw_data(), from_all.raw_data(), all.nbytes());
+    }
+    inside(call, [&] { return inside_->broadcast(all, call.step_from(0), call.options.where); });
+    const size_t bytes = input.nbytes();
+    const char* from = static_cast<const char*>(all.raw_data());
+    char* to = static_cast<char*>(output.raw_data());
+    for (size_t host = 0; host < layout_.hosts.size(); ++host) {
+      const std::vector<int>& ranks = layout_.hosts[host];
+      for (size_t i = 0; i < ranks.size(); ++i)
+        std::memcpy(to + static_cast<size_t>(ranks[i]) * bytes, from + (host * static_cast<size_t>(places) + i) * bytes,
+                    bytes);
+    }
+  }
+
+  // --- steps, and what becomes of their failures
+
+  void inside(const Call& call, const std::function<WorkPtr()>& post) {
+    try {
+      post()->wait(call.left());
+    } catch (const TimeoutError& error) {
+      fail(TimeoutError(fmt::format("timed out after {} ms in {} on rank {}, inside its host: {}", timeout().count(),
+                                    call.text, rank(), error.what())),
+           fmt::format("rank {} failed: {}", rank(), error.what()));
+    } catch (const PeerError& error) {
+      fail(PeerError(fmt::format("{}; that was a step of {}", error.what(), call.text)), error.what());
+    } catch (const DistError& error) {
+      fail(DistError(fmt::format("{}; that was a step of {}", error.what(), call.text)), error.what());
+    }
+  }
+
+  void between(const Call& call, const std::function<WorkPtr()>& post) {
+    try {
+      post()->wait(call.left() + patience(timeout()));
+    } catch (const DistError& error) {
+      // What Gloo can tell is that a connection is gone. Those who share a host with the cause know more.
+      const std::string cause = cause_told();
+      if (!cause.empty())
+        fail(PeerError(fmt::format("{}; rank {} was waiting for rank {} of another host in {}", cause, rank(),
+                                   partners_, call.text)));
+      if (dynamic_cast<const TimeoutError*>(&error))
+        fail(TimeoutError(fmt::format("timed out after {} ms in {} on rank {}, between hosts, waiting for rank {}: {}",
+                                      timeout().count(), call.text, rank(), partners_, error.what())));
+      fail(PeerError(
+          fmt::format("{}; that was the step between hosts, with rank {}, of {}", error.what(), partners_, call.text)));
+    }
+  }
+
+  template <class E>
+  [[noreturn]] void fail(const E& error, std::string_view cause = {}) {
+    break_with(std::make_exception_ptr(error), error.what(), cause);
+    throw_if_broken();
+    throw error;  // not reached
+  }
+
+  // The first failure counts; the peers learn of it.
+  void break_with(std::exception_ptr error, std::string_view reason, std::string_view cause) noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      if (broken_) return;
+      broken_ = std::move(error);
+    }
+    try {
+      if (!cause.empty() && !store_->check(cause_key_)) store_->set(cause_key_, std::string(cause));
+    } catch (const std::exception&) {
+      // The store may be gone before us.
+    }
+    inside_->abort(reason);
+    if (between_) between_->abort(reason);
+  }
+
+  void throw_if_broken() {
+    std::lock_guard lock(mutex_);
+    if (broken_) std::rethrow_exception(broken_);
+  }
+
+  // Why the group broke, if a rank says so within a moment.
+  std::string cause_told() noexcept {
+    try {
+      for (const auto until = Clock::now() + Milliseconds(500); Clock::now() < until;) {
+        if (store_->check(cause_key_)) return store_->get(cause_key_, Milliseconds(100));
+        std::this_thread::sleep_for(Milliseconds(10));
+      }
+    } catch (const std::exception&) {
+      // No store, no cause.
+    }
+    return "";
+  }
+
+  WorkPtr enqueue(Collective collective, const Tensor& tensor, const CollectiveOptions& options,
+                  std::function<void(const Call&)> run) {
+    constexpr const char* kNames[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier"};
+    throw_if_broken();
+    auto call = std::make_shared<Call>();
+    call->collective = collective;
+    call->description = options.description;
+    call->options = options;
+    call->options.description = call->description;
+    call->text = kNames[static_cast<int>(collective)];
+    if (tensor.defined()) call->text += fmt::format(" of {}", describe(tensor));
+    if (!call->description.empty()) call->text += fmt::format(" \"{}\"", call->description);
+    call->text += fmt::format(" at {} (collective {})", to_string(options.where), ++posted_);
+    const std::string text = call->text;
+    if (tensor.defined() && tensor.numel() == 0) return queue_.post(text, nullptr);
+    return queue_.post(text, [this, call = std::move(call), run = std::move(run)] {
+      throw_if_broken();
+      call->deadline = Clock::now() + timeout();
+      try {
+        run(*call);
+      } catch (const std::exception& error) {
+        // Also what is no failure of a step: memory that cannot be had. The peers must not wait for us.
+        break_with(std::current_exception(), error.what(), fmt::format("rank {} failed: {}", rank(), error.what()));
+        throw_if_broken();
+      }
+    });
+  }
+
+  std::shared_ptr<Store> store_;
+  std::string cause_key_;
+  HostLayout layout_;
+  std::string partners_;                      // the ranks of other hosts that this one talks to
+  std::shared_ptr<shm::SharedGroup> inside_;  // the ranks of this host
+  ProcessGroupPtr
+      between_;   // the ranks with this place on all hosts, or the leaders; null for those who talk to nobody
+  Tensor token_;  // what a barrier exchanges
+  std::mutex mutex_;
+  std::exception_ptr broken_;
+  uint64_t posted_ = 0;
+  WorkQueue queue_;  // last: its thread uses the others
+};
+
+}  // namespace
+
+ProcessGroupPtr make_hosts_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
+                                 const std::string& prefix) {
+  HostLayout layout = exchange_hosts(*store, rank, size, timeout, prefix);
+  if (layout.most_ranks() > static_cast<size_t>(shm::kMaxRanks))
+    throw DistError(fmt::format("hosts: expected at most {} ranks on a host, got {}; use the gloo backend",
+                                shm::kMaxRanks, layout.most_ranks()));
+  return std::make_shared<HostsGroup>(std::move(store), rank, size, timeout, prefix, std::move(layout));
+}
+
+}  // namespace brigade::dist

@@ -7,9 +7,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
-#include <mutex>
 
 namespace brigade::dist {
 
@@ -98,13 +96,6 @@ const char* choose_backend(const HostLayout& layout, int size) {
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
-  // A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the program has its
-  // own handler.
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction current {};
-    if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
-  });
   const int rank =
       options.rank >= 0 ? options.rank : number_from({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}, "rank");
   const int size = options.world_size >= 0

@@ -1,6 +1,7 @@
 // Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in order; a Work waits
 // for its turn.
 #include <brigade/core/factory.h>
+#include <brigade/dist/gloo/break_connections.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/reduce.h>
 #include <brigade/dist/store.h>
@@ -19,9 +20,11 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 
 namespace brigade::dist {
 
@@ -69,6 +72,16 @@ Combine combine_for(DType dtype, ReduceOp op) {
   });
 }
 
+// A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the program has a
+// handler of its own.
+void ignore_broken_pipes() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction current {};
+    if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+  });
+}
+
 class GlooGroup final : public ProcessGroup {
  public:
   GlooGroup(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
@@ -78,6 +91,7 @@ class GlooGroup final : public ProcessGroup {
         prefix_(prefix),
         name_(std::move(names)),
         queue_(timeout) {
+    ignore_broken_pipes();
     gloo::transport::tcp::attr attributes;
     const char* interface = std::getenv("BRIGADE_SOCKET_IFNAME");
     if (!interface) interface = std::getenv("GLOO_SOCKET_IFNAME");
@@ -116,9 +130,12 @@ class GlooGroup final : public ProcessGroup {
 
   void abort(std::string_view reason) override {
     if (failed_.exchange(true)) return;
+    {
+      std::lock_guard lock(abort_mutex_);
+      abort_reason_ = reason;
+    }
     note_gone(fmt::format("failed: {}", reason));
-    // Gloo cannot end a call from outside; breaking the connections ends those of this rank and of its peers.
-    context_->closeConnections();
+    break_connections(*context_);
   }
 
  protected:
@@ -191,8 +208,12 @@ class GlooGroup final : public ProcessGroup {
     try {
       run();
     } catch (const gloo::Exception& error) {
-      failed_ = true;
       const std::string what = error.what();
+      if (failed_.exchange(true)) {
+        std::lock_guard lock(abort_mutex_);
+        throw DistError(fmt::format("the gloo group was aborted on rank {}: {}; it was in {}", name_(rank()),
+                                    abort_reason_.empty() ? "a collective before failed" : abort_reason_, text));
+      }
       std::string gone;
       for (int r = 0; r < size() && gone.empty(); ++r) {
         if (r != rank()) gone = reason_of(r);
@@ -239,6 +260,8 @@ class GlooGroup final : public ProcessGroup {
   std::shared_ptr<gloo::Context> context_;
   RankNames name_;
   std::atomic<bool> failed_{false};
+  std::mutex abort_mutex_;
+  std::string abort_reason_;
   uint64_t posted_ = 0;
   WorkQueue queue_;  // last: its thread uses the others
 };

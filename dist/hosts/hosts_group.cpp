@@ -8,8 +8,9 @@
 // The other collectives are rare in training and go by the leaders too.
 //
 // The steps block, so one thread takes the collectives in posting order. A collective has the group's timeout for all
-// its steps together. When a step fails, the rank says why in the store, then breaks both of its groups: so the others
-// on its host and its partners on other hosts stop at once, and can name the cause.
+// its steps together (the last ones a little more, see patience). When a step fails, the rank says why in the store,
+// then breaks both of its groups: so the others on its host and its partners on other hosts stop at once, and can name
+// the cause.
 #include <brigade/core/view.h>
 #include <brigade/dist/hosts/host_layout.h>
 #include <brigade/dist/process_group.h>
@@ -57,7 +58,7 @@ struct Call {
   }
 };
 
-// Between hosts a rank waits a little longer than inside, so that the host which knows who is missing speaks first.
+// Each later step waits a little longer, so that those who can see who is missing speak first.
 Milliseconds patience(Milliseconds timeout) { return std::min(timeout / 4, Milliseconds(2000)); }
 
 class HostsGroup final : public ProcessGroup {
@@ -128,7 +129,8 @@ class HostsGroup final : public ProcessGroup {
       inside(call, [&] { return inside_->all_reduce(token_, call.step(), call.options.where); });
       if (leads() && between_)
         between(call, [&] { return between_->all_reduce(token_, call.step(), call.options.where); });
-      inside(call, [&] { return inside_->all_reduce(token_, call.step(), call.options.where); });
+      inside(
+          call, [&] { return inside_->all_reduce(token_, call.step(), call.options.where); }, true);
     });
   }
 
@@ -150,12 +152,14 @@ class HostsGroup final : public ProcessGroup {
       const Tensor share = view::slice(sums, 0, begin, end);
       if (between_) between(call, [&] { return between_->all_reduce(share, call.step(op), call.options.where); });
       finish_average(share, call);
-      inside(call, [&] { return inside_->gather_shares(sums, call.step(op)); });
+      inside(
+          call, [&] { return inside_->gather_shares(sums, call.step(op)); }, true);
     } else {
       inside(call, [&] { return inside_->all_reduce(sums, call.step(op), call.options.where); });
       if (between_) between(call, [&] { return between_->all_reduce(sums, call.step(op), call.options.where); });
       if (leads()) finish_average(sums, call);
-      inside(call, [&] { return inside_->broadcast(sums, call.step_from(0), call.options.where); });
+      inside(
+          call, [&] { return inside_->broadcast(sums, call.step_from(0), call.options.where); }, true);
     }
     if (sums.raw_data() != tensor.raw_data()) kernels::copy(view::flat(tensor), sums);
   }
@@ -177,7 +181,8 @@ class HostsGroup final : public ProcessGroup {
     const bool at_home = layout_.host == home;
     // On the root's host first, so that its leader has it; then to the other leaders; then on their hosts.
     const auto spread = [&](int root) {
-      inside(call, [&] { return inside_->broadcast(tensor, call.step_from(root), call.options.where); });
+      inside(
+          call, [&] { return inside_->broadcast(tensor, call.step_from(root), call.options.where); }, !at_home);
     };
     if (at_home) spread(place);
     if (leads() && between_)
@@ -199,7 +204,8 @@ class HostsGroup final : public ProcessGroup {
       between(call, [&] { return between_->all_gather(from_all, ours, call.step(), call.options.where); });
       std::memcpy(all.raw_data(), from_all.raw_data(), all.nbytes());
     }
-    inside(call, [&] { return inside_->broadcast(all, call.step_from(0), call.options.where); });
+    inside(
+        call, [&] { return inside_->broadcast(all, call.step_from(0), call.options.where); }, true);
     const size_t bytes = input.nbytes();
     const char* from = static_cast<const char*>(all.raw_data());
     char* to = static_cast<char*>(output.raw_data());
@@ -213,9 +219,10 @@ class HostsGroup final : public ProcessGroup {
 
   // --- steps, and what becomes of their failures
 
-  void inside(const Call& call, const std::function<WorkPtr()>& post) {
+  // A step inside the host; `last` when it comes after one between hosts, whose delay it must bear.
+  void inside(const Call& call, const std::function<WorkPtr()>& post, bool last = false) {
     try {
-      post()->wait(call.left());
+      post()->wait(call.left() + (last ? 2 : 0) * patience(timeout()));
     } catch (const TimeoutError& error) {
       fail(TimeoutError(fmt::format("timed out after {} ms in {} on rank {}, inside its host: {}", timeout().count(),
                                     call.text, rank(), error.what())),
@@ -231,12 +238,14 @@ class HostsGroup final : public ProcessGroup {
     try {
       post()->wait(call.left() + patience(timeout()));
     } catch (const DistError& error) {
-      // What Gloo can tell is that a connection is gone. Those who share a host with the cause know more.
-      const std::string cause = cause_told();
+      // What Gloo can tell is that a connection is gone. Those who share a host with the cause know more, and may need
+      // a moment to say so; at a time-out they have had it.
+      const bool timed_out = dynamic_cast<const TimeoutError*>(&error) != nullptr;
+      const std::string cause = cause_told(Milliseconds(timed_out ? 20 : 500));
       if (!cause.empty())
         fail(PeerError(fmt::format("{}; rank {} was waiting for rank {} of another host in {}", cause, rank(),
                                    partners_, call.text)));
-      if (dynamic_cast<const TimeoutError*>(&error))
+      if (timed_out)
         fail(TimeoutError(fmt::format("timed out after {} ms in {} on rank {}, between hosts, waiting for rank {}: {}",
                                       timeout().count(), call.text, rank(), partners_, error.what())));
       fail(PeerError(
@@ -272,10 +281,10 @@ class HostsGroup final : public ProcessGroup {
     if (broken_) std::rethrow_exception(broken_);
   }
 
-  // Why the group broke, if a rank says so within a moment.
-  std::string cause_told() noexcept {
+  // Why the group broke, if a rank says so in time.
+  std::string cause_told(Milliseconds time) noexcept {
     try {
-      for (const auto until = Clock::now() + Milliseconds(500); Clock::now() < until;) {
+      for (const auto until = Clock::now() + time; Clock::now() < until;) {
         if (store_->check(cause_key_)) return store_->get(cause_key_, Milliseconds(100));
         std::this_thread::sleep_for(Milliseconds(10));
       }

@@ -109,6 +109,7 @@ for victim in 1 0; do
   check "the training runs" wait_until_sent $((before + 1000000))
   begin=$SECONDS
   kill -9 "${pids[$((victim - 2))]}"
+  wait "${pids[$((victim - 2))]}" 2> /dev/null
   finish "${pids[$((survivor - 2))]}" 30; status=$?
   check "it ends within the time-out ($((SECONDS - begin)) s)" [ $((SECONDS - begin)) -le 10 ]
   check "its exit status says so ($status)" [ $status != 0 -a $status != 124 ]

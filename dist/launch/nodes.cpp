@@ -18,10 +18,11 @@ NodePlace meet_nodes(Store& store, const LaunchOptions& options) {
     try {
       said = store.get(fmt::format("launch/ranks/{}", node), options.meeting_timeout);
     } catch (const TimeoutError&) {
-      throw TimeoutError(fmt::format(
-          "launch: node {} waited {} s for node {} of {}, which did not come; start it with --nnodes {} --node-rank {} "
-          "and the same --master-addr and --master-port",
-          options.node_rank, options.meeting_timeout.count() / 1000, node, options.nodes, options.nodes, node));
+      throw TimeoutError(
+          fmt::format("launch: node {} waited {} ms for node {} of {}, which did not come; start it with --nnodes {} "
+                      "--node-rank {} "
+                      "and the same --master-addr and --master-port",
+                      options.node_rank, options.meeting_timeout.count(), node, options.nodes, options.nodes, node));
     }
     char* rest = nullptr;
     const long nodes = std::strtol(said.c_str(), &rest, 10);

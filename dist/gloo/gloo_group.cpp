@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -106,17 +107,23 @@ class GlooGroup final : public ProcessGroup {
     try {
       auto device = gloo::transport::tcp::CreateDevice(attributes);
       auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
-      context->setTimeout(timeout);
+      // For a connection Gloo waits five times as long as it is told.
+      context->setTimeout(std::max(timeout / 5, std::chrono::milliseconds(1)));
       GlooStore meeting(store_, prefix + "/gloo/", timeout);
       context->connectFullMesh(meeting, device);
+      context->setTimeout(timeout);
       context_ = context;
-    } catch (const gloo::Exception& error) {
-      throw DistError(fmt::format("gloo: rank {} cannot connect to its peers from {}: {}", name_(rank),
-                                  interface ? fmt::format("interface {}", interface) : attributes.hostname,
-                                  error.what()));
     } catch (const TimeoutError& error) {
       throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", name_(rank), timeout.count(),
                                      error.what()));
+    } catch (const DistError&) {
+      throw;
+    } catch (const std::exception& error) {  // Gloo has several kinds
+      throw DistError(fmt::format(
+          "gloo: rank {} cannot connect to its peers from {}: {}; BRIGADE_SOCKET_IFNAME names the interface on which "
+          "the "
+          "other hosts can reach this one",
+          name_(rank), interface ? fmt::format("interface {}", interface) : attributes.hostname, error.what()));
     }
   }
 

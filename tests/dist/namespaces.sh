@@ -99,6 +99,19 @@ for counts in "2 2" "2 1" "1 3"; do
   [ $failures = 0 ] || { show; exit 1; }
 done
 
+echo "an interface on which nobody can be reached is an error, with what to do"
+port=$((port + 1))
+export BRIGADE_SOCKET_IFNAME=lo
+begin=$SECONDS
+start 0 1 --timeout 5
+start 1 1 --timeout 5
+unset BRIGADE_SOCKET_IFNAME
+finish "${pids[-2]}" 30; first=$?
+finish "${pids[-1]}" 30; second=$?
+check "both fail ($first, $second) in $((SECONDS - begin)) s" [ $first = 1 -a $second = 1 -a $((SECONDS - begin)) -le 15 ]
+check "a message says how to choose" grep -q "from interface lo: .*BRIGADE_SOCKET_IFNAME names the interface" "$scratch/host0" "$scratch/host1"
+[ $failures = 0 ] || { show; exit 1; }
+
 for victim in 1 0; do
   echo "SIGKILL of host $victim: the other ends with an error in time"
   survivor=$((1 - victim))

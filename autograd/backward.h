@@ -4,6 +4,7 @@
 #include <brigade/core/tensor.h>
 
 #include <span>
+#include <vector>
 
 namespace brigade {
 
@@ -26,6 +27,29 @@ namespace autograd {
 // Backward over one graph from two threads at once is an error.
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph,
               SourceLocation where = SourceLocation::current());
+
+struct GradOptions {
+  // One per output, or none: the gradients to start from.
+  std::vector<Tensor> grad_outputs = {};
+  bool retain_graph = false;
+  // An input that the outputs do not depend on gives an undefined tensor instead of an error.
+  bool allow_unused = false;
+};
+// The gradients of the sum of `outputs` with respect to `inputs` (leaves or results), as torch.autograd.grad: returned,
+// and added to no .grad. Listeners (a DDP wrapper) hear nothing of it. First derivatives only. Throws AutogradError as
+// backward(), and "One of the differentiated Tensors appears to not have been used in the graph", with its position.
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         const GradOptions& options = {}, SourceLocation where = SourceLocation::current());
+
+// A backward that was told to retain its graph.
+struct RetainedGraph {
+  SourceLocation where;
+  size_t nodes;
+  size_t bytes;     // of results that were kept for another backward (parameters not counted)
+  bool used_again;  // a later backward of this thread came through it
+};
+// Those of this thread since the last call.
+std::vector<RetainedGraph> take_retained_graphs();
 
 }  // namespace autograd
 }  // namespace brigade

@@ -5,9 +5,11 @@
 #include <brigade/autograd/tape_query.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/reduce.h>
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 namespace brigade::autograd {
 
@@ -16,7 +18,12 @@ namespace {
 // Backwards that run on this thread, innermost last, and how many have been started.
 thread_local std::vector<uint64_t> running_tasks;
 thread_local uint64_t backwards_started = 0;
+thread_local int silent_updates = 0;
 thread_local std::vector<std::weak_ptr<Listener>> thread_listeners;
+
+// Backwards that kept their graph, since they were last asked for; node marks count on from `retained_before`.
+thread_local std::vector<RetainedGraph> retained;
+thread_local uint64_t retained_before = 0;
 
 constexpr uint64_t kBeforeAllNodes = ~uint64_t{0};
 
@@ -142,6 +149,8 @@ void Engine::visit(const Edge& edge, uint64_t from_sequence) {
               to_string(node->freed_by()) + "; this backward is at " + to_string(where_),
           where_);
     }
+    if (node->retained_by_ > retained_before && node->retained_by_ - retained_before <= retained.size())
+      retained[node->retained_by_ - retained_before - 1].used_again = true;
     nodes_.push_back({node, 0, node->task_, node->task_index_});
     node->task_ = task_;
     stack_.push_back(node);
@@ -221,6 +230,7 @@ void Engine::seed() {
 void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
   const Edge& edge = from.edges[input];
   if (edge.node) {
+    if (edge.node->task_ != task_) return;  // no captured input lies behind it
     const OutputInfo& info = edge.node->outputs[edge.output];
     check_gradient(from, input, gradient, info.sizes, info.dtype);
     add_to(buffers_[nodes_[edge.node->task_index_].first_buffer + edge.output], std::move(gradient));
@@ -230,8 +240,9 @@ void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
   check_gradient(from, input, gradient, edge.leaf->sizes, edge.leaf->dtype);
   PlannedLeaf& planned = planned_leaves_[leaf_meta.task_index];
   planned.received = true;
+  if (capturing_ && planned.capture < 0) return;
   // Without hooks nobody has to see the sum of this backward alone: it can go straight to where the gradient lives.
-  if (leaf_meta.grad_target.defined() && leaf_meta.hooks.empty()) {
+  if (leaf_meta.grad_target.defined() && leaf_meta.hooks.empty() && !capturing_) {
     accumulate(leaf_meta, std::move(gradient));
   } else {
     add_to(planned.buffer, std::move(gradient));
@@ -242,6 +253,10 @@ void Engine::complete_leaf(uint32_t index) {
   PlannedLeaf& planned = planned_leaves_[index];
   planned.last_sequence = 0;  // complete only once
   AutogradMeta& leaf_meta = *planned.meta;
+  if (capturing_) {
+    if (planned.capture >= 0) captured_[static_cast<size_t>(planned.capture)] = std::move(planned.buffer);
+    return;
+  }
   if (planned.buffer.defined()) {
     // A hook may remove hooks: run over a copy.
     if (!leaf_meta.hooks.empty()) {
@@ -260,6 +275,12 @@ void Engine::complete_leaf(uint32_t index) {
     accumulate(leaf_meta, std::move(planned.buffer));
     planned.buffer = Tensor();
   }
+  if (planned.received) {
+    GradStamp& stamp = leaf_meta.stamp;
+    ++stamp.backwards;
+    stamp.last_backward = backwards_started;
+    stamp.last_backward_at = where_;
+  }
   if (running_tasks.size() > 1) return;
   for (const AutogradMeta::Observer& observer : leaf_meta.observers) {
     observer.listener->on_grad_ready(observer.tag, planned.received);
@@ -272,6 +293,9 @@ void Engine::run_node(PlannedNode& planned) {
   bool any = false;
   for (uint32_t i = 0; i < node.outputs.size(); ++i)
     any = any || grads[i].defined();
+  for (const CapturedOutput& captured : captured_outputs_) {
+    if (captured.node == &node) captured_[captured.input] = grads[captured.output];
+  }
   if (any && node.output_hooks) {
     const auto hooks = *node.output_hooks;
     for (const Node::OutputHook& hook : hooks) {
@@ -292,6 +316,8 @@ void Engine::run_node(PlannedNode& planned) {
     results_.resize(node.edges.size());
     BackwardContext context(*this, node, grads, results_);
     node.backward(context);
+    if (!non_finite_listeners_.empty()) [[unlikely]]
+      look_for_non_finite(node, grads);
     for (uint32_t i = 0; i < node.outputs.size(); ++i)
       grads[i] = Tensor();
     for (uint32_t i = 0; i < node.edges.size(); ++i) {
@@ -306,6 +332,43 @@ void Engine::run_node(PlannedNode& planned) {
   if (!retain_graph_) node.release_saved(where_);
 }
 
+void Engine::look_for_non_finite(const Node& node, const Tensor* grads) {
+  const auto finite = [](const Tensor& tensor) {
+    if (!tensor.defined() || !is_floating_point(tensor.dtype()) || tensor.numel() == 0) return true;
+    // Zero times every element is zero, unless one is not finite.
+    const Tensor products = kernels::binary_scalar(kernels::contiguous(tensor), 0.0, kernels::BinaryOp::Mul, false);
+    return detail::element_as_double(kernels::sum(products, {}), 0) == 0;
+  };
+  for (uint32_t i = 0; i < node.outputs.size(); ++i) {
+    if (!finite(grads[i])) return;  // it came so
+  }
+  for (uint32_t i = 0; i < node.edges.size(); ++i) {
+    Tensor result = results_[i];
+    if (!result.defined() && node.edges[i].leaf)
+      result = static_cast<AutogradMeta*>(node.edges[i].leaf->autograd.get())->grad;  // written to its destination
+    if (finite(result)) continue;
+    for (Listener* listener : non_finite_listeners_)
+      listener->on_non_finite(node.op, node.where);
+    non_finite_listeners_.clear();
+    return;
+  }
+}
+
+void Engine::note_retained() {
+  RetainedGraph graph{where_, nodes_.size(), 0, false};
+  const auto index = static_cast<uint32_t>(retained_before + retained.size() + 1);
+  for (const PlannedNode& planned : nodes_) {
+    planned.node->retained_by_ = index;
+    graph.bytes += planned.node->saved_bytes();
+  }
+  retained.push_back(graph);
+}
+
+std::vector<RetainedGraph> take_retained_graphs() {
+  retained_before += retained.size();
+  return std::exchange(retained, {});
+}
+
 void Engine::unmark() noexcept {
   for (const PlannedNode& planned : nodes_) {
     planned.node->task_ = planned.outer_task;
@@ -317,6 +380,83 @@ void Engine::unmark() noexcept {
   }
   nodes_.clear();
   planned_leaves_.clear();
+}
+
+// Finds the asked-for tensors among what was gathered.
+void Engine::mark_captured(std::span<const Tensor> inputs) {
+  capturing_ = true;
+  captured_.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const AutogradMeta* known = meta(inputs[i]);
+    if (!known) continue;
+    if (known->grad_fn) {
+      if (known->grad_fn->task_ == task_) captured_outputs_.push_back({known->grad_fn.get(), known->output, i});
+    } else if (known->task == task_) {
+      planned_leaves_[known->task_index].capture = static_cast<int32_t>(i);
+    }
+  }
+}
+
+// Drops nodes behind which no captured input lies: oldest first, a node is needed when it is captured or feeds a needed
+// one.
+void Engine::prune() {
+  const auto is_captured = [&](const Node& node) {
+    return std::any_of(captured_outputs_.begin(), captured_outputs_.end(),
+                       [&](const CapturedOutput& captured) { return captured.node == &node; });
+  };
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    PlannedNode& planned = nodes_[i];
+    bool needed = is_captured(*planned.node);
+    for (const Edge& edge : planned.node->edges) {
+      if (edge.node) needed = needed || edge.node->task_ == task_;
+      if (edge.leaf) {
+        const AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(edge.leaf->autograd.get());
+        needed = needed || planned_leaves_[leaf_meta.task_index].capture >= 0;
+      }
+    }
+    if (needed) continue;
+    planned.node->task_ = planned.outer_task;
+    planned.node->task_index_ = planned.outer_index;
+    planned.node = nullptr;
+  }
+  std::erase_if(nodes_, [](const PlannedNode& planned) { return planned.node == nullptr; });
+  uint32_t buffers = 0;
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    nodes_[i].node->task_index_ = i;
+    nodes_[i].first_buffer = buffers;
+    buffers += nodes_[i].node->outputs.size();
+  }
+  buffers_.resize(buffers);
+}
+
+std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs) {
+  running_tasks.push_back(task_);
+  struct Pop {
+    ~Pop() { running_tasks.pop_back(); }
+  } pop;
+  check_roots();
+  gather();
+  mark_captured(inputs);
+  prune();
+  const NoGradGuard no_grad(where_);
+  const Tape::Pause pause;
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    const AutogradMeta* root_meta = meta(roots_[i]);
+    if (root_meta->grad_fn) {
+      if (root_meta->grad_fn->task_ != task_) continue;
+      const PlannedNode& planned = nodes_[root_meta->grad_fn->task_index_];
+      add_to(buffers_[planned.first_buffer + root_meta->output], gradients_[i]);
+    } else {
+      PlannedLeaf& planned = planned_leaves_[root_meta->task_index];
+      add_to(planned.buffer, gradients_[i]);
+      if (planned.capture >= 0) captured_[static_cast<size_t>(planned.capture)] = planned.buffer;
+    }
+  }
+  gradients_.clear();
+  for (PlannedNode& node : nodes_)
+    run_node(node);
+  unmark();
+  return std::move(captured_);
 }
 
 void Engine::run() {
@@ -348,12 +488,16 @@ void Engine::run() {
     if (outermost) {
       for (Listener* listener : listeners_)
         listener->on_plan(plan);
+      for (Listener* listener : listeners_) {
+        if (listener->looks_for_non_finite()) non_finite_listeners_.push_back(listener);
+      }
     }
     const NoGradGuard no_grad(where_);
     const Tape::Pause pause;
     seed();
     for (PlannedNode& node : nodes_)
       run_node(node);
+    if (retain_graph_ && outermost) note_retained();
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
     if (outermost) {
@@ -379,6 +523,60 @@ void Engine::run() {
 
 void add_listener(const std::shared_ptr<Listener>& listener) { thread_listeners.push_back(listener); }
 
+SilentUpdates::SilentUpdates() noexcept { ++silent_updates; }
+SilentUpdates::~SilentUpdates() { --silent_updates; }
+
+void announce_update(std::span<const Tensor> parameters, const std::function<Update()>& describe) {
+  if (silent_updates > 0) return;
+  std::vector<std::shared_ptr<Listener>> registered;  // kept alive while they are called
+  std::vector<Listener*> listeners;
+  for (const auto& listener : thread_listeners) {
+    registered.push_back(listener.lock());
+    if (registered.back()) listeners.push_back(registered.back().get());
+  }
+  for (const Tensor& parameter : parameters) {
+    const AutogradMeta* known = meta(parameter);
+    if (!known) continue;
+    for (const AutogradMeta::Observer& observer : known->observers) {
+      if (std::find(listeners.begin(), listeners.end(), observer.listener) == listeners.end())
+        listeners.push_back(observer.listener);
+    }
+  }
+  if (listeners.empty()) return;
+  const Update update = describe();
+  for (Listener* listener : listeners)
+    listener->on_update(update);
+}
+
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, const GradOptions& options,
+                         SourceLocation where) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].requires_grad()) continue;
+    throw AutogradError("One of the differentiated Tensors does not require grad: input " + std::to_string(i) + " (" +
+                            (inputs[i].defined() ? describe(inputs[i]) : std::string("undefined")) + "); " +
+                            to_string(where),
+                        where);
+  }
+  if (!options.grad_outputs.empty() && options.grad_outputs.size() != outputs.size()) {
+    throw AutogradError("grad: got " + std::to_string(outputs.size()) + " outputs and " +
+                            std::to_string(options.grad_outputs.size()) +
+                            " grad_outputs; give one for each output, or none (" + to_string(where) + ")",
+                        where);
+  }
+  std::vector<Tensor> gradients =
+      Engine(outputs, options.grad_outputs, options.retain_graph, where).run_captured(inputs);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].defined() || options.allow_unused) continue;
+    throw AutogradError(
+        "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
+        "is "
+        "the desired behavior. It is input " +
+            std::to_string(i) + " (" + describe(inputs[i]) + "); " + to_string(where),
+        where);
+  }
+  return gradients;
+}
+
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph,
               SourceLocation where) {
   if (!gradients.empty() && gradients.size() != roots.size()) {
@@ -396,7 +594,7 @@ Tensor BackwardContext::grad_or_zeros(uint32_t i) const {
 }
 
 BackwardContext::Destination BackwardContext::destination(uint32_t i) const {
-  if (!needs_input_grad(i) || !node_.edges[i].leaf) return {};
+  if (!needs_input_grad(i) || !node_.edges[i].leaf || engine_.capturing_) return {};
   // The same leaf twice among the inputs (x @ x): the second could overwrite the first, which is not delivered yet.
   for (uint32_t other = 0; other < node_.edges.size(); ++other) {
     if (other != i && node_.edges[other].leaf == node_.edges[i].leaf) return {};

@@ -24,6 +24,9 @@ class Engine {
 
   // Once per object.
   void run();
+  // The same, but the gradients of `inputs` (leaves or results) are returned instead of being accumulated: nothing is
+  // written to any leaf, and listeners hear nothing. Undefined for an input that the roots do not depend on.
+  std::vector<Tensor> run_captured(std::span<const Tensor> inputs);
 
   // A number for hook handles and tasks, never 0.
   static uint64_t next_number() noexcept;
@@ -37,6 +40,7 @@ class Engine {
     bool received = false;   // a gradient arrived
     uint64_t outer_task;     // what an enclosing backward had noted on the leaf
     uint32_t outer_index;
+    int32_t capture = -1;  // which of the inputs it is, in a captured run
   };
   // A node that will run; what an enclosing backward had noted on it.
   struct PlannedNode {
@@ -55,6 +59,10 @@ class Engine {
   void deliver(const Node& from, uint32_t input, Tensor gradient);
   void complete_leaf(uint32_t index);
   void unmark() noexcept;
+  void mark_captured(std::span<const Tensor> inputs);
+  void prune();
+  void note_retained();
+  void look_for_non_finite(const Node& node, const Tensor* grads);
 
   std::span<const Tensor> roots_;
   std::vector<Tensor> gradients_;
@@ -69,6 +77,16 @@ class Engine {
   std::vector<Tensor> results_;
   std::vector<Listener*> listeners_;
   std::vector<NodePtr> root_nodes_;
+  // A captured run: gradients asked for, and the node outputs among them.
+  struct CapturedOutput {
+    const Node* node;
+    uint32_t output;
+    size_t input;
+  };
+  std::vector<Listener*> non_finite_listeners_;  // until one operation was found
+  bool capturing_ = false;
+  std::vector<Tensor> captured_;
+  std::vector<CapturedOutput> captured_outputs_;
 };
 
 }  // namespace brigade::autograd

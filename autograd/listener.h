@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace brigade::autograd {
 
@@ -37,6 +39,16 @@ class Plan {
   uint64_t number_ = 0;
 };
 
+// An optimizer is about to move leaves by their gradients.
+struct Update {
+  const void* optimizer;  // its identity
+  std::string name;       // "AdamW"
+  uint64_t number;        // of its steps, from 1
+  std::span<const Tensor> parameters;
+  std::string options;  // its hyperparameters, one group per line: "group 0: lr 0.1, momentum 0.9"
+  SourceLocation where;
+};
+
 // Hears every backward of the threads on which it is registered, and every backward of any thread that reaches a leaf
 // it observes. Calls come on the thread that runs backward. Only outermost backwards are reported; what a nested one
 // (inside a node) adds to a leaf belongs to the outer one.
@@ -52,6 +64,28 @@ class Listener {
   // Backward failed, before on_plan (`plan` null: the roots were unusable) or after it. Must not throw; backward
   // rethrows.
   virtual void on_error(const Plan* plan, std::exception_ptr error) noexcept = 0;
+  // Asked after on_plan: shall this backward look for the operation in which gradients stop being finite? Then
+  // on_non_finite is called once, for the first whose own gradients are finite and whose results are not. Costs a pass
+  // over every gradient.
+  virtual bool looks_for_non_finite() const { return false; }
+  virtual void on_non_finite(const char* op, SourceLocation where) {
+    static_cast<void>(op);
+    static_cast<void>(where);
+  }
+  // An optimizer of a thread on which the listener is registered, or one that holds a leaf it observes, is about to
+  // step. May throw: then nothing moves.
+  virtual void on_update(const Update& update) { static_cast<void>(update); }
+};
+
+// Tells the listeners of an optimizer's step. `describe` makes the update; it is called only when someone listens.
+void announce_update(std::span<const Tensor> parameters, const std::function<Update()>& describe);
+// While it lives, steps on this thread are not announced: for an optimizer inside another one.
+class SilentUpdates {
+ public:
+  SilentUpdates() noexcept;
+  ~SilentUpdates();
+  SilentUpdates(const SilentUpdates&) = delete;
+  SilentUpdates& operator=(const SilentUpdates&) = delete;
 };
 
 // For the calling thread, until the listener dies. Listeners are called in the order in which they were added.

@@ -3,9 +3,24 @@
 
 #include <brigade/autograd/node.h>
 
+#include <string>
+
 namespace brigade::autograd {
 
 class Listener;
+
+// Where the gradient of a leaf comes from. Kept up to date by backward and by whoever replaces the gradient; layers
+// above check it before the gradient moves a weight.
+struct GradStamp {
+  uint32_t backwards = 0;       // that have added to it since it was cleared
+  uint32_t uses = 0;            // optimizer steps that have used it since it was cleared
+  uint32_t backwards_used = 0;  // `backwards` at the latest of them
+  bool by_hand = false;         // put there by set_grad()
+  uint64_t last_backward = 0;   // Plan::number of the latest backward that added to it
+  SourceLocation last_backward_at;
+  SourceLocation set_at;   // of the latest set_grad()
+  SourceLocation used_at;  // of the latest step
+};
 
 struct AutogradMeta final : AutogradMetaBase {
   // A result: the node that made it.
@@ -19,12 +34,15 @@ struct AutogradMeta final : AutogradMetaBase {
   // Memory in which the gradient is to live (a view of a DDP bucket). When it is set, `grad` is either undefined or,
   // after the first contribution, this very tensor.
   Tensor grad_target;
-  // The line that last switched requires_grad, and the line that last replaced the gradient by hand.
+  GradStamp stamp;
+  // The line that last switched requires_grad, and the line that registered it as a parameter of a module.
   SourceLocation requires_grad_set_at;
-  SourceLocation grad_set_at;
+  SourceLocation registered_at;
+  std::string registered_as;  // its name there
   struct Hook {
     uint64_t handle;
     std::function<Tensor(const Tensor&)> call;
+    SourceLocation where;  // of its registration
   };
   std::vector<Hook> hooks;
   // Who wants to know when this leaf's gradient is complete; the tag is the listener's own name for the leaf.

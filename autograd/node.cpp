@@ -40,6 +40,14 @@ std::string Node::name() const {
   return result + "Backward";
 }
 
+size_t Node::saved_bytes() const noexcept {
+  size_t bytes = 0;
+  for_each_saved([&](const Tensor& tensor) {
+    if (!tensor.is_leaf() || !tensor.requires_grad()) bytes += tensor.nbytes();
+  });
+  return bytes;
+}
+
 void Node::release_saved(SourceLocation freed_by) noexcept {
   if (!saved_) return;
   freed_ = true;

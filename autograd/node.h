@@ -91,6 +91,12 @@ class Node {
   bool is_freed() const noexcept { return freed_; }
   SourceLocation freed_by() const noexcept { return freed_by_; }
 
+  // Of what forward saved, leaves not counted.
+  size_t saved_bytes() const noexcept;
+  // Calls f(saved tensor) for each that is still held.
+  template <class F>
+  void for_each_saved(F&& f) const;
+
   // Hooks on the gradients of the outputs, run before backward (Tensor::register_hook on a result).
   struct OutputHook {
     uint32_t output;
@@ -115,7 +121,15 @@ class Node {
   // Place of this node in the backward that is running over it (0: none).
   uint64_t task_ = 0;
   uint32_t task_index_ = 0;
+  uint32_t retained_by_ = 0;  // the backward that kept it (see take_retained_graphs)
 };
+
+template <class F>
+void Node::for_each_saved(F&& f) const {
+  for (const SavedTensor* saved = saved_; saved; saved = saved->next_) {
+    if (saved->tensor_.defined()) f(saved->tensor_);
+  }
+}
 
 // What a node's backward sees.
 class BackwardContext {

@@ -3,7 +3,16 @@
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/tape.h>
 
+#include <algorithm>
+
 namespace brigade::autograd {
+
+namespace {
+thread_local LeafCollector* leaf_collector = nullptr;
+}  // namespace
+
+LeafCollector::LeafCollector() noexcept : outer_(std::exchange(leaf_collector, this)) {}
+LeafCollector::~LeafCollector() { leaf_collector = outer_; }
 
 namespace detail {
 
@@ -40,6 +49,17 @@ void attach(const NodePtr& node, const OpInfo& info, TensorRefs inputs, TensorRe
     to.grad_fn = node;
     to.output = i;
     output.impl()->requires_grad = true;
+  }
+}
+
+void collect_leaves(TensorRefs inputs) {
+  LeafCollector* const collector = leaf_collector;
+  if (!collector) [[likely]]
+    return;
+  for (const Tensor* input : inputs) {
+    if (!input->requires_grad() || !input->is_leaf()) continue;
+    const auto same = [&](const Tensor& known) { return known.is_same(*input); };
+    if (std::none_of(collector->leaves_.begin(), collector->leaves_.end(), same)) collector->leaves_.push_back(*input);
   }
 }
 

@@ -12,9 +12,11 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/node.h>
+#include <brigade/autograd/write_log.h>
 
 #include <initializer_list>
 #include <span>
+#include <vector>
 
 namespace brigade::autograd {
 
@@ -36,7 +38,27 @@ void attach(const NodePtr& node, const OpInfo& info, TensorRefs inputs, TensorRe
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
 // True when a tape is recording on this thread.
 bool tape_is_on() noexcept;
+// Hands the leaves among the inputs that require grad to the LeafCollector of this thread, if there is one.
+void collect_leaves(TensorRefs inputs);
 }  // namespace detail
+
+// While it lives, leaves that operations use without recording are collected: activation checkpointing learns by it
+// which parameters a segment depends on, although it runs the segment under no_grad. Nests: an inner one hides the
+// outer.
+class LeafCollector {
+ public:
+  LeafCollector() noexcept;
+  ~LeafCollector();
+  LeafCollector(const LeafCollector&) = delete;
+  LeafCollector& operator=(const LeafCollector&) = delete;
+  // Each once, in the order of first use.
+  const std::vector<Tensor>& leaves() const noexcept { return leaves_; }
+
+ private:
+  friend void detail::collect_leaves(TensorRefs inputs);
+  std::vector<Tensor> leaves_;
+  LeafCollector* outer_;
+};
 
 template <class N>
 N* record(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
@@ -44,6 +66,8 @@ N* record(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   if (GradMode::is_enabled() && info.differentiable && detail::any_requires_grad(inputs)) {
     NodePtr owner(node = new N);
     detail::attach(owner, info, inputs, outputs);  // the outputs keep the node alive
+  } else if (!GradMode::is_enabled()) {
+    detail::collect_leaves(inputs);
   }
   if (detail::tape_is_on()) detail::note(info, inputs, outputs);
   return node;
@@ -78,6 +102,7 @@ template <class N>
 N* record_inplace(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                   const Tensor& self) {
   self.bump_version();
+  note_write(self, info.op, info.where);
   return record<N>(info, inputs, self);
 }
 

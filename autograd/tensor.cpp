@@ -58,7 +58,9 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
   }
   AutogradMeta& known = ensure_meta(*this);
   known.grad = grad;
-  known.grad_set_at = where;
+  known.stamp = {};
+  known.stamp.by_hand = grad.defined();
+  known.stamp.set_at = where;
 }
 
 void Tensor::retain_grad() const {
@@ -76,7 +78,7 @@ void Tensor::retain_grad() const {
                     }});
 }
 
-uint64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+uint64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, SourceLocation where) const {
   if (!requires_grad()) throw AutogradError("cannot register a hook on a variable that doesn't require gradient");
   const uint64_t handle = autograd::Engine::next_number();
   AutogradMeta& known = ensure_meta(*this);
@@ -85,7 +87,7 @@ uint64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const 
     if (!hooks) hooks = std::make_unique<std::vector<autograd::Node::OutputHook>>();
     hooks->push_back({known.output, handle, std::move(hook)});
   } else {
-    known.hooks.push_back({handle, std::move(hook)});
+    known.hooks.push_back({handle, std::move(hook), where});
   }
   return handle;
 }

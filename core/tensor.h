@@ -131,7 +131,8 @@ class Tensor {
   // Calls `hook` with the gradient of this tensor each time that backward computes it; a defined return value replaces
   // the gradient. Returns a handle for remove_hook. Throws AutogradError "cannot register a hook on a variable that
   // doesn't require gradient".
-  uint64_t register_hook(std::function<Tensor(const Tensor& grad)> hook) const;
+  uint64_t register_hook(std::function<Tensor(const Tensor& grad)> hook,
+                         SourceLocation where = SourceLocation::current()) const;
   void remove_hook(uint64_t handle) const;
 
   // Runs backward from this tensor (PyTorch: Tensor.backward). See autograd/backward.h for the options and errors.

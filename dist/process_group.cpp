@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace brigade::dist {
@@ -15,6 +16,10 @@ const char* name(ReduceOp op) noexcept {
 }
 
 namespace {
+
+// Ids of tensors that this thread has all-reduced.
+thread_local std::array<uint64_t, 512> latest_reduced{};
+thread_local size_t latest_reduced_count = 0;
 
 void check_tensor(const ProcessGroup& group, const Tensor& tensor, const char* what, SourceLocation where) {
   if (!tensor.defined())
@@ -52,7 +57,12 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
                      where);
   }
   options.where = where;
+  latest_reduced[latest_reduced_count++ % latest_reduced.size()] = tensor.id();
   return do_all_reduce(tensor, options);
+}
+
+bool was_reduced_by_hand(const Tensor& tensor) noexcept {
+  return std::find(latest_reduced.begin(), latest_reduced.end(), tensor.id()) != latest_reduced.end();
 }
 
 WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
@@ -82,6 +92,37 @@ WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, 
   check_sizes(*this, input, output, "reduce_scatter", where);
   options.where = where;
   return do_reduce_scatter(output, input, options);
+}
+
+CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, const CollectiveOptions& options) {
+  CollectiveInfo info;
+  info.kind = kind;
+  const std::string_view name_of_kind = kind;
+  if (name_of_kind == "all_reduce" || name_of_kind == "reduce_scatter") info.op = name(options.op);
+  if (name_of_kind == "broadcast") info.root = named(options.root);
+  if (tensor.defined()) {
+    info.dtype = brigade::name(tensor.dtype());
+    info.count = tensor.numel();
+  }
+  info.description = options.description;
+  info.iteration = options.iteration;
+  info.where = to_string(options.where);
+  info.sequence = recorder_.begin(info);
+  return info;
+}
+
+void ProcessGroup::monitored_barrier(std::chrono::milliseconds timeout, SourceLocation where) {
+  CollectiveOptions options{.description = "monitored barrier"};
+  options.where = where;
+  do_monitored_barrier(options, timeout);
+}
+
+void ProcessGroup::do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout) {
+  do_barrier(options)->wait(timeout);
+}
+
+void ProcessGroup::write_record(const std::string& reason) const noexcept {
+  if (names_.own()) recorder_.write(rank_, size_, backend(), reason);
 }
 
 void ProcessGroup::barrier(CollectiveOptions options, SourceLocation where) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
+#include <brigade/dist/flight_recorder.h>
 #include <brigade/dist/rank_names.h>
 #include <brigade/dist/work.h>
 
@@ -15,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist {
@@ -25,13 +27,15 @@ enum class ReduceOp : uint8_t { Sum, Avg, Max, Min };
 const char* name(ReduceOp op) noexcept;
 
 // What a collective is about, carried with it so that ranks which meet in different ones learn it. `description` is
-// free text
-// ("bucket 2 of DDP(Net), iteration 7").
+// free text ("bucket 2 of DDP(Net)"), the same on every rank: it is compared like kind, operation, dtype and count.
 struct CollectiveOptions {
   ReduceOp op = ReduceOp::Sum;
   int root = 0;  // broadcast only
   std::string_view description = {};
+  uint64_t iteration = 0;     // shown with it, not compared; 0: none
   SourceLocation where = {};  // filled by the wrappers below with the caller's line
+  // When this is a step of a collective of a larger group, that one: errors speak of it, and it is what is compared.
+  const CollectiveInfo* step_of = nullptr;
 };
 
 class ProcessGroup {
@@ -74,30 +78,77 @@ class ProcessGroup {
   std::vector<std::string> all_gather_text(std::string_view text, std::string_view description = {},
                                            SourceLocation where = SourceLocation::current());
 
+  // A barrier that names every rank that is missing after `timeout`, on every rank that came: TimeoutError (see
+  // Diagnosed). The group is unusable after it.
+  void monitored_barrier(std::chrono::milliseconds timeout, SourceLocation where = SourceLocation::current());
+
+  // The last collectives of this rank.
+  const FlightRecorder& flight_recorder() const noexcept { return recorder_; }
+
   // Does a share of the work that is pending, if peers are ready; cheap when there is none. The reducer calls it
   // between gradients.
   virtual void progress() {}
+
+  // What this rank is doing ("forward of DDP(Net) at train.cpp:12"): shown to peers that wait for it in vain. Cheap.
+  virtual void note_activity(std::string_view what, SourceLocation where) {
+    static_cast<void>(what);
+    static_cast<void>(where);
+  }
+  // A failure that is not of the group: if this rank leaves, its peers are told so.
+  virtual void note_failure(std::string_view reason) { static_cast<void>(reason); }
 
   // Tells the peers that this rank gives up, with a reason; their waits throw PeerError with it. The group is unusable
   // afterwards. May be called while another thread waits in this group.
   virtual void abort(std::string_view reason) = 0;
 
  protected:
-  ProcessGroup(int rank, int size, std::chrono::milliseconds timeout) : rank_(rank), size_(size), timeout_(timeout) {}
+  ProcessGroup(int rank, int size, std::chrono::milliseconds timeout, RankNames names = {})
+      : rank_(rank), size_(size), timeout_(timeout), names_(std::move(names)) {}
+
+  // The number by which errors call a rank.
+  int named(int rank) const noexcept { return names_(rank); }
+  const RankNames& names() const noexcept { return names_; }
+  // Enters a collective in the flight recorder; returns what it is called there.
+  CollectiveInfo record(const char* kind, const Tensor& tensor, const CollectiveOptions& options);
+  FlightRecorder& recorder() noexcept { return recorder_; }
+  // Writes the flight recorder, see there. A group that is a part of a larger one leaves that to the larger one.
+  void write_record(const std::string& reason) const noexcept;
 
   virtual WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_barrier(const CollectiveOptions& options) = 0;
+  virtual void do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout);
 
  private:
   int rank_;
   int size_;
   std::chrono::milliseconds timeout_;
+  RankNames names_;
+  FlightRecorder recorder_;
 };
 
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
+
+// Whether the calling thread has given this very tensor to an all_reduce lately: a gradient that the user averages.
+bool was_reduced_by_hand(const Tensor& tensor) noexcept;
+
+// Says what a rank does between two lines, where Brigade cannot see it:
+//   const dist::Activity loading(*group, "loading data");
+class Activity {
+ public:
+  Activity(ProcessGroup& group, std::string_view what, SourceLocation where = SourceLocation::current())
+      : group_(group) {
+    group_.note_activity(what, where);
+  }
+  ~Activity() { group_.note_activity("", {}); }
+  Activity(const Activity&) = delete;
+  Activity& operator=(const Activity&) = delete;
+
+ private:
+  ProcessGroup& group_;
+};
 
 // How to find the other ranks. The defaults read the environment of the launcher (RANK, WORLD_SIZE, LOCAL_RANK,
 // MASTER_ADDR, MASTER_PORT as torchrun sets them; else OMPI_COMM_WORLD_*; else SLURM_*).

@@ -14,6 +14,8 @@ class RankNames {
   RankNames() = default;
   // Rank r is called names[r].
   RankNames(std::vector<int> names) : names_(std::move(names)) {}  // NOLINT: a list of numbers is a RankNames
+  // Whether ranks are called by their own numbers.
+  bool own() const noexcept { return names_.empty(); }
   int operator()(int rank) const noexcept { return names_.empty() ? rank : names_[static_cast<size_t>(rank)]; }
 
  private:

@@ -15,8 +15,8 @@ struct ReplicaTensor {
   Tensor tensor;
 };
 
-// Compares names, order, shapes, dtypes and requires_grad over all ranks. Throws the same DistError on every rank,
-// which names the first entry that differs and who holds what. Collective.
+// Compares names, order, shapes, dtypes and requires_grad over all ranks. Throws the same ConsistencyError on every
+// rank, which names the first entry that differs and who holds what. Collective.
 void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors, const std::string& model,
                          SourceLocation where);
 

@@ -54,8 +54,9 @@ struct WorkQueue::State {
 
 class QueuedWork final : public Work {
  public:
-  QueuedWork(std::shared_ptr<WorkQueue::State> state, std::shared_ptr<Job> job, std::chrono::milliseconds timeout)
-      : state_(std::move(state)), job_(std::move(job)), timeout_(timeout) {}
+  QueuedWork(std::shared_ptr<WorkQueue::State> state, std::shared_ptr<Job> job, std::chrono::milliseconds timeout,
+             std::function<void(std::chrono::milliseconds)> give_up)
+      : state_(std::move(state)), job_(std::move(job)), timeout_(timeout), give_up_(std::move(give_up)) {}
   bool is_completed() override {
     std::lock_guard lock(state_->mutex);
     return job_->complete;
@@ -66,8 +67,11 @@ class QueuedWork final : public Work {
   }
   void wait(std::chrono::milliseconds timeout) override {
     std::unique_lock lock(state_->mutex);
-    if (!state_->changed.wait_for(lock, timeout, [&] { return job_->complete; }))
+    if (!state_->changed.wait_for(lock, timeout, [&] { return job_->complete; })) {
+      lock.unlock();
+      if (give_up_) give_up_(timeout);
       throw TimeoutError(fmt::format("timed out after {} ms waiting for {}", timeout.count(), job_->description));
+    }
     if (job_->error) std::rethrow_exception(job_->error);
   }
 
@@ -75,6 +79,7 @@ class QueuedWork final : public Work {
   std::shared_ptr<WorkQueue::State> state_;
   std::shared_ptr<Job> job_;
   std::chrono::milliseconds timeout_;
+  std::function<void(std::chrono::milliseconds)> give_up_;
 };
 
 WorkQueue::WorkQueue(std::chrono::milliseconds timeout)
@@ -89,7 +94,8 @@ WorkQueue::~WorkQueue() {
   thread_.join();
 }
 
-WorkPtr WorkQueue::post(std::string description, std::function<void()> run) {
+WorkPtr WorkQueue::post(std::string description, std::function<void()> run,
+                        std::function<void(std::chrono::milliseconds)> give_up) {
   auto job = std::make_shared<Job>();
   job->run = std::move(run);
   job->description = std::move(description);
@@ -98,7 +104,7 @@ WorkPtr WorkQueue::post(std::string description, std::function<void()> run) {
     state_->jobs.push_back(job);
   }
   state_->changed.notify_all();
-  return std::make_shared<QueuedWork>(state_, std::move(job), timeout_);
+  return std::make_shared<QueuedWork>(state_, std::move(job), timeout_, std::move(give_up));
 }
 
 bool WorkQueue::idle() const {

@@ -29,7 +29,9 @@ Tensor BatchNormImpl::forward(const Tensor& x, SourceLocation where) {
   if (tracking && !options.momentum) {
     momentum = 1 / static_cast<double>(brigade::detail::element_as_int(num_batches_tracked, 0) + 1);
   }
-  Tensor y = batch_norm(x, weight, bias, running_mean, running_var, by_batch, momentum, options.eps, where);
+  Tensor y = is_training() && training_forward_
+                 ? training_forward_(x, momentum, where)
+                 : batch_norm(x, weight, bias, running_mean, running_var, by_batch, momentum, options.eps, where);
   if (tracking) {
     // After the batch has been taken, so that one that was refused does not count; by kernels, wherever the buffer
     // lives.

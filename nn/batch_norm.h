@@ -3,7 +3,9 @@
 
 #include <brigade/nn/module.h>
 
+#include <functional>
 #include <optional>
+#include <utility>
 
 namespace brigade::nn {
 
@@ -22,6 +24,11 @@ struct BatchNormOptions {
 struct BatchNormImpl : Module {
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
+  // Takes the place of normalisation by the batch in training: for batch norm over several ranks. Gets x and the
+  // momentum; moves the running statistics itself. An empty function restores the usual one.
+  using TrainingForward = std::function<Tensor(const Tensor& x, double momentum, SourceLocation where)>;
+  void set_training_forward(TrainingForward forward) { training_forward_ = std::move(forward); }
+
   int64_t num_features;
   BatchNormOptions options;
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // undefined where switched off
@@ -31,6 +38,9 @@ struct BatchNormImpl : Module {
   // Throws ShapeError unless the layer takes tensors of these dimensions.
   virtual void check_input(const Tensor& x, SourceLocation where) const = 0;
   std::string extra() const override;
+
+ private:
+  TrainingForward training_forward_;
 };
 
 // [N, C] or [N, C, L]

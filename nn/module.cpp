@@ -1,6 +1,8 @@
 // The tree: building, names and paths, walking.
 #include <brigade/nn/module.h>
 
+#include <brigade/autograd/meta.h>
+
 #include <algorithm>
 #include <ostream>
 #include <set>
@@ -46,6 +48,9 @@ Tensor Module::register_parameter(const std::string& name, Tensor tensor, bool r
                         where);
   }
   tensor.requires_grad_(requires_grad, where);
+  autograd::AutogradMeta& meta = autograd::ensure_meta(tensor);
+  meta.registered_at = where;
+  meta.registered_as = name;
   parameters_.emplace_back(name, tensor);
   return tensor;
 }
@@ -89,7 +94,8 @@ std::shared_ptr<Module> Module::register_module(const std::string& name, std::sh
   return module;
 }
 
-std::shared_ptr<Module> Module::replace_module(const std::string& name, std::shared_ptr<Module> module) {
+std::shared_ptr<Module> Module::replace_module(const std::string& name, std::shared_ptr<Module> module,
+                                               SourceLocation where) {
   const auto found =
       std::find_if(children_.begin(), children_.end(), [&](const auto& child) { return child.first == name; });
   if (found == children_.end()) {
@@ -98,6 +104,8 @@ std::shared_ptr<Module> Module::replace_module(const std::string& name, std::sha
   }
   check_child(name, module);
   child_replaced(name, module);
+  for (const Tensor& parameter : module->parameters())
+    autograd::ensure_meta(parameter).registered_at = where;
   const std::shared_ptr<Module> old = std::exchange(found->second, module);
   disown(*old);
   // The old module may still stand under another name here.

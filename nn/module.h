@@ -68,10 +68,11 @@ class Module {
   // Puts another module in the place of a child. The tree changes; a member handle does not, so assign the result:
   //   net->fc1 = net->replace_module("fc1", nn::Linear(784, 64));
   // Throws ValueError when there is no such child, and where a container cannot run the new module.
-  std::shared_ptr<Module> replace_module(const std::string& name, std::shared_ptr<Module> module);
+  std::shared_ptr<Module> replace_module(const std::string& name, std::shared_ptr<Module> module,
+                                         SourceLocation where = SourceLocation::current());
   template <Holder H>
-  H replace_module(const std::string& name, H holder) {
-    replace_module(name, std::shared_ptr<Module>(holder.ptr()));
+  H replace_module(const std::string& name, H holder, SourceLocation where = SourceLocation::current()) {
+    replace_module(name, std::shared_ptr<Module>(holder.ptr()), where);
     return holder;
   }
 
@@ -102,9 +103,9 @@ class Module {
   void zero_grad(bool set_to_none = true, SourceLocation where = SourceLocation::current());
   void requires_grad_(bool requires_grad = true, SourceLocation where = SourceLocation::current());
   // Converts floating parameters and buffers in place: they keep their identity, gradients are dropped. Throws
-  // DTypeError for a dtype that is not floating; AutogradError, before anything changes, when the gradient of a
-  // parameter lives in a bucket (convert before wrapping in DistributedDataParallel).
-  void to(DType dtype);
+  // DTypeError for a dtype that is not floating; AutogradError, before anything changes, when somebody follows the
+  // gradient of a parameter (convert before wrapping in DistributedDataParallel).
+  void to(DType dtype, SourceLocation where = SourceLocation::current());
 
   // Parameters and buffers by name, in the order of the tree, detached, sharing memory. A tied tensor is listed under
   // each of its names, as in PyTorch. The tape does not take it for a use of the parameters.

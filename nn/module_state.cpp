@@ -1,6 +1,7 @@
 // What acts on the tensors of a whole tree: modes, gradients, dtypes, saving and loading.
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/listener.h>
+#include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
@@ -47,17 +48,20 @@ void Module::requires_grad_(bool requires_grad, SourceLocation where) {
     parameter.requires_grad_(requires_grad, where);
 }
 
-void Module::to(DType dtype) {
+void Module::to(DType dtype, SourceLocation where) {
   if (!is_floating_point(dtype))
     throw DTypeError(std::string("Module::to: expected a floating dtype, got ") + brigade::name(dtype));
   std::vector<Tensor> changing;
   for (const auto& list : {named_parameters(), named_buffers()}) {
     for (const auto& [name, tensor] : list) {
       if (!is_floating_point(tensor.dtype()) || tensor.dtype() == dtype) continue;
-      if (autograd::grad_target(tensor).defined()) {
+      const autograd::AutogradMeta* known = autograd::meta(tensor);
+      if (known && (!known->observers.empty() || known->grad_target.defined())) {
         throw AutogradError("Module::to: the gradient of parameter `" + name + "` lives in a bucket of dtype " +
-                            brigade::name(tensor.dtype()) + ", so the parameter cannot become " + brigade::name(dtype) +
-                            "; convert the module before it is wrapped");
+                                brigade::name(tensor.dtype()) + ", so the parameter cannot become " +
+                                brigade::name(dtype) + "; convert the module before it is wrapped (" +
+                                to_string(where) + ")",
+                            where);
       }
       changing.push_back(tensor);
     }

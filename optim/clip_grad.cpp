@@ -1,5 +1,6 @@
 #include <brigade/optim/clip_grad.h>
 
+#include <brigade/autograd/write_log.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
 #include <brigade/nn/detail/text.h>
@@ -62,6 +63,7 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
   for (const Tensor& grad : grads) {
     kernels::scale_inplace(grad, factor);
     grad.bump_version();
+    autograd::note_write(grad, "clip_grad_norm_", where);
   }
   return total;
 }

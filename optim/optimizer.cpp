@@ -1,6 +1,8 @@
 #include <brigade/optim/optimizer.h>
 
 #include <brigade/autograd/grad_mode.h>
+#include <brigade/autograd/listener.h>
+#include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/nn/call_scope.h>
 
@@ -10,12 +12,24 @@
 namespace brigade::optim {
 
 void Optimizer::step(SourceLocation where) {
+  const std::vector<Tensor> all = parameters();
+  // Those who follow the gradients may object before anything moves.
+  autograd::announce_update(all,
+                            [&] { return autograd::Update{this, name(), steps_ + 1, all, options_text(), where}; });
   // Over copies: hooks may remove themselves.
   for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);
   {
     const NoGradGuard no_grad(where);
     do_step();
+  }
+  ++steps_;
+  for (const Tensor& parameter : all) {
+    autograd::AutogradMeta* known = autograd::meta(parameter);
+    if (!known || !known->grad.defined()) continue;
+    ++known->stamp.uses;
+    known->stamp.backwards_used = known->stamp.backwards;
+    known->stamp.used_at = where;
   }
   for (const auto hooks = post_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);
@@ -31,6 +45,7 @@ void Optimizer::zero_grad(bool set_to_none, SourceLocation where) {
       const NoGradGuard no_grad(where);
       const autograd::Tape::Pause pause;
       grad.zero_(where);
+      autograd::meta(parameter)->stamp = {};
     }
   }
 }

@@ -38,6 +38,8 @@ class Optimizer {
   virtual size_t groups() const noexcept = 0;
   // "AdamW"
   std::string name() const;
+  // Hyperparameters in words, one group per line: "group 0: lr 0.1, momentum 0.9".
+  virtual std::string options_text() const { return ""; }
 
   virtual OptimizerState state_dict() const = 0;
   // Copies the state, so that training goes on bit for bit. Throws ValueError that names what is missing, does not fit,
@@ -62,6 +64,7 @@ class Optimizer {
   std::vector<std::pair<uint64_t, StepHook>> pre_hooks_;
   std::vector<std::pair<uint64_t, StepHook>> post_hooks_;
   uint64_t next_handle_ = 1;
+  uint64_t steps_ = 0;
 };
 
 // An optimizer whose groups differ in their Options and whose parameters each have a State. Options offers `check()`
@@ -97,6 +100,7 @@ class GroupedOptimizer : public Optimizer {
   size_t groups() const noexcept override { return groups_.size(); }
   // To change a learning rate between steps. Throws std::out_of_range.
   Options& options(size_t group = 0) { return groups_.at(group).options; }
+  std::string options_text() const override;
   const Options& options(size_t group = 0) const { return groups_.at(group).options; }
 
   OptimizerState state_dict() const override;

@@ -1,8 +1,19 @@
+#include <brigade/nn/detail/text.h>
 #include <brigade/optim/optimizer.h>
 
 #include <algorithm>
 
 namespace brigade::optim::detail {
+
+void begin_group_text(std::string& text, size_t group) {
+  if (!text.empty()) text += "\n";
+  text += "group " + std::to_string(group) + ":";
+}
+
+void add_option_text(std::string& text, const std::string& name, double value) {
+  if (text.back() != ':') text += ",";
+  text += " " + name + " " + nn::detail::text_of(value);
+}
 
 StateReader::StateReader(const OptimizerState& state) {
   for (const auto& [name, tensor] : state.tensors)

@@ -13,12 +13,6 @@ using autograd::Cut;
 using autograd::Fate;
 using autograd::Tape;
 
-void set_place(Cause& cause, const SourceLocation& where) {
-  const std::string text = to_string(where);
-  cause.file = text.substr(0, text.rfind(':'));
-  cause.line = where.line();
-}
-
 std::string module_in_words(const Tape& tape, const Tape::Record& record) {
   const autograd::ModuleCall* call = autograd::module_of(tape, record);
   if (!call) return "";

@@ -3,7 +3,9 @@
 #include <brigade/dist/reducer.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <set>
 #include <sstream>
 
 namespace brigade::dist {
@@ -25,6 +27,8 @@ std::string one_line(std::string text) {
 ReductionError rank_failed(std::span<const RankReport> reports, SourceLocation where) {
   Verdict verdict;
   verdict.kind = "rank_failed";
+  verdict.cause.kind = CauseKind::Exception;
+  verdict.iteration = reports.front().round;
   for (const RankReport& report : reports) {
     if (report.failure.empty()) continue;
     verdict.ranks.push_back(report.rank);
@@ -40,6 +44,8 @@ ReductionError rank_failed(std::span<const RankReport> reports, SourceLocation w
 ReductionError backward_mismatch(std::span<const RankReport> reports, SourceLocation where) {
   Verdict verdict;
   verdict.kind = "backward_mismatch";
+  verdict.cause.kind = CauseKind::StepsDiffer;
+  verdict.iteration = reports.front().round;
   verdict.message = "the ranks are not in the same backward:";
   for (const RankReport& report : reports) {
     if (report.round != reports.front().round) verdict.ranks.push_back(report.rank);
@@ -65,10 +71,81 @@ std::string parameters_in_words(const Verdict& verdict) {
   return fmt::format("{} ({})", names, bytes_in_words(bytes));
 }
 
-std::string plural(const std::vector<int>& ranks) { return ranks.size() == 1 ? "rank" : "ranks"; }
+// Bits of parameters as text, and back.
+std::string bits(const std::vector<bool>& values) {
+  std::string text;
+  for (const bool value : values)
+    text += value ? '1' : '0';
+  return text;
+}
+std::vector<bool> bits(const std::string& text) {
+  std::vector<bool> values;
+  for (const char c : text)
+    values.push_back(c == '1');
+  return values;
+}
+
+ReductionError graph_changed(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
+                             SourceLocation where) {
+  std::vector<Verdict> verdicts;
+  bool fewer = false;
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    std::vector<int> now_used;
+    std::vector<int> now_unused;
+    ParameterVerdict parameter{parameters[i].name, static_cast<int64_t>(parameters[i].tensor.nbytes()), {}, {}};
+    for (const RankReport& report : reports) {
+      (report.ready[i] ? parameter.ready_ranks : parameter.missing_ranks).push_back(report.rank);
+      if (report.recorded.size() != parameters.size() || report.ready[i] == report.recorded[i]) continue;
+      (report.ready[i] ? now_used : now_unused).push_back(report.rank);
+    }
+    if (now_used.empty() && now_unused.empty()) continue;
+    fewer = fewer || !now_unused.empty();
+    Verdict verdict;
+    verdict.kind = "static_graph_changed";
+    verdict.iteration = reports.front().round;
+    verdict.ranks = now_unused.empty() ? now_used : now_unused;
+    verdict.parameters.push_back(std::move(parameter));
+    verdict.cause.kind = CauseKind::GraphChanged;
+    const size_t dot = parameters[i].name.rfind('.');
+    verdict.cause.module = dot == std::string::npos ? "" : parameters[i].name.substr(0, dot);
+    set_place(verdict.cause, where);
+    const RankReport& first = reports[static_cast<size_t>(verdict.ranks.front())];
+    verdict.cause.text = fmt::format("{} in the first backward (at {}), {} in backward {} (at {})",
+                                     now_unused.empty() ? "not used" : "used", first.recorded_at,
+                                     now_unused.empty() ? "used" : "not used", first.round, first.backward);
+    const auto cause = first.causes.find(i);
+    if (cause != first.causes.end()) {
+      verdict.cause.note = cause->second.text;
+      verdict.cause.file = cause->second.file;
+      verdict.cause.line = cause->second.line;
+    }
+    verdict.advice = advice_for(CauseKind::GraphChanged, false);
+    verdict.message =
+        fmt::format("{} ({}) on {}: {}", parameters[i].name, bytes_in_words(verdict.parameters.front().bytes),
+                    ranks_in_words(verdict.ranks), verdict.cause.text);
+    if (!verdict.cause.note.empty()) verdict.message += "\n    note:  " + verdict.cause.note;
+    verdict.message += "\n    fix:   " + verdict.advice;
+    verdicts.push_back(std::move(verdict));
+  }
+  std::string message =
+      fewer
+          ? "Expected to have finished reduction in the prior iteration before starting a new one. This error "
+            "indicates "
+            "that your training graph has changed in this iteration, e.g., one parameter is used in first iteration, "
+            "but "
+            "then got unused in the second iteration. this is not compatible with static_graph set to True."
+          : "Your training graph has changed in this iteration, e.g., one parameter is unused in first iteration, but "
+            "then got used in the second iteration. this is not compatible with static_graph set to True.";
+  message += fmt::format("\nBrigade found it at the end of the same backward (number {}, {}). {}\n",
+                         reports.front().round, to_string(where), kAfterwards);
+  for (const Verdict& verdict : verdicts)
+    message += "\n  " + verdict.message;
+  return ReductionError(message, std::move(verdicts), where);
+}
 
 // One verdict for each group of parameters that are missing on the same ranks for the same cause.
-std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::span<const NamedParameter> parameters) {
+std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
+                                    const ErrorContext& context) {
   std::vector<Verdict> verdicts;
   for (uint32_t i = 0; i < parameters.size(); ++i) {
     ParameterVerdict parameter{parameters[i].name, static_cast<int64_t>(parameters[i].tensor.nbytes()), {}, {}};
@@ -88,7 +165,7 @@ std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::sp
         elsewhere += fmt::format("; on rank {}: {}", report.rank, found->second.text);
       }
     }
-    if (parameter.missing_ranks.empty()) continue;
+    if (parameter.missing_ranks.empty() || !context.expected[i]) continue;
     cause.note += elsewhere;
     bool grouped = false;
     for (Verdict& verdict : verdicts) {
@@ -101,6 +178,7 @@ std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::sp
     if (grouped) continue;
     Verdict verdict;
     verdict.kind = "unused_parameters";
+    verdict.iteration = reports.front().round;
     verdict.ranks = parameter.missing_ranks;
     verdict.advice = advice_for(cause.kind, !parameter.ready_ranks.empty());
     verdict.cause = std::move(cause);
@@ -109,11 +187,18 @@ std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::sp
   }
   for (Verdict& verdict : verdicts) {
     const ParameterVerdict& first = verdict.parameters.front();
-    verdict.message = fmt::format("{}: never ready on {} {}", parameters_in_words(verdict), plural(first.missing_ranks),
-                                  list_of(first.missing_ranks));
+    verdict.message =
+        fmt::format("{}: never ready on {}", parameters_in_words(verdict), ranks_in_words(first.missing_ranks));
     if (!first.ready_ranks.empty()) {
-      verdict.message += fmt::format(" (ready on {} {})", plural(first.ready_ranks), list_of(first.ready_ranks));
+      verdict.message += fmt::format(" (ready on {})", ranks_in_words(first.ready_ranks));
     }
+    std::set<uint32_t> buckets;
+    for (uint32_t i = 0; i < parameters.size(); ++i) {
+      for (const ParameterVerdict& each : verdict.parameters) {
+        if (each.name == parameters[i].name) buckets.insert(context.buckets[i]);
+      }
+    }
+    verdict.message += fmt::format("; held up bucket{} {}", buckets.size() > 1 ? "s" : "", fmt::join(buckets, ", "));
     verdict.message += fmt::format("\n    cause: {}", verdict.cause.text);
     if (!verdict.cause.note.empty()) verdict.message += "\n    note:  " + verdict.cause.note;
     verdict.message += "\n    fix:   " + verdict.advice;
@@ -126,9 +211,7 @@ std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::sp
 std::string encode(const RankReport& report) {
   std::string text =
       fmt::format("{}\n{}\n{}\n{}\n", report.rank, report.round, one_line(report.backward), one_line(report.failure));
-  for (bool ready : report.ready)
-    text += ready ? '1' : '0';
-  text += '\n';
+  text += bits(report.ready) + "\n" + bits(report.recorded) + "\n" + report.recorded_at + "\n";
   for (const auto& [parameter, cause] : report.causes)
     text += fmt::format("{} {}\n", parameter, encode(cause));
   return text;
@@ -146,8 +229,9 @@ RankReport decode_report(const std::string& text) {
   report.round = std::strtoull(next().c_str(), nullptr, 10);
   report.backward = next();
   report.failure = next();
-  for (char c : next())
-    report.ready.push_back(c == '1');
+  report.ready = bits(next());
+  report.recorded = bits(next());
+  report.recorded_at = next();
   while (std::getline(in, line)) {
     const size_t space = line.find(' ');
     if (space == std::string::npos) continue;
@@ -158,7 +242,8 @@ RankReport decode_report(const std::string& text) {
 }
 
 ReductionError compose_error(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
-                             bool find_unused_parameters, bool failed, bool same_round, SourceLocation where) {
+                             const ErrorContext& context) {
+  const SourceLocation where = context.where;
   for (const RankReport& report : reports) {
     if (report.ready.size() != parameters.size()) {
       return ReductionError(fmt::format("rank {} reports {} parameters, expected {}", report.rank, report.ready.size(),
@@ -166,15 +251,16 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
                             {}, where);
     }
   }
-  if (failed) return rank_failed(reports, where);
-  if (!same_round) return backward_mismatch(reports, where);
+  if (context.failed) return rank_failed(reports, where);
+  if (!context.same_round) return backward_mismatch(reports, where);
+  if (context.changed) return graph_changed(reports, parameters, where);
 
-  std::vector<Verdict> verdicts = group_by_cause(reports, parameters);
+  std::vector<Verdict> verdicts = group_by_cause(reports, parameters, context);
   std::string message =
       "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
       "your module has "
       "parameters that were not used in producing loss.";
-  if (!find_unused_parameters) {
+  if (!context.find_unused_parameters) {
     message +=
         " You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True`, and "
         "by making sure "
@@ -189,7 +275,7 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
     std::string names;
     std::string indices;
     for (uint32_t i = 0; i < parameters.size(); ++i) {
-      if (report.ready[i]) continue;
+      if (report.ready[i] || !context.expected[i]) continue;
       names += (names.empty() ? "" : ", ") + parameters[i].name;
       indices += " " + std::to_string(i);
     }

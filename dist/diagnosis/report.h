@@ -20,6 +20,8 @@ struct RankReport {
   std::string backward;              // "file:line" of the call
   std::string failure;               // text of the exception that ended its backward, "" when it ran through
   std::vector<bool> ready;           // per parameter
+  std::vector<bool> recorded;        // static_graph: what its first backward used; else empty
+  std::string recorded_at;           // "file:line" of that backward
   std::map<uint32_t, Cause> causes;  // of the parameters that were not
 };
 
@@ -28,9 +30,18 @@ std::string encode(const RankReport& report);
 // Throws DistError for a text that encode() did not make.
 RankReport decode_report(const std::string& text);
 
-// `reports`: one per rank, in rank order. `failed`: some rank's backward threw. `same_round`: all ranks were in the
-// same backward.
+// What kind of error it is, and what the reports do not say.
+struct ErrorContext {
+  bool find_unused_parameters = false;
+  bool failed = false;            // some rank's backward threw
+  bool same_round = true;         // all ranks were in the same backward
+  bool changed = false;           // static_graph: some rank used another set
+  std::vector<uint8_t> expected;  // per parameter
+  std::vector<uint32_t> buckets;  // per parameter: the number of its bucket
+  SourceLocation where;
+};
+// `reports`: one per rank, in rank order.
 ReductionError compose_error(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
-                             bool find_unused_parameters, bool failed, bool same_round, SourceLocation where);
+                             const ErrorContext& context);
 
 }  // namespace brigade::dist

@@ -2,13 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 namespace brigade::dist {
 
 const char* name(CauseKind kind) noexcept {
   constexpr const char* kNames[] = {
       "module_not_called",  "not_used",       "output_dropped", "detached",           "no_grad",
-      "not_differentiable", "read_as_number", "frozen",         "loss_not_connected", "unknown"};
+      "not_differentiable", "read_as_number", "frozen",         "loss_not_connected", "replaced",
+      "graph_changed",      "thawed",         "added",          "outside_wrapper",    "not_reduced",
+      "set_by_hand",        "edited_by_hand", "not_cleared",    "hook_differs",       "options_differ",
+      "steps_differ",       "values_differ",  "model_differs",  "collective_differs", "rank_gone",
+      "rank_behind",        "exception",      "wrong_scale",    "overflow",           "non_finite",
+      "norm_outlier",       "uneven_batches", "slow",           "wasteful",           "unknown"};
+  static_assert(std::size(kNames) == static_cast<size_t>(CauseKind::Unknown) + 1);
   return kNames[static_cast<int>(kind)];
+}
+
+const char* name(Severity severity) noexcept {
+  constexpr const char* kNames[] = {"error", "warning", "note"};
+  return kNames[static_cast<int>(severity)];
+}
+
+void set_place(Cause& cause, const SourceLocation& where) {
+  if (where.line() == 0) return;
+  const std::string text = to_string(where);
+  cause.file = text.substr(0, text.rfind(':'));
+  cause.line = where.line();
+}
+
+std::string ranks_in_words(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + list_of(ranks);
 }
 
 std::string list_of(const std::vector<int>& ranks) {
@@ -57,7 +81,16 @@ std::string advice_for(CauseKind kind, bool some_ranks_only) {
     case CauseKind::LossNotConnected:
       advice = "compute the loss from the module's output on every rank (a zero loss: 0 * output.sum()), " + tail;
       break;
+    case CauseKind::Replaced:
+      advice = "wrap again after replacing a module or a parameter: the wrapper holds the old object";
+      break;
+    case CauseKind::GraphChanged:
+      advice =
+          "with static_graph every backward must use the same parameters: use the same branches in every iteration, or "
+          "wrap with find_unused_parameters=true (free in Brigade) instead of static_graph=true";
+      break;
     case CauseKind::Unknown: advice = "switch diagnosis on (DDPOptions::diagnosis) to learn the cause, " + tail; break;
+    default: break;
   }
   if (some_ranks_only) {
     advice +=

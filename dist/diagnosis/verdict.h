@@ -1,10 +1,11 @@
 // What the diagnosis says: for each group of parameters with one cause, who is concerned, why, and what to do.
 #pragma once
 
-#include <brigade/core/error.h>
+#include <brigade/core/tensor.h>
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist {
@@ -20,6 +21,31 @@ enum class CauseKind : uint8_t {
   ReadAsNumber,       // its value left the graph through item()
   Frozen,             // requires_grad was switched off after wrapping
   LossNotConnected,   // the root of backward does not depend on the module at all
+  Replaced,           // the module's parameter was replaced by another after wrapping
+  GraphChanged,       // static_graph: another set was used than in the first backward
+  Thawed,             // requires_grad was switched on after wrapping
+  Added,              // registered after wrapping
+  OutsideWrapper,     // belongs to no wrapped module
+  NotReduced,         // accumulated under no_sync, and not reduced since
+  SetByHand,          // the gradient was put there, not made by an observed backward
+  EditedByHand,       // the gradient was changed after (or before) its reduction
+  NotCleared,         // the gradient still holds what an earlier step used
+  HookDiffers,        // gradient hooks are not the same on all ranks
+  OptionsDiffer,      // hyperparameters of an optimizer
+  StepsDiffer,        // number of steps, or which parameters move
+  ValuesDiffer,       // values of parameters, buffers or gradients
+  ModelDiffers,       // names, order, shapes, dtypes of the model
+  CollectiveDiffers,  // the ranks met in different collectives
+  RankGone,           // a rank left or died
+  RankBehind,         // a rank has not come
+  Exception,          // an exception on a rank
+  WrongScale,         // a communication hook does not give the mean
+  Overflow,           // finite before a communication hook, not after
+  NonFinite,          // infinite or NaN on some rank before the reduction
+  NormOutlier,        // one rank's gradients are of another size
+  UnevenBatches,      // ranks average over different numbers of samples
+  Slow,               // one rank is late
+  Wasteful,           // right, but dearer than needed
   Unknown,            // the tape was off, or does not reach back far enough
 };
 // "module_not_called", ...
@@ -47,31 +73,61 @@ struct ParameterVerdict {
   std::vector<int> missing_ranks;
 };
 
+// Error: thrown. Warning: printed once and kept (the numbers may be wrong). Note: kept, nothing is wrong.
+enum class Severity : uint8_t { Error, Warning, Note };
+const char* name(Severity severity) noexcept;
+
 struct Verdict {
-  std::string kind;     // "unused_parameters", "rank_failed", "backward_mismatch"
+  std::string kind;     // "unused_parameters", "rank_failed", ...: see docs/verdicts.md
   std::string message;  // the paragraph that is printed
   std::vector<ParameterVerdict> parameters;
   std::vector<int> ranks;  // where it went wrong
   Cause cause;
   std::string advice;
+  Severity severity = Severity::Error;
+  uint64_t iteration = 0;  // number of the reduced backward; 0: outside of one
 };
 
-// The error that every rank raises at the end of a backward whose gradients cannot be trusted. The same text on every
-// rank.
-class ReductionError : public DistError {
+// What errors with verdicts have in common: catch (const dist::Diagnosed& error).
+class Diagnosed {
  public:
-  ReductionError(const std::string& message, std::vector<Verdict> verdicts, std::source_location where)
-      : DistError(message, where), verdicts_(std::move(verdicts)) {}
+  explicit Diagnosed(std::vector<Verdict> verdicts) : verdicts_(std::move(verdicts)) {}
+  virtual ~Diagnosed() = default;
   const std::vector<Verdict>& verdicts() const noexcept { return verdicts_; }
 
  private:
   std::vector<Verdict> verdicts_;
 };
 
+template <class Base>
+class DiagnosedAs : public Base, public Diagnosed {
+ public:
+  DiagnosedAs(const std::string& message, std::vector<Verdict> verdicts, std::source_location where = {})
+      : Base(message, where), Diagnosed(std::move(verdicts)) {}
+};
+
+// The error that every rank raises at the end of a backward whose gradients cannot be trusted. The same text on every
+// rank.
+class ReductionError : public DiagnosedAs<DistError> {
+  using DiagnosedAs::DiagnosedAs;
+};
+// The ranks do not hold the same model, values or optimizer.
+class ConsistencyError : public DiagnosedAs<DistError> {
+  using DiagnosedAs::DiagnosedAs;
+};
+// The ranks met in different collectives. Nothing was exchanged; the group is unusable afterwards.
+class CollectiveError : public DiagnosedAs<DistError> {
+  using DiagnosedAs::DiagnosedAs;
+};
+
 // "0, 1 and 3"
 std::string list_of(const std::vector<int>& ranks);
 // "640 B", "1.2 MiB"
 std::string bytes_in_words(int64_t bytes);
+// "rank 1", "ranks 0 and 2"
+std::string ranks_in_words(const std::vector<int>& ranks);
+// File and line of a cause, from a location.
+void set_place(Cause& cause, const SourceLocation& where);
 // What to do about a cause; `some_ranks_only` when other ranks used the parameter.
 std::string advice_for(CauseKind kind, bool some_ranks_only);
 

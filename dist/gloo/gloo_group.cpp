@@ -1,10 +1,19 @@
 // Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in order; a Work waits
 // for its turn.
+//
+// Gloo sums whatever bytes it is given, and ends the process when sizes differ. So before each collective a rank
+// exchanges a digest of what it is about with its neighbours in a ring (BRIGADE_COLLECTIVE_CHECK=0 leaves that out).
+// When anything goes wrong each rank leaves its place in the store and reads the others': all name the same ranks.
+// Every rank also leaves its place there a few times a second, so that one that can speak no more has said where it
+// was.
 #include <brigade/core/factory.h>
+#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/diagnosis/fields.h>
 #include <brigade/dist/gloo/break_connections.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/reduce.h>
 #include <brigade/dist/store.h>
+#include <brigade/dist/timeline.h>
 #include <brigade/dist/work_queue.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -16,16 +25,20 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <thread>
 
 namespace brigade::dist {
 
@@ -87,11 +100,7 @@ class GlooGroup final : public ProcessGroup {
  public:
   GlooGroup(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
             const std::string& prefix, RankNames names)
-      : ProcessGroup(rank, size, timeout),
-        store_(std::move(store)),
-        prefix_(prefix),
-        name_(std::move(names)),
-        queue_(timeout) {
+      : ProcessGroup(rank, size, timeout, std::move(names)), store_(std::move(store)), prefix_(prefix) {
     ignore_broken_pipes();
     gloo::transport::tcp::attr attributes;
     const char* interface = std::getenv("BRIGADE_SOCKET_IFNAME");
@@ -114,7 +123,7 @@ class GlooGroup final : public ProcessGroup {
       context->setTimeout(timeout);
       context_ = context;
     } catch (const TimeoutError& error) {
-      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", name_(rank), timeout.count(),
+      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", named(rank), timeout.count(),
                                      error.what()));
     } catch (const DistError&) {
       throw;
@@ -123,26 +132,58 @@ class GlooGroup final : public ProcessGroup {
           "gloo: rank {} cannot connect to its peers from {}: {}; BRIGADE_SOCKET_IFNAME names the interface on which "
           "the "
           "other hosts can reach this one",
-          name_(rank), interface ? fmt::format("interface {}", interface) : attributes.hostname, error.what()));
+          named(rank), interface ? fmt::format("interface {}", interface) : attributes.hostname, error.what()));
     }
+    const char* check = std::getenv("BRIGADE_COLLECTIVE_CHECK");
+    check_ = size > 1 && !(check && std::strcmp(check, "0") == 0);
+    if (check_) {
+      sent_ = context_->createUnboundBuffer(&own_digest_, sizeof own_digest_);
+      received_ = context_->createUnboundBuffer(&other_digest_, sizeof other_digest_);
+    }
+    queue_.emplace(timeout);
+    if (size > 1) heart_ = std::thread([this] { beat(); });
   }
 
   ~GlooGroup() override {
-    if (!failed_)
-      note_gone(std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
+    if (!failed_) {
+      note_gone(!failure_.empty()                ? "failed: " + failure_
+                : std::uncaught_exceptions() > 0 ? std::string("left while an exception was in flight")
+                                                 : std::string("left the group"));
+    }
+    queue_.reset();
+    {
+      std::lock_guard lock(place_mutex_);
+      stop_heart_ = true;
+    }
+    place_changed_.notify_all();
+    if (heart_.joinable()) heart_.join();
   }
 
   const char* backend() const noexcept override { return "gloo"; }
-  Tensor allocate(int64_t numel, DType dtype) override { return empty({numel}, dtype); }
+  Tensor allocate(int64_t numel, DType dtype) override {
+    if (numel < 0)
+      throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
+    const size_t bytes = static_cast<size_t>(numel) * itemsize(dtype);
+    auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, Device(), context_.get());
+    return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
+  }
+  void note_activity(std::string_view what, SourceLocation where) override {
+    std::lock_guard lock(place_mutex_);
+    activity_ = what;
+    activity_where_ = where;
+    activity_since_ = now_ns();
+  }
+  void note_failure(std::string_view reason) override { failure_ = reason; }
 
   void abort(std::string_view reason) override {
-    if (failed_.exchange(true)) return;
     {
-      std::lock_guard lock(abort_mutex_);
+      const std::lock_guard lock(abort_mutex_);
+      if (failed_.exchange(true)) return;
+      aborted_ = true;
       abort_reason_ = reason;
     }
     note_gone(fmt::format("failed: {}", reason));
-    break_connections(*context_);
+    close_connections();
   }
 
  protected:
@@ -199,78 +240,281 @@ class GlooGroup final : public ProcessGroup {
   }
 
   WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, std::function<void()> run) {
-    std::string text = kind;
-    if (tensor.defined()) text += fmt::format(" of {}", describe(tensor));
-    if (!options.description.empty()) text += fmt::format(" \"{}\"", options.description);
-    text += fmt::format(" at {} (collective {})", to_string(options.where), ++posted_);
-    if (failed_)
-      throw DistError(fmt::format("the gloo group failed before and cannot be used for {}; make a new group", text));
-    if (size() > 1 && tensor.defined() && tensor.numel() == 0) run = nullptr;
-    if (size() > 1 && run) run = [this, run = std::move(run), text] { translate_errors(run, text); };
-    return queue_.post(text, std::move(run));
+    const CollectiveInfo recorded = record(kind, tensor, options);
+    const CollectiveInfo info = options.step_of ? *options.step_of : recorded;
+    if (failed_) {
+      throw DistError(
+          fmt::format("the gloo group failed before and cannot be used for {}; make a new group", in_words(info)));
+    }
+    {
+      std::lock_guard lock(place_mutex_);
+      last_ = info;
+      last_finished_ = false;
+    }
+    const bool empty = tensor.defined() && tensor.numel() == 0;
+    if (size() > 1) {
+      run = [this, run = empty ? std::function<void()>() : std::move(run), info, number = recorded.sequence] {
+        run_checked(run, info, number);
+      };
+    }
+    return queue_->post(in_words(info), std::move(run),
+                        [this, info](std::chrono::milliseconds waited) { give_up(info, "timed out", waited); });
   }
 
-  // Gloo speaks of sockets; users want to know which rank it was.
-  void translate_errors(const std::function<void()>& run, const std::string& text) {
+  // On the worker thread.
+  void run_checked(const std::function<void()>& run, const CollectiveInfo& info, uint64_t number) {
     try {
-      run();
-    } catch (const gloo::Exception& error) {
-      const std::string what = error.what();
-      if (failed_.exchange(true)) {
-        std::lock_guard lock(abort_mutex_);
-        throw DistError(fmt::format("the gloo group was aborted on rank {}: {}; it was in {}", name_(rank()),
-                                    abort_reason_.empty() ? "a collective before failed" : abort_reason_, text));
+      if (failed_) throw std::runtime_error("the group failed before");
+      if (check_) check_neighbour(info, number);
+      if (run) run();
+      recorder().finish(number);
+      std::lock_guard lock(place_mutex_);
+      if (last_.sequence == info.sequence) last_finished_ = true;
+    } catch (const Mismatch&) {
+      give_up(info, "ranks met in different collectives");
+    } catch (const std::exception& error) {
+      give_up(info, error.what());  // Gloo has several kinds
+    }
+  }
+
+  struct Mismatch {};
+
+  // Digests go round a ring of ranks: equal to the left neighbour's everywhere means equal everywhere.
+  void check_neighbour(const CollectiveInfo& info, uint64_t number) {
+    CollectiveInfo compared = info;
+    compared.sequence = number;
+    compared.where.clear();
+    compared.iteration = 0;
+    own_digest_ = 0xCBF29CE484222325U;  // FNV-1a (Fowler, Noll, Vo)
+    for (const char c : encode(compared))
+      own_digest_ = (own_digest_ ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+    const uint64_t slot = (uint64_t{0xB1} << 56) | number;
+    received_->recv((rank() + size() - 1) % size(), slot);
+    sent_->send((rank() + 1) % size(), slot);
+    sent_->waitSend(timeout());
+    received_->waitRecv(timeout());
+    if (other_digest_ != own_digest_) throw Mismatch();
+  }
+
+  // Gloo cannot end a call from outside; breaking the connections ends those of this rank and of its peers.
+  void close_connections() noexcept {
+    try {
+      break_connections(*context_);
+    } catch (const std::exception&) {
+      // They are broken already.
+    }
+  }
+
+  // Leaves this rank's place, reads the others', and throws what all of them say together.
+  [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what) { give_up(info, what, timeout()); }
+  [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what, std::chrono::milliseconds waited) {
+    // Whatever fails after the first failure fails because of it.
+    const std::lock_guard lock(give_up_mutex_);
+    if (!first_error_) {
+      try {
+        find_out(info, what, waited);
+      } catch (...) {
+        first_error_ = std::current_exception();
       }
-      std::string gone;
-      for (int r = 0; r < size() && gone.empty(); ++r) {
-        if (r != rank()) gone = reason_of(r);
+    }
+    std::rethrow_exception(first_error_);
+  }
+  [[noreturn]] void find_out(const CollectiveInfo& info, const std::string& what, std::chrono::milliseconds waited) {
+    {
+      const std::lock_guard lock(abort_mutex_);
+      failed_ = true;
+      if (aborted_)
+        throw DistError(fmt::format("the gloo group was aborted on rank {}: {}; it was in {}", named(rank()),
+                                    abort_reason_, in_words(info)));
+    }
+    post_place("stuck", info, false);
+    close_connections();
+    const bool timed_out = what.find("imed out") != std::string::npos;
+    // Peers that fail because of the same thing come within moments; one that is dead or elsewhere does not.
+    std::vector<Place> places(static_cast<size_t>(size()));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
+    bool all = false;
+    bool first_look = true;
+    while (!all && std::chrono::steady_clock::now() < deadline) {
+      all = true;
+      for (int r = 0; r < size(); ++r) {
+        Place& place = places[static_cast<size_t>(r)];
+        if (!place.stuck && place.gone.empty()) place = place_of(r);
+        // It was only late, and left when it found us gone.
+        if (timed_out && !first_look && place.gone.starts_with("left")) place.gone.clear();
+        all = all && (place.stuck || !place.gone.empty());
       }
-      note_gone(fmt::format("failed: {}", what));
-      if (!gone.empty())
-        throw PeerError(fmt::format("{}; rank {} was waiting for it in {}", gone, name_(rank()), text));
-      if (what.find("imed out") != std::string::npos) {
-        throw TimeoutError(
-            fmt::format("timed out after {} ms in {} on rank {}: {}", timeout().count(), text, name_(rank()), what));
+      first_look = false;
+      if (!all) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    places[static_cast<size_t>(rank())].stuck = true;
+    places[static_cast<size_t>(rank())].whereabouts.last = info;
+    throw_common(info, what, timed_out, waited, places);
+  }
+
+  struct Place {
+    bool stuck = false;  // its collective failed
+    std::string gone;    // "left the group", "failed: ...": it is not coming
+    Whereabouts whereabouts;
+  };
+
+  template <class E>
+  [[noreturn]] void fail(const E& error) {
+    write_record(error.what());
+    throw error;
+  }
+
+  [[noreturn]] void throw_common(const CollectiveInfo& info, const std::string& what, bool timed_out,
+                                 std::chrono::milliseconds waited, const std::vector<Place>& places) {
+    // A rank that left or threw is the cause of everything else.
+    for (int r = 0; r < size(); ++r) {
+      const Place& place = places[static_cast<size_t>(r)];
+      if (place.gone.empty()) continue;
+      const bool exception = place.gone.starts_with("failed: ");
+      const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", named(r), place.gone,
+                                              named(rank()), in_words(info), in_words(place.whereabouts));
+      fail(DiagnosedAs<PeerError>(message, {lost_verdict(info, place.whereabouts, place.gone, exception)}));
+    }
+    std::vector<Whereabouts> missing;
+    std::vector<CollectiveInfo> by_rank;
+    for (const Place& place : places) {
+      if (!place.stuck) missing.push_back(place.whereabouts);
+      by_rank.push_back(place.whereabouts.last);
+    }
+    if (missing.empty()) {
+      const bool differ = std::any_of(by_rank.begin(), by_rank.end(), [&](const CollectiveInfo& each) {
+        return each.sequence == by_rank[0].sequence && !each.matches(by_rank[0]);
+      });
+      if (differ) {
+        Verdict verdict = mismatch_verdict(by_rank, names());
+        const std::string message = verdict.message;
+        fail(CollectiveError(message, {std::move(verdict)}));
       }
-      throw PeerError(fmt::format("a peer was lost in {} on rank {}: {} ({})", text, name_(rank()), lost_rank(), what));
+      fail(PeerError(fmt::format("connections were lost in {} on rank {}: {}", in_words(info), named(rank()), what)));
+    }
+    if (timed_out) {
+      std::string words;
+      std::string ranks;
+      for (const Whereabouts& place : missing) {
+        ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", place.rank);
+        words += "; " + in_words(place);
+      }
+      const std::string message = fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}",
+                                              waited.count(), in_words(info), named(rank()), ranks, words);
+      fail(DiagnosedAs<TimeoutError>(message, {timeout_verdict(info, missing)}));
+    }
+    const Whereabouts& lost = missing.front();
+    const std::string message =
+        fmt::format("rank {} died or lost its connection; rank {} was waiting for it in {}; {} ({})", lost.rank,
+                    named(rank()), in_words(info), in_words(lost), what);
+    fail(DiagnosedAs<PeerError>(message, {lost_verdict(info, lost, "died or lost its connection", false)}));
+  }
+
+  // --- places in the store
+
+  void post_place(const char* state, const CollectiveInfo& info, bool finished) noexcept {
+    try {
+      FieldWriter out;
+      {
+        std::lock_guard lock(place_mutex_);
+        out << state << encode(info) << int64_t{finished}
+            << (activity_.empty() ? std::string() : fmt::format("{} at {}", activity_, to_string(activity_where_)))
+            << static_cast<int64_t>(activity_since_ > 0 ? (now_ns() - activity_since_) / 1000000 : 0);
+      }
+      // Once it has failed a rank says nothing else.
+      std::lock_guard lock(post_mutex_);
+      if (failed_ && std::string_view(state) != "stuck") return;
+      store_->set(fmt::format("{}/place/{}", prefix_, rank()), out.text());
+    } catch (const std::exception&) {
+      // The store may be gone before us.
+    }
+  }
+
+  Place place_of(int r) noexcept {
+    Place place;
+    place.whereabouts.rank = named(r);
+    try {
+      const std::string gone = fmt::format("{}/gone/{}", prefix_, r);
+      if (r != rank() && store_->check(gone)) place.gone = store_->get(gone, std::chrono::seconds(1));
+      const std::string key = fmt::format("{}/place/{}", prefix_, r);
+      if (!store_->check(key)) return place;
+      const std::string text = store_->get(key, std::chrono::seconds(1));
+      FieldReader in(text);
+      place.stuck = in.next() == "stuck";
+      place.whereabouts.last = decode_collective(in.next());
+      place.whereabouts.finished = in.number() != 0;
+      place.whereabouts.activity = in.next();
+      place.whereabouts.activity_seconds = static_cast<double>(in.number()) * 1e-3;
+    } catch (const std::exception&) {
+      // Then we do not know.
+    }
+    return place;
+  }
+
+  // Posts the place whenever it has changed, a few times a second at most.
+  void beat() {
+    uint64_t posted = 0;
+    bool posted_finished = false;
+    int64_t posted_activity = 0;
+    std::unique_lock lock(place_mutex_);
+    while (!place_changed_.wait_for(lock, std::chrono::milliseconds(50), [&] { return stop_heart_; })) {
+      if (failed_ ||
+          (posted == last_.sequence && posted_finished == last_finished_ && posted_activity == activity_since_))
+        continue;
+      posted = last_.sequence;
+      posted_finished = last_finished_;
+      posted_activity = activity_since_;
+      const CollectiveInfo info = last_;
+      lock.unlock();
+      post_place("well", info, posted_finished);
+      lock.lock();
     }
   }
 
   // A rank that goes away leaves a word in the store, if it can.
   void note_gone(const std::string& how) noexcept {
+    {
+      std::unique_lock lock(place_mutex_);
+      const CollectiveInfo info = last_;
+      const bool finished = last_finished_;
+      lock.unlock();
+      post_place("well", info, finished);
+    }
     try {
       store_->set(fmt::format("{}/gone/{}", prefix_, rank()), how);
     } catch (const std::exception&) {
       // The store may be gone before us.
     }
   }
-  std::string reason_of(int r) noexcept {
-    try {
-      const std::string key = fmt::format("{}/gone/{}", prefix_, r);
-      if (!store_->check(key)) return "";
-      const std::string how = store_->get(key, std::chrono::seconds(1));
-      // Another survivor's complaint about its connections says nothing about who was first.
-      if (how.find("onnection") != std::string::npos || how.find("imed out") != std::string::npos) return "";
-      return fmt::format("rank {} {}", name_(r), how);
-    } catch (const std::exception&) {
-      return "";
-    }
-  }
-  // With two ranks it can only be the other one.
-  std::string lost_rank() const {
-    return size() == 2 ? fmt::format("rank {} died or lost its connection", name_(1 - rank()))
-                       : "a rank died or lost its connection";
-  }
 
   std::shared_ptr<Store> store_;
   std::string prefix_;
   std::shared_ptr<gloo::Context> context_;
-  RankNames name_;
+  std::optional<WorkQueue> queue_;
   std::atomic<bool> failed_{false};
   std::mutex abort_mutex_;
+  bool aborted_ = false;
   std::string abort_reason_;
-  uint64_t posted_ = 0;
-  WorkQueue queue_;  // last: its thread uses the others
+  std::string failure_;
+
+  bool check_ = false;
+  uint64_t own_digest_ = 0;
+  uint64_t other_digest_ = 0;
+  std::unique_ptr<gloo::transport::UnboundBuffer> sent_;
+  std::unique_ptr<gloo::transport::UnboundBuffer> received_;
+
+  std::mutex give_up_mutex_;
+  std::exception_ptr first_error_;
+  std::mutex post_mutex_;
+  std::mutex place_mutex_;
+  std::condition_variable place_changed_;
+  std::thread heart_;
+  bool stop_heart_ = false;
+  CollectiveInfo last_;  // posted by this rank
+  bool last_finished_ = true;
+  std::string activity_;
+  SourceLocation activity_where_;
+  int64_t activity_since_ = 0;
 };
 
 }  // namespace

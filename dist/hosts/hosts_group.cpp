@@ -8,10 +8,14 @@
 // The other collectives are rare in training and go by the leaders too.
 //
 // The steps block, so one thread takes the collectives in posting order. A collective has the group's timeout for all
-// its steps together (the last ones a little more, see patience). When a step fails, the rank says why in the store,
-// then breaks both of its groups: so the others on its host and its partners on other hosts stop at once, and can name
-// the cause.
+// its steps together (the last ones a little more, see patience). The steps say which collective they are a step of,
+// so that both groups compare that and errors speak of it. When a step fails, the rank says why in the store, then
+// breaks both of its groups: so the others on its host and its partners on other hosts stop at once, and give the same
+// verdict.
 #include <brigade/core/view.h>
+#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/diagnosis/fields.h>
+#include <brigade/dist/diagnosis/verdict_text.h>
 #include <brigade/dist/hosts/host_layout.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/reduce.h>
@@ -21,11 +25,13 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace brigade::dist {
@@ -35,28 +41,38 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-enum class Collective : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter, Barrier };
-
-// What a posted collective is called, and until when it may take.
+// A posted collective, and until when it may take.
 struct Call {
-  Collective collective;
-  CollectiveOptions options;  // its description is that below
-  std::string description;
-  std::string text;
+  CollectiveOptions options;  // its description is that of `info`
+  CollectiveInfo info;
+  Milliseconds timeout{0};
   Clock::time_point deadline;
 
-  // For a step of it inside the host. The ranks compare what they are in; the steps of two collectives may look alike,
-  // so they carry which one it is in a field that they have no use for.
-  CollectiveOptions step(ReduceOp op = ReduceOp::Sum) const {
-    return {.op = op,
-            .root = 1000 + 10 * static_cast<int>(collective) + static_cast<int>(options.op),
-            .description = description};
+  // For a step of it.
+  CollectiveOptions step(ReduceOp op = ReduceOp::Sum, int root = 0) const {
+    CollectiveOptions result = options;
+    result.op = op;
+    result.root = root;
+    result.step_of = &info;
+    return result;
   }
-  CollectiveOptions step_from(int root) const { return {.root = root, .description = description}; }
+  CollectiveOptions step_from(int root) const { return step(ReduceOp::Sum, root); }
   Milliseconds left() const {
     return std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(deadline - Clock::now()));
   }
 };
+
+// What a rank tells the others of its failure: the verdicts of its error, or only how it went ("failed: ...").
+struct Reason {
+  int rank = 0;
+  std::string text;
+  std::vector<Verdict> verdicts;
+};
+
+std::vector<Verdict> verdicts_of(const std::exception& error) {
+  const auto* diagnosed = dynamic_cast<const Diagnosed*>(&error);
+  return diagnosed ? diagnosed->verdicts() : std::vector<Verdict>();
+}
 
 // Each later step waits a little longer, so that those who can see who is missing speak first.
 Milliseconds patience(Milliseconds timeout) { return std::min(timeout / 4, Milliseconds(2000)); }
@@ -88,33 +104,45 @@ class HostsGroup final : public ProcessGroup {
 
   ~HostsGroup() override {
     // Works that nobody will wait for any more must not keep the peers waiting.
-    if (std::uncaught_exceptions() > 0 && !queue_.idle()) abort("left while an exception was in flight");
+    if (queue_.idle()) return;
+    if (!failure_.empty()) {
+      abort(failure_);
+    } else if (std::uncaught_exceptions() > 0) {
+      abort("left while an exception was in flight");
+    }
   }
 
   const char* backend() const noexcept override { return "hosts"; }
   Tensor allocate(int64_t numel, DType dtype) override { return inside_->allocate(numel, dtype); }
 
+  void note_activity(std::string_view what, SourceLocation where) override {
+    inside_->note_activity(what, where);
+    if (between_) between_->note_activity(what, where);
+  }
+  void note_failure(std::string_view reason) override {
+    failure_ = reason;
+    inside_->note_failure(reason);
+    if (between_) between_->note_failure(reason);
+  }
   void abort(std::string_view reason) override {
     break_with(
         std::make_exception_ptr(DistError(fmt::format("the hosts group was aborted on rank {}: {}", rank(), reason))),
-        reason, fmt::format("rank {} failed: {}", rank(), reason));
+        std::string(reason), {rank(), fmt::format("failed: {}", reason), {}});
   }
 
  protected:
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue(Collective::AllReduce, tensor, options,
-                   [this, tensor](const Call& call) { all_reduce_now(tensor, call); });
+    return enqueue("all_reduce", tensor, options, [this, tensor](const Call& call) { all_reduce_now(tensor, call); });
   }
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue(Collective::Broadcast, tensor, options,
-                   [this, tensor](const Call& call) { broadcast_now(tensor, call); });
+    return enqueue("broadcast", tensor, options, [this, tensor](const Call& call) { broadcast_now(tensor, call); });
   }
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return enqueue(Collective::AllGather, input, options,
+    return enqueue("all_gather", input, options,
                    [this, output, input](const Call& call) { all_gather_now(output, input, call); });
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return enqueue(Collective::ReduceScatter, input, options, [this, output, input](const Call& call) {
+    return enqueue("reduce_scatter", input, options, [this, output, input](const Call& call) {
       // By way of an all-reduce, as Gloo's: the same bits.
       const Tensor whole = inside_->allocate(input.numel(), input.dtype());
       std::memcpy(whole.raw_data(), input.raw_data(), input.nbytes());
@@ -123,19 +151,27 @@ class HostsGroup final : public ProcessGroup {
       std::memcpy(output.raw_data(), static_cast<char*>(whole.raw_data()) + static_cast<size_t>(rank()) * bytes, bytes);
     });
   }
-  WorkPtr do_barrier(const CollectiveOptions& options) override {
-    return enqueue(Collective::Barrier, Tensor(), options, [this](const Call& call) {
-      // All of this host are here; all hosts are; everybody knows.
-      inside(call, [&] { return inside_->all_reduce(token_, call.step(), call.options.where); });
-      if (leads() && between_)
-        between(call, [&] { return between_->all_reduce(token_, call.step(), call.options.where); });
-      inside(
-          call, [&] { return inside_->all_reduce(token_, call.step(), call.options.where); }, true);
-    });
+  WorkPtr do_barrier(const CollectiveOptions& options) override { return enqueue_barrier(options, timeout()); }
+  void do_monitored_barrier(const CollectiveOptions& options, Milliseconds timeout) override {
+    // The steps are in time; each may take a moment to find out who is missing.
+    enqueue_barrier(options, timeout)->wait(timeout + 4 * patience(timeout) + std::chrono::seconds(5));
   }
 
  private:
   bool leads() const noexcept { return layout_.local == 0; }
+
+  WorkPtr enqueue_barrier(const CollectiveOptions& options, Milliseconds timeout) {
+    return enqueue("barrier", Tensor(), options, timeout, [this](const Call& call) { meet(call); });
+  }
+
+  void meet(const Call& call) {
+    // All of this host are here; all hosts are; everybody knows.
+    const auto all_here = [&] { return inside_->all_reduce(token_, call.step(), call.options.where); };
+    inside(call, all_here);
+    if (leads() && between_)
+      between(call, [&] { return between_->all_reduce(token_, call.step(), call.options.where); });
+    inside(call, all_here, true);
+  }
 
   void all_reduce_now(const Tensor& tensor, const Call& call) {
     const ReduceOp op = call.options.op == ReduceOp::Avg ? ReduceOp::Sum : call.options.op;
@@ -222,58 +258,80 @@ class HostsGroup final : public ProcessGroup {
   // A step inside the host; `last` when it comes after one between hosts, whose delay it must bear.
   void inside(const Call& call, const std::function<WorkPtr()>& post, bool last = false) {
     try {
-      post()->wait(call.left() + (last ? 2 : 0) * patience(timeout()));
-    } catch (const TimeoutError& error) {
-      fail(TimeoutError(fmt::format("timed out after {} ms in {} on rank {}, inside its host: {}", timeout().count(),
-                                    call.text, rank(), error.what())),
-           fmt::format("rank {} failed: {}", rank(), error.what()));
-    } catch (const PeerError& error) {
-      fail(PeerError(fmt::format("{}; that was a step of {}", error.what(), call.text)), error.what());
+      // Between hosts they also need a moment to find out who is missing.
+      post()->wait(call.left() + (last ? 2 * patience(call.timeout) + Milliseconds(2500) : Milliseconds(0)));
+    } catch (const CollectiveError& error) {
+      fail(std::current_exception(), error);
     } catch (const DistError& error) {
-      fail(DistError(fmt::format("{}; that was a step of {}", error.what(), call.text)), error.what());
+      // A companion that gave up because of another host has said so.
+      fail_as_told(call, Milliseconds(0));
+      if (dynamic_cast<const TimeoutError*>(&error)) fail_late(call, "inside its host", error);
+      fail(std::current_exception(), error);
     }
   }
 
   void between(const Call& call, const std::function<WorkPtr()>& post) {
     try {
-      post()->wait(call.left() + patience(timeout()));
+      post()->wait(call.left() + patience(call.timeout));
+    } catch (const CollectiveError& error) {
+      fail(std::current_exception(), error);
     } catch (const DistError& error) {
       // What Gloo can tell is that a connection is gone. Those who share a host with the cause know more, and may need
       // a moment to say so; at a time-out they have had it.
       const bool timed_out = dynamic_cast<const TimeoutError*>(&error) != nullptr;
-      const std::string cause = cause_told(Milliseconds(timed_out ? 20 : 500));
-      if (!cause.empty())
-        fail(PeerError(fmt::format("{}; rank {} was waiting for rank {} of another host in {}", cause, rank(),
-                                   partners_, call.text)));
-      if (timed_out)
-        fail(TimeoutError(fmt::format("timed out after {} ms in {} on rank {}, between hosts, waiting for rank {}: {}",
-                                      timeout().count(), call.text, rank(), partners_, error.what())));
-      fail(PeerError(
-          fmt::format("{}; that was the step between hosts, with rank {}, of {}", error.what(), partners_, call.text)));
+      fail_as_told(call, Milliseconds(timed_out ? 20 : 500));
+      if (timed_out) fail_late(call, "between hosts", error);
+      const std::string text =
+          fmt::format("{}; that was the step between hosts, with rank {}", error.what(), partners_);
+      fail(DiagnosedAs<PeerError>(text, verdicts_of(error)));
     }
   }
 
+  // A step had less time than the collective; this speaks of the collective.
+  [[noreturn]] void fail_late(const Call& call, const char* where, const DistError& error) {
+    std::vector<Verdict> verdicts = verdicts_of(error);
+    std::string text = fmt::format("timed out after {} ms in {} on rank {}, {}: ", call.timeout.count(),
+                                   in_words(call.info), rank(), where);
+    if (verdicts.empty()) {
+      text += error.what();
+    } else {
+      text += fmt::format("waiting for rank {}; {}", fmt::join(verdicts[0].ranks, ", "), verdicts[0].cause.text);
+    }
+    fail(DiagnosedAs<TimeoutError>(text, std::move(verdicts)));
+  }
+
   template <class E>
-  [[noreturn]] void fail(const E& error, std::string_view cause = {}) {
-    break_with(std::make_exception_ptr(error), error.what(), cause);
+  [[noreturn]] void fail(const E& error) {
+    fail(std::make_exception_ptr(error), error);
+  }
+  // `error` is what `pointer` points to.
+  [[noreturn]] void fail(const std::exception_ptr& pointer, const std::exception& error) {
+    std::vector<Verdict> verdicts = verdicts_of(error);
+    const std::string text = verdicts.empty() ? fmt::format("failed: {}", error.what()) : error.what();
+    break_with(pointer, error.what(), {rank(), text, std::move(verdicts)});
     throw_if_broken();
-    throw error;  // not reached
+    std::rethrow_exception(pointer);  // not reached
   }
 
   // The first failure counts; the peers learn of it.
-  void break_with(std::exception_ptr error, std::string_view reason, std::string_view cause) noexcept {
+  void break_with(std::exception_ptr error, const std::string& what, const Reason& reason) noexcept {
     {
       std::lock_guard lock(mutex_);
       if (broken_) return;
       broken_ = std::move(error);
     }
+    write_record(what);
     try {
-      if (!cause.empty() && !store_->check(cause_key_)) store_->set(cause_key_, std::string(cause));
+      if (!store_->check(cause_key_)) {
+        FieldWriter out;
+        out << int64_t{reason.rank} << reason.text << encode(reason.verdicts);
+        store_->set(cause_key_, out.text());
+      }
     } catch (const std::exception&) {
       // The store may be gone before us.
     }
-    inside_->abort(reason);
-    if (between_) between_->abort(reason);
+    inside_->abort(what);
+    if (between_) between_->abort(what);
   }
 
   void throw_if_broken() {
@@ -282,43 +340,71 @@ class HostsGroup final : public ProcessGroup {
   }
 
   // Why the group broke, if a rank says so in time.
-  std::string cause_told(Milliseconds time) noexcept {
+  std::optional<Reason> told_reason(Milliseconds time) noexcept {
     try {
-      for (const auto until = Clock::now() + time; Clock::now() < until;) {
-        if (store_->check(cause_key_)) return store_->get(cause_key_, Milliseconds(100));
+      const auto until = Clock::now() + time;
+      while (true) {
+        if (store_->check(cause_key_)) {
+          const std::string text = store_->get(cause_key_, Milliseconds(100));
+          FieldReader in(text);
+          Reason reason;
+          reason.rank = static_cast<int>(in.number());
+          reason.text = in.next();
+          reason.verdicts = decode_verdicts(in.next());
+          return reason;
+        }
+        if (Clock::now() >= until) break;
         std::this_thread::sleep_for(Milliseconds(10));
       }
     } catch (const std::exception&) {
-      // No store, no cause.
+      // No store, no reason.
     }
-    return "";
+    return std::nullopt;
   }
 
-  WorkPtr enqueue(Collective collective, const Tensor& tensor, const CollectiveOptions& options,
+  // Fails with the verdict that another rank has given, if it does so in time.
+  void fail_as_told(const Call& call, Milliseconds time) {
+    std::optional<Reason> reason = told_reason(time);
+    if (!reason || reason->rank == rank()) return;
+    if (reason->verdicts.empty()) {
+      const std::string how = reason->text;
+      Whereabouts place;
+      place.rank = reason->rank;
+      reason->text = fmt::format("rank {} {}", reason->rank, how);
+      reason->verdicts = {lost_verdict(call.info, place, how, true)};
+    }
+    const std::string kind = reason->verdicts[0].kind;
+    if (kind == "collective_mismatch") fail(CollectiveError(reason->text, reason->verdicts));
+    const std::string text = fmt::format("{}; rank {} was told so in {}", reason->text, rank(), in_words(call.info));
+    if (kind == "collective_timeout") fail(DiagnosedAs<TimeoutError>(text, reason->verdicts));
+    fail(DiagnosedAs<PeerError>(text, reason->verdicts));
+  }
+
+  WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options,
                   std::function<void(const Call&)> run) {
-    constexpr const char* kNames[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier"};
+    // Ranks must meet also when there is nothing to exchange.
+    if (tensor.defined() && tensor.numel() == 0) run = [this](const Call& call) { meet(call); };
+    return enqueue(kind, tensor, options, timeout(), std::move(run));
+  }
+  WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, Milliseconds timeout,
+                  std::function<void(const Call&)> run) {
     throw_if_broken();
     auto call = std::make_shared<Call>();
-    call->collective = collective;
-    call->description = options.description;
+    call->info = record(kind, tensor, options);
     call->options = options;
-    call->options.description = call->description;
-    call->text = kNames[static_cast<int>(collective)];
-    if (tensor.defined()) call->text += fmt::format(" of {}", describe(tensor));
-    if (!call->description.empty()) call->text += fmt::format(" \"{}\"", call->description);
-    call->text += fmt::format(" at {} (collective {})", to_string(options.where), ++posted_);
-    const std::string text = call->text;
-    if (tensor.defined() && tensor.numel() == 0) return queue_.post(text, nullptr);
-    return queue_.post(text, [this, call = std::move(call), run = std::move(run)] {
+    call->options.description = call->info.description;
+    call->timeout = timeout;
+    return queue_.post(in_words(call->info), [this, call, run = std::move(run)] {
       throw_if_broken();
-      call->deadline = Clock::now() + timeout();
+      call->deadline = Clock::now() + call->timeout;
       try {
         run(*call);
       } catch (const std::exception& error) {
         // Also what is no failure of a step: memory that cannot be had. The peers must not wait for us.
-        break_with(std::current_exception(), error.what(), fmt::format("rank {} failed: {}", rank(), error.what()));
+        break_with(std::current_exception(), error.what(), {rank(), fmt::format("failed: {}", error.what()), {}});
         throw_if_broken();
       }
+      recorder().finish(call->info.sequence);
     });
   }
 
@@ -332,8 +418,8 @@ class HostsGroup final : public ProcessGroup {
   Tensor token_;  // what a barrier exchanges
   std::mutex mutex_;
   std::exception_ptr broken_;
-  uint64_t posted_ = 0;
-  WorkQueue queue_;  // last: its thread uses the others
+  std::string failure_;  // see note_failure
+  WorkQueue queue_;      // last: its thread uses the others
 };
 
 }  // namespace

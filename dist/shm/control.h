@@ -22,14 +22,19 @@ struct Place {
   uint64_t offset = 0;
 };
 
-// What a rank says of the collective it has posted. Compared before anything is summed.
+// What a rank says of the collective it has posted. A step of a collective of a larger group says what that one is.
 struct Header {
-  Kind kind = Kind::Barrier;
-  uint8_t op = 0;
-  uint8_t dtype = 0;
-  int32_t root = 0;
+  Place place;       // where its data is,
+  int64_t size = 0;  // if it has any: elements
+  // Compared before anything is summed, and the description.
+  char kind[16] = {};
+  char op[8] = {};
+  char dtype[16] = {};
+  int32_t root = -1;
   int64_t count = 0;
-  Place place;
+  // For the reader.
+  uint64_t number = 0;
+  uint64_t iteration = 0;
   char description[96] = {};
   char where[72] = {};
 };
@@ -51,6 +56,11 @@ struct RankBlock {
   alignas(64) std::atomic<Status> status{Status::Running};
   std::atomic<int32_t> pid{0};
   char last_words[1024] = {};
+  std::atomic<int32_t> blames{-1};  // the rank because of which this one failed
+  // What the rank does outside of collectives; guarded by a lock that readers give up on (its holder may have died).
+  std::atomic<uint32_t> activity_lock{0};
+  std::atomic<int64_t> activity_since{0};  // ns of the steady clock
+  char activity[160] = {};
   Header ring[kRing];
   Segment segments[kAllocations];
 };

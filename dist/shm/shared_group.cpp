@@ -3,6 +3,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/shm/reduce.h>
+#include <brigade/dist/timeline.h>
 
 #include <fmt/format.h>
 
@@ -53,6 +54,37 @@ void copy_text(char (&target)[N], std::string_view text) noexcept {
   target[length] = '\0';
 }
 
+void tell(Header& header, const CollectiveInfo& info) noexcept {
+  copy_text(header.kind, info.kind);
+  copy_text(header.op, info.op);
+  copy_text(header.dtype, info.dtype);
+  header.root = info.root;
+  header.count = info.count;
+  header.number = info.sequence;
+  header.iteration = info.iteration;
+  copy_text(header.description, info.description);
+  copy_text(header.where, info.where);
+}
+
+CollectiveInfo info_of(const Header& header) {
+  CollectiveInfo info;
+  info.sequence = header.number;
+  info.kind = header.kind;
+  info.op = header.op;
+  info.dtype = header.dtype;
+  info.count = header.count;
+  info.root = header.root;
+  info.description = header.description;
+  info.iteration = header.iteration;
+  info.where = header.where;
+  return info;
+}
+
+bool same_collective(const Header& a, const Header& b) noexcept {
+  return a.count == b.count && a.root == b.root && std::strcmp(a.kind, b.kind) == 0 && std::strcmp(a.op, b.op) == 0 &&
+         std::strcmp(a.dtype, b.dtype) == 0 && std::strcmp(a.description, b.description) == 0;
+}
+
 // Which of `count` elements are a rank's to reduce: [first, second).
 std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dtype) {
   // Shares begin on cache lines, so that two ranks write to no line in common.
@@ -89,22 +121,33 @@ class SharedWork final : public Work {
 
 SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control,
                          RankNames names)
-    : ProcessGroup(rank, size, timeout),
+    : ProcessGroup(rank, size, timeout, std::move(names)),
       control_(std::move(control)),
-      name_(std::move(names)),
       crowded_(static_cast<unsigned>(size) > std::max(1U, std::thread::hardware_concurrency())) {
   block(rank).pid.store(getpid());
 }
 
 SharedGroup::~SharedGroup() {
   RankBlock& own = block(rank());
+  pending_.clear();
   if (own.status.load() == Status::Running) {
-    copy_text(own.last_words,
-              std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
-    own.status.store(Status::Left);
+    if (!failure_.empty()) {
+      copy_text(own.last_words, failure_);
+      own.status.store(Status::Failed);
+    } else {
+      copy_text(own.last_words,
+                std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
+      own.status.store(Status::Left);
+    }
   }
   futex_wake_all(own.arrived);
   futex_wake_all(own.done);
+}
+
+void SharedGroup::keep_pending() {
+  for (const OperationPtr& operation : pending_) {
+    if (operation->shared.defined()) keep(operation->shared);
+  }
 }
 
 Tensor SharedGroup::allocate(int64_t numel, DType dtype) {
@@ -134,8 +177,10 @@ void SharedGroup::abort(std::string_view reason) {
 }
 
 void SharedGroup::end_pending() {
-  for (const OperationPtr& operation : pending_)
+  for (const OperationPtr& operation : pending_) {
     operation->error = broken_;
+    if (operation->shared.defined()) keep(operation->shared);
+  }
   pending_.clear();
 }
 
@@ -143,7 +188,7 @@ void SharedGroup::notice_abort() {
   if (broken_ || !aborted_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(abort_mutex_);
   broken_ = std::make_exception_ptr(
-      DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), name_(rank()), abort_reason_)));
+      DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), named(rank()), abort_reason_)));
   end_pending();
 }
 
@@ -160,15 +205,12 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
   if (broken_) std::rethrow_exception(broken_);
   auto operation = std::make_shared<Operation>();
   operation->sequence = ++posted_;
+  operation->kind = kind;
   Header& header = operation->header;
-  header.kind = kind;
-  header.op = static_cast<uint8_t>(options.op);
-  header.root = options.root;
-  copy_text(header.description, options.description);
-  copy_text(header.where, to_string(options.where));
+  const CollectiveInfo recorded = record(kKindNames[static_cast<int>(kind)], data, options);
+  tell(header, options.step_of ? *options.step_of : recorded);
   if (data.defined()) {
-    header.dtype = static_cast<uint8_t>(data.dtype());
-    header.count = data.numel();
+    header.size = data.numel();
     operation->shared = data;
     operation->output = output;
     if (!locate(data.raw_data(), header.place)) {
@@ -203,7 +245,7 @@ bool SharedGroup::advance() {
     std::array<void*, kMaxRanks> peers{};
     for (int r = 0; r < size(); ++r) {
       const Header& header = block(r).ring[operation->sequence % kRing];
-      if (header.kind == Kind::Barrier || header.count == 0) continue;
+      if (header.size == 0) continue;
       peers[static_cast<size_t>(r)] = r == rank() ? operation->shared.raw_data() : resolve(r, header.place);
     }
     if (operation->part) operation->part(std::span<void* const>(peers.data(), static_cast<size_t>(size())));
@@ -226,41 +268,30 @@ bool SharedGroup::advance() {
 }
 
 void SharedGroup::complete(Operation& operation) {
-  if (operation.output.defined() && operation.header.kind != Kind::AllGather &&
-      operation.header.kind != Kind::ReduceScatter) {
+  if (operation.output.defined() && operation.kind != Kind::AllGather && operation.kind != Kind::ReduceScatter) {
     if (operation.output.nbytes() > 0)
       std::memcpy(operation.output.raw_data(), operation.shared.raw_data(), operation.output.nbytes());
   }
   operation.complete = true;
+  recorder().finish(operation.sequence);
   operation.part = nullptr;
   operation.shared = operation.output = Tensor();
 }
 
-std::string SharedGroup::in_words(const Header& header, uint32_t sequence) const {
-  std::string text = kKindNames[static_cast<int>(header.kind)];
-  if (header.kind == Kind::AllReduce || header.kind == Kind::ReduceScatter)
-    text += fmt::format("({})", dist::name(static_cast<ReduceOp>(header.op)));
-  if (header.kind == Kind::Broadcast) text += fmt::format("(from rank {})", name_(header.root));
-  if (header.kind != Kind::Barrier)
-    text += fmt::format(" of {} x {}", header.count, brigade::name(static_cast<DType>(header.dtype)));
-  if (header.description[0]) text += fmt::format(" \"{}\"", header.description);
-  if (header.where[0]) text += fmt::format(" at {}", header.where);
-  return text + fmt::format(" (collective {})", sequence);
-}
-
 void SharedGroup::check_headers(const Operation& operation) {
   const Header& first = block(0).ring[operation.sequence % kRing];
+  bool same = true;
   for (int r = 1; r < size(); ++r) {
     const Header& other = block(r).ring[operation.sequence % kRing];
-    const bool same = first.kind == other.kind && first.op == other.op && first.dtype == other.dtype &&
-                      first.root == other.root && first.count == other.count;
-    if (same) continue;
-    fail(std::make_exception_ptr(DistError(
-        fmt::format("ranks met in different collectives: rank {} is in {}, rank {} is in {}. Nothing was "
-                    "exchanged; let every rank call the same collectives in the "
-                    "same order",
-                    name_(0), in_words(first, operation.sequence), name_(r), in_words(other, operation.sequence)))));
+    same = same && same_collective(first, other);
   }
+  if (same) return;
+  std::vector<CollectiveInfo> by_rank;
+  for (int r = 0; r < size(); ++r)
+    by_rank.push_back(info_of(block(r).ring[operation.sequence % kRing]));
+  Verdict verdict = mismatch_verdict(by_rank, names());
+  const std::string message = verdict.message;
+  fail(std::make_exception_ptr(CollectiveError(message, {std::move(verdict)})));
 }
 
 void SharedGroup::fail(std::exception_ptr error) {
@@ -271,9 +302,19 @@ void SharedGroup::fail(std::exception_ptr error) {
   } catch (const std::exception& exception) {
     text = exception.what();
   }
+  write_record(text);
   announce_failure(text);
   end_pending();
   std::rethrow_exception(error);
+}
+
+void SharedGroup::note_activity(std::string_view what, SourceLocation where) {
+  RankBlock& own = block(rank());
+  for (uint32_t free = 0; !own.activity_lock.compare_exchange_weak(free, 1, std::memory_order_acquire); free = 0)
+    pause_briefly();  // a peer reads it
+  copy_text(own.activity, what.empty() ? std::string() : fmt::format("{} at {}", what, to_string(where)));
+  own.activity_since.store(now_ns(), std::memory_order_relaxed);
+  own.activity_lock.store(0, std::memory_order_release);
 }
 
 void SharedGroup::progress() {
@@ -304,12 +345,26 @@ void SharedGroup::park(const Operation& operation) {
   peer.sleepers.fetch_sub(1);
 }
 
-std::string SharedGroup::whereabouts(int r) const {
-  const uint32_t arrived = block(r).arrived.load(std::memory_order_acquire);
-  if (arrived == 0) return fmt::format("rank {} has not called any collective", name_(r));
-  const Header& header = block(r).ring[arrived % kRing];
-  const bool done = reached(block(r).done.load(std::memory_order_acquire), arrived);
-  return fmt::format("rank {} {} {}", name_(r), done ? "was last in" : "is in", in_words(header, arrived));
+Whereabouts SharedGroup::whereabouts(int r) const {
+  RankBlock& peer = block(r);
+  Whereabouts place;
+  place.rank = named(r);
+  if (const uint32_t arrived = peer.arrived.load(std::memory_order_acquire); arrived > 0) {
+    place.last = info_of(peer.ring[arrived % kRing]);
+    place.finished = reached(peer.done.load(std::memory_order_acquire), arrived);
+  }
+  for (int tries = 0; tries < 1000; ++tries) {
+    uint32_t free = 0;
+    if (!peer.activity_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
+      pause_briefly();
+      continue;
+    }
+    place.activity = peer.activity;
+    place.activity_seconds = static_cast<double>(now_ns() - peer.activity_since.load(std::memory_order_relaxed)) * 1e-9;
+    peer.activity_lock.store(0, std::memory_order_release);
+    break;
+  }
+  return place;
 }
 
 void SharedGroup::check_peers(const Operation& operation) {
@@ -320,21 +375,27 @@ void SharedGroup::check_peers(const Operation& operation) {
     const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
     // A rank that has done what this collective needs of it may have gone since.
     if (reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
-    const Status status = block(r).status.load(std::memory_order_acquire);
-    std::string gone;
-    if (status == Status::Failed) {
-      gone = fmt::format("rank {} failed: {}", name_(r), block(r).last_words);
-    } else if (status == Status::Left) {
-      gone = fmt::format("rank {} {}", name_(r), block(r).last_words);
-    } else {
-      const std::string death = death_of(r);
-      if (!death.empty()) gone = fmt::format("rank {} {}", name_(r), death);
-    }
+    if (block(r).status.load(std::memory_order_acquire) == Status::Running && death_of(r).empty()) continue;
     // It may have arrived in the meantime, just before it left.
-    if (gone.empty() || reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
-    fail(std::make_exception_ptr(
-        PeerError(fmt::format("{}; rank {} was waiting for it in {}; {}", gone, name_(rank()),
-                              in_words(operation.header, operation.sequence), whereabouts(r)))));
+    if (reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
+    // A rank that failed because of another one leads to that one.
+    int lost = r;
+    for (int step = 0; step < size(); ++step) {
+      const int blamed = block(lost).blames.load(std::memory_order_acquire);
+      if (blamed < 0 || blamed == rank()) break;
+      lost = blamed;
+    }
+    const Status status = block(lost).status.load(std::memory_order_acquire);
+    std::string how = status == Status::Failed ? fmt::format("failed: {}", block(lost).last_words)
+                      : status == Status::Left ? std::string(block(lost).last_words)
+                                               : death_of(lost);
+    if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", named(r));
+    const CollectiveInfo waiting = info_of(operation.header);
+    Verdict verdict = lost_verdict(waiting, whereabouts(lost), how, status == Status::Failed);
+    const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", named(lost), how,
+                                            named(rank()), in_words(waiting), in_words(whereabouts(lost)));
+    block(rank()).blames.store(lost, std::memory_order_release);
+    fail(std::make_exception_ptr(DiagnosedAs<PeerError>(message, {std::move(verdict)})));
   }
 }
 
@@ -370,19 +431,26 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
     }
     if (now >= deadline) {
       bool in_arrival = false;
-      std::string missing;
-      std::string places;
+      std::vector<Whereabouts> missing;
+      std::string ranks;
       if (behind(*operation, in_arrival) >= 0) {
         for (int r = 0; r < size(); ++r) {
           const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
           if (reached(counter.load(), operation->sequence)) continue;
-          missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name_(r));
-          places += "; " + whereabouts(r);
+          if (missing.empty()) block(rank()).blames.store(r, std::memory_order_release);
+          missing.push_back(whereabouts(r));
+          ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", named(r));
         }
       }
+      const CollectiveInfo waiting = info_of(operation->header);
+      Verdict verdict = timeout_verdict(waiting, missing);
+      std::string places;
+      for (const Whereabouts& place : missing)
+        places += "; " + in_words(place);
       fail(std::make_exception_ptr(
-          TimeoutError(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}", timeout.count(),
-                                   in_words(operation->header, operation->sequence), name_(rank()), missing, places))));
+          DiagnosedAs<TimeoutError>(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}",
+                                                timeout.count(), in_words(waiting), named(rank()), ranks, places),
+                                    {std::move(verdict)})));
     }
     park(*operation);
   }

@@ -7,6 +7,7 @@
 // helper thread, no copy, and on the fast path no system call.
 #pragma once
 
+#include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/arena.h>
 #include <brigade/dist/shm/control.h>
@@ -28,6 +29,8 @@ class SharedGroup : public ProcessGroup {
   Tensor allocate(int64_t numel, DType dtype) override;
   void progress() override;
   void abort(std::string_view reason) override;
+  void note_activity(std::string_view what, SourceLocation where) override;
+  void note_failure(std::string_view reason) override { failure_ = reason; }
 
   // --- the halves of an all_reduce, for a group that does something with the sums in between. The elements are shared
   // out to the ranks: each rank reduces its share over all ranks and keeps it in its own tensor, whose other elements
@@ -55,8 +58,13 @@ class SharedGroup : public ProcessGroup {
   virtual void* resolve(int rank, const Place& place) = 0;
   // 64-byte aligned memory that locate() finds.
   virtual Allocation allocate_shared(size_t bytes) = 0;
+  // A peer may still read and write this memory, although this rank gives up: it must stay valid.
+  virtual void keep(const Tensor& tensor) { static_cast<void>(tensor); }
   // Text when the rank's process has ended, "" otherwise. Asked about once a millisecond while waiting.
   virtual std::string death_of(int rank) = 0;
+
+  // Keeps the memory of what is posted and not complete. For the destructors of derived groups.
+  void keep_pending();
 
   RankBlock& block(int rank) const noexcept { return control_->ranks[rank]; }
   const std::shared_ptr<Control>& control() const noexcept { return control_; }
@@ -66,6 +74,7 @@ class SharedGroup : public ProcessGroup {
   // A posted collective.
   struct Operation {
     uint32_t sequence = 0;
+    Kind kind = Kind::Barrier;
     Header header;
     Tensor shared;  // what peers read or write: the caller's tensor or its staged copy
     Tensor output;  // what the caller sees; undefined when `shared` is that
@@ -94,14 +103,13 @@ class SharedGroup : public ProcessGroup {
   // Ends what is pending if abort() was called, here or on another thread.
   void notice_abort();
   void end_pending();
-  std::string in_words(const Header& header, uint32_t sequence) const;
-  std::string whereabouts(int rank) const;
+  Whereabouts whereabouts(int rank) const;
 
   std::shared_ptr<Control> control_;
   std::deque<OperationPtr> pending_;  // posted and not complete, oldest first
   uint32_t posted_ = 0;
   std::exception_ptr broken_;  // after an error nothing more is possible
-  RankNames name_;
+  std::string failure_;        // see note_failure
   // abort() may come from another thread than the one that works; that one takes notice.
   std::atomic<bool> aborted_{false};
   std::atomic<bool> announced_{false};

@@ -1,7 +1,7 @@
 // brigade demo: a real training job on two ranks, then the two classic failures, each explained and repaired.
 #include <brigade/lab/commands/commands.h>
-#include <brigade/lab/commands/diagnose.h>
 #include <brigade/lab/commands/train.h>
+#include <brigade/lab/faults/diagnosis.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -16,16 +16,43 @@ struct FaultContext {
   dist::ProcessGroupPtr group;
   dist::DDPOptions options;  // to wrap with: the buckets of this run, and the strategy of the fixed run
   bool fixed = false;        // run the repaired program
+  // Parameters that are looked at when an error comes: are the replicas still equal?
+  std::vector<Tensor>* watched = nullptr;
+
+  int rank() const noexcept { return group->rank(); }
+  // The options with find_unused_parameters on.
+  dist::DDPOptions find_unused() const {
+    dist::DDPOptions changed = options;
+    changed.find_unused_parameters = true;
+    return changed;
+  }
 };
+
+// Wraps, and has the parameters watched.
+template <nn::Holder Module>
+dist::DistributedDataParallel<Module> wrap(const FaultContext& context, Module module, const dist::DDPOptions& options,
+                                           SourceLocation where = SourceLocation::current()) {
+  if (context.watched) *context.watched = module->parameters();
+  return dist::DistributedDataParallel<Module>(std::move(module), context.group, options, where);
+}
+template <nn::Holder Module>
+dist::DistributedDataParallel<Module> wrap(const FaultContext& context, Module module,
+                                           SourceLocation where = SourceLocation::current()) {
+  return wrap(context, std::move(module), context.options, where);
+}
+
+inline constexpr int kAnyRanks = -1;  // as the only entry: the ranks are not compared
 
 struct Expectation {
   bool detected = true;                 // false: a control
-  std::string kind;                     // "unused_parameters", "rank_failed", ...
-  std::vector<std::string> parameters;  // names that the verdict must list, exactly
-  std::vector<int> ranks;               // where they are missing; empty: on all ranks
-  std::string cause;                    // name of the CauseKind
-  std::string module;                   // path that the cause must name; "*" for any
+  std::string kind;                     // "unused_parameters", "rank_lost", ...
+  std::vector<std::string> parameters;  // names that the verdicts must list, exactly
+  std::vector<int> ranks;               // the ranks at fault; empty: all
+  std::string cause;                    // name of the CauseKind; "": not compared
+  std::string module = "*";             // path that the cause must name; "*" for any
   bool file_and_line = true;            // the cause must name a line of the fault's file
+  dist::Severity severity = dist::Severity::Error;
+  std::string op;  // the operation that the cause must name; "": not compared
 };
 
 struct Fault {
@@ -35,7 +62,9 @@ struct Fault {
   // The steps. Throws what Brigade reports. Returns all parameters that must be equal on all ranks afterwards.
   std::function<std::vector<Tensor>(const FaultContext&)> run;
   int ranks = 2;
-  std::string file;  // the source file, as it stands in messages
+  bool needs_processes = false;                                 // a rank that is a thread cannot do this
+  std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of the group, in the faulty run
+  std::string file;                                             // the source file, as it stands in messages
 };
 
 struct AddFault {

@@ -1,6 +1,7 @@
-// Modules that several faults share.
+// Modules and steps that several faults share.
 #pragma once
 
+#include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/kernels/factory.h>
@@ -18,17 +19,86 @@ struct PairImpl : nn::Module {
   }
 };
 
-// A batch [8, 4] that differs between ranks.
-inline Tensor rank_batch(const dist::ProcessGroupPtr& group) {
+// The two in a chain; b may be left out.
+struct ChainImpl : PairImpl {
+  bool skip_b = false;
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const Tensor features = relu(a(x, where), where);
+    return skip_b ? features : b(features, where);
+  }
+};
+BRIGADE_MODULE(Chain);
+
+// A trunk with two heads.
+struct HeadsImpl : nn::Module {
+  nn::Linear t{nullptr}, h1{nullptr}, h2{nullptr};
+  HeadsImpl() {
+    t = register_module("t", nn::Linear(4, 4, false));
+    h1 = register_module("h1", nn::Linear(4, 4, false));
+    h2 = register_module("h2", nn::Linear(4, 4, false));
+  }
+  std::pair<Tensor, Tensor> forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    const Tensor features = brigade::tanh(t(x, where), where);
+    return {h1(features, where), h2(features, where)};
+  }
+};
+BRIGADE_MODULE(Heads);
+
+// A generator and a discriminator under one root.
+struct GanImpl : nn::Module {
+  nn::Linear generator{nullptr}, discriminator{nullptr};
+  GanImpl() {
+    generator = register_module("generator", nn::Linear(4, 4, false));
+    discriminator = register_module("discriminator", nn::Linear(4, 1, false));
+  }
+};
+
+// A layer and a batch norm.
+struct NormedImpl : nn::Module {
+  nn::Linear layer{nullptr};
+  nn::BatchNorm1d norm{nullptr};
+  NormedImpl() {
+    layer = register_module("layer", nn::Linear(4, 4, false));
+    norm = register_module("norm", nn::BatchNorm1d(4));
+  }
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current()) {
+    return norm(layer(x, where), where);
+  }
+};
+BRIGADE_MODULE(Normed);
+
+// A frozen teacher beside a student.
+struct DistillationImpl : nn::Module {
+  nn::Linear teacher{nullptr}, student{nullptr};
+  explicit DistillationImpl(bool frozen = true) {
+    teacher = register_module("teacher", nn::Linear(4, 4, false));
+    student = register_module("student", nn::Linear(4, 4, false));
+    teacher->requires_grad_(!frozen);
+  }
+  Tensor forward(const Tensor& x) { return mean(square(student(x) - teacher(x))); }
+};
+BRIGADE_MODULE(Distillation);
+
+// A batch [rows, 4] that differs between ranks.
+inline Tensor rank_batch(const dist::ProcessGroupPtr& group, int64_t rows = 8) {
   Generator generator(100 + static_cast<uint64_t>(group->rank()));
-  return randn({8, 4}, kFloat32, &generator);
+  return randn({rows, 4}, kFloat32, &generator);
 }
 
-// One optimizer step of plain SGD.
-inline void sgd_step(const std::vector<Tensor>& parameters) {
+inline Tensor loss_of(const Tensor& output, SourceLocation where = SourceLocation::current()) {
+  return square(output, where).mean(where);
+}
+
+inline Tensor real_or_fake(const Tensor& opinion, bool real, SourceLocation where = SourceLocation::current()) {
+  return binary_cross_entropy_with_logits(opinion, real ? ones_like(opinion) : zeros_like(opinion), Reduction::Mean,
+                                          where);
+}
+
+// One optimizer step of plain SGD; gradients are cleared after it.
+inline void sgd_step(const std::vector<Tensor>& parameters, SourceLocation where = SourceLocation::current()) {
   optim::SGD optimizer(parameters, {.lr = 0.1});
-  optimizer.step();
-  optimizer.zero_grad();
+  optimizer.step(where);
+  optimizer.zero_grad(true, where);
 }
 
 }  // namespace brigade::lab

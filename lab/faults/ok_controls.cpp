@@ -3,12 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
-
-struct ChainImpl : PairImpl {
-  Tensor forward(const Tensor& x) { return b(relu(a(x))); }
-};
-BRIGADE_MODULE(Chain);
+namespace ok_controls {
 
 // OK-01: dead units. The gradients are exactly zero, and that is a gradient.
 std::vector<Tensor> dead_relu(const FaultContext& context) {
@@ -17,7 +12,7 @@ std::vector<Tensor> dead_relu(const FaultContext& context) {
     const NoGradGuard no_grad;
     net->a->weight.fill_(-1);
   }
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   mean(square(ddp(abs(rank_batch(context.group))))).backward();
   sgd_step(net->parameters());
   return net->parameters();
@@ -28,7 +23,7 @@ const AddFault add_dead(Fault{"OK-01", "dead units: gradients of exactly zero", 
 std::vector<Tensor> frozen_before(const FaultContext& context) {
   Chain net;
   net->a->requires_grad_(false);
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   mean(square(ddp(rank_batch(context.group)))).backward();
   sgd_step(net->b->parameters());
   return net->parameters();
@@ -44,7 +39,7 @@ struct TiedImpl : nn::Module {
 BRIGADE_MODULE(Tied);
 std::vector<Tensor> tied(const FaultContext& context) {
   Tied net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   mean(square(ddp(rank_batch(context.group)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
@@ -78,7 +73,7 @@ const AddFault add_wrappers(Fault{
 // OK-11: two forwards, one backward.
 std::vector<Tensor> two_forwards(const FaultContext& context) {
   Chain net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   const Tensor x = rank_batch(context.group);
   (mean(square(ddp(x))) + mean(square(ddp(x * 2.0)))).backward();
   sgd_step(net->parameters());
@@ -89,7 +84,7 @@ const AddFault add_forwards(Fault{"OK-11", "two forwards, one backward", {.detec
 // TWI-08: two forwards, then two backwards: both are reduced.
 std::vector<Tensor> two_backwards(const FaultContext& context) {
   Chain net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   const Tensor x = rank_batch(context.group);
   const Tensor first = mean(square(ddp(x)));
   const Tensor second = mean(square(ddp(x * 2.0)));
@@ -101,19 +96,19 @@ std::vector<Tensor> two_backwards(const FaultContext& context) {
 const AddFault add_backwards(Fault{"TWI-08", "two forwards, two backwards", {.detected = false}, &two_backwards});
 
 // BUF-01: two forwards through batch norm, one backward.
-struct NormedImpl : nn::Module {
+struct NormedConvImpl : nn::Module {
   nn::Conv2d conv{nullptr};
   nn::BatchNorm2d norm{nullptr};
-  NormedImpl() {
+  NormedConvImpl() {
     conv = register_module("conv", nn::Conv2d(1, 2, 1));
     norm = register_module("norm", nn::BatchNorm2d(2));
   }
   Tensor forward(const Tensor& x) { return norm(conv(x)); }
 };
-BRIGADE_MODULE(Normed);
+BRIGADE_MODULE(NormedConv);
 std::vector<Tensor> batch_norm_twice(const FaultContext& context) {
-  Normed net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  NormedConv net;
+  auto ddp = wrap(context, net);
   const Tensor x = rank_batch(context.group).reshape({8, 1, 2, 2});
   (mean(square(ddp(x))) + mean(abs(ddp(x + 1.0)))).backward();
   sgd_step(net->parameters());
@@ -122,5 +117,5 @@ std::vector<Tensor> batch_norm_twice(const FaultContext& context) {
 const AddFault add_normed(Fault{
     "BUF-01", "two forwards through batch norm, one backward", {.detected = false}, &batch_norm_twice});
 
-}  // namespace
+}  // namespace ok_controls
 }  // namespace brigade::lab

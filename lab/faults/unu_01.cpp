@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
+namespace unu_01 {
 
 struct WithAuxImpl : nn::Module {
   nn::Linear body{nullptr}, aux{nullptr};
@@ -17,7 +17,7 @@ BRIGADE_MODULE(WithAux);
 
 std::vector<Tensor> run(const FaultContext& context) {
   WithAux net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   for (int step = 0; step < 2; ++step) {
     mean(square(ddp(rank_batch(context.group)))).backward();
     sgd_step(net->parameters());
@@ -33,5 +33,5 @@ const AddFault add(Fault{"UNU-01",
                           .module = "aux"},
                          &run});
 
-}  // namespace
+}  // namespace unu_01
 }  // namespace brigade::lab

@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
+namespace unu_04 {
 
 // A trunk with two heads.
 struct TwoHeadsImpl : nn::Module {
@@ -22,7 +22,7 @@ BRIGADE_MODULE(TwoHeads);
 
 std::vector<Tensor> run(const FaultContext& context) {
   TwoHeads net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   const auto [first, second] = ddp(rank_batch(context.group));
   mean(square(first)).backward();
   sgd_step(net->parameters());
@@ -35,5 +35,5 @@ const AddFault add(Fault{
     {.kind = "unused_parameters", .parameters = {"h2.weight"}, .cause = "output_dropped", .module = "h2"},
     &run});
 
-}  // namespace
+}  // namespace unu_04
 }  // namespace brigade::lab

@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
+namespace unu_07 {
 
 struct CutImpl : PairImpl {
   Tensor forward(const Tensor& x) { return b(a(x).detach()); }
@@ -12,7 +12,7 @@ BRIGADE_MODULE(Cut);
 
 std::vector<Tensor> run(const FaultContext& context) {
   Cut net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   mean(square(ddp(rank_batch(context.group)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
@@ -23,5 +23,5 @@ const AddFault add(Fault{"UNU-07",
                          {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "detached", .module = "*"},
                          &run});
 
-}  // namespace
+}  // namespace unu_07
 }  // namespace brigade::lab

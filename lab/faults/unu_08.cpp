@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
+namespace unu_08 {
 
 struct QuietImpl : PairImpl {
   Tensor forward(const Tensor& x) {
@@ -19,7 +19,7 @@ BRIGADE_MODULE(Quiet);
 
 std::vector<Tensor> run(const FaultContext& context) {
   Quiet net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   mean(square(ddp(rank_batch(context.group)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
@@ -30,5 +30,5 @@ const AddFault add(Fault{"UNU-08",
                          {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "no_grad", .module = "a"},
                          &run});
 
-}  // namespace
+}  // namespace unu_08
 }  // namespace brigade::lab

@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
+namespace unu_09 {
 
 struct HardChoiceImpl : PairImpl {
   Tensor forward(const Tensor& x) { return b(one_hot(argmax(a(x), 1), 4).to(kFloat32)); }
@@ -12,7 +12,7 @@ BRIGADE_MODULE(HardChoice);
 
 std::vector<Tensor> run(const FaultContext& context) {
   HardChoice net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   mean(square(ddp(rank_batch(context.group)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
@@ -24,5 +24,5 @@ const AddFault add(Fault{
     {.kind = "unused_parameters", .parameters = {"a.weight"}, .cause = "not_differentiable", .module = "*"},
     &run});
 
-}  // namespace
+}  // namespace unu_09
 }  // namespace brigade::lab

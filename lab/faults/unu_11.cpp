@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
+namespace unu_11 {
 
 struct WeightedImpl : nn::Module {
   nn::Linear a{nullptr};
@@ -18,7 +18,7 @@ BRIGADE_MODULE(Weighted);
 
 std::vector<Tensor> run(const FaultContext& context) {
   Weighted net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   mean(square(ddp(rank_batch(context.group)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
@@ -30,5 +30,5 @@ const AddFault add(Fault{
     {.kind = "unused_parameters", .parameters = {"weight"}, .cause = "read_as_number", .module = "*"},
     &run});
 
-}  // namespace
+}  // namespace unu_11
 }  // namespace brigade::lab

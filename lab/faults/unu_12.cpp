@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
+namespace unu_12 {
 
 struct GanImpl : nn::Module {
   nn::Linear generator{nullptr}, discriminator{nullptr};
@@ -21,7 +21,7 @@ BRIGADE_MODULE(Gan);
 
 std::vector<Tensor> run(const FaultContext& context) {
   Gan net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   optim::Adam for_generator(net->generator->parameters(), {.lr = 1e-2});
   optim::Adam for_discriminator(net->discriminator->parameters(), {.lr = 1e-2});
   for (int step = 0; step < 2; ++step) {
@@ -45,5 +45,5 @@ const AddFault add(Fault{"UNU-12",
                           .module = "*"},
                          &run});
 
-}  // namespace
+}  // namespace unu_12
 }  // namespace brigade::lab

@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
+namespace unu_15 {
 
 struct BranchImpl : PairImpl {
   bool skip = false;
@@ -14,7 +14,7 @@ BRIGADE_MODULE(Branch);
 std::vector<Tensor> run(const FaultContext& context) {
   Branch net;
   net->skip = context.group->rank() == 1;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   mean(square(ddp(rank_batch(context.group)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
@@ -29,5 +29,5 @@ const AddFault add(Fault{"UNU-15",
                           .module = "b"},
                          &run});
 
-}  // namespace
+}  // namespace unu_15
 }  // namespace brigade::lab

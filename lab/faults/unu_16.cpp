@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
+namespace unu_16 {
 
 struct DetectorImpl : PairImpl {
   Tensor forward(const Tensor& x) { return b(relu(a(x))); }
@@ -12,7 +12,7 @@ BRIGADE_MODULE(Detector);
 
 std::vector<Tensor> run(const FaultContext& context) {
   Detector net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   const Tensor output = ddp(rank_batch(context.group));
   Tensor loss = mean(square(output));
   if (context.group->rank() == 1) loss = zeros({}).requires_grad_();
@@ -30,5 +30,5 @@ const AddFault add(Fault{"UNU-16",
                           .module = "*"},
                          &run});
 
-}  // namespace
+}  // namespace unu_16
 }  // namespace brigade::lab

@@ -3,16 +3,11 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace {
-
-struct ChainImpl : PairImpl {
-  Tensor forward(const Tensor& x) { return b(relu(a(x))); }
-};
-BRIGADE_MODULE(Chain);
+namespace unu_22 {
 
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
-  dist::DistributedDataParallel ddp(net, context.group, context.options);
+  auto ddp = wrap(context, net);
   net->b->requires_grad_(false);
   mean(square(ddp(rank_batch(context.group)))).backward();
   sgd_step(net->parameters());
@@ -24,5 +19,5 @@ const AddFault add(Fault{"UNU-22",
                          {.kind = "unused_parameters", .parameters = {"b.weight"}, .cause = "frozen", .module = "b"},
                          &run});
 
-}  // namespace
+}  // namespace unu_22
 }  // namespace brigade::lab

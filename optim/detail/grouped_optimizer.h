@@ -32,6 +32,9 @@ class StateReader {
   std::unordered_map<std::string, Entry> entries_;
 };
 
+// Pieces of options_text().
+void begin_group_text(std::string& text, size_t group);
+void add_option_text(std::string& text, const std::string& name, double value);
 // Throws ValueError.
 void check_kind(const std::string& saved, const std::string& own);
 void check_group_size(size_t group, double saved, size_t own);
@@ -41,6 +44,18 @@ inline std::string group_key(size_t group, const std::string& name) {
 }
 
 }  // namespace detail
+
+template <class Options, class State>
+std::string GroupedOptimizer<Options, State>::options_text() const {
+  std::string text;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    detail::begin_group_text(text, g);
+    Options options = groups_[g].options;
+    options.for_each(
+        [&](const std::string& name, auto& value) { detail::add_option_text(text, name, static_cast<double>(value)); });
+  }
+  return text;
+}
 
 template <class Options, class State>
 OptimizerState GroupedOptimizer<Options, State>::state_dict() const {

@@ -94,9 +94,9 @@ TEST_CASE("a module that is wrapped twice at a time is refused, and may be wrapp
   }
   CHECK_NOTHROW(dist::DistributedDataParallel(net, group));
   net->requires_grad_(false);
-  CHECK_THROWS_WITH_AS(
-      dist::DistributedDataParallel(net, group),
-      doctest::Contains(
-          "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."),
-      ValueError);
+  // Nothing to reduce: allowed, with a note.
+  const dist::DistributedDataParallel frozen(net, group);
+  REQUIRE(frozen.advisories().size() == 1);
+  CHECK(frozen.advisories()[0].kind == "nothing_to_reduce");
+  CHECK(frozen.advisories()[0].severity == dist::Severity::Note);
 }

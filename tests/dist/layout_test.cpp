@@ -96,16 +96,21 @@ TEST_CASE("the common error is composed from what each rank saw") {
   const std::vector<dist::NamedParameter> parameters{{"a", zeros({4})}, {"b", zeros({4})}, {"c", zeros({4})}};
   std::vector<dist::RankReport> reports(3);
   for (int r = 0; r < 3; ++r) {
-    reports[static_cast<size_t>(r)] = {r, 5, "train.cpp:9", "", {true, true, true}, {}};
+    reports[static_cast<size_t>(r)] = {r, 5, "train.cpp:9", "", {true, true, true}, {}, "", {}};
   }
   // Ranks in different backwards.
   reports[2].round = 4;
-  const dist::ReductionError mismatch = dist::compose_error(reports, parameters, false, false, false, {});
+  dist::ErrorContext context;
+  context.expected = {1, 1, 1};
+  context.buckets = {0, 1, 1};
+  context.same_round = false;
+  const dist::ReductionError mismatch = dist::compose_error(reports, parameters, context);
   CHECK(mismatch.verdicts().at(0).kind == "backward_mismatch");
   CHECK(mismatch.verdicts()[0].ranks == std::vector<int>{2});
   CHECK(std::string(mismatch.what()).find("rank 2 is in its reduced backward number 4 (at train.cpp:9)") !=
         std::string::npos);
   reports[2].round = 5;
+  context.same_round = true;
 
   // b is missing on ranks 0 and 2 for different reasons, c on rank 1: two verdicts.
   dist::Cause cut;
@@ -118,13 +123,18 @@ TEST_CASE("the common error is composed from what each rank saw") {
   reports[0].causes = {{1, cut}};
   reports[2].causes = {{1, unused}};
   reports[1].causes = {{2, unused}};
-  const dist::ReductionError error = dist::compose_error(reports, parameters, false, false, true, {});
+  const dist::ReductionError error = dist::compose_error(reports, parameters, context);
   REQUIRE(error.verdicts().size() == 2);
   CHECK(error.verdicts()[0].parameters.at(0).name == "b");
   CHECK(error.verdicts()[0].ranks == std::vector<int>{0, 2});
   CHECK(error.verdicts()[0].message.find("never ready on ranks 0 and 2 (ready on rank 1)") != std::string::npos);
   CHECK(error.verdicts()[0].message.find("on rank 2: not used") != std::string::npos);
+  CHECK(error.verdicts()[0].message.find("held up bucket 1") != std::string::npos);
+  CHECK(error.verdicts()[0].iteration == 5);
   CHECK(error.verdicts()[1].parameters.at(0).bytes == 16);
+  // What the backward did not have to reach is not reported.
+  context.expected = {1, 0, 1};
+  CHECK(dist::compose_error(reports, parameters, context).verdicts().size() == 1);
   const std::string text = error.what();
   CHECK(text.find("Parameters which did not receive grad for rank 1: c") != std::string::npos);
   CHECK(text.find("Parameter indices which did not receive grad for rank 2: 1") != std::string::npos);

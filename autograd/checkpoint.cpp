@@ -1,0 +1,111 @@
+#include <brigade/autograd/checkpoint.h>
+
+#include <brigade/autograd/backward.h>
+#include <brigade/autograd/record.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/core/random.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace brigade::autograd {
+
+namespace {
+
+using Segment = std::function<Tensor(const std::vector<Tensor>&)>;
+
+struct CheckpointNode final : Node {
+  Segment segment;
+  size_t input_count = 0;
+  std::unique_ptr<SavedTensor[]> saved;
+  std::vector<Tensor> parameters;  // leaves that the segment used besides its inputs
+  Generator generator;             // as it stood when forward began
+
+  void backward(BackwardContext& context) override {
+    std::vector<Tensor> inputs;
+    std::vector<Tensor> wanted;
+    std::vector<uint32_t> places;  // in our own edges
+    for (size_t i = 0; i < input_count; ++i) {
+      inputs.push_back(saved[i].unpack(*this).detach(where));
+      if (!context.needs_input_grad(static_cast<uint32_t>(i))) continue;
+      inputs.back().requires_grad_(true, where);
+      wanted.push_back(inputs.back());
+      places.push_back(static_cast<uint32_t>(i));
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      wanted.push_back(parameters[i]);
+      places.push_back(static_cast<uint32_t>(input_count + i));
+    }
+    Tensor result;
+    {
+      const Generator now = default_generator();
+      default_generator() = generator;
+      struct Restore {
+        Generator state;
+        ~Restore() { default_generator() = state; }
+      } restore{now};
+      const EnableGradGuard grad_on;
+      result = segment(inputs);
+    }
+    const Tensor& gradient = context.grad();
+    if (!result.defined() || result.sizes() != gradient.sizes() || result.dtype() != gradient.dtype()) {
+      throw AutogradError("checkpoint: the segment gave " + (result.defined() ? describe(result) : "nothing") +
+                              " when it was run again, and " + describe(gradient) +
+                              " before; it must compute the same thing both times (recorded at " + to_string(where) +
+                              ")",
+                          where);
+    }
+    if (!result.requires_grad()) return;  // cut inside: nothing flows
+    const Tensor roots[] = {result};
+    std::vector<Tensor> gradients =
+        autograd::grad(roots, wanted, {.grad_outputs = {gradient}, .allow_unused = true}, where);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      context.set(places[i], std::move(gradients[i]));
+  }
+};
+
+}  // namespace
+
+Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, SourceLocation where) {
+  const Generator generator = default_generator();
+  if (!GradMode::is_enabled()) return segment(inputs);
+  std::vector<Tensor> all = inputs;
+  Tensor result;
+  {
+    LeafCollector collector;
+    const NoGradGuard no_grad(where);
+    const Tape::Pause pause;  // the segment is one operation
+    result = segment(inputs);
+    for (const Tensor& leaf : collector.leaves()) {
+      const auto same = [&](const Tensor& input) { return input.is_same(leaf); };
+      if (std::none_of(inputs.begin(), inputs.end(), same)) all.push_back(leaf);
+    }
+  }
+  if (!result.defined())
+    throw AutogradError("checkpoint: the segment returned an undefined tensor (" + to_string(where) + ")", where);
+  // An input that is handed through would become a result of itself.
+  for (const Tensor& input : all) {
+    if (result.is_same(input)) result = result.clone(where).detach(where);
+  }
+  std::vector<const Tensor*> in;
+  for (const Tensor& tensor : all)
+    in.push_back(&tensor);
+  const Tensor* out[] = {&result};
+  if (auto* node = record<CheckpointNode>({.op = "checkpoint", .where = where}, in, out)) {
+    node->segment = segment;
+    node->input_count = inputs.size();
+    node->saved = std::make_unique<SavedTensor[]>(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i)
+      node->saved[i].save_input(*node, inputs[i]);
+    node->parameters.assign(all.begin() + static_cast<int64_t>(inputs.size()), all.end());
+    node->generator = generator;
+  }
+  return result;
+}
+
+Tensor checkpoint(const std::function<Tensor(const Tensor&)>& segment, const Tensor& input, SourceLocation where) {
+  return checkpoint([segment](const std::vector<Tensor>& inputs) { return segment(inputs[0]); },
+                    std::vector<Tensor>{input}, where);
+}
+
+}  // namespace brigade::autograd

@@ -1,0 +1,32 @@
+// Verdicts on collectives that went wrong: ranks that met in different ones, that did not come, that are gone.
+#pragma once
+
+#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/flight_recorder.h>
+#include <brigade/dist/rank_names.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace brigade::dist {
+
+// Where a rank is, as its peers know it.
+struct Whereabouts {
+  int rank = 0;
+  CollectiveInfo last;          // sequence 0: none yet
+  bool finished = true;         // with `last`
+  std::string activity;         // "loading data at train.cpp:12", "" when it did not say
+  double activity_seconds = 0;  // since it said so
+  double silent_seconds = -1;   // since it was last heard of; -1: not known
+};
+std::string in_words(const Whereabouts& place);
+
+// `by_rank`: what each rank is in, rank order; at least two differ. The same on every rank.
+Verdict mismatch_verdict(std::span<const CollectiveInfo> by_rank, const RankNames& names = {});
+// `missing` did not come to `waiting` within the time-out.
+Verdict timeout_verdict(const CollectiveInfo& waiting, std::span<const Whereabouts> missing);
+// A rank died ("died (process 12 has ended)"), left or failed ("failed: ..."). `words`: its exception, if it had one.
+Verdict lost_verdict(const CollectiveInfo& waiting, const Whereabouts& lost, const std::string& how, bool by_exception);
+
+}  // namespace brigade::dist

@@ -1,0 +1,50 @@
+#include <brigade/dist/model_averaging.h>
+
+#include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <map>
+
+namespace brigade::dist {
+
+void average_parameters(ProcessGroup& group, const std::vector<Tensor>& parameters, SourceLocation where) {
+  if (group.size() == 1) return;
+  std::map<DType, std::vector<Tensor>> by_dtype;
+  for (const Tensor& parameter : parameters)
+    by_dtype[parameter.dtype()].push_back(parameter);
+  for (const auto& [dtype, tensors] : by_dtype) {
+    int64_t numel = 0;
+    for (const Tensor& tensor : tensors)
+      numel += tensor.numel();
+    const Tensor flat = group.allocate(numel, dtype);
+    const auto slot = [&](const Tensor& tensor, int64_t at) {
+      return view::as_strided(flat, tensor.sizes(), contiguous_strides(tensor.sizes()), at);
+    };
+    int64_t at = 0;
+    for (const Tensor& tensor : tensors) {
+      kernels::copy(slot(tensor, at), tensor);
+      at += tensor.numel();
+    }
+    group.all_reduce(flat, {.op = ReduceOp::Avg, .description = "model averaging"}, where)->wait();
+    at = 0;
+    for (const Tensor& tensor : tensors) {
+      kernels::copy(tensor, slot(tensor, at));
+      tensor.bump_version();
+      at += tensor.numel();
+    }
+  }
+}
+
+PeriodicModelAverager::PeriodicModelAverager(ProcessGroupPtr group, uint64_t period, uint64_t warmup_steps)
+    : group_(std::move(group)), period_(period), warmup_(warmup_steps) {
+  if (period < 1) throw ValueError("PeriodicModelAverager: the period must be at least 1, got 0");
+}
+
+bool PeriodicModelAverager::average_parameters(const std::vector<Tensor>& parameters, SourceLocation where) {
+  const uint64_t call = step_++;
+  if (call < warmup_ || (call - warmup_) % period_ != 0) return false;
+  dist::average_parameters(*group_, parameters, where);
+  return true;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,78 @@
+// The payload of a bucket, what one all-reduce carries: [gradient slots | one flag per parameter | words].
+//
+// The flags say who used a parameter; the words say how the rank is: whether its backward reached anything, failed, is
+// a shadow of join(), how far it is, how large its gradients are. All travel as averages in the bucket's own dtype:
+// with n ranks, n times the mean of a flag is the number of ranks that set it. A value and its square travel together
+// where the ranks have to agree: all ranks hold the same value exactly when the variance is zero.
+#pragma once
+
+#include <brigade/dist/bucket.h>
+#include <brigade/dist/process_group.h>
+
+#include <vector>
+
+namespace brigade::dist {
+
+enum class Word : uint8_t {
+  Present,       // the backward reached a parameter of the wrapper
+  Failed,        // the backward ended with an error
+  Joined,        // a shadow: this rank has no data left
+  Changed,       // the used set is not the one that was recorded (static_graph)
+  NonFinite,     // a gradient of this rank is infinite or NaN
+  Silent,        // no statement in the words below
+  Round,         // number of the reduced backward, modulo something small
+  RoundSquared,  //
+  Time,          // from the start of backward to the launch of this bucket, in ms
+  TimeSquared,   //
+  Norm,          // log2 of the sum of squares of this rank's gradients
+  NormSquared,   //
+  Rows,          // samples in this rank's batch
+  RowsSquared,   //
+  Probe,         // probe() of this rank's gradients
+};
+inline constexpr int64_t kWords = 15;
+
+class Payload {
+ public:
+  // Memory of the group, cleared.
+  Payload(ProcessGroup& group, const BucketLayout& layout);
+
+  const Tensor& whole() const noexcept { return whole_; }
+  // The slots alone, 1-d.
+  const Tensor& gradients() const noexcept { return gradients_; }
+  // Flags and words alone, 1-d.
+  const Tensor& tail() const noexcept { return tail_; }
+
+  void set_flag(size_t index, double value);
+  void set(Word word, double value);
+  // `word` and the one after it.
+  void set_with_square(Word word, double value);
+
+  // After the all-reduce (Avg over `ranks`).
+  int flag_count(size_t index, int ranks) const;
+  int count(Word word, int ranks) const;
+  double mean(Word word) const;
+  // Variance over the ranks of a value that travelled with its square, at least 0.
+  double variance(Word word) const;
+  // Whether all ranks hold `own`, within the precision of the dtype.
+  bool all_equal(Word word, double own) const;
+  // `number` modulo the largest power of two whose square is exact in the dtype.
+  double countable(uint64_t number) const;
+
+ private:
+  int64_t position(Word word) const noexcept { return flags_ + static_cast<int64_t>(word); }
+
+  Tensor whole_;
+  Tensor gradients_;
+  Tensor tail_;
+  int64_t flags_;
+};
+
+// Sum of squares of a contiguous floating tensor, accumulated in double.
+double sum_of_squares(const Tensor& tensor);
+bool has_non_finite(const Tensor& tensor);
+// The scalar product with a fixed sequence of signs. Linear: the mean of the ranks' probes is the probe of the mean, so
+// a hook that does not average betrays itself.
+double probe(const Tensor& tensor);
+
+}  // namespace brigade::dist

@@ -1,0 +1,59 @@
+// The timeline: what happened when in each reduced backward of this rank.
+//
+// Times are nanoseconds of the steady clock of this process (0: did not happen). Ranks of one host share that clock;
+// over hosts, merge() lines the clocks up by the moments at which collectives end.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace brigade::dist {
+
+struct BucketEvents {
+  std::vector<uint32_t> parameters;
+  int64_t bytes = 0;       // payload
+  int64_t filled = 0;      // its last gradient became ready (or: known not to come)
+  int64_t launched = 0;    // its collective was posted
+  int64_t finished = 0;    // seen complete
+  int64_t wait_began = 0;  // backward had nothing else to do
+  int64_t wait_ended = 0;
+};
+
+struct RoundEvents {
+  uint64_t round = 0;    // number of the reduced backward, from 1
+  std::string backward;  // "file:line" of the call
+  int64_t forward_began = 0;
+  int64_t began = 0;           // the plan was known
+  int64_t compute_ended = 0;   // all nodes had run
+  int64_t ended = 0;           // gradients are final
+  std::vector<int64_t> ready;  // per parameter
+  std::vector<BucketEvents> buckets;
+  bool rebuilt = false;  // buckets were cut anew after it
+
+  // Communication: from launch to finish, summed over buckets; and the part of it that passed while nodes still ran.
+  int64_t communication() const noexcept;
+  int64_t hidden() const noexcept;
+  // hidden / communication; 0 without any.
+  double overlap() const noexcept;
+};
+
+// The last rounds of one rank.
+class Timeline {
+ public:
+  // How many rounds to keep (default 1: the last).
+  void keep(size_t rounds);
+  void add(RoundEvents events);
+  const std::deque<RoundEvents>& rounds() const noexcept { return rounds_; }
+
+ private:
+  std::deque<RoundEvents> rounds_;
+  size_t kept_ = 1;
+};
+
+int64_t now_ns() noexcept;
+
+}  // namespace brigade::dist

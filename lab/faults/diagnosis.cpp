@@ -1,0 +1,316 @@
+#include <brigade/lab/faults/diagnosis.h>
+
+#include <brigade/core/random.h>
+#include <brigade/dist/diagnosis/advisories.h>
+#include <brigade/lab/rank_job.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <set>
+
+namespace brigade::lab {
+
+namespace {
+
+using nlohmann::json;
+
+json to_json(const dist::Verdict& verdict) {
+  json parameters = json::array();
+  for (const auto& parameter : verdict.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"bytes", parameter.bytes},
+                          {"ready_ranks", parameter.ready_ranks},
+                          {"missing_ranks", parameter.missing_ranks}});
+  }
+  const json line = verdict.cause.line ? json(verdict.cause.line) : json(nullptr);
+  return {{"kind", verdict.kind},
+          {"severity", dist::name(verdict.severity)},
+          {"iteration", verdict.iteration},
+          {"message", verdict.message},
+          {"parameters", parameters},
+          {"ranks", verdict.ranks},
+          {"advice", verdict.advice},
+          {"cause",
+           {{"kind", dist::name(verdict.cause.kind)},
+            {"op", verdict.cause.op},
+            {"file", verdict.cause.file},
+            {"line", line},
+            {"module", verdict.cause.module},
+            {"text", verdict.cause.text},
+            {"note", verdict.cause.note}}}};
+}
+
+dist::Verdict from_json(const json& value) {
+  dist::Verdict verdict;
+  verdict.kind = value.at("kind");
+  verdict.message = value.at("message");
+  verdict.ranks = value.at("ranks").get<std::vector<int>>();
+  verdict.advice = value.at("advice");
+  verdict.iteration = value.at("iteration");
+  for (const dist::Severity severity : {dist::Severity::Error, dist::Severity::Warning, dist::Severity::Note}) {
+    if (value.at("severity") == dist::name(severity)) verdict.severity = severity;
+  }
+  for (const json& parameter : value.at("parameters")) {
+    verdict.parameters.push_back({parameter.at("name"), parameter.at("bytes"),
+                                  parameter.at("ready_ranks").get<std::vector<int>>(),
+                                  parameter.at("missing_ranks").get<std::vector<int>>()});
+  }
+  const json& cause = value.at("cause");
+  verdict.cause.op = cause.at("op");
+  verdict.cause.file = cause.at("file");
+  verdict.cause.line = cause.at("line").is_null() ? 0 : cause.at("line").get<uint32_t>();
+  verdict.cause.module = cause.at("module");
+  verdict.cause.text = cause.at("text");
+  verdict.cause.note = cause.at("note");
+  const std::string kind = cause.at("kind");
+  for (int i = 0; i <= static_cast<int>(dist::CauseKind::Unknown); ++i) {
+    if (kind == dist::name(static_cast<dist::CauseKind>(i))) verdict.cause.kind = static_cast<dist::CauseKind>(i);
+  }
+  return verdict;
+}
+
+json all_to_json(const std::vector<dist::Verdict>& verdicts) {
+  json list = json::array();
+  for (const dist::Verdict& verdict : verdicts)
+    list.push_back(to_json(verdict));
+  return list;
+}
+
+std::string bits_of(const std::vector<Tensor>& tensors) {
+  std::string bits;
+  for (const Tensor& tensor : tensors)
+    bits.append(static_cast<const char*>(tensor.raw_data()), tensor.nbytes());
+  return bits;
+}
+
+bool equal_everywhere(dist::ProcessGroup& group, const std::vector<Tensor>& tensors) {
+  const std::vector<std::string> all = group.all_gather_text(bits_of(tensors), "parameters, to compare");
+  return std::all_of(all.begin(), all.end(), [&](const std::string& each) { return each == all[0]; });
+}
+
+// On one rank: runs the steps and tells what was reported, and whether the parameters are equal over ranks.
+std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
+  const json given = json::parse(arguments);
+  const Fault& fault = find_fault(given.at("id"));
+  FaultContext context;
+  std::vector<Tensor> watched;
+  context.group = group;
+  context.fixed = given.at("fixed");
+  context.options.find_unused_parameters = given.at("find_unused");
+  context.options.bucket_cap_mb = context.options.first_bucket_mb = given.at("bucket_mb");
+  context.watched = &watched;
+  manual_seed(7);
+  json result{{"raised", false}, {"text", ""}, {"verdicts", json::array()}, {"equal", true}, {"in_time", nullptr}};
+  const dist::AdvisoryCollector collector;
+  try {
+    result["equal"] = equal_everywhere(*group, fault.run(context));
+  } catch (const Error& error) {
+    result["raised"] = true;
+    result["text"] = error.what();
+    if (const auto* diagnosed = dynamic_cast<const dist::Diagnosed*>(&error)) {
+      result["verdicts"] = all_to_json(diagnosed->verdicts());
+    } else {
+      dist::Verdict verdict;
+      verdict.kind = "error";
+      verdict.message = verdict.advice = error.what();
+      for (int r = 0; r < group->size(); ++r)
+        verdict.ranks.push_back(r);
+      dist::set_place(verdict.cause, error.where());
+      result["verdicts"] = all_to_json({verdict});
+    }
+    const bool group_lives = dynamic_cast<const dist::ReductionError*>(&error) ||
+                             (dynamic_cast<const dist::ConsistencyError*>(&error) && !watched.empty());
+    if (group_lives) result["in_time"] = equal_everywhere(*group, watched);
+  } catch (const std::exception& error) {
+    result["raised"] = true;
+    result["text"] = error.what();  // the rank's own trouble
+  }
+  result["advisories"] = all_to_json(collector.verdicts());
+  return result.dump();
+}
+
+const AddRankJob add_fault_job("fault", &fault_job);
+
+// A result per rank; null for a rank that ended without one.
+std::vector<json> run_fault(const Fault& fault, const DiagnoseOptions& options, int ranks, bool fixed) {
+  const bool find_unused =
+      fixed && (fault.expected.kind == "unused_parameters" || fault.expected.kind == "static_graph_changed");
+  const json arguments{
+      {"id", fault.id}, {"fixed", fixed}, {"find_unused", find_unused}, {"bucket_mb", options.bucket_mb}};
+  const RankJobOutcome outcome =
+      run_rank_job("fault", arguments.dump(), options.backend, ranks, fixed ? std::chrono::seconds(30) : fault.timeout);
+  std::vector<json> results;
+  for (size_t rank = 0; rank < outcome.ranks.size(); ++rank) {
+    const RankResult& result = outcome.ranks[rank];
+    if (result.ok) {
+      results.push_back(json::parse(result.text));
+    } else if (fault.needs_processes && !fixed) {
+      results.emplace_back(nullptr);
+    } else {
+      throw DistError(fmt::format("{}: rank {} ended with {}: {}", fault.id, rank, result.error, result.text));
+    }
+  }
+  return results;
+}
+
+// Kinds that each rank words from its own place.
+bool is_about_a_rank(const std::string& kind) { return kind == "rank_lost" || kind == "collective_timeout"; }
+
+// "" when one verdict is as expected.
+std::string compare(const Fault& fault, const std::vector<dist::Verdict>& verdicts, int ranks) {
+  const Expectation& expected = fault.expected;
+  std::vector<int> expected_ranks = expected.ranks;
+  for (int r = 0; expected.ranks.empty() && r < ranks; ++r)
+    expected_ranks.push_back(r);
+  const bool any_ranks = expected_ranks.front() == kAnyRanks;
+  std::set<std::string> named;
+  for (const dist::Verdict& verdict : verdicts) {
+    if (verdict.kind != expected.kind) return fmt::format("kind is {}, expected {}", verdict.kind, expected.kind);
+    if (!expected.cause.empty() && dist::name(verdict.cause.kind) != expected.cause)
+      return fmt::format("cause is {}, expected {}", dist::name(verdict.cause.kind), expected.cause);
+    if (expected.module != "*" && verdict.cause.module != expected.module)
+      return fmt::format("the cause names module '{}', expected '{}'", verdict.cause.module, expected.module);
+    if (!expected.op.empty() && verdict.cause.op != expected.op)
+      return fmt::format("the cause names '{}', expected '{}'", verdict.cause.op, expected.op);
+    if (expected.file_and_line && (verdict.cause.line == 0 || verdict.cause.file != fault.file))
+      return fmt::format("the cause names {}:{}, expected a line of {}", verdict.cause.file, verdict.cause.line,
+                         fault.file);
+    if (verdict.advice.empty()) return "there is no advice";
+    if (!any_ranks && verdict.ranks != expected_ranks && !verdict.ranks.empty())
+      return fmt::format("it names {}, expected {}", dist::ranks_in_words(verdict.ranks),
+                         dist::ranks_in_words(expected_ranks));
+    for (const auto& parameter : verdict.parameters) {
+      named.insert(parameter.name);
+      if (expected.kind == "unused_parameters" && parameter.missing_ranks != expected_ranks)
+        return fmt::format("{} is missing on {}, expected {}", parameter.name,
+                           dist::ranks_in_words(parameter.missing_ranks), dist::ranks_in_words(expected_ranks));
+    }
+  }
+  if (!expected.parameters.empty() &&
+      named != std::set<std::string>(expected.parameters.begin(), expected.parameters.end()))
+    return fmt::format("it names the parameters {}", fmt::join(named, ", "));
+  return "";
+}
+
+std::vector<dist::Verdict> verdicts_in(const json& list, const char* kind = nullptr) {
+  std::vector<dist::Verdict> verdicts;
+  for (const json& entry : list) {
+    if (!kind || entry.at("kind") == kind) verdicts.push_back(from_json(entry));
+  }
+  return verdicts;
+}
+
+// What a run without a fault must look like.
+std::string expect_silence(const std::vector<json>& results) {
+  for (size_t rank = 0; rank < results.size(); ++rank) {
+    if (results[rank].is_null()) return fmt::format("rank {} ended without a result", rank);
+    if (results[rank].at("raised"))
+      return fmt::format("rank {}: {}", rank, results[rank].at("text").get<std::string>());
+    for (const dist::Verdict& verdict : verdicts_in(results[rank].at("advisories"))) {
+      if (verdict.severity != dist::Severity::Note) return fmt::format("rank {}: {}", rank, verdict.message);
+    }
+    if (!results[rank].at("equal")) return fmt::format("parameters of rank {} differ from rank 0", rank);
+  }
+  return "";
+}
+
+void judge_error(const Fault& fault, const std::vector<json>& results, int ranks, Diagnosis& found) {
+  const Expectation& expected = fault.expected;
+  // A rank at fault need not see what its peers see.
+  const bool about_a_rank = is_about_a_rank(expected.kind);
+  std::vector<size_t> witnesses;
+  for (size_t rank = 0; rank < results.size(); ++rank) {
+    const bool at_fault =
+        std::find(expected.ranks.begin(), expected.ranks.end(), static_cast<int>(rank)) != expected.ranks.end();
+    if (!(about_a_rank && at_fault)) witnesses.push_back(rank);
+  }
+  for (const size_t rank : witnesses) {
+    const json& result = results[rank];
+    if (result.is_null() || !result.at("raised")) {
+      found.why_not = fmt::format("nothing was reported on rank {}", rank);
+      for (const dist::Verdict& verdict :
+           result.is_null() ? std::vector<dist::Verdict>{} : verdicts_in(result.at("advisories")))
+        found.why_not += " (only: " + verdict.message + ")";
+      return;
+    }
+    const std::vector<dist::Verdict> verdicts = verdicts_in(result.at("verdicts"));
+    if (rank == witnesses.front()) {
+      found.detected = true;
+      found.text = result.at("text");
+      found.verdicts = verdicts;
+      if (!result.at("in_time").is_null()) found.in_time = result.at("in_time").get<bool>();
+    }
+    found.why_not = verdicts.empty() ? fmt::format("rank {} raised an error without a verdict: {}", rank,
+                                                   result.at("text").get<std::string>())
+                                     : compare(fault, verdicts, ranks);
+    if (!found.why_not.empty()) return;
+    if (!about_a_rank && result.at("text") != found.text) {
+      found.why_not = fmt::format("rank {} raised another text than rank {}", rank, witnesses.front());
+      return;
+    }
+  }
+}
+
+void judge_advisory(const Fault& fault, const std::vector<json>& results, int ranks, Diagnosis& found) {
+  for (const json& result : results) {
+    if (result.at("raised")) {
+      found.why_not = "an error instead of an advisory: " + result.at("text").get<std::string>();
+      return;
+    }
+    std::vector<dist::Verdict> verdicts = verdicts_in(result.at("advisories"), fault.expected.kind.c_str());
+    if (verdicts.empty()) continue;
+    found.detected = true;
+    found.in_time = true;  // it was said before the step that follows
+    found.verdicts = std::move(verdicts);
+    for (const dist::Verdict& verdict : found.verdicts)
+      found.text += (found.text.empty() ? "" : "\n") + verdict.message + "\n    fix:   " + verdict.advice;
+    found.why_not = compare(fault, found.verdicts, ranks);
+    for (const dist::Verdict& verdict : found.verdicts) {
+      if (verdict.severity != fault.expected.severity)
+        found.why_not = fmt::format("severity is {}, expected {}", dist::name(verdict.severity),
+                                    dist::name(fault.expected.severity));
+    }
+    return;
+  }
+  found.why_not = "nothing was reported";
+}
+
+}  // namespace
+
+std::string to_json(const std::vector<dist::Verdict>& verdicts) { return all_to_json(verdicts).dump(); }
+
+Diagnosis diagnose(const Fault& fault, const DiagnoseOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const int ranks = options.ranks > 0 ? options.ranks : fault.ranks;
+  Diagnosis found;
+  if (fault.needs_processes && options.backend == "threads") {
+    found.skipped = true;
+    found.why_not = "a rank that is a thread cannot die alone; run it with --backend shm or gloo";
+    return found;
+  }
+  const std::vector<json> results = run_fault(fault, options, ranks, false);
+  if (!fault.expected.detected) {
+    found.why_not = expect_silence(results);
+    found.detected = !found.why_not.empty();
+    if (found.detected) found.why_not = "a control was reported: " + found.why_not;
+    found.text = found.why_not;
+  } else if (fault.expected.severity == dist::Severity::Error) {
+    judge_error(fault, results, ranks, found);
+  } else {
+    judge_advisory(fault, results, ranks, found);
+  }
+  if (fault.expected.detected && found.why_not.empty()) {
+    const std::string wrong = expect_silence(run_fault(fault, options, ranks, true));
+    if (!wrong.empty()) found.why_not = "the advised fix does not help: " + wrong;
+  }
+  found.passed = found.why_not.empty();
+  found.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return found;
+}
+
+}  // namespace brigade::lab

@@ -99,7 +99,7 @@ CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, cons
   info.kind = kind;
   const std::string_view name_of_kind = kind;
   if (name_of_kind == "all_reduce" || name_of_kind == "reduce_scatter") info.op = name(options.op);
-  if (name_of_kind == "broadcast") info.root = options.root;
+  if (name_of_kind == "broadcast") info.root = named(options.root);
   if (tensor.defined()) {
     info.dtype = brigade::name(tensor.dtype());
     info.count = tensor.numel();
@@ -114,7 +114,15 @@ CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, cons
 void ProcessGroup::monitored_barrier(std::chrono::milliseconds timeout, SourceLocation where) {
   CollectiveOptions options{.description = "monitored barrier"};
   options.where = where;
+  do_monitored_barrier(options, timeout);
+}
+
+void ProcessGroup::do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout) {
   do_barrier(options)->wait(timeout);
+}
+
+void ProcessGroup::write_record(const std::string& reason) const noexcept {
+  if (names_.own()) recorder_.write(rank_, size_, backend(), reason);
 }
 
 void ProcessGroup::barrier(CollectiveOptions options, SourceLocation where) {

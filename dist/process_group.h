@@ -1,4 +1,5 @@
-// ProcessGroup: ranks that exchange tensors. One small interface, several transports (shm, gloo, threads; NCCL later).
+// ProcessGroup: ranks that exchange tensors. One small interface, several transports (shm, gloo, hosts, threads; NCCL
+// later).
 //
 // Rules for all of them: every rank calls the same collectives in the same order on one group; a call returns at once
 // and its Work says when the result is there; a tensor given to a collective must not be touched until then. Every wait
@@ -8,12 +9,14 @@
 
 #include <brigade/core/tensor.h>
 #include <brigade/dist/flight_recorder.h>
+#include <brigade/dist/rank_names.h>
 #include <brigade/dist/work.h>
 
 #include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist {
@@ -31,6 +34,8 @@ struct CollectiveOptions {
   std::string_view description = {};
   uint64_t iteration = 0;     // shown with it, not compared; 0: none
   SourceLocation where = {};  // filled by the wrappers below with the caller's line
+  // When this is a step of a collective of a larger group, that one: errors speak of it, and it is what is compared.
+  const CollectiveInfo* step_of = nullptr;
 };
 
 class ProcessGroup {
@@ -42,7 +47,7 @@ class ProcessGroup {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }
-  // "shm", "gloo", "threads"
+  // "shm", "gloo", "hosts", "threads"
   virtual const char* backend() const noexcept = 0;
   // The group's device: buckets live there.
   virtual Device device() const noexcept { return {}; }
@@ -93,26 +98,34 @@ class ProcessGroup {
   virtual void note_failure(std::string_view reason) { static_cast<void>(reason); }
 
   // Tells the peers that this rank gives up, with a reason; their waits throw PeerError with it. The group is unusable
-  // afterwards.
+  // afterwards. May be called while another thread waits in this group.
   virtual void abort(std::string_view reason) = 0;
 
  protected:
-  ProcessGroup(int rank, int size, std::chrono::milliseconds timeout) : rank_(rank), size_(size), timeout_(timeout) {}
+  ProcessGroup(int rank, int size, std::chrono::milliseconds timeout, RankNames names = {})
+      : rank_(rank), size_(size), timeout_(timeout), names_(std::move(names)) {}
 
-  // Enters a collective in the flight recorder; returns its number.
+  // The number by which errors call a rank.
+  int named(int rank) const noexcept { return names_(rank); }
+  const RankNames& names() const noexcept { return names_; }
+  // Enters a collective in the flight recorder; returns what it is called there.
   CollectiveInfo record(const char* kind, const Tensor& tensor, const CollectiveOptions& options);
   FlightRecorder& recorder() noexcept { return recorder_; }
+  // Writes the flight recorder, see there. A group that is a part of a larger one leaves that to the larger one.
+  void write_record(const std::string& reason) const noexcept;
 
   virtual WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_barrier(const CollectiveOptions& options) = 0;
+  virtual void do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout);
 
  private:
   int rank_;
   int size_;
   std::chrono::milliseconds timeout_;
+  RankNames names_;
   FlightRecorder recorder_;
 };
 
@@ -140,7 +153,8 @@ class Activity {
 // How to find the other ranks. The defaults read the environment of the launcher (RANK, WORLD_SIZE, LOCAL_RANK,
 // MASTER_ADDR, MASTER_PORT as torchrun sets them; else OMPI_COMM_WORLD_*; else SLURM_*).
 struct InitOptions {
-  std::string backend = "auto";        // "shm", "gloo", "auto" (shm when all ranks are on one host, gloo otherwise)
+  std::string backend = "auto";        // "shm", "gloo", "hosts", or "auto": shm when all ranks are on one host, hosts
+                                       // when some share one, gloo otherwise
   std::string init_method = "env://";  // or "tcp://host:port" or "file:///path" (one host)
   int rank = -1;                       // -1: from the environment
   int world_size = -1;
@@ -150,12 +164,16 @@ struct InitOptions {
 // rank twice.
 ProcessGroupPtr init_process_group(const InitOptions& options = {});
 
-// Groups over an existing store; `prefix` separates several groups.
+// Groups over an existing store; `prefix` separates several groups, `names` are the numbers by which errors call the
+// ranks of a group that is a part of a larger one.
 ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-                               const std::string& prefix = "default");
+                               const std::string& prefix = "default", const RankNames& names = {});
 // Throws DistError when Brigade was built without Gloo.
 ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-                                const std::string& prefix = "default");
+                                const std::string& prefix = "default", const RankNames& names = {});
+// Ranks on several hosts, several on a host: reduces in shared memory inside each host, over Gloo between them.
+ProcessGroupPtr make_hosts_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
+                                 const std::string& prefix = "default");
 // Ranks that are threads of this process: element r is for thread r.
 std::vector<ProcessGroupPtr> make_thread_groups(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30));
 

@@ -1,18 +1,13 @@
 // From the environment of a launcher to a process group.
+#include <brigade/dist/hosts/host_layout.h>
 #include <brigade/dist/process_group.h>
+#include <brigade/dist/shm/control.h>
 #include <brigade/dist/store.h>
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <mutex>
-
-#include <unistd.h>
 
 namespace brigade::dist {
 
@@ -56,6 +51,7 @@ class HostedStore final : public Store {
   }
   int64_t add(const std::string& key, int64_t amount) override { return store_->add(key, amount); }
   bool check(const std::string& key) override { return store_->check(key); }
+  std::string local_address() const override { return store_->local_address(); }
 
  private:
   std::unique_ptr<TcpStoreServer> server_;
@@ -89,24 +85,17 @@ std::shared_ptr<Store> open_store(const InitOptions& options, int rank, int size
   return open_tcp(host, port, rank == 0 && variable("BRIGADE_AGENT_STORE").empty(), options.timeout);
 }
 
-std::string host_name() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return boot + "/" + name.data();
+// "auto": the fastest way between ranks that lie like this.
+const char* choose_backend(const HostLayout& layout, int size) {
+  const size_t most = layout.most_ranks();
+  if (most > static_cast<size_t>(shm::kMaxRanks)) return "gloo";
+  if (most == static_cast<size_t>(size)) return "shm";
+  return most > 1 ? "hosts" : "gloo";
 }
 
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
-  // A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the program has its
-  // own handler.
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction current {};
-    if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
-  });
   const int rank =
       options.rank >= 0 ? options.rank : number_from({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}, "rank");
   const int size = options.world_size >= 0
@@ -115,9 +104,9 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   if (size < 1 || rank >= size)
     throw DistError(fmt::format("rendezvous: rank {} of a world of {}: expected 0 <= rank < world size", rank, size));
   std::string backend = options.backend;
-  if (backend != "auto" && backend != "shm" && backend != "gloo")
-    throw DistError(
-        fmt::format("unknown backend '{}'; known are auto, shm, gloo (and threads, through run_threads)", backend));
+  if (backend != "auto" && backend != "shm" && backend != "gloo" && backend != "hosts")
+    throw DistError(fmt::format(
+        "unknown backend '{}'; known are auto, shm, gloo, hosts (and threads, through run_threads)", backend));
 
   const std::shared_ptr<Store> store = open_store(options, rank, size);
   const std::string generation = variable("TORCHELASTIC_RESTART_COUNT");
@@ -127,25 +116,17 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   if (store->add(fmt::format("{}/rank/{}", prefix, rank), 1) > 1) {
     throw DistError(fmt::format("rendezvous: rank {} announced itself twice; two processes have the same RANK", rank));
   }
-  store->set(fmt::format("{}/host/{}", prefix, rank), host_name());
-  if (backend == "auto") {
-    bool one_host = true;
-    for (int r = 0; r < size; ++r) {
-      try {
-        one_host = one_host && store->get(fmt::format("{}/host/{}", prefix, r), options.timeout) == host_name();
-      } catch (const TimeoutError&) {
-        throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank,
-                                       options.timeout.count(), r, size));
-      }
-    }
-    backend = one_host ? "shm" : "gloo";
-  }
-  return backend == "shm" ? make_shm_group(store, rank, size, options.timeout, prefix)
-                          : make_gloo_group(store, rank, size, options.timeout, prefix);
+  // Also for those that need not know: others may have asked for "auto".
+  store->set(fmt::format("{}/host/{}", prefix, rank), host_identity());
+  if (backend == "auto") backend = choose_backend(exchange_hosts(*store, rank, size, options.timeout, prefix), size);
+  if (backend == "shm") return make_shm_group(store, rank, size, options.timeout, prefix);
+  if (backend == "hosts") return make_hosts_group(store, rank, size, options.timeout, prefix);
+  return make_gloo_group(store, rank, size, options.timeout, prefix);
 }
 
 #ifndef BRIGADE_HAVE_GLOO
-ProcessGroupPtr make_gloo_group(std::shared_ptr<Store>, int, int, std::chrono::milliseconds, const std::string&) {
+ProcessGroupPtr make_gloo_group(std::shared_ptr<Store>, int, int, std::chrono::milliseconds, const std::string&,
+                                const RankNames&) {
   throw DistError(
       "this build of Brigade has no Gloo; install it (libgloo-dev) and configure again, or use the shm backend on one "
       "host");

@@ -18,6 +18,9 @@ class Store {
   // Adds to an integer key (0 when absent) and returns the sum; atomic over ranks.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   virtual bool check(const std::string& key) = 0;
+  // The numeric address of this host on its way to the store, at which ranks that reach the store can be expected to
+  // reach this host; "" when the store is no matter of a network.
+  virtual std::string local_address() const { return ""; }
 };
 
 // The server side of the TCP store: a thread in rank 0 or in the launcher. Ends with the object.

@@ -97,9 +97,12 @@ RankJobOutcome run_on_threads(const RankJob& job, const std::string& arguments, 
 AddRankJob::AddRankJob(const std::string& name, RankJob job) { jobs().emplace(name, std::move(job)); }
 
 void check_backend(const std::string& backend) {
-  if (backend == "threads" || backend == "shm" || backend == "gloo") return;
+  for (const char* known : {"threads", "shm", "gloo", "hosts", "auto"}) {
+    if (backend == known) return;
+  }
   throw ValueError("unknown backend '" + backend +
-                   "'; known are shm (processes of one host), gloo (processes of any hosts), threads");
+                   "'; known are shm (processes of one host), gloo (processes of any hosts), hosts (shm inside each "
+                   "host, gloo between them), auto (one of these), threads");
 }
 
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
@@ -133,6 +136,29 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
     outcome.ranks.push_back({error.empty(), text.substr(newline + 1), error});
   }
   return outcome;
+}
+
+int launched_ranks() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (variable("MASTER_PORT").empty()) return 0;
+  // Slurm sets SLURM_PROCID in batch scripts too, which are no ranks.
+  if (!variable("RANK").empty()) return std::atoi(variable("WORLD_SIZE").c_str());
+  if (!variable("OMPI_COMM_WORLD_RANK").empty()) return std::atoi(variable("OMPI_COMM_WORLD_SIZE").c_str());
+  return 0;
+}
+
+JoinedJob join_rank_job(const std::string& job, const std::string& arguments, const std::string& backend,
+                        std::chrono::milliseconds timeout) {
+  check_backend(backend);
+  if (backend == "threads") throw ValueError("the backend threads is for ranks of one process, not of a launcher");
+  dist::InitOptions options;
+  options.backend = backend;
+  options.timeout = timeout;
+  const dist::ProcessGroupPtr group = dist::init_process_group(options);
+  return {run_one(find_job(job), group, arguments), group->rank(), group->size(), group->backend()};
 }
 
 int rank_job_main(const std::string& job) {

@@ -30,10 +30,26 @@ struct RankJobOutcome {
   std::string summary;  // who failed first and its last words, from the launcher
 };
 
-// `backend`: "threads", "shm", "gloo". An error that a job throws is a result (ok = false), not a failure of the run.
-// Throws DistError when a rank ends without a result (it names the rank, its exit code or signal, and its last words).
+// `backend`: "threads", "shm", "gloo", "hosts", "auto". An error that a job throws is a result (ok = false), not a
+// failure of the run. Throws DistError when a rank ends without a result (it names the rank, its exit code or signal,
+// and its last words).
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
                             std::chrono::milliseconds timeout = std::chrono::seconds(30));
+
+// When this process is a rank that somebody else has started (brigade run, torchrun, mpirun), which shows in a rank, a
+// world size and a MASTER_PORT in its environment: the world size, else 0.
+int launched_ranks();
+
+// The work of this rank, when it has been launched. `backend` may also be "hosts" or "auto". Throws what
+// init_process_group throws.
+struct JoinedJob {
+  RankResult result;
+  int rank = 0;
+  int ranks = 0;
+  std::string backend;  // of the group
+};
+JoinedJob join_rank_job(const std::string& job, const std::string& arguments, const std::string& backend,
+                        std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
 // The hidden subcommand in which a rank process ends up: `brigade rank-job NAME`. Returns the exit status.
 int rank_job_main(const std::string& job);

@@ -55,7 +55,7 @@ std::string in_words(const Whereabouts& place) {
   return text;
 }
 
-Verdict mismatch_verdict(std::span<const CollectiveInfo> by_rank) {
+Verdict mismatch_verdict(std::span<const CollectiveInfo> by_rank, const RankNames& names) {
   Verdict verdict;
   verdict.kind = "collective_mismatch";
   verdict.cause.kind = CauseKind::CollectiveDiffers;
@@ -71,14 +71,16 @@ Verdict mismatch_verdict(std::span<const CollectiveInfo> by_rank) {
   for (size_t i = 0; i < by_rank.size(); ++i) {
     if (by_rank[i].matches(by_rank[usual])) continue;
     if (odd == usual) odd = i;
-    verdict.ranks.push_back(static_cast<int>(i));
+    verdict.ranks.push_back(names(static_cast<int>(i)));
   }
   place_at(verdict.cause, by_rank[odd].where);
   verdict.cause.op = by_rank[odd].kind;
   verdict.iteration = by_rank[odd].iteration;
+  const size_t first = std::min(usual, odd);
+  const size_t second = std::max(usual, odd);
   verdict.cause.text = fmt::format("ranks met in different collectives: rank {} is in {}, rank {} is in {}",
-                                   std::min(usual, odd), in_words(by_rank[std::min(usual, odd)]), std::max(usual, odd),
-                                   in_words(by_rank[std::max(usual, odd)]));
+                                   names(static_cast<int>(first)), in_words(by_rank[first]),
+                                   names(static_cast<int>(second)), in_words(by_rank[second]));
   verdict.advice = likely_reason(by_rank[usual], by_rank[odd]);
   verdict.message = verdict.cause.text + ". Nothing was exchanged. Likely: " + verdict.advice;
   return verdict;

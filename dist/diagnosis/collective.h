@@ -3,6 +3,7 @@
 
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/flight_recorder.h>
+#include <brigade/dist/rank_names.h>
 
 #include <span>
 #include <string>
@@ -22,7 +23,7 @@ struct Whereabouts {
 std::string in_words(const Whereabouts& place);
 
 // `by_rank`: what each rank is in, rank order; at least two differ. The same on every rank.
-Verdict mismatch_verdict(std::span<const CollectiveInfo> by_rank);
+Verdict mismatch_verdict(std::span<const CollectiveInfo> by_rank, const RankNames& names = {});
 // `missing` did not come to `waiting` within the time-out.
 Verdict timeout_verdict(const CollectiveInfo& waiting, std::span<const Whereabouts> missing);
 // A rank died ("died (process 12 has ended)"), left or failed ("failed: ..."). `words`: its exception, if it had one.

@@ -9,10 +9,12 @@
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/fields.h>
+#include <brigade/dist/gloo/break_connections.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/reduce.h>
 #include <brigade/dist/store.h>
 #include <brigade/dist/timeline.h>
+#include <brigade/dist/work_queue.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <gloo/allgather.h>
@@ -28,11 +30,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace brigade::dist {
@@ -42,16 +47,16 @@ namespace {
 // Gloo meets through our store.
 class GlooStore final : public gloo::rendezvous::Store {
  public:
-  GlooStore(std::shared_ptr<dist::Store> store, std::string prefix)
-      : store_(std::move(store)), prefix_(std::move(prefix)) {}
+  GlooStore(std::shared_ptr<dist::Store> store, std::string prefix, std::chrono::milliseconds timeout)
+      : store_(std::move(store)), prefix_(std::move(prefix)), timeout_(timeout) {}
   void set(const std::string& key, const std::vector<char>& data) override {
     store_->set(prefix_ + key, std::string(data.begin(), data.end()));
   }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = store_->get(prefix_ + key, std::chrono::seconds(30));
+    const std::string value = store_->get(prefix_ + key, timeout_);
     return {value.begin(), value.end()};
   }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, std::chrono::seconds(30)); }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
     for (const std::string& key : keys)
       store_->get(prefix_ + key, timeout);
@@ -60,6 +65,7 @@ class GlooStore final : public gloo::rendezvous::Store {
  private:
   std::shared_ptr<dist::Store> store_;
   std::string prefix_;
+  std::chrono::milliseconds timeout_;
 };
 
 // Gloo's reduce functions get no context, so there is one function for each dtype and operation.
@@ -80,78 +86,53 @@ Combine combine_for(DType dtype, ReduceOp op) {
   });
 }
 
-struct Job {
-  std::function<void()> run;
-  std::string description;
-  bool complete = false;
-  std::exception_ptr error;
-};
-
-// The queue and the thread that empties it; shared with the Works, which may outlive the group.
-struct Queue {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::shared_ptr<Job>> jobs;
-  bool stop = false;
-};
-
-class GlooWork final : public Work {
- public:
-  // `give_up` throws what is known when a wait takes too long.
-  GlooWork(std::shared_ptr<Queue> queue, std::shared_ptr<Job> job, std::chrono::milliseconds timeout,
-           std::function<void(std::chrono::milliseconds)> give_up)
-      : queue_(std::move(queue)), job_(std::move(job)), timeout_(timeout), give_up_(std::move(give_up)) {}
-  bool is_completed() override {
-    std::lock_guard lock(queue_->mutex);
-    return job_->complete;
-  }
-  void wait() override {
-    // Gloo has the group's timeout itself; this one is for a queue that does not move.
-    wait(timeout_ * 2 + std::chrono::seconds(5));
-  }
-  void wait(std::chrono::milliseconds timeout) override {
-    std::unique_lock lock(queue_->mutex);
-    if (!queue_->changed.wait_for(lock, timeout, [&] { return job_->complete; })) {
-      lock.unlock();
-      give_up_(timeout);
-      throw TimeoutError(fmt::format("timed out after {} ms waiting for {}", timeout.count(), job_->description));
-    }
-    if (job_->error) std::rethrow_exception(job_->error);
-  }
-
- private:
-  std::shared_ptr<Queue> queue_;
-  std::shared_ptr<Job> job_;
-  std::chrono::milliseconds timeout_;
-  std::function<void(std::chrono::milliseconds)> give_up_;
-};
+// A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the program has a
+// handler of its own.
+void ignore_broken_pipes() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction current {};
+    if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+  });
+}
 
 class GlooGroup final : public ProcessGroup {
  public:
   GlooGroup(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-            const std::string& prefix)
-      : ProcessGroup(rank, size, timeout), store_(std::move(store)), prefix_(prefix) {
+            const std::string& prefix, RankNames names)
+      : ProcessGroup(rank, size, timeout, std::move(names)), store_(std::move(store)), prefix_(prefix) {
+    ignore_broken_pipes();
     gloo::transport::tcp::attr attributes;
     const char* interface = std::getenv("BRIGADE_SOCKET_IFNAME");
     if (!interface) interface = std::getenv("GLOO_SOCKET_IFNAME");
-    const char* master = std::getenv("MASTER_ADDR");
     if (interface) {
       attributes.iface = interface;
-    } else if (!master || std::strncmp(master, "127.", 4) == 0 || std::strcmp(master, "localhost") == 0) {
-      attributes.hostname = "127.0.0.1";
+    } else {
+      // The way to the store is a way to the other ranks. A host's own name often resolves to an address that only the
+      // host itself can reach.
+      const std::string address = store_->local_address();
+      attributes.hostname = address.empty() ? "127.0.0.1" : address;
     }
     try {
       auto device = gloo::transport::tcp::CreateDevice(attributes);
       auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
-      context->setTimeout(timeout);
-      GlooStore meeting(store_, prefix + "/gloo/");
+      // For a connection Gloo waits five times as long as it is told.
+      context->setTimeout(std::max(timeout / 5, std::chrono::milliseconds(1)));
+      GlooStore meeting(store_, prefix + "/gloo/", timeout);
       context->connectFullMesh(meeting, device);
+      context->setTimeout(timeout);
       context_ = context;
-    } catch (const gloo::Exception& error) {
-      throw DistError(fmt::format("gloo: rank {} cannot connect to its peers: {}", rank, error.what()));
     } catch (const TimeoutError& error) {
-      throw TimeoutError(
-          fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", rank, timeout.count(), error.what()));
+      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", named(rank), timeout.count(),
+                                     error.what()));
+    } catch (const DistError&) {
+      throw;
+    } catch (const std::exception& error) {  // Gloo has several kinds
+      throw DistError(fmt::format(
+          "gloo: rank {} cannot connect to its peers from {}: {}; BRIGADE_SOCKET_IFNAME names the interface on which "
+          "the "
+          "other hosts can reach this one",
+          named(rank), interface ? fmt::format("interface {}", interface) : attributes.hostname, error.what()));
     }
     const char* check = std::getenv("BRIGADE_COLLECTIVE_CHECK");
     check_ = size > 1 && !(check && std::strcmp(check, "0") == 0);
@@ -159,7 +140,7 @@ class GlooGroup final : public ProcessGroup {
       sent_ = context_->createUnboundBuffer(&own_digest_, sizeof own_digest_);
       received_ = context_->createUnboundBuffer(&other_digest_, sizeof other_digest_);
     }
-    thread_ = std::thread([queue = queue_] { run(*queue); });
+    queue_.emplace(timeout);
     if (size > 1) heart_ = std::thread([this] { beat(); });
   }
 
@@ -169,12 +150,7 @@ class GlooGroup final : public ProcessGroup {
                 : std::uncaught_exceptions() > 0 ? std::string("left while an exception was in flight")
                                                  : std::string("left the group"));
     }
-    {
-      std::lock_guard lock(queue_->mutex);
-      queue_->stop = true;
-    }
-    queue_->changed.notify_all();
-    thread_.join();
+    queue_.reset();
     {
       std::lock_guard lock(place_mutex_);
       stop_heart_ = true;
@@ -188,7 +164,7 @@ class GlooGroup final : public ProcessGroup {
     if (numel < 0)
       throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
     const size_t bytes = static_cast<size_t>(numel) * itemsize(dtype);
-    auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, Device(), queue_.get());
+    auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, Device(), context_.get());
     return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
   }
   void note_activity(std::string_view what, SourceLocation where) override {
@@ -200,7 +176,12 @@ class GlooGroup final : public ProcessGroup {
   void note_failure(std::string_view reason) override { failure_ = reason; }
 
   void abort(std::string_view reason) override {
-    if (failed_.exchange(true)) return;
+    {
+      const std::lock_guard lock(abort_mutex_);
+      if (failed_.exchange(true)) return;
+      aborted_ = true;
+      abort_reason_ = reason;
+    }
     note_gone(fmt::format("failed: {}", reason));
     close_connections();
   }
@@ -259,7 +240,8 @@ class GlooGroup final : public ProcessGroup {
   }
 
   WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, std::function<void()> run) {
-    const CollectiveInfo info = record(kind, tensor, options);
+    const CollectiveInfo recorded = record(kind, tensor, options);
+    const CollectiveInfo info = options.step_of ? *options.step_of : recorded;
     if (failed_) {
       throw DistError(
           fmt::format("the gloo group failed before and cannot be used for {}; make a new group", in_words(info)));
@@ -269,31 +251,23 @@ class GlooGroup final : public ProcessGroup {
       last_ = info;
       last_finished_ = false;
     }
-    auto job = std::make_shared<Job>();
-    job->description = in_words(info);
     const bool empty = tensor.defined() && tensor.numel() == 0;
     if (size() > 1) {
-      job->run = [this, run = empty ? std::function<void()>() : std::move(run), info] { run_checked(run, info); };
-    } else {
-      job->run = std::move(run);
+      run = [this, run = empty ? std::function<void()>() : std::move(run), info, number = recorded.sequence] {
+        run_checked(run, info, number);
+      };
     }
-    {
-      std::lock_guard lock(queue_->mutex);
-      queue_->jobs.push_back(job);
-    }
-    queue_->changed.notify_all();
-    return std::make_shared<GlooWork>(
-        queue_, std::move(job), timeout(),
-        [this, info](std::chrono::milliseconds waited) { give_up(info, "timed out", waited); });
+    return queue_->post(in_words(info), std::move(run),
+                        [this, info](std::chrono::milliseconds waited) { give_up(info, "timed out", waited); });
   }
 
   // On the worker thread.
-  void run_checked(const std::function<void()>& run, const CollectiveInfo& info) {
+  void run_checked(const std::function<void()>& run, const CollectiveInfo& info, uint64_t number) {
     try {
       if (failed_) throw std::runtime_error("the group failed before");
-      if (check_) check_neighbour(info);
+      if (check_) check_neighbour(info, number);
       if (run) run();
-      recorder().finish(info.sequence);
+      recorder().finish(number);
       std::lock_guard lock(place_mutex_);
       if (last_.sequence == info.sequence) last_finished_ = true;
     } catch (const Mismatch&) {
@@ -306,14 +280,15 @@ class GlooGroup final : public ProcessGroup {
   struct Mismatch {};
 
   // Digests go round a ring of ranks: equal to the left neighbour's everywhere means equal everywhere.
-  void check_neighbour(const CollectiveInfo& info) {
+  void check_neighbour(const CollectiveInfo& info, uint64_t number) {
     CollectiveInfo compared = info;
+    compared.sequence = number;
     compared.where.clear();
     compared.iteration = 0;
     own_digest_ = 0xCBF29CE484222325U;  // FNV-1a (Fowler, Noll, Vo)
     for (const char c : encode(compared))
       own_digest_ = (own_digest_ ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-    const uint64_t slot = (uint64_t{0xB1} << 56) | info.sequence;
+    const uint64_t slot = (uint64_t{0xB1} << 56) | number;
     received_->recv((rank() + size() - 1) % size(), slot);
     sent_->send((rank() + 1) % size(), slot);
     sent_->waitSend(timeout());
@@ -324,9 +299,9 @@ class GlooGroup final : public ProcessGroup {
   // Gloo cannot end a call from outside; breaking the connections ends those of this rank and of its peers.
   void close_connections() noexcept {
     try {
-      context_->closeConnections();
+      break_connections(*context_);
     } catch (const std::exception&) {
-      // They are closed already.
+      // They are broken already.
     }
   }
 
@@ -345,7 +320,13 @@ class GlooGroup final : public ProcessGroup {
     std::rethrow_exception(first_error_);
   }
   [[noreturn]] void find_out(const CollectiveInfo& info, const std::string& what, std::chrono::milliseconds waited) {
-    failed_ = true;
+    {
+      const std::lock_guard lock(abort_mutex_);
+      failed_ = true;
+      if (aborted_)
+        throw DistError(fmt::format("the gloo group was aborted on rank {}: {}; it was in {}", named(rank()),
+                                    abort_reason_, in_words(info)));
+    }
     post_place("stuck", info, false);
     close_connections();
     const bool timed_out = what.find("imed out") != std::string::npos;
@@ -379,7 +360,7 @@ class GlooGroup final : public ProcessGroup {
 
   template <class E>
   [[noreturn]] void fail(const E& error) {
-    recorder().write(rank(), size(), backend(), error.what());
+    write_record(error.what());
     throw error;
   }
 
@@ -390,8 +371,8 @@ class GlooGroup final : public ProcessGroup {
       const Place& place = places[static_cast<size_t>(r)];
       if (place.gone.empty()) continue;
       const bool exception = place.gone.starts_with("failed: ");
-      const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", r, place.gone, rank(),
-                                              in_words(info), in_words(place.whereabouts));
+      const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", named(r), place.gone,
+                                              named(rank()), in_words(info), in_words(place.whereabouts));
       fail(DiagnosedAs<PeerError>(message, {lost_verdict(info, place.whereabouts, place.gone, exception)}));
     }
     std::vector<Whereabouts> missing;
@@ -405,11 +386,11 @@ class GlooGroup final : public ProcessGroup {
         return each.sequence == by_rank[0].sequence && !each.matches(by_rank[0]);
       });
       if (differ) {
-        Verdict verdict = mismatch_verdict(by_rank);
+        Verdict verdict = mismatch_verdict(by_rank, names());
         const std::string message = verdict.message;
         fail(CollectiveError(message, {std::move(verdict)}));
       }
-      fail(PeerError(fmt::format("connections were lost in {} on rank {}: {}", in_words(info), rank(), what)));
+      fail(PeerError(fmt::format("connections were lost in {} on rank {}: {}", in_words(info), named(rank()), what)));
     }
     if (timed_out) {
       std::string words;
@@ -419,13 +400,13 @@ class GlooGroup final : public ProcessGroup {
         words += "; " + in_words(place);
       }
       const std::string message = fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}",
-                                              waited.count(), in_words(info), rank(), ranks, words);
+                                              waited.count(), in_words(info), named(rank()), ranks, words);
       fail(DiagnosedAs<TimeoutError>(message, {timeout_verdict(info, missing)}));
     }
     const Whereabouts& lost = missing.front();
     const std::string message =
-        fmt::format("rank {} died or lost its connection; rank {} was waiting for it in {}; {} ({})", lost.rank, rank(),
-                    in_words(info), in_words(lost), what);
+        fmt::format("rank {} died or lost its connection; rank {} was waiting for it in {}; {} ({})", lost.rank,
+                    named(rank()), in_words(info), in_words(lost), what);
     fail(DiagnosedAs<PeerError>(message, {lost_verdict(info, lost, "died or lost its connection", false)}));
   }
 
@@ -451,7 +432,7 @@ class GlooGroup final : public ProcessGroup {
 
   Place place_of(int r) noexcept {
     Place place;
-    place.whereabouts.rank = r;
+    place.whereabouts.rank = named(r);
     try {
       const std::string gone = fmt::format("{}/gone/{}", prefix_, r);
       if (r != rank() && store_->check(gone)) place.gone = store_->get(gone, std::chrono::seconds(1));
@@ -505,34 +486,15 @@ class GlooGroup final : public ProcessGroup {
       // The store may be gone before us.
     }
   }
-  static void run(Queue& queue) {
-    std::unique_lock lock(queue.mutex);
-    while (true) {
-      queue.changed.wait(lock, [&] { return queue.stop || !queue.jobs.empty(); });
-      if (queue.jobs.empty()) return;
-      const std::shared_ptr<Job> job = queue.jobs.front();
-      queue.jobs.pop_front();
-      lock.unlock();
-      std::exception_ptr error;
-      try {
-        if (job->run) job->run();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      job->run = nullptr;  // drops the tensors
-      lock.lock();
-      job->error = error;
-      job->complete = true;
-      queue.changed.notify_all();
-    }
-  }
 
   std::shared_ptr<Store> store_;
   std::string prefix_;
   std::shared_ptr<gloo::Context> context_;
-  std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
-  std::thread thread_;
+  std::optional<WorkQueue> queue_;
   std::atomic<bool> failed_{false};
+  std::mutex abort_mutex_;
+  bool aborted_ = false;
+  std::string abort_reason_;
   std::string failure_;
 
   bool check_ = false;
@@ -558,8 +520,8 @@ class GlooGroup final : public ProcessGroup {
 }  // namespace
 
 ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-                                const std::string& prefix) {
-  return std::make_shared<GlooGroup>(std::move(store), rank, size, timeout, prefix);
+                                const std::string& prefix, const RankNames& names) {
+  return std::make_shared<GlooGroup>(std::move(store), rank, size, timeout, prefix, names);
 }
 
 }  // namespace brigade::dist

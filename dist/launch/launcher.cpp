@@ -1,6 +1,7 @@
 // Starting and watching rank processes: one loop over poll() for output, signals and the ends of children.
 #include <brigade/dist/launch/launcher.h>
 
+#include <brigade/dist/launch/nodes.h>
 #include <brigade/dist/store.h>
 
 #include <fmt/format.h>
@@ -160,8 +161,8 @@ void start(Child& child, const std::vector<std::string>& command,
 // All ranks of one attempt.
 class Attempt {
  public:
-  Attempt(const std::vector<std::string>& command, const LaunchOptions& options, int restart, int port, bool hosted)
-      : options_(options) {
+  Attempt(const std::vector<std::string>& command, const LaunchOptions& options, int restart, int port, NodePlace place)
+      : options_(options), place_(place) {
     // Signals are read from a descriptor while ranks run, so that they reach the ranks and not only us.
     sigemptyset(&signals_);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
@@ -172,8 +173,8 @@ class Attempt {
       children_.resize(static_cast<size_t>(options.ranks));
       for (int local = 0; local < options.ranks; ++local) {
         Child& child = children_[static_cast<size_t>(local)];
-        child.rank = options.node_rank * options.ranks + local;
-        start(child, command, environment_for(child.rank, local, restart, port, hosted));
+        child.rank = place.first_rank + local;
+        start(child, command, environment_for(child.rank, local, restart, port));
       }
     } catch (...) {
       end_all(SIGKILL);
@@ -208,18 +209,16 @@ class Attempt {
   }
 
  private:
-  std::vector<std::pair<std::string, std::string>> environment_for(int rank, int local, int restart, int port,
-                                                                   bool hosted) const {
-    const int world = options_.ranks * options_.nodes;
+  std::vector<std::pair<std::string, std::string>> environment_for(int rank, int local, int restart, int port) const {
     std::vector<std::pair<std::string, std::string>> result{{"RANK", std::to_string(rank)},
-                                                            {"WORLD_SIZE", std::to_string(world)},
+                                                            {"WORLD_SIZE", std::to_string(place_.world_size)},
                                                             {"LOCAL_RANK", std::to_string(local)},
                                                             {"LOCAL_WORLD_SIZE", std::to_string(options_.ranks)},
                                                             {"GROUP_RANK", std::to_string(options_.node_rank)},
                                                             {"MASTER_ADDR", options_.master_addr},
                                                             {"MASTER_PORT", std::to_string(port)},
                                                             {"TORCHELASTIC_RESTART_COUNT", std::to_string(restart)},
-                                                            {"BRIGADE_AGENT_STORE", hosted ? "1" : ""}};
+                                                            {"BRIGADE_AGENT_STORE", "1"}};
     if (!std::getenv("OMP_NUM_THREADS")) {
       const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
       result.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1, cores / options_.ranks)));
@@ -314,6 +313,7 @@ class Attempt {
   }
 
   const LaunchOptions& options_;
+  const NodePlace place_;
   std::vector<Child> children_;
   sigset_t signals_{}, previous_signals_{};
   int signal_fd_ = -1;
@@ -347,8 +347,14 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
     server = std::make_unique<TcpStoreServer>(options.master_addr, options.master_port);
     port = server->port();
   }
+  NodePlace place{0, options.ranks};
+  if (options.nodes > 1) {
+    // Nodes are started one after the other, by hand or by a scheduler; ranks need not wait for that.
+    const auto store = connect_tcp_store(options.master_addr, port, options.meeting_timeout);
+    place = meet_nodes(*store, options);
+  }
   for (int restart = 0;; ++restart) {
-    LaunchOutcome outcome = Attempt(words, options, restart, port, true).watch();
+    LaunchOutcome outcome = Attempt(words, options, restart, port, place).watch();
     if (outcome.exit_code == 0 || restart >= options.max_restarts) return outcome;
     std::fprintf(stderr, "brigade run: %s\nbrigade run: restart %d of %d\n", outcome.summary.c_str(), restart + 1,
                  options.max_restarts);

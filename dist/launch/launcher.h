@@ -10,14 +10,15 @@
 namespace brigade::dist {
 
 struct LaunchOptions {
-  int ranks = 1;  // on this node
+  int ranks = 1;  // on this node; other nodes may have other numbers
   int nodes = 1;
   int node_rank = 0;
   std::string master_addr = "127.0.0.1";
   int master_port = 0;        // 0: a free one (one node only)
   bool prefix_output = true;  // "[rank 1] " before each line
   int max_restarts = 0;
-  std::vector<std::pair<std::string, std::string>> environment;  // more variables for every rank
+  std::chrono::milliseconds meeting_timeout{std::chrono::minutes(5)};  // for the launchers of the other nodes to come
+  std::vector<std::pair<std::string, std::string>> environment;        // more variables for every rank
   // Time that the other ranks get to report an error of their own after one has failed, before SIGTERM, and then before
   // SIGKILL.
   std::chrono::milliseconds grace{std::chrono::seconds(2)};
@@ -41,7 +42,7 @@ struct LaunchOutcome {
 // MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the launcher of node 0 hosts the
 // store) and waits for all. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT to the ranks; when one fails the others are
 // ended; ranks die with the launcher (PR_SET_PDEATHSIG). Throws DistError when the program cannot be started (exit
-// status 127 as a shell would give is left to the caller).
+// status 127 as a shell would give is left to the caller), and when the launchers of several nodes do not meet.
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options);
 
 // Runs `body` on `ranks` threads, each with its group; waits for all. Rethrows the error of the lowest rank that failed

@@ -22,15 +22,19 @@ struct Place {
   uint64_t offset = 0;
 };
 
-// What a rank says of the collective it has posted. Compared before anything is summed.
+// What a rank says of the collective it has posted. A step of a collective of a larger group says what that one is.
 struct Header {
-  Kind kind = Kind::Barrier;
-  uint8_t op = 0;
-  uint8_t dtype = 0;
-  int32_t root = 0;
+  Place place;       // where its data is,
+  int64_t size = 0;  // if it has any: elements
+  // Compared before anything is summed, and the description.
+  char kind[16] = {};
+  char op[8] = {};
+  char dtype[16] = {};
+  int32_t root = -1;
   int64_t count = 0;
+  // For the reader.
+  uint64_t number = 0;
   uint64_t iteration = 0;
-  Place place;
   char description[96] = {};
   char where[72] = {};
 };

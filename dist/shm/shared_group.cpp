@@ -47,28 +47,50 @@ void pause_briefly() noexcept {
 #endif
 }
 
-CollectiveInfo info_of(const Header& header, uint32_t sequence) {
+template <size_t N>
+void copy_text(char (&target)[N], std::string_view text) noexcept {
+  const size_t length = std::min(text.size(), N - 1);
+  if (length > 0) std::memcpy(target, text.data(), length);
+  target[length] = '\0';
+}
+
+void tell(Header& header, const CollectiveInfo& info) noexcept {
+  copy_text(header.kind, info.kind);
+  copy_text(header.op, info.op);
+  copy_text(header.dtype, info.dtype);
+  header.root = info.root;
+  header.count = info.count;
+  header.number = info.sequence;
+  header.iteration = info.iteration;
+  copy_text(header.description, info.description);
+  copy_text(header.where, info.where);
+}
+
+CollectiveInfo info_of(const Header& header) {
   CollectiveInfo info;
-  info.sequence = sequence;
-  info.kind = kKindNames[static_cast<int>(header.kind)];
-  if (header.kind == Kind::AllReduce || header.kind == Kind::ReduceScatter)
-    info.op = dist::name(static_cast<ReduceOp>(header.op));
-  if (header.kind == Kind::Broadcast) info.root = header.root;
-  if (header.kind != Kind::Barrier) {
-    info.dtype = brigade::name(static_cast<DType>(header.dtype));
-    info.count = header.count;
-  }
+  info.sequence = header.number;
+  info.kind = header.kind;
+  info.op = header.op;
+  info.dtype = header.dtype;
+  info.count = header.count;
+  info.root = header.root;
   info.description = header.description;
   info.iteration = header.iteration;
   info.where = header.where;
   return info;
 }
 
-template <size_t N>
-void copy_text(char (&target)[N], std::string_view text) noexcept {
-  const size_t length = std::min(text.size(), N - 1);
-  if (length > 0) std::memcpy(target, text.data(), length);
-  target[length] = '\0';
+bool same_collective(const Header& a, const Header& b) noexcept {
+  return a.count == b.count && a.root == b.root && std::strcmp(a.kind, b.kind) == 0 && std::strcmp(a.op, b.op) == 0 &&
+         std::strcmp(a.dtype, b.dtype) == 0 && std::strcmp(a.description, b.description) == 0;
+}
+
+// Which of `count` elements are a rank's to reduce: [first, second).
+std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dtype) {
+  // Shares begin on cache lines, so that two ranks write to no line in common.
+  const int64_t line = 64 / static_cast<int64_t>(itemsize(dtype));
+  const int64_t lines = (count + line - 1) / line;
+  return {std::min(count, lines * rank / size * line), std::min(count, lines * (rank + 1) / size * line)};
 }
 
 }  // namespace
@@ -97,8 +119,9 @@ class SharedWork final : public Work {
   SharedGroup::OperationPtr operation_;
 };
 
-SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control)
-    : ProcessGroup(rank, size, timeout),
+SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control,
+                         RankNames names)
+    : ProcessGroup(rank, size, timeout, std::move(names)),
       control_(std::move(control)),
       crowded_(static_cast<unsigned>(size) > std::max(1U, std::thread::hardware_concurrency())) {
   block(rank).pid.store(getpid());
@@ -134,20 +157,39 @@ Tensor SharedGroup::allocate(int64_t numel, DType dtype) {
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
 }
 
-void SharedGroup::abort(std::string_view reason) {
+void SharedGroup::announce_failure(std::string_view reason) noexcept {
+  if (announced_.exchange(true)) return;
   RankBlock& own = block(rank());
   copy_text(own.last_words, reason);
   own.status.store(Status::Failed);
   futex_wake_all(own.arrived);
   futex_wake_all(own.done);
-  if (!broken_)
-    broken_ = std::make_exception_ptr(
-        DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), rank(), reason)));
+}
+
+void SharedGroup::abort(std::string_view reason) {
+  {
+    std::lock_guard lock(abort_mutex_);
+    if (aborted_) return;
+    abort_reason_ = reason;
+    aborted_.store(true, std::memory_order_release);
+  }
+  announce_failure(reason);
+}
+
+void SharedGroup::end_pending() {
   for (const OperationPtr& operation : pending_) {
     operation->error = broken_;
     if (operation->shared.defined()) keep(operation->shared);
   }
   pending_.clear();
+}
+
+void SharedGroup::notice_abort() {
+  if (broken_ || !aborted_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(abort_mutex_);
+  broken_ = std::make_exception_ptr(
+      DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), named(rank()), abort_reason_)));
+  end_pending();
 }
 
 void SharedGroup::publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept {
@@ -159,20 +201,16 @@ void SharedGroup::publish(std::atomic<uint32_t>& counter, uint32_t value) noexce
 
 WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in,
                           const CollectiveOptions& options, std::function<void(std::span<void* const>)> part) {
+  notice_abort();
   if (broken_) std::rethrow_exception(broken_);
   auto operation = std::make_shared<Operation>();
   operation->sequence = ++posted_;
-  record(kKindNames[static_cast<int>(kind)], data, options);
+  operation->kind = kind;
   Header& header = operation->header;
-  header.kind = kind;
-  header.op = static_cast<uint8_t>(options.op);
-  header.root = options.root;
-  header.iteration = options.iteration;
-  copy_text(header.description, options.description);
-  copy_text(header.where, to_string(options.where));
+  const CollectiveInfo recorded = record(kKindNames[static_cast<int>(kind)], data, options);
+  tell(header, options.step_of ? *options.step_of : recorded);
   if (data.defined()) {
-    header.dtype = static_cast<uint8_t>(data.dtype());
-    header.count = data.numel();
+    header.size = data.numel();
     operation->shared = data;
     operation->output = output;
     if (!locate(data.raw_data(), header.place)) {
@@ -207,7 +245,7 @@ bool SharedGroup::advance() {
     std::array<void*, kMaxRanks> peers{};
     for (int r = 0; r < size(); ++r) {
       const Header& header = block(r).ring[operation->sequence % kRing];
-      if (header.kind == Kind::Barrier || header.count == 0) continue;
+      if (header.size == 0) continue;
       peers[static_cast<size_t>(r)] = r == rank() ? operation->shared.raw_data() : resolve(r, header.place);
     }
     if (operation->part) operation->part(std::span<void* const>(peers.data(), static_cast<size_t>(size())));
@@ -230,8 +268,7 @@ bool SharedGroup::advance() {
 }
 
 void SharedGroup::complete(Operation& operation) {
-  if (operation.output.defined() && operation.header.kind != Kind::AllGather &&
-      operation.header.kind != Kind::ReduceScatter) {
+  if (operation.output.defined() && operation.kind != Kind::AllGather && operation.kind != Kind::ReduceScatter) {
     if (operation.output.nbytes() > 0)
       std::memcpy(operation.output.raw_data(), operation.shared.raw_data(), operation.output.nbytes());
   }
@@ -246,15 +283,13 @@ void SharedGroup::check_headers(const Operation& operation) {
   bool same = true;
   for (int r = 1; r < size(); ++r) {
     const Header& other = block(r).ring[operation.sequence % kRing];
-    same = same && first.kind == other.kind && first.op == other.op && first.dtype == other.dtype &&
-           first.root == other.root && first.count == other.count &&
-           std::strcmp(first.description, other.description) == 0;
+    same = same && same_collective(first, other);
   }
   if (same) return;
   std::vector<CollectiveInfo> by_rank;
   for (int r = 0; r < size(); ++r)
-    by_rank.push_back(info_of(block(r).ring[operation.sequence % kRing], operation.sequence));
-  Verdict verdict = mismatch_verdict(by_rank);
+    by_rank.push_back(info_of(block(r).ring[operation.sequence % kRing]));
+  Verdict verdict = mismatch_verdict(by_rank, names());
   const std::string message = verdict.message;
   fail(std::make_exception_ptr(CollectiveError(message, {std::move(verdict)})));
 }
@@ -267,8 +302,9 @@ void SharedGroup::fail(std::exception_ptr error) {
   } catch (const std::exception& exception) {
     text = exception.what();
   }
-  recorder().write(rank(), size(), backend(), text);
-  abort(text);
+  write_record(text);
+  announce_failure(text);
+  end_pending();
   std::rethrow_exception(error);
 }
 
@@ -282,6 +318,7 @@ void SharedGroup::note_activity(std::string_view what, SourceLocation where) {
 }
 
 void SharedGroup::progress() {
+  notice_abort();
   if (broken_) std::rethrow_exception(broken_);
   while (!pending_.empty() && advance()) {
   }
@@ -311,9 +348,9 @@ void SharedGroup::park(const Operation& operation) {
 Whereabouts SharedGroup::whereabouts(int r) const {
   RankBlock& peer = block(r);
   Whereabouts place;
-  place.rank = r;
+  place.rank = named(r);
   if (const uint32_t arrived = peer.arrived.load(std::memory_order_acquire); arrived > 0) {
-    place.last = info_of(peer.ring[arrived % kRing], arrived);
+    place.last = info_of(peer.ring[arrived % kRing]);
     place.finished = reached(peer.done.load(std::memory_order_acquire), arrived);
   }
   for (int tries = 0; tries < 1000; ++tries) {
@@ -352,11 +389,11 @@ void SharedGroup::check_peers(const Operation& operation) {
     std::string how = status == Status::Failed ? fmt::format("failed: {}", block(lost).last_words)
                       : status == Status::Left ? std::string(block(lost).last_words)
                                                : death_of(lost);
-    if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", r);
-    const CollectiveInfo waiting = info_of(operation.header, operation.sequence);
+    if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", named(r));
+    const CollectiveInfo waiting = info_of(operation.header);
     Verdict verdict = lost_verdict(waiting, whereabouts(lost), how, status == Status::Failed);
-    const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", lost, how, rank(),
-                                            in_words(waiting), in_words(whereabouts(lost)));
+    const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", named(lost), how,
+                                            named(rank()), in_words(waiting), in_words(whereabouts(lost)));
     block(rank()).blames.store(lost, std::memory_order_release);
     fail(std::make_exception_ptr(DiagnosedAs<PeerError>(message, {std::move(verdict)})));
   }
@@ -365,6 +402,7 @@ void SharedGroup::check_peers(const Operation& operation) {
 void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   const auto finished = [&] {
+    notice_abort();
     if (operation->error) std::rethrow_exception(operation->error);
     return operation->complete;
   };
@@ -399,23 +437,58 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
         for (int r = 0; r < size(); ++r) {
           const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
           if (reached(counter.load(), operation->sequence)) continue;
+          if (missing.empty()) block(rank()).blames.store(r, std::memory_order_release);
           missing.push_back(whereabouts(r));
-          ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", r);
+          ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", named(r));
         }
       }
-      const CollectiveInfo waiting = info_of(operation->header, operation->sequence);
+      const CollectiveInfo waiting = info_of(operation->header);
       Verdict verdict = timeout_verdict(waiting, missing);
-      if (!missing.empty()) block(rank()).blames.store(missing.front().rank, std::memory_order_release);
       std::string places;
       for (const Whereabouts& place : missing)
         places += "; " + in_words(place);
       fail(std::make_exception_ptr(
           DiagnosedAs<TimeoutError>(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}",
-                                                timeout.count(), in_words(waiting), rank(), ranks, places),
+                                                timeout.count(), in_words(waiting), named(rank()), ranks, places),
                                     {std::move(verdict)})));
     }
     park(*operation);
   }
+}
+
+std::pair<int64_t, int64_t> SharedGroup::share(int64_t count, DType dtype) const {
+  return share_of(rank(), size(), count, dtype);
+}
+
+bool SharedGroup::reaches(const Tensor& tensor) const {
+  Place place;
+  return locate(tensor.raw_data(), place);
+}
+
+WorkPtr SharedGroup::reduce_shares(const Tensor& tensor, const CollectiveOptions& options) {
+  const int64_t count = tensor.numel();
+  const DType dtype = tensor.dtype();
+  return post(Kind::ReduceScatter, tensor, Tensor(), true, options,
+              [this, count, dtype, op = options.op](std::span<void* const> peers) {
+                const auto [begin, end] = share(count, dtype);
+                void* outputs[] = {peers[static_cast<size_t>(rank())]};
+                if (begin < end) reduce_elements(peers, outputs, dtype, op, begin, end);
+              });
+}
+
+WorkPtr SharedGroup::gather_shares(const Tensor& tensor, const CollectiveOptions& options) {
+  const int64_t count = tensor.numel();
+  const DType dtype = tensor.dtype();
+  return post(Kind::AllGather, tensor, Tensor(), true, options, [this, count, dtype](std::span<void* const> peers) {
+    char* to = static_cast<char*>(peers[static_cast<size_t>(rank())]);
+    for (int r = 0; r < size(); ++r) {
+      const auto [begin, end] = share_of(r, size(), count, dtype);
+      const size_t skip = static_cast<size_t>(begin) * itemsize(dtype);
+      const size_t bytes = static_cast<size_t>(end - begin) * itemsize(dtype);
+      if (r != rank() && bytes > 0)
+        std::memcpy(to + skip, static_cast<const char*>(peers[static_cast<size_t>(r)]) + skip, bytes);
+    }
+  });
 }
 
 WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) {
@@ -423,11 +496,7 @@ WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions
   const DType dtype = tensor.dtype();
   return post(Kind::AllReduce, tensor, Tensor(), true, options,
               [this, count, dtype, op = options.op](std::span<void* const> peers) {
-                // Shares begin on cache lines, so that two ranks write to no line in common.
-                const int64_t line = 64 / static_cast<int64_t>(itemsize(dtype));
-                const int64_t lines = (count + line - 1) / line;
-                const int64_t begin = std::min(count, lines * rank() / size() * line);
-                const int64_t end = std::min(count, lines * (rank() + 1) / size() * line);
+                const auto [begin, end] = share(count, dtype);
                 if (begin < end) reduce_elements(peers, peers, dtype, op, begin, end);
               });
 }

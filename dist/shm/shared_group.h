@@ -12,9 +12,13 @@
 #include <brigade/dist/shm/arena.h>
 #include <brigade/dist/shm/control.h>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
 
 namespace brigade::dist::shm {
 
@@ -28,8 +32,19 @@ class SharedGroup : public ProcessGroup {
   void note_activity(std::string_view what, SourceLocation where) override;
   void note_failure(std::string_view reason) override { failure_ = reason; }
 
+  // --- the halves of an all_reduce, for a group that does something with the sums in between. The elements are shared
+  // out to the ranks: each rank reduces its share over all ranks and keeps it in its own tensor, whose other elements
+  // stay as they are (op Avg is not taken); then each rank copies the others' shares. The tensor must be reachable.
+  WorkPtr reduce_shares(const Tensor& tensor, const CollectiveOptions& options);
+  WorkPtr gather_shares(const Tensor& tensor, const CollectiveOptions& options);
+  // This rank's share of `count` elements: [first, second).
+  std::pair<int64_t, int64_t> share(int64_t count, DType dtype) const;
+  // Whether the peers can read and write this tensor in place.
+  bool reaches(const Tensor& tensor) const;
+
  protected:
-  SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control);
+  SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control,
+              RankNames names = {});
 
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override;
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override;
@@ -59,6 +74,7 @@ class SharedGroup : public ProcessGroup {
   // A posted collective.
   struct Operation {
     uint32_t sequence = 0;
+    Kind kind = Kind::Barrier;
     Header header;
     Tensor shared;  // what peers read or write: the caller's tensor or its staged copy
     Tensor output;  // what the caller sees; undefined when `shared` is that
@@ -82,6 +98,11 @@ class SharedGroup : public ProcessGroup {
   void check_peers(const Operation& operation);
   void publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept;
   [[noreturn]] void fail(std::exception_ptr error);
+  // Tells the peers; only the first time counts.
+  void announce_failure(std::string_view reason) noexcept;
+  // Ends what is pending if abort() was called, here or on another thread.
+  void notice_abort();
+  void end_pending();
   Whereabouts whereabouts(int rank) const;
 
   std::shared_ptr<Control> control_;
@@ -89,7 +110,17 @@ class SharedGroup : public ProcessGroup {
   uint32_t posted_ = 0;
   std::exception_ptr broken_;  // after an error nothing more is possible
   std::string failure_;        // see note_failure
-  bool crowded_;               // more ranks than processors: do not spin
+  // abort() may come from another thread than the one that works; that one takes notice.
+  std::atomic<bool> aborted_{false};
+  std::atomic<bool> announced_{false};
+  std::mutex abort_mutex_;
+  std::string abort_reason_;
+  bool crowded_;  // more ranks than processors: do not spin
 };
+
+// make_shm_group, with the type.
+std::shared_ptr<SharedGroup> make_group_of_processes(const std::shared_ptr<Store>& store, int rank, int size,
+                                                     std::chrono::milliseconds timeout, const std::string& prefix,
+                                                     const RankNames& names);
 
 }  // namespace brigade::dist::shm

@@ -1,11 +1,11 @@
 // Ranks that are processes of one host: the shared-memory protocol over anonymous files.
+#include <brigade/dist/hosts/host_layout.h>
 #include <brigade/dist/shm/shared_group.h>
 #include <brigade/dist/store.h>
 
 #include <fmt/format.h>
 
 #include <array>
-#include <fstream>
 #include <sstream>
 
 #include <poll.h>
@@ -16,20 +16,12 @@ namespace brigade::dist {
 
 namespace {
 
-// Tells hosts, and containers with process numbers of their own, apart.
-std::string host_identity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::array<char, 256> space{};
-  const ssize_t length = readlink("/proc/self/ns/pid", space.data(), space.size() - 1);
-  return boot + "/" + std::string(space.data(), length > 0 ? static_cast<size_t>(length) : 0);
-}
-
 class ShmGroup final : public shm::SharedGroup {
  public:
-  ShmGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<shm::Mapping> mapping)
+  ShmGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<shm::Mapping> mapping,
+           const RankNames& names)
       : SharedGroup(rank, size, timeout,
-                    std::shared_ptr<shm::Control>(mapping, static_cast<shm::Control*>(mapping->data()))),
+                    std::shared_ptr<shm::Control>(mapping, static_cast<shm::Control*>(mapping->data())), names),
         arena_(std::make_shared<Home>(mapping, block(rank))) {
     processes_.fill(-1);
   }
@@ -94,8 +86,9 @@ class ShmGroup final : public shm::SharedGroup {
 
 }  // namespace
 
-ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-                               const std::string& prefix) {
+std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared_ptr<Store>& store, int rank, int size,
+                                                               std::chrono::milliseconds timeout,
+                                                               const std::string& prefix, const RankNames& names) {
   if (size < 1 || size > shm::kMaxRanks)
     throw DistError(fmt::format("shm: expected 1 to {} ranks, got {}", shm::kMaxRanks, size));
   const std::string key = prefix + "/shm/control";
@@ -109,28 +102,34 @@ ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size,
     int pid = 0;
     int fd = 0;
     std::string host;
-    text >> pid >> fd >> host;
+    text >> pid >> fd >> host;  // an identity has no spaces
     if (host != host_identity()) {
-      throw DistError(fmt::format(
-          "shm: rank {} runs on another host (or in another container) than rank 0; use the gloo backend across hosts",
-          rank));
+      throw DistError(
+          fmt::format("shm: rank {} runs on another host (or in another container) than rank {}; use the backend hosts "
+                      "or gloo across hosts",
+                      names(rank), names(0)));
     }
     mapping = std::make_shared<shm::Mapping>(pid, fd, sizeof(shm::Control));
   }
-  auto group = std::make_shared<ShmGroup>(rank, size, timeout, mapping);
+  auto group = std::make_shared<ShmGroup>(rank, size, timeout, mapping, names);
   // Nobody is alone with the segment from here on: a rank that never comes is a timeout with its number.
   store->set(fmt::format("{}/shm/ready/{}", prefix, rank), "1");
   for (int r = 0; r < size; ++r) {
     try {
       store->get(fmt::format("{}/shm/ready/{}", prefix, r), timeout);
     } catch (const TimeoutError&) {
-      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank,
-                                     timeout.count(), r, size));
+      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come",
+                                     names(rank), timeout.count(), names(r), size));
     }
   }
   group->watch_peers();
   group->barrier({.description = "rendezvous"});
   return group;
+}
+
+ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
+                               const std::string& prefix, const RankNames& names) {
+  return shm::make_group_of_processes(store, rank, size, timeout, prefix, names);
 }
 
 }  // namespace brigade::dist

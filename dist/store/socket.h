@@ -36,5 +36,7 @@ Socket try_connect(const std::string& host, int port, Deadline deadline);
 // Port 0: any. Throws DistError when the port is in use.
 Socket listen_on(const std::string& host, int port);
 int local_port(const Socket& socket);
+// The numeric address of this end of a connection; "" when it has none.
+std::string local_address(const Socket& socket);
 
 }  // namespace brigade::dist

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -25,7 +26,9 @@ namespace {
 
 constexpr std::string_view kMagic = "brigade-store-1\n";
 constexpr auto kStep = std::chrono::milliseconds(5);
-constexpr auto kPatience = std::chrono::seconds(10);  // for an answer from a server that has accepted
+// For an answer from a server that has accepted: as long as for the connection, within these bounds.
+constexpr std::chrono::milliseconds kLeastPatience = std::chrono::seconds(1);
+constexpr std::chrono::milliseconds kMostPatience = std::chrono::seconds(10);
 
 Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
 
@@ -150,7 +153,7 @@ namespace {
 class TcpStore final : public Store {
  public:
   TcpStore(const std::string& host, int port, std::chrono::milliseconds timeout)
-      : place_(fmt::format("{}:{}", host, port)) {
+      : place_(fmt::format("{}:{}", host, port)), patience_(std::clamp(timeout, kLeastPatience, kMostPatience)) {
     const Deadline deadline = in(timeout);
     while (!socket_) {
       socket_ = try_connect(host, port, deadline);
@@ -164,7 +167,7 @@ class TcpStore final : public Store {
     }
     std::string greeting(kMagic.size(), '\0');
     try {
-      send_all(socket_, kMagic.data(), kMagic.size(), in(kPatience));
+      send_all(socket_, kMagic.data(), kMagic.size(), in(patience_));
       receive_all(socket_, greeting.data(), greeting.size(), in(std::chrono::seconds(3)));
     } catch (const DistError&) {
       greeting.clear();
@@ -175,6 +178,7 @@ class TcpStore final : public Store {
                       "--master-port or MASTER_PORT",
                       place_));
     }
+    address_ = dist::local_address(socket_);
   }
 
   void set(const std::string& key, const std::string& value) override { ask("S" + key + '\0' + value); }
@@ -196,15 +200,26 @@ class TcpStore final : public Store {
     return std::atoll(ask("A" + key + '\0' + std::to_string(amount)).c_str());
   }
   bool check(const std::string& key) override { return ask("G" + key).starts_with('='); }
+  std::string local_address() const override { return address_; }
 
  private:
   std::string ask(const std::string& request) {
     std::lock_guard lock(mutex_);
-    send_string(socket_, request, in(kPatience));
-    return receive_string(socket_, in(kPatience));
+    if (!socket_) throw PeerError(fmt::format("the connection to the store at {} was lost before", place_));
+    try {
+      send_string(socket_, request, in(patience_));
+      return receive_string(socket_, in(patience_));
+    } catch (const DistError&) {
+      // An answer that comes late would be taken for that of the next question. And who asks again after a time-out
+      // must not wait once more.
+      socket_ = Socket();
+      throw;
+    }
   }
 
   std::string place_;
+  std::chrono::milliseconds patience_;  // for an answer
+  std::string address_;
   Socket socket_;
   std::mutex mutex_;
 };

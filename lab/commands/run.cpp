@@ -13,6 +13,7 @@ void add_run(CLI::App& app, int& exit_code) {
   struct Arguments {
     dist::LaunchOptions options;
     bool no_prefix = false;
+    double meeting_s = 300;
     std::vector<std::string> command;
   };
   auto arguments = std::make_shared<Arguments>();
@@ -20,7 +21,8 @@ void add_run(CLI::App& app, int& exit_code) {
   run->footer(
       "Examples:\n  brigade run -n 2 ./train --epochs 3\n  brigade run -n 4 --nnodes 2 --node-rank 0 --master-addr "
       "10.0.0.1 --master-port 29500 -- ./train");
-  run->add_option("-n,--nproc-per-node", arguments->options.ranks, "ranks on this node")
+  run->add_option("-n,--nproc-per-node", arguments->options.ranks,
+                  "ranks on this node (other nodes may have other numbers)")
       ->required()
       ->check(CLI::Range(1, 64));
   run->add_option("--nnodes", arguments->options.nodes, "nodes")->check(CLI::PositiveNumber);
@@ -29,6 +31,9 @@ void add_run(CLI::App& app, int& exit_code) {
   run->add_option("--master-port", arguments->options.master_port,
                   "port of the store on node 0; 0 picks a free one (one node only)")
       ->check(CLI::Range(0, 65535));
+  run->add_option("--meeting-timeout", arguments->meeting_s, "seconds for the launchers of all nodes to come")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   run->add_option("--max-restarts", arguments->options.max_restarts,
                   "start all ranks again after a failure, at most so often")
       ->check(CLI::NonNegativeNumber);
@@ -36,6 +41,7 @@ void add_run(CLI::App& app, int& exit_code) {
   run->add_option("command", arguments->command, "program and its arguments")->required();
   run->prefix_command(false)->positionals_at_end();
   run->callback([arguments, &exit_code] {
+    arguments->options.meeting_timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments->meeting_s * 1000));
     arguments->options.prefix_output = !arguments->no_prefix;
     const dist::LaunchOutcome outcome = dist::launch_processes(arguments->command, arguments->options);
     if (!outcome.summary.empty())

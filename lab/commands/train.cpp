@@ -40,22 +40,19 @@ std::string digits_job(const dist::ProcessGroupPtr& group, const std::string& ar
 
 const AddRankJob add_digits_job("train-digits", &digits_job);
 
-}  // namespace
+std::string in_words(const DigitsOptions& options) {
+  return json{{"strategy", options.strategy},
+              {"precision", options.precision},
+              {"epochs", options.epochs},
+              {"global_batch", options.global_batch},
+              {"lr", options.lr},
+              {"seed", options.seed},
+              {"progress", options.progress}}
+      .dump();
+}
 
-DigitsResult run_digits(const std::string& backend, int ranks, const DigitsOptions& options) {
-  const json arguments{{"strategy", options.strategy},
-                       {"precision", options.precision},
-                       {"epochs", options.epochs},
-                       {"global_batch", options.global_batch},
-                       {"lr", options.lr},
-                       {"seed", options.seed},
-                       {"progress", options.progress}};
-  const RankJobOutcome outcome = run_rank_job("train-digits", arguments.dump(), backend, ranks);
-  for (size_t rank = 0; rank < outcome.ranks.size(); ++rank) {
-    const RankResult& result = outcome.ranks[rank];
-    if (!result.ok) throw DistError(fmt::format("rank {} ({}): {}", rank, result.error, result.text));
-  }
-  const json report = json::parse(outcome.ranks.at(0).text);
+DigitsResult result_of(const RankResult& rank_result) {
+  const json report = json::parse(rank_result.text);
   DigitsResult result;
   result.loss = report.at("loss").get<std::vector<double>>();
   result.step_ms = report.at("step_ms").get<std::vector<double>>();
@@ -65,11 +62,24 @@ DigitsResult run_digits(const std::string& backend, int ranks, const DigitsOptio
   return result;
 }
 
+}  // namespace
+
+DigitsResult run_digits(const std::string& backend, int ranks, const DigitsOptions& options,
+                        std::chrono::milliseconds timeout) {
+  const RankJobOutcome outcome = run_rank_job("train-digits", in_words(options), backend, ranks, timeout);
+  for (size_t rank = 0; rank < outcome.ranks.size(); ++rank) {
+    const RankResult& result = outcome.ranks[rank];
+    if (!result.ok) throw DistError(fmt::format("rank {} ({}): {}", rank, result.error, result.text));
+  }
+  return result_of(outcome.ranks.at(0));
+}
+
 void add_train(CLI::App& app, int& exit_code) {
   struct Arguments {
     std::string recipe;
     std::string backend = "shm";
     int ranks = 2;
+    double timeout_s = 30;
     DigitsOptions options;
     bool quiet = false;
     std::string json_file;
@@ -78,10 +88,18 @@ void add_train(CLI::App& app, int& exit_code) {
   CLI::App* train = app.add_subcommand("train", "Run one training job");
   train->footer(
       "Examples:\n  brigade train digits --ranks 2\n  brigade train digits --ranks 4 --backend gloo --strategy "
-      "ddp_find_unused_parameters_true --epochs 3 --json -");
+      "ddp_find_unused_parameters_true --epochs 3 --json -\n  brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr "
+      "10.0.0.1 --master-port 29500 -- brigade train digits\n"
+      "Under brigade run, torchrun or mpirun each process is one rank: --ranks is theirs to say, the backend is auto "
+      "unless given, and rank 0 reports.");
   train->add_option("recipe", given->recipe, "what to train: digits")->required();
-  train->add_option("--ranks", given->ranks, "number of ranks")->check(CLI::Range(1, 64))->capture_default_str();
-  train->add_option("--backend", given->backend, "shm, gloo or threads")->capture_default_str();
+  CLI::Option* ranks =
+      train->add_option("--ranks", given->ranks, "number of ranks")->check(CLI::Range(1, 64))->capture_default_str();
+  CLI::Option* backend =
+      train->add_option("--backend", given->backend, "shm, gloo, hosts, auto or threads")->capture_default_str();
+  train->add_option("--timeout", given->timeout_s, "seconds that a collective may take")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   train->add_option("--strategy", given->options.strategy, "ddp or ddp_find_unused_parameters_true")
       ->capture_default_str();
   train->add_option("--precision", given->options.precision, "32-true or 64-true")->capture_default_str();
@@ -96,18 +114,36 @@ void add_train(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   train->add_flag("--quiet", given->quiet, "no progress bar");
   train->add_option("--json", given->json_file, "write the results as JSON to a file (- for standard output)");
-  train->callback([given, &exit_code] {
+  train->callback([given, ranks, backend, &exit_code] {
     if (given->recipe != "digits") throw ValueError("unknown recipe '" + given->recipe + "'; known is digits");
     // Wrong names are told before any rank starts.
     strategy_options(given->options.strategy);
     check_backend(given->backend);
     if (given->options.precision != "32-true" && given->options.precision != "64-true")
       throw ValueError("unknown precision '" + given->options.precision + "'; known are 32-true, 64-true");
+    const int launched = launched_ranks();
+    if (launched > 0 && ranks->count() && given->ranks != launched)
+      throw ValueError(
+          fmt::format("--ranks {}, but the launcher has started {} ranks; leave it out", given->ranks, launched));
+    if (launched > 0) given->ranks = launched;
     if (given->options.global_batch % given->ranks != 0)
       throw ValueError(fmt::format("the global batch of {} cannot be shared evenly by {} ranks",
                                    given->options.global_batch, given->ranks));
+    const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(given->timeout_s * 1000));
     given->options.progress = !given->quiet;
-    const DigitsResult result = run_digits(given->backend, given->ranks, given->options);
+    DigitsResult result;
+    if (launched > 0) {
+      const JoinedJob joined =
+          join_rank_job("train-digits", in_words(given->options), backend->count() ? given->backend : "auto", timeout);
+      if (!joined.result.ok)
+        throw DistError(fmt::format("rank {} ({}): {}", joined.rank, joined.result.error, joined.result.text));
+      result = result_of(joined.result);
+      exit_code = result.parameters_equal ? 0 : 1;
+      if (joined.rank != 0) return;
+      given->backend = joined.backend;
+    } else {
+      result = run_digits(given->backend, given->ranks, given->options, timeout);
+    }
     std::cout << fmt::format(
         "digits on {} ranks ({}): loss {:.4f} -> {:.4f} in {} steps, held-out accuracy {:.2f} %, {:.2f} s, parameters "
         "{} on all ranks\n",

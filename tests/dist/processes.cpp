@@ -64,6 +64,21 @@ std::vector<Rank> run_threads(int count, const Body& body, std::chrono::millisec
   return ranks;
 }
 
+// "hosts:AAB" puts ranks 0 and 1 on one host and rank 2 on another; "hosts" the first half and the rest.
+std::string host_of(const std::string& backend, int rank, int count) {
+  const size_t colon = backend.find(':');
+  if (colon != std::string::npos) return std::string(1, backend.at(colon + 1 + static_cast<size_t>(rank)));
+  return rank < (count + 1) / 2 ? "A" : "B";
+}
+
+dist::ProcessGroupPtr make_group(const std::string& backend, const std::string& store_folder, int rank, int count,
+                                 std::chrono::milliseconds timeout) {
+  auto store = dist::open_file_store(store_folder, count);
+  if (backend == "shm") return dist::make_shm_group(store, rank, count, timeout);
+  if (backend == "gloo") return dist::make_gloo_group(store, rank, count, timeout);
+  return dist::make_hosts_group(store, rank, count, timeout);
+}
+
 struct Process {
   pid_t pid = -1;
   int pipe = -1;
@@ -83,11 +98,8 @@ std::vector<Rank> run_processes(const std::string& backend, int count, const Bod
 #ifdef _OPENMP
       omp_set_num_threads(1);  // the parent's pool does not exist here
 #endif
-      const Rank rank = run_one(body, [&] {
-        auto store = dist::open_file_store(folder + "/store", count);
-        return backend == "shm" ? dist::make_shm_group(store, r, count, timeout)
-                                : dist::make_gloo_group(store, r, count, timeout);
-      });
+      if (backend.starts_with("hosts")) setenv("BRIGADE_HOST_ID", host_of(backend, r, count).c_str(), 1);
+      const Rank rank = run_one(body, [&] { return make_group(backend, folder + "/store", r, count, timeout); });
       const std::string text = rank.error + '\0' + rank.text + '\0' + rank.result + '\0';
       for (size_t done = 0; done < text.size();) {
         const ssize_t written = write(ends[1], text.data() + done, text.size() - done);
@@ -155,7 +167,7 @@ std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& b
 
 std::vector<std::string> backends() {
 #ifdef BRIGADE_HAVE_GLOO
-  return {"threads", "shm", "gloo"};
+  return {"threads", "shm", "gloo", "hosts"};
 #else
   return {"threads", "shm"};
 #endif

@@ -1,8 +1,11 @@
-// Runs the same function on every rank, whichever the backend: threads of this process, or forked processes for shm and
-// gloo.
+// Runs the same function on every rank, whichever the backend: threads of this process, or forked processes for shm,
+// gloo and hosts.
 //
 //   const auto ranks = test::run_ranks("shm", 2, [](dist::ProcessGroupPtr group) { ...; return std::string("result");
 //   }); CHECK(ranks[1].error == "");
+//
+// "hosts" are processes too, of which the first half takes itself for on another host than the rest; "hosts:AABA" says
+// for each rank on which.
 //
 // Everything that a rank throws is caught and told by type and text. A run that takes longer than the deadline is
 // ended, and its ranks are marked as hung.

@@ -231,7 +231,8 @@ TEST_CASE("hosts: ranks of a host that meet in different collectives are told bo
     CHECK(contains(ranks[r].text, "rank 3 is in"));
   }
   for (const size_t r : {0, 1})
-    CHECK((ranks[r].error == "PeerError" || ranks[r].error == "TimeoutError"));
+    CHECK_MESSAGE((ranks[r].error == "PeerError" || ranks[r].error == "TimeoutError"),
+                  ranks[r].error << ": " << ranks[r].text);
 }
 
 TEST_CASE("abort from another thread ends a wait, on every backend") {

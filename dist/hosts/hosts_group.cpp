@@ -100,6 +100,8 @@ class HostsGroup final : public ProcessGroup {
     }
     between_ = make_gloo_group(store_, layout_.host, static_cast<int>(partners.size()), timeout + patience(timeout),
                                fmt::format("{}/hosts/between{}", prefix, layout_.local), partners);
+    // Who fails in the first collective must not break connections that others are still making.
+    between_->barrier({.description = "rendezvous"});
   }
 
   ~HostsGroup() override {

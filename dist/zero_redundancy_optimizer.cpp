@@ -226,7 +226,6 @@ void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation 
     all.numbers.insert(all.numbers.end(), part.numbers.begin(), part.numbers.end());
     all.tensors.insert(all.tensors.end(), part.tensors.begin(), part.tensors.end());
   }
-  consolidated_.reset();
   if (group_->rank() != to) return;
   // Through the plain optimizer, which copies and puts everything in its order.
   whole->load_state_dict(all);

@@ -3,7 +3,10 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/dist/model_averaging.h>
 #include <brigade/dist/sampler.h>
+#include <brigade/dist/sync_batch_norm.h>
+#include <brigade/dist/zero_redundancy_optimizer.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>

@@ -15,18 +15,21 @@ namespace brigade::dist {
 
 namespace {
 
+// "SyncBatchNorm `features.1`"; a layer that is no part of a tree has no name.
+std::string layer(const std::string& name) { return name.empty() ? "SyncBatchNorm" : "SyncBatchNorm `" + name + "`"; }
+
 // Before anything is exchanged, so that a refused batch leaves no trace.
 void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tensor>>& per_channel,
                   const std::string& name, SourceLocation where) {
   if (x.dim() < 2) {
-    throw ShapeError(fmt::format("SyncBatchNorm `{}`: expected at least 2D input (got {}D input {}) (called at {})",
-                                 name, x.dim(), to_string(x.sizes()), to_string(where)),
+    throw ShapeError(fmt::format("{}: expected at least 2D input (got {}D input {}) (called at {})", layer(name),
+                                 x.dim(), to_string(x.sizes()), to_string(where)),
                      where);
   }
   for (const auto& [what, tensor] : per_channel) {
     if (!tensor.defined() || tensor.sizes() == Shape{x.size(1)}) continue;
-    throw ShapeError(fmt::format("SyncBatchNorm `{}`: {} must be [{}] for an input {}, got {} (called at {})", name,
-                                 what, x.size(1), to_string(x.sizes()), describe(tensor), to_string(where)),
+    throw ShapeError(fmt::format("{}: {} must be [{}] for an input {}, got {} (called at {})", layer(name), what,
+                                 x.size(1), to_string(x.sizes()), describe(tensor), to_string(where)),
                      where);
   }
 }
@@ -43,7 +46,7 @@ int64_t combine(ProcessGroup& group, const Tensor& moments, int64_t count, const
   auto* const row = mine.data_ptr<double>();
   std::copy_n(means, 2 * channels, row);
   row[2 * channels] = static_cast<double>(count);
-  const std::string description = "SyncBatchNorm `" + name + "` statistics";
+  const std::string description = layer(name) + " statistics";
   group.all_gather(all, mine, {.description = description}, where)->wait();
 
   double total = 0;
@@ -122,8 +125,8 @@ Tensor sync_batch_norm(const ProcessGroupPtr& group, const Tensor& x, const Tens
   if (count < 2) {
     throw ValueError(
         fmt::format("Expected more than 1 value per channel when training, got {} on all {} ranks together, input size "
-                    "{} on this one, in SyncBatchNorm `{}` (called at {})",
-                    count, group->size(), to_string(x.sizes()), name, to_string(where)),
+                    "{} on this one, in {} (called at {})",
+                    count, group->size(), to_string(x.sizes()), layer(name), to_string(where)),
         where);
   }
   const kernels::BatchNorm result =
@@ -141,7 +144,7 @@ Tensor sync_batch_norm(const ProcessGroupPtr& group, const Tensor& x, const Tens
     node->count = count;
     if (weight.defined()) node->weight_dtype = weight.dtype();
     if (bias.defined()) node->bias_dtype = bias.dtype();
-    node->description = "SyncBatchNorm `" + name + "` gradient sums";
+    node->description = layer(name) + " gradient sums";
   }
   return result.y;
 }

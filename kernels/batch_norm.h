@@ -25,4 +25,22 @@ extern Kernel<BatchNormGrads(const Tensor& grad, const Tensor& x, const Tensor& 
                              const Tensor& invstd, bool training)>
     batch_norm_backward;
 
+// --- The same in parts, for statistics over more than this batch: the caller combines the moments and adds up the sums
+// of all batches (dist/sync_batch_norm.h). With the moments and sums of x itself the results are, bit for bit, those of
+// the functions above. x may be empty. Throw ShapeError.
+
+// [2, C] float64: the mean per channel, then the sum of squared distances from it. Zeros for an empty batch.
+extern Kernel<Tensor(const Tensor& x)> batch_norm_moments;
+// batch_norm in training, where the moments are of `count` (> 1) values per channel.
+extern Kernel<BatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                        const Tensor& running_var, const Tensor& moments, int64_t count, double momentum, double eps)>
+    batch_norm_apply;
+// [2, C] float64: the sum of grad (the gradient of bias), then of grad * normalised x (the gradient of weight).
+extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& invstd)>
+    batch_norm_gradient_sums;
+// The gradient of x, where the sums are of `count` values per channel.
+extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                     const Tensor& invstd, const Tensor& sums, int64_t count)>
+    batch_norm_input_gradient;
+
 }  // namespace brigade::kernels

@@ -35,6 +35,17 @@ class StateReader {
 // Pieces of options_text().
 void begin_group_text(std::string& text, size_t group);
 void add_option_text(std::string& text, const std::string& name, double value);
+template <class Groups>
+std::string options_text(const Groups& groups) {
+  std::string text;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    begin_group_text(text, g);
+    auto options = groups[g].options;
+    options.for_each(
+        [&](const std::string& name, auto& value) { add_option_text(text, name, static_cast<double>(value)); });
+  }
+  return text;
+}
 // Throws ValueError.
 void check_kind(const std::string& saved, const std::string& own);
 void check_group_size(size_t group, double saved, size_t own);
@@ -47,14 +58,7 @@ inline std::string group_key(size_t group, const std::string& name) {
 
 template <class Options, class State>
 std::string GroupedOptimizer<Options, State>::options_text() const {
-  std::string text;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    detail::begin_group_text(text, g);
-    Options options = groups_[g].options;
-    options.for_each(
-        [&](const std::string& name, auto& value) { detail::add_option_text(text, name, static_cast<double>(value)); });
-  }
-  return text;
+  return detail::options_text(groups_);
 }
 
 template <class Options, class State>

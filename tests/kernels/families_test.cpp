@@ -242,6 +242,37 @@ TEST_CASE("batch norm: statistics, running averages, evaluation") {
                        doctest::Contains("Expected more than 1 value per channel when training"), ValueError);
 }
 
+TEST_CASE("batch norm in parts is batch norm, bit for bit; an empty batch has moments and sums of zero") {
+  for (const DType dtype : {kFloat64, kFloat32, kBFloat16}) {
+    CAPTURE(name(dtype));
+    const Tensor x = random({4, 3, 5}, 1, kFloat64).to(dtype);
+    const Tensor grad = random({4, 3, 5}, 2, kFloat64).to(dtype);
+    const Tensor weight = random({3}, 3, kFloat32);
+    const Tensor bias = random({3}, 4, kFloat32);
+    const Tensor mean = zeros({3}), mean_in_parts = zeros({3});
+    const Tensor variance = ones({3}), variance_in_parts = ones({3});
+    const BatchNorm whole = batch_norm(x, weight, bias, mean, variance, true, 0.1, 1e-5);
+    const BatchNorm parts =
+        batch_norm_apply(x, weight, bias, mean_in_parts, variance_in_parts, batch_norm_moments(x), 20, 0.1, 1e-5);
+    CHECK(parts.y.to_vector<double>() == whole.y.to_vector<double>());
+    CHECK(mean_in_parts.to_vector<double>() == mean.to_vector<double>());
+    CHECK(variance_in_parts.to_vector<double>() == variance.to_vector<double>());
+    const BatchNormGrads grads = batch_norm_backward(grad, x, weight, whole.mean, whole.invstd, true);
+    const Tensor sums = batch_norm_gradient_sums(grad, x, parts.mean, parts.invstd);
+    CHECK(batch_norm_input_gradient(grad, x, weight, parts.mean, parts.invstd, sums, 20).to_vector<double>() ==
+          grads.x.to_vector<double>());
+    for (int64_t c = 0; c < 3; ++c) {
+      CHECK(static_cast<float>(at(sums, c)) == static_cast<float>(at(grads.bias, c)));
+      CHECK(static_cast<float>(at(sums, 3 + c)) == static_cast<float>(at(grads.weight, c)));
+    }
+  }
+  const Tensor none = zeros({0, 3});
+  CHECK(batch_norm_moments(none).to_vector<double>() == std::vector<double>(6, 0));
+  CHECK(batch_norm_gradient_sums(none, none, zeros({3}), ones({3})).to_vector<double>() == std::vector<double>(6, 0));
+  CHECK(batch_norm_apply(none, {}, {}, {}, {}, ones({2, 3}, kFloat64), 5, 0.1, 1e-5).y.sizes() == Shape{0, 3});
+  CHECK_THROWS_AS(batch_norm_apply(none, {}, {}, {}, {}, ones({2, 3}), 5, 0.1, 1e-5), ShapeError);
+}
+
 TEST_CASE("dropout keeps by the documented stream and repeats from its position") {
   const Tensor x = ones({10'003});
   const PhiloxState state{5, 7};

@@ -1,0 +1,70 @@
+// Cases that hold for every backend: what they run on, and what is expected of each rank.
+#pragma once
+
+#include "processes.h"
+
+#include <brigade/core/tensor.h>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace brigade::test {
+
+// Runs `body` on every rank; it returns "", or what was wrong.
+inline void expect_well(const std::string& backend, int ranks, const Body& body) {
+  const std::vector<Rank> outcome = run_ranks(backend, ranks, body);
+  for (size_t r = 0; r < outcome.size(); ++r) {
+    CAPTURE(r);
+    CHECK_MESSAGE(outcome[r].error == "", outcome[r].error << ": " << outcome[r].text);
+    CHECK(outcome[r].result == "");
+    CHECK_FALSE(outcome[r].hung);
+    CHECK(outcome[r].signal == 0);
+  }
+}
+
+using BackendCheck = std::function<void(const std::string& backend, int ranks)>;
+
+inline void on(const std::string& backend, const std::vector<int>& sizes, const BackendCheck& check) {
+  for (const int ranks : sizes) {
+    CAPTURE(backend);
+    CAPTURE(ranks);
+    check(backend, ranks);
+  }
+}
+inline void on_threads(const BackendCheck& check) { on("threads", {2, 3, 4}, check); }
+// Shared memory, and Gloo where it was built.
+inline void on_processes(const BackendCheck& check) {
+  for (const std::string& backend : backends()) {
+    if (backend != "threads") on(backend, backend == "shm" ? std::vector<int>{2, 3, 4} : std::vector<int>{3}, check);
+  }
+}
+
+// The bytes of all tensors, to compare bit for bit.
+inline std::string bits_of(const std::vector<Tensor>& tensors) {
+  std::string bits;
+  for (const Tensor& tensor : tensors)
+    bits.append(static_cast<const char*>(tensor.raw_data()), tensor.nbytes());
+  return bits;
+}
+
+// Runs `body`, which must throw an E whose text contains all `parts`; "", or what was wrong.
+template <class E, class F>
+std::string expect_error(F&& body, const std::vector<std::string>& parts) {
+  try {
+    body();
+  } catch (const E& error) {
+    const std::string text = error.what();
+    for (const std::string& part : parts) {
+      if (text.find(part) == std::string::npos) return "'" + part + "' is missing in: " + text;
+    }
+    return "";
+  } catch (const std::exception& error) {
+    return std::string("another error: ") + error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace brigade::test

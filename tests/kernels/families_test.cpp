@@ -245,8 +245,8 @@ TEST_CASE("batch norm: statistics, running averages, evaluation") {
 TEST_CASE("batch norm in parts is batch norm, bit for bit; an empty batch has moments and sums of zero") {
   for (const DType dtype : {kFloat64, kFloat32, kBFloat16}) {
     CAPTURE(name(dtype));
-    const Tensor x = random({4, 3, 5}, 1, kFloat64).to(dtype);
-    const Tensor grad = random({4, 3, 5}, 2, kFloat64).to(dtype);
+    const Tensor x = cast(random({4, 3, 5}, 1, kFloat64), dtype);
+    const Tensor grad = cast(random({4, 3, 5}, 2, kFloat64), dtype);
     const Tensor weight = random({3}, 3, kFloat32);
     const Tensor bias = random({3}, 4, kFloat32);
     const Tensor mean = zeros({3}), mean_in_parts = zeros({3});

@@ -254,6 +254,8 @@ class Reducer final : public autograd::Listener {
   int64_t rows_ = 0;
   int late_rounds_ = 0;
   int outlier_looks_ = 0;
+  std::vector<int> outlier_ranks_;  // who stood out last
+  int outlier_rounds_ = 0;          // and for how many rounds in a row
   bool some_unused_ = false;
   std::vector<double> own_sums_;      // per parameter: sum of squares of this rank's gradient, this round
   std::vector<uint32_t> non_finite_;  // parameters, this round

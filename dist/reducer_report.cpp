@@ -150,7 +150,11 @@ void Reducer::advise() {
   }
   late_rounds_ = outcome_.late ? late_rounds_ + 1 : 0;
   if (late_rounds_ == 4 && !advisories_.has("late")) advise_on_late_rank();
-  if (outcome_.outlier && !advisories_.has("outlier") && outlier_looks_++ < 4) advise_on_outlier();
+  if (!outcome_.outlier) {
+    outlier_rounds_ = 0;
+  } else if (!advisories_.has("outlier") && outlier_looks_++ < 64) {
+    advise_on_outlier();
+  }
   if (outcome_.uneven && !advisories_.has("batches")) advise_on_batches();
 }
 
@@ -287,6 +291,8 @@ void Reducer::advise_on_late_rank() {
   advisories_.add("late", std::move(verdict), group_->rank() == 0);
 }
 
+// At once where a gradient hook stands on one rank alone. Size by itself varies in a sound training too (a batch that one
+// rank has learnt by heart): the same rank has to stand out several times in a row.
 void Reducer::advise_on_outlier() {
   // Per rank and parameter: log2 of the sum of squares, and the line of a gradient hook.
   std::string mine;
@@ -326,6 +332,7 @@ void Reducer::advise_on_outlier() {
   set_place(verdict.cause, backward_where_);
   double largest = 0;
   std::string hook;
+  bool hooks_differ = false;
   for (uint32_t i = 0; i < parameters_.size(); ++i) {
     std::vector<std::pair<double, int>> sizes;
     for (size_t r = 0; r < entries.size(); ++r) {
@@ -351,19 +358,25 @@ void Reducer::advise_on_outlier() {
     if (distance > largest) {
       largest = distance;
       hook = entries[static_cast<size_t>(far.second)][i].hook;
+      hooks_differ = std::any_of(sizes.begin(), sizes.end(), [&](const auto& size_and_rank) {
+        return entries[static_cast<size_t>(size_and_rank.second)][i].hook != hook;
+      });
     }
   }
-  if (verdict.parameters.empty()) return;
+  constexpr int kRounds = 6;
+  outlier_rounds_ = verdict.ranks == outlier_ranks_ ? outlier_rounds_ + 1 : 1;
+  outlier_ranks_ = verdict.ranks;
+  if (verdict.parameters.empty() || (!hooks_differ && outlier_rounds_ < kRounds)) return;
   std::string names;
   for (const ParameterVerdict& parameter : verdict.parameters)
     names += (names.empty() ? "" : ", ") + parameter.name;
   verdict.cause.text = fmt::format(
-      "before the reduction in backward {} the gradient of {} on {} is {:.3g} times that of "
-      "the others",
-      round_, names, ranks_in_words(verdict.ranks), std::exp2(largest / 2));
+      "before the reduction in backward {}{} the gradient of {} on {} is {:.3g} times that of the others", round_,
+      hooks_differ ? "" : fmt::format(" as in the {} before", kRounds - 1), names, ranks_in_words(verdict.ranks),
+      std::exp2(largest / 2));
   verdict.advice =
       "look for a loss that is summed instead of averaged, other data, or another learning-rate scale there";
-  if (!hook.empty()) {
+  if (hooks_differ && !hook.empty()) {
     verdict.cause.kind = CauseKind::HookDiffers;
     verdict.cause.text += "; a gradient hook is registered there at " + hook;
     const size_t colon = hook.rfind(':');

@@ -1,7 +1,7 @@
 // The timeline: what happened when in each reduced backward of this rank.
 //
 // Times are nanoseconds of the steady clock of this process (0: did not happen). Ranks of one host share that clock;
-// over hosts, merge() lines the clocks up by the moments at which collectives end.
+// over hosts, trace_json() lines the clocks up by the moments at which collectives end.
 #pragma once
 
 #include <brigade/core/tensor.h>

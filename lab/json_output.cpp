@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -58,10 +59,23 @@ void write_json(const std::string& path, const nlohmann::json& value) {
     std::cout << value.dump(2) << "\n";
     return;
   }
+  write_text(path, value.dump(2) + "\n");
+}
+
+void write_text(const std::string& path, const std::string& text) {
   std::ofstream out(path);
-  out << value.dump(2) << "\n";
+  out << text;
   out.close();
   if (!out) throw IoError("cannot write " + path);
+}
+
+void check_writable(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  std::error_code error;
+  const bool existed = std::filesystem::exists(path, error);
+  if (!std::ofstream(path, std::ios::app))
+    throw ValueError("cannot write " + path + ": the folder has to exist and to be writable");
+  if (!existed) std::filesystem::remove(path, error);
 }
 
 double median(std::vector<double> values) {

@@ -177,6 +177,7 @@ void add_bench_allreduce(CLI::App& bench, int& exit_code) {
       if (!outcome.ranks[rank].ok) throw DistError(fmt::format("rank {}: {}", rank, outcome.ranks[rank].text));
     }
     json output = json_envelope(command_line());
+    check_writable(given->json_file);
     std::ostream& table = given->json_file == "-" ? std::cerr : std::cout;
     table << fmt::format("all_reduce(sum) of {} on {} ranks; medians of {} interleaved rounds, rank 0\n", given->dtype,
                          given->ranks, given->rounds);

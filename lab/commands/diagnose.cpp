@@ -52,6 +52,7 @@ void add_diagnose(CLI::App& app, int& exit_code) {
     }
     if (chosen.empty()) throw ValueError("diagnose: name at least one fault, or --all; --list shows them");
     nlohmann::json output = json_envelope(command_line());
+    check_writable(given->json_file);
     std::ostream& report = given->json_file == "-" ? std::cerr : std::cout;
     int failures = 0;
     int skipped = 0;

@@ -175,6 +175,8 @@ void add_explain(CLI::App& app, int& exit_code) {
   command->add_option("--json", given->json_file, "write the trace as JSON to a file (- for standard output)");
   command->callback([given, &exit_code] {
     json trace;
+    check_writable(given->trace_file);
+    check_writable(given->json_file);
     if (given->what == "digits") {
       check_backend(given->backend);
       const RankJobOutcome outcome =
@@ -183,12 +185,7 @@ void add_explain(CLI::App& app, int& exit_code) {
         if (!rank.ok) throw DistError("explain: a rank failed: " + rank.text);
       }
       trace = json::parse(outcome.ranks[0].text);
-      if (!given->trace_file.empty()) {
-        std::ofstream out(given->trace_file);
-        out << outcome.ranks[0].text;
-        out.close();
-        if (!out) throw IoError("cannot write the trace to " + given->trace_file);
-      }
+      if (!given->trace_file.empty()) write_text(given->trace_file, outcome.ranks[0].text);
     } else {
       std::ifstream in(given->what);
       if (!in)

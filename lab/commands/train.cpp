@@ -29,12 +29,14 @@ std::string digits_job(const dist::ProcessGroupPtr& group, const std::string& ar
   options.lr = given.at("lr");
   options.seed = given.at("seed");
   options.progress = given.at("progress");
+  options.trace_steps = given.at("trace_steps");
   const DigitsResult result = train_digits(group, options);
   return json{{"loss", result.loss},
               {"accuracy", result.accuracy},
               {"parameters_equal", result.parameters_equal},
               {"seconds", result.seconds},
-              {"step_ms", result.step_ms}}
+              {"step_ms", result.step_ms},
+              {"trace", group->rank() == 0 ? result.trace : std::string()}}
       .dump();
 }
 
@@ -47,7 +49,8 @@ std::string in_words(const DigitsOptions& options) {
               {"global_batch", options.global_batch},
               {"lr", options.lr},
               {"seed", options.seed},
-              {"progress", options.progress}}
+              {"progress", options.progress},
+              {"trace_steps", options.trace_steps}}
       .dump();
 }
 
@@ -59,6 +62,7 @@ DigitsResult result_of(const RankResult& rank_result) {
   result.accuracy = report.at("accuracy");
   result.parameters_equal = report.at("parameters_equal");
   result.seconds = report.at("seconds");
+  result.trace = report.at("trace");
   return result;
 }
 
@@ -82,13 +86,14 @@ void add_train(CLI::App& app, int& exit_code) {
     double timeout_s = 30;
     DigitsOptions options;
     bool quiet = false;
+    std::string trace_file;
     std::string json_file;
   };
   auto given = std::make_shared<Arguments>();
   CLI::App* train = app.add_subcommand("train", "Run one training job");
   train->footer(
       "Examples:\n  brigade train digits --ranks 2\n  brigade train digits --ranks 4 --backend gloo --strategy "
-      "ddp_find_unused_parameters_true --epochs 3 --json -\n  brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr "
+      "ddp_find_unused_parameters_true --epochs 3 --json -\n  brigade train digits --epochs 1 --trace trace.json\n  brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr "
       "10.0.0.1 --master-port 29500 -- brigade train digits\n"
       "Under brigade run, torchrun or mpirun each process is one rank: --ranks is theirs to say, the backend is auto "
       "unless given, and rank 0 reports.");
@@ -113,6 +118,8 @@ void add_train(CLI::App& app, int& exit_code) {
   train->add_option("--seed", given->options.seed, "seed of the model and of the order of examples")
       ->capture_default_str();
   train->add_flag("--quiet", given->quiet, "no progress bar");
+  train->add_option("--trace", given->trace_file,
+                    "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");
   train->add_option("--json", given->json_file, "write the results as JSON to a file (- for standard output)");
   train->callback([given, ranks, backend, &exit_code] {
     if (given->recipe != "digits") throw ValueError("unknown recipe '" + given->recipe + "'; known is digits");
@@ -131,6 +138,9 @@ void add_train(CLI::App& app, int& exit_code) {
                                    given->options.global_batch, given->ranks));
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(given->timeout_s * 1000));
     given->options.progress = !given->quiet;
+    given->options.trace_steps = given->trace_file.empty() ? 0 : 8;
+    check_writable(given->trace_file);
+    check_writable(given->json_file);
     DigitsResult result;
     if (launched > 0) {
       const JoinedJob joined =
@@ -149,6 +159,7 @@ void add_train(CLI::App& app, int& exit_code) {
         "{} on all ranks\n",
         given->ranks, given->backend, result.loss.front(), result.loss.back(), result.loss.size(),
         100 * result.accuracy, result.seconds, result.parameters_equal ? "identical" : "DIFFERENT");
+    if (!given->trace_file.empty()) write_text(given->trace_file, result.trace);
     if (!given->json_file.empty()) {
       json output = json_envelope(command_line());
       output["results"].push_back({{"recipe", given->recipe},

@@ -3,6 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/dist/sampler.h>
+#include <brigade/dist/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/digits.h>
 #include <brigade/lab/progress_bar.h>
@@ -80,6 +81,7 @@ DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOption
   DigitsNet net;
   net->to(dtype);
   dist::DistributedDataParallel ddp(net, group, ddp_options);
+  if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
   optim::SGD optimizer(net->parameters(), {.lr = options.lr, .momentum = 0.9});
   dist::DistributedSampler sampler(digits.train.labels.numel(), group->rank(), group->size(),
                                    {.seed = options.seed, .drop_last = true});
@@ -106,6 +108,7 @@ DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOption
     }
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());
   result.accuracy = accuracy_of(net, digits.test);
   result.parameters_equal = same_on_all_ranks(*group, net->parameters());
   return result;

@@ -27,6 +27,7 @@ struct DigitsOptions {
   double lr = 0.05;
   uint64_t seed = 1;
   bool progress = true;
+  int trace_steps = 0;  // how many of the last steps DigitsResult::trace is to show
 };
 
 struct DigitsResult {
@@ -35,6 +36,7 @@ struct DigitsResult {
   bool parameters_equal = false;  // all ranks hold the same bits
   double seconds = 0;             // training alone
   std::vector<double> step_ms;
+  std::string trace;  // dist::trace_json of the last trace_steps steps; empty for 0
 };
 
 // On one rank; the result is the same on every rank. The dtype of `precision`; throws ValueError for an unknown name or

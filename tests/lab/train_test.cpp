@@ -71,3 +71,33 @@ TEST_CASE("the demo runs, learns, and shows both diagnoses") {
     CHECK_MESSAGE(test::contains(outcome.output, part), part);
   }
 }
+
+TEST_CASE("a trace of the last steps is written, and explain reads it; a file that cannot be written is told first") {
+  const std::string file = (std::filesystem::temp_directory_path() / "brigade-train-trace.json").string();
+  const test::Outcome outcome = test::run_program("train digits --quiet --epochs 1 --trace " + file);
+  REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  std::ifstream in(file);
+  const nlohmann::json trace = nlohmann::json::parse(in);
+  int backwards = 0;
+  int64_t first = 1000, last = 0;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("name") != "backward") continue;
+    ++backwards;
+    const int64_t iteration = event.at("args").at("iteration");
+    first = std::min(first, iteration);
+    last = std::max(last, iteration);
+  }
+  CHECK(backwards == 2 * 8);
+  CHECK(first == 15);
+  CHECK(last == 22);
+  const test::Outcome words = test::run_program("explain " + file);
+  CHECK(words.status == 0);
+  CHECK(test::contains(words.output, "Iteration 22 on rank 0"));
+  std::filesystem::remove(file);
+
+  for (const std::string option : {"--trace", "--json"}) {
+    const test::Outcome wrong = test::run_program("train digits --quiet " + option + " /no-such-folder/file.json");
+    CHECK(wrong.status == 2);
+    CHECK(test::contains(wrong.output, "cannot write /no-such-folder/file.json"));
+  }
+}

@@ -1,0 +1,81 @@
+// What DDP warns of, and what it must not warn of.
+#include "on_ranks.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/nn/nn.h>
+
+#include <fmt/format.h>
+
+using namespace brigade;
+
+namespace {
+
+using Scale = std::function<double(int rank, int step)>;
+
+// Backwards with a loss scaled per rank and step; the kinds of what was advised, each with the step and the ranks.
+std::string advised(const dist::ProcessGroupPtr& group, const Scale& loss_scale, const Scale& hook_scale = {}) {
+  nn::Linear net(3, 2);
+  dist::DistributedDataParallel ddp(net, group);
+  int step = 0;
+  if (hook_scale)
+    net->weight.register_hook([&](const Tensor& grad) { return grad * hook_scale(group->rank(), step); });
+  const Tensor x = ones({4, 3});
+  std::string text;
+  for (; step < 12; ++step) {
+    net->zero_grad();
+    const size_t before = ddp.advisories().size();
+    (square(ddp(x)).mean() * loss_scale(group->rank(), step)).backward();
+    for (size_t i = before; i < ddp.advisories().size(); ++i) {
+      const dist::Verdict& verdict = ddp.advisories()[i];
+      text += fmt::format("{} at {} on", verdict.kind, step);
+      for (const int rank : verdict.ranks)
+        text += fmt::format(" {}", rank);
+      text += ";";
+    }
+  }
+  return text;
+}
+
+std::string expect(const std::string& found, const std::string& expected) {
+  return found == expected ? "" : "advised: '" + found + "', expected '" + expected + "'";
+}
+
+}  // namespace
+
+TEST_CASE("a rank whose gradients are far larger is named after six backwards in a row, and once") {
+  test::on_threads([](const std::string& backend, int ranks) {
+    test::expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
+      return expect(advised(group, [](int rank, int) { return rank == 1 ? 1000.0 : 1.0; }),
+                    "gradient_outlier at 5 on 1;");
+    });
+  });
+}
+
+TEST_CASE("gradients that differ in size now and then, or on another rank each time, are no matter") {
+  test::on_threads([](const std::string& backend, int ranks) {
+    test::expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
+      // Five in a row, a pause, five in a row.
+      return expect(advised(group, [](int rank, int step) { return rank == 1 && step != 5 && step < 11 ? 1000.0 : 1.0; }),
+                    "");
+    });
+    test::expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
+      return expect(advised(group, [](int rank, int step) { return rank == step % 2 ? 1000.0 : 1.0; }), "");
+    });
+    test::expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
+      return expect(advised(group, [](int, int step) { return step % 2 ? 1000.0 : 1.0; }), "");
+    });
+  });
+}
+
+TEST_CASE("a gradient hook that all ranks share is no matter, whatever it does on one of them now and then") {
+  test::on_threads([](const std::string& backend, int ranks) {
+    test::expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
+      return expect(advised(group, [](int, int) { return 1.0; }, [](int rank, int step) {
+                      return rank == 1 && step == 3 ? 1000.0 : 1.0;
+                    }),
+                    "");
+    });
+  });
+}

@@ -68,15 +68,19 @@ class DistributedDataParallelBase {
   DistributedDataParallelBase& operator=(const DistributedDataParallelBase&) = delete;
 
   // While the guard lives, backward accumulates locally; the next backward outside reduces what has gathered. What
-  // counts is where *backward* runs. Guards nest.
+  // counts is where *backward* runs. Guards nest, and move:
+  //   std::optional<decltype(ddp)::NoSync> guard;
+  //   if (!last_micro_batch) guard.emplace(ddp.no_sync());
   class NoSync {
    public:
     NoSync(std::shared_ptr<Reducer> reducer, SourceLocation where) noexcept : reducer_(std::move(reducer)) {
       reducer_->enter_no_sync(where);
     }
-    ~NoSync() { reducer_->leave_no_sync(); }
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
+    ~NoSync() {
+      if (reducer_) reducer_->leave_no_sync();
+    }
+    NoSync(NoSync&&) noexcept = default;
+    NoSync& operator=(NoSync&&) = delete;
 
    private:
     std::shared_ptr<Reducer> reducer_;
@@ -92,9 +96,11 @@ class DistributedDataParallelBase {
     Expected(std::shared_ptr<Reducer> reducer, std::span<const Tensor> parameters) : reducer_(std::move(reducer)) {
       reducer_->expect(parameters);
     }
-    ~Expected() { reducer_->expect_all(); }
-    Expected(const Expected&) = delete;
-    Expected& operator=(const Expected&) = delete;
+    ~Expected() {
+      if (reducer_) reducer_->expect_all();
+    }
+    Expected(Expected&&) noexcept = default;
+    Expected& operator=(Expected&&) = delete;
 
    private:
     std::shared_ptr<Reducer> reducer_;

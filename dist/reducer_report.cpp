@@ -291,8 +291,8 @@ void Reducer::advise_on_late_rank() {
   advisories_.add("late", std::move(verdict), group_->rank() == 0);
 }
 
-// At once where a gradient hook stands on one rank alone. Size by itself varies in a sound training too (a batch that one
-// rank has learnt by heart): the same rank has to stand out several times in a row.
+// At once where a gradient hook stands on one rank alone. Size by itself varies in a sound training too (a batch that
+// one rank has learnt by heart): the same rank has to stand out several times in a row.
 void Reducer::advise_on_outlier() {
   // Per rank and parameter: log2 of the sum of squares, and the line of a gradient hook.
   std::string mine;
@@ -370,10 +370,10 @@ void Reducer::advise_on_outlier() {
   std::string names;
   for (const ParameterVerdict& parameter : verdict.parameters)
     names += (names.empty() ? "" : ", ") + parameter.name;
-  verdict.cause.text = fmt::format(
-      "before the reduction in backward {}{} the gradient of {} on {} is {:.3g} times that of the others", round_,
-      hooks_differ ? "" : fmt::format(" as in the {} before", kRounds - 1), names, ranks_in_words(verdict.ranks),
-      std::exp2(largest / 2));
+  verdict.cause.text =
+      fmt::format("before the reduction in backward {}{} the gradient of {} on {} is {:.3g} times that of the others",
+                  round_, hooks_differ ? "" : fmt::format(" as in the {} before", kRounds - 1), names,
+                  ranks_in_words(verdict.ranks), std::exp2(largest / 2));
   verdict.advice =
       "look for a loss that is summed instead of averaged, other data, or another learning-rate scale there";
   if (hooks_differ && !hook.empty()) {

@@ -93,7 +93,8 @@ void add_train(CLI::App& app, int& exit_code) {
   CLI::App* train = app.add_subcommand("train", "Run one training job");
   train->footer(
       "Examples:\n  brigade train digits --ranks 2\n  brigade train digits --ranks 4 --backend gloo --strategy "
-      "ddp_find_unused_parameters_true --epochs 3 --json -\n  brigade train digits --epochs 1 --trace trace.json\n  brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr "
+      "ddp_find_unused_parameters_true --epochs 3 --json -\n  brigade train digits --epochs 1 --trace trace.json\n  "
+      "brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr "
       "10.0.0.1 --master-port 29500 -- brigade train digits\n"
       "Under brigade run, torchrun or mpirun each process is one rank: --ranks is theirs to say, the backend is auto "
       "unless given, and rank 0 reports.");

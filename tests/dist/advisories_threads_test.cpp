@@ -19,8 +19,7 @@ std::string advised(const dist::ProcessGroupPtr& group, const Scale& loss_scale,
   nn::Linear net(3, 2);
   dist::DistributedDataParallel ddp(net, group);
   int step = 0;
-  if (hook_scale)
-    net->weight.register_hook([&](const Tensor& grad) { return grad * hook_scale(group->rank(), step); });
+  if (hook_scale) net->weight.register_hook([&](const Tensor& grad) { return grad * hook_scale(group->rank(), step); });
   const Tensor x = ones({4, 3});
   std::string text;
   for (; step < 12; ++step) {
@@ -57,8 +56,8 @@ TEST_CASE("gradients that differ in size now and then, or on another rank each t
   test::on_threads([](const std::string& backend, int ranks) {
     test::expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
       // Five in a row, a pause, five in a row.
-      return expect(advised(group, [](int rank, int step) { return rank == 1 && step != 5 && step < 11 ? 1000.0 : 1.0; }),
-                    "");
+      return expect(
+          advised(group, [](int rank, int step) { return rank == 1 && step != 5 && step < 11 ? 1000.0 : 1.0; }), "");
     });
     test::expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
       return expect(advised(group, [](int rank, int step) { return rank == step % 2 ? 1000.0 : 1.0; }), "");
@@ -72,9 +71,9 @@ TEST_CASE("gradients that differ in size now and then, or on another rank each t
 TEST_CASE("a gradient hook that all ranks share is no matter, whatever it does on one of them now and then") {
   test::on_threads([](const std::string& backend, int ranks) {
     test::expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
-      return expect(advised(group, [](int, int) { return 1.0; }, [](int rank, int step) {
-                      return rank == 1 && step == 3 ? 1000.0 : 1.0;
-                    }),
+      return expect(advised(
+                        group, [](int, int) { return 1.0; },
+                        [](int rank, int step) { return rank == 1 && step == 3 ? 1000.0 : 1.0; }),
                     "");
     });
   });

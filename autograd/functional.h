@@ -9,6 +9,7 @@
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/ops/conv.h>
 #include <brigade/autograd/ops/dropout.h>
+#include <brigade/autograd/ops/embedding.h>
 #include <brigade/autograd/ops/loss.h>
 #include <brigade/autograd/ops/matmul.h>
 #include <brigade/autograd/ops/pool.h>

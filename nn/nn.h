@@ -7,6 +7,7 @@
 #include <brigade/nn/container.h>
 #include <brigade/nn/conv.h>
 #include <brigade/nn/dropout.h>
+#include <brigade/nn/embedding.h>
 #include <brigade/nn/flatten.h>
 #include <brigade/nn/init.h>
 #include <brigade/nn/linear.h>

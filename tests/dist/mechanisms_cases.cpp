@@ -10,8 +10,6 @@
 #include <brigade/dist/join.h>
 #include <brigade/dist/logging_data.h>
 #include <brigade/dist/model_averaging.h>
-#include <brigade/dist/sync_batch_norm.h>
-#include <brigade/dist/zero_redundancy_optimizer.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
@@ -441,145 +439,6 @@ void check_join(const std::string& backend, int ranks) {
     CHECK(outcome[r].text == "Detected at least one rank that exhausted inputs. Throwing across all ranks.");
 }
 
-namespace {
-
-template <class Optimizer, class Options>
-std::string zero_equals_plain(const dist::ProcessGroupPtr& group, const Options& options) {
-  manual_seed(1);
-  Net plain_net;
-  Net zero_net;
-  zero_net->load_state_dict(plain_net->state_dict());
-  Ddp plain_ddp(plain_net, group);
-  Ddp zero_ddp(zero_net, group);
-  Optimizer plain(plain_net->parameters(), options);
-  dist::ZeroRedundancyOptimizer<Optimizer> zero(zero_net->parameters(), options, group);
-  const auto step = [&](int s) {
-    plain.zero_grad();
-    zero.zero_grad();
-    loss_of(plain_ddp(batch_of(group->rank(), s))).backward();
-    loss_of(zero_ddp(batch_of(group->rank(), s))).backward();
-    plain.step();
-    zero.step();
-  };
-  for (int s = 0; s < kSteps; ++s)
-    step(s);
-  if (values_of(plain_net->parameters()) != values_of(zero_net->parameters()))
-    return "not bit for bit the plain optimizer";
-  // The consolidated state is the plain one, and training goes on from it.
-  try {
-    zero.state_dict();
-    return "a state without consolidation";
-  } catch (const DistError&) {
-  }
-  zero.consolidate_state_dict(0);
-  const std::string bytes = [&] {
-    if (group->rank() != 0) return std::string();
-    const optim::OptimizerState state = zero.state_dict();
-    const optim::OptimizerState wanted = plain.state_dict();
-    if (state.tensors.size() != wanted.tensors.size() || state.numbers.size() != wanted.numbers.size())
-      return fmt::format("the consolidated state has {} tensors and {} numbers, expected {} and {}",
-                         state.tensors.size(), state.numbers.size(), wanted.tensors.size(), wanted.numbers.size());
-    for (const auto& [name, tensor] : wanted.tensors) {
-      bool found = false;
-      for (const auto& [other, value] : state.tensors)
-        found = found || (other == name && values_of({value}) == values_of({tensor}));
-      if (!found) return "state " + name;
-    }
-    return std::string();
-  }();
-  if (!bytes.empty()) return bytes;
-  dist::ZeroRedundancyOptimizer<Optimizer> loaded(zero_net->parameters(), options, group);
-  loaded.load_state_dict(plain.state_dict());
-  plain.zero_grad();
-  loaded.zero_grad();
-  loss_of(plain_ddp(batch_of(group->rank(), 9))).backward();
-  loss_of(zero_ddp(batch_of(group->rank(), 9))).backward();
-  plain.step();
-  loaded.step();
-  return values_of(plain_net->parameters()) == values_of(zero_net->parameters()) ? "" : "not the same after loading";
-}
-
-}  // namespace
-
-void check_zero(const std::string& backend, int ranks) {
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) {
-    return zero_equals_plain<optim::SGD>(group, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
-  }));
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) {
-    return zero_equals_plain<optim::AdamW>(group, optim::AdamWOptions{.lr = 1e-2});
-  }));
-  // More ranks than parameters; each parameter has one owner, the largest first.
-  const std::vector<Tensor> parameters{zeros({2}), zeros({100}), zeros({50}), zeros({49})};
-  CHECK(dist::assign_owners(parameters, 2) == std::vector<int>{1, 0, 1, 1});
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
-    manual_seed(1);
-    nn::Linear net(4, 3, false);
-    dist::DistributedDataParallel ddp(net, group);
-    dist::ZeroRedundancyOptimizer<optim::SGD> optimizer(net->parameters(), optim::SGDOptions{.lr = 0.1}, group);
-    loss_of(ddp(batch_of(group->rank(), 0).to(kFloat32))).backward();
-    const Values before = values_of(net->parameters());
-    optimizer.step();
-    if (values_of(net->parameters()) == before) return "nothing moved";
-    return dist::verify_consistency(*group, net).consistent() ? "" : "the ranks differ";
-  }));
-}
-
-void check_sync_batch_norm(const std::string& backend, int ranks) {
-  // Batches of different sizes, one of them empty; the loss is a sum, so that parts add up.
-  struct NormedImpl : nn::Module {
-    nn::Linear first{nullptr}, last{nullptr};
-    nn::BatchNorm1d norm{nullptr};
-    NormedImpl() {
-      first = register_module("first", nn::Linear(4, 5));
-      norm = register_module("norm", nn::BatchNorm1d(5));
-      last = register_module("last", nn::Linear(5, 2));
-      to(kFloat64);
-    }
-    Tensor forward(const Tensor& x) { return last(relu(norm(first(x)))); }
-  };
-  class Normed : public nn::ModuleHolder<NormedImpl> {
-   public:
-    using nn::ModuleHolder<NormedImpl>::ModuleHolder;
-  };
-  const auto rows = [](int rank) -> int64_t { return rank == 1 ? 0 : 3 + rank; };
-  manual_seed(1);
-  Normed one;
-  optim::SGD plain(one->parameters(), {.lr = 0.01});
-  for (int s = 0; s < kSteps; ++s) {
-    plain.zero_grad();
-    std::vector<Tensor> parts;
-    for (int r = 0; r < ranks; ++r)
-      parts.push_back(batch_of(r, s, rows(r)));
-    (square(one(cat(parts)) - 1.0).sum() * (1.0 / ranks)).backward();
-    plain.step();
-  }
-  std::vector<Tensor> all = one->parameters();
-  for (const Tensor& buffer : one->buffers())
-    all.push_back(buffer);
-  const Values expected = values_of(all);
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
-    manual_seed(1);
-    Normed net;
-    if (dist::convert_sync_batchnorm(net, group) != 1) return "number of batch norms";
-    dist::DistributedDataParallel<Normed> ddp(net, group);
-    optim::SGD optimizer(net->parameters(), {.lr = 0.01});
-    for (int s = 0; s < kSteps; ++s) {
-      optimizer.zero_grad();
-      square(ddp(batch_of(group->rank(), s, rows(group->rank()))) - 1.0).sum().backward();
-      optimizer.step();
-    }
-    std::vector<Tensor> tensors = net->parameters();
-    for (const Tensor& buffer : net->buffers())
-      tensors.push_back(buffer);
-    const std::string wrong = compare(values_of(tensors), expected, 1e-10);
-    if (!wrong.empty()) return wrong;
-    // Evaluation needs nobody.
-    net->eval();
-    if (group->rank() == 0) net(batch_of(0, 0));
-    return "";
-  }));
-}
-
 void check_several_wrappers(const std::string& backend, int ranks) {
   // Two wrapped modules in one loss.
   manual_seed(1);
@@ -714,6 +573,52 @@ void check_unusual_models(const std::string& backend, int ranks) {
     }
     return compare(values_of(net->parameters()), expected, 1e-6);
   }));
+}
+
+void check_embedding(const std::string& backend, int ranks) {
+  // Rows that one rank alone asked for, rows that nobody did, a weight that is also the output layer.
+  struct WordsImpl : nn::Module {
+    nn::Embedding words{nullptr};
+    WordsImpl() {
+      words = register_module("words", nn::Embedding({.num_embeddings = 12, .embedding_dim = 4, .padding_idx = 0}));
+      to(kFloat64);
+    }
+    Tensor forward(const Tensor& indices) { return linear(brigade::tanh(words(indices)), words->weight); }
+  };
+  class Words : public nn::ModuleHolder<WordsImpl> {
+   public:
+    using nn::ModuleHolder<WordsImpl>::ModuleHolder;
+  };
+  const auto indices_of = [](int rank, int step) {
+    return tensor(std::vector<int64_t>{0, 1 + rank, 1, 5 + step, 1}, {5});
+  };
+  manual_seed(1);
+  Words one;
+  optim::SGD plain(one->parameters(), {.lr = 0.1});
+  for (int s = 0; s < kSteps; ++s) {
+    plain.zero_grad();
+    std::vector<Tensor> all;
+    for (int r = 0; r < ranks; ++r)
+      all.push_back(indices_of(r, s));
+    loss_of(one(cat(all))).backward();
+    plain.step();
+  }
+  const Values expected = values_of(one->parameters());
+  for (const bool views : {true, false}) {
+    CAPTURE(views);
+    expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+      manual_seed(1);
+      Words net;
+      dist::DistributedDataParallel<Words> ddp(net, group, {.gradient_as_bucket_view = views});
+      optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+      for (int s = 0; s < kSteps; ++s) {
+        optimizer.zero_grad();
+        loss_of(ddp(indices_of(group->rank(), s))).backward();
+        optimizer.step();
+      }
+      return compare(values_of(net->parameters()), expected);
+    }));
+  }
 }
 
 void check_cut_inside_checkpoint(const std::string& backend, int ranks) {

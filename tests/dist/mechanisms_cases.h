@@ -11,10 +11,9 @@ void check_accumulation(const std::string& backend, int ranks);               //
 void check_hooks(const std::string& backend, int ranks);                      // communication hooks
 void check_local_sgd_and_averaging(const std::string& backend, int ranks);
 void check_join(const std::string& backend, int ranks);
-void check_zero(const std::string& backend, int ranks);
-void check_sync_batch_norm(const std::string& backend, int ranks);
 void check_several_wrappers(const std::string& backend, int ranks);  // GAN, two modules in one loss
 void check_unusual_models(const std::string& backend, int ranks);    // shared, mixed dtypes, frozen, checkpoint
+void check_embedding(const std::string& backend, int ranks);
 void check_cut_inside_checkpoint(const std::string& backend, int ranks);
 void check_optimizer_in_backward(const std::string& backend, int ranks);
 void check_verify_consistency(const std::string& backend, int ranks);

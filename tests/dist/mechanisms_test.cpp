@@ -37,19 +37,13 @@ TEST_CASE("between processes: local SGD with model averaging") { on_processes(&t
 
 TEST_CASE("between processes: join: ranks with different numbers of batches") { on_processes(&test::check_join); }
 
-TEST_CASE("between processes: ZeRO is the plain optimizer bit for bit, and its state can be saved and loaded") {
-  on_processes(&test::check_zero);
-}
-
-TEST_CASE("between processes: SyncBatchNorm is batch norm over all ranks' batches, uneven and empty ones too") {
-  on_processes(&test::check_sync_batch_norm);
-}
-
 TEST_CASE("between processes: two wrappers in one loss; a GAN under one wrapper") {
   on_processes(&test::check_several_wrappers);
 }
 
 TEST_CASE("between processes: shared, frozen and mixed-dtype parameters") { on_processes(&test::check_unusual_models); }
+
+TEST_CASE("between processes: embeddings, whose gradients are dense") { on_processes(&test::check_embedding); }
 
 TEST_CASE("between processes: optimizers that step in backward") { on_processes(&test::check_optimizer_in_backward); }
 

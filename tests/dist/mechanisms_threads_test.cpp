@@ -32,19 +32,13 @@ TEST_CASE("between threads: local SGD with model averaging") { on_threads(&test:
 
 TEST_CASE("between threads: join: ranks with different numbers of batches") { on_threads(&test::check_join); }
 
-TEST_CASE("between threads: ZeRO is the plain optimizer bit for bit, and its state can be saved and loaded") {
-  on_threads(&test::check_zero);
-}
-
-TEST_CASE("between threads: SyncBatchNorm is batch norm over all ranks' batches, uneven and empty ones too") {
-  on_threads(&test::check_sync_batch_norm);
-}
-
 TEST_CASE("between threads: two wrappers in one loss; a GAN under one wrapper") {
   on_threads(&test::check_several_wrappers);
 }
 
 TEST_CASE("between threads: shared, frozen and mixed-dtype parameters") { on_threads(&test::check_unusual_models); }
+
+TEST_CASE("between threads: embeddings, whose gradients are dense") { on_threads(&test::check_embedding); }
 
 TEST_CASE("between threads: optimizers that step in backward") { on_threads(&test::check_optimizer_in_backward); }
 

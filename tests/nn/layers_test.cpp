@@ -122,6 +122,34 @@ TEST_CASE("Dropout drops in training only") {
   CHECK_THROWS_WITH_AS(nn::Dropout(1.5), doctest::Contains("between 0 and 1, but got 1.5"), ValueError);
 }
 
+TEST_CASE("Embedding: a table with a padding row that stays zero; sparse gradients are refused in words") {
+  manual_seed(3);
+  nn::Embedding words({.num_embeddings = 400, .embedding_dim = 5, .padding_idx = -400});
+  CHECK(printed(words) == "Embedding(400, 5, padding_idx=0)");
+  double sum = 0, squares = 0;
+  const auto values = floats(words->weight);
+  for (const float v : values) {
+    sum += v;
+    squares += static_cast<double>(v) * v;
+  }
+  CHECK(std::abs(sum / 1995) < 0.1);  // 4.5 standard deviations
+  CHECK(std::abs(squares / 1995 - 1) < 0.15);
+  CHECK(floats(words->weight.select(0, 0)) == std::vector<float>(5, 0));
+  const Tensor y = words(tensor<int64_t>({0, 7, 7}));
+  CHECK(y.sizes() == Shape{3, 5});
+  CHECK(floats(y.select(0, 2)) == floats(words->weight.select(0, 7)));
+  y.sum().backward();
+  CHECK(floats(words->weight.grad().select(0, 0)) == std::vector<float>(5, 0));
+  CHECK(floats(words->weight.grad().select(0, 7)) == std::vector<float>(5, 2));
+  CHECK(floats(words->weight.grad().select(0, 8)) == std::vector<float>(5, 0));
+  CHECK_THROWS_WITH_AS(nn::Embedding({.num_embeddings = 4, .embedding_dim = 2, .sparse = true}),
+                       doctest::Contains("there are no sparse gradients"), ValueError);
+  CHECK_THROWS_WITH_AS(nn::Embedding({.num_embeddings = 4, .embedding_dim = 2, .padding_idx = 4}),
+                       doctest::Contains("padding_idx 4 is no row of 4"), ValueError);
+  CHECK_THROWS_WITH_AS(nn::Embedding(0, 2), doctest::Contains("must be at least 1, got 0 and 2"), ValueError);
+  CHECK_THROWS_WITH_AS(words(tensor<int64_t>({400})), doctest::Contains("index 400 at position 0"), IndexError);
+}
+
 TEST_CASE("Flatten keeps the batch, Identity everything") {
   const Tensor x = ones({2, 3, 4, 5});
   CHECK(nn::Flatten()(x).sizes() == Shape{2, 60});

@@ -102,6 +102,8 @@ std::vector<Case> table() {
       {"softmax", [](const Inputs& i) { return softmax(i[0], -1); }, {x({2, 5})}},
       {"softmax inner", [](const Inputs& i) { return softmax(i[0], 1); }, {x({2, 3, 2})}},
       {"log_softmax", [](const Inputs& i) { return log_softmax(i[0], 0); }, {x({4, 2})}},
+      {"embedding", [=](const Inputs& i) { return embedding(classes, i[0]); }, {x({4, 3})}},
+      {"embedding dense", [=](const Inputs& i) { return embedding(dense, i[0]); }, {x({3, 2})}},
       {"cross_entropy", [=](const Inputs& i) { return cross_entropy(i[0], classes); }, {x({4, 3})}},
       {"cross_entropy ignored", [=](const Inputs& i) { return cross_entropy(i[0], ignored); }, {x({4, 3})}},
       {"cross_entropy none",

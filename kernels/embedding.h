@@ -1,0 +1,22 @@
+// Rows of a table, by index.
+#pragma once
+
+#include <brigade/kernels/kernel.h>
+
+namespace brigade::kernels {
+
+// weight [rows, width], indices int64 [...] -> [..., width]. Throws ShapeError, DTypeError, and IndexError that names
+// the position and value of an index outside 0..rows-1.
+extern Kernel<Tensor(const Tensor& weight, const Tensor& indices)> embedding;
+
+struct EmbeddingGrad {
+  int64_t rows = 0;
+  int64_t padding_idx = -1;  // the row that gets no gradient; -1: none
+  Tensor out = {};           // [rows, width], dense, written or added to; undefined: a new one
+  bool accumulate = false;
+};
+// grad [..., width] for indices [...] -> [rows, width]. The gradients of a row are added in the order of the positions,
+// half types in float32: the bits do not depend on the number of threads.
+extern Kernel<Tensor(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options)> embedding_backward;
+
+}  // namespace brigade::kernels

@@ -1,0 +1,44 @@
+// A table of vectors, one per index.
+#pragma once
+
+#include <brigade/nn/module.h>
+
+#include <optional>
+
+namespace brigade::nn {
+
+struct EmbeddingOptions {
+  int64_t num_embeddings = 0;
+  int64_t embedding_dim = 0;
+  // This row starts as zeros and gets no gradient; negative counts from the end.
+  std::optional<int64_t> padding_idx = std::nullopt;
+  // For the name's sake: true is refused. Gradients are dense, so that they can live in a bucket.
+  bool sparse = false;
+  DType dtype = DType::Float32;
+};
+
+// Indices int64 [...] -> [..., embedding_dim]. The weight [num_embeddings, embedding_dim] starts normal with
+// variance 1. Throws ValueError for a size below 1, a padding_idx that is no row, and `sparse`.
+struct EmbeddingImpl : Module {
+  EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
+      : EmbeddingImpl(EmbeddingOptions{num_embeddings, embedding_dim}) {}
+  explicit EmbeddingImpl(const EmbeddingOptions& options);
+  // Throws DTypeError unless the indices are int64, IndexError for one that is no row.
+  Tensor forward(const Tensor& indices, SourceLocation where = SourceLocation::current());
+
+  EmbeddingOptions options;  // padding_idx counts from the start
+  Tensor weight;
+
+ protected:
+  std::string extra() const override;
+};
+
+//   nn::Embedding words(50257, 768);
+//   nn::Embedding words({.num_embeddings = 100, .embedding_dim = 8, .padding_idx = 0});
+class Embedding : public ModuleHolder<EmbeddingImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit Embedding(const EmbeddingOptions& options) : ModuleHolder(std::make_shared<EmbeddingImpl>(options)) {}
+};
+
+}  // namespace brigade::nn

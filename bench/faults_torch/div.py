@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch import nn
 
 from job import row
-from models import Gate, Pair, batch_norm_net, linear, loss_of, sgd
+from models import Gate, Pair, batch_norm_net, linear, local_gradients, loss_of, sgd
 
 WITHOUT_SYNC = r"no_sync|without (a )?sync|not reduced|never reduced"
 
@@ -80,9 +80,11 @@ def used_only_in_no_sync(rank, world, job):
     optimizer = sgd(ddp)
     for _ in job.iterations(3):
         optimizer.zero_grad()
+        want = local_gradients(ddp.module, lambda module: loss_of(module(job.batch(), True)))
         with ddp.no_sync():
             loss_of(ddp(job.batch(), True)).backward()
         loss_of(ddp(job.batch(), False)).backward()  # FAULT DIV-06
+        job.check("gradient of b", ddp.module.b.weight.grad, job.mean_over_ranks(want[1]))
         job.step(optimizer)
 
 

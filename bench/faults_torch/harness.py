@@ -47,6 +47,7 @@ def run_rank(row, level, rank, folder):
     os.dup2(output, 1)
     os.dup2(output, 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.alarm(int(DEADLINE) + 5)  # should the parent be gone by then
     os.environ["TORCH_DISTRIBUTED_DEBUG"] = level
     dist.set_debug_level_from_env()
     leave_out_the_logger(level)

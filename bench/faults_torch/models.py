@@ -69,6 +69,11 @@ def loss_of(output):
     return output.pow(2).mean()
 
 
+def local_gradients(module, loss):
+    """The gradients of this rank alone, without the reducer."""
+    return torch.autograd.grad(loss(module), [p for p in module.parameters() if p.requires_grad], allow_unused=True)
+
+
 def sgd(module, lr=0.1):
     parameters = module.parameters() if isinstance(module, nn.Module) else module
     return torch.optim.SGD(parameters, lr=lr)

@@ -95,7 +95,7 @@ def main():
             invalid.append(run["id"] + " " + run["level"])
         if options.verbose:
             show(run, result)
-    meta = {"version": torch.__version__.split("+")[0], "date": options.date, "backend": "gloo, on a CPU",
+    meta = {"version": torch.__version__.split("+")[0], "build": torch.__version__, "date": options.date, "backend": "gloo, on a CPU",
             "time_out_s": harness.TIME_OUT, "levels_that_crash_as_shipped": sorted(harness.CRASHING_LEVELS)}
     text = table.markdown(rows, results, levels, meta)
     if options.markdown:

@@ -22,7 +22,7 @@ NOISE = re.compile(r"^\s*$|Rank \d+ is connected to \d+ peer ranks|destroy_proce
 
 
 def without_stack(text):
-    """Without the C++ stack that DETAIL adds to a text."""
+    """Without the C++ stack that may follow a text."""
     text = re.split(r"\nException raised from|\nC\+\+ CapturedTraceback", text)[0]
     return "\n".join(line for line in text.splitlines() if not re.match(r"\s*(frame )?#\d+", line))
 

@@ -5,7 +5,8 @@ import job
 CRITERIA = ["reported", "in the same iteration, before the step", "on every rank that is not at fault", "names the parameter or object",
             "names the rank", "names the cause", "names the line"]
 LETTERS = {
-    "S": "silent, the ranks differ", "s": "silent, the ranks agree on wrong numbers", "P": "right but wasteful, nothing said",
+    "S": "silent, the ranks differ", "s": "silent, the ranks agree on wrong numbers",
+    "P": "right but wasteful (with points: a warning says so)",
     "L": "error after a wrong step", "E": "error in the iteration of the fault", "X": "abort or lost connection",
     "H": "error of a time-out", "W": "warning", "ok": "right, and nothing said", "–": "a rank that said nothing",
     "·": "the rank that raised or died by design",
@@ -37,7 +38,7 @@ def summary(rows, results, levels):
     for index, criterion in enumerate(CRITERIA):
         found[criterion] = count(faults, lambda result: result["points"][index])
     found["reported only by a time-out or a lost connection"] = count(faults, lambda result: result["transport_only"])
-    found["silent (S, s, P)"] = count(faults, lambda result: not result["points"][0] and result["outcome"] != "ok")
+    found["silent (S, s, P without a warning)"] = count(faults, lambda result: not result["points"][0] and result["outcome"] != "ok")
     found["just works (ok)"] = count(faults, lambda result: not result["points"][0] and result["outcome"] == "ok")
     found["legal programs"] = {level: len(legal) for level in levels}
     found["legal programs with a wrong result, in silence"] = count(legal, lambda result: result["outcome"] in ("S", "s"))
@@ -50,14 +51,15 @@ def markdown(rows, results, levels, meta):
     lines = [
         "# Planted faults on PyTorch\n",
         "Made by `bench/faults_torch/run.py`; how it scores stands in `bench/faults_torch/README.md`.\n",
-        "PyTorch %s, DistributedDataParallel, backend %s, 2 ranks (3 for COL-13), time-out of the group %g s, %s. The columns are values of"
-        % (meta["version"], meta["backend"], meta["time_out_s"], meta["date"]),
-        "TORCH_DISTRIBUTED_DEBUG.\n"]
+        "PyTorch %s, DistributedDataParallel, %s, 2 ranks (3 for COL-13), time-out of the group %g s, %s." % (
+            meta["build"], meta["backend"], meta["time_out_s"], meta["date"]),
+        "The columns are values of TORCH_DISTRIBUTED_DEBUG. Of two collectives that differ only the operation, the shape and the",
+        "type are quoted.\n"]
     for level in meta["levels_that_crash_as_shipped"]:
-        lines.append("At %s this PyTorch dies of a signal in the constructor of DistributedDataParallel, in a program without a fault too (it logs"
-                     % level)
-        lines.append("the data of the construction). The column was measured with that logging left out, so it shows what the checks of the level")
-        lines.append("would say; as shipped, every row that wraps a module would be an X.\n")
+        lines += [
+            "At %s this PyTorch dies of a signal in the constructor of DistributedDataParallel, in a program without a fault" % level,
+            "too, when it logs the data of the construction. The column was measured with that logging left out, so it shows what",
+            "the checks of the level would say; as shipped, every row that wraps a module would be an X.\n"]
     lines += [
         "Letters, one for all ranks or one for each: " + "; ".join("%s %s" % item for item in LETTERS.items()) + ".",
         "Points, of 7: one each for " + "; ".join(CRITERIA) + ".\n",

@@ -1,0 +1,78 @@
+"""The results as a table and as counts."""
+import excerpt
+import job
+
+CRITERIA = ["reported", "in the same iteration, before the step", "on every rank that is not at fault", "names the parameter or object",
+            "names the rank", "names the cause", "names the line"]
+LETTERS = {
+    "S": "silent, the ranks differ", "s": "silent, the ranks agree on wrong numbers",
+    "P": "right but wasteful (with points: a warning says so)",
+    "L": "error after a wrong step", "E": "error in the iteration of the fault", "X": "abort or lost connection",
+    "H": "error of a time-out", "W": "warning", "ok": "right, and nothing said", "–": "a rank that said nothing",
+    "·": "the rank that raised or died by design",
+}
+
+
+def cell(result):
+    """Points only where something was reported."""
+    if result["false_report"]:
+        return result["outcome"] + " (false)"
+    return "%s %d/7" % (result["outcome"], result["score"]) if result["score"] else result["outcome"]
+
+
+def cells(results, levels):
+    found = {id: {level: cell(by_level[level]) for level in levels} for id, by_level in results.items()}
+    found.update({id: {level: "not run" for level in levels} for id in job.SKIPPED})
+    return dict(sorted(found.items()))
+
+
+def summary(rows, results, levels):
+    """{what is counted: {level: number}}"""
+    faults = [row.id for row in rows if not row.legal]
+    legal = [row.id for row in rows if row.legal]
+
+    def count(ids, test):
+        return {level: sum(bool(test(results[id][level])) for id in ids) for level in levels}
+
+    found = {"faults": {level: len(faults) for level in levels}}
+    for index, criterion in enumerate(CRITERIA):
+        found[criterion] = count(faults, lambda result: result["points"][index])
+    found["reported only by a time-out or a lost connection"] = count(faults, lambda result: result["transport_only"])
+    found["silent (S, s, P without a warning)"] = count(faults, lambda result: not result["points"][0] and result["outcome"] != "ok")
+    found["just works (ok)"] = count(faults, lambda result: not result["points"][0] and result["outcome"] == "ok")
+    found["legal programs"] = {level: len(legal) for level in levels}
+    found["legal programs with a wrong result, in silence"] = count(legal, lambda result: result["outcome"] in ("S", "s"))
+    found["legal programs refused by an error"] = count(legal, lambda result: result["false_report"] and result["outcome"] != "W")
+    found["legal programs with a needless warning"] = count(legal, lambda result: result["outcome"] == "W")
+    return found
+
+
+def markdown(rows, results, levels, meta):
+    lines = [
+        "# Planted faults on PyTorch\n",
+        "Made by `bench/faults_torch/run.py`; how it scores stands in `bench/faults_torch/README.md`.\n",
+        "PyTorch %s, DistributedDataParallel, %s, 2 ranks (3 for COL-13), time-out of the group %g s, %s." % (
+            meta["build"], meta["backend"], meta["time_out_s"], meta["date"]),
+        "The columns are values of TORCH_DISTRIBUTED_DEBUG. Of two collectives that differ only the operation, the shape and the",
+        "type are quoted.\n"]
+    for level in meta["levels_that_crash_as_shipped"]:
+        lines += [
+            "At %s this PyTorch dies of a signal in the constructor of DistributedDataParallel, in a program without a fault" % level,
+            "too, when it logs the data of the construction. The column was measured with that logging left out, so it shows what",
+            "the checks of the level would say; as shipped, every row that wraps a module would be an X.\n"]
+    lines += [
+        "Letters, one for all ranks or one for each: " + "; ".join("%s %s" % item for item in LETTERS.items()) + ".",
+        "Points, of 7: one each for " + "; ".join(CRITERIA) + ".\n",
+        "| | " + " | ".join(levels) + " |", "|---|" + "---|" * len(levels)]
+    for what, counts in summary(rows, results, levels).items():
+        lines.append("| %s | %s |" % (what, " | ".join(str(counts[level]) for level in levels)))
+    lines += ["", "| id | what goes wrong | " + " | ".join(levels) + " | what PyTorch says |", "|---|---|" + "---|" * len(levels) + "---|"]
+    for row in sorted(rows, key=lambda row: row.id):
+        by_level = results[row.id]
+        said = excerpt.of_levels({level: excerpt.of_ranks(by_level[level]["texts"]) for level in levels})
+        title = row.title + (" (legal)" if row.legal else "")
+        lines.append("| %s | %s | %s | %s |" % (
+            row.id, title, " | ".join(cell(by_level[level]) for level in levels), said.replace("|", "\\|")))
+    if job.SKIPPED:
+        lines += ["", "Not run:", ""] + ["- %s: %s" % item for item in sorted(job.SKIPPED.items())]
+    return "\n".join(lines) + "\n"

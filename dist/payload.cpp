@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace brigade::dist {
 
@@ -110,14 +111,43 @@ bool has_non_finite(const Tensor& tensor) {
   });
 }
 
+namespace {
+
+// Fibonacci hashing: the top bit of i times 2^64 / golden ratio.
+constexpr double sign_of(uint64_t i) noexcept { return ((i + 1) * 0x9E3779B97F4A7C15U) >> 63 ? 1.0 : -1.0; }
+
+constexpr int64_t kSigns = 512;
+constexpr auto kSignTable = [] {
+  std::array<double, kSigns> table{};
+  for (uint64_t i = 0; i < kSigns; ++i)
+    table[i] = sign_of(i);
+  return table;
+}();
+
+}  // namespace
+
 double probe(const Tensor& tensor) {
   return visit_floating(tensor.dtype(), "probe", [&]<class T>() {
     const T* data = static_cast<const T*>(tensor.raw_data());
+    const int64_t n = tensor.numel();
+    constexpr int64_t kLanes = 16;
     double total = 0;
-    for (int64_t i = 0; i < tensor.numel(); ++i) {
-      const double value = static_cast<double>(static_cast<compute_type<T>>(data[i]));
-      // Fibonacci hashing: the top bit of i times 2^64 / golden ratio.
-      total += (static_cast<uint64_t>(i + 1) * 0x9E3779B97F4A7C15U) >> 63 ? value : -value;
+    // Each block has the same signs inside and one of its own.
+    for (int64_t begin = 0; begin < n; begin += kSigns) {
+      const int64_t size = std::min(kSigns, n - begin);
+      std::array<double, kLanes> lanes{};
+      const auto value = [&](int64_t i) {
+        return static_cast<double>(static_cast<compute_type<T>>(data[begin + i])) * kSignTable[static_cast<size_t>(i)];
+      };
+      int64_t i = 0;
+      for (; i + kLanes <= size; i += kLanes) {
+        for (int64_t k = 0; k < kLanes; ++k)
+          lanes[static_cast<size_t>(k)] += value(i + k);
+      }
+      double block = std::accumulate(lanes.begin(), lanes.end(), 0.0);
+      for (; i < size; ++i)
+        block += value(i);
+      total += block * sign_of(static_cast<uint64_t>(begin / kSigns));
     }
     return total;
   });

@@ -1,0 +1,92 @@
+// What travels with the gradients: flags, words, and the numbers that describe a gradient.
+#include "on_ranks.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/dist/payload.h>
+#include <brigade/kernels/factory.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+using namespace brigade;
+
+TEST_CASE("flags and words survive the average in every dtype, on up to 16 ranks") {
+  for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    test::on("threads", {1, 2, 3, 7, 16}, [dtype](const std::string& backend, int ranks) {
+      test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) -> std::string {
+        const int rank = group->rank();
+        dist::BucketLayout layout;
+        layout.dtype = dtype;
+        layout.gradient_numel = 5;
+        for (int i = 0; i < ranks; ++i)
+          layout.parameters.push_back(static_cast<uint32_t>(i));
+        dist::Payload payload(*group, layout);
+        // Parameter i is used by the ranks up to i.
+        for (int i = 0; i < ranks; ++i)
+          payload.set_flag(static_cast<size_t>(i), rank <= i ? 1 : 0);
+        payload.set(dist::Word::Present, rank % 2 == 0 ? 1 : 0);
+        payload.set_with_square(dist::Word::Round, payload.countable(4099));
+        payload.set_with_square(dist::Word::Rows, rank == ranks - 1 ? 6 : 4);
+        group->all_reduce(payload.whole(), {.op = dist::ReduceOp::Avg})->wait();
+        for (int i = 0; i < ranks; ++i) {
+          const int count = payload.flag_count(static_cast<size_t>(i), ranks);
+          if (count != i + 1) return fmt::format("flag {} counts {}", i, count);
+        }
+        if (payload.count(dist::Word::Present, ranks) != (ranks + 1) / 2) return "present";
+        if (payload.count(dist::Word::Failed, ranks) != 0) return "failed";
+        if (!payload.all_equal(dist::Word::Round, payload.countable(4099))) return "the same round on all";
+        if (payload.all_equal(dist::Word::Round, payload.countable(4100))) return "another round than the others";
+        if (payload.all_equal(dist::Word::Rows, 4) != (ranks == 1 && rank != 0)) return "rows that differ";
+        const double spread = 2 * std::sqrt(static_cast<double>(ranks - 1)) / ranks;
+        const double found = std::sqrt(payload.variance(dist::Word::Rows));
+        return std::abs(found - spread) < (is_half(dtype) ? 0.4 : 1e-3) ? "" : fmt::format("spread {}", found);
+      });
+    });
+  }
+}
+
+TEST_CASE("the probe is linear, sees every element, and tells a sum from a mean") {
+  for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    for (const int64_t size : {1, 15, 16, 17, 511, 512, 513, 2000}) {
+      CAPTURE(size);
+      Generator generator(static_cast<uint64_t>(size));
+      const Tensor a = randn({size}, kFloat64, &generator).to(dtype);
+      const Tensor b = randn({size}, kFloat64, &generator).to(dtype);
+      // Sums of halves round: let the larger type hold them.
+      const Tensor sum = a.to(kFloat64) + b.to(kFloat64);
+      CHECK(dist::probe(sum) == doctest::Approx(dist::probe(a) + dist::probe(b)).epsilon(1e-9));
+      CHECK(dist::probe(a.to(kFloat64)) == doctest::Approx(dist::probe(a)).epsilon(1e-12));
+      double plain = 0;
+      for (const double v : a.to_vector<double>())
+        plain += v * v;
+      CHECK(dist::sum_of_squares(a) == doctest::Approx(plain).epsilon(1e-5));
+    }
+  }
+  // Signs of both kinds, each element with weight 1.
+  int positive = 0;
+  for (int64_t i = 0; i < 1500; ++i) {
+    Tensor one = zeros({1500}, kFloat64);
+    one.data_ptr<double>()[i] = 3;
+    const double found = dist::probe(one);
+    CHECK(std::abs(found) == 3);
+    positive += found > 0 ? 1 : 0;
+  }
+  CHECK(std::abs(positive - 750) < 60);
+}
+
+TEST_CASE("sizes of large gradients do not overflow before they do; what is not finite is found") {
+  CHECK(dist::sum_of_squares(full({8192}, 1e18, kFloat32)) == doctest::Approx(8192e36));
+  CHECK(dist::sum_of_squares(full({100000}, 60000, kFloat16)) == doctest::Approx(3.6e14));
+  for (const int64_t at : {0, 40, 99}) {
+    Tensor x = ones({100}, kFloat32);
+    CHECK_FALSE(dist::has_non_finite(x));
+    x.data_ptr<float>()[at] = std::numeric_limits<float>::quiet_NaN();
+    CHECK(dist::has_non_finite(x));
+    CHECK(std::isnan(dist::probe(x)));
+    CHECK(std::isnan(dist::sum_of_squares(x)));
+  }
+}

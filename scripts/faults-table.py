@@ -4,10 +4,11 @@
     scripts/faults-table.py RESULT.json... > docs/faults.md
     scripts/faults-table.py --torch bench/faults_torch/results.json RESULT.json... > docs/faults.md
 
-Scored per row, as far as a run can tell: 1 detected, 2 in time (the replicas were still equal when the error came, or a
+Scored per fault, as far as a run can tell: 1 detected, 2 in time (the replicas were still equal when the error came, or a
 warning came before the step), 3 on every rank that is not at fault, with one text, 4 right parameters, 5 right ranks,
 6 right cause, 7 file:line, 8 the advised fix works. The harness (lab/faults/diagnosis.cpp) compares 3 to 8 with the
-expectation that stands in the fault's file, and a row passes only if all of them hold.
+expectation that stands in the fault's file, and a row passes only if all of them hold. PyTorch's cells are those of
+bench/faults_torch, which scores 1 to 7 alike.
 """
 import argparse
 import csv
@@ -16,9 +17,10 @@ import pathlib
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
 LETTERS = {
-    "S": "silent, ranks differ", "s": "silent, ranks agree, numbers wrong", "L": "late: wrong steps, then an error",
-    "E": "error without a cause", "X": "connection lost or abort", "H": "waits for the time-out", "P": "only slow",
-    "ok": "not to be reported", "n.m.": "not measured",
+    "S": "silent, the ranks differ", "s": "silent, the ranks agree on wrong numbers", "L": "an error after a wrong step",
+    "E": "an error in the iteration of the fault", "X": "abort or lost connection", "H": "the time-out", "P": "right but wasteful",
+    "W": "a warning", "ok": "right, and nothing said", "–": "a rank that said nothing", "·": "the rank that failed by design",
+    "n.m.": "not measured",
 }
 
 
@@ -47,12 +49,22 @@ def main():
           f"controls without a report: {good(controls)} of {len(controls)}.\n")
     print("A fault counts as expected only when every rank that is not at fault reports it, with the right kind, parameters,")
     print("ranks, cause and line of the planted file, and when the same steps with the advised fix run right.\n")
-    print("*In time*: the replicas were still equal when the error came (for a warning: it came before the step). A dash: the")
-    print("group was gone, or there was nothing to compare yet. *PyTorch 1.13*: what was measured there with gloo on 2 ranks: "
-          + "; ".join(f"{k} {v}" for k, v in LETTERS.items()) + ".\n")
-    head = ["id", "what goes wrong", "verdict", "cause", "in time", "as expected", "PyTorch 1.13"]
+    print("Points, of 8: detected; in time (the replicas were still equal when the error came, or a warning came before the")
+    print("step); on every rank that is not at fault; parameters; ranks; cause; line; the fix. Of 7 where *in time* has no meaning:")
+    print("the group was gone, or nothing had been computed yet.\n")
+    head = ["id", "what goes wrong", "verdict", "cause", "as expected", "points"]
     if torch:
-        head += ["PyTorch " + torch.get("version", "") + " OFF", "INFO", "DETAIL"]
+        head += ["PyTorch " + torch["version"] + " OFF", "INFO", "DETAIL"]
+        print(f"PyTorch {torch['version']}: `bench/faults_torch/run.py`, {torch['backend']}, 2 ranks, {torch['date']}; the columns are values "
+              "of TORCH_DISTRIBUTED_DEBUG;")
+        print("what it said stands in [faults-torch.md](faults-torch.md). Points of 7: the same without the fix. Letters, one for all ranks or one "
+              "for each: "
+              + "; ".join(f"{k} {v}" for k, v in LETTERS.items()) + ".")
+        for level in torch["levels_that_crash_as_shipped"]:
+            print(f"At {level} this build of PyTorch dies in the constructor of DistributedDataParallel, without a fault too; the column was "
+                  "measured with that call left out.")
+        print()
+    head.append("PyTorch 1.13")
     print("| " + " | ".join(head) + " |")
     print("|" + "---|" * len(head))
     for key in sorted(rows):
@@ -69,10 +81,15 @@ def main():
             in_time = "-" if not known else "yes" if known == {True} else "no"
         ran = [row for row in each if not row["skipped"]]
         passed = f"{sum(row['passed'] for row in ran)}/{len(ran)} runs"
-        line = [key, first["title"], verdict, cause, in_time, passed, old.get(key, "")]
+        points = ""
+        if not first["control"]:
+            of = 7 if in_time == "-" else 8
+            points = f"{of if in_time != 'no' else of - 1}/{of}" if all(row["passed"] for row in ran) else "-"
+        line = [key, first["title"], verdict, cause, passed, points]
         if torch:
             cells = torch["rows"].get(key, {})
             line += [cells.get(level, "") for level in ("OFF", "INFO", "DETAIL")]
+        line.append(old.get(key, ""))
         print("| " + " | ".join(line) + " |")
 
 

@@ -1,6 +1,6 @@
 // What find_unused_parameters=true costs: two ranks (threads), the same model wrapped strictly and with detection,
-// steps interleaved in one run; and the same with every tenth layer left out, against a strict wrapper of a model in
-// which these layers are frozen.
+// steps interleaved in one run; and the same with every tenth layer left out, against static_graph (which knows the set
+// and looks for nothing) and against a strict wrapper of a model in which these layers are frozen (and not sent).
 //
 // Printed: step times, the ratio (median of the ratios of neighbouring steps) with its noise (the same ratio between
 // two strict wrappers), and the collectives per step of each, which are exact. Usage: bench_unused_parameters [layers]
@@ -50,25 +50,26 @@ int main(int argc, char** argv) {
     Generator generator(static_cast<uint64_t>(group->rank()));
     const Tensor x = randn({16, width}, kFloat32, &generator);
     std::vector<bench::Way> ways;
-    const auto add = [&](const std::string& name, bool find_unused, bool skip_tenth, bool freeze_tenth) {
+    const auto add = [&](const std::string& name, const dist::DDPOptions& options, bool skip_tenth, bool freeze_tenth) {
       manual_seed(1);
       Chain net(layers, width);
       net->skip_tenth = skip_tenth;
       for (size_t i = 9; freeze_tenth && i < net->layers->size(); i += 10)
         (*net->layers)[i]->requires_grad_(false);
-      auto ddp = std::make_shared<dist::DistributedDataParallel<Chain>>(
-          net, group, dist::DDPOptions{.find_unused_parameters = find_unused});
+      auto ddp = std::make_shared<dist::DistributedDataParallel<Chain>>(net, group, options);
       auto* raw = ddp.get();
       ways.push_back({.name = name, .owns = std::move(ddp), .step = [raw, x] {
                         raw->module()->zero_grad();
                         mean(square((*raw)(x))).backward();
                       }});
     };
-    add("strict", false, false, false);
-    add("find_unused", true, false, false);
-    add("strict again", false, false, false);
-    add("10 % unused", true, true, false);
-    add("10 % frozen", false, true, true);
+    const dist::DDPOptions detecting{.find_unused_parameters = true};
+    add("strict", {}, false, false);
+    add("find_unused", detecting, false, false);
+    add("strict again", {}, false, false);
+    add("10 % unused", detecting, true, false);
+    add("10 % static", {.static_graph = true}, true, false);
+    add("10 % frozen", {}, true, true);
     bench::interleave(*group, ways, 20, steps);
     if (group->rank() != 0) return;
     fmt::print("{} layers of {} x {}, {} parameters, {} steps of each way, interleaved; rank 0 of 2\n", layers, width,
@@ -79,6 +80,7 @@ int main(int argc, char** argv) {
                  static_cast<double>(way.collectives) / static_cast<double>(steps));
     bench::print_ratio("find_unused / strict", ways[1], ways[0]);
     bench::print_ratio("strict / strict (noise)", ways[2], ways[0]);
-    bench::print_ratio("10 % unused / frozen", ways[3], ways[4]);
+    bench::print_ratio("10 % unused / static", ways[3], ways[4]);
+    bench::print_ratio("10 % unused / frozen", ways[3], ways[5]);
   });
 }

@@ -242,10 +242,7 @@ class GlooGroup final : public ProcessGroup {
   WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, std::function<void()> run) {
     const CollectiveInfo recorded = record(kind, tensor, options);
     const CollectiveInfo info = options.step_of ? *options.step_of : recorded;
-    if (failed_) {
-      throw DistError(
-          fmt::format("the gloo group failed before and cannot be used for {}; make a new group", in_words(info)));
-    }
+    if (failed_) give_up(info, "the group failed before");
     {
       std::lock_guard lock(place_mutex_);
       last_ = info;

@@ -324,9 +324,10 @@ class GlooGroup final : public ProcessGroup {
         throw DistError(fmt::format("the gloo group was aborted on rank {}: {}; it was in {}", named(rank()),
                                     abort_reason_, in_words(info)));
     }
-    post_place("stuck", info, false);
+    bool timed_out = what.find("imed out") != std::string::npos;
+    const bool own_time_out = timed_out;
+    post_place(timed_out ? "timed out" : "stuck", info, false);
     close_connections();
-    const bool timed_out = what.find("imed out") != std::string::npos;
     // Peers that fail because of the same thing come within moments; one that is dead or elsewhere does not.
     std::vector<Place> places(static_cast<size_t>(size()));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
@@ -337,6 +338,8 @@ class GlooGroup final : public ProcessGroup {
       for (int r = 0; r < size(); ++r) {
         Place& place = places[static_cast<size_t>(r)];
         if (!place.stuck && place.gone.empty()) place = place_of(r);
+        // A peer that gave up waiting has broken our connection: who was missed there has not died because of that.
+        timed_out = timed_out || place.timed_out;
         // It was only late, and left when it found us gone.
         if (timed_out && !first_look && place.gone.starts_with("left")) place.gone.clear();
         all = all && (place.stuck || !place.gone.empty());
@@ -346,12 +349,16 @@ class GlooGroup final : public ProcessGroup {
     }
     places[static_cast<size_t>(rank())].stuck = true;
     places[static_cast<size_t>(rank())].whereabouts.last = info;
-    throw_common(info, what, timed_out, waited, places);
+    const std::string time_out = !timed_out     ? ""
+                                 : own_time_out ? fmt::format("timed out after {} ms", waited.count())
+                                                : std::string("a peer timed out");
+    throw_common(info, what, time_out, places);
   }
 
   struct Place {
-    bool stuck = false;  // its collective failed
-    std::string gone;    // "left the group", "failed: ...": it is not coming
+    bool stuck = false;      // its collective failed
+    bool timed_out = false;  // because somebody did not come
+    std::string gone;        // "left the group", "failed: ...": it is not coming
     Whereabouts whereabouts;
   };
 
@@ -361,8 +368,9 @@ class GlooGroup final : public ProcessGroup {
     throw error;
   }
 
-  [[noreturn]] void throw_common(const CollectiveInfo& info, const std::string& what, bool timed_out,
-                                 std::chrono::milliseconds waited, const std::vector<Place>& places) {
+  // `time_out`: in words, when this rank or a peer of it gave up waiting.
+  [[noreturn]] void throw_common(const CollectiveInfo& info, const std::string& what, const std::string& time_out,
+                                 const std::vector<Place>& places) {
     // A rank that left or threw is the cause of everything else.
     for (int r = 0; r < size(); ++r) {
       const Place& place = places[static_cast<size_t>(r)];
@@ -389,15 +397,15 @@ class GlooGroup final : public ProcessGroup {
       }
       fail(PeerError(fmt::format("connections were lost in {} on rank {}: {}", in_words(info), named(rank()), what)));
     }
-    if (timed_out) {
+    if (!time_out.empty()) {
       std::string words;
       std::string ranks;
       for (const Whereabouts& place : missing) {
         ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", place.rank);
         words += "; " + in_words(place);
       }
-      const std::string message = fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}",
-                                              waited.count(), in_words(info), named(rank()), ranks, words);
+      const std::string message = fmt::format("{} in {} on rank {}: waiting for rank {}{}", time_out, in_words(info),
+                                              named(rank()), ranks, words);
       fail(DiagnosedAs<TimeoutError>(message, {timeout_verdict(info, missing)}));
     }
     const Whereabouts& lost = missing.front();
@@ -420,7 +428,7 @@ class GlooGroup final : public ProcessGroup {
       }
       // Once it has failed a rank says nothing else.
       std::lock_guard lock(post_mutex_);
-      if (failed_ && std::string_view(state) != "stuck") return;
+      if (failed_ && std::string_view(state) == "well") return;
       store_->set(fmt::format("{}/place/{}", prefix_, rank()), out.text());
     } catch (const std::exception&) {
       // The store may be gone before us.
@@ -437,7 +445,9 @@ class GlooGroup final : public ProcessGroup {
       if (!store_->check(key)) return place;
       const std::string text = store_->get(key, std::chrono::seconds(1));
       FieldReader in(text);
-      place.stuck = in.next() == "stuck";
+      const std::string state = in.next();
+      place.timed_out = state == "timed out";
+      place.stuck = state != "well";
       place.whereabouts.last = decode_collective(in.next());
       place.whereabouts.finished = in.number() != 0;
       place.whereabouts.activity = in.next();

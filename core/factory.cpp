@@ -1,13 +1,12 @@
 #include <brigade/core/factory.h>
 
+#include <brigade/core/device_memory.h>
+
 #include <cstring>
 
 namespace brigade {
 
 Tensor empty(const Shape& sizes, TensorOptions options) {
-  if (options.device.type != DeviceType::CPU) {
-    throw DeviceError("no memory for " + to_string(options.device) + ": Brigade was built without it");
-  }
   size_t bytes = itemsize(options.dtype);
   for (int64_t size : sizes) {
     if (size < 0) throw ShapeError("sizes must not be negative, got " + to_string(sizes));
@@ -15,7 +14,7 @@ Tensor empty(const Shape& sizes, TensorOptions options) {
       throw ShapeError("sizes " + to_string(sizes) + " overflow the address space");
     }
   }
-  auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, options.device);
+  auto storage = make_intrusive<Storage>(allocate_on(options.device, bytes), bytes, options.device);
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), sizes, contiguous_strides(sizes), 0, options.dtype));
 }
 

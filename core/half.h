@@ -3,11 +3,16 @@
 // Both are storage types: arithmetic converts to float and rounds back to nearest, ties to even.
 #pragma once
 
+#include <brigade/core/host_device.h>
+
 #include <bit>
 #include <cstdint>
 #include <type_traits>
 
-#ifdef __F16C__
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#elif defined(__F16C__)
 #include <immintrin.h>
 #endif
 
@@ -16,8 +21,10 @@ namespace brigade {
 namespace detail {
 
 // Source of the bit manipulation: the IEEE 754 layouts; subnormals are scaled through a float subtraction.
-inline float float_from_half_bits(uint16_t bits) noexcept {
-#ifdef __F16C__
+BRIGADE_HOST_DEVICE inline float float_from_half_bits(uint16_t bits) noexcept {
+#ifdef __CUDACC__
+  return __half2float(__ushort_as_half(bits));
+#elif defined(__F16C__)
   return _cvtsh_ss(bits);
 #else
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
@@ -29,8 +36,10 @@ inline float float_from_half_bits(uint16_t bits) noexcept {
 #endif
 }
 
-inline uint16_t half_bits_from_float(float value) noexcept {
-#ifdef __F16C__
+BRIGADE_HOST_DEVICE inline uint16_t half_bits_from_float(float value) noexcept {
+#ifdef __CUDACC__
+  return __half_as_ushort(__float2half_rn(value));
+#elif defined(__F16C__)
   return _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
 #else
   const uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -54,9 +63,9 @@ struct float16 {
 
   float16() = default;
   template <class T>
-  requires std::is_arithmetic_v<T> float16(T value)
+  requires std::is_arithmetic_v<T> BRIGADE_HOST_DEVICE float16(T value)
   noexcept : bits(detail::half_bits_from_float(static_cast<float>(value))) {}
-  operator float() const noexcept { return detail::float_from_half_bits(bits); }
+  BRIGADE_HOST_DEVICE operator float() const noexcept { return detail::float_from_half_bits(bits); }
 };
 
 struct bfloat16 {
@@ -64,14 +73,20 @@ struct bfloat16 {
 
   bfloat16() = default;
   template <class T>
-  requires std::is_arithmetic_v<T> bfloat16(T value)
+  requires std::is_arithmetic_v<T> BRIGADE_HOST_DEVICE bfloat16(T value)
   noexcept {
+#ifdef __CUDA_ARCH__
+    bits = __bfloat16_as_ushort(__float2bfloat16_rn(static_cast<float>(value)));
+#else
     const uint32_t word = std::bit_cast<uint32_t>(static_cast<float>(value));
     const bool nan = (word & 0x7fffffffu) > 0x7f800000u;
     bits = nan ? static_cast<uint16_t>((word >> 16) | 0x40u)
                : static_cast<uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
+#endif
   }
-  operator float() const noexcept { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  BRIGADE_HOST_DEVICE operator float() const noexcept {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
 };
 
 }  // namespace brigade

@@ -10,4 +10,7 @@ namespace brigade::kernels {
 // gradient.
 extern Kernel<Tensor(const Tensor& x, double p, PhiloxState state)> dropout;
 
+// For every device: throws ValueError unless 0 <= p <= 1.
+void check_dropout_probability(double p);
+
 }  // namespace brigade::kernels

@@ -3,6 +3,9 @@
 
 #include <brigade/kernels/kernel.h>
 
+#include <initializer_list>
+#include <utility>
+
 namespace brigade::kernels {
 
 // g = grad (negated if maximize) + weight_decay * p; buf = momentum * buf + (1 - dampening) * g (buf = g on the first
@@ -24,5 +27,8 @@ struct AdamParams {
 extern Kernel<void(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                    const Tensor& max_exp_avg_sq, const AdamParams& params)>
     adam_step;
+
+// For every device: throws ShapeError unless each tensor that is defined is contiguous and like the parameter.
+void check_optimizer_tensors(const Tensor& param, std::initializer_list<std::pair<const char*, Tensor>> tensors);
 
 }  // namespace brigade::kernels

@@ -3,7 +3,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/detail/functors.h>
 
 #include <numbers>
 
@@ -34,9 +34,7 @@ Tensor map(const Tensor& x, const char* what, int64_t cost, F f) {
 // f(grad, x)
 template <class F>
 Tensor map_backward(const Tensor& grad, const Tensor& x, const char* what, int64_t cost, F f) {
-  if (grad.sizes() != x.sizes() || grad.dtype() != x.dtype()) {
-    throw ShapeError(std::string(what) + ": expected a gradient like " + describe(x) + ", got " + describe(grad));
-  }
+  check_gradient_like(grad, x, what);
   const Tensor g = contiguous(grad);
   const Tensor source = contiguous(x);
   Tensor result = empty(x.sizes(), x.options());

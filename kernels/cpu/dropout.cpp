@@ -9,8 +9,7 @@ namespace brigade::kernels {
 namespace {
 
 Tensor dropout_cpu(const Tensor& x, double p, PhiloxState state) {
-  if (!(p >= 0 && p <= 1))
-    throw ValueError("dropout: the probability must be between 0 and 1, got " + std::to_string(p));
+  check_dropout_probability(p);
   const Tensor source = contiguous(x);
   Tensor result = empty(x.sizes(), x.options());
   const double scale = p == 1 ? 0 : 1 / (1 - p);
@@ -37,6 +36,11 @@ Tensor dropout_cpu(const Tensor& x, double p, PhiloxState state) {
 }
 
 }  // namespace
+
+void check_dropout_probability(double p) {
+  if (!(p >= 0 && p <= 1))
+    throw ValueError("dropout: the probability must be between 0 and 1, got " + std::to_string(p));
+}
 
 constinit Kernel<Tensor(const Tensor&, double, PhiloxState)> dropout("dropout", &dropout_cpu);
 

@@ -1,7 +1,6 @@
 // The kernels of elementwise.h that write into a given tensor: copies with casts, fills, sums and scalings.
-#include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/strided.h>
-#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/detail/functors.h>
 
 #include <cstring>
 
@@ -11,13 +10,6 @@ namespace {
 
 using cpu::parallel_for;
 using cpu::StridedLoop;
-
-void check_fits(const Tensor& out, const Tensor& x, const char* what) {
-  if (broadcast_shapes(out.sizes(), x.sizes()) != out.sizes()) {
-    throw ShapeError(std::string(what) + ": " + to_string(x.sizes()) + " does not broadcast to the target's shape " +
-                     to_string(out.sizes()));
-  }
-}
 
 // out = f(out, x) for each element, x broadcast.
 template <class To, class From, class F>
@@ -46,6 +38,7 @@ void update(const Tensor& out, const Tensor& x, F f) {
 
 void copy_cpu(const Tensor& out, const Tensor& x) {
   check_fits(out, x, "copy");
+  if (out.device() != x.device()) return copy_between_devices(out, x);
   if (out.dtype() == x.dtype() && out.is_contiguous() && x.is_contiguous() && out.numel() == x.numel()) {
     auto* to = static_cast<char*>(out.raw_data());
     const auto* from = static_cast<const char*>(x.raw_data());
@@ -119,20 +112,5 @@ constinit Kernel<void(const Tensor&, double)> fill("fill", &fill_cpu);
 constinit Kernel<void(const Tensor&, const Tensor&, double)> add_inplace("add_inplace", &add_inplace_cpu);
 constinit Kernel<void(const Tensor&, const Tensor&)> mul_inplace("mul_inplace", &mul_inplace_cpu);
 constinit Kernel<void(const Tensor&, double)> scale_inplace("scale_inplace", &scale_inplace_cpu);
-
-Tensor clone(const Tensor& x) {
-  Tensor result = empty(x.sizes(), x.options());
-  copy(result, x);
-  return result;
-}
-
-Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : clone(x); }
-
-Tensor cast(const Tensor& x, DType dtype) {
-  if (x.dtype() == dtype) return x;
-  Tensor result = empty(x.sizes(), {dtype, x.device()});
-  copy(result, x);
-  return result;
-}
 
 }  // namespace brigade::kernels

@@ -6,19 +6,20 @@
 
 namespace brigade::kernels {
 
-namespace {
-
-void check_like(const Tensor& param, const Tensor& other, const char* what) {
-  if (!other.defined() || (other.sizes() == param.sizes() && other.dtype() == param.dtype() && other.is_contiguous() &&
-                           param.is_contiguous()))
-    return;
-  throw ShapeError(std::string("optimizer step: ") + what + " must be contiguous and like the parameter " +
-                   describe(param) + ", got " + describe(other));
+void check_optimizer_tensors(const Tensor& param, std::initializer_list<std::pair<const char*, Tensor>> tensors) {
+  for (const auto& [what, other] : tensors) {
+    if (!other.defined() || (other.sizes() == param.sizes() && other.dtype() == param.dtype() &&
+                             other.device() == param.device() && other.is_contiguous() && param.is_contiguous()))
+      continue;
+    throw ShapeError(std::string("optimizer step: ") + what + " must be contiguous and like the parameter " +
+                     describe(param) + ", got " + describe(other));
+  }
 }
 
+namespace {
+
 void sgd_step_cpu(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer, const SgdParams& s) {
-  check_like(param, grad, "gradient");
-  check_like(param, momentum_buffer, "momentum buffer");
+  check_optimizer_tensors(param, {{"gradient", grad}, {"momentum buffer", momentum_buffer}});
   visit_floating(param.dtype(), "sgd step", [&]<class T>() {
     using C = compute_type<T>;
     T* p = static_cast<T*>(param.raw_data());
@@ -49,10 +50,9 @@ void sgd_step_cpu(const Tensor& param, const Tensor& grad, const Tensor& momentu
 
 void adam_step_cpu(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                    const Tensor& max_exp_avg_sq, const AdamParams& a) {
-  check_like(param, grad, "gradient");
-  check_like(param, exp_avg, "exp_avg");
-  check_like(param, exp_avg_sq, "exp_avg_sq");
-  check_like(param, max_exp_avg_sq, "max_exp_avg_sq");
+  check_optimizer_tensors(
+      param,
+      {{"gradient", grad}, {"exp_avg", exp_avg}, {"exp_avg_sq", exp_avg_sq}, {"max_exp_avg_sq", max_exp_avg_sq}});
   visit_floating(param.dtype(), "adam step", [&]<class T>() {
     using C = compute_type<T>;
     T* p = static_cast<T*>(param.raw_data());

@@ -1,9 +1,10 @@
 #include <brigade/kernels/reduce.h>
 
-#include <brigade/core/factory.h>
-#include <brigade/core/view.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/detail/reduction.h>
+
+#include <algorithm>
+#include <vector>
 
 namespace brigade::kernels {
 
@@ -29,64 +30,15 @@ Acc row_sum(const T* x, int64_t n) {
   return row_sum<T, Acc>(x, half) + row_sum<T, Acc>(x + half, n - half);
 }
 
-// The dtype of the result, and the type it is summed in.
 template <class T>
-using sum_type = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
-template <class T>
-using sum_accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
-
-// The tensor as [outer, reduced, inner] when the reduced dimensions are neighbours, else a permuted copy as [outer,
-// reduced, 1].
-struct Arranged {
-  Tensor tensor;
-  int64_t outer = 1, reduced = 1, inner = 1;
-};
-
-Arranged arrange(const Tensor& x, uint32_t mask) {
-  int first = 0;
-  while (first < x.dim() && !(mask & (1u << first)))
-    ++first;
-  int last = first;
-  while (last < x.dim() && (mask & (1u << last)))
-    ++last;
-  Arranged result;
-  if ((mask >> last) == 0) {
-    result.tensor = contiguous(x);
-    for (int d = 0; d < x.dim(); ++d)
-      (d < first ? result.outer : d < last ? result.reduced : result.inner) *= x.sizes()[d];
-    return result;
-  }
-  Shape order;
-  for (int d = 0; d < x.dim(); ++d) {
-    if (!(mask & (1u << d))) order.push_back(d);
-  }
-  for (int d = 0; d < x.dim(); ++d) {
-    if (mask & (1u << d)) order.push_back(d);
-    (mask & (1u << d) ? result.reduced : result.outer) *= x.sizes()[d];
-  }
-  result.tensor = clone(view::permute(x, order));
-  return result;
-}
-
-uint32_t mask_of(const Shape& dims, int count) {
-  uint32_t mask = 0;
-  for (int64_t dim : dims) {
-    const uint32_t bit = 1u << wrap_dim(dim, count);
-    if (mask & bit) throw ShapeError("dimension " + std::to_string(dim) + " appears twice in " + to_string(dims));
-    mask |= bit;
-  }
-  return dims.empty() ? (1u << count) - 1 : mask;
-}
-
-template <class T>
-void sum_into(const Arranged& x, const Tensor& out, bool accumulate, double scale) {
+void sum_into(const Reduction& x, double scale) {
   using Out = sum_type<T>;
   using Acc = sum_accumulator<T>;
-  const T* values = static_cast<const T*>(x.tensor.raw_data());
-  Out* result = static_cast<Out*>(out.raw_data());
+  const T* values = static_cast<const T*>(x.x.raw_data());
+  Out* result = static_cast<Out*>(x.out.raw_data());
   const auto store = [&](int64_t i, Acc sum) {
     if (scale != 1.0) sum = static_cast<Acc>(static_cast<double>(sum) * scale);
-    if (accumulate) sum += static_cast<Acc>(result[i]);
+    if (x.accumulate) sum += static_cast<Acc>(result[i]);
     result[i] = static_cast<Out>(sum);
   };
   if (x.inner == 1) {
@@ -153,64 +105,28 @@ void sum_into(const Arranged& x, const Tensor& out, bool accumulate, double scal
 }
 
 Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
-  const uint32_t mask = mask_of(options.dims, x.dim());
-  Shape sizes;
-  int64_t reduced = 1;
-  for (int d = 0; d < x.dim(); ++d) {
-    if (mask & (1u << d)) {
-      reduced *= x.sizes()[d];
-      if (options.keepdim) sizes.push_back(1);
-    } else {
-      sizes.push_back(x.sizes()[d]);
-    }
-  }
-  const DType dtype = is_floating_point(x.dtype()) ? x.dtype() : kInt64;
-  Tensor out = options.out;
-  if (!out.defined()) {
-    out = empty(sizes, {dtype, x.device()});
-  } else if (out.numel() != sizes.numel() || out.dtype() != dtype || !out.is_contiguous()) {
-    throw ShapeError("sum: out must be a contiguous " + std::string(name(dtype)) + " " + to_string(sizes) + ", got " +
-                     describe(out));
-  }
-  const Arranged arranged = arrange(x, mask);
-  const double scale = mean ? 1.0 / static_cast<double>(reduced) : 1.0;
-  visit_dtype(x.dtype(),
-              [&]<class T>() { sum_into<T>(arranged, out, options.accumulate && options.out.defined(), scale); });
-  return out;
+  const Reduction reduction = prepare_sum(x, options);
+  const double scale = mean ? 1.0 / static_cast<double>(reduction.reduced) : 1.0;
+  visit_dtype(x.dtype(), [&]<class T>() { sum_into<T>(reduction, scale); });
+  return reduction.out;
 }
 
 Tensor sum_cpu(const Tensor& x, const ReduceOptions& options) { return reduce(x, options, false); }
 
 Tensor mean_cpu(const Tensor& x, const ReduceOptions& options) {
-  if (!is_floating_point(x.dtype())) {
-    throw DTypeError(std::string("mean: expected a floating dtype, got ") + name(x.dtype()) +
-                     "; convert with .to(kFloat32)");
-  }
+  check_mean(x);
   return reduce(x, options, true);
 }
 
 template <bool kMax>
 Extremes extremes(const Tensor& x, int dim, bool keepdim) {
-  if (x.dim() > 0 && x.sizes()[dim] == 0) {
-    throw ShapeError("max/min: dimension " + std::to_string(dim) + " of " + to_string(x.sizes()) + " is empty");
-  }
-  Shape sizes = x.sizes();
-  const int64_t length = x.dim() == 0 ? 1 : x.sizes()[dim];
-  int64_t inner = 1;
-  for (int d = dim + 1; d < x.dim(); ++d)
-    inner *= x.sizes()[d];
-  if (x.dim() > 0) {
-    if (keepdim) {
-      sizes[dim] = 1;
-    } else {
-      sizes.erase(dim);
-    }
-  }
-  Extremes result{empty(sizes, x.options()), empty(sizes, {kInt64, x.device()})};
-  const Tensor source = contiguous(x);
+  const ExtremesPlan plan = prepare_extremes(x, dim, keepdim);
+  const Extremes& result = plan.result;
+  const int64_t length = plan.length;
+  const int64_t inner = plan.inner;
   visit_dtype(x.dtype(), [&]<class T>() {
     using C = compute_type<T>;
-    const T* values = static_cast<const T*>(source.raw_data());
+    const T* values = static_cast<const T*>(plan.x.raw_data());
     T* best_values = static_cast<T*>(result.values.raw_data());
     auto* best_indices = result.indices.template data_ptr<int64_t>();
     cpu::parallel_for(
@@ -247,25 +163,5 @@ constinit Kernel<Tensor(const Tensor&, const ReduceOptions&)> mean("mean", &mean
 constinit Kernel<Extremes(const Tensor&, int, bool)> max("max", &max_cpu);
 constinit Kernel<Extremes(const Tensor&, int, bool)> min("min", &min_cpu);
 constinit Kernel<Tensor(const Tensor&, int, bool)> argmax("argmax", &argmax_cpu);
-
-Tensor sum_to(const Tensor& x, const Shape& sizes, const Tensor& out, bool accumulate) {
-  Shape dims;
-  const int added = x.dim() - sizes.size();
-  for (int d = 0; d < x.dim(); ++d) {
-    if (d < added || (sizes[d - added] == 1 && x.sizes()[d] != 1)) dims.push_back(d);
-  }
-  if (dims.empty()) {
-    if (!out.defined()) return x;
-    if (accumulate) {
-      add_inplace(out, x, 1.0);
-    } else {
-      copy(out, x);
-    }
-    return out;
-  }
-  const Tensor result = sum(x, {.dims = dims, .keepdim = false, .out = out, .accumulate = accumulate});
-  if (out.defined()) return out;
-  return view::as_strided(result, sizes, contiguous_strides(sizes), 0);
-}
 
 }  // namespace brigade::kernels

@@ -1,0 +1,78 @@
+#include <brigade/core/cuda/device.h>
+
+#include <brigade/core/cuda/error.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace brigade::cuda {
+
+namespace {
+
+struct Found {
+  int count = 0;
+  std::string why_not;
+};
+const Found& found() {
+  static const Found result = [] {
+    Found f;
+    if (const cudaError_t code = cudaGetDeviceCount(&f.count); code != cudaSuccess) {
+      f.count = 0;
+      f.why_not = cudaGetErrorString(code);
+      cudaGetLastError();
+    } else if (f.count == 0) {
+      f.why_not = "there is no CUDA device";
+    }
+    return f;
+  }();
+  return result;
+}
+
+void check_index(int device) {
+  if (device >= 0 && device < device_count()) return;
+  throw DeviceError("there is no cuda:" + std::to_string(device) + ": " +
+                    (device_count() > 0 ? "the last is cuda:" + std::to_string(device_count() - 1) : found().why_not));
+}
+
+}  // namespace
+
+int device_count() noexcept { return found().count; }
+std::string why_not_available() { return found().why_not; }
+
+const DeviceProperties& properties(int device) {
+  check_index(device);
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<DeviceProperties>> known;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<DeviceProperties>& entry = known[device];
+  if (!entry) {
+    cudaDeviceProp p{};
+    check(cudaGetDeviceProperties(&p, device), "cudaGetDeviceProperties");
+    entry = std::make_unique<DeviceProperties>(
+        DeviceProperties{p.name, p.major, p.minor, p.multiProcessorCount, p.totalGlobalMem, p.sharedMemPerBlockOptin});
+  }
+  return *entry;
+}
+
+int current_device() {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  return device;
+}
+
+void set_device(int device) {
+  check_index(device);
+  check(cudaSetDevice(device), "cudaSetDevice");
+}
+
+DeviceGuard::DeviceGuard(int device) : before_(current_device()), changed_(before_ != device) {
+  if (changed_) set_device(device);
+}
+DeviceGuard::~DeviceGuard() {
+  if (changed_) cudaSetDevice(before_);
+}
+
+void synchronize() { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
+}  // namespace brigade::cuda

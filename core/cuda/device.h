@@ -1,0 +1,43 @@
+// The CUDA devices of this process.
+#pragma once
+
+#include <string>
+
+namespace brigade::cuda {
+
+// 0 when there is no device or no driver: never throws, so that a program built with CUDA runs on a machine without.
+int device_count() noexcept;
+// Why there is none ("CUDA driver version is insufficient ..."); "" when there is one.
+std::string why_not_available();
+
+struct DeviceProperties {
+  std::string name;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  size_t total_memory = 0;  // bytes
+  size_t shared_memory_per_block = 0;
+};
+// Asked once per device. Throws DeviceError for a device that is not there: names how many there are.
+const DeviceProperties& properties(int device);
+
+// The device that calls of this thread go to.
+int current_device();
+void set_device(int device);
+
+// Changes it for a scope.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int before_;
+  bool changed_;
+};
+
+// Waits for everything on the current device.
+void synchronize();
+
+}  // namespace brigade::cuda

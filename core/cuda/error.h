@@ -1,0 +1,30 @@
+// Errors of the CUDA runtime: which call, what CUDA says, which kernel was launched last.
+#pragma once
+
+#include <brigade/core/error.h>
+
+#include <cuda_runtime_api.h>
+
+namespace brigade::cuda {
+
+class CudaError : public DeviceError {
+ public:
+  CudaError(const std::string& message, cudaError_t code, std::source_location where)
+      : DeviceError(message, where), code_(code) {}
+  cudaError_t code() const noexcept { return code_; }
+
+ private:
+  cudaError_t code_;
+};
+
+// The kernel that this thread launched last: an error of a kernel comes to light in a later call.
+void note_launch(const char* kernel, std::source_location where) noexcept;
+
+[[noreturn]] void throw_error(cudaError_t code, const char* call, std::source_location where);
+//   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+inline void check(cudaError_t code, const char* call, std::source_location where = std::source_location::current()) {
+  if (code != cudaSuccess) [[unlikely]]
+    throw_error(code, call, where);
+}
+
+}  // namespace brigade::cuda

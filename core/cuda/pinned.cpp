@@ -1,0 +1,112 @@
+#include <brigade/core/cuda/pinned.h>
+
+#include <brigade/core/cuda/error.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace brigade::cuda {
+
+namespace {
+
+struct PinnedBlock {
+  void* data;
+  size_t bytes;  // a power of two
+  std::vector<Event> events = {};
+};
+
+struct PinnedPool {
+  std::mutex mutex;
+  std::multimap<size_t, PinnedBlock*> free_blocks;
+  std::unordered_map<const void*, PinnedBlock*> by_address;
+  AllocatorStats stats;
+};
+// Never destroyed, as the other allocators.
+PinnedPool& pool() {
+  static auto* const instance = new PinnedPool;
+  return *instance;
+}
+
+bool is_idle(PinnedBlock& block) {
+  std::erase_if(block.events, [](const Event& event) { return event.query(); });
+  return block.events.empty();
+}
+
+void give_back(void*, void* context, size_t) {
+  auto* const block = static_cast<PinnedBlock*>(context);
+  PinnedPool& shared = pool();
+  const std::lock_guard lock(shared.mutex);
+  shared.stats.bytes_in_use -= block->bytes;
+  shared.stats.bytes_cached += block->bytes;
+  shared.free_blocks.emplace(block->bytes, block);
+}
+
+}  // namespace
+
+Allocation pinned_allocate(size_t bytes) {
+  const size_t size = std::bit_ceil(std::max<size_t>(bytes, 512));
+  PinnedPool& shared = pool();
+  const std::lock_guard lock(shared.mutex);
+  PinnedBlock* block = nullptr;
+  const auto [first, last] = shared.free_blocks.equal_range(size);
+  for (auto it = first; it != last && !block; ++it) {
+    if (!is_idle(*it->second)) continue;
+    block = it->second;
+    shared.free_blocks.erase(it);
+    shared.stats.bytes_cached -= size;
+    break;
+  }
+  if (!block) {
+    void* data = nullptr;
+    const cudaError_t code = cudaHostAlloc(&data, size, cudaHostAllocPortable);
+    if (code == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw OutOfMemoryError("out of page-locked memory: asked for " + std::to_string(bytes) + " bytes while " +
+                             std::to_string(shared.stats.bytes_in_use) + " are in use and " +
+                             std::to_string(shared.stats.bytes_cached) + " are cached");
+    }
+    check(code, "cudaHostAlloc");
+    ++shared.stats.system_calls;
+    block = new PinnedBlock{data, size};
+    shared.by_address.emplace(data, block);
+  }
+  ++shared.stats.allocations;
+  shared.stats.bytes_in_use += size;
+  shared.stats.peak_bytes_in_use = std::max(shared.stats.peak_bytes_in_use, shared.stats.bytes_in_use);
+  return {block->data, block, &give_back};
+}
+
+void record_pinned(const void* data, const Stream& stream) {
+  PinnedPool& shared = pool();
+  const std::lock_guard lock(shared.mutex);
+  const auto found = shared.by_address.find(data);
+  if (found == shared.by_address.end()) return;
+  found->second->events.emplace_back();
+  found->second->events.back().record(stream);
+}
+
+AllocatorStats pinned_allocator_stats() {
+  PinnedPool& shared = pool();
+  const std::lock_guard lock(shared.mutex);
+  return shared.stats;
+}
+
+void pinned_empty_cache() {
+  PinnedPool& shared = pool();
+  const std::lock_guard lock(shared.mutex);
+  std::erase_if(shared.free_blocks, [&](const auto& entry) {
+    PinnedBlock* const block = entry.second;
+    if (!is_idle(*block)) return false;
+    check(cudaFreeHost(block->data), "cudaFreeHost");
+    shared.stats.bytes_cached -= block->bytes;
+    shared.by_address.erase(block->data);
+    delete block;
+    return true;
+  });
+}
+
+}  // namespace brigade::cuda

@@ -1,0 +1,54 @@
+// One way to write and to launch a kernel: on a GPU, and in the emulation of tests/simt, which compiles the same
+// sources.
+#pragma once
+
+#include <brigade/core/cuda/error.h>
+#include <brigade/core/cuda/stream.h>
+#include <brigade/core/tensor.h>
+
+#include <source_location>
+#include <utility>
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#else
+#include <simt/device.h>
+#include <simt/launch.h>
+#include <simt/shared.h>
+#ifndef __launch_bounds__
+#define __launch_bounds__(...)
+#endif
+#endif
+
+namespace brigade::kernels::cuda {
+
+// For 1-d grids: blocks that cover `work` items.
+inline unsigned blocks_for(int64_t work, int64_t per_block) {
+  return static_cast<unsigned>((work + per_block - 1) / per_block);
+}
+
+struct Launch {
+  const char* kernel;  // its name, for errors
+  dim3 grid;
+  dim3 block;
+  size_t shared_bytes = 0;
+  std::source_location where = std::source_location::current();
+};
+
+// On the current stream of `device`; nothing for an empty grid. Throws CudaError when the launch is refused.
+template <class... Parameters, class... Arguments>
+void launch(const Launch& how, Device device, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  if (how.grid.x == 0 || how.grid.y == 0 || how.grid.z == 0) return;
+  const brigade::cuda::Stream stream = brigade::cuda::current_stream(device.index);
+  brigade::cuda::note_launch(how.kernel, how.where);
+#ifdef __CUDACC__
+  kernel<<<how.grid, how.block, how.shared_bytes, stream.get()>>>(
+      static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+  brigade::cuda::check(cudaGetLastError(), "the launch of a kernel", how.where);
+#else
+  simt::launch(how.kernel, kernel, how.grid, how.block, how.shared_bytes, stream.get(),
+               static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+#endif
+}
+
+}  // namespace brigade::kernels::cuda

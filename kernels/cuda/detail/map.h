@@ -1,0 +1,207 @@
+// Element by element: out[i] = f(a[i]) or f(a[i], b[i]), with vectors where the memory is dense, over strides where
+// not.
+//
+// Elements are computed in the compute_type of their input and rounded once.
+#pragma once
+
+#include <brigade/kernels/cuda/detail/vector.h>
+#include <brigade/kernels/detail/strided_layout.h>
+
+#include <algorithm>
+#include <array>
+
+namespace brigade::kernels::cuda {
+
+inline constexpr int kMapThreads = 256;
+inline constexpr int kStridedItems = 4;  // per thread, where no vector fits
+// Vectors in flight per thread: enough to hide the way to memory, few enough not to spill.
+template <int length>
+inline constexpr int kMapVectors = length >= 8 ? 2 : 4;
+
+// Elements per vector when the widest of the types fills 16 bytes.
+template <class... T>
+inline constexpr int kVectorLength = kVectorBytes / static_cast<int>(std::max({sizeof(T)...}));
+
+// Each block takes a tile of kMapThreads * kMapVectors<length> vectors; a thread's vectors lie kMapThreads apart, so
+// that the threads of a warp read one stretch of memory.
+template <int length, class A, class Out, class F>
+__global__ void __launch_bounds__(kMapThreads) map1_kernel(int64_t count, F f, const A* a, Out* out) {
+  using C = compute_type<A>;
+  const int64_t tile = static_cast<int64_t>(blockIdx.x) * (kMapThreads * kMapVectors<length> * length);
+  const int64_t first = tile + static_cast<int64_t>(threadIdx.x) * length;
+  if (tile + kMapThreads * kMapVectors<length> * length <= count) {
+    Vector<A, length> x[kMapVectors<length>];
+#pragma unroll
+    for (int u = 0; u < kMapVectors<length>; ++u)
+      x[u] = load_vector<A, length>(a + first + u * kMapThreads * length);
+#pragma unroll
+    for (int u = 0; u < kMapVectors<length>; ++u) {
+      Vector<Out, length> y;
+#pragma unroll
+      for (int k = 0; k < length; ++k)
+        y.values[k] = static_cast<Out>(f(static_cast<C>(x[u].values[k])));
+      store_vector<Out, length>(out + first + u * kMapThreads * length, y);
+    }
+    return;
+  }
+  for (int u = 0; u < kMapVectors<length>; ++u) {
+    const int64_t begin = first + u * kMapThreads * length;
+    for (int64_t i = begin; i < begin + length && i < count; ++i)
+      out[i] = static_cast<Out>(f(static_cast<C>(a[i])));
+  }
+}
+
+template <int length, class A, class Out, class F>
+__global__ void __launch_bounds__(kMapThreads) map2_kernel(int64_t count, F f, const A* a, const A* b, Out* out) {
+  using C = compute_type<A>;
+  const int64_t tile = static_cast<int64_t>(blockIdx.x) * (kMapThreads * kMapVectors<length> * length);
+  const int64_t first = tile + static_cast<int64_t>(threadIdx.x) * length;
+  if (tile + kMapThreads * kMapVectors<length> * length <= count) {
+    Vector<A, length> x[kMapVectors<length>];
+    Vector<A, length> y[kMapVectors<length>];
+#pragma unroll
+    for (int u = 0; u < kMapVectors<length>; ++u) {
+      x[u] = load_vector<A, length>(a + first + u * kMapThreads * length);
+      y[u] = load_vector<A, length>(b + first + u * kMapThreads * length);
+    }
+#pragma unroll
+    for (int u = 0; u < kMapVectors<length>; ++u) {
+      Vector<Out, length> z;
+#pragma unroll
+      for (int k = 0; k < length; ++k)
+        z.values[k] = static_cast<Out>(f(static_cast<C>(x[u].values[k]), static_cast<C>(y[u].values[k])));
+      store_vector<Out, length>(out + first + u * kMapThreads * length, z);
+    }
+    return;
+  }
+  for (int u = 0; u < kMapVectors<length>; ++u) {
+    const int64_t begin = first + u * kMapThreads * length;
+    for (int64_t i = begin; i < begin + length && i < count; ++i)
+      out[i] = static_cast<Out>(f(static_cast<C>(a[i]), static_cast<C>(b[i])));
+  }
+}
+
+// N operands under one shape; fewer than 2^31 elements.
+template <int N>
+struct DeviceStrides {
+  int dims;
+  uint32_t sizes[kMaxDims];
+  int64_t strides[N][kMaxDims];
+
+  __device__ void offsets(uint32_t i, int64_t (&result)[N]) const {
+    for (int k = 0; k < N; ++k)
+      result[k] = 0;
+    for (int d = dims - 1; d >= 0; --d) {
+      const uint32_t rest = i / sizes[d];
+      const uint32_t at = i - rest * sizes[d];
+      i = rest;
+      for (int k = 0; k < N; ++k)
+        result[k] += at * strides[k][d];
+    }
+  }
+};
+
+template <class A, class Out, class F>
+__global__ void __launch_bounds__(kMapThreads)
+    map1_strided_kernel(uint32_t count, DeviceStrides<2> strides, F f, const A* a, Out* out) {
+  for (int u = 0; u < kStridedItems; ++u) {
+    const uint32_t i = (blockIdx.x * kStridedItems + static_cast<uint32_t>(u)) * kMapThreads + threadIdx.x;
+    if (i >= count) return;
+    int64_t at[2];
+    strides.offsets(i, at);
+    out[at[1]] = static_cast<Out>(f(static_cast<compute_type<A>>(a[at[0]])));
+  }
+}
+
+template <class A, class Out, class F>
+__global__ void __launch_bounds__(kMapThreads)
+    map2_strided_kernel(uint32_t count, DeviceStrides<3> strides, F f, const A* a, const A* b, Out* out) {
+  using C = compute_type<A>;
+  for (int u = 0; u < kStridedItems; ++u) {
+    const uint32_t i = (blockIdx.x * kStridedItems + static_cast<uint32_t>(u)) * kMapThreads + threadIdx.x;
+    if (i >= count) return;
+    int64_t at[3];
+    strides.offsets(i, at);
+    out[at[2]] = static_cast<Out>(f(static_cast<C>(a[at[0]]), static_cast<C>(b[at[1]])));
+  }
+}
+
+// --- on the host
+
+inline bool is_dense(const Tensor& a, const Tensor& out) {
+  return a.is_contiguous() && out.is_contiguous() && a.numel() == out.numel();
+}
+
+// Calls run(strides, count, offsets): once, or for halves of what has too many elements for 32 bits.
+template <int N, class Run>
+void for_strided_parts(Shape sizes, const std::array<Shape, N>& strides, std::array<int64_t, N> offsets, Run&& run) {
+  const int64_t count = sizes.numel();
+  if (count == 0) return;
+  if (count >= (int64_t{1} << 31)) {
+    int widest = 0;
+    for (int d = 1; d < sizes.size(); ++d)
+      widest = sizes[d] > sizes[widest] ? d : widest;
+    const int64_t whole = sizes[widest];
+    sizes[widest] = whole / 2;
+    for_strided_parts<N>(sizes, strides, offsets, run);
+    for (int k = 0; k < N; ++k)
+      offsets[static_cast<size_t>(k)] += whole / 2 * strides[static_cast<size_t>(k)][widest];
+    sizes[widest] = whole - whole / 2;
+    for_strided_parts<N>(sizes, strides, offsets, run);
+    return;
+  }
+  DeviceStrides<N> device{};
+  device.dims = sizes.size();
+  for (int d = 0; d < device.dims; ++d) {
+    device.sizes[d] = static_cast<uint32_t>(sizes[d]);
+    for (int k = 0; k < N; ++k)
+      device.strides[k][d] = strides[static_cast<size_t>(k)][d];
+  }
+  run(device, static_cast<uint32_t>(count), offsets);
+}
+
+// out = f(a); a broadcasts to the shape of out.
+template <class A, class Out, class F>
+void map1(const char* name, const Tensor& a, const Tensor& out, F f,
+          std::source_location where = std::source_location::current()) {
+  const A* x = static_cast<const A*>(a.raw_data());
+  Out* y = static_cast<Out*>(out.raw_data());
+  constexpr int kLength = kVectorLength<A, Out>;
+  if (is_dense(a, out) && is_aligned(x, kLength) && is_aligned(y, kLength)) {
+    const int64_t count = out.numel();
+    launch({name, blocks_for(count, kMapThreads * kMapVectors<kLength> * kLength), kMapThreads, 0, where}, out.device(),
+           &map1_kernel<kLength, A, Out, F>, count, f, x, y);
+    return;
+  }
+  const StridedLayout<2> layout(out.sizes(), {&a, &out});
+  for_strided_parts<2>(layout.sizes, layout.strides, {},
+                       [&](const DeviceStrides<2>& strides, uint32_t count, const auto& at) {
+                         launch({name, blocks_for(count, kMapThreads * kStridedItems), kMapThreads, 0, where},
+                                out.device(), &map1_strided_kernel<A, Out, F>, count, strides, f, x + at[0], y + at[1]);
+                       });
+}
+
+// out = f(a, b); both broadcast to the shape of out.
+template <class A, class Out, class F>
+void map2(const char* name, const Tensor& a, const Tensor& b, const Tensor& out, F f,
+          std::source_location where = std::source_location::current()) {
+  const A* x = static_cast<const A*>(a.raw_data());
+  const A* y = static_cast<const A*>(b.raw_data());
+  Out* z = static_cast<Out*>(out.raw_data());
+  constexpr int kLength = kVectorLength<A, Out>;
+  if (is_dense(a, out) && is_dense(b, out) && is_aligned(x, kLength) && is_aligned(y, kLength) &&
+      is_aligned(z, kLength)) {
+    const int64_t count = out.numel();
+    launch({name, blocks_for(count, kMapThreads * kMapVectors<kLength> * kLength), kMapThreads, 0, where}, out.device(),
+           &map2_kernel<kLength, A, Out, F>, count, f, x, y, z);
+    return;
+  }
+  const StridedLayout<3> layout(out.sizes(), {&a, &b, &out});
+  for_strided_parts<3>(
+      layout.sizes, layout.strides, {}, [&](const DeviceStrides<3>& strides, uint32_t count, const auto& at) {
+        launch({name, blocks_for(count, kMapThreads * kStridedItems), kMapThreads, 0, where}, out.device(),
+               &map2_strided_kernel<A, Out, F>, count, strides, f, x + at[0], y + at[1], z + at[2]);
+      });
+}
+
+}  // namespace brigade::kernels::cuda

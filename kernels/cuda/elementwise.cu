@@ -1,0 +1,152 @@
+// The CUDA column of elementwise.h.
+#include <brigade/core/device_memory.h>
+#include <brigade/core/factory.h>
+#include <brigade/kernels/cuda/detail/map.h>
+#include <brigade/kernels/detail/functors.h>
+
+namespace brigade::kernels {
+
+namespace {
+
+using cuda::map1;
+using cuda::map2;
+
+// Calls body with a functor: one per operation for floating types, one for all otherwise.
+template <class T, class Body>
+void with_binary_of(BinaryOp op, Body&& body) {
+  if constexpr (is_floating_point(dtype_of<T>)) {
+    with_binary(op, body);
+  } else {
+    body(AnyBinary{op});
+  }
+}
+
+Tensor binary_cuda(const Tensor& a, const Tensor& b, BinaryOp op) {
+  const DType dtype = binary_dtype(a, b, op);
+  const Shape sizes = a.sizes() == b.sizes() ? a.sizes() : broadcast_shapes(a.sizes(), b.sizes());
+  const Tensor x = cast(a, dtype);
+  const Tensor y = cast(b, dtype);
+  Tensor out = empty(sizes, {dtype, a.device()});
+  visit_dtype(dtype, [&]<class T>() { with_binary_of<T>(op, [&](auto f) { map2<T, T>("binary", x, y, out, f); }); });
+  return out;
+}
+
+Tensor binary_scalar_cuda(const Tensor& a, double scalar, BinaryOp op, bool reversed) {
+  const DType dtype = binary_scalar_dtype(a, scalar, op);
+  const Tensor x = cast(a, dtype);
+  Tensor out = empty(a.sizes(), {dtype, a.device()});
+  visit_dtype(dtype, [&]<class T>() {
+    using C = compute_type<T>;
+    with_binary_of<T>(op, [&](auto f) {
+      map1<T, T>("binary_scalar", x, out, WithNumber<decltype(f), C>{f, static_cast<C>(scalar), reversed});
+    });
+  });
+  return out;
+}
+
+Tensor compare_cuda(const Tensor& a, const Tensor& b, CompareOp op) {
+  check_devices(a, b, "comparison");
+  const DType dtype = promote_types(a.dtype(), b.dtype());
+  const Tensor x = cast(a, dtype);
+  const Tensor y = cast(b, dtype);
+  Tensor out = empty(broadcast_shapes(a.sizes(), b.sizes()), {kBool, a.device()});
+  visit_dtype(dtype, [&]<class T>() { map2<T, bool>("compare", x, y, out, AnyCompare{op}); });
+  return out;
+}
+
+Tensor compare_scalar_cuda(const Tensor& a, double scalar, CompareOp op) {
+  Tensor out = empty(a.sizes(), {kBool, a.device()});
+  visit_dtype(a.dtype(), [&]<class T>() {
+    map1<T, bool>("compare_scalar", a, out, CompareWithNumber<AnyCompare>{AnyCompare{op}, scalar});
+  });
+  return out;
+}
+
+Tensor unary_cuda(const Tensor& x, UnaryOp op) {
+  Tensor out = empty(x.sizes(), x.options());
+  if (takes_integers(op) && x.dtype() == kInt64) {
+    with_unary_any(op, [&](auto f) { map1<int64_t, int64_t>("unary", x, out, f); });
+  } else if (takes_integers(op) && x.dtype() == kInt32) {
+    with_unary_any(op, [&](auto f) { map1<int32_t, int32_t>("unary", x, out, f); });
+  } else {
+    visit_floating(x.dtype(), "unary operation",
+                   [&]<class T>() { with_unary(op, [&](auto f) { map1<T, T>("unary", x, out, f); }); });
+  }
+  return out;
+}
+
+struct Identity {
+  template <class C>
+  BRIGADE_HOST_DEVICE C operator()(C x) const {
+    return x;
+  }
+};
+
+void copy_cuda(const Tensor& out, const Tensor& x) {
+  check_fits(out, x, "copy");
+  if (out.device() != x.device()) return copy_between_devices(out, x);
+  if (out.dtype() == x.dtype() && cuda::is_dense(x, out)) {
+    if (out.raw_data() != x.raw_data())
+      copy_bytes(out.raw_data(), out.device(), x.raw_data(), x.device(), out.nbytes());
+    return;
+  }
+  visit_dtype(out.dtype(), [&]<class To>() {
+    visit_dtype(x.dtype(), [&]<class From>() { map1<From, To>("copy", x, out, Identity{}); });
+  });
+}
+
+template <class C>
+struct Constant {
+  C value;
+  BRIGADE_HOST_DEVICE C operator()(C) const { return value; }
+};
+
+void fill_cuda(const Tensor& out, double value) {
+  visit_dtype(out.dtype(), [&]<class T>() {
+    using C = compute_type<T>;
+    map1<T, T>("fill", out, out, Constant<C>{static_cast<C>(value)});
+  });
+}
+
+template <class C>
+struct AddScaled {
+  C alpha;
+  BRIGADE_HOST_DEVICE C operator()(C x, C y) const { return static_cast<C>(x + alpha * y); }
+};
+
+void add_inplace_cuda(const Tensor& out, const Tensor& x, double alpha) {
+  check_fits(out, x, "add_");
+  const Tensor same = cast(x, out.dtype());
+  visit_dtype(out.dtype(), [&]<class T>() {
+    using C = compute_type<T>;
+    map2<T, T>("add_inplace", out, same, out, AddScaled<C>{static_cast<C>(alpha)});
+  });
+}
+
+void mul_inplace_cuda(const Tensor& out, const Tensor& x) {
+  check_fits(out, x, "mul_");
+  const Tensor same = cast(x, out.dtype());
+  visit_dtype(out.dtype(), [&]<class T>() { map2<T, T>("mul_inplace", out, same, out, Mul{}); });
+}
+
+void scale_inplace_cuda(const Tensor& out, double factor) {
+  visit_dtype(out.dtype(), [&]<class T>() {
+    using C = compute_type<T>;
+    map1<T, T>("scale_inplace", out, out, WithNumber<Mul, C>{Mul{}, static_cast<C>(factor), false});
+  });
+}
+
+const AddKernel add_binary(binary, kCUDA, &binary_cuda);
+const AddKernel add_binary_scalar(binary_scalar, kCUDA, &binary_scalar_cuda);
+const AddKernel add_compare(compare, kCUDA, &compare_cuda);
+const AddKernel add_compare_scalar(compare_scalar, kCUDA, &compare_scalar_cuda);
+const AddKernel add_unary(unary, kCUDA, &unary_cuda);
+const AddKernel add_copy(copy, kCUDA, &copy_cuda);
+const AddKernel add_fill(fill, kCUDA, &fill_cuda);
+const AddKernel add_add_inplace(add_inplace, kCUDA, &add_inplace_cuda);
+const AddKernel add_mul_inplace(mul_inplace, kCUDA, &mul_inplace_cuda);
+const AddKernel add_scale_inplace(scale_inplace, kCUDA, &scale_inplace_cuda);
+
+}  // namespace
+
+}  // namespace brigade::kernels

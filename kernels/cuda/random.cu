@@ -1,0 +1,119 @@
+// Random numbers and dropout on the device: the numbers of the CPU, since element i is a function of the seed, the
+// offset and i. A thread makes one block of the stream: four words, four elements.
+#include <brigade/core/factory.h>
+#include <brigade/kernels/cuda/detail/vector.h>
+#include <brigade/kernels/dropout.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+
+namespace brigade::kernels {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+using Words = std::array<uint32_t, 4>;
+
+struct Uniform {
+  double low, width;
+  __device__ double operator()(const Words& words, int k) const {
+    return low + width * static_cast<double>(uniform_from_word(words[static_cast<size_t>(k)]));
+  }
+};
+
+// Element k of a block takes words k and k ^ 1: radius from the even one, angle from the odd one; the even element is
+// the cosine, the odd one the sine (Box and Muller). In double, rounded once, as on the CPU.
+struct Normal {
+  double mean, stddev;
+  __device__ double operator()(const Words& words, int k) const {
+    const size_t even = static_cast<size_t>(k) & ~size_t{1};
+    const double u1 = (static_cast<double>(words[even]) + 1.0) * 0x1p-32;  // in (0, 1]
+    const double angle = 2 * std::numbers::pi * static_cast<double>(words[even + 1]) * 0x1p-32;
+    const double radius = std::sqrt(-2 * std::log(u1));
+    return mean + stddev * radius * (k % 2 == 0 ? std::cos(angle) : std::sin(angle));
+  }
+};
+
+template <class T, class F>
+__global__ void __launch_bounds__(kThreads) random_kernel(int64_t count, PhiloxState state, F f, T* out) {
+  const int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (4 * block >= count) return;
+  const Words words = state.block(static_cast<uint64_t>(block));
+  for (int k = 0; k < 4 && 4 * block + k < count; ++k)
+    out[4 * block + k] = static_cast<T>(static_cast<compute_type<T>>(f(words, k)));
+}
+
+template <class F>
+void fill_from_stream(const char* what, const Tensor& out, PhiloxState state, F f) {
+  const Tensor target = out.is_contiguous() ? out : empty_like(out);
+  const int64_t count = target.numel();
+  visit_floating(out.dtype(), what, [&]<class T>() {
+    cuda::launch({what, cuda::blocks_for(count, 4 * kThreads), kThreads}, out.device(), &random_kernel<T, F>, count,
+                 state, f, static_cast<T*>(target.raw_data()));
+  });
+  if (!out.is_contiguous()) copy(out, target);
+}
+
+void fill_uniform_cuda(const Tensor& out, PhiloxState state, double low, double high) {
+  fill_from_stream("fill_uniform", out, state, Uniform{low, high - low});
+}
+void fill_normal_cuda(const Tensor& out, PhiloxState state, double mean, double stddev) {
+  fill_from_stream("fill_normal", out, state, Normal{mean, stddev});
+}
+
+template <class T, bool vectors>
+__global__ void __launch_bounds__(kThreads)
+    dropout_kernel(int64_t count, PhiloxState state, float threshold, double scale, const T* in, T* out) {
+  using C = compute_type<T>;
+  const int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t first = 4 * block;
+  if (first >= count) return;
+  const Words words = state.block(static_cast<uint64_t>(block));
+  const auto value = [&](T x, int k) {
+    const bool kept = uniform_from_word(words[static_cast<size_t>(k)]) >= threshold;
+    return kept ? static_cast<T>(static_cast<C>(x) * static_cast<C>(scale)) : T(0.0F);
+  };
+  if (vectors && first + 4 <= count) {
+    constexpr int kParts = sizeof(T) * 4 / cuda::kVectorBytes > 1 ? 2 : 1;  // two vectors of doubles
+    constexpr int kLength = 4 / kParts;
+    for (int part = 0; part < kParts; ++part) {
+      const auto x = cuda::load_vector<T, kLength>(in + first + part * kLength);
+      cuda::Vector<T, kLength> y;
+      for (int k = 0; k < kLength; ++k)
+        y.values[k] = value(x.values[k], part * kLength + k);
+      cuda::store_vector<T, kLength>(out + first + part * kLength, y);
+    }
+    return;
+  }
+  for (int k = 0; k < 4 && first + k < count; ++k)
+    out[first + k] = value(in[first + k], k);
+}
+
+Tensor dropout_cuda(const Tensor& x, double p, PhiloxState state) {
+  check_dropout_probability(p);
+  const Tensor source = contiguous(x);
+  Tensor result = empty(x.sizes(), x.options());
+  const int64_t count = x.numel();
+  const double scale = p == 1 ? 0 : 1 / (1 - p);
+  visit_floating(x.dtype(), "dropout", [&]<class T>() {
+    const T* in = static_cast<const T*>(source.raw_data());
+    T* out = static_cast<T*>(result.raw_data());
+    const bool vectors = reinterpret_cast<uintptr_t>(in) % cuda::kVectorBytes == 0;
+    cuda::launch({"dropout", cuda::blocks_for(count, 4 * kThreads), kThreads}, x.device(),
+                 vectors ? &dropout_kernel<T, true> : &dropout_kernel<T, false>, count, state, static_cast<float>(p),
+                 scale, in, out);
+  });
+  return result;
+}
+
+const AddKernel add_fill_uniform(fill_uniform, kCUDA, &fill_uniform_cuda);
+const AddKernel add_fill_normal(fill_normal, kCUDA, &fill_normal_cuda);
+const AddKernel add_dropout(dropout, kCUDA, &dropout_cuda);
+
+}  // namespace
+
+}  // namespace brigade::kernels

@@ -1,0 +1,217 @@
+// The CUDA column of reduce.h. Long rows and columns are cut into pieces of a fixed length whose sums are added up by a
+// second kernel: the order of additions follows from the shape alone.
+#include <brigade/kernels/reduce.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/kernels/cuda/detail/row_reduce.h>
+#include <brigade/kernels/detail/reduction.h>
+
+#include <algorithm>
+
+namespace brigade::kernels {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kRowsPerBlock = 4;    // of short rows: one warp each
+constexpr int64_t kShortRow = 512;  // elements
+constexpr int64_t kRowPiece = 1 << 14;
+constexpr int kColumns = 32;  // per block
+constexpr int kGroups = 8;    // of rows, per block
+constexpr int64_t kColumnPiece = 512;
+
+// What becomes of a sum.
+struct Finish {
+  double scale = 1;
+  bool accumulate = false;
+  template <class Out, class Acc>
+  __device__ void operator()(Out* out, Acc sum) const {
+    if (scale != 1.0) sum = static_cast<Acc>(static_cast<double>(sum) * scale);
+    if (accumulate) sum += static_cast<Acc>(*out);
+    *out = static_cast<Out>(sum);
+  }
+};
+
+// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter.
+template <bool short_rows, class T, class Acc, class Out>
+__global__ void __launch_bounds__(kThreads)
+    sum_rows_kernel(int64_t rows, int64_t length, int64_t total, const T* x, Out* out, Finish finish) {
+  const int64_t row = short_rows ? static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.y : blockIdx.x;
+  if (row >= rows) return;  // a whole warp of short rows
+  const int64_t end = ::min(total, (row + 1) * length);
+  Acc sum = Acc(0);
+  for (int64_t i = row * length + threadIdx.x; i < end; i += short_rows ? cuda::kWarp : kThreads)
+    sum += static_cast<Acc>(static_cast<compute_type<T>>(x[i]));
+  if constexpr (short_rows) {
+    sum = cuda::warp_reduce(sum, cuda::SumOf{});
+  } else {
+    BRIGADE_SHARED(Acc, partial, [kThreads / cuda::kWarp]);
+    sum = cuda::block_reduce(sum, cuda::SumOf{}, &partial[0]);
+  }
+  if (threadIdx.x == 0) finish(out + row, sum);
+}
+
+// x [outer, reduced, inner]; piece p of a column goes to out [outer, pieces, inner]. A block takes kColumns columns,
+// its groups every kGroups-th row.
+template <class T, class Acc, class Out>
+__global__ void __launch_bounds__(kColumns* kGroups)
+    sum_columns_kernel(int64_t reduced, int64_t inner, int64_t piece, const T* x, Out* out, Finish finish) {
+  BRIGADE_SHARED(Acc, partial, [kGroups][kColumns]);
+  const int64_t strips = (inner + kColumns - 1) / kColumns;
+  const int64_t o = blockIdx.x / strips;
+  const int64_t column = blockIdx.x % strips * kColumns + threadIdx.x;
+  const int64_t begin = blockIdx.y * piece;
+  const int64_t end = ::min(reduced, begin + piece);
+  Acc sum = Acc(0);
+  if (column < inner) {
+    for (int64_t r = begin + threadIdx.y; r < end; r += kGroups)
+      sum += static_cast<Acc>(static_cast<compute_type<T>>(x[(o * reduced + r) * inner + column]));
+  }
+  partial[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y == 0 && column < inner) {
+    for (int g = 1; g < kGroups; ++g)
+      sum += partial[g][threadIdx.x];
+    finish(out + (o * gridDim.y + blockIdx.y) * inner + column, sum);
+  }
+}
+
+template <class T, class Acc, class Out>
+void sum_rows(Device device, int64_t rows, int64_t length, int64_t total, const T* x, Out* out, const Finish& finish) {
+  if (length <= kShortRow) {
+    cuda::launch({"sum_rows", cuda::blocks_for(rows, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)}, device,
+                 &sum_rows_kernel<true, T, Acc, Out>, rows, length, total, x, out, finish);
+  } else {
+    cuda::launch({"sum_rows", cuda::blocks_for(rows, 1), kThreads}, device, &sum_rows_kernel<false, T, Acc, Out>, rows,
+                 length, total, x, out, finish);
+  }
+}
+
+template <class T, class Acc, class Out>
+void sum_columns(Device device, int64_t outer, int64_t reduced, int64_t inner, int64_t pieces, int64_t piece,
+                 const T* x, Out* out, const Finish& finish) {
+  cuda::launch({"sum_columns",
+                dim3(static_cast<unsigned>(outer * ((inner + kColumns - 1) / kColumns)), static_cast<unsigned>(pieces)),
+                dim3(kColumns, kGroups)},
+               device, &sum_columns_kernel<T, Acc, Out>, reduced, inner, piece, x, out, finish);
+}
+
+template <class T>
+void sum_into(const Reduction& r, double scale) {
+  using Out = sum_type<T>;
+  using Acc = sum_accumulator<T>;
+  const Device device = r.out.device();
+  const T* x = static_cast<const T*>(r.x.raw_data());
+  Out* out = static_cast<Out*>(r.out.raw_data());
+  const Finish finish{scale, r.accumulate};
+  if (r.outer == 0 || r.inner == 0) return;
+  if (r.inner == 1 && (r.outer > 1 || r.reduced <= 2 * kRowPiece)) {
+    sum_rows<T, Acc, Out>(device, r.outer, r.reduced, r.outer * r.reduced, x, out, finish);
+    return;
+  }
+  if (r.inner == 1) {
+    const int64_t pieces = (r.reduced + kRowPiece - 1) / kRowPiece;
+    const Tensor partial = empty({pieces}, {dtype_of<Acc>, device});
+    Acc* sums = static_cast<Acc*>(partial.raw_data());
+    sum_rows<T, Acc, Acc>(device, pieces, kRowPiece, r.reduced, x, sums, Finish{});
+    sum_rows<Acc, Acc, Out>(device, 1, pieces, pieces, sums, out, finish);
+    return;
+  }
+  // At most 64 Ki pieces: a grid has no more in y.
+  const int64_t piece = std::max(kColumnPiece, (r.reduced + 65534) / 65535);
+  const int64_t pieces = (r.reduced + piece - 1) / piece;
+  if (pieces <= 1) {
+    sum_columns<T, Acc, Out>(device, r.outer, r.reduced, r.inner, 1, piece, x, out, finish);
+    return;
+  }
+  const Tensor partial = empty({r.outer, pieces, r.inner}, {dtype_of<Acc>, device});
+  Acc* sums = static_cast<Acc*>(partial.raw_data());
+  sum_columns<T, Acc, Acc>(device, r.outer, r.reduced, r.inner, pieces, piece, x, sums, Finish{});
+  sum_columns<Acc, Acc, Out>(device, r.outer, pieces, r.inner, 1, pieces, sums, out, finish);
+}
+
+Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
+  const Reduction reduction = prepare_sum(x, options);
+  const double scale = mean ? 1.0 / static_cast<double>(reduction.reduced) : 1.0;
+  visit_dtype(x.dtype(), [&]<class T>() { sum_into<T>(reduction, scale); });
+  return reduction.out;
+}
+
+Tensor sum_cuda(const Tensor& x, const ReduceOptions& options) { return reduce(x, options, false); }
+Tensor mean_cuda(const Tensor& x, const ReduceOptions& options) {
+  check_mean(x);
+  return reduce(x, options, true);
+}
+
+// A NaN wins, and the first of equals stays.
+template <bool maximum, class C>
+__device__ bool is_better(C candidate, int64_t candidate_at, C champion, int64_t champion_at) {
+  if (champion_at < 0) return candidate_at >= 0;
+  if (candidate_at < 0) return false;
+  const bool candidate_nan = candidate != candidate;
+  const bool champion_nan = champion != champion;
+  if (candidate_nan || champion_nan) {
+    if (candidate_nan && champion_nan) return candidate_at < champion_at;
+    return candidate_nan;
+  }
+  if (candidate == champion) return candidate_at < champion_at;
+  return maximum ? candidate > champion : candidate < champion;
+}
+
+// One warp per result.
+template <bool maximum, class T>
+__global__ void __launch_bounds__(kThreads)
+    extremes_kernel(int64_t count, int64_t length, int64_t inner, const T* x, T* values, int64_t* indices) {
+  using C = compute_type<T>;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.y;
+  if (i >= count) return;
+  const T* row = x + i / inner * length * inner + i % inner;
+  C best = C(0);
+  int64_t at = -1;
+  for (int64_t j = threadIdx.x; j < length; j += cuda::kWarp) {
+    const C value = static_cast<C>(row[j * inner]);
+    if (is_better<maximum>(value, j, best, at)) {
+      best = value;
+      at = j;
+    }
+  }
+  for (int offset = cuda::kWarp / 2; offset > 0; offset /= 2) {
+    const C other = cuda::shuffle_xor(best, offset);
+    const int64_t other_at = cuda::shuffle_xor(at, offset);
+    if (is_better<maximum>(other, other_at, best, at)) {
+      best = other;
+      at = other_at;
+    }
+  }
+  if (threadIdx.x == 0) {
+    values[i] = row[at * inner];
+    indices[i] = at;
+  }
+}
+
+template <bool maximum>
+Extremes extremes(const Tensor& x, int dim, bool keepdim) {
+  const ExtremesPlan plan = prepare_extremes(x, dim, keepdim);
+  const int64_t count = plan.result.values.numel();
+  visit_dtype(x.dtype(), [&]<class T>() {
+    cuda::launch({maximum ? "max" : "min", cuda::blocks_for(count, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)},
+                 x.device(), &extremes_kernel<maximum, T>, count, plan.length, plan.inner,
+                 static_cast<const T*>(plan.x.raw_data()), static_cast<T*>(plan.result.values.raw_data()),
+                 static_cast<int64_t*>(plan.result.indices.raw_data()));
+  });
+  return plan.result;
+}
+
+Extremes max_cuda(const Tensor& x, int dim, bool keepdim) { return extremes<true>(x, dim, keepdim); }
+Extremes min_cuda(const Tensor& x, int dim, bool keepdim) { return extremes<false>(x, dim, keepdim); }
+Tensor argmax_cuda(const Tensor& x, int dim, bool keepdim) { return extremes<true>(x, dim, keepdim).indices; }
+
+const AddKernel add_sum(sum, kCUDA, &sum_cuda);
+const AddKernel add_mean(mean, kCUDA, &mean_cuda);
+const AddKernel add_max(max, kCUDA, &max_cuda);
+const AddKernel add_min(min, kCUDA, &min_cuda);
+const AddKernel add_argmax(argmax, kCUDA, &argmax_cuda);
+
+}  // namespace
+
+}  // namespace brigade::kernels

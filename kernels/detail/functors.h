@@ -1,0 +1,190 @@
+// What the elementwise kernels compute, for the CPU's loops and for CUDA's.
+#pragma once
+
+#include <brigade/core/host_device.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <cmath>
+
+namespace brigade::kernels {
+
+struct Add {
+  template <class C>
+  BRIGADE_HOST_DEVICE C operator()(C x, C y) const {
+    return static_cast<C>(x + y);
+  }
+};
+struct Sub {
+  template <class C>
+  BRIGADE_HOST_DEVICE C operator()(C x, C y) const {
+    return static_cast<C>(x - y);
+  }
+};
+struct Mul {
+  template <class C>
+  BRIGADE_HOST_DEVICE C operator()(C x, C y) const {
+    return static_cast<C>(x * y);
+  }
+};
+struct Div {
+  template <class C>
+  BRIGADE_HOST_DEVICE C operator()(C x, C y) const {
+    return static_cast<C>(x / y);
+  }
+};
+// A NaN in either operand stays one, as in PyTorch.
+struct Maximum {
+  template <class C>
+  BRIGADE_HOST_DEVICE C operator()(C x, C y) const {
+    return x != x || x > y ? x : y;
+  }
+};
+struct Minimum {
+  template <class C>
+  BRIGADE_HOST_DEVICE C operator()(C x, C y) const {
+    return x != x || x < y ? x : y;
+  }
+};
+
+// Calls body with the functor of the operation, so that a loop is compiled once per operation and dtype.
+template <class Body>
+void with_binary(BinaryOp op, Body&& body) {
+  switch (op) {
+    case BinaryOp::Add: body(Add{}); break;
+    case BinaryOp::Sub: body(Sub{}); break;
+    case BinaryOp::Mul: body(Mul{}); break;
+    case BinaryOp::Div: body(Div{}); break;
+    case BinaryOp::Maximum: body(Maximum{}); break;
+    case BinaryOp::Minimum: body(Minimum{}); break;
+  }
+}
+
+// The operation chosen when it runs: fewer kernels to compile, for dtypes and operations that wait for memory anyway.
+struct AnyBinary {
+  BinaryOp op;
+  template <class C>
+  BRIGADE_HOST_DEVICE C operator()(C x, C y) const {
+    switch (op) {
+      case BinaryOp::Add: return Add{}(x, y);
+      case BinaryOp::Sub: return Sub{}(x, y);
+      case BinaryOp::Mul: return Mul{}(x, y);
+      case BinaryOp::Div: return Div{}(x, y);
+      case BinaryOp::Maximum: return Maximum{}(x, y);
+      case BinaryOp::Minimum: break;
+    }
+    return Minimum{}(x, y);
+  }
+};
+
+// f(x, number), or f(number, x).
+template <class F, class C>
+struct WithNumber {
+  F f;
+  C number;
+  bool reversed;
+  BRIGADE_HOST_DEVICE C operator()(C x) const { return reversed ? f(number, x) : f(x, number); }
+};
+
+template <CompareOp op>
+struct Compare {
+  template <class C>
+  BRIGADE_HOST_DEVICE bool operator()(C x, C y) const {
+    if constexpr (op == CompareOp::Equal) return x == y;
+    if constexpr (op == CompareOp::NotEqual) return x != y;
+    if constexpr (op == CompareOp::Less) return x < y;
+    if constexpr (op == CompareOp::LessEqual) return x <= y;
+    if constexpr (op == CompareOp::Greater) return x > y;
+    return x >= y;
+  }
+};
+
+template <class Body>
+void with_compare(CompareOp op, Body&& body) {
+  switch (op) {
+    case CompareOp::Equal: body(Compare<CompareOp::Equal>{}); break;
+    case CompareOp::NotEqual: body(Compare<CompareOp::NotEqual>{}); break;
+    case CompareOp::Less: body(Compare<CompareOp::Less>{}); break;
+    case CompareOp::LessEqual: body(Compare<CompareOp::LessEqual>{}); break;
+    case CompareOp::Greater: body(Compare<CompareOp::Greater>{}); break;
+    case CompareOp::GreaterEqual: body(Compare<CompareOp::GreaterEqual>{}); break;
+  }
+}
+
+struct AnyCompare {
+  CompareOp op;
+  template <class C>
+  BRIGADE_HOST_DEVICE bool operator()(C x, C y) const {
+    switch (op) {
+      case CompareOp::Equal: return x == y;
+      case CompareOp::NotEqual: return x != y;
+      case CompareOp::Less: return x < y;
+      case CompareOp::LessEqual: return x <= y;
+      case CompareOp::Greater: return x > y;
+      case CompareOp::GreaterEqual: break;
+    }
+    return x >= y;
+  }
+};
+
+// In double, so that an integer tensor compares with 0.5 as one expects.
+template <class F>
+struct CompareWithNumber {
+  F f;
+  double number;
+  template <class C>
+  BRIGADE_HOST_DEVICE bool operator()(C x) const {
+    return f(static_cast<double>(x), number);
+  }
+};
+
+template <UnaryOp op>
+struct Unary {
+  template <class C>
+  BRIGADE_HOST_DEVICE C operator()(C x) const {
+    if constexpr (op == UnaryOp::Neg) return static_cast<C>(-x);
+    if constexpr (op == UnaryOp::Abs) return x < C(0) ? static_cast<C>(-x) : x;
+    if constexpr (op == UnaryOp::Exp) return std::exp(x);
+    if constexpr (op == UnaryOp::Log) return std::log(x);
+    if constexpr (op == UnaryOp::Sqrt) return std::sqrt(x);
+    if constexpr (op == UnaryOp::Reciprocal) return C(1) / x;
+    if constexpr (op == UnaryOp::Square) return static_cast<C>(x * x);
+    if constexpr (op == UnaryOp::Sign) return static_cast<C>((C(0) < x) - (x < C(0)));
+  }
+};
+
+// Those that integers have as well.
+template <class Body>
+void with_unary_any(UnaryOp op, Body&& body) {
+  switch (op) {
+    case UnaryOp::Neg: body(Unary<UnaryOp::Neg>{}); break;
+    case UnaryOp::Abs: body(Unary<UnaryOp::Abs>{}); break;
+    case UnaryOp::Square: body(Unary<UnaryOp::Square>{}); break;
+    default: body(Unary<UnaryOp::Sign>{}); break;
+  }
+}
+template <class Body>
+void with_unary(UnaryOp op, Body&& body) {
+  switch (op) {
+    case UnaryOp::Exp: body(Unary<UnaryOp::Exp>{}); break;
+    case UnaryOp::Log: body(Unary<UnaryOp::Log>{}); break;
+    case UnaryOp::Sqrt: body(Unary<UnaryOp::Sqrt>{}); break;
+    case UnaryOp::Reciprocal: body(Unary<UnaryOp::Reciprocal>{}); break;
+    default: with_unary_any(op, body); break;
+  }
+}
+inline bool takes_integers(UnaryOp op) {
+  return op == UnaryOp::Neg || op == UnaryOp::Abs || op == UnaryOp::Square || op == UnaryOp::Sign;
+}
+
+// The dtype that a operation b gives; throws DeviceError, DTypeError.
+DType binary_dtype(const Tensor& a, const Tensor& b, BinaryOp op);
+DType binary_scalar_dtype(const Tensor& a, double scalar, BinaryOp op);
+void check_devices(const Tensor& a, const Tensor& b, const char* what);
+// Throws ShapeError unless x broadcasts to the shape of out.
+void check_fits(const Tensor& out, const Tensor& x, const char* what);
+// Throws ShapeError unless the gradient has the shape and dtype of x.
+void check_gradient_like(const Tensor& grad, const Tensor& x, const char* what);
+// out = x, cast and broadcast, for tensors on two devices.
+void copy_between_devices(const Tensor& out, const Tensor& x);
+
+}  // namespace brigade::kernels

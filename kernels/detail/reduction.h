@@ -1,0 +1,39 @@
+// What the reductions of every device share: which dimensions, how the memory is seen, where the result goes.
+#pragma once
+
+#include <brigade/core/tensor.h>
+#include <brigade/kernels/reduce.h>
+
+#include <type_traits>
+
+namespace brigade::kernels {
+
+// The dtype of a sum, and the type it is added up in.
+template <class T>
+using sum_type = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+template <class T>
+using sum_accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
+
+struct Reduction {
+  // [outer, reduced, inner], dense: `x` itself when the reduced dimensions are neighbours, else a permuted copy with
+  // inner = 1.
+  Tensor x;
+  int64_t outer = 1, reduced = 1, inner = 1;
+  Tensor out;  // outer * inner elements, dense
+  bool accumulate = false;
+};
+// Throws ShapeError for a dimension that is named twice and for an `out` that does not fit.
+Reduction prepare_sum(const Tensor& x, const ReduceOptions& options);
+// Throws DTypeError unless the dtype is floating.
+void check_mean(const Tensor& x);
+
+// Extremes over one dimension.
+struct ExtremesPlan {
+  Extremes result;  // not filled
+  Tensor x;         // dense: [.., length, inner]
+  int64_t length = 1, inner = 1;
+};
+// Throws ShapeError when the dimension is empty.
+ExtremesPlan prepare_extremes(const Tensor& x, int dim, bool keepdim);
+
+}  // namespace brigade::kernels

@@ -1,0 +1,60 @@
+// Several tensors of different strides under one shape: broadcast, then merge neighbouring dimensions.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <array>
+
+namespace brigade::kernels {
+
+// N operands seen under one shape. Strides in elements; 0 where an operand is broadcast.
+template <int N>
+struct StridedLayout {
+  Shape sizes;
+  std::array<Shape, N> strides;
+
+  // Every operand must broadcast to `shape`.
+  StridedLayout(const Shape& shape, const std::array<const Tensor*, N>& operands) {
+    const int dims = shape.size();
+    sizes = shape;
+    for (int k = 0; k < N; ++k) {
+      strides[k] = Shape::filled(dims, 0);
+      const Tensor& operand = *operands[k];
+      const int added = dims - operand.dim();
+      for (int d = 0; d < operand.dim(); ++d) {
+        if (operand.sizes()[d] != 1) strides[k][d + added] = operand.strides()[d];
+      }
+    }
+    merge();
+  }
+
+ private:
+  // Two neighbouring dimensions are one when stepping over the inner one lands on the next of the outer one in every
+  // operand.
+  void merge() {
+    int kept = 0;
+    for (int d = 0; d < sizes.size(); ++d) {
+      if (sizes[d] == 1) continue;
+      bool fits = kept > 0;
+      for (int k = 0; k < N && fits; ++k)
+        fits = strides[k][kept - 1] == sizes[d] * strides[k][d];
+      if (fits) {
+        sizes[kept - 1] *= sizes[d];
+        for (int k = 0; k < N; ++k)
+          strides[k][kept - 1] = strides[k][d];
+      } else {
+        sizes[kept] = sizes[d];
+        for (int k = 0; k < N; ++k)
+          strides[k][kept] = strides[k][d];
+        ++kept;
+      }
+    }
+    while (sizes.size() > kept) {
+      sizes.pop_back();
+      for (int k = 0; k < N; ++k)
+        strides[k].pop_back();
+    }
+  }
+};
+
+}  // namespace brigade::kernels

@@ -1,0 +1,79 @@
+// What the elementwise kernels of every device share: checks, dtypes of results, copies made of copy().
+#include <brigade/kernels/elementwise.h>
+
+#include <brigade/core/device_memory.h>
+#include <brigade/core/factory.h>
+#include <brigade/kernels/detail/functors.h>
+
+#include <cmath>
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+const char* name(BinaryOp op) {
+  constexpr const char* kNames[] = {"add", "sub", "mul", "div", "maximum", "minimum"};
+  return kNames[static_cast<int>(op)];
+}
+
+}  // namespace
+
+void check_devices(const Tensor& a, const Tensor& b, const char* what) {
+  if (a.device() == b.device()) return;
+  throw DeviceError(std::string(what) + ": both tensors must be on one device, got " + to_string(a.device()) + " and " +
+                    to_string(b.device()));
+}
+
+void check_fits(const Tensor& out, const Tensor& x, const char* what) {
+  if (broadcast_shapes(out.sizes(), x.sizes()) != out.sizes()) {
+    throw ShapeError(std::string(what) + ": " + to_string(x.sizes()) + " does not broadcast to the target's shape " +
+                     to_string(out.sizes()));
+  }
+}
+
+void check_gradient_like(const Tensor& grad, const Tensor& x, const char* what) {
+  if (grad.sizes() == x.sizes() && grad.dtype() == x.dtype()) return;
+  throw ShapeError(std::string(what) + ": expected a gradient like " + describe(x) + ", got " + describe(grad));
+}
+
+DType binary_dtype(const Tensor& a, const Tensor& b, BinaryOp op) {
+  check_devices(a, b, name(op));
+  const DType dtype = promote_types(a.dtype(), b.dtype());
+  if (dtype == kBool && (op == BinaryOp::Sub || op == BinaryOp::Div)) {
+    throw DTypeError(std::string(name(op)) + ": not defined for two bool tensors; convert one with .to(kInt64)");
+  }
+  return op == BinaryOp::Div && !is_floating_point(dtype) ? kFloat32 : dtype;
+}
+
+DType binary_scalar_dtype(const Tensor& a, double scalar, BinaryOp op) {
+  if (is_floating_point(a.dtype())) return a.dtype();
+  if (op == BinaryOp::Div || scalar != std::floor(scalar)) return kFloat32;
+  return a.dtype() == kBool ? kInt64 : a.dtype();
+}
+
+void copy_between_devices(const Tensor& out, const Tensor& x) {
+  // Cast and made dense where the data is, so that one stretch of bytes travels.
+  const Tensor dense = contiguous(cast(x, out.dtype()));
+  const bool direct = out.is_contiguous() && out.numel() == x.numel();
+  const Tensor arrived = direct ? out : empty(x.sizes(), out.options());
+  copy_bytes(arrived.raw_data(), arrived.device(), dense.raw_data(), dense.device(), dense.nbytes());
+  if (!direct) copy(out, arrived);
+}
+
+Tensor clone(const Tensor& x) {
+  Tensor result = empty(x.sizes(), x.options());
+  copy(result, x);
+  return result;
+}
+
+Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : clone(x); }
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  Tensor result = empty(x.sizes(), {dtype, x.device()});
+  copy(result, x);
+  return result;
+}
+
+}  // namespace brigade::kernels

@@ -1,0 +1,93 @@
+// Sums, means and extremes: the CUDA column beside the CPU's.
+#include "on_device.h"
+
+#include <brigade/kernels/reduce.h>
+
+#include <limits>
+
+using namespace brigade;
+using namespace brigade::kernels;
+using namespace brigade::test;
+
+namespace {
+
+// Additions in another order: the error grows with the root of the length at most.
+double sum_tolerance(DType dtype, int64_t length) {
+  const double unit = dtype == kFloat64 ? 1e-15 : 1e-6;
+  const double rounding = is_half(dtype) ? tolerance(dtype) : 0;
+  return is_floating_point(dtype) ? 4 * unit * std::sqrt(static_cast<double>(length) + 1) + rounding : 0;
+}
+
+}  // namespace
+
+TEST_CASE("sums and means over rows, columns, middles and scattered dimensions") {
+  for (const DType dtype : kAllDTypes) {
+    CAPTURE(name(dtype));
+    struct Row {
+      Shape sizes, dims;
+    };
+    for (const Row& row : std::vector<Row>{{{7}, {}},
+                                           {{0}, {}},
+                                           {{3, 0}, {1}},
+                                           {{0, 3}, {1}},
+                                           {{5, 33}, {1}},
+                                           {{5, 33}, {0}},
+                                           {{9, 513}, {1}},
+                                           {{2, 1500}, {1}},
+                                           {{1500, 2}, {0}},
+                                           {{3, 20, 35}, {1}},
+                                           {{3, 700, 2}, {1}},
+                                           {{4, 5, 6, 7}, {0, 2}},
+                                           {{4, 5, 6, 7}, {1, 3}},
+                                           {{50001}, {}},
+                                           {{}, {}}}) {
+      CAPTURE(to_string(row.sizes));
+      CAPTURE(to_string(row.dims));
+      const Tensor x = numbers(row.sizes, dtype);
+      const double bound = sum_tolerance(dtype, x.numel());
+      CHECK(difference(sum(on_device(x), {.dims = row.dims}), sum(x, {.dims = row.dims})) <= bound);
+      CHECK(difference(sum(on_device(x), {.dims = row.dims, .keepdim = true}),
+                       sum(x, {.dims = row.dims, .keepdim = true})) <= bound);
+      if (!is_floating_point(dtype)) continue;
+      CHECK(difference(mean(on_device(x), {.dims = row.dims}), mean(x, {.dims = row.dims})) <= bound);
+      const Tensor start = numbers(sum(x, {.dims = row.dims}).sizes(), dtype, 5);
+      const Tensor here = clone(start);
+      const Tensor there = on_device(start);
+      sum(x, {.dims = row.dims, .out = here, .accumulate = true});
+      sum(on_device(x), {.dims = row.dims, .out = there, .accumulate = true});
+      CHECK(difference(there, here) <= 2 * bound);
+    }
+    const Tensor x = numbers({6, 40}, dtype);
+    CHECK(difference(sum(view::transpose(on_device(x), 0, 1), {.dims = {0}}),
+                     sum(view::transpose(x, 0, 1), {.dims = {0}})) <= sum_tolerance(dtype, 40));
+  }
+  // The same bits each time.
+  const Tensor x = on_device(numbers({300, 333}, kFloat32));
+  const auto first = on_cpu(sum(x, {})).to_vector<float>();
+  for (int i = 0; i < 5; ++i)
+    CHECK(on_cpu(sum(x, {})).to_vector<float>() == first);
+  CHECK_THROWS_AS(mean(on_device(ones({2}, kInt64)), {}), DTypeError);
+  CHECK_THROWS_AS(sum(x, {.dims = {0, 0}}), ShapeError);
+}
+
+TEST_CASE("extremes and where they are: the first of equals, and a NaN wins") {
+  for (const DType dtype : kAllDTypes) {
+    CAPTURE(name(dtype));
+    for (const auto& [sizes, dim] : std::vector<std::pair<Shape, int>>{
+             {{1}, 0}, {{31}, 0}, {{5, 32}, 1}, {{33, 4}, 0}, {{2, 700, 3}, 1}, {{0, 4}, 1}}) {
+      CAPTURE(to_string(sizes));
+      const Tensor x = numbers(sizes, dtype);  // integers repeat
+      const auto compare = [](const Extremes& found, const Extremes& expected) {
+        CHECK(difference(found.values, expected.values) == 0);
+        CHECK(difference(found.indices, expected.indices) == 0);
+      };
+      compare(kernels::max(on_device(x), dim, false), kernels::max(x, dim, false));
+      compare(kernels::min(on_device(x), dim, true), kernels::min(x, dim, true));
+      CHECK(difference(argmax(on_device(x), dim, false), argmax(x, dim, false)) == 0);
+    }
+  }
+  Tensor x = numbers({200}, kFloat32);
+  x.data_ptr<float>()[150] = x.data_ptr<float>()[77] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(on_cpu(argmax(on_device(x), 0, false)).to_vector<double>() == std::vector<double>{77});
+  CHECK_THROWS_AS(kernels::max(on_device(zeros({2, 0})), 1, false), ShapeError);
+}

@@ -1,0 +1,16 @@
+// Ends the program with 77 (skipped, for CTest) where there is no GPU.
+#include <brigade/core/cuda/device.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+const bool checked = [] {
+  if (brigade::cuda::device_count() > 0) return true;
+  std::printf("skipped: %s\n", brigade::cuda::why_not_available().c_str());
+  std::fflush(stdout);
+  std::_Exit(77);
+}();
+
+}  // namespace

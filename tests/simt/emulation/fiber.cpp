@@ -11,6 +11,7 @@
 #include <new>
 
 #if SIMT_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -71,6 +72,10 @@ Fiber::Fiber(size_t stack_bytes, size_t color, Entry entry, void* argument) : en
   mapping_ = static_cast<char*>(mapping);
   stack_bottom_ = mapping_ + page;
   stack_bytes_ = mapping_bytes_ - page;
+#if SIMT_ASAN
+  // A stack that lay at these addresses before has left its marks.
+  ASAN_UNPOISON_MEMORY_REGION(stack_bottom_, stack_bytes_);
+#endif
   const size_t shift = color % kColors * kColorBytes;
 #if SIMT_USE_UCONTEXT
   getcontext(&context_);

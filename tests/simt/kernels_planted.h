@@ -27,7 +27,9 @@ __global__ void shuffle_with_exited_lanes(float* x) {
   if (threadIdx.x < 16) x[threadIdx.x] = __shfl_xor_sync(0xffffffffu, x[threadIdx.x], 1);
 }
 
-__global__ void shuffle_without_the_caller(float* x) { x[threadIdx.x] = __shfl_xor_sync(0x0000ffffu, x[threadIdx.x], 1); }
+__global__ void shuffle_without_the_caller(float* x) {
+  x[threadIdx.x] = __shfl_xor_sync(0x0000ffffu, x[threadIdx.x], 1);
+}
 
 // The lanes of the lower half read those of the upper half, which the mask does not name.
 __global__ void shuffle_outside_of_the_mask(float* x) {
@@ -39,7 +41,9 @@ __global__ void different_masks(float* x) {
   x[threadIdx.x] = __shfl_xor_sync(mask, x[threadIdx.x], 1);
 }
 
-__global__ void shuffle_of_odd_width(float* x) { x[threadIdx.x] = __shfl_down_sync(0xffffffffu, x[threadIdx.x], 1, 12); }
+__global__ void shuffle_of_odd_width(float* x) {
+  x[threadIdx.x] = __shfl_down_sync(0xffffffffu, x[threadIdx.x], 1, 12);
+}
 
 // Half of the warp waits for the block, the other half for the warp.
 __global__ void waits_in_circle(float* x) {

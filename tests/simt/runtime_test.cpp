@@ -59,7 +59,8 @@ std::vector<float> read(const Floats& x) {
   return values;
 }
 
-// As a reducer: gradients are computed on one stream, reduced on another, used on the first. Returns whether it was right.
+// As a reducer: gradients are computed on one stream, reduced on another, used on the first. Returns whether it was
+// right.
 bool overlap(uint64_t seed, bool wait_for_gradient, bool wait_for_reduction) {
   const simt::ScopedOptions scope({.seed = seed});
   const Stream compute, communication;
@@ -153,7 +154,8 @@ TEST_CASE("nothing runs until the host waits or asks; a program that polls comes
   const Event event;
   CHECK(cudaEventQuery(event.handle) == cudaSuccess);  // never recorded
   int runs = 0;
-  ok(cudaLaunchHostFunc(stream.handle, [](void* data) { ++*static_cast<int*>(data); }, &runs));
+  ok(cudaLaunchHostFunc(
+      stream.handle, [](void* data) { ++*static_cast<int*>(data); }, &runs));
   ok(cudaEventRecord(event.handle, stream.handle));
   CHECK(runs == 0);
   int questions = 1;
@@ -253,7 +255,8 @@ TEST_CASE("what capture does not allow breaks it, with the runtime's own error")
   void* address = nullptr;
   static void** const out = &address;
   const Forbidden table[] = {
-      {"synchronize", cudaErrorStreamCaptureUnsupported, [](cudaStream_t s, cudaStream_t) { return cudaStreamSynchronize(s); }},
+      {"synchronize", cudaErrorStreamCaptureUnsupported,
+       [](cudaStream_t s, cudaStream_t) { return cudaStreamSynchronize(s); }},
       {"query", cudaErrorStreamCaptureUnsupported, [](cudaStream_t s, cudaStream_t) { return cudaStreamQuery(s); }},
       {"device", cudaErrorStreamCaptureUnsupported, [](cudaStream_t, cudaStream_t) { return cudaDeviceSynchronize(); }},
       {"malloc", cudaErrorStreamCaptureUnsupported, [](cudaStream_t, cudaStream_t) { return cudaMalloc(out, 16); }},
@@ -264,7 +267,8 @@ TEST_CASE("what capture does not allow breaks it, with the runtime's own error")
     CAPTURE(forbidden.what);
     const Stream stream(cudaStreamDefault), other;
     ok(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeGlobal));
-    CHECK(cudaGetErrorName(forbidden.call(stream.handle, other.handle)) == std::string(cudaGetErrorName(forbidden.error)));
+    CHECK(cudaGetErrorName(forbidden.call(stream.handle, other.handle)) ==
+          std::string(cudaGetErrorName(forbidden.error)));
     cudaGraph_t graph = nullptr;
     CHECK(cudaStreamEndCapture(stream.handle, &graph) == cudaErrorStreamCaptureInvalidated);
     CHECK(graph == nullptr);
@@ -386,7 +390,8 @@ TEST_CASE("mistakes return the errors that CUDA returns") {
   CHECK(cudaStreamSynchronize(stream) == cudaErrorInvalidResourceHandle);
   CHECK(cudaStreamDestroy(stream) == cudaErrorInvalidResourceHandle);
   CHECK(cudaMemsetAsync(host, 0, 4, stream) == cudaErrorInvalidValue);
-  CHECK(error_of([&] { launch_scale(stream, host, 1, host); }).find("cudaErrorInvalidResourceHandle") != std::string::npos);
+  CHECK(error_of([&] { launch_scale(stream, host, 1, host); }).find("cudaErrorInvalidResourceHandle") !=
+        std::string::npos);
   ok(cudaDeviceSynchronize());
   CHECK(runs == 1);
 
@@ -440,7 +445,8 @@ TEST_CASE("a collective runs once all ranks have queued their part, whoever drai
         sum += rank + 1;
         ++arrived;
       });
-      simt::enqueue(stream, [&, rank] { seen[static_cast<size_t>(rank)] = sum; }, [&] { return arrived == kRanks; });
+      simt::enqueue(
+          stream, [&, rank] { seen[static_cast<size_t>(rank)] = sum; }, [&] { return arrived == kRanks; });
       cudaStreamSynchronize(stream);
       cudaStreamDestroy(stream);
     });

@@ -16,12 +16,10 @@ void synchronize() { REQUIRE(cudaDeviceSynchronize() == cudaSuccess); }
 
 template <class Test>
 void in_all_orders(Test test) {
-  constexpr simt::Options kSchedules[] = {{.order = simt::Order::Forward, .seed = 1},
-                                          {.order = simt::Order::Forward, .seed = 1, .workers = 2},
-                                          {.order = simt::Order::Reverse, .seed = 1},
-                                          {.order = simt::Order::Random, .seed = 1},
-                                          {.order = simt::Order::Random, .seed = 2},
-                                          {.order = simt::Order::Random, .seed = 3, .workers = 2}};
+  constexpr simt::Options kSchedules[] = {
+      {.order = simt::Order::Forward, .seed = 1}, {.order = simt::Order::Forward, .seed = 1, .workers = 2},
+      {.order = simt::Order::Reverse, .seed = 1}, {.order = simt::Order::Random, .seed = 1},
+      {.order = simt::Order::Random, .seed = 2},  {.order = simt::Order::Random, .seed = 3, .workers = 2}};
   for (const simt::Options& schedule : kSchedules) {
     CAPTURE(static_cast<int>(schedule.order));
     CAPTURE(schedule.seed);

@@ -31,13 +31,14 @@ void BlockRunner::check_convergence(const Location& where) {
   if (alive_ < threads_.size()) {
     const auto exited = std::find_if(threads_.begin(), threads_.end(),
                                      [](const Thread& thread) { return thread.state == State::Done; });
-    fail(describe("waits at a barrier, but " + name(static_cast<unsigned>(exited - threads_.begin())) + " has exited",
+    fail(describe(current.index,
+                  "waits at a barrier, but " + name(static_cast<unsigned>(exited - threads_.begin())) + " has exited",
                   where));
   }
   if (at_barrier_ == 0) return;
   const Location& first = threads_[first_at_barrier_].where;
   if (first.line() != where.line() || first.column() != where.column())
-    fail(describe("divergent barrier: " + name(first_at_barrier_) + " waits at " + place(first), where));
+    fail(describe(current.index, "divergent barrier: " + name(first_at_barrier_) + " waits at " + place(first), where));
 }
 
 // Whoever calls this runs on; all others that wait become ready.

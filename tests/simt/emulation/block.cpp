@@ -104,18 +104,24 @@ void BlockRunner::run_thread(unsigned thread, Stack& stack) {
   as_thread(thread);
   if (tsan::on()) __tsan_acquire(&block_begins_);
   std::string failure;
+  bool threw = false;
   try {
     launch_->body();
-    if (tsan::on()) __tsan_release(&block_ends_);
   } catch (const Unwind&) {
     // failure_ says why.
   } catch (const Error& error) {
     failure = error.what();
+    threw = true;
   } catch (const std::exception& error) {
     failure = std::string("kernel ") + launch_->name + ", " + name(thread) + ": exception: " + error.what();
+    threw = true;
   }
+  if (tsan::on()) __tsan_release(&block_ends_);
   as_scheduler();
-  if (!failure.empty()) set_failure(failure);
+  if (threw) {
+    if (tsan::on()) __tsan_acquire(&block_ends_);
+    set_failure(failure);
+  }
   if (failure_.empty()) finish_thread(thread);
   threads_[thread].state = State::Done;
 }
@@ -248,8 +254,8 @@ std::string BlockRunner::place(const Location& where) const {
   return path.substr(path.find_last_of('/') + 1) + ":" + std::to_string(where.line());
 }
 
-std::string BlockRunner::describe(const std::string& message, const Location& where) const {
-  return std::string("kernel ") + launch_->name + ", " + name(current.index) + ", " + place(where) + ": " + message;
+std::string BlockRunner::describe(unsigned thread, const std::string& message, const Location& where) const {
+  return std::string("kernel ") + launch_->name + ", " + name(thread) + ", " + place(where) + ": " + message;
 }
 
 void BlockRunner::set_failure(const std::string& message) {
@@ -258,7 +264,10 @@ void BlockRunner::set_failure(const std::string& message) {
 
 void BlockRunner::fail(const std::string& message) {
   set_failure(message);
+  // The message and its parts go while the stack unwinds as the thread's.
+  if (tsan::on()) __tsan_release(&block_begins_);
   as_thread(current.index);
+  if (tsan::on()) __tsan_acquire(&block_begins_);
   throw Unwind();
 }
 
@@ -292,7 +301,7 @@ void* BlockRunner::shared_array(const void* site, size_t bytes, const char* name
   as_scheduler();
   void* const data = shared_.array(site, bytes);
   if (data == nullptr)
-    fail(describe(std::string("the block's static shared memory exceeds 48 KiB with array ") + name, where));
+    fail(describe(self, std::string("the block's static shared memory exceeds 48 KiB with array ") + name, where));
   as_thread(self);
   return data;
 }
@@ -330,6 +339,8 @@ void fence() {
   if (current.runner != nullptr) current.runner->fence();
 }
 
-void fail(const std::string& message, const Location& where) { throw Error(runner(where).describe(message, where)); }
+void fail(const std::string& message, const Location& where) {
+  throw Error(runner(where).describe(current.index, message, where));
+}
 
 }  // namespace simt::detail

@@ -41,7 +41,8 @@ class BlockRunner {
   void* shared_array(const void* site, size_t bytes, const char* name, const Location& where);
   void* dynamic_shared() const { return shared_.dynamic(); }
   void fence();
-  std::string describe(const std::string& message, const Location& where) const;
+  // What is wrong with a thread: the text of an Error.
+  std::string describe(unsigned thread, const std::string& message, const Location& where) const;
 
  private:
   enum class State : uint8_t { New, Running, AtBarrier, InWarp, Done };

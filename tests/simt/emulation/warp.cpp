@@ -39,7 +39,9 @@ uint64_t BlockRunner::warp(WarpOperation operation, unsigned mask, uint64_t bits
 void BlockRunner::check_mask(Warp& warp, unsigned self) {
   Thread& thread = threads_[self];
   const unsigned lane = self % kWarpSize;
-  const auto refuse = [&](const std::string& message) { fail(describe("warp operation: " + message, thread.where)); };
+  const auto refuse = [&](const std::string& message) {
+    fail(describe(current.index, "warp operation: " + message, thread.where));
+  };
   if ((thread.mask >> lane & 1) == 0) refuse("the mask does not name the calling " + lane_name(lane));
   const unsigned absent = thread.mask & ~warp.present;
   const unsigned exited = thread.mask & warp.exited;
@@ -74,8 +76,8 @@ bool BlockRunner::complete_if_all_arrived(Warp& warp, unsigned first_lane, unsig
       continue;
     }
     if ((mask >> thread.source & 1) == 0) {
-      make_current(member);  // the message is about it
-      fail(describe("shuffle: reads " + lane_name(thread.source) + ", which the mask does not name", thread.where));
+      fail(describe(member, "shuffle: reads " + lane_name(thread.source) + ", which the mask does not name",
+                    thread.where));
     }
     thread.result = threads_[first_lane + thread.source].bits;
   }

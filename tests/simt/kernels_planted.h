@@ -76,6 +76,12 @@ __global__ void dynamic_row(float* x) {
   row[threadIdx.x] = x[threadIdx.x];
 }
 
+__global__ void reads_unwritten_shared(float* x) {
+  SIMT_SHARED(float, fixed, [32]);
+  SIMT_DYNAMIC_SHARED(float, dynamic);
+  x[threadIdx.x] = threadIdx.x < 16 ? fixed[threadIdx.x] : dynamic[threadIdx.x];
+}
+
 // Each thread reads what its neighbour wrote.
 template <bool kBarrier>
 __global__ void neighbours(float* x) {

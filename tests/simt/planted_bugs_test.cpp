@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -138,6 +139,16 @@ TEST_CASE("a trap, and shared memory beyond the device's") {
   expect_error("traps", traps, 1, "__trap()", &one);
   std::vector<float> x(32);
   expect_error("shared_memory_of_64_kib", shared_memory_of_64_kib, 32, "exceeds 48 KiB with array large", x.data());
+}
+
+TEST_CASE("shared memory that nobody wrote is NaN in every block") {
+  for (int launch = 0; launch < 3; ++launch) {
+    std::vector<float> x(32, 1.0f);
+    simt::launch("reads_unwritten_shared", reads_unwritten_shared, 4, 32, 32 * sizeof(float), nullptr, x.data());
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    for (const float value : x)
+      CHECK(std::isnan(value));
+  }
 }
 
 TEST_CASE("launch configurations that no device accepts are refused at once") {

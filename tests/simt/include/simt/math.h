@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
@@ -23,17 +24,25 @@ inline float __tanhf(float x) { return std::tanh(x); }
 inline float __saturatef(float x) { return x >= 1.0f ? 1.0f : (x > 0.0f ? x : 0.0f); }
 inline float __fdividef(float x, float y) { return x / y; }
 
-// Rounded to nearest, and never contracted to a fused operation with what stands around.
-inline float __fadd_rn(float x, float y) { return x + y; }
-inline float __fsub_rn(float x, float y) { return x - y; }
-inline float __fmul_rn(float x, float y) { return x * y; }
+namespace simt::detail {
+// Rounds here: the host's compiler must not fuse the operation with what stands around.
+template <class T>
+T rounded(T value) {
+  volatile T kept = value;
+  return kept;
+}
+}  // namespace simt::detail
+
+inline float __fadd_rn(float x, float y) { return simt::detail::rounded(x + y); }
+inline float __fsub_rn(float x, float y) { return simt::detail::rounded(x - y); }
+inline float __fmul_rn(float x, float y) { return simt::detail::rounded(x * y); }
 inline float __fdiv_rn(float x, float y) { return x / y; }
 inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 inline float __frcp_rn(float x) { return 1.0f / x; }
 inline float __fsqrt_rn(float x) { return std::sqrt(x); }
 inline float __frsqrt_rn(float x) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))); }
-inline double __dadd_rn(double x, double y) { return x + y; }
-inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __dadd_rn(double x, double y) { return simt::detail::rounded(x + y); }
+inline double __dmul_rn(double x, double y) { return simt::detail::rounded(x * y); }
 inline double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
 inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
 inline int __float2int_rz(float x) { return static_cast<int>(x); }

@@ -1,0 +1,43 @@
+// Runs something that should end the process, in a child.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <string>
+
+namespace simt::test {
+
+struct Outcome {
+  bool died = false;   // a signal, or an exit status other than 0
+  std::string output;  // what a sanitizer wrote
+};
+
+inline Outcome in_child(const std::function<void()>& body) {
+  int ends[2];
+  if (pipe(ends) != 0) return {true, "no pipe"};
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    // The test framework's handlers would report a crash of this test.
+    for (const int number : {SIGSEGV, SIGBUS, SIGABRT})
+      std::signal(number, SIG_DFL);
+    close(ends[0]);
+    body();
+    _exit(0);
+  }
+  close(ends[1]);
+  Outcome outcome;
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;)
+    outcome.output.append(buffer, static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  outcome.died = status != 0;
+  return outcome;
+}
+
+}  // namespace simt::test

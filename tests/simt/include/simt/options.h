@@ -1,0 +1,46 @@
+// How kernels and streams are scheduled. A right program gives the same result under all of these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace simt {
+
+// In which order the threads of a block (and the blocks of a grid) run between two barriers.
+enum class Order { Forward, Reverse, Random };
+
+// The environment variable SIMT_SEED, or 1.
+uint64_t default_seed();
+
+struct Options {
+  Order order = Order::Forward;
+  // Of Order::Random and of the order in which the runtime drains the streams.
+  uint64_t seed = default_seed();
+  // OS threads that share the blocks of a grid.
+  int workers = 1;
+  // What hardware tolerates but CUDA does not promise is an error: barriers at different lines, a thread that exits
+  // while others wait, masks that name threads that do not exist or have exited.
+  bool strict = true;
+  // Of each thread that waits. An overflow hits a guard page.
+  size_t stack_bytes = size_t{64} << 10;
+};
+
+const Options& options();
+
+// Call it while nothing is queued: the drain order starts anew from the seed. Throws std::invalid_argument on no
+// workers or a stack under 16 KiB.
+void set_options(const Options& options);
+
+// Sets options for a scope of a test.
+class ScopedOptions {
+ public:
+  explicit ScopedOptions(const Options& during) : before_(options()) { set_options(during); }
+  ~ScopedOptions() { set_options(before_); }
+  ScopedOptions(const ScopedOptions&) = delete;
+  ScopedOptions& operator=(const ScopedOptions&) = delete;
+
+ private:
+  Options before_;
+};
+
+}  // namespace simt

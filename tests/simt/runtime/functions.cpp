@@ -1,0 +1,55 @@
+#include "functions.h"
+
+#include "scheduler.h"
+
+#include <map>
+
+using namespace simt::runtime;
+
+namespace {
+
+constexpr size_t kDefaultBytes = size_t{48} << 10;
+constexpr int kMaximalBytes = 227 << 10;
+constexpr int kThreadsOfMultiprocessor = 2048;
+
+std::map<const void*, size_t>& limits() {
+  static auto* const all = new std::map<const void*, size_t>;
+  return *all;
+}
+
+}  // namespace
+
+namespace simt::detail {
+
+size_t dynamic_shared_limit(const void* kernel) {
+  const Lock held = runtime::lock();
+  const auto found = limits().find(kernel);
+  return found == limits().end() ? kDefaultBytes : found->second;
+}
+
+}  // namespace simt::detail
+
+extern "C" {
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // hints
+  if (kernel == nullptr) return set_last_error(cudaErrorInvalidDeviceFunction);
+  if (value < 0 || value > kMaximalBytes) return set_last_error(cudaErrorInvalidValue);
+  const Lock held = lock();
+  limits()[kernel] = static_cast<size_t>(value);
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int threads, size_t) {
+  if (blocks == nullptr || kernel == nullptr || threads < 1 || threads > 1024)
+    return set_last_error(cudaErrorInvalidValue);
+  *blocks = kThreadsOfMultiprocessor / threads;
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel, int threads,
+                                                                   size_t shared_bytes, unsigned) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared_bytes);
+}
+
+}  // extern "C"

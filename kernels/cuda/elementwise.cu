@@ -95,16 +95,47 @@ void copy_cuda(const Tensor& out, const Tensor& x) {
   });
 }
 
-template <class C>
-struct Constant {
-  C value;
-  BRIGADE_HOST_DEVICE C operator()(C) const { return value; }
-};
+// Writes only: what is there may be no value of the type.
+template <int length, class T>
+__global__ void __launch_bounds__(cuda::kMapThreads) fill_kernel(int64_t count, T value, T* out) {
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * cuda::kMapThreads + threadIdx.x) * length;
+  if (first + length <= count) {
+    cuda::Vector<T, length> values;
+    for (int k = 0; k < length; ++k)
+      values.values[k] = value;
+    cuda::store_vector<T, length>(out + first, values);
+    return;
+  }
+  for (int64_t i = first; i < count; ++i)
+    out[i] = value;
+}
+
+template <class T>
+__global__ void __launch_bounds__(cuda::kMapThreads)
+    fill_strided_kernel(uint32_t count, cuda::DeviceStrides<1> strides, T value, T* out) {
+  const uint32_t i = blockIdx.x * cuda::kMapThreads + threadIdx.x;
+  if (i >= count) return;
+  int64_t at[1];
+  strides.offsets(i, at);
+  out[at[0]] = value;
+}
 
 void fill_cuda(const Tensor& out, double value) {
   visit_dtype(out.dtype(), [&]<class T>() {
-    using C = compute_type<T>;
-    map1<T, T>("fill", out, out, Constant<C>{static_cast<C>(value)});
+    const T element = static_cast<T>(static_cast<compute_type<T>>(value));
+    T* const data = static_cast<T*>(out.raw_data());
+    constexpr int kLength = cuda::kVectorLength<T>;
+    if (out.is_contiguous() && cuda::is_aligned(data, kLength)) {
+      cuda::launch({"fill", cuda::blocks_for(out.numel(), cuda::kMapThreads * kLength), cuda::kMapThreads},
+                   out.device(), &fill_kernel<kLength, T>, out.numel(), element, data);
+      return;
+    }
+    const StridedLayout<1> layout(out.sizes(), {&out});
+    cuda::for_strided_parts<1>(
+        layout.sizes, layout.strides, {}, [&](const cuda::DeviceStrides<1>& strides, uint32_t count, const auto& at) {
+          cuda::launch({"fill", cuda::blocks_for(count, cuda::kMapThreads), cuda::kMapThreads}, out.device(),
+                       &fill_strided_kernel<T>, count, strides, element, data + at[0]);
+        });
   });
 }
 

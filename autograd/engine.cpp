@@ -200,6 +200,10 @@ void Engine::gather() {
   if (!std::is_sorted(nodes_.begin(), nodes_.end(), newest_first)) {
     std::sort(nodes_.begin(), nodes_.end(), newest_first);
   }
+  number_nodes();
+}
+
+void Engine::number_nodes() {
   uint32_t buffers = 0;
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     nodes_[i].node->task_index_ = i;
@@ -420,13 +424,7 @@ void Engine::prune() {
     planned.node = nullptr;
   }
   std::erase_if(nodes_, [](const PlannedNode& planned) { return planned.node == nullptr; });
-  uint32_t buffers = 0;
-  for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    nodes_[i].node->task_index_ = i;
-    nodes_[i].first_buffer = buffers;
-    buffers += nodes_[i].node->outputs.size();
-  }
-  buffers_.resize(buffers);
+  number_nodes();
 }
 
 std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs) {

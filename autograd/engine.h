@@ -54,6 +54,8 @@ class Engine {
   void check_roots();
   void gather();
   void visit(const Edge& edge, uint64_t from_sequence);
+  // Positions of the nodes in their order, and room for the gradients of their outputs.
+  void number_nodes();
   void seed();
   void run_node(PlannedNode& planned);
   void deliver(const Node& from, uint32_t input, Tensor gradient);

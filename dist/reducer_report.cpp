@@ -316,13 +316,18 @@ void Reducer::advise_on_outlier() {
     if (entries[r].size() != parameters_.size()) return;
   }
   // What is only rounding noise on some rank says nothing: 2^-33 of all of its gradients.
+  std::vector<double> noise;
+  for (const std::vector<Entry>& of_rank : entries) {
+    double all_sizes = 0;
+    for (const Entry& entry : of_rank)
+      all_sizes += std::exp2(entry.size);
+    noise.push_back(std::log2(all_sizes) - 33);
+  }
   const auto is_noise = [&](uint32_t parameter) {
-    return std::any_of(entries.begin(), entries.end(), [&](const std::vector<Entry>& of_rank) {
-      double all_sizes = 0;
-      for (const Entry& entry : of_rank)
-        all_sizes += std::exp2(entry.size);
-      return of_rank[parameter].size > -900 && of_rank[parameter].size < std::log2(all_sizes) - 33;
-    });
+    for (size_t r = 0; r < entries.size(); ++r) {
+      if (entries[r][parameter].size > -900 && entries[r][parameter].size < noise[r]) return true;
+    }
+    return false;
   };
   Verdict verdict;
   verdict.kind = "gradient_outlier";

@@ -411,10 +411,9 @@ bool Reducer::is_sound(const Outcome& outcome, std::span<const uint32_t> paramet
 }
 
 bool Reducer::is_error(const Outcome& outcome) const {
-  std::vector<uint32_t> all;
-  for (uint32_t i = 0; i < parameters_.size(); ++i)
-    all.push_back(i);
-  return !is_sound(outcome, all);
+  return !is_sound(outcome, {}) || std::any_of(buckets_.begin(), buckets_.end(), [&](const Bucket& bucket) {
+    return !is_sound(outcome, bucket.layout.parameters);
+  });
 }
 
 void Reducer::settle(Bucket& bucket) {

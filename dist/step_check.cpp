@@ -6,6 +6,7 @@
 #include <brigade/dist/consistency.h>
 #include <brigade/dist/diagnosis/fields.h>
 #include <brigade/dist/diagnosis/verdict_text.h>
+#include <brigade/dist/fnv.h>
 
 #include <fmt/format.h>
 
@@ -16,15 +17,6 @@
 namespace brigade::dist {
 
 namespace {
-
-constexpr uint64_t kHashStart = 0xCBF29CE484222325U;
-
-// FNV-1a (Fowler, Noll, Vo).
-uint64_t fnv(std::string_view text, uint64_t hash) noexcept {
-  for (const char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-  return hash;
-}
 
 std::string module_of_name(const std::string& name) {
   const size_t dot = name.rfind('.');
@@ -232,11 +224,11 @@ std::string StepCheck::describe_step(const autograd::Update& update) const {
 
 uint64_t StepCheck::digest(const autograd::Update& update) const {
   // As describe_step, but lines may differ (ranks in different branches that do the same), and nothing is allocated.
-  uint64_t hash = fnv(update.name, kHashStart) + update.number;
+  uint64_t hash = fnv(update.name) + update.number;
   hash = fnv(update.options, hash);
   for (const Tensor& parameter : update.parameters) {
     const Tensor grad = parameter.grad();
-    hash = (hash ^ (grad.defined() ? 1U : 2U)) * 0x100000001B3U;
+    hash = fnv_step(hash, grad.defined() ? 1 : 2);
     const int64_t position = reducer_.find(parameter);
     if (position < 0 || !grad.defined()) continue;
     const uint64_t since = reducer_.local(static_cast<uint32_t>(position)).writes_at_reduction;

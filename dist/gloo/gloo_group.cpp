@@ -9,6 +9,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/fields.h>
+#include <brigade/dist/fnv.h>
 #include <brigade/dist/gloo/break_connections.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/reduce.h>
@@ -282,9 +283,7 @@ class GlooGroup final : public ProcessGroup {
     compared.sequence = number;
     compared.where.clear();
     compared.iteration = 0;
-    own_digest_ = 0xCBF29CE484222325U;  // FNV-1a (Fowler, Noll, Vo)
-    for (const char c : encode(compared))
-      own_digest_ = (own_digest_ ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+    own_digest_ = fnv(encode(compared));
     const uint64_t slot = (uint64_t{0xB1} << 56) | number;
     received_->recv((rank() + size() - 1) % size(), slot);
     sent_->send((rank() + 1) % size(), slot);

@@ -1,6 +1,6 @@
 #include "collectives_cases.h"
 
-#include "processes.h"
+#include "on_ranks.h"
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
@@ -25,17 +25,6 @@ Tensor filled(dist::ProcessGroup& group, int64_t n, DType dtype, bool in_place) 
     values.push_back(value(group.rank(), i));
   kernels::copy(tensor, brigade::tensor(values, {n}));
   return tensor;
-}
-
-// Every rank's result is "" or the first thing that was wrong.
-void expect_all_well(const std::vector<Rank>& ranks) {
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    CAPTURE(r);
-    CHECK_MESSAGE(ranks[r].error == "", ranks[r].error << ": " << ranks[r].text);
-    CHECK(ranks[r].result == "");
-    CHECK_FALSE(ranks[r].hung);
-    CHECK(ranks[r].signal == 0);
-  }
 }
 
 }  // namespace

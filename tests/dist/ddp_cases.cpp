@@ -1,6 +1,7 @@
 #include "ddp_cases.h"
 
-#include "processes.h"
+#include "branching_net.h"
+#include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/distributed_data_parallel.h>
@@ -18,20 +19,7 @@ namespace brigade::test {
 
 namespace {
 
-struct NetImpl : nn::Module {
-  nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
-  bool skip_b = false;
-  NetImpl() {
-    a = register_module("a", nn::Linear(4, 8));
-    b = register_module("b", nn::Linear(8, 8));
-    c = register_module("c", nn::Linear(8, 3));
-  }
-  Tensor forward(const Tensor& x) {
-    const Tensor features = brigade::tanh(a(x));
-    return c(skip_b ? features : brigade::tanh(b(features)));
-  }
-};
-BRIGADE_MODULE(Net);
+using Net = BranchingNet;
 
 Tensor batch_of(int rank, int64_t rows = 6) {
   Generator generator(50 + static_cast<uint64_t>(rank));
@@ -65,16 +53,6 @@ std::vector<int> all_but(int ranks, int left_out) {
     if (r != left_out) result.push_back(r);
   }
   return result;
-}
-
-void expect_all_well(const std::vector<Rank>& ranks) {
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    CAPTURE(r);
-    CHECK_MESSAGE(ranks[r].error == "", ranks[r].error << ": " << ranks[r].text);
-    CHECK(ranks[r].result == "");
-    CHECK_FALSE(ranks[r].hung);
-    CHECK(ranks[r].signal == 0);
-  }
 }
 
 // Runs a step that must raise a ReductionError, then a sound step, and says what was wrong with either. The errors of

@@ -1,6 +1,6 @@
 #include "mechanisms_cases.h"
 
-#include "processes.h"
+#include "on_ranks.h"
 
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/functional.h>
@@ -77,16 +77,6 @@ std::string compare(const Values& found, const Values& expected, double toleranc
       return fmt::format("value {} is {}, expected {}", i, found[i], expected[i]);
   }
   return "";
-}
-
-void expect_all_well(const std::vector<Rank>& ranks) {
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    CAPTURE(r);
-    CHECK_MESSAGE(ranks[r].error == "", ranks[r].error << ": " << ranks[r].text);
-    CHECK(ranks[r].result == "");
-    CHECK_FALSE(ranks[r].hung);
-    CHECK(ranks[r].signal == 0);
-  }
 }
 
 // One process on the whole batch: SGD with momentum.

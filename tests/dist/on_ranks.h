@@ -13,16 +13,19 @@
 
 namespace brigade::test {
 
+// Every rank's result is "", not the first thing that was wrong.
+inline void expect_all_well(const std::vector<Rank>& ranks) {
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    CAPTURE(r);
+    CHECK_MESSAGE(ranks[r].error == "", ranks[r].error << ": " << ranks[r].text);
+    CHECK(ranks[r].result == "");
+    CHECK_FALSE(ranks[r].hung);
+    CHECK(ranks[r].signal == 0);
+  }
+}
 // Runs `body` on every rank; it returns "", or what was wrong.
 inline void expect_well(const std::string& backend, int ranks, const Body& body) {
-  const std::vector<Rank> outcome = run_ranks(backend, ranks, body);
-  for (size_t r = 0; r < outcome.size(); ++r) {
-    CAPTURE(r);
-    CHECK_MESSAGE(outcome[r].error == "", outcome[r].error << ": " << outcome[r].text);
-    CHECK(outcome[r].result == "");
-    CHECK_FALSE(outcome[r].hung);
-    CHECK(outcome[r].signal == 0);
-  }
+  expect_all_well(run_ranks(backend, ranks, body));
 }
 
 using BackendCheck = std::function<void(const std::string& backend, int ranks)>;

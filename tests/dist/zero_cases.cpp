@@ -1,5 +1,6 @@
 #include "zero_cases.h"
 
+#include "branching_net.h"
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
@@ -19,20 +20,7 @@ namespace {
 
 using optim::OptimizerState;
 
-struct NetImpl : nn::Module {
-  nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
-  bool skip_b = false;
-  NetImpl() {
-    a = register_module("a", nn::Linear(4, 8));
-    b = register_module("b", nn::Linear(8, 8));
-    c = register_module("c", nn::Linear(8, 3));
-  }
-  Tensor forward(const Tensor& x) {
-    const Tensor features = brigade::tanh(a(x));
-    return c(skip_b ? features : brigade::tanh(b(features)));
-  }
-};
-BRIGADE_MODULE(Net);
+using Net = BranchingNet;
 using Ddp = dist::DistributedDataParallel<Net>;
 
 constexpr int kSteps = 5;

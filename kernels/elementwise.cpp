@@ -3,7 +3,7 @@
 
 #include <brigade/core/device_memory.h>
 #include <brigade/core/factory.h>
-#include <brigade/kernels/detail/functors.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
 
 #include <cmath>
 #include <string>
@@ -17,13 +17,18 @@ const char* name(BinaryOp op) {
   return kNames[static_cast<int>(op)];
 }
 
-}  // namespace
-
 void check_devices(const Tensor& a, const Tensor& b, const char* what) {
   if (a.device() == b.device()) return;
   throw DeviceError(std::string(what) + ": both tensors must be on one device, got " + to_string(a.device()) + " and " +
                     to_string(b.device()));
 }
+
+Operands prepare(const Tensor& a, const Tensor& b, DType dtype, DType result) {
+  const Shape sizes = a.sizes() == b.sizes() ? a.sizes() : broadcast_shapes(a.sizes(), b.sizes());
+  return {cast(a, dtype), cast(b, dtype), empty(sizes, {result, a.device()})};
+}
+
+}  // namespace
 
 void check_fits(const Tensor& out, const Tensor& x, const char* what) {
   if (broadcast_shapes(out.sizes(), x.sizes()) != out.sizes()) {
@@ -37,19 +42,26 @@ void check_gradient_like(const Tensor& grad, const Tensor& x, const char* what) 
   throw ShapeError(std::string(what) + ": expected a gradient like " + describe(x) + ", got " + describe(grad));
 }
 
-DType binary_dtype(const Tensor& a, const Tensor& b, BinaryOp op) {
+Operands prepare_binary(const Tensor& a, const Tensor& b, BinaryOp op) {
   check_devices(a, b, name(op));
-  const DType dtype = promote_types(a.dtype(), b.dtype());
+  DType dtype = promote_types(a.dtype(), b.dtype());
   if (dtype == kBool && (op == BinaryOp::Sub || op == BinaryOp::Div)) {
     throw DTypeError(std::string(name(op)) + ": not defined for two bool tensors; convert one with .to(kInt64)");
   }
-  return op == BinaryOp::Div && !is_floating_point(dtype) ? kFloat32 : dtype;
+  if (op == BinaryOp::Div && !is_floating_point(dtype)) dtype = kFloat32;
+  return prepare(a, b, dtype, dtype);
 }
 
-DType binary_scalar_dtype(const Tensor& a, double scalar, BinaryOp op) {
-  if (is_floating_point(a.dtype())) return a.dtype();
-  if (op == BinaryOp::Div || scalar != std::floor(scalar)) return kFloat32;
-  return a.dtype() == kBool ? kInt64 : a.dtype();
+Operands prepare_compare(const Tensor& a, const Tensor& b) {
+  check_devices(a, b, "comparison");
+  return prepare(a, b, promote_types(a.dtype(), b.dtype()), kBool);
+}
+
+Operands prepare_binary_scalar(const Tensor& a, double scalar, BinaryOp op) {
+  DType dtype = a.dtype();
+  if (!is_floating_point(dtype) && (op == BinaryOp::Div || scalar != std::floor(scalar))) dtype = kFloat32;
+  if (dtype == kBool) dtype = kInt64;
+  return {cast(a, dtype), Tensor(), empty(a.sizes(), {dtype, a.device()})};
 }
 
 void copy_between_devices(const Tensor& out, const Tensor& x) {

@@ -3,7 +3,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/functors.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
 
 #include <numbers>
 

@@ -2,6 +2,7 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/strided.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
 
 namespace brigade::kernels {
@@ -70,41 +71,31 @@ void map1(const Tensor& a, const Tensor& out, F f) {
 }
 
 Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
-  const DType dtype = binary_dtype(a, b, op);
-  const Shape sizes = a.sizes() == b.sizes() ? a.sizes() : broadcast_shapes(a.sizes(), b.sizes());
-  const Tensor x = cast(a, dtype);
-  const Tensor y = cast(b, dtype);
-  Tensor out = empty(sizes, {dtype, a.device()});
-  visit_dtype(dtype, [&]<class T>() { with_binary(op, [&](auto f) { map2<T, T>(x, y, out, f); }); });
-  return out;
+  const Operands o = prepare_binary(a, b, op);
+  visit_dtype(o.out.dtype(), [&]<class T>() { with_binary(op, [&](auto f) { map2<T, T>(o.x, o.y, o.out, f); }); });
+  return o.out;
 }
 
 Tensor binary_scalar_cpu(const Tensor& a, double scalar, BinaryOp op, bool reversed) {
-  const DType dtype = binary_scalar_dtype(a, scalar, op);
-  const Tensor x = cast(a, dtype);
-  Tensor out = empty(a.sizes(), {dtype, a.device()});
-  visit_dtype(dtype, [&]<class T>() {
+  const Operands o = prepare_binary_scalar(a, scalar, op);
+  visit_dtype(o.out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
     const C s = static_cast<C>(scalar);
     with_binary(op, [&](auto f) {
       if (reversed) {
-        map1<T, T>(x, out, [=](C v) { return f(s, v); });
+        map1<T, T>(o.x, o.out, [=](C v) { return f(s, v); });
       } else {
-        map1<T, T>(x, out, [=](C v) { return f(v, s); });
+        map1<T, T>(o.x, o.out, [=](C v) { return f(v, s); });
       }
     });
   });
-  return out;
+  return o.out;
 }
 
 Tensor compare_cpu(const Tensor& a, const Tensor& b, CompareOp op) {
-  check_devices(a, b, "comparison");
-  const DType dtype = promote_types(a.dtype(), b.dtype());
-  const Tensor x = cast(a, dtype);
-  const Tensor y = cast(b, dtype);
-  Tensor out = empty(broadcast_shapes(a.sizes(), b.sizes()), {kBool, a.device()});
-  visit_dtype(dtype, [&]<class T>() { with_compare(op, [&](auto f) { map2<T, bool>(x, y, out, f); }); });
-  return out;
+  const Operands o = prepare_compare(a, b);
+  visit_dtype(o.x.dtype(), [&]<class T>() { with_compare(op, [&](auto f) { map2<T, bool>(o.x, o.y, o.out, f); }); });
+  return o.out;
 }
 
 Tensor compare_scalar_cpu(const Tensor& a, double scalar, CompareOp op) {

@@ -1,10 +1,10 @@
 #include <brigade/kernels/factory.h>
 
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/detail/random_numbers.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 namespace brigade {
@@ -13,40 +13,30 @@ namespace kernels {
 
 namespace {
 
-template <class Body>
-void fill_from_stream(const Tensor& out, Body&& element) {
+template <class F>
+void fill_from_stream(const Tensor& out, PhiloxState state, F number) {
   const Tensor target = out.is_contiguous() ? out : empty_like(out);
   visit_floating(out.dtype(), "random fill", [&]<class T>() {
     T* values = static_cast<T*>(target.raw_data());
     cpu::parallel_for(
-        target.numel(), [&](int64_t begin, int64_t end) { element(values, begin, end); }, 8);
+        target.numel(),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const double value = number(state.block(static_cast<uint64_t>(i) / 4), static_cast<int>(i % 4));
+            values[i] = static_cast<T>(static_cast<compute_type<T>>(value));
+          }
+        },
+        8);
   });
   if (!out.is_contiguous()) copy(out, target);
 }
 
 void fill_uniform_cpu(const Tensor& out, PhiloxState state, double low, double high) {
-  fill_from_stream(out, [=]<class T>(T* values, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const float u = uniform_from_word(state.word(static_cast<uint64_t>(i)));
-      values[i] = static_cast<T>(static_cast<compute_type<T>>(low + (high - low) * static_cast<double>(u)));
-    }
-  });
+  fill_from_stream(out, state, Uniform{low, high});
 }
 
-// Element i takes words i and i ^ 1 (its pair within the block of four): radius from the even one, angle from the odd
-// one; the even element is the cosine, the odd one the sine (Box and Muller). In double, rounded once.
 void fill_normal_cpu(const Tensor& out, PhiloxState state, double mean, double stddev) {
-  fill_from_stream(out, [=]<class T>(T* values, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto words = state.block(static_cast<uint64_t>(i) / 4);
-      const size_t even = static_cast<size_t>(i % 4) & ~size_t{1};
-      const double u1 = (static_cast<double>(words[even]) + 1.0) * 0x1p-32;  // in (0, 1]
-      const double angle = 2 * std::numbers::pi * static_cast<double>(words[even + 1]) * 0x1p-32;
-      const double radius = std::sqrt(-2 * std::log(u1));
-      const double z = radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
-      values[i] = static_cast<T>(static_cast<compute_type<T>>(mean + stddev * z));
-    }
-  });
+  fill_from_stream(out, state, Normal{mean, stddev});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The kernels of elementwise.h that write into a given tensor: copies with casts, fills, sums and scalings.
 #include <brigade/kernels/cpu/detail/strided.h>
-#include <brigade/kernels/detail/functors.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
 
 #include <cstring>
 

@@ -3,7 +3,7 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/functors.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
 
 #include <cmath>
 #include <numbers>

@@ -2,6 +2,7 @@
 #include <brigade/core/device_memory.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/map.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
 
 namespace brigade::kernels {
@@ -22,36 +23,27 @@ void with_binary_of(BinaryOp op, Body&& body) {
 }
 
 Tensor binary_cuda(const Tensor& a, const Tensor& b, BinaryOp op) {
-  const DType dtype = binary_dtype(a, b, op);
-  const Shape sizes = a.sizes() == b.sizes() ? a.sizes() : broadcast_shapes(a.sizes(), b.sizes());
-  const Tensor x = cast(a, dtype);
-  const Tensor y = cast(b, dtype);
-  Tensor out = empty(sizes, {dtype, a.device()});
-  visit_dtype(dtype, [&]<class T>() { with_binary_of<T>(op, [&](auto f) { map2<T, T>("binary", x, y, out, f); }); });
-  return out;
+  const Operands o = prepare_binary(a, b, op);
+  visit_dtype(o.out.dtype(),
+              [&]<class T>() { with_binary_of<T>(op, [&](auto f) { map2<T, T>("binary", o.x, o.y, o.out, f); }); });
+  return o.out;
 }
 
 Tensor binary_scalar_cuda(const Tensor& a, double scalar, BinaryOp op, bool reversed) {
-  const DType dtype = binary_scalar_dtype(a, scalar, op);
-  const Tensor x = cast(a, dtype);
-  Tensor out = empty(a.sizes(), {dtype, a.device()});
-  visit_dtype(dtype, [&]<class T>() {
+  const Operands o = prepare_binary_scalar(a, scalar, op);
+  visit_dtype(o.out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
     with_binary_of<T>(op, [&](auto f) {
-      map1<T, T>("binary_scalar", x, out, WithNumber<decltype(f), C>{f, static_cast<C>(scalar), reversed});
+      map1<T, T>("binary_scalar", o.x, o.out, WithNumber<decltype(f), C>{f, static_cast<C>(scalar), reversed});
     });
   });
-  return out;
+  return o.out;
 }
 
 Tensor compare_cuda(const Tensor& a, const Tensor& b, CompareOp op) {
-  check_devices(a, b, "comparison");
-  const DType dtype = promote_types(a.dtype(), b.dtype());
-  const Tensor x = cast(a, dtype);
-  const Tensor y = cast(b, dtype);
-  Tensor out = empty(broadcast_shapes(a.sizes(), b.sizes()), {kBool, a.device()});
-  visit_dtype(dtype, [&]<class T>() { map2<T, bool>("compare", x, y, out, AnyCompare{op}); });
-  return out;
+  const Operands o = prepare_compare(a, b);
+  visit_dtype(o.x.dtype(), [&]<class T>() { map2<T, bool>("compare", o.x, o.y, o.out, AnyCompare{op}); });
+  return o.out;
 }
 
 Tensor compare_scalar_cuda(const Tensor& a, double scalar, CompareOp op) {

@@ -2,13 +2,12 @@
 // offset and i. A thread makes one block of the stream: four words, four elements.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/vector.h>
+#include <brigade/kernels/detail/random_numbers.h>
 #include <brigade/kernels/dropout.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
 #include <array>
-#include <cmath>
-#include <numbers>
 
 namespace brigade::kernels {
 
@@ -17,26 +16,6 @@ namespace {
 constexpr int kThreads = 256;
 
 using Words = std::array<uint32_t, 4>;
-
-struct Uniform {
-  double low, width;
-  __device__ double operator()(const Words& words, int k) const {
-    return low + width * static_cast<double>(uniform_from_word(words[static_cast<size_t>(k)]));
-  }
-};
-
-// Element k of a block takes words k and k ^ 1: radius from the even one, angle from the odd one; the even element is
-// the cosine, the odd one the sine (Box and Muller). In double, rounded once, as on the CPU.
-struct Normal {
-  double mean, stddev;
-  __device__ double operator()(const Words& words, int k) const {
-    const size_t even = static_cast<size_t>(k) & ~size_t{1};
-    const double u1 = (static_cast<double>(words[even]) + 1.0) * 0x1p-32;  // in (0, 1]
-    const double angle = 2 * std::numbers::pi * static_cast<double>(words[even + 1]) * 0x1p-32;
-    const double radius = std::sqrt(-2 * std::log(u1));
-    return mean + stddev * radius * (k % 2 == 0 ? std::cos(angle) : std::sin(angle));
-  }
-};
 
 template <class T, class F>
 __global__ void __launch_bounds__(kThreads) random_kernel(int64_t count, PhiloxState state, F f, T* out) {
@@ -59,7 +38,7 @@ void fill_from_stream(const char* what, const Tensor& out, PhiloxState state, F 
 }
 
 void fill_uniform_cuda(const Tensor& out, PhiloxState state, double low, double high) {
-  fill_from_stream("fill_uniform", out, state, Uniform{low, high - low});
+  fill_from_stream("fill_uniform", out, state, Uniform{low, high});
 }
 void fill_normal_cuda(const Tensor& out, PhiloxState state, double mean, double stddev) {
   fill_from_stream("fill_normal", out, state, Normal{mean, stddev});

@@ -115,14 +115,14 @@ struct AnyCompare {
   template <class C>
   BRIGADE_HOST_DEVICE bool operator()(C x, C y) const {
     switch (op) {
-      case CompareOp::Equal: return x == y;
-      case CompareOp::NotEqual: return x != y;
-      case CompareOp::Less: return x < y;
-      case CompareOp::LessEqual: return x <= y;
-      case CompareOp::Greater: return x > y;
+      case CompareOp::Equal: return Compare<CompareOp::Equal>{}(x, y);
+      case CompareOp::NotEqual: return Compare<CompareOp::NotEqual>{}(x, y);
+      case CompareOp::Less: return Compare<CompareOp::Less>{}(x, y);
+      case CompareOp::LessEqual: return Compare<CompareOp::LessEqual>{}(x, y);
+      case CompareOp::Greater: return Compare<CompareOp::Greater>{}(x, y);
       case CompareOp::GreaterEqual: break;
     }
-    return x >= y;
+    return Compare<CompareOp::GreaterEqual>{}(x, y);
   }
 };
 
@@ -175,16 +175,5 @@ void with_unary(UnaryOp op, Body&& body) {
 inline bool takes_integers(UnaryOp op) {
   return op == UnaryOp::Neg || op == UnaryOp::Abs || op == UnaryOp::Square || op == UnaryOp::Sign;
 }
-
-// The dtype that a operation b gives; throws DeviceError, DTypeError.
-DType binary_dtype(const Tensor& a, const Tensor& b, BinaryOp op);
-DType binary_scalar_dtype(const Tensor& a, double scalar, BinaryOp op);
-void check_devices(const Tensor& a, const Tensor& b, const char* what);
-// Throws ShapeError unless x broadcasts to the shape of out.
-void check_fits(const Tensor& out, const Tensor& x, const char* what);
-// Throws ShapeError unless the gradient has the shape and dtype of x.
-void check_gradient_like(const Tensor& grad, const Tensor& x, const char* what);
-// out = x, cast and broadcast, for tensors on two devices.
-void copy_between_devices(const Tensor& out, const Tensor& x);
 
 }  // namespace brigade::kernels

@@ -15,9 +15,6 @@
 #include <simt/device.h>
 #include <simt/launch.h>
 #include <simt/shared.h>
-#ifndef __launch_bounds__
-#define __launch_bounds__(...)
-#endif
 #endif
 
 namespace brigade::kernels::cuda {

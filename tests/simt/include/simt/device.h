@@ -18,7 +18,10 @@
 #include <simt/math.h>
 #include <simt/warp.h>
 
-// __global__, __device__, __host__, __constant__ and __launch_bounds__ are empty already in CUDA's own headers.
+// __global__, __device__, __host__ and __constant__ are empty already in CUDA's own headers.
+#ifndef __launch_bounds__
+#define __launch_bounds__(...)
+#endif
 #define threadIdx (simt::detail::thread_index())
 #define blockIdx (simt::detail::block_index())
 #define blockDim (simt::detail::block_size())

@@ -193,8 +193,6 @@ class Reducer final : public autograd::Listener {
   void conclude();
   void settle(Bucket& bucket);
   void settle_all();
-  void check_hook_result(Bucket& bucket, uint32_t index);
-  void warn_of_early_write(uint32_t parameter);
   void reset() noexcept;
   GradBucket as_grad_bucket(uint32_t index) const;
   std::string describe(uint32_t index) const;
@@ -203,14 +201,19 @@ class Reducer final : public autograd::Listener {
   void report(const autograd::Plan* plan, const std::string& failure);
   RankReport own_report(const autograd::Plan* plan, const std::string& failure) const;
   void raise(std::exception_ptr error);
+  void check_hook_result(Bucket& bucket, uint32_t index);
+  std::vector<std::string> exchange(const std::string& text, const char* about);
+  void look_at_loss(const autograd::Plan& plan);
+  // reducer_advice.cpp
   void advise();
   void advise_on_needless_option();
   void advise_on_non_finite();
   void advise_on_late_rank();
   void advise_on_outlier();
   void advise_on_batches();
-  std::vector<std::string> exchange(const std::string& text, const char* about);
-  void look_at_loss(const autograd::Plan& plan);
+  void warn_of_early_write(uint32_t parameter);
+  Verdict new_advice(const char* kind, Severity severity, CauseKind cause) const;
+  ParameterVerdict about(uint32_t parameter, std::vector<int> ready, std::vector<int> not_ready) const;
 
   std::vector<NamedParameter> parameters_;
   ProcessGroupPtr group_;

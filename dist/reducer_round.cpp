@@ -316,63 +316,6 @@ void Reducer::complete(uint32_t index) {
   bucket_reduced_(with_gradient);
 }
 
-void Reducer::check_hook_result(Bucket& bucket, uint32_t index) {
-  if (!hook_ || !options_.diagnosis) return;
-  const Payload& payload = bucket.payload;
-  const double expected = payload.mean(Word::Probe);
-  const double found = probe(payload.gradients());
-  const int size = group_->size();
-  Verdict verdict;
-  verdict.kind = "hook_result";
-  verdict.iteration = round_;
-  for (int r = 0; r < size; ++r)
-    verdict.ranks.push_back(r);
-  set_place(verdict.cause, backward_where_);
-  verdict.cause.op = hook_->name();
-  const auto add_parameters = [&](const auto& wanted) {
-    for (const uint32_t parameter : bucket.layout.parameters) {
-      if (!wanted(slots_[parameter].view)) continue;
-      verdict.parameters.push_back({parameters_[parameter].name,
-                                    static_cast<int64_t>(parameters_[parameter].tensor.nbytes()),
-                                    verdict.ranks,
-                                    {}});
-    }
-  };
-  if (!std::isfinite(found)) {
-    if (payload.count(Word::NonFinite, size) > 0) return;  // it was so before
-    verdict.cause.kind = CauseKind::Overflow;
-    verdict.cause.text = fmt::format(
-        "finite on every rank before the communication hook `{}`, not after it: its range was exceeded", hook_->name());
-    verdict.advice =
-        "scale the loss down, clip gradients before they are sent, or use bf16_compress_hook (the range of float32) "
-        "instead of fp16";
-    add_parameters([](const Tensor& gradient) { return has_non_finite(gradient); });
-  } else {
-    // Only a statement about sizes: lossy hooks may be far off, but not by exactly the number of ranks.
-    const double norm = std::exp2(payload.mean(Word::Norm) / 2);
-    if (size == 1 || std::abs(expected) < 0.01 * norm || norm == 0) return;
-    const double ratio = found / expected;
-    const bool sum = std::abs(ratio - size) < 1e-3 * size;
-    const bool divided_twice = std::abs(ratio * size - 1) < 1e-3;
-    if (!sum && !divided_twice) return;
-    verdict.cause.kind = CauseKind::WrongScale;
-    verdict.cause.text = sum ? fmt::format(
-                                   "the hook `{}` gives {} x the mean of the ranks' gradients: a sum that was "
-                                   "not divided by the world size",
-                                   hook_->name(), size)
-                             : fmt::format(
-                                   "the hook `{}` gives 1/{} of the mean of the ranks' gradients: it was "
-                                   "divided twice",
-                                   hook_->name(), size);
-    verdict.advice = sum ? "use ReduceOp::Avg, or divide by the world size (before the sum, for half types)"
-                         : "divide once: ReduceOp::Avg divides already";
-    add_parameters([](const Tensor&) { return true; });
-  }
-  verdict.message = fmt::format("bucket {} of DDP({}): {}\n    fix:   {}", index, options_.module_name,
-                                verdict.cause.text, verdict.advice);
-  outcome_.hooks.push_back(std::move(verdict));
-}
-
 void Reducer::finish_round() {
   if (absent_) {
     // If nobody reached anything, every rank stops after the first bucket.

@@ -55,6 +55,11 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
                            brigade::name(dtype()) + ", got " + brigade::name(grad.dtype()),
                        where);
     }
+    if (grad.device() != device()) {
+      throw DeviceError("set_grad: the gradient must be on the device of the tensor: expected " +
+                            to_string(device()) + ", got " + to_string(grad.device()),
+                        where);
+    }
   }
   AutogradMeta& known = ensure_meta(*this);
   known.grad = grad;

@@ -22,16 +22,15 @@ get_property(brigade_libraries GLOBAL PROPERTY BRIGADE_LIBRARIES)
 target_link_libraries(brigade_brigade INTERFACE ${brigade_libraries})
 file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/brigade.h ${CMAKE_BINARY_DIR}/include/brigade/brigade.h SYMBOLIC)
 
-# The CUDA columns of the kernel tables, a library of its own: loading the CUDA libraries costs a process start.
+# The CUDA columns of the kernel tables, a library that is loaded when a device is first asked for (core/device_library.cpp):
+# loading the CUDA libraries costs a process start, and a machine without them runs the program on the CPU.
 if(BRIGADE_CUDA)
-  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS core/cuda/*.cu core/cuda/*.cpp kernels/cuda/*.cu dist/nccl/*.cpp)
-  if(cuda_sources)
-    add_library(brigade_cuda OBJECT ${cuda_sources})
-    target_link_libraries(brigade_cuda PUBLIC brigade_kernels CUDA::cudart CUDA::cublasLt CUDNN::cudnn NCCL::nccl PRIVATE brigade_flags)
-    target_compile_options(brigade_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
-  else()
-    message(STATUS "brigade: CUDA toolkit, cuDNN and NCCL found; this version has no CUDA sources yet")
-  endif()
+  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS core/cuda/*.cu core/cuda/*.cpp kernels/cuda/*.cu kernels/cuda/*.cpp dist/nccl/*.cpp)
+  add_library(brigade_cuda SHARED ${cuda_sources})
+  target_link_libraries(brigade_cuda PUBLIC brigade_kernels CUDA::cudart CUDA::cublasLt CUDNN::cudnn NCCL::nccl PRIVATE brigade_flags)
+  target_compile_options(brigade_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  target_compile_definitions(brigade_core PRIVATE BRIGADE_CUDA_LIBRARY="libbrigade_cuda.so")
+  target_link_libraries(brigade_core PRIVATE ${CMAKE_DL_LIBS})
 endif()
 
 find_package(nlohmann_json QUIET)

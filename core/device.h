@@ -1,6 +1,7 @@
 // Where a tensor lives.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 
@@ -18,7 +19,7 @@ struct Device {
   constexpr Device() = default;
   constexpr Device(DeviceType device_type, int device_index = 0)
       : type(device_type), index(static_cast<int16_t>(device_index)) {}
-  bool operator==(const Device&) const = default;
+  auto operator<=>(const Device&) const = default;
 };
 
 const char* name(DeviceType type) noexcept;

@@ -1,21 +1,40 @@
 #include <brigade/core/factory.h>
 
-#include <brigade/core/device_memory.h>
+#include <brigade/core/device_runtime.h>
 
 #include <cstring>
 
 namespace brigade {
 
-Tensor empty(const Shape& sizes, TensorOptions options) {
-  size_t bytes = itemsize(options.dtype);
+namespace {
+
+// Throws ShapeError.
+size_t bytes_of(const Shape& sizes, DType dtype) {
+  size_t bytes = itemsize(dtype);
   for (int64_t size : sizes) {
     if (size < 0) throw ShapeError("sizes must not be negative, got " + to_string(sizes));
     if (__builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes)) {
       throw ShapeError("sizes " + to_string(sizes) + " overflow the address space");
     }
   }
-  auto storage = make_intrusive<Storage>(allocate_on(options.device, bytes), bytes, options.device);
+  return bytes;
+}
+
+Tensor dense(Allocation allocation, size_t bytes, const Shape& sizes, TensorOptions options) {
+  auto storage = make_intrusive<Storage>(allocation, bytes, options.device);
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), sizes, contiguous_strides(sizes), 0, options.dtype));
+}
+
+}  // namespace
+
+Tensor empty(const Shape& sizes, TensorOptions options) {
+  const size_t bytes = bytes_of(sizes, options.dtype);
+  return dense(allocate_on(options.device, bytes), bytes, sizes, options);
+}
+
+Tensor empty_pinned(const DeviceRuntime& runtime, const Shape& sizes, DType dtype) {
+  const size_t bytes = bytes_of(sizes, dtype);
+  return dense(runtime.allocate_pinned(bytes), bytes, sizes, dtype);
 }
 
 Tensor empty_like(const Tensor& tensor) { return empty(tensor.sizes(), tensor.options()); }
@@ -42,6 +61,7 @@ template Tensor from_values(std::span<const uint8_t>, const Shape&);
 template Tensor from_values(std::span<const bool>, const Shape&);
 
 Tensor from_blob(void* data, const Shape& sizes, TensorOptions options, std::function<void()> release) {
+  if (options.device != Device()) device_runtime(options.device);  // throws when there is no such device
   const size_t bytes = static_cast<size_t>(sizes.numel()) * itemsize(options.dtype);
   Allocation allocation{data, nullptr, nullptr};
   if (release) {
@@ -52,8 +72,7 @@ Tensor from_blob(void* data, const Shape& sizes, TensorOptions options, std::fun
       delete callback;
     };
   }
-  auto storage = make_intrusive<Storage>(allocation, bytes, options.device);
-  return Tensor(make_intrusive<TensorImpl>(std::move(storage), sizes, contiguous_strides(sizes), 0, options.dtype));
+  return dense(allocation, bytes, sizes, options);
 }
 
 }  // namespace brigade

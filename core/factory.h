@@ -5,6 +5,8 @@
 
 namespace brigade {
 
+class DeviceRuntime;
+
 // Uninitialised, contiguous.
 Tensor empty(const Shape& sizes, TensorOptions options = {});
 Tensor empty_like(const Tensor& tensor);
@@ -27,6 +29,9 @@ requires std::is_arithmetic_v<T> Tensor scalar_tensor(T value) {
   return from_values(std::span<const T>(&value, 1), {});
 }
 
+// Uninitialised, in host memory that copies to and from a device run beside the CPU with
+// (DeviceRuntime::allocate_pinned). Throws ShapeError, OutOfMemoryError.
+Tensor empty_pinned(const DeviceRuntime& runtime, const Shape& sizes, DType dtype);
 // A tensor over memory that somebody else owns and keeps alive; `release` (may be empty) is called when the last user
 // goes.
 Tensor from_blob(void* data, const Shape& sizes, TensorOptions options = {}, std::function<void()> release = {});

@@ -1,5 +1,7 @@
 #include <brigade/core/tensor.h>
 
+#include <brigade/core/device_runtime.h>
+
 #include <atomic>
 #include <ostream>
 
@@ -32,10 +34,6 @@ bool strides_are_contiguous(const Shape& sizes, const Shape& strides) noexcept {
 
 const char* element_address(const Tensor& tensor, int64_t position) {
   if (!tensor.defined()) throw ValueError("an undefined tensor has no elements");
-  if (tensor.device().type != DeviceType::CPU) {
-    throw DeviceError("reading elements needs a cpu tensor, got one on " + to_string(tensor.device()) +
-                      "; copy it to the cpu first");
-  }
   if (position < 0 || position >= tensor.numel()) {
     throw IndexError("element " + std::to_string(position) + " of a tensor with " + std::to_string(tensor.numel()) +
                      " elements");
@@ -97,13 +95,32 @@ void Tensor::throw_dtype_mismatch(DType asked) const {
 
 namespace detail {
 
+Tensor on_host(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.device().type == DeviceType::CPU) return tensor;
+  int64_t first = tensor.storage_offset();
+  int64_t last = first;
+  for (int d = 0; d < tensor.dim() && tensor.numel() > 0; ++d) {
+    const int64_t reach = (tensor.sizes()[d] - 1) * tensor.strides()[d];
+    (reach < 0 ? first : last) += reach;
+  }
+  const size_t itemsize = tensor.itemsize();
+  const size_t bytes = tensor.numel() == 0 ? 0 : static_cast<size_t>(last - first + 1) * itemsize;
+  auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, Device());
+  const char* from = static_cast<const char*>(tensor.storage()->data()) + first * static_cast<int64_t>(itemsize);
+  copy_bytes(storage->data(), Device(), from, tensor.device(), bytes);
+  return Tensor(make_intrusive<TensorImpl>(std::move(storage), tensor.sizes(), tensor.strides(),
+                                           tensor.storage_offset() - first, tensor.dtype()));
+}
+
 double element_as_double(const Tensor& tensor, int64_t position) {
+  if (tensor.defined() && tensor.is_cuda()) return element_as_double(on_host(tensor), position);
   const char* address = element_address(tensor, position);
   return visit_dtype(tensor.dtype(),
                      [&]<class T>() { return static_cast<double>(*reinterpret_cast<const T*>(address)); });
 }
 
 int64_t element_as_int(const Tensor& tensor, int64_t position) {
+  if (tensor.defined() && tensor.is_cuda()) return element_as_int(on_host(tensor), position);
   const char* address = element_address(tensor, position);
   return visit_dtype(tensor.dtype(), [&]<class T>() {
     return static_cast<int64_t>(static_cast<compute_type<T>>(*reinterpret_cast<const T*>(address)));
@@ -114,14 +131,17 @@ int64_t element_as_int(const Tensor& tensor, int64_t position) {
 
 std::string describe(const Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
-  return std::string(name(tensor.dtype())) + " " + to_string(tensor.sizes());
+  std::string text = std::string(name(tensor.dtype())) + " " + to_string(tensor.sizes());
+  if (tensor.device() != Device()) text += " on " + to_string(tensor.device());
+  return text;
 }
 
 std::string to_string(const Tensor& tensor) {
   if (!tensor.defined()) return "tensor(undefined)";
   std::string text = "tensor(";
-  print_values(tensor, 0, 0, text);
+  print_values(detail::on_host(tensor), 0, 0, text);
   if (tensor.dtype() != kFloat32) text += std::string(", ") + name(tensor.dtype());
+  if (tensor.device() != Device()) text += ", " + to_string(tensor.device());
   return text + ")";
 }
 

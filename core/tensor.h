@@ -80,6 +80,7 @@ class Tensor {
   int64_t numel() const noexcept { return impl_->numel; }
   DType dtype() const noexcept { return impl_->dtype; }
   Device device() const noexcept { return impl_->storage->device(); }
+  bool is_cuda() const noexcept { return device().type == DeviceType::CUDA; }
   TensorOptions options() const noexcept { return {dtype(), device()}; }
   size_t itemsize() const noexcept { return brigade::itemsize(impl_->dtype); }
   size_t nbytes() const noexcept { return itemsize() * static_cast<size_t>(numel()); }
@@ -107,8 +108,8 @@ class Tensor {
     if (dtype_of<T> != dtype()) throw_dtype_mismatch(dtype_of<T>);
     return static_cast<T*>(raw_data());
   }
-  // All elements in row-major order, converted to T (a copy; any strides; CPU tensors). For tests, printing and small
-  // results.
+  // All elements in row-major order, converted to T (a copy; any strides; waits for the tensor's device). For tests,
+  // printing and small results.
   template <class T>
   std::vector<T> to_vector() const;
 
@@ -124,7 +125,7 @@ class Tensor {
   // The accumulated gradient; undefined when there is none.
   Tensor grad() const;
   // Replaces the gradient (an undefined tensor clears it). Shape, dtype and device must match. Throws ShapeError,
-  // DTypeError.
+  // DTypeError, DeviceError.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
   // Keeps the gradient of a result too. Throws when it does not require grad.
   void retain_grad() const;
@@ -149,6 +150,10 @@ class Tensor {
   Tensor clone(SourceLocation where = SourceLocation::current()) const;
   Tensor contiguous(SourceLocation where = SourceLocation::current()) const;
   Tensor to(DType dtype, SourceLocation where = SourceLocation::current()) const;
+  // On another device; the gradient comes back to this one. `*this` when it is there already. Throws DeviceError.
+  Tensor to(Device device, SourceLocation where = SourceLocation::current()) const;
+  Tensor cpu(SourceLocation where = SourceLocation::current()) const;
+  Tensor cuda(int index = 0, SourceLocation where = SourceLocation::current()) const;
   // One entry of `shape` may be -1. A view where the strides allow it, a copy otherwise.
   Tensor reshape(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
   // As reshape, but throws ShapeError where a copy would be needed.
@@ -191,7 +196,9 @@ class Tensor {
 };
 
 namespace detail {
-// The element at a row-major position, read as double or int64 (CPU tensors).
+// A view of the same shape and strides over a copy of its memory on the CPU; `tensor` itself when it is there.
+Tensor on_host(const Tensor& tensor);
+// The element at a row-major position, read as double or int64. Of a device: copies the tensor.
 double element_as_double(const Tensor& tensor, int64_t position);
 int64_t element_as_int(const Tensor& tensor, int64_t position);
 // Defined by autograd: notes on the tape that the value of `tensor` was read as a number, and checks that there is one
@@ -201,12 +208,13 @@ void note_item(const Tensor& tensor, SourceLocation where);
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
+  const Tensor host = detail::on_host(*this);
   std::vector<T> values(static_cast<size_t>(numel()));
   for (int64_t i = 0; i < numel(); ++i) {
     if constexpr (std::is_integral_v<T>) {
-      values[i] = static_cast<T>(detail::element_as_int(*this, i));
+      values[i] = static_cast<T>(detail::element_as_int(host, i));
     } else {
-      values[i] = static_cast<T>(detail::element_as_double(*this, i));
+      values[i] = static_cast<T>(detail::element_as_double(host, i));
     }
   }
   return values;
@@ -222,7 +230,7 @@ T Tensor::item(SourceLocation where) const {
   }
 }
 
-// "float32 [2, 3]" or "undefined"; for messages.
+// "float32 [2, 3]", "float32 [2, 3] on cuda:0" or "undefined"; for messages.
 std::string describe(const Tensor& tensor);
 // Values in nested brackets, long dimensions shortened.
 std::string to_string(const Tensor& tensor);

@@ -15,13 +15,14 @@ std::vector<BucketLayout> assign_buckets(std::span<const ParameterInfo> paramete
     size_t last = 0;  // position in `order` of its latest parameter
   };
   std::vector<Open> closed;
-  std::map<DType, Open> open;
+  std::map<std::pair<Device, DType>, Open> open;
   for (size_t position = 0; position < order.size(); ++position) {
     const ParameterInfo& parameter = parameters[order[position]];
-    auto [found, fresh] = open.try_emplace(parameter.dtype);
+    auto [found, fresh] = open.try_emplace({parameter.device, parameter.dtype});
     Open& bucket = found->second;
     if (fresh) bucket.limit = limits.first_bytes;
     bucket.layout.dtype = parameter.dtype;
+    bucket.layout.device = parameter.device;
     const int64_t per_line = static_cast<int64_t>(64 / itemsize(parameter.dtype));
     bucket.layout.parameters.push_back(order[position]);
     bucket.layout.offsets.push_back(bucket.layout.gradient_numel);
@@ -34,7 +35,7 @@ std::vector<BucketLayout> assign_buckets(std::span<const ParameterInfo> paramete
       bucket.limit = limits.cap_bytes;
     }
   }
-  for (auto& [dtype, bucket] : open) {
+  for (auto& [kind, bucket] : open) {
     if (!bucket.layout.parameters.empty()) closed.push_back(std::move(bucket));
   }
   std::sort(closed.begin(), closed.end(), [](const Open& a, const Open& b) { return a.last < b.last; });

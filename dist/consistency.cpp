@@ -43,7 +43,8 @@ uint64_t hash_bytes(const char* data, size_t bytes) noexcept {
   return hash;
 }
 
-Tensor plain(const Tensor& tensor) { return kernels::contiguous(tensor); }
+// Dense, in host memory.
+Tensor plain(const Tensor& tensor) { return detail::on_host(kernels::contiguous(tensor)); }
 
 uint64_t hash_of(const Tensor& tensor) {
   if (!tensor.defined()) return 0;

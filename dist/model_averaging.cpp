@@ -22,14 +22,15 @@ void average_parameters(ProcessGroup& group, const std::vector<Tensor>& paramete
     }
   }
   if (group.size() == 1) return;
-  std::map<DType, std::vector<Tensor>> by_dtype;
+  // One collective per device and dtype.
+  std::map<std::pair<Device, DType>, std::vector<Tensor>> alike;
   for (const Tensor& parameter : parameters)
-    by_dtype[parameter.dtype()].push_back(parameter);
-  for (const auto& [dtype, tensors] : by_dtype) {
+    alike[{parameter.device(), parameter.dtype()}].push_back(parameter);
+  for (const auto& [kind, tensors] : alike) {
     int64_t numel = 0;
     for (const Tensor& tensor : tensors)
       numel += tensor.numel();
-    const Tensor flat = group.allocate(numel, dtype);
+    const Tensor flat = group.allocate(numel, kind.second, kind.first);
     const auto slot = [&](const Tensor& tensor, int64_t at) {
       return view::as_strided(flat, tensor.sizes(), contiguous_strides(tensor.sizes()), at);
     };

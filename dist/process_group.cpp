@@ -1,6 +1,8 @@
 #include <brigade/dist/process_group.h>
 
+#include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/dist/staging.h>
 
 #include <fmt/format.h>
 
@@ -21,7 +23,7 @@ namespace {
 thread_local std::array<uint64_t, 512> latest_reduced{};
 thread_local size_t latest_reduced_count = 0;
 
-void check_tensor(const ProcessGroup& group, const Tensor& tensor, const char* what, SourceLocation where) {
+void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) {
   if (!tensor.defined())
     throw ValueError(fmt::format("{}: the tensor is undefined (called at {})", what, to_string(where)), where);
   if (!tensor.is_contiguous()) {
@@ -30,12 +32,25 @@ void check_tensor(const ProcessGroup& group, const Tensor& tensor, const char* w
                     describe(tensor), to_string(tensor.strides()), to_string(where)),
         where);
   }
-  if (tensor.device() != group.device()) {
-    throw DeviceError(
-        fmt::format("{}: the {} group takes tensors on {}, got one on {} (called at {})", what, group.backend(),
-                    to_string(group.device()), to_string(tensor.device()), to_string(where)),
-        where);
+}
+
+// The collective options with a text of their own: what is staged is posted later.
+struct KeptOptions {
+  explicit KeptOptions(const CollectiveOptions& given) : options(given), description(given.description) {}
+  CollectiveOptions get() const {
+    CollectiveOptions result = options;
+    result.description = description;
+    return result;
   }
+  CollectiveOptions options;
+  std::string description;
+};
+
+void check_one_device(const Tensor& a, const Tensor& b, const char* what, SourceLocation where) {
+  if (a.device() == b.device()) return;
+  throw DeviceError(fmt::format("{}: expected both tensors on one device, got {} and {} (called at {})", what,
+                                describe(a), describe(b), to_string(where)),
+                    where);
 }
 
 void check_sizes(const ProcessGroup& group, const Tensor& large, const Tensor& small, const char* what,
@@ -49,8 +64,33 @@ void check_sizes(const ProcessGroup& group, const Tensor& large, const Tensor& s
 
 }  // namespace
 
+ProcessGroup::ProcessGroup(int rank, int size, std::chrono::milliseconds timeout, RankNames names)
+    : rank_(rank), size_(size), timeout_(timeout), names_(std::move(names)) {}
+
+ProcessGroup::~ProcessGroup() = default;
+
+Tensor ProcessGroup::allocate(int64_t numel, DType dtype, Device device) {
+  return device.type == DeviceType::CPU ? allocate(numel, dtype) : empty({numel}, {dtype, device});
+}
+
+Staging& ProcessGroup::staging() {
+  if (!staging_) staging_ = std::make_unique<Staging>();
+  return *staging_;
+}
+
+void ProcessGroup::post_staged() {
+  if (staging_) staging_->post_all();
+}
+
+void ProcessGroup::forget_staged() noexcept { staging_.reset(); }
+
+void ProcessGroup::progress() {
+  if (staging_) staging_->progress();
+  do_progress();
+}
+
 WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
-  check_tensor(*this, tensor, "all_reduce", where);
+  check_tensor(tensor, "all_reduce", where);
   if (options.op == ReduceOp::Avg && !is_floating_point(tensor.dtype())) {
     throw DTypeError(fmt::format("all_reduce: avg needs a floating dtype, got {} (called at {})", describe(tensor),
                                  to_string(where)),
@@ -58,6 +98,12 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
   }
   options.where = where;
   latest_reduced[latest_reduced_count++ % latest_reduced.size()] = tensor.id();
+  if (!reaches(tensor.device())) {
+    return staging().stage({tensor}, 1, 1, [this, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
+      return do_all_reduce(on_host[0], kept.get());
+    });
+  }
+  post_staged();
   return do_all_reduce(tensor, options);
 }
 
@@ -66,31 +112,53 @@ bool was_reduced_by_hand(const Tensor& tensor) noexcept {
 }
 
 WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
-  check_tensor(*this, tensor, "broadcast", where);
+  check_tensor(tensor, "broadcast", where);
   if (options.root < 0 || options.root >= size()) {
     throw ValueError(fmt::format("broadcast: root {} is not a rank 0..{} (called at {})", options.root, size() - 1,
                                  to_string(where)),
                      where);
   }
   options.where = where;
+  if (!reaches(tensor.device())) {
+    const bool is_root = rank() == options.root;
+    return staging().stage({tensor}, is_root, !is_root,
+                           [this, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
+                             return do_broadcast(on_host[0], kept.get());
+                           });
+  }
+  post_staged();
   return do_broadcast(tensor, options);
 }
 
 WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, CollectiveOptions options,
                                  SourceLocation where) {
-  check_tensor(*this, output, "all_gather", where);
-  check_tensor(*this, input, "all_gather", where);
+  check_tensor(output, "all_gather", where);
+  check_tensor(input, "all_gather", where);
   check_sizes(*this, output, input, "all_gather", where);
+  check_one_device(output, input, "all_gather", where);
   options.where = where;
+  if (!reaches(output.device())) {
+    return staging().stage({output, input}, 2, 1, [this, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
+      return do_all_gather(on_host[0], on_host[1], kept.get());
+    });
+  }
+  post_staged();
   return do_all_gather(output, input, options);
 }
 
 WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, CollectiveOptions options,
                                      SourceLocation where) {
-  check_tensor(*this, output, "reduce_scatter", where);
-  check_tensor(*this, input, "reduce_scatter", where);
+  check_tensor(output, "reduce_scatter", where);
+  check_tensor(input, "reduce_scatter", where);
   check_sizes(*this, input, output, "reduce_scatter", where);
+  check_one_device(output, input, "reduce_scatter", where);
   options.where = where;
+  if (!reaches(output.device())) {
+    return staging().stage({output, input}, 2, 1, [this, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
+      return do_reduce_scatter(on_host[0], on_host[1], kept.get());
+    });
+  }
+  post_staged();
   return do_reduce_scatter(output, input, options);
 }
 
@@ -114,6 +182,7 @@ CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, cons
 void ProcessGroup::monitored_barrier(std::chrono::milliseconds timeout, SourceLocation where) {
   CollectiveOptions options{.description = "monitored barrier"};
   options.where = where;
+  post_staged();
   do_monitored_barrier(options, timeout);
 }
 
@@ -127,6 +196,7 @@ void ProcessGroup::write_record(const std::string& reason) const noexcept {
 
 void ProcessGroup::barrier(CollectiveOptions options, SourceLocation where) {
   options.where = where;
+  post_staged();
   do_barrier(options)->wait();
 }
 

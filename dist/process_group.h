@@ -21,6 +21,7 @@
 
 namespace brigade::dist {
 
+class Staging;
 class Store;
 
 enum class ReduceOp : uint8_t { Sum, Avg, Max, Min };
@@ -40,7 +41,7 @@ struct CollectiveOptions {
 
 class ProcessGroup {
  public:
-  virtual ~ProcessGroup() = default;
+  virtual ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
@@ -49,14 +50,18 @@ class ProcessGroup {
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }
   // "shm", "gloo", "hosts", "threads"
   virtual const char* backend() const noexcept = 0;
-  // The group's device: buckets live there.
-  virtual Device device() const noexcept { return {}; }
+  // Whether collectives take tensors of `device` as they are. Those of another device go through host memory, beside
+  // the work of the device (dist/staging.h).
+  virtual bool reaches(Device device) const noexcept { return device.type == DeviceType::CPU; }
 
-  // Memory that this group reduces without copying: a 1-d uninitialised tensor. Local (peers need not call it). Falls
-  // back to plain memory where the transport has no better.
+  // Memory that this group reduces with the fewest copies: a 1-d uninitialised tensor. Local (peers need not call it).
+  // Falls back to plain memory where the transport has no better.
   virtual Tensor allocate(int64_t numel, DType dtype) = 0;
+  // The same on a device: where buckets live.
+  virtual Tensor allocate(int64_t numel, DType dtype, Device device);
 
-  // --- collectives. Tensors are contiguous (ShapeError otherwise) and on device().
+  // --- collectives. Tensors are contiguous (ShapeError otherwise), those of one call on one device. On a device other
+  // than the CPU the result is there for what is queued after wait() on the current stream.
   // ------------------------------------------------ In place: every element becomes op over ranks, summed in rank
   // order, so that all ranks hold the same bits. Avg divides by size(). All dtypes for Sum, Max, Min; floating ones for
   // Avg. Half types accumulate in float.
@@ -87,7 +92,7 @@ class ProcessGroup {
 
   // Does a share of the work that is pending, if peers are ready; cheap when there is none. The reducer calls it
   // between gradients.
-  virtual void progress() {}
+  void progress();
 
   // What this rank is doing ("forward of DDP(Net) at train.cpp:12"): shown to peers that wait for it in vain. Cheap.
   virtual void note_activity(std::string_view what, SourceLocation where) {
@@ -102,8 +107,7 @@ class ProcessGroup {
   virtual void abort(std::string_view reason) = 0;
 
  protected:
-  ProcessGroup(int rank, int size, std::chrono::milliseconds timeout, RankNames names = {})
-      : rank_(rank), size_(size), timeout_(timeout), names_(std::move(names)) {}
+  ProcessGroup(int rank, int size, std::chrono::milliseconds timeout, RankNames names = {});
 
   // The number by which errors call a rank.
   int named(int rank) const noexcept { return names_(rank); }
@@ -114,6 +118,10 @@ class ProcessGroup {
   // Writes the flight recorder, see there. A group that is a part of a larger one leaves that to the larger one.
   void write_record(const std::string& reason) const noexcept;
 
+  // For the destructors of derived groups: collectives that were staged and not waited for.
+  void forget_staged() noexcept;
+
+  virtual void do_progress() {}
   virtual WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
@@ -122,11 +130,16 @@ class ProcessGroup {
   virtual void do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout);
 
  private:
+  Staging& staging();
+  // What was staged comes before a collective that is not.
+  void post_staged();
+
   int rank_;
   int size_;
   std::chrono::milliseconds timeout_;
   RankNames names_;
   FlightRecorder recorder_;
+  std::unique_ptr<Staging> staging_;  // made when a tensor of a device comes
 };
 
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;

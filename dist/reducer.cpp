@@ -55,7 +55,7 @@ Reducer::~Reducer() {
 std::vector<BucketLayout> Reducer::cut(std::span<const uint32_t> order) const {
   std::vector<ParameterInfo> infos;
   for (const NamedParameter& parameter : parameters_)
-    infos.push_back({parameter.tensor.numel(), parameter.tensor.dtype()});
+    infos.push_back({parameter.tensor.numel(), parameter.tensor.dtype(), parameter.tensor.device()});
   std::vector<uint32_t> normal;
   std::vector<uint32_t> late;
   for (const uint32_t parameter : order)
@@ -73,7 +73,13 @@ void Reducer::build(std::vector<BucketLayout> layouts) {
   buckets_.clear();
   slots_.assign(parameters_.size(), {});
   for (BucketLayout& layout : layouts) {
-    Payload payload(*group_, layout);
+    std::shared_ptr<DeviceStream> reading;
+    if (layout.device != Device()) {
+      std::shared_ptr<DeviceStream>& known = reading_[layout.device];
+      if (!known) known = device_runtime(layout.device).new_stream(layout.device.index);
+      reading = known;
+    }
+    Payload payload(*group_, layout, std::move(reading));
     for (uint32_t index = 0; index < layout.parameters.size(); ++index) {
       const uint32_t parameter = layout.parameters[index];
       const Tensor& leaf = parameters_[parameter].tensor;
@@ -88,7 +94,7 @@ void Reducer::build(std::vector<BucketLayout> layouts) {
       }
       autograd::set_grad_target(leaf, view);
     }
-    buckets_.push_back({std::move(layout), std::move(payload), 0, nullptr, nullptr, false, false, 0, 0});
+    buckets_.emplace_back(std::move(layout), std::move(payload));
   }
   if (hook_) hook_->on_rebuild();
 }

@@ -19,6 +19,7 @@
 #include <brigade/dist/timeline.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -140,6 +141,8 @@ class Reducer final : public autograd::Listener {
 
  private:
   struct Bucket {
+    Bucket(BucketLayout bucket_layout, Payload bucket_payload)
+        : layout(std::move(bucket_layout)), payload(std::move(bucket_payload)) {}
     BucketLayout layout;
     Payload payload;
     uint32_t pending = 0;
@@ -147,7 +150,10 @@ class Reducer final : public autograd::Listener {
     WorkPtr tail_work;  // with a hook: of flags and words
     bool completed = false;
     bool settled = false;
-    double sum_of_squares = 0;  // of this rank's gradients
+    double sum_of_squares = 0;      // of this rank's gradients, on the CPU
+    std::vector<int64_t> measured;  // on a device: elements per slot, to be measured when the bucket is launched
+    std::vector<Tensor> to_copy;    // on a device: gradients per slot that are copied in when it is launched
+    bool received = false;
     double probe = 0;           // see probe()
   };
   // Where a parameter lives.
@@ -182,6 +188,7 @@ class Reducer final : public autograd::Listener {
   void set_flag(uint32_t parameter, double value);
   void take_gradient(uint32_t parameter, bool defined);
   void measure(uint32_t parameter);
+  void receive(Bucket& bucket);
   void one_less_pending(uint32_t bucket);
   void launch_ready();
   void launch(uint32_t index);
@@ -204,6 +211,7 @@ class Reducer final : public autograd::Listener {
   void check_hook_result(Bucket& bucket, uint32_t index);
   std::vector<std::string> exchange(const std::string& text, const char* about);
   void look_at_loss(const autograd::Plan& plan);
+  void blame_loss(SourceLocation where);
   // reducer_advice.cpp
   void advise();
   void advise_on_needless_option();
@@ -219,6 +227,7 @@ class Reducer final : public autograd::Listener {
   ProcessGroupPtr group_;
   ReducerOptions options_;
   std::vector<Bucket> buckets_;
+  std::map<Device, std::shared_ptr<DeviceStream>> reading_;  // see Payload
   std::vector<Slot> slots_;
   CommHookPtr hook_;
   bool hook_sends_ = true;  // this round
@@ -262,6 +271,7 @@ class Reducer final : public autograd::Listener {
   bool some_unused_ = false;
   std::vector<double> own_sums_;      // per parameter: sum of squares of this rank's gradient, this round
   std::vector<uint32_t> non_finite_;  // parameters, this round
+  std::vector<Tensor> device_losses_;  // not looked at, since that would wait for the device
   bool non_finite_loss_ = false;
   bool non_finite_before_ = false;
   Cause non_finite_cause_;

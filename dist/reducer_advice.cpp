@@ -70,6 +70,12 @@ void Reducer::advise_on_needless_option() {
 }
 
 void Reducer::advise_on_non_finite() {
+  // On a device the loss was not looked at before.
+  for (const Tensor& loss : device_losses_) {
+    if (non_finite_loss_ || std::isfinite(detail::element_as_double(loss, 0))) continue;
+    non_finite_loss_ = true;
+    blame_loss(backward_where_);
+  }
   std::string mine;
   if (!non_finite_.empty() || non_finite_loss_) {
     Cause cause = non_finite_cause_;

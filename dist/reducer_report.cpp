@@ -4,7 +4,9 @@
 #include <brigade/dist/reducer.h>
 
 #include <brigade/autograd/meta.h>
+#include <brigade/core/view.h>
 #include <brigade/dist/diagnosis/report.h>
+#include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
@@ -102,15 +104,24 @@ void Reducer::raise(std::exception_ptr error) {
 }
 
 void Reducer::look_at_loss(const autograd::Plan& plan) {
-  const auto roots = plan.roots();
-  non_finite_loss_ = std::any_of(roots.begin(), roots.end(), [](const Tensor& root) {
-    return root.numel() == 1 && !std::isfinite(detail::element_as_double(root, 0));
-  });
-  if (!non_finite_loss_) return;
+  device_losses_.clear();
+  non_finite_loss_ = false;
+  for (const Tensor& root : plan.roots()) {
+    if (root.numel() != 1) continue;
+    if (root.device() != Device()) {
+      device_losses_.push_back(view::alias(root));
+    } else {
+      non_finite_loss_ = non_finite_loss_ || !std::isfinite(detail::element_as_double(root, 0));
+    }
+  }
+  if (non_finite_loss_) blame_loss(plan.where());
+}
+
+void Reducer::blame_loss(SourceLocation where) {
   non_finite_cause_ = {};
   non_finite_cause_.kind = CauseKind::NonFinite;
-  set_place(non_finite_cause_, plan.where());
-  non_finite_cause_.text = fmt::format("the loss of the backward at {} is not finite", to_string(plan.where()));
+  set_place(non_finite_cause_, where);
+  non_finite_cause_.text = fmt::format("the loss of the backward at {} is not finite", to_string(where));
 }
 
 void Reducer::on_non_finite(const char* op, SourceLocation where) {
@@ -124,7 +135,7 @@ void Reducer::check_hook_result(Bucket& bucket, uint32_t index) {
   if (!hook_ || !options_.diagnosis) return;
   const Payload& payload = bucket.payload;
   const double expected = payload.mean(Word::Probe);
-  const double found = probe(payload.gradients());
+  const double found = payload.probe();
   const int size = group_->size();
   Verdict verdict;
   verdict.kind = "hook_result";
@@ -150,7 +161,7 @@ void Reducer::check_hook_result(Bucket& bucket, uint32_t index) {
     verdict.advice =
         "scale the loss down, clip gradients before they are sent, or use bf16_compress_hook (the range of float32) "
         "instead of fp16";
-    add_parameters([](const Tensor& gradient) { return has_non_finite(gradient); });
+    add_parameters([](const Tensor& gradient) { return kernels::has_non_finite(detail::on_host(gradient)); });
   } else {
     // Only a statement about sizes: lossy hooks may be far off, but not by exactly the number of ranks.
     const double norm = std::exp2(payload.mean(Word::Norm) / 2);

@@ -3,6 +3,8 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/core/factory.h>
+#include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
@@ -103,8 +105,10 @@ void Reducer::begin_round(SourceLocation where, bool failed) {
     bucket.pending = 0;
     bucket.work.reset();
     bucket.tail_work.reset();
-    bucket.completed = bucket.settled = false;
+    bucket.completed = bucket.settled = bucket.received = false;
     bucket.sum_of_squares = 0;
+    bucket.measured.clear();
+    bucket.to_copy.clear();
     for (const uint32_t parameter : bucket.layout.parameters)
       bucket.pending += planned_[parameter];
     // A delayed bucket waits for its trigger as well.
@@ -125,11 +129,12 @@ void Reducer::prepare_unplanned(uint32_t parameter) {
     kernels::fill(view, 0.0);
     return;
   }
+  const Tensor gradient = meta.grad;
   take_gradient(parameter, true);
   // What an earlier step left must come out unchanged if no rank used the parameter; the mean of equal values may
   // differ in the last bit.
   if (!used_[parameter]) {
-    stale_.emplace_back(parameter, kernels::clone(meta.grad));
+    stale_.emplace_back(parameter, kernels::clone(gradient));
   } else {
     measure(parameter);
     warn_of_early_write(parameter);
@@ -148,7 +153,14 @@ void Reducer::take_gradient(uint32_t parameter, bool defined) {
   if (!defined || !meta.grad.defined()) {
     kernels::fill(view, 0.0);
   } else if (!meta.grad.is_same(view)) {
-    kernels::copy(view, meta.grad);  // its own memory, or put there by hand while backward ran
+    Bucket& bucket = buckets_[slots_[parameter].bucket];
+    if (bucket.payload.on_device() && meta.grad.dtype() == view.dtype() && meta.grad.is_contiguous()) {
+      // All of a bucket in one launch.
+      bucket.to_copy.resize(bucket.layout.parameters.size());
+      bucket.to_copy[slots_[parameter].index] = meta.grad;
+    } else {
+      kernels::copy(view, meta.grad);  // its own memory, or put there by hand while backward ran
+    }
     if (options_.gradient_as_bucket_view) meta.grad = view;
   }
 }
@@ -156,10 +168,16 @@ void Reducer::take_gradient(uint32_t parameter, bool defined) {
 void Reducer::measure(uint32_t parameter) {
   if (!options_.diagnosis) return;
   const Slot& slot = slots_[parameter];
-  const double sum = sum_of_squares(slot.view);
+  Bucket& bucket = buckets_[slot.bucket];
+  if (bucket.payload.on_device()) {
+    bucket.measured.resize(bucket.layout.parameters.size());
+    bucket.measured[slot.index] = slot.view.numel();
+    return;
+  }
+  const double sum = kernels::sum_of_squares(slot.view);
   own_sums_[parameter] = sum;
-  buckets_[slot.bucket].sum_of_squares += sum;
-  if (!std::isfinite(sum) && has_non_finite(slot.view)) non_finite_.push_back(parameter);
+  bucket.sum_of_squares += sum;
+  if (!std::isfinite(sum) && kernels::has_non_finite(slot.view)) non_finite_.push_back(parameter);
 }
 
 void Reducer::on_grad_ready(uint32_t tag, bool defined) {
@@ -235,12 +253,17 @@ void Reducer::launch(uint32_t index) {
   payload.set(Word::Joined, joined_ ? 1 : 0);
   payload.set(Word::Changed, changed_ ? 1 : 0);
   payload.set_with_square(Word::Round, payload.countable(round_));
-  const bool silent = !options_.diagnosis || absent_ || failed_ || bucket.sum_of_squares == 0;
-  payload.set(Word::Silent, silent ? 1 : 0);
+  if (!bucket.to_copy.empty()) kernels::bucket_flatten(payload.whole(), bucket.to_copy, bucket.layout.offsets, 1.0);
+  bucket.to_copy.clear();
+  const bool silent = !options_.diagnosis || absent_ || failed_;
+  if (silent) bucket.measured.clear();
+  const bool measured = payload.on_device() ? !bucket.measured.empty() : bucket.sum_of_squares != 0;
+  payload.set(Word::Silent, silent || !measured ? 1 : 0);
   payload.set(Word::NonFinite, non_finite_.empty() && !non_finite_loss_ ? 0 : 1);
   payload.set_with_square(Word::Time, static_cast<double>(now - events_.began) * 1e-6);
   payload.set_with_square(Word::Norm, logarithm(bucket.sum_of_squares));
   payload.set_with_square(Word::Rows, static_cast<double>(std::min<int64_t>(rows_, 2048)));
+  payload.send(bucket.measured, !non_finite_.empty() || non_finite_loss_);
 
   const std::string description = describe(index);
   const CollectiveOptions options{.op = ReduceOp::Avg, .description = description, .iteration = round_};
@@ -248,8 +271,7 @@ void Reducer::launch(uint32_t index) {
     bucket.work = group_->all_reduce(payload.whole(), options, backward_where_);
     ++collectives_;
   } else if (hook_sends_) {
-    const double sent = options_.diagnosis ? probe(payload.gradients()) : 0;
-    payload.set(Word::Probe, std::isfinite(sent) ? sent : 0);
+    if (options_.diagnosis) payload.send_probe();
     bucket.work = hook_->run(*group_, as_grad_bucket(index), options, backward_where_);
     if (!bucket.work) {
       throw DistError(
@@ -275,13 +297,27 @@ void Reducer::poll() {
   }
 }
 
+// Flags and words, once they are reduced.
+void Reducer::receive(Bucket& bucket) {
+  if (std::exchange(bucket.received, true)) return;
+  Payload& payload = bucket.payload;
+  Work& reduced = bucket.tail_work ? *bucket.tail_work : *bucket.work;
+  payload.receive(reduced);
+  for (size_t k = 0; k < bucket.measured.size(); ++k) {
+    if (bucket.measured[k] == 0) continue;
+    const uint32_t parameter = bucket.layout.parameters[k];
+    own_sums_[parameter] = payload.sum_of_squares(k);
+    if (!std::isfinite(own_sums_[parameter])) non_finite_.push_back(parameter);
+  }
+}
+
 void Reducer::complete(uint32_t index) {
   Bucket& bucket = buckets_[index];
   if (bucket.completed) return;
   BucketEvents& events = events_.buckets[index];
   events.wait_began = now_ns();
   bucket.work->wait();
-  if (bucket.tail_work) bucket.tail_work->wait();
+  receive(bucket);
   events.finished = events.wait_ended = now_ns();
   bucket.work.reset();
   bucket.tail_work.reset();
@@ -305,7 +341,8 @@ void Reducer::complete(uint32_t index) {
     outcome_.outlier = outcome_.outlier || std::sqrt(payload.variance(Word::Norm)) > far * 9;  // 22 times the norm
     const double rows = payload.mean(Word::Rows);
     outcome_.uneven = outcome_.uneven || payload.variance(Word::Rows) > 1e-3 * rows * rows;
-    check_hook_result(bucket, index);
+    // Looking at the result would wait for a device: later, when that is idle.
+    if (!payload.on_device()) check_hook_result(bucket, index);
   }
   if (!bucket_reduced_ || !is_sound(outcome_, bucket.layout.parameters)) return;
   settle(bucket);
@@ -325,7 +362,7 @@ void Reducer::finish_round() {
     }
     Bucket& first = buckets_.front();
     if (first.tail_work) {
-      first.tail_work->wait();
+      receive(first);
     } else {
       complete(0);
     }
@@ -342,6 +379,10 @@ void Reducer::finish_round() {
   }
   for (uint32_t i = 0; i < buckets_.size(); ++i)
     complete(i);
+  for (uint32_t i = 0; i < buckets_.size() && hook_sends_; ++i) {
+    const Payload& payload = buckets_[i].payload;
+    if (payload.on_device() && payload.count(Word::Silent, group_->size()) == 0) check_hook_result(buckets_[i], i);
+  }
 }
 
 bool Reducer::is_sound(const Outcome& outcome, std::span<const uint32_t> parameters) const {
@@ -365,12 +406,17 @@ void Reducer::settle(Bucket& bucket) {
   const int participants = group_->size() - outcome_.joined;
   if (divide_by_participants_ && participants > 0 && participants < group_->size())
     kernels::scale_inplace(bucket.payload.gradients(), static_cast<double>(group_->size()) / participants);
+  std::vector<Tensor> to_fill;  // on a device: per slot, all in one launch
   for (const uint32_t parameter : bucket.layout.parameters) {
     if (outcome_.users[parameter] == 0) continue;
     autograd::AutogradMeta& meta = *autograd::meta(parameters_[parameter].tensor);
     const Tensor& view = slots_[parameter].view;
     if (options_.gradient_as_bucket_view) {
       meta.grad = view;
+    } else if (bucket.payload.on_device() && (!meta.grad.defined() || meta.grad.is_contiguous())) {
+      if (!meta.grad.defined()) meta.grad = empty_like(view);
+      to_fill.resize(bucket.layout.parameters.size());
+      to_fill[slots_[parameter].index] = meta.grad;
     } else if (meta.grad.defined()) {
       kernels::copy(meta.grad, view);
     } else {
@@ -385,6 +431,8 @@ void Reducer::settle(Bucket& bucket) {
     meta.stamp.by_hand = false;
     meta.grad.bump_version();
   }
+  if (!to_fill.empty())
+    kernels::bucket_unflatten(bucket.payload.whole(), Tensor(), to_fill, bucket.layout.offsets, 1.0);
 }
 
 void Reducer::settle_all() {
@@ -409,6 +457,7 @@ void Reducer::reset() noexcept {
   state_ = State::Idle;
   absent_ = failed_ = joined_ = false;
   non_finite_loss_ = false;
+  device_losses_.clear();
   stale_.clear();
   for (Bucket& bucket : buckets_) {
     bucket.work.reset();

@@ -1,5 +1,6 @@
 #include <brigade/dist/replica_check.h>
 
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/kernels/elementwise.h>
@@ -81,6 +82,24 @@ Verdict model_verdict(const std::vector<std::vector<std::string>>& lists, size_t
   return verdict;
 }
 
+// The tensors' bytes, one after the other, in host memory. Those of a device travel together.
+void gather_bytes(std::span<const Tensor> tensors, char* memory, int64_t total) {
+  const Device device = tensors.front().device();
+  const bool together = device != Device() && std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+                          return tensor.device() == device;
+                        });
+  const Tensor there = together ? empty({total}, {kUInt8, device}) : Tensor();
+  char* const to = together ? static_cast<char*>(there.raw_data()) : memory;
+  const Device to_device = together ? device : Device();
+  size_t at = 0;
+  for (const Tensor& tensor : tensors) {
+    const Tensor source = kernels::contiguous(tensor);
+    copy_bytes(to + at, to_device, source.raw_data(), source.device(), source.nbytes());
+    at += source.nbytes();
+  }
+  if (together) copy_bytes(memory, Device(), to, device, at);
+}
+
 }  // namespace
 
 void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors, const std::string& model,
@@ -145,28 +164,26 @@ void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors
     }
     const Tensor chunk = group.allocate(bytes, kUInt8);
     auto* const memory = static_cast<char*>(chunk.raw_data());
+    const std::span<const Tensor> part(tensors.data() + begin, end - begin);
+    std::vector<char> own;
     if (group.rank() == root) {
-      int64_t at = 0;
-      for (size_t i = begin; i < end; ++i) {
-        const Tensor source = kernels::contiguous(tensors[i]);
-        if (source.nbytes() > 0) std::memcpy(memory + at, source.raw_data(), source.nbytes());
-        at += static_cast<int64_t>(source.nbytes());
-      }
+      gather_bytes(part, memory, bytes);
+    } else {
+      own.resize(static_cast<size_t>(bytes));
+      gather_bytes(part, own.data(), bytes);
     }
     group.broadcast(chunk, {.root = root, .description = description}, where)->wait();
     if (group.rank() != root) {
-      int64_t at = 0;
-      for (size_t i = begin; i < end; ++i) {
-        const Tensor& target = tensors[i];
-        const Tensor now = kernels::contiguous(target);
+      size_t at = 0;
+      for (const Tensor& target : part) {
         const size_t size = target.nbytes();
-        if (size > 0 && std::memcmp(now.raw_data(), memory + at, size) != 0) {
-          const Tensor received = empty(target.sizes(), target.options());
+        if (size > 0 && std::memcmp(own.data() + at, memory + at, size) != 0) {
+          const Tensor received = empty(target.sizes(), target.dtype());
           std::memcpy(received.raw_data(), memory + at, size);
           kernels::copy(target, received);
           target.bump_version();
         }
-        at += static_cast<int64_t>(size);
+        at += size;
       }
     }
     begin = end;

@@ -38,6 +38,13 @@ void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tens
 // ranks are combined in their order, so that all hold the same bits.
 int64_t combine(ProcessGroup& group, const Tensor& moments, int64_t count, const std::string& name,
                 SourceLocation where) {
+  if (moments.device() != Device()) {
+    // On the host: the number of values in all batches decides what happens next.
+    const Tensor here = detail::on_host(moments);
+    const int64_t total = combine(group, here, count, name, where);
+    kernels::copy(moments, here);
+    return total;
+  }
   const int64_t channels = moments.size(1);
   const Tensor mine = group.allocate(2 * channels + 1, kFloat64);
   const Tensor all = group.allocate(group.size() * mine.numel(), kFloat64);
@@ -95,7 +102,7 @@ struct SyncBatchNormNode final : autograd::Node {
     if (context.needs_input_grad(1)) context.set(1, row(1, weight_dtype));
     if (context.needs_input_grad(2)) context.set(2, row(0, bias_dtype));
     if (!context.needs_input_grad(0)) return;
-    const Tensor total = group->allocate(sums.numel(), kFloat64);
+    const Tensor total = group->allocate(sums.numel(), kFloat64, sums.device());
     kernels::copy(total, view::flat(sums));
     group->all_reduce(total, {.op = ReduceOp::Sum, .description = description}, where)->wait();
     kernels::copy(view::flat(sums), total);

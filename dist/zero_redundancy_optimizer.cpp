@@ -1,6 +1,7 @@
 #include <brigade/dist/zero_redundancy_optimizer.h>
 
 #include <brigade/autograd/listener.h>
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/fields.h>
 #include <brigade/dist/replica_check.h>
@@ -96,7 +97,9 @@ void copy_piece(const optim::OptimizerState& share, int64_t begin, const Tensor&
     if (from < until) {
       char* const own = static_cast<char*>(tensor.raw_data()) + (from - at);
       char* const other = memory + (from - begin);
-      std::memcpy(to_piece ? other : own, to_piece ? own : other, static_cast<size_t>(until - from));
+      const Device device = tensor.device();
+      copy_bytes(to_piece ? other : own, to_piece ? Device() : device, to_piece ? own : other,
+                 to_piece ? device : Device(), static_cast<size_t>(until - from));
     }
     at += size;
   }

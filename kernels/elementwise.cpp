@@ -1,7 +1,7 @@
 // What the elementwise kernels of every device share: checks, dtypes of results, copies made of copy().
 #include <brigade/kernels/elementwise.h>
 
-#include <brigade/core/device_memory.h>
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
 

@@ -99,6 +99,22 @@ ExtremesPlan prepare_extremes(const Tensor& x, int dim, bool keepdim) {
   return plan;
 }
 
+ExtremesBackwardPlan prepare_extremes_backward(const Tensor& grad, const Tensor& indices, const Shape& x_sizes,
+                                               int dim) {
+  ExtremesBackwardPlan plan;
+  if (!x_sizes.empty()) plan.length = x_sizes[dim];
+  for (int d = dim + 1; d < x_sizes.size(); ++d)
+    plan.inner *= x_sizes[d];
+  if (grad.numel() * plan.length != x_sizes.numel() || indices.numel() != grad.numel()) {
+    throw ShapeError("max/min: expected a gradient and an index for each line along dimension " + std::to_string(dim) +
+                     " of " + to_string(x_sizes) + ", got " + describe(grad) + " and " + describe(indices));
+  }
+  plan.grad = contiguous(grad);
+  plan.indices = contiguous(indices);
+  plan.result = empty(x_sizes, grad.options());
+  return plan;
+}
+
 Tensor sum_to(const Tensor& x, const Shape& sizes, const Tensor& out, bool accumulate) {
   Shape dims;
   const int added = x.dim() - sizes.size();

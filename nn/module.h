@@ -106,6 +106,10 @@ class Module {
   // DTypeError for a dtype that is not floating; AutogradError, before anything changes, when somebody follows the
   // gradient of a parameter (convert before wrapping in DistributedDataParallel).
   void to(DType dtype, SourceLocation where = SourceLocation::current());
+  // Moves all parameters and buffers, as above. Throws DeviceError when there is no such device; AutogradError as above.
+  void to(Device device, SourceLocation where = SourceLocation::current());
+  void cpu(SourceLocation where = SourceLocation::current()) { to(Device(), where); }
+  void cuda(int index = 0, SourceLocation where = SourceLocation::current()) { to(Device(kCUDA, index), where); }
 
   // Parameters and buffers by name, in the order of the tree, detached, sharing memory. A tied tensor is listed under
   // each of its names, as in PyTorch. The tape does not take it for a use of the parameters.
@@ -130,6 +134,8 @@ class Module {
   virtual void child_replaced(const std::string& name, const std::shared_ptr<Module>& module);
 
  private:
+  void convert(const std::string& what, const std::function<TensorOptions(const Tensor&)>& wanted,
+               SourceLocation where);
   friend class CallScope;
   friend std::ostream& operator<<(std::ostream& out, const Module& module);
   void check_name(const std::string& name, const char* kind) const;

@@ -3,6 +3,8 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
+#include <brigade/core/device_runtime.h>
+#include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/nn/module.h>
@@ -51,23 +53,39 @@ void Module::requires_grad_(bool requires_grad, SourceLocation where) {
 void Module::to(DType dtype, SourceLocation where) {
   if (!is_floating_point(dtype))
     throw DTypeError(std::string("Module::to: expected a floating dtype, got ") + brigade::name(dtype));
-  std::vector<Tensor> changing;
+  const auto wanted = [dtype](const Tensor& tensor) {
+    return TensorOptions(is_floating_point(tensor.dtype()) ? dtype : tensor.dtype(), tensor.device());
+  };
+  convert(brigade::name(dtype), wanted, where);
+}
+
+void Module::to(Device device, SourceLocation where) {
+  if (device != Device()) device_runtime(device);  // throws when there is no such device
+  const auto wanted = [device](const Tensor& tensor) { return TensorOptions(tensor.dtype(), device); };
+  convert(to_string(device), wanted, where);
+}
+
+void Module::convert(const std::string& what, const std::function<TensorOptions(const Tensor&)>& wanted,
+                     SourceLocation where) {
+  std::vector<std::pair<Tensor, TensorOptions>> changing;
   for (const auto& list : {named_parameters(), named_buffers()}) {
     for (const auto& [name, tensor] : list) {
-      if (!is_floating_point(tensor.dtype()) || tensor.dtype() == dtype) continue;
+      const TensorOptions options = wanted(tensor);
+      if (options.dtype == tensor.dtype() && options.device == tensor.device()) continue;
       const autograd::AutogradMeta* known = autograd::meta(tensor);
       if (known && (!known->observers.empty() || known->grad_target.defined())) {
         throw AutogradError("Module::to: the gradient of parameter `" + name + "` lives in a bucket of dtype " +
-                                brigade::name(tensor.dtype()) + ", so the parameter cannot become " +
-                                brigade::name(dtype) + "; convert the module before it is wrapped (" +
-                                to_string(where) + ")",
+                                brigade::name(tensor.dtype()) + " on " + to_string(tensor.device()) +
+                                ", so the parameter cannot become " + what +
+                                "; convert the module before it is wrapped (" + to_string(where) + ")",
                             where);
       }
-      changing.push_back(tensor);
+      changing.emplace_back(tensor, options);
     }
   }
-  for (const Tensor& tensor : changing) {
-    const Tensor converted = kernels::cast(tensor, dtype);
+  for (const auto& [tensor, options] : changing) {
+    const Tensor converted = empty(tensor.sizes(), options);
+    kernels::copy(converted, tensor);
     // The handle's shared state moves to the new storage, so that every holder of this parameter (optimizers, ties)
     // sees the change.
     TensorImpl& impl = *tensor.impl();
@@ -75,7 +93,7 @@ void Module::to(DType dtype, SourceLocation where) {
     impl.strides = converted.strides();
     impl.offset = converted.storage_offset();
     impl.contiguous = true;
-    impl.dtype = dtype;
+    impl.dtype = options.dtype;
     if (tensor.grad().defined()) tensor.set_grad(Tensor());
   }
 }

@@ -111,9 +111,10 @@ Tensor one_hot(const Tensor& indices, int64_t classes, SourceLocation where) {
         "one_hot: expected int64 indices, got " + describe(indices) + " (called at " + to_string(where) + ")", where);
   Shape sizes = indices.sizes();
   sizes.push_back(classes);
-  Tensor y = empty(sizes, {kInt64, indices.device()});
+  // On the host, which has to look at the indices in any case.
+  Tensor y = empty(sizes, kInt64);
   kernels::fill(y, 0.0);
-  const Tensor flat = kernels::contiguous(indices);
+  const Tensor flat = detail::on_host(kernels::contiguous(indices));
   const auto* from = flat.data_ptr<int64_t>();
   auto* to = y.data_ptr<int64_t>();
   for (int64_t i = 0; i < indices.numel(); ++i) {
@@ -124,6 +125,11 @@ Tensor one_hot(const Tensor& indices, int64_t classes, SourceLocation where) {
                        where);
     }
     to[i * classes + from[i]] = 1;
+  }
+  if (indices.device() != Device()) {
+    const Tensor there = empty(sizes, {kInt64, indices.device()});
+    kernels::copy(there, y);
+    y = there;
   }
   autograd::record_without_node({.op = "one_hot", .where = where, .differentiable = false}, {indices}, y);
   return y;

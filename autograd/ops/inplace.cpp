@@ -17,15 +17,17 @@ using autograd::record_inplace;
 using autograd::SavedTensor;
 using autograd::detail::located;
 
-// The gradient of what was read, in its own shape and dtype.
-Tensor fit(const Tensor& grad, const Shape& sizes, DType dtype) { return sum_to(grad, sizes, {}).to(dtype, {}); }
+// The gradient of what was read, in its own shape and dtype, on its own device.
+Tensor fit(const Tensor& grad, const Shape& sizes, TensorOptions options) {
+  return sum_to(grad, sizes, {}).to(options.dtype, {}).to(options.device, {});
+}
 
 struct CopyNode final : Node {
   Shape sizes;
-  DType dtype = DType::Float32;
+  TensorOptions options;
   void backward(BackwardContext& context) override {
     if (context.needs_input_grad(0)) context.set(0, mul(context.grad(), 0.0, {}));  // the past was overwritten
-    if (context.needs_input_grad(1)) context.set(1, fit(context.grad(), sizes, dtype));
+    if (context.needs_input_grad(1)) context.set(1, fit(context.grad(), sizes, options));
   }
 };
 
@@ -36,21 +38,21 @@ struct FillNode final : Node {
 struct AddInplaceNode final : Node {
   double alpha = 1;
   Shape sizes;
-  DType dtype = DType::Float32;
+  TensorOptions options;
   void backward(BackwardContext& context) override {
     if (context.needs_input_grad(0)) context.set(0, context.grad());
     if (context.needs_input_grad(1))
-      context.set(1, fit(alpha == 1 ? context.grad() : mul(context.grad(), alpha, {}), sizes, dtype));
+      context.set(1, fit(alpha == 1 ? context.grad() : mul(context.grad(), alpha, {}), sizes, options));
   }
 };
 
 struct MulInplaceNode final : Node {
   SavedTensor past, other;
   Shape sizes;
-  DType dtype = DType::Float32;
+  TensorOptions options;
   void backward(BackwardContext& context) override {
     if (context.needs_input_grad(0)) context.set(0, mul(context.grad(), other.unpack(*this), {}));
-    if (context.needs_input_grad(1)) context.set(1, fit(mul(context.grad(), past.unpack(*this), {}), sizes, dtype));
+    if (context.needs_input_grad(1)) context.set(1, fit(mul(context.grad(), past.unpack(*this), {}), sizes, options));
   }
 };
 
@@ -66,7 +68,7 @@ const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
   located(where, [&] { kernels::copy(*this, source); });
   if (auto* node = record_inplace<CopyNode>({.op = "copy_", .where = where}, {*this, source}, *this)) {
     node->sizes = source.sizes();
-    node->dtype = source.dtype();
+    node->options = source.options();
   }
   return *this;
 }
@@ -86,7 +88,7 @@ const Tensor& Tensor::add_(const Tensor& other, double alpha, SourceLocation whe
   if (auto* node = record_inplace<AddInplaceNode>({.op = "add_", .where = where}, {*this, other}, *this)) {
     node->alpha = alpha;
     node->sizes = other.sizes();
-    node->dtype = other.dtype();
+    node->options = other.options();
   }
   return *this;
 }
@@ -101,7 +103,7 @@ const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
     node->past.save_input(*node, past);
     node->other.save_input(*node, other);
     node->sizes = other.sizes();
-    node->dtype = other.dtype();
+    node->options = other.options();
   }
   return *this;
 }

@@ -53,21 +53,7 @@ struct SelectElementNode final : Node {
   int dim = 0;
   Tensor indices;  // int64, not differentiable: no version to watch
   void backward(BackwardContext& context) override {
-    const Tensor grad = kernels::contiguous(context.grad());
-    Tensor result = empty(sizes, {grad.dtype(), grad.device()});
-    kernels::fill(result, 0.0);
-    const int64_t length = sizes.empty() ? 1 : sizes[dim];
-    int64_t inner = 1;
-    for (int d = dim + 1; d < sizes.size(); ++d)
-      inner *= sizes[d];
-    const auto* chosen = indices.data_ptr<int64_t>();
-    visit_floating(grad.dtype(), "max backward", [&]<class T>() {
-      const T* from = static_cast<const T*>(grad.raw_data());
-      T* to = static_cast<T*>(result.raw_data());
-      for (int64_t i = 0; i < grad.numel(); ++i)
-        to[(i / inner * length + chosen[i]) * inner + i % inner] = from[i];
-    });
-    context.set(0, result);
+    context.set(0, kernels::extremes_backward(context.grad(), indices, sizes, dim));
   }
 };
 

@@ -56,6 +56,11 @@ struct CastNode final : Node {
   void backward(BackwardContext& context) override { context.set(0, context.grad().to(dtype, {})); }
 };
 
+struct ToDeviceNode final : Node {
+  Device device;
+  void backward(BackwardContext& context) override { context.set(0, context.grad().to(device, {})); }
+};
+
 Tensor viewed(const char* op, const Tensor& x, Tensor y, SourceLocation where) {
   if (auto* node = record<ReshapeNode>({.op = op, .where = where}, {x}, y)) node->sizes = x.sizes();
   autograd::mark_view(y, x);
@@ -202,6 +207,20 @@ Tensor Tensor::to(DType dtype, SourceLocation where) const {
   }
   return y;
 }
+
+Tensor Tensor::to(Device device, SourceLocation where) const {
+  if (device == this->device()) return *this;
+  Tensor y = located(where, [&] {
+    Tensor there = empty(sizes(), {dtype(), device});
+    kernels::copy(there, *this);
+    return there;
+  });
+  if (auto* node = record<ToDeviceNode>({.op = "to", .where = where}, {*this}, y)) node->device = this->device();
+  return y;
+}
+
+Tensor Tensor::cpu(SourceLocation where) const { return to(Device(), where); }
+Tensor Tensor::cuda(int index, SourceLocation where) const { return to(Device(kCUDA, index), where); }
 
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLocation where) { return x.reshape(shape, where); }
 Tensor permute(const Tensor& x, const Shape& dims, SourceLocation where) { return x.permute(dims, where); }

@@ -146,6 +146,7 @@ class GlooGroup final : public ProcessGroup {
   }
 
   ~GlooGroup() override {
+    forget_staged();
     if (!failed_) {
       note_gone(!failure_.empty()                ? "failed: " + failure_
                 : std::uncaught_exceptions() > 0 ? std::string("left while an exception was in flight")
@@ -161,6 +162,7 @@ class GlooGroup final : public ProcessGroup {
   }
 
   const char* backend() const noexcept override { return "gloo"; }
+  using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override {
     if (numel < 0)
       throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));

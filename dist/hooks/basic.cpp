@@ -45,7 +45,7 @@ class CompressHook final : public CommHook {
   std::string name() const override { return dtype_ == kFloat16 ? "fp16_compress" : "bf16_compress"; }
   WorkPtr run(ProcessGroup& group, const GradBucket& bucket, const CollectiveOptions& options,
               SourceLocation where) override {
-    const Tensor small = group.allocate(bucket.buffer().numel(), dtype_);
+    const Tensor small = group.allocate(bucket.buffer().numel(), dtype_, bucket.buffer().device());
     kernels::copy(small, bucket.buffer());
     const WorkPtr sent = group.all_reduce(small, options, where);
     return then(sent, [small, buffer = bucket.buffer()] { kernels::copy(buffer, small); });

@@ -41,8 +41,15 @@ struct Round {
   WorkPtr p_sent, plain_sent;
 };
 
-// Gram-Schmidt on the columns of a contiguous n x r matrix. Columns that vanish become zero.
+// Gram-Schmidt on the columns of a contiguous n x r matrix. Columns that vanish become zero. On the host: the matrix is
+// small, and each column needs the sums over those before it.
 void orthogonalize(const Tensor& matrix) {
+  if (matrix.device() != Device()) {
+    const Tensor on_host = detail::on_host(matrix);
+    orthogonalize(on_host);
+    kernels::copy(matrix, on_host);
+    return;
+  }
   const int64_t n = matrix.size(0);
   const int64_t r = matrix.size(1);
   visit_floating(matrix.dtype(), "orthogonalize", [&]<class T>() {
@@ -157,7 +164,7 @@ class PowerSgdHook final : public CommHook {
     }
     const DType dtype = bucket.buffer().dtype();
     if (plain_numel > 0) {
-      round.plain = group.allocate(plain_numel, dtype);
+      round.plain = group.allocate(plain_numel, dtype, bucket.buffer().device());
       int64_t at = 0;
       for (const Tensor& gradient : round.uncompressed) {
         kernels::copy(view::as_strided(round.plain, gradient.sizes(), contiguous_strides(gradient.sizes()), at),
@@ -166,8 +173,8 @@ class PowerSgdHook final : public CommHook {
       }
     }
     if (matrices.empty()) return round;
-    round.all_p = group.allocate(p_numel, dtype);
-    round.all_q = group.allocate(q_numel, dtype);
+    round.all_p = group.allocate(p_numel, dtype, bucket.buffer().device());
+    round.all_q = group.allocate(q_numel, dtype, bucket.buffer().device());
     int64_t p_at = 0;
     int64_t q_at = 0;
     const bool warm = options_.warm_start && feedback.q.size() == matrices.size();

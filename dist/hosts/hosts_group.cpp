@@ -105,6 +105,7 @@ class HostsGroup final : public ProcessGroup {
   }
 
   ~HostsGroup() override {
+    forget_staged();
     // Works that nobody will wait for any more must not keep the peers waiting.
     if (queue_.idle()) return;
     if (!failure_.empty()) {
@@ -115,6 +116,7 @@ class HostsGroup final : public ProcessGroup {
   }
 
   const char* backend() const noexcept override { return "hosts"; }
+  using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override { return inside_->allocate(numel, dtype); }
 
   void note_activity(std::string_view what, SourceLocation where) override {

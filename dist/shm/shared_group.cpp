@@ -102,7 +102,7 @@ class SharedWork final : public Work {
   bool is_completed() override {
     if (!done()) {
       try {
-        group_.progress();
+        group_.do_progress();
       } catch (...) {
         if (!operation_->error) operation_->error = std::current_exception();
       }
@@ -128,6 +128,7 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
 }
 
 SharedGroup::~SharedGroup() {
+  forget_staged();
   RankBlock& own = block(rank());
   pending_.clear();
   if (own.status.load() == Status::Running) {
@@ -317,7 +318,7 @@ void SharedGroup::note_activity(std::string_view what, SourceLocation where) {
   own.activity_lock.store(0, std::memory_order_release);
 }
 
-void SharedGroup::progress() {
+void SharedGroup::do_progress() {
   notice_abort();
   if (broken_) std::rethrow_exception(broken_);
   while (!pending_.empty() && advance()) {

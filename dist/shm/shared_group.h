@@ -26,8 +26,8 @@ class SharedGroup : public ProcessGroup {
  public:
   ~SharedGroup() override;
 
+  using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override;
-  void progress() override;
   void abort(std::string_view reason) override;
   void note_activity(std::string_view what, SourceLocation where) override;
   void note_failure(std::string_view reason) override { failure_ = reason; }
@@ -40,12 +40,14 @@ class SharedGroup : public ProcessGroup {
   // This rank's share of `count` elements: [first, second).
   std::pair<int64_t, int64_t> share(int64_t count, DType dtype) const;
   // Whether the peers can read and write this tensor in place.
+  using ProcessGroup::reaches;
   bool reaches(const Tensor& tensor) const;
 
  protected:
   SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control,
               RankNames names = {});
 
+  void do_progress() override;
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override;
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override;
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override;

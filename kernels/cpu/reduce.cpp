@@ -156,6 +156,19 @@ Extremes max_cpu(const Tensor& x, int dim, bool keepdim) { return extremes<true>
 Extremes min_cpu(const Tensor& x, int dim, bool keepdim) { return extremes<false>(x, dim, keepdim); }
 Tensor argmax_cpu(const Tensor& x, int dim, bool keepdim) { return extremes<true>(x, dim, keepdim).indices; }
 
+Tensor extremes_backward_cpu(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, int dim) {
+  const ExtremesBackwardPlan plan = prepare_extremes_backward(grad, indices, x_sizes, dim);
+  fill(plan.result, 0.0);
+  const auto* chosen = plan.indices.data_ptr<int64_t>();
+  visit_floating(grad.dtype(), "max backward", [&]<class T>() {
+    const T* from = static_cast<const T*>(plan.grad.raw_data());
+    T* to = static_cast<T*>(plan.result.raw_data());
+    for (int64_t i = 0; i < plan.grad.numel(); ++i)
+      to[(i / plan.inner * plan.length + chosen[i]) * plan.inner + i % plan.inner] = from[i];
+  });
+  return plan.result;
+}
+
 }  // namespace
 
 constinit Kernel<Tensor(const Tensor&, const ReduceOptions&)> sum("sum", &sum_cpu);
@@ -163,5 +176,7 @@ constinit Kernel<Tensor(const Tensor&, const ReduceOptions&)> mean("mean", &mean
 constinit Kernel<Extremes(const Tensor&, int, bool)> max("max", &max_cpu);
 constinit Kernel<Extremes(const Tensor&, int, bool)> min("min", &min_cpu);
 constinit Kernel<Tensor(const Tensor&, int, bool)> argmax("argmax", &argmax_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&, int)> extremes_backward("extremes_backward",
+                                                                                           &extremes_backward_cpu);
 
 }  // namespace brigade::kernels

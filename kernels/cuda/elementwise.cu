@@ -1,5 +1,5 @@
 // The CUDA column of elementwise.h.
-#include <brigade/core/device_memory.h>
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/detail/elementwise_checks.h>

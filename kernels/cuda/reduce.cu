@@ -206,11 +206,34 @@ Extremes max_cuda(const Tensor& x, int dim, bool keepdim) { return extremes<true
 Extremes min_cuda(const Tensor& x, int dim, bool keepdim) { return extremes<false>(x, dim, keepdim); }
 Tensor argmax_cuda(const Tensor& x, int dim, bool keepdim) { return extremes<true>(x, dim, keepdim).indices; }
 
+// One thread per element of the result, which is written once.
+template <class T>
+__global__ void __launch_bounds__(kThreads) extremes_backward_kernel(int64_t count, int64_t length, int64_t inner,
+                                                                     const T* grad, const int64_t* indices, T* out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const int64_t line = i / (length * inner) * inner + i % inner;
+  out[i] = indices[line] == i / inner % length ? grad[line] : T(0.0F);
+}
+
+Tensor extremes_backward_cuda(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, int dim) {
+  const ExtremesBackwardPlan plan = prepare_extremes_backward(grad, indices, x_sizes, dim);
+  const int64_t count = plan.result.numel();
+  visit_floating(grad.dtype(), "max backward", [&]<class T>() {
+    cuda::launch({"extremes_backward", cuda::blocks_for(count, kThreads), kThreads}, grad.device(),
+                 &extremes_backward_kernel<T>, count, plan.length, plan.inner,
+                 static_cast<const T*>(plan.grad.raw_data()), plan.indices.data_ptr<int64_t>(),
+                 static_cast<T*>(plan.result.raw_data()));
+  });
+  return plan.result;
+}
+
 const AddKernel add_sum(sum, kCUDA, &sum_cuda);
 const AddKernel add_mean(mean, kCUDA, &mean_cuda);
 const AddKernel add_max(max, kCUDA, &max_cuda);
 const AddKernel add_min(min, kCUDA, &min_cuda);
 const AddKernel add_argmax(argmax, kCUDA, &argmax_cuda);
+const AddKernel add_extremes_backward(extremes_backward, kCUDA, &extremes_backward_cuda);
 
 }  // namespace
 

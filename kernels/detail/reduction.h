@@ -36,4 +36,13 @@ struct ExtremesPlan {
 // Throws ShapeError when the dimension is empty.
 ExtremesPlan prepare_extremes(const Tensor& x, int dim, bool keepdim);
 
+struct ExtremesBackwardPlan {
+  Tensor grad, indices;  // dense: [.., inner]
+  Tensor result;         // [.., length, inner], not filled
+  int64_t length = 1, inner = 1;
+};
+// Throws ShapeError unless there are a gradient and an index for each line along `dim`.
+ExtremesBackwardPlan prepare_extremes_backward(const Tensor& grad, const Tensor& indices, const Shape& x_sizes,
+                                               int dim);
+
 }  // namespace brigade::kernels

@@ -86,6 +86,18 @@ TEST_CASE("extremes and where they are: the first of equals, and a NaN wins") {
       CHECK(difference(argmax(on_device(x), dim, false), argmax(x, dim, false)) == 0);
     }
   }
+  for (const DType dtype : kFloatingDTypes) {
+    CAPTURE(name(dtype));
+    for (const auto& [sizes, dim] : std::vector<std::pair<Shape, int>>{
+             {{}, 0}, {{1}, 0}, {{5, 32}, 1}, {{33, 40}, 0}, {{2, 7, 3}, 1}, {{0, 4}, 1}}) {
+      CAPTURE(to_string(sizes));
+      const Extremes found = kernels::max(numbers(sizes, dtype), dim, false);
+      const Tensor grad = numbers(found.values.sizes(), dtype, 7);
+      CHECK(difference(extremes_backward(on_device(grad), on_device(found.indices), sizes, dim),
+                       extremes_backward(grad, found.indices, sizes, dim)) == 0);
+    }
+  }
+  CHECK_THROWS_AS(extremes_backward(on_device(zeros({2})), on_device(zeros({3}, kInt64)), {2, 4}, 1), ShapeError);
   Tensor x = numbers({200}, kFloat32);
   x.data_ptr<float>()[150] = x.data_ptr<float>()[77] = std::numeric_limits<float>::quiet_NaN();
   CHECK(on_cpu(argmax(on_device(x), 0, false)).to_vector<double>() == std::vector<double>{77});

@@ -5,7 +5,7 @@
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/pinned.h>
-#include <brigade/core/device_memory.h>
+#include <brigade/core/device_runtime.h>
 
 #include <cstring>
 #include <thread>

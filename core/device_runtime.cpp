@@ -1,0 +1,98 @@
+#include <brigade/core/device_runtime.h>
+
+#include <brigade/core/error.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstring>
+
+namespace brigade {
+
+namespace {
+
+constinit std::array<std::atomic<const DeviceRuntime*>, kDeviceTypes> registered{};
+
+const DeviceRuntime* find(DeviceType type) {
+  const auto& entry = registered[static_cast<size_t>(type)];
+  if (!entry.load(std::memory_order_acquire)) detail::load_device_library(type);
+  return entry.load(std::memory_order_acquire);
+}
+
+std::string built_without(DeviceType type) {
+  return std::string("this program was built without ") + name(type) + " (CMake: --preset " + name(type) + ")";
+}
+
+}  // namespace
+
+void register_device_runtime(DeviceType type, const DeviceRuntime& runtime) noexcept {
+  registered[static_cast<size_t>(type)].store(&runtime, std::memory_order_release);
+}
+
+const DeviceRuntime& device_runtime(Device device) {
+  if (device.type == DeviceType::CPU) throw DeviceError("the cpu has no device runtime");
+  const DeviceRuntime* runtime = find(device.type);
+  if (!runtime) throw DeviceError("there is no " + to_string(device) + ": " + built_without(device.type));
+  const int count = runtime->count();
+  if (count == 0) throw DeviceError("there is no " + to_string(device) + ": " + runtime->why_not_available());
+  if (device.index < 0 || device.index >= count) {
+    throw DeviceError("there is no " + to_string(device) + ": the last is " + name(device.type) + ":" +
+                      std::to_string(count - 1));
+  }
+  return *runtime;
+}
+
+int device_count(DeviceType type) noexcept {
+  if (type == DeviceType::CPU) return 1;
+  try {
+    const DeviceRuntime* runtime = find(type);
+    return runtime ? runtime->count() : 0;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+std::string why_no_device(DeviceType type) {
+  if (type == DeviceType::CPU) return "";
+  try {
+    const DeviceRuntime* runtime = find(type);
+    return runtime ? runtime->why_not_available() : built_without(type);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+Device choose_device(const std::string& text, int local_rank) {
+  const std::string cuda = name(kCUDA);
+  if (text == name(kCPU) || (text == "auto" && device_count(kCUDA) == 0)) return kCPU;
+  Device device(kCUDA, 0);
+  if (text == "auto" || text == cuda) {
+    const int count = device_count(kCUDA);
+    device.index = static_cast<int16_t>(local_rank % std::max(count, 1));
+  } else {
+    const char* const end = text.data() + text.size();
+    const size_t begin = std::min(text.size(), cuda.size() + 1);
+    const auto [stopped, error] = std::from_chars(text.data() + begin, end, device.index);
+    if (text.rfind(cuda + ":", 0) != 0 || error != std::errc() || stopped != end)
+      throw ValueError("unknown device '" + text + "'; known are auto, cpu, cuda and cuda:N");
+  }
+  device_runtime(device).set_current(device.index);
+  return device;
+}
+
+Allocation allocate_on(Device device, size_t bytes) {
+  return device.type == DeviceType::CPU ? cpu_allocate(bytes) : device_runtime(device).allocate(bytes, device.index);
+}
+
+void copy_bytes(void* to, Device to_device, const void* from, Device from_device, size_t bytes) {
+  if (bytes == 0) return;
+  const Device other = to_device.type == DeviceType::CPU ? from_device : to_device;
+  if (other.type == DeviceType::CPU) {
+    std::memcpy(to, from, bytes);
+  } else {
+    device_runtime(other).copy(to, to_device, from, from_device, bytes);
+  }
+}
+
+}  // namespace brigade

@@ -56,8 +56,8 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
                        where);
     }
     if (grad.device() != device()) {
-      throw DeviceError("set_grad: the gradient must be on the device of the tensor: expected " +
-                            to_string(device()) + ", got " + to_string(grad.device()),
+      throw DeviceError("set_grad: the gradient must be on the device of the tensor: expected " + to_string(device()) +
+                            ", got " + to_string(grad.device()),
                         where);
     }
   }

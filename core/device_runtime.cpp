@@ -77,8 +77,12 @@ Device choose_device(const std::string& text, int local_rank) {
     if (text.rfind(cuda + ":", 0) != 0 || error != std::errc() || stopped != end)
       throw ValueError("unknown device '" + text + "'; known are auto, cpu, cuda and cuda:N");
   }
-  device_runtime(device).set_current(device.index);
+  device_runtime(device);  // throws when it is not there
   return device;
+}
+
+void set_current_device(Device device) {
+  if (device.type != DeviceType::CPU) device_runtime(device).set_current(device.index);
 }
 
 Allocation allocate_on(Device device, size_t bytes) {

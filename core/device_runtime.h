@@ -89,9 +89,11 @@ int device_count(DeviceType type) noexcept;
 std::string why_no_device(DeviceType type);
 
 // The device of a process or thread that is number `local_rank` of those on this host: "cpu", "cuda" (the ranks take
-// turns over the devices that there are), "cuda:1", or "auto": cuda when there is a device, else cpu. Makes it current.
-// Throws ValueError for another text, DeviceError when it is not there.
+// turns over the devices that there are), "cuda:1", or "auto": cuda when there is a device, else cpu. Throws ValueError
+// for another text, DeviceError when it is not there.
 Device choose_device(const std::string& text, int local_rank = 0);
+// The device that calls of this thread without a device go to. Nothing for the CPU. Throws DeviceError.
+void set_current_device(Device device);
 
 // `bytes` on any device, the CPU included. Throws DeviceError, OutOfMemoryError.
 Allocation allocate_on(Device device, size_t bytes);

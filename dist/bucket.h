@@ -33,9 +33,10 @@ struct BucketLayout {
   bool operator==(const BucketLayout&) const = default;
 };
 
-// Walks the parameters in `order` with one open bucket per device and dtype; a bucket is closed when its bytes reach the limit (so
-// buckets overshoot; a parameter is never split), as PyTorch's compute_bucket_assignment_by_size does. Buckets come in
-// the order in which they fill, that is by their last parameter in `order`. Slots start on 64-byte boundaries.
+// Walks the parameters in `order` with one open bucket per device and dtype; a bucket is closed when its bytes reach
+// the limit (so buckets overshoot; a parameter is never split), as PyTorch's compute_bucket_assignment_by_size does.
+// Buckets come in the order in which they fill, that is by their last parameter in `order`. Slots start on 64-byte
+// boundaries.
 std::vector<BucketLayout> assign_buckets(std::span<const ParameterInfo> parameters, std::span<const uint32_t> order,
                                          const BucketLimits& limits);
 

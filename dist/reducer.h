@@ -154,7 +154,7 @@ class Reducer final : public autograd::Listener {
     std::vector<int64_t> measured;  // on a device: elements per slot, to be measured when the bucket is launched
     std::vector<Tensor> to_copy;    // on a device: gradients per slot that are copied in when it is launched
     bool received = false;
-    double probe = 0;           // see probe()
+    double probe = 0;  // see probe()
   };
   // Where a parameter lives.
   struct Slot {
@@ -269,8 +269,8 @@ class Reducer final : public autograd::Listener {
   std::vector<int> outlier_ranks_;  // who stood out last
   int outlier_rounds_ = 0;          // and for how many rounds in a row
   bool some_unused_ = false;
-  std::vector<double> own_sums_;      // per parameter: sum of squares of this rank's gradient, this round
-  std::vector<uint32_t> non_finite_;  // parameters, this round
+  std::vector<double> own_sums_;       // per parameter: sum of squares of this rank's gradient, this round
+  std::vector<uint32_t> non_finite_;   // parameters, this round
   std::vector<Tensor> device_losses_;  // not looked at, since that would wait for the device
   bool non_finite_loss_ = false;
   bool non_finite_before_ = false;

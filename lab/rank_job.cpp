@@ -96,6 +96,11 @@ RankJobOutcome run_on_threads(const RankJob& job, const std::string& arguments, 
 
 AddRankJob::AddRankJob(const std::string& name, RankJob job) { jobs().emplace(name, std::move(job)); }
 
+int local_rank(const dist::ProcessGroup& group) {
+  const char* const given = std::getenv("LOCAL_RANK");
+  return given ? std::atoi(given) : group.rank();
+}
+
 void check_backend(const std::string& backend) {
   for (const char* known : {"threads", "shm", "gloo", "hosts", "auto"}) {
     if (backend == known) return;

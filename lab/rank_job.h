@@ -54,6 +54,9 @@ JoinedJob join_rank_job(const std::string& job, const std::string& arguments, co
 // The hidden subcommand in which a rank process ends up: `brigade rank-job NAME`. Returns the exit status.
 int rank_job_main(const std::string& job);
 
+// The number of this rank among those on its host: $LOCAL_RANK of the launcher, else its rank.
+int local_rank(const dist::ProcessGroup& group);
+
 // Known backends; throws ValueError that lists them for another name.
 void check_backend(const std::string& backend);
 

@@ -106,7 +106,8 @@ class Module {
   // DTypeError for a dtype that is not floating; AutogradError, before anything changes, when somebody follows the
   // gradient of a parameter (convert before wrapping in DistributedDataParallel).
   void to(DType dtype, SourceLocation where = SourceLocation::current());
-  // Moves all parameters and buffers, as above. Throws DeviceError when there is no such device; AutogradError as above.
+  // Moves all parameters and buffers, as above. Throws DeviceError when there is no such device; AutogradError as
+  // above.
   void to(Device device, SourceLocation where = SourceLocation::current());
   void cpu(SourceLocation where = SourceLocation::current()) { to(Device(), where); }
   void cuda(int index = 0, SourceLocation where = SourceLocation::current()) { to(Device(kCUDA, index), where); }

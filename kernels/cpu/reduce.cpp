@@ -2,6 +2,7 @@
 
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/detail/reduction.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
 #include <vector>
@@ -158,7 +159,7 @@ Tensor argmax_cpu(const Tensor& x, int dim, bool keepdim) { return extremes<true
 
 Tensor extremes_backward_cpu(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, int dim) {
   const ExtremesBackwardPlan plan = prepare_extremes_backward(grad, indices, x_sizes, dim);
-  fill(plan.result, 0.0);
+  kernels::fill(plan.result, 0.0);
   const auto* chosen = plan.indices.data_ptr<int64_t>();
   visit_floating(grad.dtype(), "max backward", [&]<class T>() {
     const T* from = static_cast<const T*>(plan.grad.raw_data());
@@ -177,6 +178,6 @@ constinit Kernel<Extremes(const Tensor&, int, bool)> max("max", &max_cpu);
 constinit Kernel<Extremes(const Tensor&, int, bool)> min("min", &min_cpu);
 constinit Kernel<Tensor(const Tensor&, int, bool)> argmax("argmax", &argmax_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&, int)> extremes_backward("extremes_backward",
-                                                                                           &extremes_backward_cpu);
+                                                                                            &extremes_backward_cpu);
 
 }  // namespace brigade::kernels

@@ -1,6 +1,7 @@
 // brigade train: one training job.
 #include <brigade/lab/commands/train.h>
 
+#include <brigade/core/device_runtime.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/rank_job.h>
@@ -24,6 +25,7 @@ std::string digits_job(const dist::ProcessGroupPtr& group, const std::string& ar
   DigitsOptions options;
   options.strategy = given.at("strategy");
   options.precision = given.at("precision");
+  options.device = given.at("device");
   options.epochs = given.at("epochs");
   options.global_batch = given.at("global_batch");
   options.lr = given.at("lr");
@@ -32,6 +34,7 @@ std::string digits_job(const dist::ProcessGroupPtr& group, const std::string& ar
   options.trace_steps = given.at("trace_steps");
   const DigitsResult result = train_digits(group, options);
   return json{{"loss", result.loss},
+              {"device", result.device},
               {"accuracy", result.accuracy},
               {"parameters_equal", result.parameters_equal},
               {"seconds", result.seconds},
@@ -43,14 +46,10 @@ std::string digits_job(const dist::ProcessGroupPtr& group, const std::string& ar
 const AddRankJob add_digits_job("train-digits", &digits_job);
 
 std::string in_words(const DigitsOptions& options) {
-  return json{{"strategy", options.strategy},
-              {"precision", options.precision},
-              {"epochs", options.epochs},
-              {"global_batch", options.global_batch},
-              {"lr", options.lr},
-              {"seed", options.seed},
-              {"progress", options.progress},
-              {"trace_steps", options.trace_steps}}
+  return json{
+      {"strategy", options.strategy}, {"precision", options.precision},       {"device", options.device},
+      {"epochs", options.epochs},     {"global_batch", options.global_batch}, {"lr", options.lr},
+      {"seed", options.seed},         {"progress", options.progress},         {"trace_steps", options.trace_steps}}
       .dump();
 }
 
@@ -59,6 +58,7 @@ DigitsResult result_of(const RankResult& rank_result) {
   DigitsResult result;
   result.loss = report.at("loss").get<std::vector<double>>();
   result.step_ms = report.at("step_ms").get<std::vector<double>>();
+  result.device = report.at("device");
   result.accuracy = report.at("accuracy");
   result.parameters_equal = report.at("parameters_equal");
   result.seconds = report.at("seconds");
@@ -109,6 +109,10 @@ void add_train(CLI::App& app, int& exit_code) {
   train->add_option("--strategy", given->options.strategy, "ddp or ddp_find_unused_parameters_true")
       ->capture_default_str();
   train->add_option("--precision", given->options.precision, "32-true or 64-true")->capture_default_str();
+  train
+      ->add_option("--device", given->options.device,
+                   "cpu, cuda (the ranks take turns over the GPUs), cuda:N, or auto: cuda where there is one")
+      ->capture_default_str();
   train->add_option("--epochs", given->options.epochs, "passes over the data")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -129,6 +133,7 @@ void add_train(CLI::App& app, int& exit_code) {
     check_backend(given->backend);
     if (given->options.precision != "32-true" && given->options.precision != "64-true")
       throw ValueError("unknown precision '" + given->options.precision + "'; known are 32-true, 64-true");
+    choose_device(given->options.device);
     const int launched = launched_ranks();
     if (launched > 0 && ranks->count() && given->ranks != launched)
       throw ValueError(
@@ -156,9 +161,10 @@ void add_train(CLI::App& app, int& exit_code) {
       result = run_digits(given->backend, given->ranks, given->options, timeout);
     }
     std::cout << fmt::format(
-        "digits on {} ranks ({}): loss {:.4f} -> {:.4f} in {} steps, held-out accuracy {:.2f} %, {:.2f} s, parameters "
+        "digits on {} ranks ({}, {}): loss {:.4f} -> {:.4f} in {} steps, held-out accuracy {:.2f} %, {:.2f} s, "
+        "parameters "
         "{} on all ranks\n",
-        given->ranks, given->backend, result.loss.front(), result.loss.back(), result.loss.size(),
+        given->ranks, given->backend, result.device, result.loss.front(), result.loss.back(), result.loss.size(),
         100 * result.accuracy, result.seconds, result.parameters_equal ? "identical" : "DIFFERENT");
     if (!given->trace_file.empty()) write_text(given->trace_file, result.trace);
     if (!given->json_file.empty()) {
@@ -167,7 +173,7 @@ void add_train(CLI::App& app, int& exit_code) {
                                    {"form", "default"},
                                    {"ranks", given->ranks},
                                    {"backend", given->backend},
-                                   {"device", "cpu"},
+                                   {"device", result.device},
                                    {"strategy", given->options.strategy},
                                    {"precision", given->options.precision},
                                    {"epochs", given->options.epochs},

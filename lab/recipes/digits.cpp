@@ -1,12 +1,14 @@
 #include <brigade/lab/recipes/digits.h>
 
 #include <brigade/autograd/functional.h>
+#include <brigade/core/device_runtime.h>
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/dist/sampler.h>
 #include <brigade/dist/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/digits.h>
 #include <brigade/lab/progress_bar.h>
+#include <brigade/lab/rank_job.h>
 #include <brigade/lab/strategy.h>
 #include <brigade/optim/optim.h>
 
@@ -39,8 +41,10 @@ DType dtype_of_precision(const std::string& precision) {
   throw ValueError("unknown precision '" + precision + "'; known are 32-true, 64-true");
 }
 
-Tensor rows(const Tensor& tensor, std::span<const int64_t> indices) {
-  return index_select(tensor, 0, from_values(indices, {static_cast<int64_t>(indices.size())}));
+Tensor rows(const Tensor& tensor, const Tensor& indices) { return index_select(tensor, 0, indices); }
+
+Examples on(Device device, const Examples& examples) {
+  return {examples.images.to(device), examples.labels.to(device)};
 }
 
 double accuracy_of(DigitsNet& net, const Examples& examples) {
@@ -56,7 +60,7 @@ bool same_on_all_ranks(dist::ProcessGroup& group, const std::vector<Tensor>& ten
   for (const Tensor& tensor : tensors) {
     const Tensor theirs = tensor.detach().clone();
     group.broadcast(theirs, {.root = 0, .description = "parameters of rank 0, to compare"})->wait();
-    if (std::memcmp(theirs.raw_data(), tensor.raw_data(), tensor.nbytes()) != 0) equal = 0;
+    if (std::memcmp(theirs.cpu().raw_data(), tensor.cpu().raw_data(), tensor.nbytes()) != 0) equal = 0;
   }
   const Tensor verdict = brigade::tensor<int64_t>({equal});
   group.all_reduce(verdict, {.op = dist::ReduceOp::Min, .description = "are the parameters equal"})->wait();
@@ -74,12 +78,16 @@ DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOption
         fmt::format("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group->size()));
   }
   if (options.epochs < 1) throw ValueError(fmt::format("expected at least 1 epoch, got {}", options.epochs));
-  const Digits digits = load_digits(digits_path(), dtype);
+  const Device device = choose_device(options.device, local_rank(*group));
+  set_current_device(device);
+  Digits digits = load_digits(digits_path(), dtype);
+  digits = {on(device, digits.train), on(device, digits.test)};
   const int64_t batch = options.global_batch / group->size();
 
   manual_seed(options.seed);
   DigitsNet net;
   net->to(dtype);
+  net->to(device);
   dist::DistributedDataParallel ddp(net, group, ddp_options);
   if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
   optim::SGD optimizer(net->parameters(), {.lr = options.lr, .momentum = 0.9});
@@ -89,18 +97,21 @@ DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOption
   const int64_t steps_per_epoch = digits.train.labels.numel() / options.global_batch;
   ProgressBar bar("training", options.epochs * steps_per_epoch, options.progress && group->rank() == 0);
   DigitsResult result;
+  result.device = to_string(device);
   const auto begin = Clock::now();
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     sampler.set_epoch(static_cast<uint64_t>(epoch));
     const std::vector<int64_t> mine = sampler.indices();
     for (int64_t step = 0; step < steps_per_epoch; ++step) {
       const auto step_begin = Clock::now();
-      const std::span<const int64_t> chosen(mine.data() + step * batch, static_cast<size_t>(batch));
+      const Tensor chosen =
+          from_values(std::span(mine).subspan(static_cast<size_t>(step * batch), static_cast<size_t>(batch)), {batch})
+              .to(device);
       optimizer.zero_grad();
       const Tensor loss = cross_entropy(ddp(rows(digits.train.images, chosen)), rows(digits.train.labels, chosen));
       loss.backward();
       optimizer.step();
-      const Tensor mean = loss.detach().to(kFloat64).clone();
+      const Tensor mean = loss.detach().to(kFloat64).cpu().clone();
       group->all_reduce(mean, {.op = dist::ReduceOp::Avg, .description = "loss, for the report"})->wait();
       result.loss.push_back(mean.item());
       result.step_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - step_begin).count());

@@ -22,6 +22,7 @@ BRIGADE_MODULE(DigitsNet);
 struct DigitsOptions {
   std::string strategy = "ddp";
   std::string precision = "32-true";  // "32-true" or "64-true"
+  std::string device = "cpu";         // as choose_device takes it
   int epochs = 20;
   int64_t global_batch = 64;  // over all ranks
   double lr = 0.05;
@@ -32,6 +33,7 @@ struct DigitsOptions {
 
 struct DigitsResult {
   std::vector<double> loss;       // per step, mean over ranks
+  std::string device;             // of rank 0: "cpu", "cuda:0"
   double accuracy = 0;            // on held-out examples
   bool parameters_equal = false;  // all ranks hold the same bits
   double seconds = 0;             // training alone
@@ -40,7 +42,7 @@ struct DigitsResult {
 };
 
 // On one rank; the result is the same on every rank. The dtype of `precision`; throws ValueError for an unknown name or
-// a batch that the ranks cannot share evenly.
+// a batch that the ranks cannot share evenly, DeviceError for a device that is not there.
 DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOptions& options);
 
 }  // namespace brigade::lab

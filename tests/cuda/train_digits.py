@@ -1,0 +1,41 @@
+"""Trains the digits on the emulated CUDA runtime and on the CPU, with 2 ranks each, and compares the loss curves.
+
+usage: train_digits.py PROGRAM
+"""
+
+import json
+import subprocess
+import sys
+
+BOUND = 1e-4  # relative, per step: float32, sums in another order
+EPOCHS = 1
+
+
+def train(program, device, backend):
+    command = [program, "train", "digits", "--ranks", "2", "--backend", backend, "--device", device, "--epochs",
+               str(EPOCHS), "--batch", "256", "--quiet", "--json", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    result = json.loads(done.stdout[done.stdout.index("{"):])["results"][0]
+    expected = "cpu" if device == "cpu" else "cuda:0"
+    if result["device"] != expected or not result["parameters_equal"]:
+        sys.exit(f"{device}: ran on {result['device']}, parameters equal: {result['parameters_equal']}")
+    return result["loss"]
+
+
+def main():
+    program = sys.argv[1]
+    on_cpu = train(program, "cpu", "threads")
+    for backend in ("threads", "shm"):
+        on_cuda = train(program, "cuda", backend)
+        if len(on_cuda) != len(on_cpu) or len(on_cpu) < 5:
+            sys.exit(f"{backend}: {len(on_cuda)} steps, on the CPU {len(on_cpu)}")
+        worst = max(abs(a - b) / abs(b) for a, b in zip(on_cuda, on_cpu))
+        print(f"{backend}: {len(on_cpu)} steps, loss {on_cpu[0]:.4f} -> {on_cpu[-1]:.4f}, largest relative difference {worst:.1e} "
+              f"(bound {BOUND:.0e})")
+        if not worst <= BOUND:
+            sys.exit(f"{backend}: the curves differ:\n{on_cuda}\n{on_cpu}")
+
+
+main()

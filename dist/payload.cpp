@@ -4,9 +4,7 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <numeric>
 
 namespace brigade::dist {
 
@@ -69,88 +67,6 @@ bool Payload::all_equal(Word word, double own) const {
 
 double Payload::countable(uint64_t number) const {
   return static_cast<double>(number % (is_half(tail_.dtype()) ? 8 : 2048));
-}
-
-double sum_of_squares(const Tensor& tensor) {
-  return visit_floating(tensor.dtype(), "sum_of_squares", [&]<class T>() {
-    using C = compute_type<T>;
-    const T* data = static_cast<const T*>(tensor.raw_data());
-    const int64_t n = tensor.numel();
-    // Blocks of lanes that the compiler keeps in registers; each block goes to double, so that nothing overflows early
-    // or is lost.
-    constexpr int64_t kLanes = 16;
-    constexpr int64_t kBlock = 4096;
-    double total = 0;
-    int64_t i = 0;
-    while (i + kLanes <= n) {
-      const int64_t end = std::min(n - n % kLanes, i + kBlock);
-      std::array<C, kLanes> lanes{};
-      for (; i < end; i += kLanes) {
-        for (int64_t k = 0; k < kLanes; ++k) {
-          const C value = static_cast<C>(data[i + k]);
-          lanes[static_cast<size_t>(k)] += value * value;
-        }
-      }
-      for (const C lane : lanes)
-        total += static_cast<double>(lane);
-    }
-    for (; i < n; ++i) {
-      const double value = static_cast<double>(static_cast<C>(data[i]));
-      total += value * value;
-    }
-    return total;
-  });
-}
-
-bool has_non_finite(const Tensor& tensor) {
-  return visit_floating(tensor.dtype(), "has_non_finite", [&]<class T>() {
-    const T* data = static_cast<const T*>(tensor.raw_data());
-    return std::any_of(data, data + tensor.numel(), [](T value) {
-      return !std::isfinite(static_cast<double>(static_cast<compute_type<T>>(value)));
-    });
-  });
-}
-
-namespace {
-
-// Fibonacci hashing: the top bit of i times 2^64 / golden ratio.
-constexpr double sign_of(uint64_t i) noexcept { return ((i + 1) * 0x9E3779B97F4A7C15U) >> 63 ? 1.0 : -1.0; }
-
-constexpr int64_t kSigns = 512;
-constexpr auto kSignTable = [] {
-  std::array<double, kSigns> table{};
-  for (uint64_t i = 0; i < kSigns; ++i)
-    table[i] = sign_of(i);
-  return table;
-}();
-
-}  // namespace
-
-double probe(const Tensor& tensor) {
-  return visit_floating(tensor.dtype(), "probe", [&]<class T>() {
-    const T* data = static_cast<const T*>(tensor.raw_data());
-    const int64_t n = tensor.numel();
-    constexpr int64_t kLanes = 16;
-    double total = 0;
-    // Each block has the same signs inside and one of its own.
-    for (int64_t begin = 0; begin < n; begin += kSigns) {
-      const int64_t size = std::min(kSigns, n - begin);
-      std::array<double, kLanes> lanes{};
-      const auto value = [&](int64_t i) {
-        return static_cast<double>(static_cast<compute_type<T>>(data[begin + i])) * kSignTable[static_cast<size_t>(i)];
-      };
-      int64_t i = 0;
-      for (; i + kLanes <= size; i += kLanes) {
-        for (int64_t k = 0; k < kLanes; ++k)
-          lanes[static_cast<size_t>(k)] += value(i + k);
-      }
-      double block = std::accumulate(lanes.begin(), lanes.end(), 0.0);
-      for (; i < size; ++i)
-        block += value(i);
-      total += block * sign_of(static_cast<uint64_t>(begin / kSigns));
-    }
-    return total;
-  });
 }
 
 }  // namespace brigade::dist

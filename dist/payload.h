@@ -28,7 +28,7 @@ enum class Word : uint8_t {
   NormSquared,   //
   Rows,          // samples in this rank's batch
   RowsSquared,   //
-  Probe,         // probe() of this rank's gradients
+  Probe,         // kernels::probe() of this rank's gradients
 };
 inline constexpr int64_t kWords = 15;
 
@@ -67,12 +67,5 @@ class Payload {
   Tensor tail_;
   int64_t flags_;
 };
-
-// Sum of squares of a contiguous floating tensor, accumulated in double.
-double sum_of_squares(const Tensor& tensor);
-bool has_non_finite(const Tensor& tensor);
-// The scalar product with a fixed sequence of signs. Linear: the mean of the ranks' probes is the probe of the mean, so
-// a hook that does not average betrays itself.
-double probe(const Tensor& tensor);
 
 }  // namespace brigade::dist

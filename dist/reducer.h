@@ -148,7 +148,7 @@ class Reducer final : public autograd::Listener {
     bool completed = false;
     bool settled = false;
     double sum_of_squares = 0;  // of this rank's gradients
-    double probe = 0;           // see probe()
+    double probe = 0;           // see kernels::probe()
   };
   // Where a parameter lives.
   struct Slot {

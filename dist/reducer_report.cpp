@@ -5,6 +5,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/dist/diagnosis/report.h>
+#include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
@@ -124,7 +125,7 @@ void Reducer::check_hook_result(Bucket& bucket, uint32_t index) {
   if (!hook_ || !options_.diagnosis) return;
   const Payload& payload = bucket.payload;
   const double expected = payload.mean(Word::Probe);
-  const double found = probe(payload.gradients());
+  const double found = kernels::probe(payload.gradients());
   const int size = group_->size();
   Verdict verdict;
   verdict.kind = "hook_result";
@@ -150,7 +151,7 @@ void Reducer::check_hook_result(Bucket& bucket, uint32_t index) {
     verdict.advice =
         "scale the loss down, clip gradients before they are sent, or use bf16_compress_hook (the range of float32) "
         "instead of fp16";
-    add_parameters([](const Tensor& gradient) { return has_non_finite(gradient); });
+    add_parameters([](const Tensor& gradient) { return kernels::has_non_finite(gradient); });
   } else {
     // Only a statement about sizes: lossy hooks may be far off, but not by exactly the number of ranks.
     const double norm = std::exp2(payload.mean(Word::Norm) / 2);

@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
@@ -156,10 +157,10 @@ void Reducer::take_gradient(uint32_t parameter, bool defined) {
 void Reducer::measure(uint32_t parameter) {
   if (!options_.diagnosis) return;
   const Slot& slot = slots_[parameter];
-  const double sum = sum_of_squares(slot.view);
+  const double sum = kernels::sum_of_squares(slot.view);
   own_sums_[parameter] = sum;
   buckets_[slot.bucket].sum_of_squares += sum;
-  if (!std::isfinite(sum) && has_non_finite(slot.view)) non_finite_.push_back(parameter);
+  if (!std::isfinite(sum) && kernels::has_non_finite(slot.view)) non_finite_.push_back(parameter);
 }
 
 void Reducer::on_grad_ready(uint32_t tag, bool defined) {
@@ -248,7 +249,7 @@ void Reducer::launch(uint32_t index) {
     bucket.work = group_->all_reduce(payload.whole(), options, backward_where_);
     ++collectives_;
   } else if (hook_sends_) {
-    const double sent = options_.diagnosis ? probe(payload.gradients()) : 0;
+    const double sent = options_.diagnosis ? kernels::probe(payload.gradients()) : 0;
     payload.set(Word::Probe, std::isfinite(sent) ? sent : 0);
     bucket.work = hook_->run(*group_, as_grad_bucket(index), options, backward_where_);
     if (!bucket.work) {

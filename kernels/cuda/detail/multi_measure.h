@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kMultiThreads) measure_kernel(MultiTable<1> ta
   });
   BRIGADE_SHARED(double, partial, [kMultiThreads / kWarp]);
   result = block_reduce(result, measure, &partial[0]);
-  if (threadIdx.x == 0) pieces[table.pieces_before + blockIdx.x] = result;
+  if (threadIdx.x == 0) pieces[blockIdx.x] = result;
 }
 
 inline constexpr int kMeasureRowsPerBlock = 4;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kWarp* kMeasureRowsPerBlock)
   const Measure measure{};
   double result = 0;
   for (int32_t i = table.first_piece[row] + static_cast<int32_t>(threadIdx.x); i < end; i += kWarp)
-    result = measure(result, pieces[table.pieces_before + i]);
+    result = measure(result, pieces[i]);
   result = warp_reduce(result, measure);
   if (threadIdx.x == 0) results[table.rows_before + row] = result;
 }
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kWarp* kMeasureRowsPerBlock)
 template <class T, class Measure>
 void measure_rows(const char* name, Device device, std::span<const MultiRow<1>> rows, double* results,
                   std::source_location where = std::source_location::current()) {
-  int64_t count = 0;
+  int64_t count = 0;  // at least that of each table: they follow one another on the stream
   for (const MultiRow<1>& row : rows)
     count += pieces_of(row.numel);
   const Tensor partial = empty({count}, {kFloat64, device});

@@ -42,7 +42,6 @@ struct MultiTable {
   int32_t rows;
   int32_t pieces;
   int64_t rows_before;  // in earlier launches
-  int64_t pieces_before;
 
   // The one of this block.
   __device__ Piece piece() const {
@@ -109,7 +108,7 @@ void for_tables(std::span<const MultiRow<arrays>> rows, Run&& run) {
   using Table = MultiTable<arrays>;
   static_assert(sizeof(Table) <= kTableBytes);
   Table table;
-  table.rows_before = table.pieces_before = 0;
+  table.rows_before = 0;
   while (!rows.empty()) {
     table.rows = static_cast<int32_t>(std::min<size_t>(rows.size(), Table::kCapacity));
     table.pieces = 0;
@@ -123,7 +122,6 @@ void for_tables(std::span<const MultiRow<arrays>> rows, Run&& run) {
     }
     run(std::as_const(table));
     table.rows_before += table.rows;
-    table.pieces_before += table.pieces;
     rows = rows.subspan(static_cast<size_t>(table.rows));
   }
 }

@@ -154,7 +154,7 @@ class Reducer final : public autograd::Listener {
     std::vector<int64_t> measured;  // on a device: elements per slot, to be measured when the bucket is launched
     std::vector<Tensor> to_copy;    // on a device: gradients per slot that are copied in when it is launched
     bool received = false;
-    double probe = 0;  // see probe()
+    double probe = 0;  // see kernels::probe()
   };
   // Where a parameter lives.
   struct Slot {

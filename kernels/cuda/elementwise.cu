@@ -33,9 +33,11 @@ Tensor binary_scalar_cuda(const Tensor& a, double scalar, BinaryOp op, bool reve
   const Operands o = prepare_binary_scalar(a, scalar, op);
   visit_dtype(o.out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
-    with_binary_of<T>(op, [&](auto f) {
-      map1<T, T>("binary_scalar", o.x, o.out, WithNumber<decltype(f), C>{f, static_cast<C>(scalar), reversed});
-    });
+    if constexpr (!std::is_same_v<T, bool>) {  // a bool is computed as int64
+      with_binary_of<T>(op, [&](auto f) {
+        map1<T, T>("binary_scalar", o.x, o.out, WithNumber<decltype(f), C>{f, static_cast<C>(scalar), reversed});
+      });
+    }
   });
   return o.out;
 }
@@ -83,7 +85,13 @@ void copy_cuda(const Tensor& out, const Tensor& x) {
     return;
   }
   visit_dtype(out.dtype(), [&]<class To>() {
-    visit_dtype(x.dtype(), [&]<class From>() { map1<From, To>("copy", x, out, Identity{}); });
+    visit_dtype(x.dtype(), [&]<class From>() {
+      if constexpr (std::is_same_v<From, To>) {
+        cuda::map1_strided<From, To>("copy", x, out, Identity{});  // what is dense was copied above
+      } else {
+        map1<From, To>("copy", x, out, Identity{});
+      }
+    });
   });
 }
 

@@ -77,14 +77,18 @@ __global__ void __launch_bounds__(kColumns* kGroups)
 }
 
 template <class T, class Acc, class Out>
-void sum_rows(Device device, int64_t rows, int64_t length, int64_t total, const T* x, Out* out, const Finish& finish) {
-  if (length <= kShortRow) {
-    cuda::launch({"sum_rows", cuda::blocks_for(rows, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)}, device,
-                 &sum_rows_kernel<true, T, Acc, Out>, rows, length, total, x, out, finish);
-  } else {
-    cuda::launch({"sum_rows", cuda::blocks_for(rows, 1), kThreads}, device, &sum_rows_kernel<false, T, Acc, Out>, rows,
-                 length, total, x, out, finish);
-  }
+void sum_long_rows(Device device, int64_t rows, int64_t length, int64_t total, const T* x, Out* out,
+                   const Finish& finish) {
+  cuda::launch({"sum_rows", cuda::blocks_for(rows, 1), kThreads}, device, &sum_rows_kernel<false, T, Acc, Out>, rows,
+               length, total, x, out, finish);
+}
+
+template <class T, class Acc, class Out>
+void sum_rows(Device device, int64_t rows, int64_t length, const T* x, Out* out, const Finish& finish) {
+  const int64_t total = rows * length;
+  if (length > kShortRow) return sum_long_rows<T, Acc, Out>(device, rows, length, total, x, out, finish);
+  cuda::launch({"sum_rows", cuda::blocks_for(rows, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)}, device,
+               &sum_rows_kernel<true, T, Acc, Out>, rows, length, total, x, out, finish);
 }
 
 template <class T, class Acc, class Out>
@@ -106,15 +110,15 @@ void sum_into(const Reduction& r, double scale) {
   const Finish finish{scale, r.accumulate};
   if (r.outer == 0 || r.inner == 0) return;
   if (r.inner == 1 && (r.outer > 1 || r.reduced <= 2 * kRowPiece)) {
-    sum_rows<T, Acc, Out>(device, r.outer, r.reduced, r.outer * r.reduced, x, out, finish);
+    sum_rows<T, Acc, Out>(device, r.outer, r.reduced, x, out, finish);
     return;
   }
   if (r.inner == 1) {
     const int64_t pieces = (r.reduced + kRowPiece - 1) / kRowPiece;
     const Tensor partial = empty({pieces}, {dtype_of<Acc>, device});
     Acc* sums = static_cast<Acc*>(partial.raw_data());
-    sum_rows<T, Acc, Acc>(device, pieces, kRowPiece, r.reduced, x, sums, Finish{});
-    sum_rows<Acc, Acc, Out>(device, 1, pieces, pieces, sums, out, finish);
+    sum_long_rows<T, Acc, Acc>(device, pieces, kRowPiece, r.reduced, x, sums, Finish{});
+    sum_rows<Acc, Acc, Out>(device, 1, pieces, sums, out, finish);
     return;
   }
   // At most 64 Ki pieces: a grid has no more in y.

@@ -60,6 +60,9 @@ TEST_CASE("activations and their backward") {
       const Tensor turned = view::transpose(wide, 0, 1);
       CHECK(difference(row.forward(view::transpose(on_device(wide), 0, 1)), row.forward(turned)) <=
             function_tolerance(dtype));
+      const Tensor grad = numbers({65, 9}, dtype, 2);
+      CHECK(difference(row.backward(on_device(grad), view::transpose(on_device(wide), 0, 1)),
+                       row.backward(grad, turned)) <= 4 * function_tolerance(dtype));
     }
     CHECK_THROWS_WITH_AS(row.backward(on_device(ones({3})), on_device(ones({4}))),
                          doctest::Contains("expected a gradient like"), ShapeError);

@@ -61,6 +61,23 @@ TEST_CASE("binary operations: every dtype and size") {
 }
 
 TEST_CASE("binary operations broadcast, and take strided, transposed and unaligned operands") {
+  for (const DType dtype : kAllDTypes) {
+    CAPTURE(name(dtype));
+    const Tensor x = numbers({5, 33}, dtype, 1);
+    const Tensor y = numbers({33}, dtype, 2);
+    for (const BinaryOp op : kBinary) {
+      if (!is_defined(op, dtype)) continue;
+      CAPTURE(static_cast<int>(op));
+      CHECK(difference(binary(strided_on_device(x), on_device(y), op), binary(x, y, op)) <= tolerance(dtype));
+      CHECK(difference(binary_scalar(strided_on_device(x), 2, op, false), binary_scalar(x, 2, op, false)) <=
+            tolerance(dtype));
+    }
+    for (const CompareOp op : kCompare) {
+      CAPTURE(static_cast<int>(op));
+      CHECK(difference(compare(strided_on_device(x), on_device(y), op), compare(x, y, op)) == 0);
+      CHECK(difference(compare_scalar(strided_on_device(x), 0.5, op), compare_scalar(x, 0.5, op)) == 0);
+    }
+  }
   for (const DType dtype : {kFloat32, kBFloat16, kInt64}) {
     CAPTURE(name(dtype));
     const Tensor a = numbers({5, 1, 7, 33}, dtype, 1);
@@ -102,6 +119,7 @@ TEST_CASE("unary operations, and a NaN stays one") {
       for (const DType dtype : {kInt64, kInt32}) {
         const Tensor x = numbers({70}, dtype);
         CHECK(difference(unary(on_device(x), UnaryOp(op)), unary(x, UnaryOp(op))) == 0);
+        CHECK(difference(unary(strided_on_device(x), UnaryOp(op)), unary(x, UnaryOp(op))) == 0);
       }
     } else {
       CHECK_THROWS_AS(unary(on_device(zeros({2}, kInt64)), UnaryOp(op)), DTypeError);

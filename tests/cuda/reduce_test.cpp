@@ -61,6 +61,12 @@ TEST_CASE("sums and means over rows, columns, middles and scattered dimensions")
     CHECK(difference(sum(view::transpose(on_device(x), 0, 1), {.dims = {0}}),
                      sum(view::transpose(x, 0, 1), {.dims = {0}})) <= sum_tolerance(dtype, 40));
   }
+  // So long that the pieces of a row are a long row themselves.
+  for (const DType dtype : kFloatingDTypes) {
+    const int64_t length = (int64_t{1} << 23) + 40000;
+    CHECK(on_cpu(sum(on_device(full({length}, 0x1p-10, dtype)), {})).to_vector<double>()[0] ==
+          doctest::Approx(static_cast<double>(length) * 0x1p-10).epsilon(tolerance(dtype)));
+  }
   // The same bits each time.
   const Tensor x = on_device(numbers({300, 333}, kFloat32));
   const auto first = on_cpu(sum(x, {})).to_vector<float>();

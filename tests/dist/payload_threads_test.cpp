@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/payload.h>
+#include <brigade/kernels/bucket.h>
 #include <brigade/kernels/factory.h>
 
 #include <fmt/format.h>
@@ -58,12 +59,12 @@ TEST_CASE("the probe is linear, sees every element, and tells a sum from a mean"
       const Tensor b = randn({size}, kFloat64, &generator).to(dtype);
       // Sums of halves round: let the larger type hold them.
       const Tensor sum = a.to(kFloat64) + b.to(kFloat64);
-      CHECK(dist::probe(sum) == doctest::Approx(dist::probe(a) + dist::probe(b)).epsilon(1e-9));
-      CHECK(dist::probe(a.to(kFloat64)) == doctest::Approx(dist::probe(a)).epsilon(1e-12));
+      CHECK(kernels::probe(sum) == doctest::Approx(kernels::probe(a) + kernels::probe(b)).epsilon(1e-9));
+      CHECK(kernels::probe(a.to(kFloat64)) == doctest::Approx(kernels::probe(a)).epsilon(1e-12));
       double plain = 0;
       for (const double v : a.to_vector<double>())
         plain += v * v;
-      CHECK(dist::sum_of_squares(a) == doctest::Approx(plain).epsilon(1e-5));
+      CHECK(kernels::sum_of_squares(a) == doctest::Approx(plain).epsilon(1e-5));
     }
   }
   // Signs of both kinds, each element with weight 1.
@@ -71,7 +72,7 @@ TEST_CASE("the probe is linear, sees every element, and tells a sum from a mean"
   for (int64_t i = 0; i < 1500; ++i) {
     Tensor one = zeros({1500}, kFloat64);
     one.data_ptr<double>()[i] = 3;
-    const double found = dist::probe(one);
+    const double found = kernels::probe(one);
     CHECK(std::abs(found) == 3);
     positive += found > 0 ? 1 : 0;
   }
@@ -79,14 +80,14 @@ TEST_CASE("the probe is linear, sees every element, and tells a sum from a mean"
 }
 
 TEST_CASE("sizes of large gradients do not overflow before they do; what is not finite is found") {
-  CHECK(dist::sum_of_squares(full({8192}, 1e18, kFloat32)) == doctest::Approx(8192e36));
-  CHECK(dist::sum_of_squares(full({100000}, 60000, kFloat16)) == doctest::Approx(3.6e14));
+  CHECK(kernels::sum_of_squares(full({8192}, 1e18, kFloat32)) == doctest::Approx(8192e36));
+  CHECK(kernels::sum_of_squares(full({100000}, 60000, kFloat16)) == doctest::Approx(3.6e14));
   for (const int64_t at : {0, 40, 99}) {
     Tensor x = ones({100}, kFloat32);
-    CHECK_FALSE(dist::has_non_finite(x));
+    CHECK_FALSE(kernels::has_non_finite(x));
     x.data_ptr<float>()[at] = std::numeric_limits<float>::quiet_NaN();
-    CHECK(dist::has_non_finite(x));
-    CHECK(std::isnan(dist::probe(x)));
-    CHECK(std::isnan(dist::sum_of_squares(x)));
+    CHECK(kernels::has_non_finite(x));
+    CHECK(std::isnan(kernels::probe(x)));
+    CHECK(std::isnan(kernels::sum_of_squares(x)));
   }
 }

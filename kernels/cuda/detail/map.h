@@ -160,6 +160,20 @@ void for_strided_parts(Shape sizes, const std::array<Shape, N>& strides, std::ar
   run(device, static_cast<uint32_t>(count), offsets);
 }
 
+// out = f(a); a broadcasts to the shape of out. Over strides, whatever the operands are.
+template <class A, class Out, class F>
+void map1_strided(const char* name, const Tensor& a, const Tensor& out, F f,
+                  std::source_location where = std::source_location::current()) {
+  const A* x = static_cast<const A*>(a.raw_data());
+  Out* y = static_cast<Out*>(out.raw_data());
+  const StridedLayout<2> layout(out.sizes(), {&a, &out});
+  for_strided_parts<2>(layout.sizes, layout.strides, {},
+                       [&](const DeviceStrides<2>& strides, uint32_t count, const auto& at) {
+                         launch({name, blocks_for(count, kMapThreads * kStridedItems), kMapThreads, 0, where},
+                                out.device(), &map1_strided_kernel<A, Out, F>, count, strides, f, x + at[0], y + at[1]);
+                       });
+}
+
 // out = f(a); a broadcasts to the shape of out.
 template <class A, class Out, class F>
 void map1(const char* name, const Tensor& a, const Tensor& out, F f,
@@ -167,18 +181,11 @@ void map1(const char* name, const Tensor& a, const Tensor& out, F f,
   const A* x = static_cast<const A*>(a.raw_data());
   Out* y = static_cast<Out*>(out.raw_data());
   constexpr int kLength = kVectorLength<A, Out>;
-  if (is_dense(a, out) && is_aligned(x, kLength) && is_aligned(y, kLength)) {
-    const int64_t count = out.numel();
-    launch({name, blocks_for(count, kMapThreads * kMapVectors<kLength> * kLength), kMapThreads, 0, where}, out.device(),
-           &map1_kernel<kLength, A, Out, F>, count, f, x, y);
-    return;
-  }
-  const StridedLayout<2> layout(out.sizes(), {&a, &out});
-  for_strided_parts<2>(layout.sizes, layout.strides, {},
-                       [&](const DeviceStrides<2>& strides, uint32_t count, const auto& at) {
-                         launch({name, blocks_for(count, kMapThreads * kStridedItems), kMapThreads, 0, where},
-                                out.device(), &map1_strided_kernel<A, Out, F>, count, strides, f, x + at[0], y + at[1]);
-                       });
+  if (!is_dense(a, out) || !is_aligned(x, kLength) || !is_aligned(y, kLength))
+    return map1_strided<A, Out>(name, a, out, f, where);
+  const int64_t count = out.numel();
+  launch({name, blocks_for(count, kMapThreads * kMapVectors<kLength> * kLength), kMapThreads, 0, where}, out.device(),
+         &map1_kernel<kLength, A, Out, F>, count, f, x, y);
 }
 
 // out = f(a, b); both broadcast to the shape of out.

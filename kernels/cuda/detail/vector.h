@@ -1,6 +1,7 @@
 // Loads and stores of several elements at once, up to 16 bytes.
 #pragma once
 
+#include <brigade/core/host_device.h>
 #include <brigade/kernels/cuda/detail/launch.h>
 
 namespace brigade::kernels::cuda {
@@ -32,7 +33,7 @@ __device__ inline void store_vector(T* to, const Vector<T, N>& vector) {
 
 // Whether vectors of `elements` can start at `data`.
 template <class T>
-bool is_aligned(const T* data, int elements) {
+BRIGADE_HOST_DEVICE bool is_aligned(const T* data, int elements) {
   return reinterpret_cast<uintptr_t>(data) % (sizeof(T) * static_cast<size_t>(elements)) == 0;
 }
 

@@ -6,6 +6,7 @@
 #include "../runtime/functions.h"
 #include "../runtime/scheduler.h"
 #include "block.h"
+#include "coverage.h"
 #include "shared_memory.h"
 
 #include <atomic>
@@ -49,6 +50,7 @@ class Grid {
       : launch_(launch), blocks_(uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z) {}
 
   void run() {
+    note_run(launch_.kernel);
     std::vector<std::thread> helpers;
     for (int i = 1; i < options().workers && static_cast<uint64_t>(i) < blocks_; ++i)
       helpers.emplace_back([this] { work(); });

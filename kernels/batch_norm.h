@@ -12,7 +12,7 @@ struct BatchNorm {
 };
 // weight, bias [C] may be undefined. Training: uses batch statistics (biased variance) and moves running_mean and
 // running_var (unbiased variance; both may be undefined) by `momentum`. Statistics are kept in float for half types.
-// Throws ShapeError; ValueError "Expected more than 1 value per channel when training".
+// Throws ShapeError, DTypeError, DeviceError; ValueError "Expected more than 1 value per channel when training".
 extern Kernel<BatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                         const Tensor& running_var, bool training, double momentum, double eps)>
     batch_norm;

@@ -1,32 +1,12 @@
-#include <brigade/kernels/batch_norm.h>
-
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/detail/batch_norm.h>
 
 #include <cmath>
 
 namespace brigade::kernels {
 
 namespace {
-
-struct Layout {
-  int64_t batch, channels, area;
-};
-
-Layout layout_of(const Tensor& x) {
-  if (x.dim() < 2) throw ShapeError("batch_norm: expected [N, C, ...], got " + to_string(x.sizes()));
-  Layout layout{x.sizes()[0], x.sizes()[1], 1};
-  for (int d = 2; d < x.dim(); ++d)
-    layout.area *= x.sizes()[d];
-  return layout;
-}
-
-void check_channels(const Tensor& tensor, int64_t channels, const char* what) {
-  if (!tensor.defined() || (tensor.dim() == 1 && tensor.sizes()[0] == channels && tensor.is_contiguous())) return;
-  throw ShapeError(std::string("batch_norm: ") + what + " must be [" + std::to_string(channels) + "], got " +
-                   describe(tensor));
-}
 
 // Element c of a per-channel tensor of any floating dtype; `otherwise` when it is undefined.
 double channel(const Tensor& tensor, int64_t c, double otherwise) {
@@ -39,22 +19,20 @@ void store(const Tensor& tensor, int64_t c, double value) {
   });
 }
 
-DType statistics_dtype(const Tensor& x) { return is_half(x.dtype()) ? kFloat32 : x.dtype(); }
-
 template <class Body>
-void for_each_channel(const Layout& layout, Body&& body) {
+void for_each_channel(const BatchNormLayout& layout, Body&& body) {
   cpu::parallel_for(
       layout.channels,
       [&](int64_t begin, int64_t end) {
         for (int64_t c = begin; c < end; ++c)
           body(c);
       },
-      layout.batch * layout.area);
+      layout.count());
 }
 
 // Sum over the batch and the area of channel c of f(element position), one partial sum per plane.
 template <class F>
-double channel_sum(const Layout& layout, int64_t c, F&& f) {
+double channel_sum(const BatchNormLayout& layout, int64_t c, F&& f) {
   double total = 0;
   for (int64_t n = 0; n < layout.batch; ++n) {
     const int64_t plane = (n * layout.channels + c) * layout.area;
@@ -72,9 +50,9 @@ struct Moments {
 };
 
 template <class T>
-Moments moments_of(const Layout& layout, int64_t c, const T* in) {
+Moments moments_of(const BatchNormLayout& layout, int64_t c, const T* in) {
   using C = compute_type<T>;
-  const auto count = static_cast<double>(layout.batch * layout.area);
+  const auto count = static_cast<double>(layout.count());
   if (count == 0) return {};
   Moments result;
   result.mean = channel_sum(layout, c, [&](int64_t i) { return static_cast<double>(static_cast<C>(in[i])); }) / count;
@@ -98,8 +76,8 @@ void move_running(const Tensor& running_mean, const Tensor& running_var, int64_t
 
 // The mean and the variance of a channel, and what becomes of it.
 template <class T>
-void normalise(const Layout& layout, int64_t c, const T* in, const Tensor& weight, const Tensor& bias, double mean,
-               double variance, double eps, const BatchNorm& result) {
+void normalise(const BatchNormLayout& layout, int64_t c, const T* in, const Tensor& weight, const Tensor& bias,
+               double mean, double variance, double eps, const BatchNorm& result) {
   using C = compute_type<T>;
   T* const out = static_cast<T*>(result.y.raw_data());
   const double invstd = 1 / std::sqrt(variance + eps);
@@ -116,59 +94,36 @@ void normalise(const Layout& layout, int64_t c, const T* in, const Tensor& weigh
   }
 }
 
-Layout checked_layout(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                      const Tensor& running_var) {
-  const Layout layout = layout_of(x);
-  check_channels(weight, layout.channels, "weight");
-  check_channels(bias, layout.channels, "bias");
-  check_channels(running_mean, layout.channels, "running_mean");
-  check_channels(running_var, layout.channels, "running_var");
-  return layout;
-}
-
-BatchNorm empty_result(const Tensor& x, const Layout& layout) {
-  const TensorOptions options{statistics_dtype(x), x.device()};
-  return {empty(x.sizes(), x.options()), empty({layout.channels}, options), empty({layout.channels}, options)};
-}
-
 BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                          const Tensor& running_var, bool training, double momentum, double eps) {
-  const Layout layout = checked_layout(x, weight, bias, running_mean, running_var);
-  const int64_t count = layout.batch * layout.area;
-  if (training && count <= 1) {
-    throw ValueError("Expected more than 1 value per channel when training, got input size " + to_string(x.sizes()));
-  }
-  if (!training && (!running_mean.defined() || !running_var.defined())) {
-    throw ValueError(
-        "batch_norm: evaluation needs running_mean and running_var; call train() or track running statistics");
-  }
-  const Tensor source = contiguous(x);
-  const BatchNorm result = empty_result(x, layout);
+  const BatchNormPlan plan = prepare_batch_norm(x, weight, bias, running_mean, running_var);
+  check_batch_norm_mode(plan, running_mean, running_var, training);
+  const auto count = static_cast<double>(plan.layout.count());
   visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
-    const T* in = static_cast<const T*>(source.raw_data());
-    for_each_channel(layout, [&](int64_t c) {
+    const T* in = static_cast<const T*>(plan.x.raw_data());
+    for_each_channel(plan.layout, [&](int64_t c) {
       double mean = channel(running_mean, c, 0);
       double variance = channel(running_var, c, 1);
       if (training) {
-        const Moments batch = moments_of(layout, c, in);
+        const Moments batch = moments_of(plan.layout, c, in);
         mean = batch.mean;
-        variance = batch.squares / static_cast<double>(count);
-        move_running(running_mean, running_var, c, batch, static_cast<double>(count), momentum);
+        variance = batch.squares / count;
+        move_running(running_mean, running_var, c, batch, count, momentum);
       }
-      normalise(layout, c, in, weight, bias, mean, variance, eps, result);
+      normalise(plan.layout, c, in, weight, bias, mean, variance, eps, plan.result);
     });
   });
-  return result;
+  return plan.result;
 }
 
 Tensor batch_norm_moments_cpu(const Tensor& x) {
-  const Layout layout = layout_of(x);
-  const Tensor source = contiguous(x);
+  const BatchNormPlan plan = prepare_batch_norm_moments(x);
+  const BatchNormLayout& layout = plan.layout;
   const Tensor result = empty({2, layout.channels}, kFloat64);
   auto* const means = result.data_ptr<double>();
   visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
     for_each_channel(layout, [&](int64_t c) {
-      const Moments batch = moments_of(layout, c, static_cast<const T*>(source.raw_data()));
+      const Moments batch = moments_of(layout, c, static_cast<const T*>(plan.x.raw_data()));
       means[c] = batch.mean;
       means[layout.channels + c] = batch.squares;
     });
@@ -176,29 +131,21 @@ Tensor batch_norm_moments_cpu(const Tensor& x) {
   return result;
 }
 
-void check_pairs(const Tensor& pairs, int64_t channels, const char* what) {
-  if (pairs.dtype() == kFloat64 && pairs.sizes() == Shape{2, channels} && pairs.is_contiguous()) return;
-  throw ShapeError(std::string("batch_norm: ") + what + " must be float64 " + to_string(Shape{2, channels}) + ", got " +
-                   describe(pairs));
-}
-
 BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                                const Tensor& running_var, const Tensor& moments, int64_t count, double momentum,
                                double eps) {
-  const Layout layout = checked_layout(x, weight, bias, running_mean, running_var);
-  check_pairs(moments, layout.channels, "moments");
-  const Tensor source = contiguous(x);
-  const BatchNorm result = empty_result(x, layout);
+  const BatchNormPlan plan = prepare_batch_norm(x, weight, bias, running_mean, running_var);
+  check_batch_norm_pairs(moments, x, "moments");
   const auto* const means = moments.data_ptr<double>();
   visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
-    for_each_channel(layout, [&](int64_t c) {
-      const Moments batch{means[c], means[layout.channels + c]};
+    for_each_channel(plan.layout, [&](int64_t c) {
+      const Moments batch{means[c], means[plan.layout.channels + c]};
       move_running(running_mean, running_var, c, batch, static_cast<double>(count), momentum);
-      normalise(layout, c, static_cast<const T*>(source.raw_data()), weight, bias, batch.mean,
-                batch.squares / static_cast<double>(count), eps, result);
+      normalise(plan.layout, c, static_cast<const T*>(plan.x.raw_data()), weight, bias, batch.mean,
+                batch.squares / static_cast<double>(count), eps, plan.result);
     });
   });
-  return result;
+  return plan.result;
 }
 
 // Sums of the gradient, and of the gradient times the normalised x.
@@ -207,7 +154,8 @@ struct GradientSums {
 };
 
 template <class T>
-GradientSums gradient_sums(const Layout& layout, int64_t c, const T* slope, const T* in, double center, double scale) {
+GradientSums gradient_sums(const BatchNormLayout& layout, int64_t c, const T* slope, const T* in, double center,
+                           double scale) {
   using C = compute_type<T>;
   return {channel_sum(layout, c, [&](int64_t i) { return static_cast<double>(static_cast<C>(slope[i])); }),
           channel_sum(layout, c, [&](int64_t i) {
@@ -218,8 +166,8 @@ GradientSums gradient_sums(const Layout& layout, int64_t c, const T* slope, cons
 
 // dx = w * invstd * (g - mean(g) - xhat * mean(g * xhat)), the means over `count` values.
 template <class T>
-void input_gradient(const Layout& layout, int64_t c, const T* slope, const T* in, T* out, double weight, double center,
-                    double scale, const GradientSums& sums, double count) {
+void input_gradient(const BatchNormLayout& layout, int64_t c, const T* slope, const T* in, T* out, double weight,
+                    double center, double scale, const GradientSums& sums, double count) {
   using C = compute_type<T>;
   const C gain = static_cast<C>(weight * scale);
   const C mean_slope = static_cast<C>(sums.sum / count);
@@ -236,16 +184,14 @@ void input_gradient(const Layout& layout, int64_t c, const T* slope, const T* in
 
 BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                        const Tensor& invstd, bool training) {
-  const Layout layout = layout_of(x);
-  const Tensor source = contiguous(x);
-  const Tensor g = contiguous(grad);
-  const TensorOptions options{statistics_dtype(x), x.device()};
-  BatchNormGrads result{empty(x.sizes(), x.options()), empty({layout.channels}, options),
-                        empty({layout.channels}, options)};
-  const auto count = static_cast<double>(layout.batch * layout.area);
+  const BatchNormGradientPlan plan = prepare_batch_norm_gradient(grad, x, weight, mean, invstd);
+  const BatchNormLayout& layout = plan.layout;
+  BatchNormGrads result{empty(x.sizes(), x.options()), empty({layout.channels}, plan.parameter_dtype),
+                        empty({layout.channels}, plan.parameter_dtype)};
+  const auto count = static_cast<double>(layout.count());
   visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
-    const T* in = static_cast<const T*>(source.raw_data());
-    const T* slope = static_cast<const T*>(g.raw_data());
+    const T* in = static_cast<const T*>(plan.x.raw_data());
+    const T* slope = static_cast<const T*>(plan.grad.raw_data());
     for_each_channel(layout, [&](int64_t c) {
       const double center = channel(mean, c, 0);
       const double scale = channel(invstd, c, 1);
@@ -257,24 +203,19 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
                      training ? sums : GradientSums{}, count);
     });
   });
-  if (weight.defined() && weight.dtype() != options.dtype) {
-    result.weight = cast(result.weight, weight.dtype());
-    result.bias = cast(result.bias, weight.dtype());
-  }
   return result;
 }
 
 Tensor batch_norm_gradient_sums_cpu(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& invstd) {
-  const Layout layout = layout_of(x);
-  const Tensor source = contiguous(x);
-  const Tensor g = contiguous(grad);
+  const BatchNormGradientPlan plan = prepare_batch_norm_gradient(grad, x, Tensor(), mean, invstd);
+  const BatchNormLayout& layout = plan.layout;
   const Tensor result = empty({2, layout.channels}, kFloat64);
   auto* const out = result.data_ptr<double>();
   visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
     for_each_channel(layout, [&](int64_t c) {
       const GradientSums sums =
-          gradient_sums(layout, c, static_cast<const T*>(g.raw_data()), static_cast<const T*>(source.raw_data()),
-                        channel(mean, c, 0), channel(invstd, c, 1));
+          gradient_sums(layout, c, static_cast<const T*>(plan.grad.raw_data()),
+                        static_cast<const T*>(plan.x.raw_data()), channel(mean, c, 0), channel(invstd, c, 1));
       out[c] = sums.sum;
       out[layout.channels + c] = sums.dot;
     });
@@ -284,15 +225,14 @@ Tensor batch_norm_gradient_sums_cpu(const Tensor& grad, const Tensor& x, const T
 
 Tensor batch_norm_input_gradient_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                      const Tensor& invstd, const Tensor& sums, int64_t count) {
-  const Layout layout = layout_of(x);
-  check_pairs(sums, layout.channels, "sums of gradients");
-  const Tensor source = contiguous(x);
-  const Tensor g = contiguous(grad);
+  const BatchNormGradientPlan plan = prepare_batch_norm_gradient(grad, x, weight, mean, invstd);
+  const BatchNormLayout& layout = plan.layout;
+  check_batch_norm_pairs(sums, x, "sums of gradients");
   const Tensor result = empty(x.sizes(), x.options());
   const auto* const of_channel = sums.data_ptr<double>();
   visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
     for_each_channel(layout, [&](int64_t c) {
-      input_gradient(layout, c, static_cast<const T*>(g.raw_data()), static_cast<const T*>(source.raw_data()),
+      input_gradient(layout, c, static_cast<const T*>(plan.grad.raw_data()), static_cast<const T*>(plan.x.raw_data()),
                      static_cast<T*>(result.raw_data()), channel(weight, c, 1), channel(mean, c, 0),
                      channel(invstd, c, 1), {of_channel[c], of_channel[layout.channels + c]},
                      static_cast<double>(count));

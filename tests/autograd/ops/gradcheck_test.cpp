@@ -152,6 +152,26 @@ std::vector<Case> table() {
       {"batch_norm eval",
        [](const Inputs& i) { return batch_norm(i[0], i[1], i[2], fixed({2}, 4), fixed({2}, 5) + 0.5, false); },
        {x({3, 2, 2}), x({2}, 2), x({2}, 3)}},
+      {"layer_norm",
+       [](const Inputs& i) {
+         return layer_norm(i[0], {4}, i[1], i[2], 1e-3) * fixed({2, 3, 4}, 4);
+       },
+       {x({2, 3, 4}), x({4}, 2), x({4}, 3)}},
+      {"layer_norm over two dimensions, plain",
+       [](const Inputs& i) {
+         return layer_norm(i[0], {3, 4}) * fixed({2, 3, 4}, 4);
+       },
+       {x({2, 3, 4})}},
+      {"rms_norm",
+       [](const Inputs& i) {
+         return rms_norm(i[0], {4}, i[1], 1e-3) * fixed({3, 4}, 4);
+       },
+       {x({3, 4}), x({4}, 2)}},
+      {"rms_norm plain",
+       [](const Inputs& i) {
+         return rms_norm(i[0], {2, 2}) * fixed({3, 2, 2}, 4);
+       },
+       {x({3, 2, 2})}},
       {"dropout",
        [](const Inputs& i) {
          default_generator().manual_seed(3);

@@ -1,0 +1,105 @@
+#include <brigade/autograd/ops/layer_norm.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/layer_norm.h>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::record;
+using autograd::SavedTensor;
+using autograd::detail::located;
+
+// Inputs: x, weight, bias (RMS norm has none).
+struct NormNode : autograd::Node {
+  SavedTensor x, weight, mean, rstd;
+  Shape normalized_shape;
+  DType weight_dtype = kFloat32, bias_dtype = kFloat32;
+
+  void save(const Tensor& input, const Shape& shape, const Tensor& gain, const Tensor& shift) {
+    x.save_input(*this, input);
+    weight.save_input(*this, gain);
+    normalized_shape = shape;
+    if (gain.defined()) weight_dtype = gain.dtype();
+    if (shift.defined()) bias_dtype = shift.dtype();
+  }
+  kernels::LayerNormBackwardOptions wanted(const BackwardContext& context) const {
+    const auto parameter = [&](uint32_t i, DType dtype) {
+      const auto destination = context.destination(i);
+      return kernels::ParameterGrad{context.needs_input_grad(i), dtype, destination.out, destination.accumulate};
+    };
+    return {normalized_shape, context.needs_input_grad(0), parameter(1, weight_dtype), parameter(2, bias_dtype)};
+  }
+  static void hand_over(BackwardContext& context, const kernels::LayerNormBackwardOptions& options,
+                        const kernels::LayerNormGrads& grads) {
+    if (options.input) context.set(0, grads.x);
+    const auto parameter = [&](uint32_t i, const kernels::ParameterGrad& asked, const Tensor& grad) {
+      if (!asked.wanted) return;
+      if (asked.out.defined()) {
+        context.set_written(i);
+      } else {
+        context.set(i, grad);
+      }
+    };
+    parameter(1, options.weight, grads.weight);
+    parameter(2, options.bias, grads.bias);
+  }
+};
+
+struct LayerNormNode final : NormNode {
+  void backward(BackwardContext& context) override {
+    const auto options = wanted(context);
+    hand_over(context, options,
+              kernels::layer_norm_backward(context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this),
+                                           rstd.unpack(*this), options));
+  }
+};
+
+struct RmsNormNode final : NormNode {
+  void backward(BackwardContext& context) override {
+    const auto options = wanted(context);
+    hand_over(
+        context, options,
+        kernels::rms_norm_backward(context.grad(), x.unpack(*this), weight.unpack(*this), rstd.unpack(*this), options));
+  }
+};
+
+// From 1 to the next number.
+double epsilon(DType dtype) {
+  switch (dtype) {
+    case kFloat64: return 0x1p-52;
+    case kFloat16: return 0x1p-10;
+    case kBFloat16: return 0x1p-7;
+    default: return 0x1p-23;
+  }
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps,
+                  SourceLocation where) {
+  const kernels::LayerNorm result =
+      located(where, [&] { return kernels::layer_norm(x, normalized_shape, weight, bias, eps); });
+  if (auto* node = record<LayerNormNode>({.op = "layer_norm", .where = where}, {x, weight, bias}, result.y)) {
+    node->save(x, normalized_shape, weight, bias);
+    node->mean.save_input(*node, result.mean);
+    node->rstd.save_input(*node, result.rstd);
+  }
+  return result.y;
+}
+
+Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, std::optional<double> eps,
+                SourceLocation where) {
+  const kernels::RmsNorm result =
+      located(where, [&] { return kernels::rms_norm(x, normalized_shape, weight, eps.value_or(epsilon(x.dtype()))); });
+  if (auto* node = record<RmsNormNode>({.op = "rms_norm", .where = where}, {x, weight}, result.y)) {
+    node->save(x, normalized_shape, weight, Tensor());
+    node->rstd.save_input(*node, result.rstd);
+  }
+  return result.y;
+}
+
+}  // namespace brigade

@@ -1,0 +1,40 @@
+// What batch norm of every device does before it computes: checks, dense inputs, room for results.
+#pragma once
+
+#include <brigade/core/host_device.h>
+#include <brigade/kernels/batch_norm.h>
+
+namespace brigade::kernels {
+
+// x [batch, channels, area], dense.
+struct BatchNormLayout {
+  int64_t batch = 0, channels = 0, area = 1;
+  BRIGADE_HOST_DEVICE int64_t count() const { return batch * area; }  // values per channel
+};
+
+struct BatchNormPlan {
+  BatchNormLayout layout;
+  Tensor x;          // dense
+  BatchNorm result;  // not filled
+};
+// Throw ShapeError, DTypeError, DeviceError.
+BatchNormPlan prepare_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                                 const Tensor& running_var);
+// x alone: the result is undefined.
+BatchNormPlan prepare_batch_norm_moments(const Tensor& x);
+// Throws ValueError: too few values to train with, or no statistics to evaluate with.
+void check_batch_norm_mode(const BatchNormPlan& plan, const Tensor& running_mean, const Tensor& running_var,
+                           bool training);
+// Moments or sums of gradients: [2, C] float64, dense.
+void check_batch_norm_pairs(const Tensor& pairs, const Tensor& x, const char* what);
+
+struct BatchNormGradientPlan {
+  BatchNormLayout layout;
+  Tensor x, grad;  // dense
+  // Of the gradients of weight and bias: as the weight, or as the statistics where there is none.
+  DType parameter_dtype;
+};
+BatchNormGradientPlan prepare_batch_norm_gradient(const Tensor& grad, const Tensor& x, const Tensor& weight,
+                                                  const Tensor& mean, const Tensor& invstd);
+
+}  // namespace brigade::kernels

@@ -75,7 +75,7 @@ MatrixStrides matrix_strides(const Tensor& x) {
   result.row = x.size(-2) <= 1 ? std::max<int64_t>(x.size(-1), 1) : x.stride(-2);
   result.column = x.stride(-1);
   for (int d = 0; d < x.dim() - 2; ++d)
-    result.batch[d] = x.strides()[d];
+    result.batch[d + kMaxDims - x.dim()] = x.strides()[d];
   return result;
 }
 
@@ -93,11 +93,10 @@ AttentionPlan prepare_attention(const Tensor& q, const Tensor& k, const Tensor& 
   shape.value_width = static_cast<int>(v.size(-1));
   shape.is_causal = options.is_causal;
   shape.scale = options.scale;
-  shape.batch_dims = q.dim() - 2;
   Shape scores = q.sizes();
   scores[q.dim() - 1] = shape.keys;
-  for (int d = 0; d < shape.batch_dims; ++d) {
-    shape.batch_sizes[d] = q.sizes()[d];
+  for (int d = 0; d < q.dim() - 2; ++d) {
+    shape.batch_sizes[d + kMaxDims - q.dim()] = q.sizes()[d];
     shape.batches *= q.sizes()[d];
   }
   if (options.mask.defined()) plan.mask = prepare_mask(options.mask, q, scores, plan.compute_dtype);

@@ -17,8 +17,7 @@ struct AttentionShape {
   int width = 0, value_width = 0;
   bool is_causal = false;
   double scale = 1;
-  int batch_dims = 0;
-  int64_t batch_sizes[kMaxBatchDims] = {};
+  int64_t batch_sizes[kMaxBatchDims] = {1, 1, 1, 1, 1, 1};  // leading dimensions, the last one last
 
   // The keys that queries below `end` may see are those below this.
   BRIGADE_HOST_DEVICE int64_t keys_for(int64_t end) const { return is_causal && end < keys ? end : keys; }
@@ -31,7 +30,9 @@ struct MatrixStrides {
 
   BRIGADE_HOST_DEVICE int64_t start(const AttentionShape& shape, int64_t entry) const {
     int64_t offset = 0;
-    for (int d = shape.batch_dims - 1; d >= 0; --d) {
+    // A fixed number of steps: the arrays then stay where a kernel's parameters are.
+    for (int d = kMaxBatchDims - 1; d >= 0; --d) {
+      if (shape.batch_sizes[d] == 1) continue;
       offset += entry % shape.batch_sizes[d] * batch[d];
       entry /= shape.batch_sizes[d];
     }

@@ -5,6 +5,7 @@
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/attention.h>
 #include <brigade/autograd/ops/batch_norm.h>
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/ops/conv.h>

@@ -102,6 +102,33 @@ std::vector<Case> table() {
       {"softmax", [](const Inputs& i) { return softmax(i[0], -1); }, {x({2, 5})}},
       {"softmax inner", [](const Inputs& i) { return softmax(i[0], 1); }, {x({2, 3, 2})}},
       {"log_softmax", [](const Inputs& i) { return log_softmax(i[0], 0); }, {x({4, 2})}},
+      {"scaled_dot_product_attention",
+       [](const Inputs& i) {
+         return scaled_dot_product_attention(i[0], i[1], i[2]) * fixed({2, 3, 2}, 1);
+       },
+       {x({2, 3, 4}), x({2, 5, 4}, 2), x({2, 5, 2}, 3)}},
+      {"scaled_dot_product_attention causal",
+       [](const Inputs& i) { return scaled_dot_product_attention(i[0], i[1].transpose(0, 1), i[2], {}, 0, true, 0.7); },
+       {x({2, 5, 4}), x({4, 2, 4}, 2), x({2, 4, 4}, 3)}},
+      {"scaled_dot_product_attention bool mask",
+       [=](const Inputs& i) {
+         return scaled_dot_product_attention(i[0], i[1], i[2], gt(fixed({3, 5}, 6), 0.4));
+       },
+       {x({2, 3, 4}), x({2, 5, 4}, 2), x({2, 5, 4}, 3)}},
+      {"scaled_dot_product_attention added mask",
+       [](const Inputs& i) {
+         return scaled_dot_product_attention(i[0], i[1], i[2], fixed({2, 1, 5}, 6));
+       },
+       {x({2, 3, 4}), x({2, 5, 4}, 2), x({2, 5, 4}, 3)}},
+      {"scaled_dot_product_attention dropout",
+       [](const Inputs& i) {
+         default_generator().manual_seed(3);
+         return scaled_dot_product_attention(i[0], i[1], i[2], {}, 0.4);
+       },
+       {x({2, 3, 4}), x({2, 5, 4}, 2), x({2, 5, 4}, 3)}},
+      {"scaled_dot_product_attention itself",
+       [](const Inputs& i) { return scaled_dot_product_attention(i[0], i[0], i[0]); },
+       {x({3, 4})}},
       {"embedding", [=](const Inputs& i) { return embedding(classes, i[0]); }, {x({4, 3})}},
       {"embedding dense", [=](const Inputs& i) { return embedding(dense, i[0]); }, {x({3, 2})}},
       {"cross_entropy", [=](const Inputs& i) { return cross_entropy(i[0], classes); }, {x({4, 3})}},

@@ -1,0 +1,120 @@
+// What the attention kernels of every device share: checks, how the operands lie in memory, which scores count, and
+// which probabilities dropout keeps.
+#pragma once
+
+#include <brigade/core/host_device.h>
+#include <brigade/kernels/attention.h>
+
+#include <limits>
+
+namespace brigade::kernels {
+
+inline constexpr int kMaxBatchDims = kMaxDims - 2;
+
+// A batch entry is one matrix of scores: one head of one sample. They are numbered in row-major order.
+struct AttentionShape {
+  int64_t batches = 1, queries = 0, keys = 0;
+  int width = 0, value_width = 0;
+  bool is_causal = false;
+  double scale = 1;
+  int64_t batch_sizes[kMaxBatchDims] = {1, 1, 1, 1, 1, 1};  // leading dimensions, the last one last
+
+  // The keys that queries below `end` may see are those below this.
+  BRIGADE_HOST_DEVICE int64_t keys_for(int64_t end) const { return is_causal && end < keys ? end : keys; }
+};
+
+// Where the matrices of the batch entries lie, in elements.
+struct MatrixStrides {
+  int64_t row = 0, column = 0;
+  int64_t batch[kMaxBatchDims] = {};
+
+  BRIGADE_HOST_DEVICE int64_t start(const AttentionShape& shape, int64_t entry) const {
+    int64_t offset = 0;
+    // A fixed number of steps: the arrays then stay where a kernel's parameters are.
+    for (int d = kMaxBatchDims - 1; d >= 0; --d) {
+      if (shape.batch_sizes[d] == 1) continue;
+      offset += entry % shape.batch_sizes[d] * batch[d];
+      entry /= shape.batch_sizes[d];
+    }
+    return offset;
+  }
+};
+
+// From q k^T to scores; C: the compute type. At most one of the two masks.
+template <class C>
+struct Scores {
+  const bool* allowed = nullptr;
+  const C* bias = nullptr;
+  MatrixStrides mask;
+  int64_t queries = 0, keys = 0;
+  bool is_causal = false;
+  C scale = 1;
+
+  // For one batch entry.
+  BRIGADE_HOST_DEVICE void move_to(const AttentionShape& shape, int64_t entry) {
+    if (allowed) allowed += mask.start(shape, entry);
+    if (bias) bias += mask.start(shape, entry);
+  }
+  // -inf where query i does not see key j, and beyond the ends of the matrix.
+  BRIGADE_HOST_DEVICE C operator()(C product, int64_t i, int64_t j) const {
+    constexpr C kNothing = -std::numeric_limits<C>::infinity();
+    if (i >= queries || j >= keys || (is_causal && j > i)) return kNothing;
+    if (allowed && !allowed[i * mask.row + j * mask.column]) return kNothing;
+    product *= scale;
+    return bias ? product + bias[i * mask.row + j * mask.column] : product;
+  }
+};
+
+// What is subtracted from the scores of a row before exp: a row in which nothing counts yet must not give -inf + inf.
+template <class C>
+BRIGADE_HOST_DEVICE C softmax_shift(C largest) {
+  return largest == -std::numeric_limits<C>::infinity() ? C(0) : largest;
+}
+
+// Entry (i, j) of batch entry n is element (n * queries + i) * keys + j of the stream.
+struct KeptProbabilities {
+  PhiloxState state;
+  float threshold = 0;  // 0: all are kept
+  double factor = 1;    // of those that are kept
+
+  BRIGADE_HOST_DEVICE bool all() const { return threshold == 0; }
+};
+
+// --- on the host
+
+struct AttentionPlan {
+  AttentionShape shape;
+  Tensor q, k, v;  // rows dense
+  Tensor mask;     // seen as [..., queries, keys], bool or of the compute dtype; may be undefined
+  KeptProbabilities kept;
+  DType compute_dtype = kFloat32;
+};
+// Throws ShapeError, DTypeError, DeviceError, ValueError.
+AttentionPlan prepare_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options);
+// Not filled.
+Attention empty_result(const AttentionPlan& plan);
+// Of those that are wanted; not filled.
+AttentionGradients empty_gradients(const AttentionPlan& plan, AttentionWanted wanted);
+// `grad` with dense rows. Throws ShapeError when it is not like the result.
+Tensor prepare_attention_gradient(const Tensor& grad, const Attention& result);
+// At least 2-d.
+MatrixStrides matrix_strides(const Tensor& x);
+
+template <class C>
+Scores<C> scores_of(const AttentionPlan& plan) {
+  Scores<C> scores;
+  scores.queries = plan.shape.queries;
+  scores.keys = plan.shape.keys;
+  scores.is_causal = plan.shape.is_causal;
+  scores.scale = static_cast<C>(plan.shape.scale);
+  if (!plan.mask.defined()) return scores;
+  scores.mask = matrix_strides(plan.mask);
+  if (plan.mask.dtype() == kBool) {
+    scores.allowed = static_cast<const bool*>(plan.mask.raw_data());
+  } else {
+    scores.bias = static_cast<const C*>(plan.mask.raw_data());
+  }
+  return scores;
+}
+
+}  // namespace brigade::kernels

@@ -356,7 +356,7 @@ TEST_CASE("embedding: rows by index; gradients of a row add up in order, whateve
         std::vector<float>(6, 0.0F));
   for (const int64_t wrong : {int64_t{5}, int64_t{-1}}) {
     CHECK_THROWS_WITH_AS(embedding(zeros({5, 2}), tensor(std::vector<int64_t>{0, wrong}, {2})),
-                         doctest::Contains((std::to_string(wrong) + " at position 1 is no row 0..4").c_str()),
+                         doctest::Contains((std::to_string(wrong) + " at position 1 is not a row 0..4").c_str()),
                          IndexError);
   }
   CHECK_THROWS_AS(embedding(zeros({5, 2}), zeros({2})), DTypeError);

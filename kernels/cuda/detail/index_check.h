@@ -14,10 +14,11 @@ class IndexCheck {
 
   // Whether the index is in range. A bad one is reported unless another report waits for the host.
   __device__ bool operator()(int64_t index, int64_t position) const {
-    if (static_cast<uint64_t>(index) < static_cast<uint64_t>(count_)) return true;
+    if (is_good(index)) return true;
     tell(index, position);
     return false;
   }
+  __device__ bool is_good(int64_t index) const { return static_cast<uint64_t>(index) < static_cast<uint64_t>(count_); }
 
  private:
   __device__ void tell(int64_t index, int64_t position) const {

@@ -10,21 +10,23 @@ enum class Reduction : uint8_t { None, Mean, Sum };
 namespace kernels {
 
 // Cross entropy of logits [N, C, d1...] against class indices int64 [N, d1...]: log_softmax and NLL in one pass.
-// Mean divides by the number of targets that are not `ignore_index`. Throws ShapeError, DTypeError, and IndexError that
-// names the position and value of a target outside 0..C-1.
+// Mean divides by the number of targets that are not `ignore_index`. Half types are summed and divided in float32 and
+// rounded once. Throws ShapeError, DTypeError, DeviceError, and IndexError that names the position and value of a
+// target outside 0..C-1; on a CUDA device that error comes late (core/cuda/device_error.h), and such a target counts as
+// an ignored one until then.
 struct CrossEntropy {
   Tensor loss;         // [] or [N, d1...] for Reduction::None
   Tensor log_probs;    // shape of logits; saved for backward
-  double denominator;  // what Mean divided by (1 for Sum and None)
+  Tensor denominator;  // what Mean divided by: float64 [], where the logits are; undefined for Sum and None
 };
 extern Kernel<CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction, int64_t ignore_index)>
     cross_entropy;
-// grad is [] or [N, d1...]
-extern Kernel<Tensor(const Tensor& grad, const Tensor& log_probs, const Tensor& target, double denominator,
+// grad is [] or [N, d1...]; `denominator` as the forward returned it.
+extern Kernel<Tensor(const Tensor& grad, const Tensor& log_probs, const Tensor& target, const Tensor& denominator,
                      int64_t ignore_index)>
     cross_entropy_backward;
 
-// max(x,0) - x*z + log(1 + exp(-|x|)); x, z same shape.
+// max(x,0) - x*z + log(1 + exp(-|x|)); x, z same shape. Sums of half types as above.
 extern Kernel<Tensor(const Tensor& x, const Tensor& target, Reduction reduction)> bce_with_logits;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Tensor& target, Reduction reduction)>
     bce_with_logits_backward;

@@ -1,6 +1,7 @@
-// Adds the user's line to errors that kernels throw.
+// Adds the user's line to errors that kernels throw, at once or late.
 #pragma once
 
+#include <brigade/core/index_error.h>
 #include <brigade/core/tensor.h>
 
 namespace brigade::autograd::detail {
@@ -13,6 +14,7 @@ template <class E>
 
 template <class F>
 decltype(auto) located(SourceLocation where, F&& f) {
+  const CallSite site(where);
   try {
     return f();
   } catch (const ShapeError& error) {

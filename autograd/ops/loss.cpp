@@ -17,7 +17,7 @@ using autograd::detail::located;
 
 struct CrossEntropyNode final : Node {
   SavedTensor log_probs, target;
-  double denominator = 1;
+  Tensor denominator;
   int64_t ignore_index = 0;
   void backward(BackwardContext& context) override {
     context.set(0, kernels::cross_entropy_backward(context.grad(), log_probs.unpack(*this), target.unpack(*this),

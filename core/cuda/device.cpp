@@ -1,5 +1,6 @@
 #include <brigade/core/cuda/device.h>
 
+#include <brigade/core/cuda/device_error.h>
 #include <brigade/core/cuda/error.h>
 
 #include <map>
@@ -73,6 +74,9 @@ DeviceGuard::~DeviceGuard() {
   if (changed_) cudaSetDevice(before_);
 }
 
-void synchronize() { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+void synchronize() {
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  throw_reported(current_device());
+}
 
 }  // namespace brigade::cuda

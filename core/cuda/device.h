@@ -37,7 +37,8 @@ class DeviceGuard {
   bool changed_;
 };
 
-// Waits for everything on the current device.
+// Waits for everything on the current device. Throws CudaError, and IndexError that a kernel has found
+// (device_error.h).
 void synchronize();
 
 }  // namespace brigade::cuda

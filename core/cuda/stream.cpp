@@ -1,6 +1,7 @@
 #include <brigade/core/cuda/stream.h>
 
 #include <brigade/core/cuda/device.h>
+#include <brigade/core/cuda/device_error.h>
 #include <brigade/core/cuda/error.h>
 
 #include <map>
@@ -65,6 +66,7 @@ Stream Stream::borrowed(cudaStream_t stream, int device) { return Stream(stream,
 void Stream::synchronize() const {
   const DeviceGuard guard(device_);
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  throw_reported(device_);
 }
 
 bool Stream::query() const {

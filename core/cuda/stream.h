@@ -23,7 +23,8 @@ class Stream {
 
   cudaStream_t get() const noexcept { return stream_; }
   int device() const noexcept { return device_; }
-  // Throw CudaError; also when something queued before failed.
+  // Throw CudaError; also when something queued before failed. synchronize() throws IndexError that a kernel on the
+  // device has found (device_error.h).
   void synchronize() const;
   // Whether all that was queued is done.
   bool query() const;

@@ -1,7 +1,7 @@
 #include <brigade/kernels/embedding.h>
 
-#include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/detail/rows.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cstring>
@@ -12,22 +12,11 @@ namespace brigade::kernels {
 namespace {
 
 Tensor embedding_cpu(const Tensor& weight, const Tensor& indices) {
-  if (weight.dim() != 2)
-    throw ShapeError("embedding: expected a weight [rows, width], got " + to_string(weight.sizes()));
-  if (indices.dtype() != kInt64)
-    throw DTypeError(std::string("embedding: expected int64 indices, got ") + name(indices.dtype()));
-  const int64_t rows = weight.size(0);
+  Tensor result = prepare_embedding(weight, indices);
   const Tensor table = contiguous(weight);
   const Tensor chosen = contiguous(indices);
   const auto* const index = chosen.data_ptr<int64_t>();
-  for (int64_t i = 0; i < indices.numel(); ++i) {
-    if (index[i] >= 0 && index[i] < rows) continue;
-    throw IndexError("embedding: index " + std::to_string(index[i]) + " at position " + std::to_string(i) +
-                     " is no row 0.." + std::to_string(rows - 1));
-  }
-  Shape sizes = indices.sizes();
-  sizes.push_back(weight.size(1));
-  Tensor result = empty(sizes, weight.options());
+  check_indices(kEmbeddingIndex, index, indices.numel(), weight.size(0));
   const auto bytes = static_cast<size_t>(weight.size(1)) * weight.itemsize();
   const auto* const from = static_cast<const char*>(table.raw_data());
   auto* const to = static_cast<char*>(result.raw_data());
@@ -42,11 +31,12 @@ Tensor embedding_cpu(const Tensor& weight, const Tensor& indices) {
 }
 
 Tensor embedding_backward_cpu(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options) {
-  const int64_t width = grad.sizes().back();
+  Tensor result = prepare_embedding_backward(grad, indices, options);
+  const int64_t width = result.size(1);
   const int64_t count = indices.numel();
-  Tensor result = options.out.defined() ? options.out : empty({options.rows, width}, grad.options());
   const Tensor chosen = contiguous(indices);
   const auto* const index = chosen.data_ptr<int64_t>();
+  check_indices(kEmbeddingBackwardIndex, index, count, options.rows);
   // The positions of each row, in their order.
   std::vector<int64_t> first(static_cast<size_t>(options.rows) + 1, 0);
   for (int64_t i = 0; i < count; ++i)

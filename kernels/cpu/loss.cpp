@@ -4,6 +4,7 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/detail/loss.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
 #include <brigade/kernels/softmax.h>
@@ -12,74 +13,53 @@ namespace brigade::kernels {
 
 namespace {
 
-Tensor reduce_loss(const Tensor& losses, Reduction reduction) {
-  if (reduction == Reduction::None) return losses;
-  return reduction == Reduction::Mean ? mean(losses, {}) : sum(losses, {});
+// Losses come in the compute type; the result has `dtype`.
+Tensor reduce_loss(const Tensor& losses, Reduction reduction, DType dtype) {
+  if (reduction == Reduction::None) return cast(losses, dtype);
+  return cast(reduction == Reduction::Mean ? mean(losses, {}) : sum(losses, {}), dtype);
 }
 
-// [N, C, spatial] sizes of logits; a single [C] counts as one row.
-struct Classes {
-  int64_t rows, classes, spatial;
-};
-
-Classes check_classes(const Tensor& logits, const Tensor& target) {
-  if (target.dtype() != kInt64)
-    throw DTypeError(std::string("cross_entropy: expected int64 targets, got ") + name(target.dtype()));
-  Shape expected = logits.sizes();
-  if (logits.dim() < 1)
-    throw ShapeError("cross_entropy: expected logits [N, C, ...] or [C], got " + to_string(logits.sizes()));
-  const int class_dim = logits.dim() == 1 ? 0 : 1;
-  expected.erase(class_dim);
-  if (target.sizes() != expected) {
-    throw ShapeError("cross_entropy: logits " + to_string(logits.sizes()) + " need targets " + to_string(expected) +
-                     ", got " + to_string(target.sizes()));
-  }
-  Classes result{logits.dim() == 1 ? 1 : logits.sizes()[0], logits.sizes()[class_dim], 1};
-  for (int d = 2; d < logits.dim(); ++d)
-    result.spatial *= logits.sizes()[d];
-  return result;
-}
+DType wide(DType dtype) { return is_half(dtype) ? kFloat32 : dtype; }
 
 CrossEntropy cross_entropy_cpu(const Tensor& logits, const Tensor& target, Reduction reduction, int64_t ignore_index) {
-  const Classes shape = check_classes(logits, target);
+  const ClassSizes shape = check_classes(logits, target);
   CrossEntropy result;
-  result.log_probs = contiguous(log_softmax(logits, logits.dim() == 1 ? 0 : 1));
+  result.log_probs = contiguous(log_softmax(logits, shape.class_dim));
   const Tensor classes = contiguous(target);
   const auto* wanted = classes.data_ptr<int64_t>();
-  Tensor losses = empty(target.sizes(), logits.options());
   int64_t counted = 0;
   for (int64_t i = 0; i < target.numel(); ++i) {
     if (wanted[i] == ignore_index) continue;
     ++counted;
-    if (wanted[i] < 0 || wanted[i] >= shape.classes) {
-      throw IndexError("cross_entropy: target " + std::to_string(wanted[i]) + " at position " + std::to_string(i) +
-                       " is not a class 0.." + std::to_string(shape.classes - 1));
-    }
+    if (wanted[i] < 0 || wanted[i] >= shape.classes)
+      throw IndexError(index_error_text(kTargetClass, wanted[i], i, shape.classes));
   }
+  const Tensor losses = empty(target.sizes(), wide(logits.dtype()));
   visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
+    using C = compute_type<T>;
     const T* log_probs = static_cast<const T*>(result.log_probs.raw_data());
-    T* out = static_cast<T*>(losses.raw_data());
+    C* out = static_cast<C*>(losses.raw_data());
     for (int64_t i = 0; i < target.numel(); ++i) {
       const int64_t row = i / shape.spatial;
       const int64_t at = i % shape.spatial;
       const bool ignored = wanted[i] == ignore_index;
-      out[i] = ignored ? T(0.0F)
-                       : static_cast<T>(-static_cast<compute_type<T>>(
-                             log_probs[(row * shape.classes + wanted[i]) * shape.spatial + at]));
+      out[i] = ignored ? C(0) : -static_cast<C>(log_probs[(row * shape.classes + wanted[i]) * shape.spatial + at]);
     }
   });
-  result.denominator = reduction == Reduction::Mean ? static_cast<double>(counted) : 1.0;
   if (reduction == Reduction::Mean) {
-    result.loss = binary_scalar(sum(losses, {}), result.denominator, BinaryOp::Div, false);
+    result.denominator = scalar_tensor(static_cast<double>(counted));
+    const Tensor mean = binary_scalar(sum(losses, {}), static_cast<double>(counted), BinaryOp::Div, false);
+    result.loss = cast(mean, logits.dtype());
   } else {
-    result.loss = reduce_loss(losses, reduction);
+    result.loss = reduce_loss(losses, reduction, logits.dtype());
   }
   return result;
 }
 
-Tensor cross_entropy_backward_cpu(const Tensor& grad, const Tensor& log_probs, const Tensor& target, double denominator,
-                                  int64_t ignore_index) {
-  const Classes shape = check_classes(log_probs, target);
+Tensor cross_entropy_backward_cpu(const Tensor& grad, const Tensor& log_probs, const Tensor& target,
+                                  const Tensor& denominator, int64_t ignore_index) {
+  const ClassSizes shape = check_classes(log_probs, target);
+  check_loss_gradient(grad, target.sizes(), "cross_entropy");
   const Tensor classes = contiguous(target);
   const Tensor g = contiguous(grad);
   Tensor result = empty(log_probs.sizes(), log_probs.options());
@@ -89,7 +69,7 @@ Tensor cross_entropy_backward_cpu(const Tensor& grad, const Tensor& log_probs, c
     const T* logs = static_cast<const T*>(log_probs.raw_data());
     const T* slopes = static_cast<const T*>(g.raw_data());
     T* out = static_cast<T*>(result.raw_data());
-    const C scale = static_cast<C>(1.0 / denominator);
+    const C scale = static_cast<C>(denominator.defined() ? 1.0 / *denominator.template data_ptr<double>() : 1.0);
     const bool one_slope = g.numel() == 1;
     cpu::parallel_for(
         shape.rows,
@@ -105,8 +85,9 @@ Tensor cross_entropy_backward_cpu(const Tensor& grad, const Tensor& log_probs, c
                 to[c * shape.spatial] =
                     ignored ? T(0.0F) : static_cast<T>(slope * cpu::exp(static_cast<C>(from[c * shape.spatial])));
               }
-              if (!ignored)
-                to[wanted[i] * shape.spatial] = static_cast<T>(static_cast<C>(to[wanted[i] * shape.spatial]) - slope);
+              if (ignored) continue;
+              const int64_t chosen = wanted[i] * shape.spatial;
+              to[chosen] = static_cast<T>(slope * (cpu::exp(static_cast<C>(from[chosen])) - C(1)));
             }
           }
         },
@@ -115,29 +96,23 @@ Tensor cross_entropy_backward_cpu(const Tensor& grad, const Tensor& log_probs, c
   return result;
 }
 
-void check_same(const Tensor& x, const Tensor& target, const char* what) {
-  if (x.sizes() == target.sizes() && x.dtype() == target.dtype()) return;
-  throw ShapeError(std::string(what) + ": expected a target like the input " + describe(x) + ", got " +
-                   describe(target));
-}
-
-// f(x, z) for each element.
+// f(x, z) for each element, in the compute type.
 template <class F>
 Tensor pairwise(const Tensor& x, const Tensor& z, const char* what, F f) {
-  check_same(x, z, what);
+  check_pair(x, z, what);
   const Tensor a = contiguous(x);
   const Tensor b = contiguous(z);
-  Tensor result = empty(x.sizes(), x.options());
+  Tensor result = empty(x.sizes(), wide(x.dtype()));
   visit_floating(x.dtype(), what, [&]<class T>() {
     using C = compute_type<T>;
     const T* p = static_cast<const T*>(a.raw_data());
     const T* q = static_cast<const T*>(b.raw_data());
-    T* out = static_cast<T*>(result.raw_data());
+    C* out = static_cast<C*>(result.raw_data());
     cpu::parallel_for(
         x.numel(),
         [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i)
-            out[i] = static_cast<T>(f(static_cast<C>(p[i]), static_cast<C>(q[i])));
+            out[i] = f(static_cast<C>(p[i]), static_cast<C>(q[i]));
         },
         8);
   });
@@ -145,38 +120,38 @@ Tensor pairwise(const Tensor& x, const Tensor& z, const char* what, F f) {
 }
 
 // The gradient of each element's loss, times the gradient of the reduced loss.
-Tensor apply_reduction(const Tensor& slopes, const Tensor& grad, Reduction reduction) {
-  const Tensor product = binary(slopes, grad, BinaryOp::Mul);
-  if (reduction != Reduction::Mean) return product;
-  return binary_scalar(product, static_cast<double>(slopes.numel()), BinaryOp::Div, false);
+Tensor apply_reduction(const Tensor& slopes, const Tensor& grad, Reduction reduction, const char* what) {
+  check_loss_gradient(grad, slopes.sizes(), what);
+  Tensor product = binary(slopes, cast(grad, slopes.dtype()), BinaryOp::Mul);
+  if (reduction == Reduction::Mean)
+    product = binary_scalar(product, static_cast<double>(slopes.numel()), BinaryOp::Div, false);
+  return cast(product, grad.dtype());
 }
 
 Tensor bce_with_logits_cpu(const Tensor& x, const Tensor& target, Reduction reduction) {
-  return reduce_loss(pairwise(x, target, "binary_cross_entropy_with_logits",
-                              []<class C>(C v, C z) {
-                                return (v > C(0) ? v : C(0)) - v * z + std::log1p(cpu::exp(v > C(0) ? -v : v));
-                              }),
-                     reduction);
+  const Tensor losses = pairwise(x, target, "binary_cross_entropy_with_logits", []<class C>(C v, C z) {
+    return (v > C(0) ? v : C(0)) - v * z + std::log1p(cpu::exp(v > C(0) ? -v : v));
+  });
+  return reduce_loss(losses, reduction, x.dtype());
 }
 Tensor bce_with_logits_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& target, Reduction reduction) {
-  const Tensor slopes =
-      pairwise(x, target, "binary_cross_entropy_with_logits", [](auto v, auto z) { return cpu::sigmoid(v) - z; });
-  return apply_reduction(slopes, grad, reduction);
+  const char* const what = "binary_cross_entropy_with_logits";
+  return apply_reduction(pairwise(x, target, what, [](auto v, auto z) { return cpu::sigmoid(v) - z; }), grad, reduction,
+                         what);
 }
 
 Tensor mse_loss_cpu(const Tensor& x, const Tensor& target, Reduction reduction) {
-  return reduce_loss(pairwise(x, target, "mse_loss", [](auto v, auto z) { return (v - z) * (v - z); }), reduction);
+  return reduce_loss(pairwise(x, target, "mse_loss", SquaredDifference{}), reduction, x.dtype());
 }
 Tensor mse_loss_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& target, Reduction reduction) {
-  const Tensor slopes = pairwise(x, target, "mse_loss", [](auto v, auto z) { return 2 * (v - z); });
-  return apply_reduction(slopes, grad, reduction);
+  return apply_reduction(pairwise(x, target, "mse_loss", SquaredDifferenceSlope{}), grad, reduction, "mse_loss");
 }
 
 }  // namespace
 
 constinit Kernel<CrossEntropy(const Tensor&, const Tensor&, Reduction, int64_t)> cross_entropy("cross_entropy",
                                                                                                &cross_entropy_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, double, int64_t)> cross_entropy_backward(
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t)> cross_entropy_backward(
     "cross_entropy_backward", &cross_entropy_backward_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, Reduction)> bce_with_logits("bce_with_logits",
                                                                                   &bce_with_logits_cpu);

@@ -4,56 +4,24 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/cuda/detail/row_reduce.h>
+#include <brigade/kernels/cuda/detail/row_threads.h>
 #include <brigade/kernels/elementwise.h>
-
-#include <limits>
 
 namespace brigade::kernels {
 
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kRowsPerBlock = 4;     // of short rows: one warp each
-constexpr int64_t kShortRow = 1024;  // elements
-
-// The threads that share a row, and how they combine what each has seen.
-template <bool short_rows>
-struct RowThreads {
-  __device__ static int64_t row() {
-    return short_rows ? static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.y : blockIdx.x;
-  }
-  __device__ static int64_t step() { return short_rows ? cuda::kWarp : kThreads; }
-  template <class V, class F>
-  __device__ static V reduce(V value, F combine) {
-    if constexpr (short_rows) {
-      return cuda::warp_reduce(value, combine);
-    } else {
-      BRIGADE_SHARED(V, partial, [kThreads / cuda::kWarp]);
-      return cuda::block_reduce(value, combine, &partial[0]);
-    }
-  }
-};
-
 template <bool short_rows, bool logarithm, class T>
-__global__ void __launch_bounds__(kThreads) softmax_kernel(int64_t rows, int64_t n, const T* x, T* y) {
+__global__ void __launch_bounds__(cuda::kRowThreads) softmax_kernel(int64_t rows, int64_t n, const T* x, T* y) {
   using C = compute_type<T>;
-  using Threads = RowThreads<short_rows>;
+  using Threads = cuda::RowThreads<short_rows>;
   const int64_t row = Threads::row();
   if (row >= rows) return;  // a whole warp of short rows
   const T* in = x + row * n;
   T* out = y + row * n;
-  cuda::MaxAndSum<C> seen{-std::numeric_limits<C>::infinity(), C(0)};
-  for (int64_t i = threadIdx.x; i < n; i += Threads::step()) {
-    const C value = static_cast<C>(in[i]);
-    if (value > seen.max || value != value) {
-      // An infinity makes the row NaN, as on the CPU: exp(inf - inf).
-      seen.sum = (seen.sum == C(0) ? C(0) : seen.sum * std::exp(seen.max - value)) + std::exp(value - value);
-      seen.max = value;
-    } else if (seen.max > -std::numeric_limits<C>::infinity() || seen.max != seen.max) {
-      seen.sum += std::exp(value - seen.max);
-    }  // else both are -inf: nothing to add
-  }
+  auto seen = cuda::nothing_seen<C>();
+  for (int64_t i = threadIdx.x; i < n; i += Threads::step())
+    cuda::see(seen, static_cast<C>(in[i]));
   seen = Threads::reduce(seen, cuda::MergeMaxAndSum{});
   if constexpr (logarithm) {
     const C shift = seen.max + std::log(seen.sum);
@@ -67,10 +35,10 @@ __global__ void __launch_bounds__(kThreads) softmax_kernel(int64_t rows, int64_t
 }
 
 template <bool short_rows, bool logarithm, class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(cuda::kRowThreads)
     softmax_backward_kernel(int64_t rows, int64_t n, const T* grad, const T* y, T* result) {
   using C = compute_type<T>;
-  using Threads = RowThreads<short_rows>;
+  using Threads = cuda::RowThreads<short_rows>;
   const int64_t row = Threads::row();
   if (row >= rows) return;
   const T* g = grad + row * n;
@@ -97,23 +65,13 @@ Tensor along(const Tensor& x, int dim, Run run) {
   return result;
 }
 
-template <class Short, class Long, class... Arguments>
-void launch_rows(const char* what, Device device, int64_t rows, int64_t n, Short short_rows, Long long_rows,
-                 Arguments... arguments) {
-  if (n <= kShortRow) {
-    cuda::launch({what, cuda::blocks_for(rows, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)}, device, short_rows,
-                 rows, n, arguments...);
-  } else {
-    cuda::launch({what, cuda::blocks_for(rows, 1), kThreads}, device, long_rows, rows, n, arguments...);
-  }
-}
-
 template <bool logarithm>
 Tensor forward(const char* what, const Tensor& x, int dim) {
   return along(x, dim, [&](const Tensor& source, const Tensor& result, int64_t rows, int64_t n) {
     visit_floating(x.dtype(), what, [&]<class T>() {
-      launch_rows(what, x.device(), rows, n, &softmax_kernel<true, logarithm, T>, &softmax_kernel<false, logarithm, T>,
-                  static_cast<const T*>(source.raw_data()), static_cast<T*>(result.raw_data()));
+      cuda::launch_rows(what, x.device(), rows, n, &softmax_kernel<true, logarithm, T>,
+                        &softmax_kernel<false, logarithm, T>, static_cast<const T*>(source.raw_data()),
+                        static_cast<T*>(result.raw_data()));
     });
   });
 }
@@ -124,9 +82,9 @@ Tensor backward(const char* what, const Tensor& grad, const Tensor& y, int dim) 
   const Tensor values = contiguous(moves ? view::transpose(y, dim, -1) : y);
   return along(grad, dim, [&](const Tensor& source, const Tensor& result, int64_t rows, int64_t n) {
     visit_floating(grad.dtype(), what, [&]<class T>() {
-      launch_rows(what, grad.device(), rows, n, &softmax_backward_kernel<true, logarithm, T>,
-                  &softmax_backward_kernel<false, logarithm, T>, static_cast<const T*>(source.raw_data()),
-                  static_cast<const T*>(values.raw_data()), static_cast<T*>(result.raw_data()));
+      cuda::launch_rows(what, grad.device(), rows, n, &softmax_backward_kernel<true, logarithm, T>,
+                        &softmax_backward_kernel<false, logarithm, T>, static_cast<const T*>(source.raw_data()),
+                        static_cast<const T*>(values.raw_data()), static_cast<T*>(result.raw_data()));
     });
   });
 }

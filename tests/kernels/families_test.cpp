@@ -122,7 +122,13 @@ TEST_CASE("cross entropy: values, ignored targets, bad targets") {
   CHECK(at(cross_entropy(logits, tensor(classes, {3}), Reduction::Sum, -100).loss, 0) == doctest::Approx(expected));
   CHECK(at(cross_entropy(logits, tensor(classes, {3}), Reduction::Mean, -100).loss, 0) ==
         doctest::Approx(expected / 3));
-  CHECK(cross_entropy(logits, tensor<int64_t>({1, -7, 0}), Reduction::Mean, -7).denominator == 2);
+  const CrossEntropy ignoring = cross_entropy(logits, tensor<int64_t>({1, -7, 0}), Reduction::Mean, -7);
+  CHECK(ignoring.denominator.dtype() == kFloat64);
+  CHECK(at(ignoring.denominator, 0) == 2);
+  CHECK_FALSE(cross_entropy(logits, tensor(classes, {3}), Reduction::Sum, -100).denominator.defined());
+  // A sum that no float16 holds has a mean that one does.
+  const Tensor far = cast(binary(full({3000, 2}, 50), tensor<float>({0, 1}), BinaryOp::Mul), kFloat16);
+  CHECK(at(cross_entropy(far, zeros({3000}, kInt64), Reduction::Mean, -100).loss, 0) == 50);
   CHECK_THROWS_WITH_AS(cross_entropy(logits, tensor<int64_t>({0, 4, 0}), Reduction::Mean, -100),
                        "cross_entropy: target 4 at position 1 is not a class 0..3", IndexError);
   CHECK_THROWS_AS(cross_entropy(logits, tensor<int64_t>({0, 1}), Reduction::Mean, -100), ShapeError);
@@ -350,7 +356,7 @@ TEST_CASE("embedding: rows by index; gradients of a row add up in order, whateve
         std::vector<float>(6, 0.0F));
   for (const int64_t wrong : {int64_t{5}, int64_t{-1}}) {
     CHECK_THROWS_WITH_AS(embedding(zeros({5, 2}), tensor(std::vector<int64_t>{0, wrong}, {2})),
-                         doctest::Contains((std::to_string(wrong) + " at position 1 is no row 0..4").c_str()),
+                         doctest::Contains((std::to_string(wrong) + " at position 1 is not a row 0..4").c_str()),
                          IndexError);
   }
   CHECK_THROWS_AS(embedding(zeros({5, 2}), zeros({2})), DTypeError);

@@ -1,0 +1,16 @@
+#include <brigade/core/index_error.h>
+
+namespace brigade {
+
+std::string index_error_text(const IndexRole& role, int64_t index, int64_t position, int64_t count) {
+  return std::string(role.op) + ": " + role.index + " " + std::to_string(index) + " at position " +
+         std::to_string(position) + " is not a " + role.what + " 0.." + std::to_string(count - 1);
+}
+
+void check_indices(const IndexRole& role, const int64_t* indices, int64_t length, int64_t count) {
+  for (int64_t i = 0; i < length; ++i) {
+    if (indices[i] < 0 || indices[i] >= count) throw IndexError(index_error_text(role, indices[i], i, count));
+  }
+}
+
+}  // namespace brigade

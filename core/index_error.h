@@ -1,0 +1,41 @@
+// Bad indices: the text of the error, alike on every device, and the user's line for errors that come to light late.
+#pragma once
+
+#include <brigade/core/error.h>
+
+#include <cstdint>
+
+namespace brigade {
+
+// What indexes what: {"embedding", "index", "row"}. Constants with static lifetime: kernels carry their addresses.
+struct IndexRole {
+  const char* op;
+  const char* index;
+  const char* what;
+};
+
+// "embedding: index 9 at position 3 is not a row 0..4"
+std::string index_error_text(const IndexRole& role, int64_t index, int64_t position, int64_t count);
+
+// Throws IndexError for the first of `indices` outside 0..count-1.
+void check_indices(const IndexRole& role, const int64_t* indices, int64_t length, int64_t count);
+
+// The user's call that this thread is in, for a scope. A kernel on a device takes it along, so that an error found
+// after the call has returned can still name it.
+class CallSite {
+ public:
+  explicit CallSite(std::source_location where) noexcept : before_(current_) { current_ = where; }
+  ~CallSite() { current_ = before_; }
+  CallSite(const CallSite&) = delete;
+  CallSite& operator=(const CallSite&) = delete;
+
+  // line() == 0 outside of all calls
+  static std::source_location current() noexcept { return current_; }
+
+ private:
+  static inline constinit thread_local std::source_location current_{};
+
+  std::source_location before_;
+};
+
+}  // namespace brigade

@@ -1,0 +1,75 @@
+// The sum or mean of losses in an order that follows from their number alone: pieces first, then the pieces' sums.
+#pragma once
+
+#include <brigade/core/factory.h>
+#include <brigade/kernels/cuda/detail/row_reduce.h>
+#include <brigade/kernels/loss.h>
+
+#include <algorithm>
+
+namespace brigade::kernels::cuda {
+
+inline constexpr int kSumThreads = 256;
+inline constexpr int64_t kLossPiece = 8192;
+inline constexpr int64_t kMostPieces = 4096;  // for the one block that adds them up
+
+// What becomes of the sum: times `scale`, or divided by the number of counted losses, which `denominator` receives.
+struct LossFinish {
+  double scale = 1;
+  bool divide = false;
+  double* denominator = nullptr;
+};
+
+// Block b adds up losses [b * piece, (b + 1) * piece) and, where the sum is to be divided, how many of them count:
+// those whose target is not `ignore_index`, or, of sums of pieces, as many as `counts` says. A single block finishes.
+template <class C, class T>
+__global__ void __launch_bounds__(kSumThreads)
+    loss_sum_kernel(int64_t count, int64_t piece, const C* losses, const int64_t* target, int64_t ignore_index,
+                    const int64_t* counts, LossFinish finish, C* piece_sums, int64_t* piece_counts, T* loss) {
+  BRIGADE_SHARED(C, partial, [kSumThreads / kWarp]);
+  BRIGADE_SHARED(int64_t, partial_counts, [kSumThreads / kWarp]);
+  const int64_t end = ::min(count, (static_cast<int64_t>(blockIdx.x) + 1) * piece);
+  C sum = C(0);
+  int64_t counted = 0;
+  for (int64_t i = blockIdx.x * piece + threadIdx.x; i < end; i += kSumThreads) {
+    sum += losses[i];
+    if (finish.divide) counted += counts ? counts[i] : static_cast<int64_t>(target[i] != ignore_index);
+  }
+  sum = block_reduce(sum, SumOf{}, &partial[0]);
+  if (finish.divide) counted = block_reduce(counted, SumOf{}, &partial_counts[0]);
+  if (threadIdx.x != 0) return;
+  if (gridDim.x > 1) {
+    piece_sums[blockIdx.x] = sum;
+    if (finish.divide) piece_counts[blockIdx.x] = counted;
+    return;
+  }
+  if (finish.divide) {
+    *finish.denominator = static_cast<double>(counted);
+    *loss = static_cast<T>(sum / static_cast<C>(counted));
+  } else {
+    *loss = static_cast<T>(sum * static_cast<C>(finish.scale));
+  }
+}
+
+// `target` may be null unless finish.divide.
+template <class C, class T>
+void sum_losses(Device device, int64_t count, const C* losses, const int64_t* target, int64_t ignore_index,
+                const LossFinish& finish, T* loss) {
+  const int64_t piece = std::max(kLossPiece, (count + kMostPieces - 1) / kMostPieces);
+  const int64_t pieces = std::max<int64_t>(1, (count + piece - 1) / piece);
+  if (pieces == 1) {
+    launch({"loss_sum", 1, kSumThreads}, device, &loss_sum_kernel<C, T>, count, piece, losses, target, ignore_index,
+           nullptr, finish, nullptr, nullptr, loss);
+    return;
+  }
+  const Tensor sums = empty({pieces}, {dtype_of<C>, device});
+  const Tensor counts = empty({finish.divide ? pieces : 0}, {kInt64, device});
+  C* const piece_sums = static_cast<C*>(sums.raw_data());
+  int64_t* const piece_counts = static_cast<int64_t*>(counts.raw_data());
+  launch({"loss_sum", blocks_for(pieces, 1), kSumThreads}, device, &loss_sum_kernel<C, T>, count, piece, losses, target,
+         ignore_index, nullptr, finish, piece_sums, piece_counts, loss);
+  launch({"loss_sum", 1, kSumThreads}, device, &loss_sum_kernel<C, T>, pieces, pieces, piece_sums, target, ignore_index,
+         piece_counts, finish, nullptr, nullptr, loss);
+}
+
+}  // namespace brigade::kernels::cuda

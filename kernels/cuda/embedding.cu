@@ -1,0 +1,213 @@
+// The CUDA column of embedding.h. Forward copies rows. Backward sorts the positions by row and adds up the gradients of
+// each row in the order of the positions: no atomics, the same bits each time.
+#include <brigade/kernels/embedding.h>
+
+#include <brigade/kernels/cuda/detail/map.h>
+#include <brigade/kernels/cuda/detail/gather_rows.h>
+#include <brigade/kernels/cuda/detail/sort_indices.h>
+#include <brigade/kernels/detail/rows.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <bit>
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr uint32_t kMostChunkThreads = 64;  // that share a row
+
+// Threads (x, y): chunk x of row y, where a row is cut into chunks of one vector. grid.y covers the chunks of wide
+// rows.
+struct RowBlocks {
+  dim3 grid, block;
+};
+RowBlocks row_blocks(int64_t rows, int64_t chunks) {
+  const uint32_t x = std::bit_ceil(static_cast<uint32_t>(std::clamp<int64_t>(chunks, 1, kMostChunkThreads)));
+  const uint32_t y = kThreads / x;
+  const auto columns = static_cast<unsigned>(std::min<int64_t>((chunks + x - 1) / x, 65535));
+  return {dim3(cuda::blocks_for(rows, y), columns), dim3(x, y)};
+}
+
+template <int bytes>
+__global__ void __launch_bounds__(kThreads)
+    gather_rows_kernel(int64_t count, int64_t chunks, cuda::IndexCheck check, const int64_t* indices,
+                       const uint8_t* table, uint8_t* out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (i >= count) return;
+  const int64_t index = indices[i];
+  const bool good = check(index, i);
+  for (int64_t c = blockIdx.y * blockDim.x + threadIdx.x; c < chunks; c += gridDim.y * blockDim.x) {
+    cuda::Vector<uint8_t, bytes> row{};
+    if (good) row = cuda::load_vector<uint8_t, bytes>(table + (index * chunks + c) * bytes);
+    cuda::store_vector<uint8_t, bytes>(out + (i * chunks + c) * bytes, row);
+  }
+}
+
+// The sorted positions are cut into tiles of this length; a row that goes on in the next tile is added up by parts.
+constexpr uint32_t kSumTile = 256;
+
+struct SortedRows {
+  const uint32_t* keys;
+  const uint32_t* positions;
+  uint32_t count;  // of positions
+  uint32_t rows;
+};
+
+// sum += the gradients of places [begin, end), in order; `grad` points at the chunk.
+template <int length, class T>
+__device__ void add_places(const SortedRows& sorted, uint32_t begin, uint32_t end, int64_t width, const T* grad,
+                           compute_type<T> (&sum)[length]) {
+#pragma unroll 4
+  for (uint32_t j = begin; j < end; ++j) {
+    const auto x = cuda::load_vector<T, length>(grad + sorted.positions[j] * width);
+#pragma unroll
+    for (int k = 0; k < length; ++k)
+      sum[k] += static_cast<compute_type<T>>(x.values[k]);
+  }
+}
+
+// heads[tile]: the sum over the part of a row that began in an earlier tile, where there is one.
+template <int length, class T>
+__global__ void __launch_bounds__(kThreads)
+    sum_heads_kernel(SortedRows sorted, int64_t chunks, const T* grad, compute_type<T>* heads) {
+  using C = compute_type<T>;
+  const uint32_t tile = blockIdx.x * blockDim.y + threadIdx.y;
+  const uint64_t first = static_cast<uint64_t>(tile) * kSumTile;
+  if (tile == 0 || first >= sorted.count) return;
+  const auto begin = static_cast<uint32_t>(first);
+  const uint32_t row = sorted.keys[begin];
+  if (row != sorted.keys[begin - 1] || row >= sorted.rows) return;
+  const uint32_t end = cuda::lower_bound(sorted.keys, begin, begin + ::min(kSumTile, sorted.count - begin), row + 1);
+  const int64_t width = chunks * length;
+  for (int64_t c = blockIdx.y * blockDim.x + threadIdx.x; c < chunks; c += gridDim.y * blockDim.x) {
+    C sum[length] = {};
+    add_places<length, T>(sorted, begin, end, width, grad + c * length, sum);
+#pragma unroll
+    for (int k = 0; k < length; ++k)
+      heads[tile * width + c * length + k] = sum[k];
+  }
+}
+
+// Each row: what is there, the places up to the end of their tile, then the heads of the tiles that it goes on into.
+template <int length, class T>
+__global__ void __launch_bounds__(kThreads)
+    sum_sorted_rows_kernel(SortedRows sorted, int64_t chunks, int64_t padding_idx, bool accumulate, const T* grad,
+                           const compute_type<T>* heads, T* out) {
+  using C = compute_type<T>;
+  const uint32_t row = blockIdx.x * blockDim.y + threadIdx.y;
+  if (row >= sorted.rows) return;
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  if (row != padding_idx) {
+    begin = cuda::lower_bound(sorted.keys, 0, sorted.count, row);
+    end = cuda::lower_bound(sorted.keys, begin, sorted.count, row + 1);
+  }
+  if (accumulate && begin == end) return;
+  const uint32_t next_tile = begin / kSumTile + 1;
+  const uint32_t tiles_end = (end + kSumTile - 1) / kSumTile;
+  const int64_t width = chunks * length;
+  for (int64_t c = blockIdx.y * blockDim.x + threadIdx.x; c < chunks; c += gridDim.y * blockDim.x) {
+    T* const target = out + row * width + c * length;
+    cuda::Vector<T, length> y{};
+    C sum[length] = {};
+    if (accumulate) {
+      y = cuda::load_vector<T, length>(target);
+#pragma unroll
+      for (int k = 0; k < length; ++k)
+        sum[k] = static_cast<C>(y.values[k]);
+    }
+    add_places<length, T>(sorted, begin, ::min(end, next_tile * kSumTile), width, grad + c * length, sum);
+    const C* head = heads + next_tile * width + c * length;
+    for (uint32_t tile = next_tile; tile < tiles_end; ++tile, head += width) {
+#pragma unroll
+      for (int k = 0; k < length; ++k)
+        sum[k] += head[k];
+    }
+#pragma unroll
+    for (int k = 0; k < length; ++k)
+      y.values[k] = static_cast<T>(sum[k]);
+    cuda::store_vector<T, length>(target, y);
+  }
+}
+
+template <int length, class T>
+void sum_rows(const SortedRows& sorted, const Tensor& grad, const EmbeddingGrad& options, const Tensor& result) {
+  using C = compute_type<T>;
+  const Device device = result.device();
+  const int64_t width = result.size(1);
+  const int64_t chunks = width / length;
+  const int64_t tiles = (sorted.count + int64_t{kSumTile} - 1) / kSumTile;
+  const Tensor head_sums = empty({std::max<int64_t>(tiles, 1), width}, {dtype_of<C>, device});
+  const T* const slopes = static_cast<const T*>(grad.raw_data());
+  C* const heads = static_cast<C*>(head_sums.raw_data());
+  if (tiles > 1) {
+    const RowBlocks blocks = row_blocks(tiles, chunks);
+    cuda::launch({"embedding_backward", blocks.grid, blocks.block}, device, &sum_heads_kernel<length, T>, sorted,
+                 chunks, slopes, heads);
+  }
+  const RowBlocks blocks = row_blocks(sorted.rows, chunks);
+  cuda::launch({"embedding_backward", blocks.grid, blocks.block}, device, &sum_sorted_rows_kernel<length, T>, sorted,
+               chunks, options.padding_idx, options.accumulate && options.out.defined(), slopes, heads,
+               static_cast<T*>(result.raw_data()));
+}
+
+Tensor embedding_cuda(const Tensor& weight, const Tensor& indices) {
+  Tensor result = prepare_embedding(weight, indices);
+  cuda::gather_rows(result, contiguous(weight), contiguous(indices), kEmbeddingIndex);
+  return result;
+}
+
+Tensor embedding_backward_cuda(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options) {
+  const Tensor result = prepare_embedding_backward(grad, indices, options);
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  if (options.rows > kMost || indices.numel() > kMost)
+    throw ShapeError("embedding_backward: at most 2^31 - 1 rows and indices on a CUDA device, got " +
+                     std::to_string(options.rows) + " and " + std::to_string(indices.numel()));
+  const cuda::SortedIndices order = cuda::sort_indices(contiguous(indices), options.rows, kEmbeddingBackwardIndex);
+  const SortedRows sorted{order.key_data(), order.position_data(), static_cast<uint32_t>(indices.numel()),
+                          static_cast<uint32_t>(options.rows)};
+  const Tensor source = contiguous(grad);
+  visit_floating(grad.dtype(), "embedding_backward", [&]<class T>() {
+    constexpr int kLength = cuda::kVectorLength<T>;
+    if (result.size(1) % kLength == 0 && cuda::is_aligned(static_cast<const T*>(source.raw_data()), kLength) &&
+        cuda::is_aligned(static_cast<const T*>(result.raw_data()), kLength)) {
+      sum_rows<kLength, T>(sorted, source, options, result);
+    } else {
+      sum_rows<1, T>(sorted, source, options, result);
+    }
+  });
+  return result;
+}
+
+const AddKernel add_embedding(embedding, kCUDA, &embedding_cuda);
+const AddKernel add_embedding_backward(embedding_backward, kCUDA, &embedding_backward_cuda);
+
+}  // namespace
+
+void cuda::gather_rows(const Tensor& out, const Tensor& table, const Tensor& indices, const IndexRole& role) {
+  if (out.numel() == 0) return;
+  const int64_t count = indices.numel();
+  const int64_t row_bytes = static_cast<int64_t>(out.nbytes()) / count;
+  const auto* const from = static_cast<const uint8_t*>(table.raw_data());
+  auto* const to = static_cast<uint8_t*>(out.raw_data());
+  const IndexCheck check(out.device(), role, table.sizes()[0]);
+  const auto run = [&](int64_t bytes, auto kernel) {
+    const RowBlocks blocks = row_blocks(count, row_bytes / bytes);
+    launch({role.op, blocks.grid, blocks.block}, out.device(), kernel, count, row_bytes / bytes, check,
+           static_cast<const int64_t*>(indices.raw_data()), from, to);
+  };
+  const auto all =
+      static_cast<uintptr_t>(row_bytes) | reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to);
+  switch (std::min<uintptr_t>(all & (~all + 1), kVectorBytes)) {  // the widest vector that divides all of them
+    case 16: run(16, &gather_rows_kernel<16>); break;
+    case 8: run(8, &gather_rows_kernel<8>); break;
+    case 4: run(4, &gather_rows_kernel<4>); break;
+    case 2: run(2, &gather_rows_kernel<2>); break;
+    default: run(1, &gather_rows_kernel<1>); break;
+  }
+  brigade::cuda::throw_reported_if_blocking(out.device().index);
+}
+
+}  // namespace brigade::kernels

@@ -1,0 +1,20 @@
+// What taking rows by index, and adding to rows by index, share on every device: checks, shapes, room for results.
+#pragma once
+
+#include <brigade/core/index_error.h>
+#include <brigade/kernels/embedding.h>
+
+namespace brigade::kernels {
+
+inline constexpr IndexRole kEmbeddingIndex{"embedding", "index", "row"};
+inline constexpr IndexRole kEmbeddingBackwardIndex{"embedding_backward", "index", "row"};
+inline constexpr IndexRole kSelectIndex{"index_select", "index", "row"};
+
+// The result of embedding, not filled. Throws ShapeError, DTypeError, DeviceError.
+Tensor prepare_embedding(const Tensor& weight, const Tensor& indices);
+// The result of index_rows, not filled. Throws the same.
+Tensor prepare_index_rows(const Tensor& x, const Tensor& indices);
+// The result of embedding_backward: `options.out`, or a new tensor, not filled. Throws the same.
+Tensor prepare_embedding_backward(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options);
+
+}  // namespace brigade::kernels

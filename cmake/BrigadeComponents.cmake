@@ -24,7 +24,7 @@ file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/brigade.h ${CMAKE_BINARY_DIR}/inclu
 
 # The CUDA columns of the kernel tables, a library of its own: loading the CUDA libraries costs a process start.
 if(BRIGADE_CUDA)
-  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS core/cuda/*.cu core/cuda/*.cpp kernels/cuda/*.cu dist/nccl/*.cpp)
+  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS core/cuda/*.cu core/cuda/*.cpp kernels/cuda/*.cu kernels/cuda/*.cpp dist/nccl/*.cpp)
   if(cuda_sources)
     add_library(brigade_cuda OBJECT ${cuda_sources})
     target_link_libraries(brigade_cuda PUBLIC brigade_kernels CUDA::cudart CUDA::cublasLt CUDNN::cudnn NCCL::nccl PRIVATE brigade_flags)

@@ -6,6 +6,7 @@
 #include <brigade/kernels/kernel.h>
 
 #include <array>
+#include <compare>
 
 namespace brigade::kernels {
 
@@ -14,9 +15,11 @@ struct Conv2dParams {
   std::array<int64_t, 2> padding = {0, 0};
   std::array<int64_t, 2> dilation = {1, 1};
   int64_t groups = 1;
+
+  auto operator<=>(const Conv2dParams&) const = default;
 };
 
-// bias [out] may be undefined. Throws ShapeError that names both shapes.
+// bias [out] may be undefined. All throw ShapeError that names both shapes, DTypeError, DeviceError, ValueError.
 extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params)> conv2d;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& weight, const Shape& x_sizes, const Conv2dParams& params)>
     conv2d_backward_input;

@@ -4,6 +4,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/conv_onednn.h>
 #include <brigade/kernels/cpu/detail/gemm.h>
+#include <brigade/kernels/detail/conv_plan.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cstring>
@@ -11,33 +12,6 @@
 namespace brigade::kernels {
 
 namespace {
-
-using cpu::ConvShape;
-
-ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
-  if (x.size() != 4 || weight.size() != 4) {
-    throw ShapeError("conv2d: expected input [N, C, H, W] and weight [out, C / groups, kh, kw], got " + to_string(x) +
-                     " and " + to_string(weight));
-  }
-  if (p.groups < 1 || x[1] != weight[1] * p.groups || weight[0] % p.groups != 0) {
-    throw ShapeError("conv2d: input " + to_string(x) + " has " + std::to_string(x[1]) + " channels, but weight " +
-                     to_string(weight) + " with groups=" + std::to_string(p.groups) + " expects " +
-                     std::to_string(weight[1] * p.groups) + " (and out divisible by groups)");
-  }
-  ConvShape s{x[0], x[1], x[2], x[3], weight[0], weight[2], weight[3], 0, 0, p};
-  int64_t* const out[] = {&s.out_h, &s.out_w};
-  for (int d = 0; d < 2; ++d) {
-    if (p.stride[d] < 1 || p.dilation[d] < 1 || p.padding[d] < 0) {
-      throw ValueError("conv2d: stride and dilation must be at least 1 and padding at least 0");
-    }
-    *out[d] = (x[2 + d] + 2 * p.padding[d] - p.dilation[d] * (weight[2 + d] - 1) - 1) / p.stride[d] + 1;
-    if (x[2 + d] + 2 * p.padding[d] < p.dilation[d] * (weight[2 + d] - 1) + 1) {
-      throw ShapeError("conv2d: the padded input " + to_string(x) + " is smaller than the kernel of weight " +
-                       to_string(weight));
-    }
-  }
-  return s;
-}
 
 // Range of output positions whose input position o * stride - padding + k * dilation lies inside [0, size).
 struct Range {
@@ -120,81 +94,54 @@ struct Im2col {
   }
 };
 
-void check_floating(const Tensor& a, const Tensor& b, const char* what) {
-  if (a.dtype() == b.dtype() && is_floating_point(a.dtype())) return;
-  throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype, got " + describe(a) + " and " +
-                   describe(b));
-}
-
-void add_bias(const Tensor& y, const Tensor& bias) {
-  const Tensor shaped = Tensor(make_intrusive<TensorImpl>(
-      bias.storage(), Shape{bias.numel(), 1, 1}, Shape{bias.strides()[0], 0, 0}, bias.storage_offset(), bias.dtype()));
-  add_inplace(y, shaped, 1.0);
-}
-
 Tensor conv2d_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params) {
-  check_floating(x, weight, "conv2d");
-  const ConvShape s = shape_of(x.sizes(), weight.sizes(), params);
-  if (bias.defined() && (bias.dim() != 1 || bias.sizes()[0] != s.out_channels || bias.dtype() != x.dtype())) {
-    throw ShapeError("conv2d: expected a bias " + std::string(name(x.dtype())) + " [" + std::to_string(s.out_channels) +
-                     "], got " + describe(bias));
-  }
+  const ConvPlan plan = prepare_conv2d(x, weight, bias, params);
+  if (plan.done) return plan.result;
   if (is_half(x.dtype())) {
     const Tensor bias32 = bias.defined() ? cast(bias, kFloat32) : Tensor();
-    return cast(conv2d_cpu(cast(x, kFloat32), cast(weight, kFloat32), bias32, params), x.dtype());
+    copy(plan.result, conv2d_cpu(cast(x, kFloat32), cast(weight, kFloat32), bias32, params));
+    return plan.result;
   }
-  Tensor y = empty({s.batch, s.out_channels, s.out_h, s.out_w}, x.options());
-  if (y.numel() == 0) return y;
+  const Tensor& y = plan.result;
   const Tensor input = contiguous(x);
   const Tensor filter = contiguous(weight);
   if (x.dtype() == kFloat64) {
-    Im2col<double>{s}.forward(input.data_ptr<double>(), filter.data_ptr<double>(), y.data_ptr<double>());
-  } else if (!cpu::onednn_conv_forward(s, input, filter, y)) {
-    Im2col<float>{s}.forward(input.data_ptr<float>(), filter.data_ptr<float>(), y.data_ptr<float>());
+    Im2col<double>{plan.shape}.forward(input.data_ptr<double>(), filter.data_ptr<double>(), y.data_ptr<double>());
+  } else if (!cpu::onednn_conv_forward(plan.shape, input, filter, y)) {
+    Im2col<float>{plan.shape}.forward(input.data_ptr<float>(), filter.data_ptr<float>(), y.data_ptr<float>());
   }
-  if (bias.defined()) add_bias(y, bias);
+  if (bias.defined()) add_channel_bias(y, bias);
   return y;
 }
 
 Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const Shape& x_sizes,
                                  const Conv2dParams& params) {
-  check_floating(grad, weight, "conv2d backward");
-  const ConvShape s = shape_of(x_sizes, weight.sizes(), params);
+  const ConvPlan plan = prepare_conv2d_backward_input(grad, weight, x_sizes, params);
+  if (plan.done) return plan.result;
+  const Tensor& dx = plan.result;
   if (is_half(grad.dtype())) {
-    return cast(conv2d_backward_input_cpu(cast(grad, kFloat32), cast(weight, kFloat32), x_sizes, params), grad.dtype());
+    copy(dx, conv2d_backward_input_cpu(cast(grad, kFloat32), cast(weight, kFloat32), x_sizes, params));
+    return dx;
   }
-  Tensor dx = empty(x_sizes, grad.options());
-  if (dx.numel() == 0) return dx;
   const Tensor g = contiguous(grad);
   const Tensor filter = contiguous(weight);
   if (grad.dtype() == kFloat64) {
-    Im2col<double>{s}.backward_input(g.data_ptr<double>(), filter.data_ptr<double>(), dx.data_ptr<double>());
-  } else if (!cpu::onednn_conv_backward_input(s, g, filter, dx)) {
-    Im2col<float>{s}.backward_input(g.data_ptr<float>(), filter.data_ptr<float>(), dx.data_ptr<float>());
+    Im2col<double>{plan.shape}.backward_input(g.data_ptr<double>(), filter.data_ptr<double>(), dx.data_ptr<double>());
+  } else if (!cpu::onednn_conv_backward_input(plan.shape, g, filter, dx)) {
+    Im2col<float>{plan.shape}.backward_input(g.data_ptr<float>(), filter.data_ptr<float>(), dx.data_ptr<float>());
   }
   return dx;
 }
 
 Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Shape& weight_sizes,
                                   const Conv2dParams& params, const Tensor& out, bool accumulate) {
-  check_floating(grad, x, "conv2d backward");
-  const ConvShape s = shape_of(x.sizes(), weight_sizes, params);
-  Tensor dweight = out;
-  if (!dweight.defined()) {
-    dweight = empty(weight_sizes, grad.options());
-    accumulate = false;
-  } else if (dweight.sizes() != weight_sizes || dweight.dtype() != grad.dtype() || !dweight.is_contiguous()) {
-    throw ShapeError("conv2d backward: out must be a contiguous " + std::string(name(grad.dtype())) + " " +
-                     to_string(weight_sizes) + ", got " + describe(out));
-  }
-  if (grad.numel() == 0) {
-    if (!accumulate) fill(dweight, 0.0);
-    return dweight;
-  }
+  const ConvPlan plan = prepare_conv2d_backward_weight(grad, x, weight_sizes, params, out, accumulate);
+  if (plan.done) return plan.result;
+  const Tensor& dweight = plan.result;
   if (is_half(grad.dtype())) {
     const Tensor result =
         conv2d_backward_weight_cpu(cast(grad, kFloat32), cast(x, kFloat32), weight_sizes, params, Tensor(), false);
-    if (accumulate) {
+    if (plan.accumulate) {
       add_inplace(dweight, result, 1.0);
     } else {
       copy(dweight, result);
@@ -204,11 +151,11 @@ Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Sha
   const Tensor g = contiguous(grad);
   const Tensor input = contiguous(x);
   if (grad.dtype() == kFloat64) {
-    Im2col<double>{s}.backward_weight(g.data_ptr<double>(), input.data_ptr<double>(), dweight.data_ptr<double>(),
-                                      accumulate);
-  } else if (!cpu::onednn_conv_backward_weight(s, g, input, dweight, accumulate)) {
-    Im2col<float>{s}.backward_weight(g.data_ptr<float>(), input.data_ptr<float>(), dweight.data_ptr<float>(),
-                                     accumulate);
+    Im2col<double>{plan.shape}.backward_weight(g.data_ptr<double>(), input.data_ptr<double>(),
+                                               dweight.data_ptr<double>(), plan.accumulate);
+  } else if (!cpu::onednn_conv_backward_weight(plan.shape, g, input, dweight, plan.accumulate)) {
+    Im2col<float>{plan.shape}.backward_weight(g.data_ptr<float>(), input.data_ptr<float>(), dweight.data_ptr<float>(),
+                                              plan.accumulate);
   }
   return dweight;
 }

@@ -17,7 +17,7 @@ bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&,
 
 #include <map>
 #include <memory>
-#include <vector>
+#include <utility>
 
 namespace brigade::kernels::cpu {
 
@@ -67,14 +67,6 @@ struct Cached {
   Port a, b, result;
   int arg_a = 0, arg_b = 0, arg_result = 0;
 };
-
-using Key = std::vector<int64_t>;
-
-Key key_of(const ConvShape& s, Pass pass) {
-  const Conv2dParams& p = s.params;
-  return {pass,        s.batch,     s.channels,   s.height,     s.width,       s.out_channels, s.kernel_h, s.kernel_w,
-          p.stride[0], p.stride[1], p.padding[0], p.padding[1], p.dilation[0], p.dilation[1],  p.groups};
-}
 
 std::unique_ptr<Cached> make(const ConvShape& s, Pass pass) {
   using dnnl::algorithm;
@@ -145,8 +137,8 @@ std::unique_ptr<Cached> make(const ConvShape& s, Pass pass) {
 // not grow.
 Cached* find(const ConvShape& shape, Pass pass) {
   constexpr size_t kMost = 256;
-  thread_local std::map<Key, std::unique_ptr<Cached>> cache;
-  const Key key = key_of(shape, pass);
+  thread_local std::map<std::pair<Pass, ConvShape>, std::unique_ptr<Cached>> cache;
+  const std::pair<Pass, ConvShape> key{pass, shape};
   const auto found = cache.find(key);
   if (found != cache.end()) return found->second.get();
   if (cache.size() >= kMost) cache.clear();

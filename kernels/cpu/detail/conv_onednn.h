@@ -1,16 +1,9 @@
 // Convolution through oneDNN primitives, cached by shape.
 #pragma once
 
-#include <brigade/kernels/conv.h>
+#include <brigade/kernels/detail/conv_plan.h>
 
 namespace brigade::kernels::cpu {
-
-struct ConvShape {
-  int64_t batch, channels, height, width;
-  int64_t out_channels, kernel_h, kernel_w;
-  int64_t out_h, out_w;
-  Conv2dParams params;
-};
 
 // float32, contiguous NCHW. Each returns false, with nothing done, when oneDNN is absent or has no primitive for the
 // shape.

@@ -1,0 +1,54 @@
+#include <brigade/kernels/cuda/detail/gemm.h>
+
+#include <brigade/core/cuda/stream.h>
+#include <brigade/core/factory.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace brigade::kernels::cuda {
+
+namespace {
+
+using Plans = PlanCache<GemmProblem, GemmPlan>;
+
+// The largest power of two up to 256 that divides `bytes`.
+uint32_t alignment_of(uint64_t bytes) { return 1U << std::min(8, std::countr_zero(bytes)); }
+
+// Of all batches.
+uint32_t alignment_of(const void* data, int64_t batch, const GemmShape& shape) {
+  const uint64_t step = shape.batches > 1 ? static_cast<uint64_t>(batch) * itemsize(shape.dtype) : 0;
+  return alignment_of(reinterpret_cast<uintptr_t>(data) | step);
+}
+
+std::string matrix(int64_t rows, int64_t columns, bool transposed) {
+  return to_string(transposed ? Shape{columns, rows} : Shape{rows, columns}) + (transposed ? "^T" : "");
+}
+
+}  // namespace
+
+void gemm(const GemmCall& call, Device device) {
+  const GemmShape& shape = call.shape;
+  const GemmProblem problem{.shape = shape,
+                            .a_alignment = alignment_of(call.a, shape.a_batch, shape),
+                            .b_alignment = alignment_of(call.b, shape.b_batch, shape),
+                            .c_alignment = alignment_of(call.c, shape.c_batch, shape),
+                            .bias_alignment = call.bias ? alignment_of(reinterpret_cast<uintptr_t>(call.bias)) : 0};
+  const brigade::cuda::DeviceGuard guard(device.index);
+  GemmPlan& plan = of_this_thread<Plans>(device.index).get(problem, &plan_gemm);
+  const Tensor workspace = empty({static_cast<int64_t>(plan.workspace_bytes())}, {kUInt8, device});
+  brigade::cuda::note_launch("gemm", std::source_location::current());
+  plan.run(call, workspace.raw_data(), brigade::cuda::current_stream(device.index).get());
+}
+
+PlanStats gemm_plan_stats(int device) { return of_this_thread<Plans>(device).stats(); }
+
+std::string describe(const GemmShape& shape, bool bias) {
+  std::string text = std::string(name(shape.dtype)) + " " + matrix(shape.m, shape.k, shape.transpose_a) + " x " +
+                     matrix(shape.k, shape.n, shape.transpose_b);
+  if (bias) text += " + bias";
+  if (shape.batches > 1) text += ", " + std::to_string(shape.batches) + " batches";
+  return text;
+}
+
+}  // namespace brigade::kernels::cuda

@@ -1,0 +1,115 @@
+// The CUDA column of matmul.h: products of strided matrices, in as few calls of gemm as the batch dimensions allow.
+#include <brigade/core/cuda/libraries.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/cuda/detail/gemm.h>
+#include <brigade/kernels/detail/matmul_plan.h>
+#include <brigade/kernels/detail/strided_layout.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <algorithm>
+
+namespace brigade::kernels {
+
+namespace {
+
+using cuda::gemm;
+using cuda::GemmShape;
+
+// Per call: kernels have the batch in a grid dimension of at most 65535.
+constexpr int64_t kMostBatches = 1 << 15;
+
+const char* at(const Tensor& x, int64_t element) {
+  return static_cast<const char*>(x.raw_data()) + element * static_cast<int64_t>(x.itemsize());
+}
+
+Shape without_matrix(const Shape& shape) {
+  return Shape(std::span(shape.begin(), static_cast<size_t>(shape.size() - 2)));
+}
+// The first element of each matrix.
+Tensor batch_of(const Tensor& x) {
+  return view::as_strided(x, without_matrix(x.sizes()), without_matrix(x.strides()), x.storage_offset());
+}
+
+void multiply(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperand& b, const Tensor& bias) {
+  const Tensor a_batch = batch_of(a.tensor);
+  const Tensor b_batch = batch_of(b.tensor);
+  const StridedLayout<2> batch(without_matrix(plan.out.sizes()), {&a_batch, &b_batch});
+  const int outer_dims = std::max(batch.sizes.size() - 1, 0);
+  GemmShape shape{.dtype = plan.out.dtype(),
+                  .tf32 = plan.out.dtype() == kFloat32 && brigade::cuda::allow_tf32(),
+                  .accumulate = plan.accumulate,
+                  .transpose_a = a.transposed,
+                  .transpose_b = b.transposed,
+                  .m = plan.m,
+                  .n = plan.n,
+                  .k = plan.k,
+                  .a_row = a.row_length,
+                  .b_row = b.row_length,
+                  .c_row = plan.n,
+                  .c_batch = plan.m * plan.n};
+  int64_t inner = 1;
+  if (batch.sizes.size() > 0) {
+    inner = batch.sizes[outer_dims];
+    shape.a_batch = batch.strides[0][outer_dims];
+    shape.b_batch = batch.strides[1][outer_dims];
+    // One b for all: the rows of all a make one matrix.
+    const bool rows_follow = plan.m == 1 ? shape.a_batch >= plan.k : shape.a_batch == plan.m * a.row_length;
+    if (shape.b_batch == 0 && !a.transposed && rows_follow) {
+      if (plan.m == 1) shape.a_row = shape.a_batch;
+      shape.m *= inner;
+      shape.a_batch = 0;
+      inner = 1;
+    }
+  }
+  const int64_t c_step = shape.m * shape.n * inner;
+  for (int64_t outer = 0; outer < plan.out.numel() / c_step; ++outer) {
+    int64_t a_at = 0;
+    int64_t b_at = 0;
+    int64_t rest = outer;
+    for (int d = outer_dims - 1; d >= 0; --d) {
+      a_at += rest % batch.sizes[d] * batch.strides[0][d];
+      b_at += rest % batch.sizes[d] * batch.strides[1][d];
+      rest /= batch.sizes[d];
+    }
+    for (int64_t first = 0; first < inner; first += kMostBatches) {
+      shape.batches = std::min(kMostBatches, inner - first);
+      gemm({.shape = shape,
+            .a = at(a.tensor, a_at + first * shape.a_batch),
+            .b = at(b.tensor, b_at + first * shape.b_batch),
+            .c = const_cast<char*>(at(plan.out, outer * c_step + first * shape.c_batch)),
+            .bias = bias.defined() ? bias.raw_data() : nullptr},
+           plan.out.device());
+    }
+  }
+}
+
+Tensor matmul_cuda(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+  const MatmulPlan plan = prepare_matmul(a, b, options);
+  if (!plan.done) multiply(plan, prepare_operand(a, options.transpose_a), prepare_operand(b, options.transpose_b), {});
+  return plan.out;
+}
+
+// Dense and aligned as gemm wants it.
+Tensor prepare_bias(const Tensor& bias) {
+  const bool aligned = reinterpret_cast<uintptr_t>(bias.raw_data()) % cuda::kBiasAlignment == 0;
+  return aligned && bias.is_contiguous() ? bias : clone(bias);
+}
+
+Tensor linear_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const LinearPlan linear = prepare_linear(x, weight, bias);
+  const MatmulPlan product = prepare_matmul(linear.rows, weight, {.transpose_b = true});
+  if (!product.done) {
+    multiply(product, prepare_operand(linear.rows, false), prepare_operand(weight, true),
+             bias.defined() ? prepare_bias(bias) : Tensor());
+  } else if (bias.defined()) {
+    copy(product.out, bias);
+  }
+  return view::as_strided(product.out, linear.sizes, contiguous_strides(linear.sizes), 0);
+}
+
+const AddKernel add_matmul(matmul, kCUDA, &matmul_cuda);
+const AddKernel add_linear(linear, kCUDA, &linear_cuda);
+
+}  // namespace
+
+}  // namespace brigade::kernels

@@ -1,0 +1,34 @@
+// What the matrix products of every device do before they compute: checks, sizes, room for results.
+#pragma once
+
+#include <brigade/kernels/matmul.h>
+
+namespace brigade::kernels {
+
+// A matrix as libraries take it, or a batch of them: rows that lie `row_length` elements apart, dense within, possibly
+// to be transposed.
+struct MatrixOperand {
+  Tensor tensor;
+  int64_t row_length;
+  bool transposed;
+};
+// Of the last two dimensions. A copy when no stride is 1.
+MatrixOperand prepare_operand(const Tensor& x, bool transpose);
+
+struct MatmulPlan {
+  Tensor out;  // contiguous [batch..., m, n]
+  int64_t m, n, k;
+  bool accumulate;
+  bool done;  // nothing is left to add up: `out` is empty, or k is 0 and it holds the result
+};
+// Throws DTypeError, DeviceError, ShapeError.
+MatmulPlan prepare_matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options);
+
+struct LinearPlan {
+  Tensor rows;  // x as [rows, in]
+  Shape sizes;  // of the result
+};
+// Throws DTypeError, DeviceError, ShapeError.
+LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+
+}  // namespace brigade::kernels

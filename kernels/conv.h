@@ -1,6 +1,7 @@
 // 2-d convolution (cross-correlation), NCHW tensors, weight [out, in / groups, kh, kw]. float32 through oneDNN's
 // convolution where present (its own layouts inside, primitives cached by shape), otherwise im2col and matrix products;
-// other floating dtypes too.
+// other floating dtypes too. On CUDA devices by cuDNN, see core/cuda/libraries.h for TF32, workspace and determinism;
+// half types accumulate in float, and are rounded once more where a bias is added.
 #pragma once
 
 #include <brigade/kernels/kernel.h>

@@ -1,5 +1,6 @@
 // Matrix products. float32 through oneDNN's sgemm where it is present, Eigen otherwise (float64, and float32 without
-// oneDNN); half types are computed in float32.
+// oneDNN); half types are computed in float32. On CUDA devices by cuBLASLt, with float accumulation for half types;
+// TF32 only where brigade::cuda::set_allow_tf32 allows it.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -9,7 +10,7 @@ namespace brigade::kernels {
 // op(a) x op(b) on the last two dimensions, op = transpose when asked; leading dimensions broadcast. Both at least 2-d,
 // same floating dtype. When `out` is defined (contiguous, right shape and dtype) the result goes there, added to what
 // it holds if `accumulate`, and `out` is returned: this is how a gradient is born in its bucket. Throws ShapeError,
-// DTypeError.
+// DTypeError, DeviceError.
 struct MatmulOptions {
   bool transpose_a = false;
   bool transpose_b = false;
@@ -18,7 +19,8 @@ struct MatmulOptions {
 };
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, const MatmulOptions& options)> matmul;
 
-// x [rows, in] x weight^T [in, out] + bias [out] (may be undefined); leading dimensions of x are kept.
+// x [rows, in] x weight^T [in, out] + bias [out] (may be undefined); leading dimensions of x are kept. Throws as
+// matmul.
 extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias)> linear;
 
 }  // namespace brigade::kernels

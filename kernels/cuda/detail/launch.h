@@ -2,6 +2,7 @@
 // sources.
 #pragma once
 
+#include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/core/tensor.h>
@@ -32,10 +33,12 @@ struct Launch {
   std::source_location where = std::source_location::current();
 };
 
-// On the current stream of `device`; nothing for an empty grid. Throws CudaError when the launch is refused.
+// On the current stream of `device`, which need not be the current one; nothing for an empty grid. Throws CudaError when the launch is refused.
 template <class... Parameters, class... Arguments>
 void launch(const Launch& how, Device device, void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (how.grid.x == 0 || how.grid.y == 0 || how.grid.z == 0) return;
+  // The handle of a default stream means that of the current device.
+  const brigade::cuda::DeviceGuard guard(device.index);
   const brigade::cuda::Stream stream = brigade::cuda::current_stream(device.index);
   brigade::cuda::note_launch(how.kernel, how.where);
 #ifdef __CUDACC__

@@ -7,7 +7,7 @@
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/dist/launch/launcher.h>
 #include <brigade/optim/optim.h>
-#include <brigade/tests/dist/branching_net.h>
+#include "../../dist/branching_net.h"
 
 #include <limits>
 #include <mutex>

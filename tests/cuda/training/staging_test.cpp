@@ -8,6 +8,8 @@
 #include <brigade/dist/process_group.h>
 #include <brigade/kernels/elementwise.h>
 
+#include <thread>
+
 using namespace brigade;
 using namespace brigade::test;
 

@@ -206,4 +206,5 @@ TEST_CASE("a loss that is not finite is found and explained without looking at i
   REQUIRE(messages.size() == 1);
   CHECK(messages[0].find("non_finite_gradients") == 0);
   CHECK(messages[0].find("rank 1") != std::string::npos);
+  CHECK(messages[0].find("the loss of the backward at") != std::string::npos);
 }

@@ -13,6 +13,9 @@
 namespace brigade::kernels::cuda {
 
 inline constexpr int kMapThreads = 256;
+// Per multiprocessor: with their vectors in flight they keep memory busy. Left alone, the compiler aims at a
+// multiprocessor full of threads, and spills expensive functions (erf, tanh) into memory to get there.
+inline constexpr int kMapBlocks = 4;
 inline constexpr int kStridedItems = 4;  // per thread, where no vector fits
 // Vectors in flight per thread: enough to hide the way to memory, few enough not to spill.
 template <int length>
@@ -25,7 +28,7 @@ inline constexpr int kVectorLength = kVectorBytes / static_cast<int>(std::max({s
 // Each block takes a tile of kMapThreads * kMapVectors<length> vectors; a thread's vectors lie kMapThreads apart, so
 // that the threads of a warp read one stretch of memory.
 template <int length, class A, class Out, class F>
-__global__ void __launch_bounds__(kMapThreads) map1_kernel(int64_t count, F f, const A* a, Out* out) {
+__global__ void __launch_bounds__(kMapThreads, kMapBlocks) map1_kernel(int64_t count, F f, const A* a, Out* out) {
   using C = compute_type<A>;
   const int64_t tile = static_cast<int64_t>(blockIdx.x) * (kMapThreads * kMapVectors<length> * length);
   const int64_t first = tile + static_cast<int64_t>(threadIdx.x) * length;
@@ -52,7 +55,8 @@ __global__ void __launch_bounds__(kMapThreads) map1_kernel(int64_t count, F f, c
 }
 
 template <int length, class A, class Out, class F>
-__global__ void __launch_bounds__(kMapThreads) map2_kernel(int64_t count, F f, const A* a, const A* b, Out* out) {
+__global__ void __launch_bounds__(kMapThreads, kMapBlocks)
+    map2_kernel(int64_t count, F f, const A* a, const A* b, Out* out) {
   using C = compute_type<A>;
   const int64_t tile = static_cast<int64_t>(blockIdx.x) * (kMapThreads * kMapVectors<length> * length);
   const int64_t first = tile + static_cast<int64_t>(threadIdx.x) * length;

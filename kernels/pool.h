@@ -19,8 +19,11 @@ struct MaxPool {
   Tensor values;
   Tensor indices;  // int64, position in the input plane h * W + w, as PyTorch returns it
 };
+// The first largest element of each window, or its last NaN. Throw ShapeError when no window fits, ValueError.
 extern Kernel<MaxPool(const Tensor& x, const Pool2dParams& params)> max_pool2d;
-extern Kernel<Tensor(const Tensor& grad, const Tensor& indices, const Shape& x_sizes)> max_pool2d_backward;
+// With the `indices` and `params` of the forward. Half types are summed in float32 and rounded once, here and below.
+extern Kernel<Tensor(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, const Pool2dParams& params)>
+    max_pool2d_backward;
 extern Kernel<Tensor(const Tensor& x, const Pool2dParams& params)> avg_pool2d;
 extern Kernel<Tensor(const Tensor& grad, const Shape& x_sizes, const Pool2dParams& params)> avg_pool2d_backward;
 

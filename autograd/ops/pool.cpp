@@ -13,8 +13,9 @@ using autograd::detail::located;
 struct MaxPool2dNode final : autograd::Node {
   Tensor indices;
   Shape x_sizes;
+  Pool2dParams params;
   void backward(BackwardContext& context) override {
-    context.set(0, kernels::max_pool2d_backward(context.grad(), indices, x_sizes));
+    context.set(0, kernels::max_pool2d_backward(context.grad(), indices, x_sizes, params));
   }
 };
 
@@ -33,6 +34,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dParams& params, SourceLocation wh
   if (auto* node = autograd::record<MaxPool2dNode>({.op = "max_pool2d", .where = where}, {x}, result.values)) {
     node->indices = result.indices;
     node->x_sizes = x.sizes();
+    node->params = params;
   }
   return result.values;
 }

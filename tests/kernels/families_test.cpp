@@ -211,7 +211,7 @@ TEST_CASE("pooling: windows, padding, ceil mode, indices") {
   CHECK(avg_pool2d(x, {{2, 2}, {1, 1}}).to_vector<float>() == std::vector<float>{3, 4, 6, 7});
   CHECK(avg_pool2d(x, {{2, 2}, {2, 2}, {1, 1}}).to_vector<float>() == std::vector<float>{0.25, 1.25, 2.75, 7});
   CHECK(avg_pool2d(x, {{2, 2}, {2, 2}, {1, 1}, false, false}).to_vector<float>() == std::vector<float>{1, 2.5, 5.5, 7});
-  CHECK(max_pool2d_backward(tensor(std::vector<float>{3}, {1, 1, 1, 1}), pooled.indices, {1, 1, 3, 3})
+  CHECK(max_pool2d_backward(tensor(std::vector<float>{3}, {1, 1, 1, 1}), pooled.indices, {1, 1, 3, 3}, {})
             .to_vector<float>() == std::vector<float>{0, 0, 0, 0, 3, 0, 0, 0, 0});
   CHECK_THROWS_AS(max_pool2d(zeros({1, 1, 1, 1}), {}), ShapeError);
   CHECK_THROWS_AS(max_pool2d(x, {{2, 2}, {2, 2}, {2, 2}}), ValueError);

@@ -23,11 +23,24 @@ constexpr std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> counter,
   return counter;
 }
 
+// What a replay of a captured CUDA graph changes, in the device's memory: the seed, and how far the stream has moved
+// since the capture.
+struct PhiloxReplay {
+  uint64_t seed = 0;
+  uint64_t moved = 0;
+};
+
 // One position in a stream: what a kernel needs to make its numbers. Element i uses word i % 4 of block offset + i / 4.
 struct PhiloxState {
   uint64_t seed = 0;
   uint64_t offset = 0;
+  const PhiloxReplay* replay = nullptr;  // null unless reserved while a CUDA graph was captured
 
+  // A kernel on a device makes its numbers from now() instead of from the state itself, so that each replay gets those
+  // that the generator has come to.
+  constexpr PhiloxState now() const noexcept {
+    return replay ? PhiloxState{replay->seed, offset + replay->moved, nullptr} : *this;
+  }
   constexpr std::array<uint32_t, 4> block(uint64_t index) const noexcept {
     const uint64_t position = offset + index;
     return philox4x32_10({static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), 0, 0},
@@ -43,8 +56,8 @@ constexpr float uniform_from_word(uint32_t word) noexcept { return static_cast<f
 // A stream that remembers how far it was used. Not thread-safe: each thread (each rank) has its own.
 class Generator {
  public:
-  explicit Generator(uint64_t seed = 0) noexcept : state_{seed, 0} {}
-  void manual_seed(uint64_t seed) noexcept { state_ = {seed, 0}; }
+  explicit Generator(uint64_t seed = 0) noexcept : state_{seed, 0, nullptr} {}
+  void manual_seed(uint64_t seed) noexcept { state_ = {seed, 0, nullptr}; }
   uint64_t seed() const noexcept { return state_.seed; }
   uint64_t offset() const noexcept { return state_.offset; }
   void set_offset(uint64_t offset) noexcept { state_.offset = offset; }
@@ -54,6 +67,11 @@ class Generator {
     state_.offset += (count + 3) / 4;
     return state;
   }
+
+  // For cuda::Graph, while it captures: what is reserved from here on refers to these words. Copies of the generator
+  // do so as well; a new seed does not.
+  void set_replay(const PhiloxReplay* words) noexcept { state_.replay = words; }
+  const PhiloxReplay* replay() const noexcept { return state_.replay; }
 
  private:
   PhiloxState state_;

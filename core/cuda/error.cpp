@@ -10,6 +10,32 @@ struct Launch {
 };
 thread_local Launch last_launch;
 
+// What the user did, where the code alone does not tell.
+const char* about_capture(cudaError_t code) noexcept {
+  switch (code) {
+    case cudaErrorStreamCaptureUnsupported:
+      return "a CUDA graph is being captured, and nothing may wait for the device meanwhile: no copies to or from the "
+             "CPU, no item(), no printing of values, no synchronize(); do it before or after the capture";
+    case cudaErrorStreamCaptureInvalidated:
+      return "an earlier call broke the capture of a CUDA graph; its own error says why";
+    case cudaErrorStreamCaptureUnjoined:
+      return "a stream joined the capture of a CUDA graph by waiting for one of its events, and the capturing stream "
+             "did not wait for it in the end: record an event there and block the capturing stream on it";
+    case cudaErrorStreamCaptureIsolation:
+      return "a stream that is captured into a CUDA graph cannot wait for an event that was recorded outside of the "
+             "capture: wait for it before";
+    case cudaErrorStreamCaptureImplicit:
+      return "the default stream was used while a stream that waits for it is captured into a CUDA graph: capture a "
+             "stream of Stream::create()";
+    case cudaErrorStreamCaptureMerge: return "two CUDA graphs that are being captured cannot wait for each other";
+    case cudaErrorCapturedEvent:
+      return "the event was recorded in the capture of a CUDA graph: it orders what is captured, and cannot be asked "
+             "or "
+             "waited for by the CPU";
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 void note_launch(const char* kernel, std::source_location where) noexcept { last_launch = {kernel, where}; }
@@ -17,7 +43,9 @@ void note_launch(const char* kernel, std::source_location where) noexcept { last
 void throw_error(cudaError_t code, const char* call, std::source_location where) {
   cudaGetLastError();  // what is not sticky is told once
   std::string text = std::string(call) + " failed: " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
-  if (last_launch.kernel) {
+  if (const char* const reason = about_capture(code)) {
+    text += std::string("; ") + reason;
+  } else if (last_launch.kernel) {
     text += "; the kernel launched last was " + std::string(last_launch.kernel) + " at " +
             to_string(last_launch.where) + ": with CUDA_LAUNCH_BLOCKING=1 an error comes at its own launch";
   }

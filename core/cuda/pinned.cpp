@@ -1,5 +1,6 @@
 #include <brigade/core/cuda/pinned.h>
 
+#include <brigade/core/cuda/detail/capture.h>
 #include <brigade/core/cuda/error.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@ struct PinnedBlock {
   void* data;
   size_t bytes;  // a power of two
   std::vector<Event> events = {};
+  std::vector<detail::CaptureId> captures = {};  // of graphs whose replays use it
 };
 
 struct PinnedPool {
@@ -32,6 +34,7 @@ PinnedPool& pool() {
 }
 
 bool is_idle(PinnedBlock& block) {
+  if (!block.captures.empty()) return false;
   std::erase_if(block.events, [](const Event& event) { return event.query(); });
   return block.events.empty();
 }
@@ -51,6 +54,7 @@ Allocation pinned_allocate(size_t bytes) {
   const size_t size = std::bit_ceil(std::max<size_t>(bytes, 512));
   PinnedPool& shared = pool();
   const std::lock_guard lock(shared.mutex);
+  const detail::AllowUnsafeCalls allow;
   PinnedBlock* block = nullptr;
   const auto [first, last] = shared.free_blocks.equal_range(size);
   for (auto it = first; it != last && !block; ++it) {
@@ -85,6 +89,10 @@ void record_pinned(const void* data, const Stream& stream) {
   const std::lock_guard lock(shared.mutex);
   const auto found = shared.by_address.find(data);
   if (found == shared.by_address.end()) return;
+  if (const detail::CaptureId capture = detail::capture_of(stream.get()); capture != 0) {
+    if (capture != detail::kBrokenCapture) found->second->captures.push_back(capture);
+    return;
+  }
   found->second->events.emplace_back();
   found->second->events.back().record(stream);
 }
@@ -98,6 +106,7 @@ AllocatorStats pinned_allocator_stats() {
 void pinned_empty_cache() {
   PinnedPool& shared = pool();
   const std::lock_guard lock(shared.mutex);
+  const detail::AllowUnsafeCalls allow;
   std::erase_if(shared.free_blocks, [&](const auto& entry) {
     PinnedBlock* const block = entry.second;
     if (!is_idle(*block)) return false;
@@ -107,6 +116,13 @@ void pinned_empty_cache() {
     delete block;
     return true;
   });
+}
+
+void detail::release_pinned(CaptureId capture) noexcept {
+  PinnedPool& shared = pool();
+  const std::lock_guard lock(shared.mutex);
+  for (const auto& [data, block] : shared.by_address)
+    std::erase(block->captures, capture);
 }
 
 }  // namespace brigade::cuda

@@ -21,7 +21,7 @@ template <class T, class F>
 __global__ void __launch_bounds__(kThreads) random_kernel(int64_t count, PhiloxState state, F f, T* out) {
   const int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (4 * block >= count) return;
-  const Words words = state.block(static_cast<uint64_t>(block));
+  const Words words = state.now().block(static_cast<uint64_t>(block));
   for (int k = 0; k < 4 && 4 * block + k < count; ++k)
     out[4 * block + k] = static_cast<T>(static_cast<compute_type<T>>(f(words, k)));
 }
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int64_t first = 4 * block;
   if (first >= count) return;
-  const Words words = state.block(static_cast<uint64_t>(block));
+  const Words words = state.now().block(static_cast<uint64_t>(block));
   const auto value = [&](T x, int k) {
     const bool kept = uniform_from_word(words[static_cast<size_t>(k)]) >= threshold;
     return kept ? static_cast<T>(static_cast<C>(x) * static_cast<C>(scale)) : T(0.0F);

@@ -1,5 +1,5 @@
 // The caching allocator of CUDA devices.
-#include "on_device.h"
+#include "device_memory.h"
 
 #include <brigade/core/cuda/allocator.h>
 #include <brigade/core/cuda/device.h>
@@ -27,13 +27,6 @@ struct Held {
   Held& operator=(const Held&) = delete;
   char* data() const { return static_cast<char*>(allocation.data); }
 };
-
-void start_afresh() {
-  cuda::synchronize();
-  cuda::empty_cache();
-  REQUIRE(cuda::allocator_stats(0).blocks.bytes_in_use == 0);
-  REQUIRE(cuda::allocator_stats(0).bytes_reserved == 0);
-}
 
 }  // namespace
 

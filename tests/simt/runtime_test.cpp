@@ -222,6 +222,14 @@ TEST_CASE("a captured graph of two streams runs as often as it is launched, in l
       cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
       ok(cudaStreamIsCapturing(side.handle, &status));
       CHECK(status == cudaStreamCaptureStatusActive);
+      unsigned long long of_main = 0, of_side = 0, of_none = 0;
+      ok(cudaStreamGetCaptureInfo(main.handle, &status, &of_main));
+      ok(cudaStreamGetCaptureInfo(side.handle, &status, &of_side));
+      CHECK(of_main != 0);
+      CHECK(of_side == of_main);
+      ok(cudaStreamGetCaptureInfo(nullptr, &status, &of_none));
+      CHECK(status == cudaStreamCaptureStatusNone);
+      CHECK(of_none == 0);
       ok(cudaStreamEndCapture(main.handle, &graph));
       ok(cudaStreamIsCapturing(side.handle, &status));
       CHECK(status == cudaStreamCaptureStatusNone);
@@ -267,6 +275,8 @@ TEST_CASE("what capture does not allow breaks it, with the runtime's own error")
     CAPTURE(forbidden.what);
     const Stream stream(cudaStreamDefault), other;
     ok(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeGlobal));
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    CHECK(cudaStreamIsCapturing(nullptr, &status) == cudaErrorStreamCaptureImplicit);
     CHECK(cudaGetErrorName(forbidden.call(stream.handle, other.handle)) ==
           std::string(cudaGetErrorName(forbidden.error)));
     cudaGraph_t graph = nullptr;

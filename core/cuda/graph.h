@@ -1,0 +1,80 @@
+// A whole step as one CUDA graph: its kernels and copies are captured once and then launched together, which takes the
+// CPU out of small steps.
+//
+//   for (int i = 0; i < 3; ++i) step();  // warm up: what is set up once must not happen in a capture
+//   cuda::Graph graph;
+//   graph.capture(step);                 // runs nothing
+//   for (...) {
+//     copy_(input, batch);               // the tensors that the step reads
+//     graph.replay();
+//   }
+//
+// A replay does again what was captured, at the same addresses and with the same arguments. So:
+//
+// - New values go into the tensors that the step read when it was captured, and results are read from the tensors that
+//   it made. What is read has to stay alive; memory that the step asked for stays reserved while the graph lives (see
+//   core/cuda/allocator.h), and its results are overwritten by the next replay.
+// - Shapes, branches and loops of the CPU's code are those of the capture. Nothing may wait for the device: no copy to
+//   the CPU, no item(), no printing of values.
+// - Random numbers go on: a replay draws what the step would have drawn by itself, from the generator of the thread
+//   that replays, with its seed of now, and moves it on as the step would have. Dropout in a backward sees the mask of
+//   its forward. Other generators than the thread's own need register_generator().
+// - An optimizer's step is captured with the numbers that it computes on the CPU: the learning rate, the bias
+//   correction of Adam (which counts steps), whether SGD's momentum begins. SGD after its first step, at a constant
+//   learning rate, is captured rightly; for others capture forward and backward, and call step() after each replay.
+// - What Brigade does on the CPU besides (hooks, version counters, the tape, the reducer's checks) happened once.
+//
+// Other threads may go on working on the same device during a capture.
+#pragma once
+
+#include <brigade/core/cuda/allocator.h>
+#include <brigade/core/cuda/stream.h>
+#include <brigade/core/random.h>
+
+#include <functional>
+#include <memory>
+#include <source_location>
+
+namespace brigade::cuda {
+
+// Not for several threads at once. Errors of the runtime are CudaError, misuse is DeviceError.
+class Graph {
+ public:
+  Graph();
+  // As reset(); an error is dropped.
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  // Captures what `step` queues on the current device: on a stream of its own, which is current meanwhile. Other
+  // streams that wait for its events are captured, too, and it has to wait for them in the end. When `step` throws,
+  // nothing stays in capture, and the graph is empty. With a pool, the graph shares memory with those captured into it.
+  void capture(const std::function<void()>& step, MemPoolId pool = 0);
+
+  // The same in two calls, of one thread, on its current stream, which may not be the default stream.
+  void capture_begin(MemPoolId pool = 0);
+  void capture_end();
+
+  // On the current stream of the graph's device. Replays run one after the other, on whichever streams they are.
+  void replay(std::source_location where = std::source_location::current());
+
+  // Back to what a new graph is: waits for the last replay and gives the memory back, apart from tensors of the
+  // capture that are held: they stay as they are. Ends a capture that is underway.
+  void reset();
+
+  // Of this graph's memory, to be shared with another graph's capture; 0 before a capture.
+  MemPoolId pool() const noexcept;
+  // Kernels, copies and fills that a replay launches.
+  size_t nodes() const noexcept;
+
+  // Before a capture: replays draw from `generator` as they do from the thread's own. It has to outlive the graph.
+  void register_generator(Generator& generator);
+
+ private:
+  void check_may_begin() const;
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace brigade::cuda

@@ -217,7 +217,8 @@ TEST_CASE("what is no convolution is refused before the library sees it") {
   CHECK_THROWS_AS(conv2d(x, zeros({2, 3, 3, 3}), {}, {}), DeviceError);
   CHECK_THROWS_AS(conv2d(x, weight, zeros({2}), {}), DeviceError);
   CHECK_THROWS_WITH_AS(conv2d_backward_input(made({1, 2, 3, 2}), weight, {1, 3, 4, 4}, {}),
-                       "conv2d backward: expected a gradient [1, 2, 2, 2], got float32 [1, 2, 3, 2]", ShapeError);
+                       "conv2d backward: expected a gradient [1, 2, 2, 2], got float32 [1, 2, 3, 2] on cuda:0",
+                       ShapeError);
   CHECK_THROWS_AS(conv2d_backward_weight(made({1, 2, 2, 2}), x, {2, 3, 3, 3}, {}, made({2, 3, 3, 2}), false),
                   ShapeError);
   CHECK_THROWS_AS(conv2d_backward_weight(made({1, 2, 2, 2}), x, {2, 3, 3, 3}, {}, zeros({2, 3, 3, 3}), true),

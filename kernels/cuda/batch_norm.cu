@@ -4,7 +4,9 @@
 #include <brigade/kernels/cuda/detail/channel_reduce.h>
 #include <brigade/kernels/detail/batch_norm.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace brigade::kernels {
 
@@ -211,13 +213,18 @@ __global__ void __launch_bounds__(kThreads)
 template <int length>
 constexpr int kMapItems = length == 1 ? 4 : 2;  // vectors per thread
 
-// out = f(x, grad) in memory's order; a vector may reach over several channels. `grad` may be null. Index: unsigned, 32
-// bits where they are enough, since dividing by 64 takes long.
-template <int length, class Index, class F, class T>
+// Where a stretch of memory begins, in [N, C, area].
+struct ChannelPlace {
+  uint32_t channel, place;
+};
+
+// out = f(x, grad) in memory's order, from `begin` on; a vector may reach over several channels. `grad` may be null.
+template <int length, class F, class T>
 __global__ void __launch_bounds__(kThreads)
-    channel_map_kernel(Index count, Index channels, Index area, const compute_type<T>* constants, const T* x,
-                       const T* grad, T* out) {
+    channel_map_kernel(uint32_t count, uint32_t channels, uint32_t area, ChannelPlace begin,
+                       const compute_type<T>* constants, const T* x, const T* grad, T* out) {
   using C = compute_type<T>;
+  using Index = uint32_t;  // dividing by 64 bits takes long
   const Index first = (static_cast<Index>(blockIdx.x) * kThreads * kMapItems<length> + threadIdx.x) * length;
   cuda::Vector<T, length> values[kMapItems<length>], slopes[kMapItems<length>];
 #pragma unroll
@@ -237,9 +244,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int u = 0; u < kMapItems<length>; ++u) {
     const Index at = first + u * kThreads * length;
     if (at >= count) return;
-    const Index plane = at / area;
-    Index place = at - plane * area;
-    Index c = plane % channels;
+    const Index plane = (begin.place + at) / area;
+    Index place = begin.place + at - plane * area;
+    Index c = (begin.channel + plane) % channels;
     F f(constants, channels, c);
     cuda::Vector<T, length> result;
 #pragma unroll
@@ -262,6 +269,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // --- on the host
+
+// Of one launch of channel_map_kernel: positions fit into 32 bits, and each launch starts at a vector.
+constexpr int64_t kMostElements = int64_t{1} << 30;
 
 template <class T>
 bool starts_aligned(const Tensor& tensor) {
@@ -299,16 +309,22 @@ void map_channels(const char* what, const BatchNormLayout& layout, const Tensor&
   using C = compute_type<T>;
   constexpr int kLength = cuda::kVectorBytes / static_cast<int>(sizeof(T));
   const bool vectors = starts_aligned<T>(x) && starts_aligned<T>(out) && (!grad.defined() || starts_aligned<T>(grad));
-  const auto run = [&]<int length, class Index>() {
-    cuda::launch({what, cuda::blocks_for(x.numel(), kThreads * kMapItems<length> * length), kThreads}, x.device(),
-                 &channel_map_kernel<length, Index, F, T>, x.numel(), layout.channels, layout.area,
-                 static_cast<const C*>(constants.raw_data()), static_cast<const T*>(x.raw_data()),
-                 grad.defined() ? static_cast<const T*>(grad.raw_data()) : nullptr, static_cast<T*>(out.raw_data()));
-  };
-  if (x.numel() < (int64_t{1} << 31)) {
-    vectors ? run.template operator()<kLength, uint32_t>() : run.template operator()<1, uint32_t>();
-  } else {
-    vectors ? run.template operator()<kLength, uint64_t>() : run.template operator()<1, uint64_t>();
+  if (layout.area > kMostElements) {
+    throw ShapeError(std::string(what) + ": at most " + std::to_string(kMostElements) +
+                     " elements of a channel in a sample on CUDA, got " + std::to_string(layout.area));
+  }
+  for (int64_t start = 0; start < x.numel(); start += kMostElements) {
+    const int64_t count = std::min(kMostElements, x.numel() - start);
+    const ChannelPlace begin{static_cast<uint32_t>(start / layout.area % layout.channels),
+                             static_cast<uint32_t>(start % layout.area)};
+    const auto run = [&]<int length>() {
+      cuda::launch({what, cuda::blocks_for(count, kThreads * kMapItems<length> * length), kThreads}, x.device(),
+                   &channel_map_kernel<length, F, T>, count, layout.channels, layout.area, begin,
+                   static_cast<const C*>(constants.raw_data()), static_cast<const T*>(x.raw_data()) + start,
+                   grad.defined() ? static_cast<const T*>(grad.raw_data()) + start : nullptr,
+                   static_cast<T*>(out.raw_data()) + start);
+    };
+    vectors ? run.template operator()<kLength>() : run.template operator()<1>();
   }
 }
 

@@ -1,58 +1,95 @@
-// The CUDA column of softmax.h: a warp per short row, a block per long one. A row is read twice, the second time from
-// cache, and written once.
+// The CUDA column of softmax.h: a warp per short row, a block per long one (detail/rows.h). A row that its threads hold
+// is read once; a longer one twice, the second time mostly from cache. Each is written once.
 #include <brigade/kernels/softmax.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/kernels/cuda/detail/row_threads.h>
+#include <brigade/kernels/cuda/detail/rows.h>
 #include <brigade/kernels/elementwise.h>
+
+#include <limits>
 
 namespace brigade::kernels {
 
 namespace {
 
-template <bool short_rows, bool logarithm, class T>
-__global__ void __launch_bounds__(cuda::kRowThreads) softmax_kernel(int64_t rows, int64_t n, const T* x, T* y) {
-  using C = compute_type<T>;
-  using Threads = cuda::RowThreads<short_rows>;
-  const int64_t row = Threads::row();
-  if (row >= rows) return;  // a whole warp of short rows
-  const T* in = x + row * n;
-  T* out = y + row * n;
-  auto seen = cuda::nothing_seen<C>();
-  for (int64_t i = threadIdx.x; i < n; i += Threads::step())
-    cuda::see(seen, static_cast<C>(in[i]));
-  seen = Threads::reduce(seen, cuda::MergeMaxAndSum{});
-  if constexpr (logarithm) {
-    const C shift = seen.max + std::log(seen.sum);
-    for (int64_t i = threadIdx.x; i < n; i += Threads::step())
-      out[i] = static_cast<T>(static_cast<C>(in[i]) - shift);
-  } else {
-    const C factor = C(1) / seen.sum;
-    for (int64_t i = threadIdx.x; i < n; i += Threads::step())
-      out[i] = static_cast<T>(std::exp(static_cast<C>(in[i]) - seen.max) * factor);
-  }
+// What a thread has seen of a row, with `values` added.
+template <int n, class C>
+__device__ cuda::MaxAndSum<C> with_values(const cuda::MaxAndSum<C>& seen, const C (&values)[n]) {
+  constexpr C kLowest = -std::numeric_limits<C>::infinity();
+  C max = seen.max;
+#pragma unroll
+  for (int k = 0; k < n; ++k)
+    max = values[k] > max ? values[k] : max;
+  // Of nothing but -inf the sum is 0, not exp(-inf + inf); a NaN gets into it in any case, and an infinity makes one.
+  const C shift = max == kLowest ? C(0) : max;
+  C sum = seen.sum == C(0) ? C(0) : seen.sum * std::exp(seen.max - shift);
+#pragma unroll
+  for (int k = 0; k < n; ++k)
+    sum += std::exp(values[k] - shift);
+  return {max, sum};
 }
 
-template <bool short_rows, bool logarithm, class T>
-__global__ void __launch_bounds__(cuda::kRowThreads)
-    softmax_backward_kernel(int64_t rows, int64_t n, const T* grad, const T* y, T* result) {
+template <class Variant, bool logarithm, class T>
+__global__ void __launch_bounds__(cuda::kRowThreads, 2) softmax_kernel(int64_t rows, int64_t n, const T* x, T* y) {
   using C = compute_type<T>;
-  using Threads = cuda::RowThreads<short_rows>;
-  const int64_t row = Threads::row();
+  constexpr int kLength = Variant::kLength;
+  const int64_t row = Variant::row();
+  if (row >= rows) return;  // a whole warp of short rows
+  const cuda::Row<Variant, T> source(x + row * n, n);
+  cuda::MaxAndSum<C> seen{-std::numeric_limits<C>::infinity(), C(0)};
+  Variant::for_vectors(n, [&](int slot, int64_t at) {
+    const auto vector = source.get(slot, at);
+    C values[kLength];
+#pragma unroll
+    for (int k = 0; k < kLength; ++k)
+      values[k] = static_cast<C>(vector.values[k]);
+    seen = with_values(seen, values);
+  });
+  seen = Variant::reduce(seen, cuda::MergeMaxAndSum{});
+  const C number = logarithm ? seen.max + std::log(seen.sum) : C(1) / seen.sum;
+  Variant::for_vectors(n, [&](int slot, int64_t at) {
+    const auto vector = source.get(slot, at);
+    cuda::Vector<T, kLength> result;
+#pragma unroll
+    for (int k = 0; k < kLength; ++k) {
+      const C value = static_cast<C>(vector.values[k]);
+      result.values[k] = static_cast<T>(logarithm ? value - number : std::exp(value - seen.max) * number);
+    }
+    cuda::store_vector<T, kLength>(y + row * n + at, result);
+  });
+}
+
+template <class Variant, bool logarithm, class T>
+__global__ void __launch_bounds__(cuda::kRowThreads, 2)
+    softmax_backward_kernel(int64_t rows, int64_t n, const T* grad, const T* y, T* out) {
+  using C = compute_type<T>;
+  constexpr int kLength = Variant::kLength;
+  const int64_t row = Variant::row();
   if (row >= rows) return;
-  const T* g = grad + row * n;
-  const T* p = y + row * n;
-  T* out = result + row * n;
+  const cuda::Row<Variant, T> slopes(grad + row * n, n);
+  const cuda::Row<Variant, T> results(y + row * n, n);
   C sum = C(0);
-  for (int64_t i = threadIdx.x; i < n; i += Threads::step())
-    sum += logarithm ? static_cast<C>(g[i]) : static_cast<C>(g[i]) * static_cast<C>(p[i]);
-  sum = Threads::reduce(sum, cuda::SumOf{});
-  for (int64_t i = threadIdx.x; i < n; i += Threads::step()) {
-    const C slope = static_cast<C>(g[i]);
-    const C value = static_cast<C>(p[i]);
-    out[i] = static_cast<T>(logarithm ? slope - std::exp(value) * sum : value * (slope - sum));
-  }
+  Variant::for_vectors(n, [&](int slot, int64_t at) {
+    const auto g = slopes.get(slot, at);
+    const auto p = results.get(slot, at);
+#pragma unroll
+    for (int k = 0; k < kLength; ++k)
+      sum += logarithm ? static_cast<C>(g.values[k]) : static_cast<C>(g.values[k]) * static_cast<C>(p.values[k]);
+  });
+  sum = Variant::reduce(sum, cuda::SumOf{});
+  Variant::for_vectors(n, [&](int slot, int64_t at) {
+    const auto g = slopes.get(slot, at);
+    const auto p = results.get(slot, at);
+    cuda::Vector<T, kLength> result;
+#pragma unroll
+    for (int k = 0; k < kLength; ++k) {
+      const C slope = static_cast<C>(g.values[k]);
+      const C value = static_cast<C>(p.values[k]);
+      result.values[k] = static_cast<T>(logarithm ? slope - std::exp(value) * sum : value * (slope - sum));
+    }
+    cuda::store_vector<T, kLength>(out + row * n + at, result);
+  });
 }
 
 // Calls run(rows, n) on tensors in which `dim` is the last; moves it there and back where it is not.
@@ -69,9 +106,10 @@ template <bool logarithm>
 Tensor forward(const char* what, const Tensor& x, int dim) {
   return along(x, dim, [&](const Tensor& source, const Tensor& result, int64_t rows, int64_t n) {
     visit_floating(x.dtype(), what, [&]<class T>() {
-      cuda::launch_rows(what, x.device(), rows, n, &softmax_kernel<true, logarithm, T>,
-                        &softmax_kernel<false, logarithm, T>, static_cast<const T*>(source.raw_data()),
-                        static_cast<T*>(result.raw_data()));
+      cuda::with_row_variant<T, 8>(n, cuda::start_aligned({&source, &result}), [&]<class Variant>(Variant) {
+        cuda::launch(cuda::row_launch<Variant>(what, rows), x.device(), &softmax_kernel<Variant, logarithm, T>, rows, n,
+                     static_cast<const T*>(source.raw_data()), static_cast<T*>(result.raw_data()));
+      });
     });
   });
 }
@@ -82,9 +120,11 @@ Tensor backward(const char* what, const Tensor& grad, const Tensor& y, int dim) 
   const Tensor values = contiguous(moves ? view::transpose(y, dim, -1) : y);
   return along(grad, dim, [&](const Tensor& source, const Tensor& result, int64_t rows, int64_t n) {
     visit_floating(grad.dtype(), what, [&]<class T>() {
-      cuda::launch_rows(what, grad.device(), rows, n, &softmax_backward_kernel<true, logarithm, T>,
-                        &softmax_backward_kernel<false, logarithm, T>, static_cast<const T*>(source.raw_data()),
-                        static_cast<const T*>(values.raw_data()), static_cast<T*>(result.raw_data()));
+      cuda::with_row_variant<T, 4>(n, cuda::start_aligned({&source, &values, &result}), [&]<class Variant>(Variant) {
+        cuda::launch(cuda::row_launch<Variant>(what, rows), grad.device(),
+                     &softmax_backward_kernel<Variant, logarithm, T>, rows, n, static_cast<const T*>(source.raw_data()),
+                     static_cast<const T*>(values.raw_data()), static_cast<T*>(result.raw_data()));
+      });
     });
   });
 }

@@ -90,10 +90,37 @@ TEST_CASE("softmax and log_softmax along any dimension, rows shorter and longer 
       }
     }
   }
+  // Rows longer than a block holds, in vectors and not; rows that start where no vector may.
+  for (const DType dtype : kFloatingDTypes) {
+    CAPTURE(name(dtype));
+    const auto both = [&](const Tensor& here, const Tensor& there) {
+      const Tensor y = softmax(here, 1);
+      const Tensor z = log_softmax(here, 1);
+      const double bound = function_tolerance(dtype);
+      CHECK(difference(softmax(there, 1), y) <= bound);
+      CHECK(difference(log_softmax(there, 1), z) <= 4 * bound);
+      CHECK(difference(softmax_backward(there, on_device(y), 1), softmax_backward(here, y, 1)) <= 8 * bound);
+      CHECK(difference(softmax_backward(there, there, 1), softmax_backward(here, here, 1)) <= (dtype == kFloat64 ? 1e-12
+                                                                                               : dtype == kFloat32
+                                                                                                   ? 1e-4
+                                                                                                   : 0.02));
+    };
+    for (const int64_t n : {4000, 4098, 16400, 16401}) {
+      CAPTURE(n);
+      const Tensor x = numbers({2, n}, dtype, 1);
+      both(x, on_device(x));
+    }
+    for (const int64_t n : {48, 1600}) {
+      CAPTURE(n);
+      const Tensor x = numbers({1 + 3 * n}, dtype, 1);
+      const auto late = [&](const Tensor& t) { return view::as_strided(t, {3, n}, {n, 1}, 1); };
+      both(late(x), late(on_device(x)));
+    }
+  }
   // A masked row, one of nothing but masks, an infinity, a NaN, large numbers; a tensor without dimensions.
   const float inf = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const int64_t n : {4, 2000}) {
+  for (const int64_t n : {4, 5, 600, 2000, 8200}) {
     for (const float first : {-inf, inf, nan, 1e30F}) {
       for (const float rest : {0.0F, -inf, -1e30F}) {
         CAPTURE(n);

@@ -132,6 +132,7 @@ TEST_CASE("attention's dropout masks are the CPU's") {
 }
 
 TEST_CASE("attention takes heads from inside of rows, expanded, unaligned and transposed operands") {
+  const auto same = [](const Tensor& x) { return Operands{x, x, x, x}; };
   for (const DType dtype : {kFloat32, kBFloat16}) {
     CAPTURE(name(dtype));
     // [batch, length, which, heads, width]: q, k and v of a projection, as [batch, heads, length, width].
@@ -144,23 +145,28 @@ TEST_CASE("attention takes heads from inside of rows, expanded, unaligned and tr
                    grad = small_numbers({2, 40, 2, width}, dtype, 2);
       agree(parts(base, grad), parts(on_device(base), on_device(grad)), {.is_causal = true, .scale = 0.5});
     }
-    // The first element is not where a vector may start.
-    const auto late = [](const Tensor& x) { return view::slice(x, 2, 1, 17); };
-    const Tensor wide = small_numbers({2, 40, 24}, dtype, 3);
-    const Tensor here = late(wide), there = late(on_device(wide));
-    agree({here, here, here, here}, {there, there, there, there}, {.scale = 0.5});
+    // Where no vector may start: at the first element, at the second row, at the second head. And rows that vectors
+    // would run past.
+    for (const auto& [columns, row, head, offset] : std::vector<std::array<int64_t, 4>>{
+             {16, 24, 1000, 1}, {16, 18, 1000, 0}, {16, 16, 649, 0}, {15, 16, 1000, 0}}) {
+      CAPTURE(columns);
+      CAPTURE(row);
+      const Tensor flat = small_numbers({2000}, dtype, 3);
+      const auto seen = [&](const Tensor& x) { return view::as_strided(x, {2, 40, columns}, {head, row, 1}, offset); };
+      agree(same(seen(flat)), same(seen(on_device(flat))), {.scale = 0.5});
+    }
     // Rows that are columns of memory; one row for all.
     const Tensor turned = small_numbers({2, 16, 40}, dtype, 4), one = small_numbers({2, 1, 16}, dtype, 5);
     const auto rows = [](const Tensor& x) { return view::transpose(x, 1, 2); };
     const auto repeated = [](const Tensor& x) { return view::expand(x, {2, 40, 16}); };
-    agree({rows(turned), repeated(one), here, repeated(one)},
-          {rows(on_device(turned)), repeated(on_device(one)), there, repeated(on_device(one))}, {.scale = 0.5});
+    agree({rows(turned), repeated(one), rows(turned), repeated(one)},
+          {rows(on_device(turned)), repeated(on_device(one)), rows(on_device(turned)), repeated(on_device(one))},
+          {.scale = 0.5});
   }
   // As many leading dimensions as there may be, in an order that no two strides describe.
   const Tensor base = small_numbers({2, 1, 3, 2, 2, 1, 5, 4}, kFloat32, 6);
   const auto moved = [](const Tensor& x) { return view::permute(x, {4, 5, 2, 1, 3, 0, 6, 7}); };
-  const Tensor here = moved(base), there = moved(on_device(base));
-  agree({here, here, here, here}, {there, there, there, there}, {.scale = 0.3});
+  agree(same(moved(base)), same(moved(on_device(base))), {.scale = 0.3});
 }
 
 TEST_CASE("attention of nothing") {

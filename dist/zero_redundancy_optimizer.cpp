@@ -157,7 +157,7 @@ void ZeroRedundancyOptimizerBase::assign(SourceLocation where) {
   const std::vector<Tensor> all = parameters();
   std::vector<std::string> lines;
   for (size_t i = 0; i < all.size(); ++i)
-    lines.push_back(fmt::format("parameter {}: {}", i, describe(all[i])));
+    lines.push_back(fmt::format("parameter {}: {} {}", i, brigade::name(all[i].dtype()), to_string(all[i].sizes())));
   lines.push_back("options of " + options_text());
   check_same_lines(*group_, lines, where);
   owners_ = assign_owners(all, group_->size());

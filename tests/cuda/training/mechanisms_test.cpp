@@ -1,0 +1,152 @@
+// What stands around DDP, on a device beside the CPU: buffers, synchronised batch norm, ZeRO, averaging of models, the
+// comparison of ranks.
+#include "on_device.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/core/device_runtime.h>
+#include <brigade/dist/consistency.h>
+#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/dist/launch/launcher.h>
+#include <brigade/dist/model_averaging.h>
+#include <brigade/dist/sync_batch_norm.h>
+#include <brigade/dist/zero_redundancy_optimizer.h>
+#include <brigade/nn/nn.h>
+#include <brigade/optim/optim.h>
+
+#include <mutex>
+
+using namespace brigade;
+using namespace brigade::test;
+
+namespace {
+
+constexpr int kRanks = 2;
+using Values = std::vector<std::vector<double>>;
+// What a rank ends with, on its device.
+using Body = std::function<Values(const dist::ProcessGroupPtr& group, Device device)>;
+
+Values values_of(const std::vector<Tensor>& tensors) {
+  Values values;
+  for (const Tensor& tensor : tensors)
+    values.push_back(tensor.to_vector<double>());
+  return values;
+}
+
+std::vector<Values> run(const std::string& where, const Body& body) {
+  std::vector<Values> results(kRanks);
+  dist::run_threads(kRanks, [&](const dist::ProcessGroupPtr& group) {
+    const Device device = choose_device(where, group->rank());
+    set_current_device(device);
+    results[static_cast<size_t>(group->rank())] = body(group, device);
+  });
+  return results;
+}
+
+// Every rank ends with what it ends with on the CPU.
+void compare(const Body& body, double bound) {
+  const std::vector<Values> here = run("cpu", body);
+  const std::vector<Values> there = run("cuda", body);
+  double worst = 0;
+  for (size_t rank = 0; rank < kRanks; ++rank) {
+    REQUIRE(there[rank].size() == here[rank].size());
+    for (size_t i = 0; i < here[rank].size(); ++i) {
+      REQUIRE(there[rank][i].size() == here[rank][i].size());
+      for (size_t k = 0; k < here[rank][i].size(); ++k)
+        worst =
+            std::max(worst, std::abs(there[rank][i][k] - here[rank][i][k]) / std::max(1.0, std::abs(here[rank][i][k])));
+    }
+  }
+  CHECK(worst <= bound);
+}
+
+nn::Sequential normed_net(Device device) {
+  manual_seed(5);
+  nn::Sequential net(nn::Linear(6, 9), nn::BatchNorm1d(9), nn::ReLU(), nn::Linear(9, 2));
+  net->to(device);
+  return net;
+}
+
+Tensor batch(int rank, int step, Device device) {
+  return numbers({7, 6}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1)).to(device);
+}
+
+}  // namespace
+
+TEST_CASE("buffers follow rank 0, and batch norm over all ranks is that of the whole batch") {
+  for (const bool synchronised : {false, true}) {
+    CAPTURE(synchronised);
+    compare(
+        [&](const dist::ProcessGroupPtr& group, Device device) {
+          nn::Sequential net = normed_net(device);
+          if (synchronised) dist::convert_sync_batchnorm(net, group);
+          dist::DistributedDataParallel ddp(net, group);
+          optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+          for (int step = 0; step < 3; ++step) {
+            optimizer.zero_grad();
+            const Tensor y = ddp(batch(group->rank(), step, device));
+            (y * y).mean().backward();
+            optimizer.step();
+          }
+          Values values = values_of(net->parameters());
+          for (const auto& buffer : values_of(net->buffers()))
+            values.push_back(buffer);
+          return values;
+        },
+        1e-5);
+  }
+}
+
+TEST_CASE("ZeRO splits the states of a device's parameters and puts them together again") {
+  compare(
+      [](const dist::ProcessGroupPtr& group, Device device) {
+        nn::Sequential net = normed_net(device);
+        dist::DistributedDataParallel ddp(net, group);
+        dist::ZeroRedundancyOptimizer<optim::AdamW> optimizer(net->parameters(), {.lr = 0.01}, group);
+        for (int step = 0; step < 3; ++step) {
+          optimizer.zero_grad();
+          const Tensor y = ddp(batch(group->rank(), step, device));
+          (y * y).mean().backward();
+          optimizer.step();
+        }
+        Values values = values_of(net->parameters());
+        optimizer.consolidate_state_dict(0);
+        if (group->rank() == 0) {
+          for (const auto& [name, tensor] : optimizer.state_dict().tensors)
+            values.push_back(tensor.to_vector<double>());
+        }
+        return values;
+      },
+      1e-5);
+}
+
+TEST_CASE("models are averaged where they are, also when they lie on several devices") {
+  compare(
+      [](const dist::ProcessGroupPtr& group, Device device) {
+        const std::vector<Tensor> parameters{full({5}, group->rank() + 1, {kFloat32, device}),
+                                             full({3}, group->rank() + 2, {kFloat64, device}),
+                                             full({4}, group->rank() + 3, kFloat32)};
+        dist::average_parameters(*group, parameters);
+        return values_of(parameters);
+      },
+      0);
+}
+
+TEST_CASE("a value that differs on one rank's device is found and named") {
+  std::mutex mutex;
+  std::vector<std::string> found;
+  run("cuda", [&](const dist::ProcessGroupPtr& group, Device device) {
+    nn::Sequential net = normed_net(device);
+    CHECK(dist::verify_consistency(*group, net).consistent());
+    if (group->rank() == 1) view::select(view::select(net->parameters()[0], 0, 2), 0, 3).fill_(0.75);
+    const dist::ConsistencyReport report = dist::verify_consistency(*group, net);
+    const std::lock_guard lock(mutex);
+    for (const dist::Verdict& verdict : report.verdicts)
+      found.push_back(verdict.message);
+    return Values();
+  });
+  REQUIRE(found.size() == kRanks);
+  for (const std::string& message : found) {
+    CHECK(message.find("first at element 15 of [9, 6]") != std::string::npos);
+    CHECK(message.find("rank 1 holds 0.75") != std::string::npos);
+  }
+}

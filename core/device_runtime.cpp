@@ -63,6 +63,16 @@ std::string why_no_device(DeviceType type) {
   }
 }
 
+std::vector<std::string> loaded_devices() {
+  std::vector<std::string> names;
+  for (const auto& entry : registered) {
+    const DeviceRuntime* runtime = entry.load(std::memory_order_acquire);
+    for (int i = 0; runtime && i < runtime->count(); ++i)
+      names.push_back(runtime->name(i));
+  }
+  return names;
+}
+
 Device choose_device(const std::string& text, int local_rank) {
   const std::string cuda = name(kCUDA);
   if (text == name(kCPU) || (text == "auto" && device_count(kCUDA) == 0)) return kCPU;

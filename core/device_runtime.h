@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace brigade {
 
@@ -57,6 +58,8 @@ class DeviceRuntime {
   virtual int count() const noexcept = 0;
   // Why there is none; "" when there is one.
   virtual std::string why_not_available() const = 0;
+  // "NVIDIA H200"
+  virtual std::string name(int index) const = 0;
   // The device that calls of this thread without a device go to.
   virtual void set_current(int index) const = 0;
   // All that is queued on the device is done when it returns.
@@ -87,6 +90,9 @@ const DeviceRuntime& device_runtime(Device device);
 int device_count(DeviceType type) noexcept;
 // Why device_count() is 0, in words; "" when it is not.
 std::string why_no_device(DeviceType type);
+
+// The names of the devices whose library is loaded; loads none.
+std::vector<std::string> loaded_devices();
 
 // The device of a process or thread that is number `local_rank` of those on this host: "cpu", "cuda" (the ranks take
 // turns over the devices that there are), "cuda:1", or "auto": cuda when there is a device, else cpu. Throws ValueError

@@ -1,5 +1,6 @@
 #include <brigade/lab/json_output.h>
 
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
 
@@ -49,7 +50,7 @@ nlohmann::json json_envelope(const std::vector<std::string>& command) {
            {{"cpu", processor_name()},
             {"cores", std::thread::hardware_concurrency()},
             {"memory", static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE)},
-            {"gpus", nlohmann::json::array()},
+            {"gpus", loaded_devices()},
             {"libraries", libraries}}},
           {"results", nlohmann::json::array()}};
 }

@@ -40,6 +40,7 @@ class Runtime final : public DeviceRuntime {
  public:
   int count() const noexcept override { return device_count(); }
   std::string why_not_available() const override { return cuda::why_not_available(); }
+  std::string name(int index) const override { return properties(index).name; }
   void set_current(int index) const override { set_device(index); }
   void synchronize(int index) const override {
     const DeviceGuard guard(index);

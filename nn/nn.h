@@ -15,3 +15,4 @@
 #include <brigade/nn/loss.h>
 #include <brigade/nn/module.h>
 #include <brigade/nn/pooling.h>
+#include <brigade/nn/upsample.h>

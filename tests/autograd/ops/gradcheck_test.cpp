@@ -173,6 +173,21 @@ std::vector<Case> table() {
          return avg_pool2d(i[0], {{2, 3}, {1, 2}, {1, 1}, true, false});
        },
        {x({2, 2, 4, 5})}},
+      {"interpolate nearest",
+       [](const Inputs& i) {
+         return interpolate(i[0], {.size = {{5, 2}}});
+       },
+       {x({2, 2, 3, 4})}},
+      {"interpolate bilinear",
+       [](const Inputs& i) {
+         return interpolate(i[0], {.scale_factor = {{2.3, 0.7}}, .mode = InterpolateMode::Bilinear});
+       },
+       {x({2, 1, 3, 4})}},
+      {"interpolate aligned",
+       [](const Inputs& i) {
+         return interpolate(i[0], {.size = {{1, 7}}, .mode = InterpolateMode::Bilinear, .align_corners = true});
+       },
+       {x({1, 2, 4, 3})}},
       {"batch_norm",
        [](const Inputs& i) { return batch_norm(i[0], i[1], i[2], {}, {}, true); },
        {x({3, 2, 2, 2}), x({2}, 2), x({2}, 3)}},

@@ -1,0 +1,126 @@
+// What resizing shares on every device: checks, sizes, and which elements along an axis make an output.
+//
+// Positions as PyTorch computes them, rounding included: output o stands at o * scale (Nearest, in float32; Bilinear
+// with aligned corners), or at (o + 0.5) * scale - 0.5, not below 0.
+#pragma once
+
+#include <brigade/core/host_device.h>
+#include <brigade/kernels/interpolate.h>
+
+#include <cmath>
+
+namespace brigade::kernels {
+
+// The elements that make one output, with their weights.
+template <int count, class C>
+struct Taps {
+  int32_t index[count];
+  C weight[count];
+
+  BRIGADE_HOST_DEVICE C weight_of(int32_t i) const {
+    C sum = C(0);
+    for (int k = 0; k < count; ++k)
+      sum += index[k] == i ? weight[k] : C(0);
+    return sum;
+  }
+};
+// Outputs [begin, end).
+struct OutputRange {
+  int32_t begin, end;
+};
+
+// The outputs at positions in (low, high), with room for rounding; position(o) = (o + shift) * scale - shift.
+template <class C>
+BRIGADE_HOST_DEVICE OutputRange outputs_between(C low, C high, C scale, C shift, int32_t outputs) {
+  if (!(scale > C(0))) return {0, outputs};
+  const C last = static_cast<C>(outputs);
+  const C from = (low + shift) / scale - shift - C(1);
+  const C to = (high + shift) / scale - shift + C(2);
+  return {from > C(0) ? static_cast<int32_t>(from < last ? from : last) : 0,
+          static_cast<int32_t>(to < last ? (to > C(0) ? to : C(0)) : last)};
+}
+
+template <class Compute>
+struct NearestAxis {
+  using C = Compute;
+  static constexpr int kTaps = 1;
+  int32_t in, out;
+  float scale;  // input elements per output
+
+  NearestAxis(int64_t in_size, int64_t out_size, double scale_factor, bool)
+      : in(static_cast<int32_t>(in_size)),
+        out(static_cast<int32_t>(out_size)),
+        scale(scale_factor > 0 ? static_cast<float>(1 / scale_factor)
+                               : static_cast<float>(in_size) / static_cast<float>(out_size)) {}
+
+  BRIGADE_HOST_DEVICE Taps<1, C> taps(int32_t o) const {
+    if (out == in) return {{o}, {C(1)}};
+    if (out == 2 * int64_t{in}) return {{o / 2}, {C(1)}};
+    const auto i = static_cast<int32_t>(std::floor(static_cast<float>(o) * scale));
+    return {{i < in - 1 ? i : in - 1}, {C(1)}};
+  }
+  // Outputs that element i may be a part of.
+  BRIGADE_HOST_DEVICE OutputRange outputs_of(int32_t i) const {
+    if (out == in) return {i, i + 1};
+    if (out == 2 * int64_t{in}) return {2 * i, 2 * i + 2};
+    OutputRange range = outputs_between(static_cast<float>(i), static_cast<float>(i + 1), scale, 0.0F, out);
+    if (i == in - 1) range.end = out;
+    return range;
+  }
+};
+
+template <class Compute>
+struct LinearAxis {
+  using C = Compute;
+  static constexpr int kTaps = 2;
+  int32_t in, out;
+  C scale;
+  C shift;  // of centres against corners: 0.5, or 0 for aligned corners
+
+  LinearAxis(int64_t in_size, int64_t out_size, double scale_factor, bool align_corners)
+      : in(static_cast<int32_t>(in_size)),
+        out(static_cast<int32_t>(out_size)),
+        scale(align_corners      ? (out_size > 1 ? static_cast<C>(in_size - 1) / static_cast<C>(out_size - 1) : C(0))
+              : scale_factor > 0 ? static_cast<C>(1 / scale_factor)
+                                 : static_cast<C>(in_size) / static_cast<C>(out_size)),
+        shift(align_corners ? C(0) : C(0.5)) {}
+
+  BRIGADE_HOST_DEVICE Taps<2, C> taps(int32_t o) const {
+    if (out == in) return {{o, o}, {C(1), C(0)}};
+    const C position = scale * (static_cast<C>(o) + shift) - shift;
+    const C at = position > C(0) ? position : C(0);
+    const auto floor = static_cast<int32_t>(at);
+    const int32_t first = floor < in - 1 ? floor : in - 1;
+    const C rest = at - static_cast<C>(first);
+    const C second = rest < C(1) ? rest : C(1);
+    return {{first, first < in - 1 ? first + 1 : first}, {C(1) - second, second}};
+  }
+  BRIGADE_HOST_DEVICE OutputRange outputs_of(int32_t i) const {
+    if (out == in) return {i, i + 1};
+    OutputRange range = outputs_between(static_cast<C>(i - 1), static_cast<C>(i + 1), scale, shift, out);
+    if (i == 0) range.begin = 0;
+    if (i == in - 1) range.end = out;
+    return range;
+  }
+};
+
+// Calls body(rows, columns) with the axes of the mode; C: what weights are computed in.
+template <class C, class Body>
+void with_axes(const Shape& x_sizes, const Interpolate2dParams& p, Body&& body) {
+  const auto run = [&]<class Axis>() {
+    body(Axis(x_sizes[2], p.size[0], p.scale_factor[0], p.align_corners),
+         Axis(x_sizes[3], p.size[1], p.scale_factor[1], p.align_corners));
+  };
+  if (p.mode == InterpolateMode::Nearest) {
+    run.template operator()<NearestAxis<C>>();
+  } else {
+    run.template operator()<LinearAxis<C>>();
+  }
+}
+
+// The shape of the result. Throws ShapeError, ValueError.
+Shape check_interpolate(const Shape& x_sizes, const Interpolate2dParams& params);
+// Throws ShapeError also when `grad` does not have that shape.
+void check_interpolate_backward(const Tensor& grad, const Shape& x_sizes, const Interpolate2dParams& params);
+
+}  // namespace brigade::kernels

@@ -1,0 +1,46 @@
+// Resizing as a layer: [N, C, H, W] -> [N, C, H', W']; floating dtypes.
+#pragma once
+
+#include <brigade/autograd/ops/interpolate.h>
+#include <brigade/nn/module.h>
+#include <brigade/nn/size2.h>
+
+#include <optional>
+
+namespace brigade::nn {
+
+// Factors of height and width, written as one number where both are equal.
+struct Scale2 {
+  std::array<double, 2> values;
+
+  constexpr Scale2(double both) noexcept : values{both, both} {}  // NOLINT: written as a number
+  constexpr Scale2(double height, double width) noexcept : values{height, width} {}
+};
+
+// One of size and scale_factor; see interpolate().
+struct UpsampleOptions {
+  std::optional<Size2> size = std::nullopt;
+  std::optional<Scale2> scale_factor = std::nullopt;
+  InterpolateMode mode = InterpolateMode::Nearest;
+  bool align_corners = false;
+};
+
+// Throws ValueError for options that interpolate() refuses; forward throws as interpolate() does.
+struct UpsampleImpl : Module {
+  explicit UpsampleImpl(const UpsampleOptions& options);
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+  InterpolateOptions options;
+
+ protected:
+  std::string extra() const override;
+};
+
+//   nn::Upsample up({.scale_factor = 2});
+//   nn::Upsample up({.size = nn::Size2(7, 9), .mode = InterpolateMode::Bilinear, .align_corners = true});
+class Upsample : public ModuleHolder<UpsampleImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit Upsample(const UpsampleOptions& options) : ModuleHolder(std::make_shared<UpsampleImpl>(options)) {}
+};
+
+}  // namespace brigade::nn

@@ -1,0 +1,44 @@
+#include <brigade/autograd/functional.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/nn/nn.h>
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+using namespace brigade;
+
+TEST_CASE("Upsample resizes by a size or by factors, and passes gradients on") {
+  const Tensor x = tensor(std::vector<float>{1, 2, 3, 4}, {1, 1, 2, 2}).requires_grad_();
+  nn::Upsample doubled({.scale_factor = 2});
+  const Tensor y = doubled(x);
+  CHECK(y.to_vector<float>() == std::vector<float>{1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4});
+  y.sum().backward();
+  CHECK(x.grad().to_vector<float>() == std::vector<float>(4, 4));
+
+  nn::Upsample sized({.size = nn::Size2(3, 3), .mode = InterpolateMode::Bilinear, .align_corners = true});
+  CHECK(sized(x).to_vector<float>() == std::vector<float>{1, 1.5, 2, 2, 2.5, 3, 3, 3.5, 4});
+  nn::Upsample uneven({.scale_factor = nn::Scale2(1, 2.5), .mode = InterpolateMode::Bilinear});
+  CHECK(uneven(x).sizes() == Shape{1, 1, 2, 5});
+
+  nn::Sequential net(nn::Upsample(nn::UpsampleOptions{.scale_factor = 2}), nn::ReLU());
+  CHECK(net(x).sizes() == Shape{1, 1, 4, 4});
+}
+
+TEST_CASE("Upsample says what it is, and what it does not take") {
+  std::ostringstream text;
+  text << *nn::Upsample({.scale_factor = 2}) << *nn::Upsample({.size = 7, .mode = InterpolateMode::Bilinear});
+  CHECK(text.str().find("Upsample(scale_factor=[2, 2], mode=nearest)") != std::string::npos);
+  CHECK(text.str().find("Upsample(size=[7, 7], mode=bilinear)") != std::string::npos);
+  CHECK_THROWS_WITH_AS(nn::Upsample(nn::UpsampleOptions{}), doctest::Contains("got neither"), ValueError);
+  CHECK_THROWS_WITH_AS(nn::Upsample({.size = 2, .scale_factor = 2}), doctest::Contains("got both"), ValueError);
+  CHECK_THROWS_AS(nn::Upsample({.size = 0}), ValueError);
+  CHECK_THROWS_AS(nn::Upsample({.scale_factor = -1}), ValueError);
+  CHECK_THROWS_AS(nn::Upsample({.size = 2, .align_corners = true}), ValueError);
+
+  const Tensor x = ones({1, 1, 2, 2});
+  CHECK_THROWS_WITH_AS(interpolate(x, {}), doctest::Contains("upsample_test.cpp:"), ValueError);
+  CHECK_THROWS_AS(interpolate(x, {.scale_factor = {{0, 1}}}), ValueError);
+  CHECK_THROWS_AS(interpolate(x, {.scale_factor = {{0.1, 1}}}), ShapeError);
+  CHECK_THROWS_AS(interpolate(ones({2, 2}), {.size = {{3, 3}}}), ShapeError);
+}

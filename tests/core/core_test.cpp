@@ -34,6 +34,23 @@ TEST_CASE("a generator hands out disjoint parts of its stream") {
   CHECK(generator.reserve(1).word(0) == first.word(0));
 }
 
+TEST_CASE("what a generator hands out for a CUDA graph follows the words of the replay, on the device only") {
+  PhiloxReplay replay{5, 0};
+  Generator generator(5);
+  generator.set_replay(&replay);
+  const PhiloxState captured = generator.reserve(8);
+  const Generator copy = generator;
+  CHECK(copy.replay() == &replay);
+  replay = {6, 100};
+  CHECK(captured.word(3) == PhiloxState{5, 0}.word(3));
+  CHECK(captured.now().word(3) == PhiloxState{6, 100}.word(3));
+  replay.moved = ~uint64_t{0};  // one block back
+  CHECK(generator.reserve(1).now().word(3) == PhiloxState{6, 1}.word(3));
+  generator.manual_seed(7);
+  CHECK(generator.replay() == nullptr);
+  CHECK(generator.reserve(1).now().word(3) == PhiloxState{7, 0}.word(3));
+}
+
 TEST_CASE("half types round to nearest, ties to even, and keep the special values") {
   struct Row {
     float value, as_float16, as_bfloat16;

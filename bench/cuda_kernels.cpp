@@ -1,0 +1,136 @@
+// How much of the device's memory bandwidth the memory-bound kernels reach: a copy, addition, softmax, a sum, and a
+// step of AdamW, at sizes from 1 to 256 MiB per tensor.
+//
+// The measure is the device's own copy (cudaMemcpyAsync) of the same size in the same run. Counted are the bytes that
+// an operation has to read and to write. Times are those of events around one call, medians of repeats; before each
+// repeat a large buffer is read, so that nothing is left in the L2 cache, and nothing in it has to be written back.
+//
+// Usage: bench_cuda_kernels [--json] [repeats]
+#include <brigade/core/cuda/device.h>
+#include <brigade/core/cuda/error.h>
+#include <brigade/core/cuda/stream.h>
+#include <brigade/core/factory.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/optimizer.h>
+#include <brigade/kernels/reduce.h>
+#include <brigade/kernels/softmax.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace brigade;
+
+namespace {
+
+constexpr int kWarmup = 10;
+constexpr int64_t kRow = 1024;  // elements, of softmax
+constexpr int64_t kMiB = int64_t{1} << 20;
+const Device kGpu(kCUDA, 0);
+
+struct Row {
+  std::string op;
+  DType dtype;
+  int64_t bytes;  // of one tensor
+  double us;
+  double gb_per_s;
+};
+
+// In microseconds.
+double median_time(const std::function<void()>& call, const Tensor& flush, int repeats) {
+  const cuda::Stream stream = cuda::current_stream();
+  std::vector<cuda::Event> begins, ends;
+  for (int i = -kWarmup; i < repeats; ++i) {
+    kernels::sum(flush, {});
+    cuda::Event begin(true), end(true);
+    begin.record(stream);
+    call();
+    end.record(stream);
+    if (i < 0) continue;
+    begins.push_back(std::move(begin));
+    ends.push_back(std::move(end));
+  }
+  stream.synchronize();
+  std::vector<double> us;
+  for (size_t i = 0; i < ends.size(); ++i)
+    us.push_back(1e3 * static_cast<double>(ends[i].elapsed_since(begins[i])));
+  std::nth_element(us.begin(), us.begin() + static_cast<int64_t>(us.size() / 2), us.end());
+  return us[us.size() / 2];
+}
+
+std::vector<Row> measure(DType dtype, int64_t bytes, const Tensor& flush, int repeats) {
+  const int64_t count = bytes / static_cast<int64_t>(itemsize(dtype));
+  const auto make = [&] { return randn({count / kRow, kRow}, {dtype, kGpu}); };
+  const Tensor a = make(), b = make(), out = make();
+  const Tensor exp_avg = zeros_like(a), exp_avg_sq = zeros_like(a);
+  const kernels::AdamParams adam{1e-3, 0.9, 0.999, 1e-8, 1e-2, 10, true, false};
+
+  std::vector<Row> rows;
+  const auto add = [&](const char* op, double tensors, const std::function<void()>& call) {
+    const double us = median_time(call, flush, repeats);
+    rows.push_back({op, dtype, bytes, us, tensors * static_cast<double>(bytes) / us / 1e3});
+  };
+  add("memcpy", 2, [&] {
+    cuda::check(cudaMemcpyAsync(out.raw_data(), a.raw_data(), static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
+                                cuda::current_stream().get()),
+                "cudaMemcpyAsync");
+  });
+  add("copy", 2, [&] { kernels::copy(out, a); });
+  add("add", 3, [&] { kernels::binary(a, b, kernels::BinaryOp::Add); });
+  add("softmax", 2, [&] { kernels::softmax(a, 1); });
+  add("sum", 1, [&] { kernels::sum(a, {}); });
+  add("adamw", 7, [&] { kernels::adam_step(out, b, exp_avg, exp_avg_sq, Tensor(), adam); });
+  return rows;
+}
+
+void print_table(const std::vector<Row>& rows) {
+  fmt::print("| op | dtype | MiB per tensor | µs | GB/s | share of memcpy |\n|---|---|---|---|---|---|\n");
+  double memcpy_rate = 0;
+  for (const Row& row : rows) {
+    if (row.op == "memcpy") memcpy_rate = row.gb_per_s;
+    fmt::print("| {} | {} | {} | {:.1f} | {:.0f} | {:.0f} % |\n", row.op, name(row.dtype), row.bytes / kMiB, row.us,
+               row.gb_per_s, 100 * row.gb_per_s / memcpy_rate);
+  }
+}
+
+void print_json(const std::vector<Row>& rows) {
+  fmt::print("[\n");
+  for (const Row& row : rows) {
+    fmt::print(R"(  {{"op": "{}", "dtype": "{}", "bytes": {}, "us": {:.3f}, "gb_per_s": {:.1f}}}{})", row.op,
+               name(row.dtype), row.bytes, row.us, row.gb_per_s, &row == &rows.back() ? "\n" : ",\n");
+  }
+  fmt::print("]\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (cuda::device_count() == 0) {
+    fmt::print(stderr, "bench_cuda_kernels: {}\n", cuda::why_not_available());
+    return 77;
+  }
+  const bool json = argc > 1 && std::strcmp(argv[1], "--json") == 0;
+  const char* const given = argc > (json ? 2 : 1) ? argv[json ? 2 : 1] : "50";
+  const int repeats = std::max(1, std::atoi(given));
+  const Tensor flush = zeros({128 * kMiB}, {kFloat32, kGpu});  // 512 MiB
+  std::vector<Row> rows;
+  for (const DType dtype : {kFloat32, kBFloat16}) {
+    for (const int64_t size : {1, 4, 16, 64, 256}) {
+      for (Row& row : measure(dtype, size * kMiB, flush, repeats))
+        rows.push_back(std::move(row));
+    }
+  }
+  if (json) {
+    print_json(rows);
+  } else {
+    fmt::print("{}, medians of {}, L2 flushed\n\n", cuda::properties(0).name, repeats);
+    print_table(rows);
+  }
+  return 0;
+}

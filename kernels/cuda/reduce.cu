@@ -4,6 +4,7 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
+#include <brigade/kernels/cuda/detail/vector.h>
 #include <brigade/kernels/detail/reduction.h>
 
 #include <algorithm>
@@ -16,9 +17,13 @@ constexpr int kThreads = 256;
 constexpr int kRowsPerBlock = 4;    // of short rows: one warp each
 constexpr int64_t kShortRow = 512;  // elements
 constexpr int64_t kRowPiece = 1 << 14;
-constexpr int kColumns = 32;  // per block
-constexpr int kGroups = 8;    // of rows, per block
-constexpr int64_t kColumnPiece = 512;
+constexpr int kColumns = 32;          // per block
+constexpr int kGroups = 8;            // of rows, per block
+constexpr int64_t kColumnPiece = 64;  // rows, at least
+constexpr int64_t kBlocks = 1024;     // enough for any device
+
+template <class T>
+constexpr int kVectorLength = cuda::kVectorBytes / static_cast<int>(sizeof(T));
 
 // What becomes of a sum.
 struct Finish {
@@ -32,16 +37,29 @@ struct Finish {
   }
 };
 
-// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter.
-template <bool short_rows, class T, class Acc, class Out>
+// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter. In vectors each row has to
+// start on one; what is left at its end is taken one by one.
+template <bool short_rows, int vector, class T, class Acc, class Out>
 __global__ void __launch_bounds__(kThreads)
     sum_rows_kernel(int64_t rows, int64_t length, int64_t total, const T* x, Out* out, Finish finish) {
+  constexpr int kStep = short_rows ? cuda::kWarp : kThreads;
   const int64_t row = short_rows ? static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.y : blockIdx.x;
   if (row >= rows) return;  // a whole warp of short rows
-  const int64_t end = ::min(total, (row + 1) * length);
+  const int64_t begin = row * length;
+  const int64_t end = ::min(total, begin + length);
+  const int64_t vectors_end = end - (end - begin) % vector;
   Acc sum = Acc(0);
-  for (int64_t i = row * length + threadIdx.x; i < end; i += short_rows ? cuda::kWarp : kThreads)
-    sum += static_cast<Acc>(static_cast<compute_type<T>>(x[i]));
+#pragma unroll 4
+  for (int64_t i = begin + threadIdx.x * vector; i < vectors_end; i += kStep * vector) {
+    const auto values = cuda::load_vector<T, vector>(x + i);
+    Acc part = Acc(0);
+#pragma unroll
+    for (int k = 0; k < vector; ++k)
+      part += static_cast<Acc>(static_cast<compute_type<T>>(values.values[k]));
+    sum += part;
+  }
+  if (vectors_end + threadIdx.x < end)
+    sum += static_cast<Acc>(static_cast<compute_type<T>>(x[vectors_end + threadIdx.x]));
   if constexpr (short_rows) {
     sum = cuda::warp_reduce(sum, cuda::SumOf{});
   } else {
@@ -51,32 +69,42 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) finish(out + row, sum);
 }
 
-// x [outer, reduced, inner]; piece p of a column goes to out [outer, pieces, inner]. A block takes kColumns columns,
-// its groups every kGroups-th row.
-template <class T, class Acc, class Out>
+// x [outer, reduced, inner]; piece p of a column goes to out [outer, pieces, inner]. A block takes kColumns vectors of
+// columns, its groups every kGroups-th row; then each group finishes some of the columns.
+template <int vector, class T, class Acc, class Out>
 __global__ void __launch_bounds__(kColumns* kGroups)
     sum_columns_kernel(int64_t reduced, int64_t inner, int64_t piece, const T* x, Out* out, Finish finish) {
-  BRIGADE_SHARED(Acc, partial, [kGroups][kColumns]);
-  const int64_t strips = (inner + kColumns - 1) / kColumns;
+  BRIGADE_SHARED(Acc, partial, [kGroups][vector][kColumns]);
+  const int64_t strips = (inner + kColumns * vector - 1) / (kColumns * vector);
   const int64_t o = blockIdx.x / strips;
-  const int64_t column = blockIdx.x % strips * kColumns + threadIdx.x;
+  const int64_t column = (blockIdx.x % strips * kColumns + threadIdx.x) * vector;
   const int64_t begin = blockIdx.y * piece;
   const int64_t end = ::min(reduced, begin + piece);
-  Acc sum = Acc(0);
+  Acc sums[vector] = {};
   if (column < inner) {
-    for (int64_t r = begin + threadIdx.y; r < end; r += kGroups)
-      sum += static_cast<Acc>(static_cast<compute_type<T>>(x[(o * reduced + r) * inner + column]));
+#pragma unroll 4
+    for (int64_t r = begin + threadIdx.y; r < end; r += kGroups) {
+      const auto values = cuda::load_vector<T, vector>(x + (o * reduced + r) * inner + column);
+#pragma unroll
+      for (int k = 0; k < vector; ++k)
+        sums[k] += static_cast<Acc>(static_cast<compute_type<T>>(values.values[k]));
+    }
   }
-  partial[threadIdx.y][threadIdx.x] = sum;
+#pragma unroll
+  for (int k = 0; k < vector; ++k)
+    partial[threadIdx.y][k][threadIdx.x] = sums[k];
   __syncthreads();
-  if (threadIdx.y == 0 && column < inner) {
+  if (column >= inner) return;
+  for (int k = static_cast<int>(threadIdx.y); k < vector; k += kGroups) {
+    Acc sum = partial[0][k][threadIdx.x];
     for (int g = 1; g < kGroups; ++g)
-      sum += partial[g][threadIdx.x];
-    finish(out + (o * gridDim.y + blockIdx.y) * inner + column, sum);
+      sum += partial[g][k][threadIdx.x];
+    finish(out + (o * gridDim.y + blockIdx.y) * inner + column + k, sum);
   }
 }
 
 template <class T, class Acc, class Out>
+<<<<<<< HEAD
 void sum_long_rows(Device device, int64_t rows, int64_t length, int64_t total, const T* x, Out* out,
                    const Finish& finish) {
   cuda::launch({"sum_rows", cuda::blocks_for(rows, 1), kThreads}, device, &sum_rows_kernel<false, T, Acc, Out>, rows,
@@ -89,15 +117,44 @@ void sum_rows(Device device, int64_t rows, int64_t length, const T* x, Out* out,
   if (length > kShortRow) return sum_long_rows<T, Acc, Out>(device, rows, length, total, x, out, finish);
   cuda::launch({"sum_rows", cuda::blocks_for(rows, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)}, device,
                &sum_rows_kernel<true, T, Acc, Out>, rows, length, total, x, out, finish);
+=======
+void sum_rows(Device device, int64_t rows, int64_t length, int64_t total, const T* x, Out* out, const Finish& finish) {
+  constexpr int kVector = kVectorLength<T>;
+  const bool vectors = (rows == 1 || length % kVector == 0) && cuda::is_aligned(x, kVector);
+  if (length <= kShortRow) {
+    cuda::launch({"sum_rows", cuda::blocks_for(rows, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)}, device,
+                 vectors ? &sum_rows_kernel<true, kVector, T, Acc, Out> : &sum_rows_kernel<true, 1, T, Acc, Out>, rows,
+                 length, total, x, out, finish);
+  } else {
+    cuda::launch({"sum_rows", cuda::blocks_for(rows, 1), kThreads}, device,
+                 vectors ? &sum_rows_kernel<false, kVector, T, Acc, Out> : &sum_rows_kernel<false, 1, T, Acc, Out>,
+                 rows, length, total, x, out, finish);
+  }
+>>>>>>> helper-norm
+}
+
+// Of columns; 1 where vectors would leave most of a warp without work. Wherever memory starts, so that the order of
+// additions does not depend on it.
+template <class T>
+int column_vector(int64_t inner) {
+  constexpr int kVector = kVectorLength<T>;
+  return inner % kVector == 0 && inner >= kColumns / 2 * kVector ? kVector : 1;
+}
+// Blocks beside each other.
+int64_t column_blocks(int64_t outer, int64_t inner, int vector) {
+  return outer * ((inner + kColumns * vector - 1) / (kColumns * vector));
 }
 
 template <class T, class Acc, class Out>
 void sum_columns(Device device, int64_t outer, int64_t reduced, int64_t inner, int64_t pieces, int64_t piece,
                  const T* x, Out* out, const Finish& finish) {
-  cuda::launch({"sum_columns",
-                dim3(static_cast<unsigned>(outer * ((inner + kColumns - 1) / kColumns)), static_cast<unsigned>(pieces)),
-                dim3(kColumns, kGroups)},
-               device, &sum_columns_kernel<T, Acc, Out>, reduced, inner, piece, x, out, finish);
+  constexpr int kVector = kVectorLength<T>;
+  const int vector = cuda::is_aligned(x, kVector) ? column_vector<T>(inner) : 1;
+  cuda::launch(
+      {"sum_columns", dim3(static_cast<unsigned>(column_blocks(outer, inner, vector)), static_cast<unsigned>(pieces)),
+       dim3(kColumns, kGroups)},
+      device, vector > 1 ? &sum_columns_kernel<kVector, T, Acc, Out> : &sum_columns_kernel<1, T, Acc, Out>, reduced,
+      inner, piece, x, out, finish);
 }
 
 template <class T>
@@ -121,13 +178,14 @@ void sum_into(const Reduction& r, double scale) {
     sum_rows<Acc, Acc, Out>(device, 1, pieces, sums, out, finish);
     return;
   }
-  // At most 64 Ki pieces: a grid has no more in y.
-  const int64_t piece = std::max(kColumnPiece, (r.reduced + 65534) / 65535);
-  const int64_t pieces = (r.reduced + piece - 1) / piece;
-  if (pieces <= 1) {
+  const int64_t beside = column_blocks(r.outer, r.inner, column_vector<T>(r.inner));
+  const int64_t wanted = std::clamp<int64_t>(r.reduced / kColumnPiece, 1, std::max<int64_t>(1, kBlocks / beside));
+  const int64_t piece = (r.reduced + wanted - 1) / wanted;
+  if (piece == r.reduced) {
     sum_columns<T, Acc, Out>(device, r.outer, r.reduced, r.inner, 1, piece, x, out, finish);
     return;
   }
+  const int64_t pieces = (r.reduced + piece - 1) / piece;
   const Tensor partial = empty({r.outer, pieces, r.inner}, {dtype_of<Acc>, device});
   Acc* sums = static_cast<Acc*>(partial.raw_data());
   sum_columns<T, Acc, Acc>(device, r.outer, r.reduced, r.inner, pieces, piece, x, sums, Finish{});

@@ -37,6 +37,11 @@ TEST_CASE("sums and means over rows, columns, middles and scattered dimensions")
                                            {{1500, 2}, {0}},
                                            {{3, 20, 35}, {1}},
                                            {{3, 700, 2}, {1}},
+                                           {{3, 512}, {1}},
+                                           {{2, 2064}, {1}},
+                                           {{33, 512}, {0}},
+                                           {{2, 70, 256}, {1}},
+                                           {{300, 256}, {0}},
                                            {{4, 5, 6, 7}, {0, 2}},
                                            {{4, 5, 6, 7}, {1, 3}},
                                            {{50001}, {}},
@@ -74,6 +79,26 @@ TEST_CASE("sums and means over rows, columns, middles and scattered dimensions")
     CHECK(on_cpu(sum(x, {})).to_vector<float>() == first);
   CHECK_THROWS_AS(mean(on_device(ones({2}, kInt64)), {}), DTypeError);
   CHECK_THROWS_AS(sum(x, {.dims = {0, 0}}), ShapeError);
+}
+
+TEST_CASE("rows and columns that start where no vector may, rows of odd lengths") {
+  for (const DType dtype : kAllDTypes) {
+    CAPTURE(name(dtype));
+    for (const auto& [rows, length] : std::vector<std::pair<int64_t, int64_t>>{
+             {1, 37}, {1, 517}, {1, 40001}, {3, 37}, {3, 48}, {3, 519}, {2, 1040}, {200, 256}}) {
+      CAPTURE(rows);
+      CAPTURE(length);
+      const Tensor whole = numbers({rows * length + 1}, dtype);
+      const auto late = [&](const Tensor& x) { return view::as_strided(x, {rows, length}, {length, 1}, 1); };
+      const Tensor here = late(whole);
+      const Tensor there = late(on_device(whole));
+      CHECK(difference(sum(there, {.dims = {1}}), sum(here, {.dims = {1}})) <= sum_tolerance(dtype, length));
+      CHECK(difference(sum(there, {.dims = {0}}), sum(here, {.dims = {0}})) <= sum_tolerance(dtype, rows));
+      // Columns are added up in the same order wherever they start.
+      CHECK(difference(sum(clone(there), {.dims = {0}}), on_cpu(sum(there, {.dims = {0}}))) == 0);
+      CHECK(difference(sum(on_device(here), {.dims = {1}}), sum(here, {.dims = {1}})) <= sum_tolerance(dtype, length));
+    }
+  }
 }
 
 TEST_CASE("extremes and where they are: the first of equals, and a NaN wins") {

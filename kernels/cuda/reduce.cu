@@ -103,34 +103,28 @@ __global__ void __launch_bounds__(kColumns* kGroups)
   }
 }
 
+template <class T>
+bool takes_vectors(int64_t rows, int64_t length, const T* x) {
+  constexpr int kVector = kVectorLength<T>;
+  return (rows == 1 || length % kVector == 0) && cuda::is_aligned(x, kVector);
+}
+
 template <class T, class Acc, class Out>
-<<<<<<< HEAD
 void sum_long_rows(Device device, int64_t rows, int64_t length, int64_t total, const T* x, Out* out,
                    const Finish& finish) {
-  cuda::launch({"sum_rows", cuda::blocks_for(rows, 1), kThreads}, device, &sum_rows_kernel<false, T, Acc, Out>, rows,
-               length, total, x, out, finish);
+  const auto kernel = takes_vectors(rows, length, x) ? &sum_rows_kernel<false, kVectorLength<T>, T, Acc, Out>
+                                                     : &sum_rows_kernel<false, 1, T, Acc, Out>;
+  cuda::launch({"sum_rows", cuda::blocks_for(rows, 1), kThreads}, device, kernel, rows, length, total, x, out, finish);
 }
 
 template <class T, class Acc, class Out>
 void sum_rows(Device device, int64_t rows, int64_t length, const T* x, Out* out, const Finish& finish) {
   const int64_t total = rows * length;
   if (length > kShortRow) return sum_long_rows<T, Acc, Out>(device, rows, length, total, x, out, finish);
-  cuda::launch({"sum_rows", cuda::blocks_for(rows, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)}, device,
-               &sum_rows_kernel<true, T, Acc, Out>, rows, length, total, x, out, finish);
-=======
-void sum_rows(Device device, int64_t rows, int64_t length, int64_t total, const T* x, Out* out, const Finish& finish) {
-  constexpr int kVector = kVectorLength<T>;
-  const bool vectors = (rows == 1 || length % kVector == 0) && cuda::is_aligned(x, kVector);
-  if (length <= kShortRow) {
-    cuda::launch({"sum_rows", cuda::blocks_for(rows, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)}, device,
-                 vectors ? &sum_rows_kernel<true, kVector, T, Acc, Out> : &sum_rows_kernel<true, 1, T, Acc, Out>, rows,
-                 length, total, x, out, finish);
-  } else {
-    cuda::launch({"sum_rows", cuda::blocks_for(rows, 1), kThreads}, device,
-                 vectors ? &sum_rows_kernel<false, kVector, T, Acc, Out> : &sum_rows_kernel<false, 1, T, Acc, Out>,
-                 rows, length, total, x, out, finish);
-  }
->>>>>>> helper-norm
+  const auto kernel = takes_vectors(rows, length, x) ? &sum_rows_kernel<true, kVectorLength<T>, T, Acc, Out>
+                                                     : &sum_rows_kernel<true, 1, T, Acc, Out>;
+  cuda::launch({"sum_rows", cuda::blocks_for(rows, kRowsPerBlock), dim3(cuda::kWarp, kRowsPerBlock)}, device, kernel,
+               rows, length, total, x, out, finish);
 }
 
 // Of columns; 1 where vectors would leave most of a warp without work. Wherever memory starts, so that the order of

@@ -1,34 +1,43 @@
-// Optimizer steps, one pass over the memory of a parameter. All tensors floating, contiguous, of one dtype and shape.
+// Optimizer steps over many parameters, one pass over the memory of each.
+//
+// The parameters of a call are floating, of one dtype, on one device (DTypeError, DeviceError), each contiguous and
+// with tensors like it (ShapeError); all is checked before anything moves. On a GPU one launch takes 136 of them
+// without state, 105 with momentum, 86 with Adam's moments (73 with amsgrad); on the CPU they go one after the other.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
 
-#include <initializer_list>
-#include <utility>
+#include <span>
 
 namespace brigade::kernels {
 
 // g = grad (negated if maximize) + weight_decay * p; buf = momentum * buf + (1 - dampening) * g (buf = g on the first
-// step); g = nesterov ? g + momentum * buf : buf; p -= lr * g. `momentum_buffer` undefined when momentum is 0.
+// step); g = nesterov ? g + momentum * buf : buf; p -= lr * g.
 struct SgdParams {
   double lr, momentum, dampening, weight_decay;
   bool nesterov, first_step, maximize;
 };
-extern Kernel<void(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer, const SgdParams& params)>
-    sgd_step;
+// `momentum_buffers`: empty when momentum is 0.
+extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads,
+                   std::span<const Tensor> momentum_buffers, const SgdParams& options)>
+    foreach_sgd_step;
 
 // Adam (Kingma and Ba, arXiv 1412.6980) and AdamW (Loshchilov and Hutter, arXiv 1711.05101) when
-// `decoupled_weight_decay`. `step` counts from 1. `max_exp_avg_sq` undefined unless amsgrad.
+// `decoupled_weight_decay`. `step` counts from 1.
 struct AdamParams {
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;
   bool decoupled_weight_decay, maximize;
 };
-extern Kernel<void(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
-                   const Tensor& max_exp_avg_sq, const AdamParams& params)>
-    adam_step;
+// `max_exp_avg_sqs`: empty unless amsgrad.
+extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs,
+                   std::span<const Tensor> exp_avg_sqs, std::span<const Tensor> max_exp_avg_sqs,
+                   const AdamParams& options)>
+    foreach_adam_step;
 
-// For every device: throws ShapeError unless each tensor that is defined is contiguous and like the parameter.
-void check_optimizer_tensors(const Tensor& param, std::initializer_list<std::pair<const char*, Tensor>> tensors);
+// One parameter. `momentum_buffer` undefined when momentum is 0, `max_exp_avg_sq` unless amsgrad.
+void sgd_step(const Tensor& param, const Tensor& grad, const Tensor& momentum_buffer, const SgdParams& options);
+void adam_step(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+               const Tensor& max_exp_avg_sq, const AdamParams& options);
 
 }  // namespace brigade::kernels

@@ -1,9 +1,9 @@
 #include <brigade/optim/adam.h>
 
-#include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/optimizer.h>
 #include <brigade/nn/detail/text.h>
+#include <brigade/optim/detail/batches.h>
 
 namespace brigade::optim {
 
@@ -24,37 +24,51 @@ template struct AdamOptionsOf<true>;
 
 namespace {
 
-template <bool kDecoupled>
-void step_parameter(const Tensor& parameter, const Tensor& grad, AdamState& state, const AdamOptionsOf<kDecoupled>& o) {
-  if (!state.exp_avg.defined()) {
-    state.exp_avg = zeros_like(parameter);
-    state.exp_avg_sq = zeros_like(parameter);
+template <bool kDecoupled, class StateOf>
+void step_group(std::span<const Tensor> all_parameters, const std::vector<Tensor>& all_grads,
+                const AdamOptionsOf<kDecoupled>& o, StateOf&& state_of) {
+  std::vector<AdamState*> states(all_parameters.size());
+  const auto step_of = [&](size_t i) { return (states[i] = &state_of(all_parameters[i]))->step; };
+  for (const detail::Batch& batch : detail::batches(all_grads, step_of)) {
+    const std::vector<Tensor> parameters = batch.of(all_parameters);
+    std::vector<Tensor> exp_avgs, exp_avg_sqs, max_exp_avg_sqs;
+    exp_avgs.reserve(parameters.size());
+    exp_avg_sqs.reserve(parameters.size());
+    for (const size_t i : batch.members) {
+      const Tensor& parameter = all_parameters[i];
+      AdamState& state = *states[i];
+      if (!state.exp_avg.defined()) {
+        state.exp_avg = zeros_like(parameter);
+        state.exp_avg_sq = zeros_like(parameter);
+      }
+      if (o.amsgrad && !state.max_exp_avg_sq.defined()) state.max_exp_avg_sq = zeros_like(parameter);
+      exp_avgs.push_back(state.exp_avg);
+      exp_avg_sqs.push_back(state.exp_avg_sq);
+      if (o.amsgrad) max_exp_avg_sqs.push_back(state.max_exp_avg_sq);
+    }
+    kernels::foreach_adam_step(
+        parameters, batch.of(all_grads), exp_avgs, exp_avg_sqs, max_exp_avg_sqs,
+        {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, batch.key + 1, kDecoupled, o.maximize});
+    for (const size_t i : batch.members) {
+      ++states[i]->step;
+      all_parameters[i].bump_version();
+    }
   }
-  if (o.amsgrad && !state.max_exp_avg_sq.defined()) state.max_exp_avg_sq = zeros_like(parameter);
-  kernels::adam_step(parameter, kernels::contiguous(grad), state.exp_avg, state.exp_avg_sq,
-                     o.amsgrad ? state.max_exp_avg_sq : Tensor(),
-                     {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, state.step + 1, kDecoupled, o.maximize});
-  ++state.step;
-  parameter.bump_version();
 }
 
 }  // namespace
 
 void Adam::do_step() {
   for (const Group& group : all_groups()) {
-    for (const Tensor& parameter : group.parameters) {
-      if (const Tensor grad = parameter.grad(); grad.defined())
-        step_parameter(parameter, grad, state_of(parameter), group.options);
-    }
+    step_group(group.parameters, dense_gradients(group.parameters), group.options,
+               [this](const Tensor& parameter) -> AdamState& { return state_of(parameter); });
   }
 }
 
 void AdamW::do_step() {
   for (const Group& group : all_groups()) {
-    for (const Tensor& parameter : group.parameters) {
-      if (const Tensor grad = parameter.grad(); grad.defined())
-        step_parameter(parameter, grad, state_of(parameter), group.options);
-    }
+    step_group(group.parameters, dense_gradients(group.parameters), group.options,
+               [this](const Tensor& parameter) -> AdamState& { return state_of(parameter); });
   }
 }
 

@@ -1,9 +1,11 @@
 #include <brigade/optim/clip_grad.h>
 
 #include <brigade/autograd/write_log.h>
+#include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/reduce.h>
+#include <brigade/kernels/foreach.h>
 #include <brigade/nn/detail/text.h>
+#include <brigade/optim/detail/batches.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,15 +14,28 @@ namespace brigade::optim {
 
 namespace {
 
-// The sum of |g| (norm 1) or g * g (norm 2), or the largest |g|.
-double measure(const Tensor& grad, double norm_type) {
-  const Tensor values = is_half(grad.dtype()) ? kernels::cast(grad, kFloat32) : grad;
-  const Tensor terms = kernels::unary(values, norm_type == 2 ? kernels::UnaryOp::Square : kernels::UnaryOp::Abs);
-  if (!std::isinf(norm_type)) return detail::element_as_double(kernels::sum(terms, {}), 0);
-  Tensor largest = terms;
-  while (largest.dim() > 0)
-    largest = kernels::max(largest, 0, false).values;
-  return detail::element_as_double(largest, 0);
+// Of each gradient the sum of its squares (norm 2) or of |g| (norm 1), or the largest |g|. The host waits once per
+// device and dtype.
+std::vector<double> terms_of(const std::vector<Tensor>& grads, const std::vector<detail::Batch>& batches, double p) {
+  const kernels::NormTerm term = p == 2   ? kernels::NormTerm::SumOfSquares
+                                 : p == 1 ? kernels::NormTerm::SumOfAbs
+                                          : kernels::NormTerm::MaxAbs;
+  std::vector<Tensor> results;
+  for (const detail::Batch& batch : batches) {
+    results.push_back(empty({static_cast<int64_t>(batch.members.size())}, {kFloat64, batch.device}));
+    kernels::foreach_norm(batch.of(grads), term, results.back());
+  }
+  std::vector<double> terms(grads.size());
+  for (size_t b = 0; b < batches.size(); ++b) {
+    Tensor here = results[b];
+    if (batches[b].device.type != kCPU) {
+      here = empty(here.sizes(), kFloat64);
+      kernels::copy(here, results[b]);
+    }
+    for (size_t i = 0; i < batches[b].members.size(); ++i)
+      terms[batches[b].members[i]] = static_cast<const double*>(here.raw_data())[i];
+  }
+  return terms;
 }
 
 }  // namespace
@@ -44,8 +59,8 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
     if (const Tensor grad = parameter.grad(); grad.defined() && grad.numel() > 0) grads.push_back(grad);
   }
   double total = 0;
-  for (const Tensor& grad : grads) {
-    const double part = measure(grad, p);
+  const std::vector<detail::Batch> batches = detail::batches(grads, [](size_t) { return 0; });
+  for (const double part : terms_of(grads, batches, p)) {
     // std::max would drop a NaN.
     total = std::isinf(p) ? (std::isnan(part) || part > total ? part : total) : total + part;
   }
@@ -60,8 +75,9 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
   }
   const double factor = max_norm / (total + 1e-6);
   if (factor >= 1) return total;  // false for a NaN, which goes on to the gradients
+  for (const detail::Batch& batch : batches)
+    kernels::foreach_scale(batch.of(grads), factor, Tensor());
   for (const Tensor& grad : grads) {
-    kernels::scale_inplace(grad, factor);
     grad.bump_version();
     autograd::note_write(grad, "clip_grad_norm_", where);
   }

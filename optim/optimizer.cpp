@@ -4,6 +4,7 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
+#include <brigade/kernels/elementwise.h>
 #include <brigade/nn/call_scope.h>
 
 #include <algorithm>
@@ -60,6 +61,16 @@ std::vector<Tensor> Optimizer::parameters() const {
 }
 
 std::string Optimizer::name() const { return nn::readable_type_name(typeid(*this)); }
+
+std::vector<Tensor> Optimizer::dense_gradients(const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> grads;
+  grads.reserve(parameters.size());
+  for (const Tensor& parameter : parameters) {
+    const Tensor grad = parameter.grad();
+    grads.push_back(grad.defined() ? kernels::contiguous(grad) : Tensor());
+  }
+  return grads;
+}
 
 void Optimizer::check_new_parameters(const std::vector<Tensor>& parameters) const {
   if (parameters.empty()) throw ValueError("optimizer got an empty parameter list");

@@ -56,6 +56,8 @@ class Optimizer {
  protected:
   virtual void do_step() = 0;
   virtual const std::vector<Tensor>& group_parameters(size_t group) const = 0;
+  // The gradient of each, contiguous; undefined where there is none.
+  static std::vector<Tensor> dense_gradients(const std::vector<Tensor>& parameters);
   // Contiguous leaves of a floating dtype that are not in the optimizer yet; at least one. Throws ValueError,
   // AutogradError, DTypeError, ShapeError.
   void check_new_parameters(const std::vector<Tensor>& parameters) const;

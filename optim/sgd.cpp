@@ -1,9 +1,9 @@
 #include <brigade/optim/sgd.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/optimizer.h>
 #include <brigade/nn/detail/text.h>
+#include <brigade/optim/detail/batches.h>
 
 namespace brigade::optim {
 
@@ -21,19 +21,30 @@ void SGDOptions::check() const {
 void SGD::do_step() {
   for (const Group& group : all_groups()) {
     const SGDOptions& o = group.options;
-    for (const Tensor& parameter : group.parameters) {
-      const Tensor grad = parameter.grad();
-      if (!grad.defined()) continue;
-      SGDState& state = state_of(parameter);
-      Tensor buffer;
-      const bool first = o.momentum != 0 && !state.momentum_buffer.defined();
-      if (o.momentum != 0) buffer = first ? empty_like(parameter) : state.momentum_buffer;
-      kernels::sgd_step(parameter, kernels::contiguous(grad), buffer,
-                        {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize});
-      parameter.bump_version();
-      // Only a step that was taken leaves a buffer: an uninitialised one must never be read.
-      if (first) state.momentum_buffer = buffer;
-      ++state.step;
+    const std::vector<Tensor> all_grads = dense_gradients(group.parameters);
+    std::vector<SGDState*> states(all_grads.size());
+    const auto is_first = [&](size_t i) {
+      states[i] = &state_of(group.parameters[i]);
+      return o.momentum != 0 && !states[i]->momentum_buffer.defined();
+    };
+    for (const detail::Batch& batch : detail::batches(all_grads, is_first)) {
+      const bool first = batch.key != 0;
+      const std::vector<Tensor> parameters = batch.of(group.parameters);
+      std::vector<Tensor> buffers;
+      if (o.momentum != 0) {
+        buffers.reserve(parameters.size());
+        for (const size_t i : batch.members)
+          buffers.push_back(first ? empty_like(group.parameters[i]) : states[i]->momentum_buffer);
+      }
+      kernels::foreach_sgd_step(parameters, batch.of(all_grads), buffers,
+                                {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize});
+      for (size_t k = 0; k < parameters.size(); ++k) {
+        parameters[k].bump_version();
+        SGDState& state = *states[batch.members[k]];
+        // Only a step that was taken leaves a buffer: an uninitialised one must never be read.
+        if (first) state.momentum_buffer = buffers[k];
+        ++state.step;
+      }
     }
   }
 }

@@ -39,6 +39,18 @@ TEST_CASE("gradients within the norm are left alone, to the bit") {
   CHECK(optim::clip_grad_norm_({}, 1.0) == 0);
 }
 
+TEST_CASE("gradients of several dtypes have one norm") {
+  std::vector<Tensor> parameters;
+  for (const DType dtype : {kFloat32, kFloat64, kFloat16, kFloat64}) {
+    parameters.push_back(zeros({2}, dtype).requires_grad_());
+    parameters.back().set_grad(full({2}, static_cast<double>(parameters.size()), dtype));
+  }
+  const double norm = std::sqrt(2.0 * (1 + 4 + 9 + 16));
+  CHECK(optim::clip_grad_norm_(parameters, norm / 2) == doctest::Approx(norm));
+  for (size_t i = 0; i < parameters.size(); ++i)
+    CHECK(parameters[i].grad().to_vector<double>()[1] == doctest::Approx(static_cast<double>(i + 1) / 2).epsilon(1e-3));
+}
+
 TEST_CASE("the norm of float16 gradients is not taken in float16") {
   const Tensor p = with_gradient({300, 400}, kFloat16);  // 400 * 400 is above the largest float16
   CHECK(optim::clip_grad_norm_({p}, 5.0) == doctest::Approx(500));

@@ -3,7 +3,9 @@
 #include <optim/reference.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <type_traits>
 
 using namespace brigade;
 using namespace brigade::test;
@@ -63,6 +65,37 @@ TEST_CASE("groups have options of their own; a parameter without gradient is lef
   CHECK(first(a) == -1.5);
   optimizer.add_param_group({parameter_of(kFloat64)}, {.lr = 7});
   CHECK(optimizer.options(3).lr == 7);
+}
+
+TEST_CASE_TEMPLATE("parameters of several dtypes and of several ages move as each would alone", O, optim::SGD,
+                   optim::Adam, optim::AdamW) {
+  const std::vector<DType> dtypes{kFloat32, kFloat64, kBFloat16, kFloat32, kFloat64};
+  typename std::remove_cvref_t<decltype(std::declval<O&>().options())> options;
+  options.lr = 0.1;
+  if constexpr (std::is_same_v<O, optim::SGD>) options.momentum = 0.9;
+  std::vector<Tensor> together, alone;
+  for (const DType dtype : dtypes) {
+    together.push_back(parameter_of(dtype));
+    alone.push_back(parameter_of(dtype));
+  }
+  O all(together, options);
+  std::vector<std::unique_ptr<O>> each;
+  for (const Tensor& p : alone)
+    each.push_back(std::make_unique<O>(std::vector<Tensor>{p}, options));
+  for (int t = 0; t < 4; ++t) {
+    for (size_t i = 0; i < dtypes.size(); ++i) {
+      // Parameter i sits out step i.
+      const bool rests = t == static_cast<int>(i);
+      for (const Tensor& p : {together[i], alone[i]}) {
+        set_gradient(p, t + static_cast<int>(i));
+        if (rests) p.set_grad(Tensor());
+      }
+      each[i]->step();
+    }
+    all.step();
+    for (size_t i = 0; i < dtypes.size(); ++i)
+      CHECK(together[i].template to_vector<double>() == alone[i].template to_vector<double>());
+  }
 }
 
 TEST_CASE("zero_grad forgets gradients or fills them with zeros") {

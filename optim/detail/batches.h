@@ -1,0 +1,48 @@
+// Which tensors go into one call of a foreach kernel.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <span>
+#include <vector>
+
+namespace brigade::optim::detail {
+
+// Members of a list, in its order: of one device, one dtype, and alike in what the caller asks for.
+struct Batch {
+  Device device;
+  DType dtype;
+  int64_t key;
+  std::vector<size_t> members;
+
+  std::vector<Tensor> of(std::span<const Tensor> tensors) const {
+    std::vector<Tensor> result;
+    result.reserve(members.size());
+    for (const size_t i : members)
+      result.push_back(tensors[i]);
+    return result;
+  }
+};
+
+// Undefined tensors are in no batch. `key_of(i)` is asked for the others.
+template <class KeyOf>
+std::vector<Batch> batches(std::span<const Tensor> tensors, KeyOf&& key_of) {
+  std::vector<Batch> result;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i];
+    if (!tensor.defined()) continue;
+    const int64_t key = key_of(i);
+    Batch* batch = nullptr;
+    for (Batch& known : result) {
+      if (known.device == tensor.device() && known.dtype == tensor.dtype() && known.key == key) batch = &known;
+    }
+    if (!batch) {
+      batch = &result.emplace_back(Batch{tensor.device(), tensor.dtype(), key, {}});
+      batch->members.reserve(tensors.size() - i);
+    }
+    batch->members.push_back(i);
+  }
+  return result;
+}
+
+}  // namespace brigade::optim::detail

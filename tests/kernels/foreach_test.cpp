@@ -1,0 +1,145 @@
+// What happens to many gradients at once, against plain loops.
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/foreach.h>
+#include <brigade/kernels/optimizer.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+using namespace brigade;
+using doctest::Contains;
+
+namespace {
+
+Tensor row(std::vector<double> values, DType dtype = kFloat64) {
+  const Tensor x = empty({static_cast<int64_t>(values.size())}, kFloat64);
+  std::copy(values.begin(), values.end(), x.data_ptr<double>());
+  return kernels::cast(x, dtype);
+}
+
+using Values = std::vector<double>;
+using List = std::vector<Tensor>;
+const double kInf = std::numeric_limits<double>::infinity();
+const std::vector<DType> kFloating{kFloat64, kFloat32, kFloat16, kBFloat16};
+
+}  // namespace
+
+TEST_CASE("unscale multiplies every gradient and finds what is not finite, wherever it is") {
+  for (const DType dtype : kFloating) {
+    CAPTURE(name(dtype));
+    for (const double bad : {0.0, kInf, -kInf, std::nan("")}) {
+      const List grads{row({2, 4}, dtype), row({}, dtype), row({8, bad, 16}, dtype)};
+      const Tensor found = zeros({});
+      kernels::foreach_unscale(grads, full({1}, 0.5), found);
+      CHECK(grads[0].to_vector<double>() == Values{1, 2});
+      CHECK(grads[2].to_vector<double>()[0] == 4);
+      CHECK(grads[2].to_vector<double>()[2] == 8);
+      CHECK(found.to_vector<double>()[0] == (std::isfinite(bad) ? 0 : 1));
+    }
+  }
+  // What was found before stays found.
+  const Tensor found = ones({1});
+  kernels::foreach_unscale(List{row({2})}, full({}, 0.5), found);
+  CHECK(found.to_vector<double>() == Values{1});
+  kernels::foreach_unscale(List{}, full({}, 0.5), found);
+}
+
+TEST_CASE("the terms of a norm, per tensor") {
+  for (const DType dtype : kFloating) {
+    const Tensor wide = kernels::cast(full({2, 3}, -1, kFloat32), dtype);
+    const List tensors{row({3, -4}, dtype), row({}, dtype), view::transpose(wide, 0, 1), row({1, std::nan("")}, dtype)};
+    const Tensor out = full({4}, 7, kFloat64);
+    const auto terms = [&](kernels::NormTerm term) {
+      kernels::foreach_norm(tensors, term, out);
+      const auto values = out.to_vector<double>();
+      CHECK(std::isnan(values[3]));
+      return Values(values.begin(), values.begin() + 3);
+    };
+    CHECK(terms(kernels::NormTerm::SumOfSquares) == Values{25, 0, 6});
+    CHECK(terms(kernels::NormTerm::SumOfAbs) == Values{7, 0, 6});
+    CHECK(terms(kernels::NormTerm::MaxAbs) == Values{4, 0, 1});
+  }
+}
+
+TEST_CASE("scale multiplies by a number, and by one in a tensor") {
+  for (const DType dtype : kFloating) {
+    const Tensor wide = kernels::cast(ones({2, 3}), dtype);
+    const List tensors{row({3, -4}, dtype), view::transpose(wide, 0, 1)};
+    kernels::foreach_scale(tensors, 0.5, Tensor());
+    CHECK(tensors[0].to_vector<double>() == Values{1.5, -2});
+    kernels::foreach_scale(tensors, 0.5, full({}, 4));
+    kernels::foreach_scale(tensors, 1, full({1}, 2, kFloat64));
+    CHECK(tensors[0].to_vector<double>() == Values{6, -8});
+    CHECK(wide.to_vector<double>() == Values(6, 2));
+  }
+}
+
+TEST_CASE("a step of many parameters is the step of each; nothing moves when one of them does not fit") {
+  const kernels::SgdParams sgd{0.1, 0.9, 0, 0.01, true, false, false};
+  const kernels::AdamParams adam{0.1, 0.9, 0.99, 1e-8, 0.1, 3, true, false};
+  for (const DType dtype : kFloating) {
+    const auto list = [&](double first) {
+      return List{row({first, 2, 3}, dtype), row({first}, dtype), row({}, dtype)};
+    };
+    List together = list(1), alone = list(1);
+    const List grads = list(0.5), together_m = list(0.25), alone_m = list(0.25), together_v = list(4),
+               alone_v = list(4), together_x = list(1), alone_x = list(1);
+    const auto compare = [&] {
+      for (size_t i = 0; i < together.size(); ++i) {
+        CHECK(together[i].to_vector<double>() == alone[i].to_vector<double>());
+        CHECK(together_m[i].to_vector<double>() == alone_m[i].to_vector<double>());
+        CHECK(together_v[i].to_vector<double>() == alone_v[i].to_vector<double>());
+        CHECK(together_x[i].to_vector<double>() == alone_x[i].to_vector<double>());
+      }
+    };
+    kernels::foreach_sgd_step(together, grads, together_m, sgd);
+    kernels::foreach_sgd_step(together, grads, {}, sgd);
+    kernels::foreach_adam_step(together, grads, together_m, together_v, {}, adam);
+    kernels::foreach_adam_step(together, grads, together_m, together_v, together_x, adam);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      kernels::sgd_step(alone[i], grads[i], alone_m[i], sgd);
+      kernels::sgd_step(alone[i], grads[i], Tensor(), sgd);
+      kernels::adam_step(alone[i], grads[i], alone_m[i], alone_v[i], Tensor(), adam);
+      kernels::adam_step(alone[i], grads[i], alone_m[i], alone_v[i], alone_x[i], adam);
+    }
+    compare();
+    CHECK(together[1].to_vector<double>() != Values{1});
+  }
+  const List params{row({1}), row({1})};
+  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(params, List{row({1}), row({1, 2})}, {}, sgd),
+                       Contains("gradient must be contiguous and like the parameter"), ShapeError);
+  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(params, List{row({1})}, {}, sgd),
+                       Contains("expected one gradient per parameter, got 1 for 2"), ShapeError);
+  CHECK_THROWS_AS(kernels::foreach_sgd_step(params, params, List{row({1})}, sgd), ShapeError);
+  CHECK_THROWS_AS(kernels::foreach_adam_step(params, params, List{row({1})}, params, {}, adam), ShapeError);
+  CHECK_THROWS_AS(kernels::foreach_adam_step(params, params, params, List{row({1})}, {}, adam), ShapeError);
+  CHECK_THROWS_AS(kernels::foreach_adam_step(params, params, params, params, List{row({1})}, adam), ShapeError);
+  const List mixed{row({1}), row({1}, kFloat32)};
+  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(mixed, mixed, {}, sgd), Contains("tensors of one floating dtype"),
+                       DTypeError);
+  CHECK(params[0].to_vector<double>() == Values{1});
+}
+
+TEST_CASE("arguments of the kernels over many tensors that do not fit are named") {
+  const List mixed{row({1}), row({1}, kFloat32)}, whole{ones({2}, kInt64)}, grads{row({1}), row({2, 3})};
+  const Tensor one = ones({1});
+  CHECK_THROWS_WITH_AS(kernels::foreach_unscale(mixed, one, one), Contains("one call per dtype"), DTypeError);
+  CHECK_THROWS_AS(kernels::foreach_scale(whole, 2, Tensor()), DTypeError);
+  CHECK_THROWS_AS(kernels::foreach_norm(whole, kernels::NormTerm::MaxAbs, zeros({1}, kFloat64)), DTypeError);
+  CHECK_THROWS_WITH_AS(kernels::foreach_unscale(grads, ones({2}), one), Contains("inv_scale must have one element"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(kernels::foreach_unscale(grads, one, Tensor()), Contains("found_inf must have one element"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(kernels::foreach_unscale(grads, ones({1}, kFloat64), one), Contains("must be float32"),
+                       DTypeError);
+  CHECK_THROWS_AS(kernels::foreach_norm(grads, kernels::NormTerm::MaxAbs, zeros({2})), DTypeError);
+  CHECK_THROWS_AS(kernels::foreach_norm(grads, kernels::NormTerm::MaxAbs, zeros({3}, kFloat64)), ShapeError);
+  CHECK_THROWS_WITH_AS(kernels::foreach_scale(grads, 1, ones({1}, kInt64)), Contains("by must be float32 or float64"),
+                       DTypeError);
+  CHECK_THROWS_AS(kernels::foreach_scale(grads, 1, ones({2})), ShapeError);
+}

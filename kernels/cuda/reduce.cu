@@ -169,7 +169,12 @@ void sum_into(const Reduction& r, double scale) {
     const Tensor partial = empty({pieces}, {dtype_of<Acc>, device});
     Acc* sums = static_cast<Acc*>(partial.raw_data());
     sum_long_rows<T, Acc, Acc>(device, pieces, kRowPiece, r.reduced, x, sums, Finish{});
-    sum_rows<Acc, Acc, Out>(device, 1, pieces, sums, out, finish);
+    // One row at the start of a block of memory: always in vectors.
+    const bool is_short = pieces <= kShortRow;
+    cuda::launch({"sum_rows", 1, is_short ? dim3(cuda::kWarp) : dim3(kThreads)}, device,
+                 is_short ? &sum_rows_kernel<true, kVectorLength<Acc>, Acc, Acc, Out>
+                          : &sum_rows_kernel<false, kVectorLength<Acc>, Acc, Acc, Out>,
+                 1, pieces, pieces, sums, out, finish);
     return;
   }
   const int64_t beside = column_blocks(r.outer, r.inner, column_vector<T>(r.inner));

@@ -1,6 +1,8 @@
 #include <brigade/autograd/gradcheck.h>
 
 #include <brigade/autograd/functional.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
 #include <cmath>
@@ -20,7 +22,7 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
     const Tensor result = function(inputs);
     if (!weights.defined()) {
       Generator generator(options.seed);
-      weights = randn(result.sizes(), {kFloat64}, &generator);
+      weights = randn(result.sizes(), {kFloat64}, &generator).to(result.device());
     }
     return sum(mul(result, weights));
   };
@@ -34,20 +36,20 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
     const Tensor grad = inputs[i].grad();
     const NoGradGuard no_grad;
     for (int64_t element = 0; element < inputs[i].numel(); ++element) {
-      // The element's address, whatever the strides.
+      // The element's place, whatever the strides.
       int64_t offset = 0;
       int64_t rest = element;
       for (int d = inputs[i].dim() - 1; d >= 0; --d) {
         offset += rest % inputs[i].sizes()[d] * inputs[i].strides()[d];
         rest /= inputs[i].sizes()[d];
       }
-      double* const place = inputs[i].data_ptr<double>() + offset;
-      const double value = *place;
-      *place = value + options.step;
+      const Tensor place = view::as_strided(inputs[i], {}, {}, inputs[i].storage_offset() + offset);
+      const double value = brigade::detail::element_as_double(place, 0);
+      kernels::fill(place, value + options.step);
       const double above = scalar().item();
-      *place = value - options.step;
+      kernels::fill(place, value - options.step);
       const double below = scalar().item();
-      *place = value;
+      kernels::fill(place, value);
       const double difference = (above - below) / (2 * options.step);
       const double analytic = grad.defined() ? brigade::detail::element_as_double(grad, element) : 0.0;
       const double error = std::abs(analytic - difference) / std::max({1.0, std::abs(analytic), std::abs(difference)});

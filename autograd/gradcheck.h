@@ -26,8 +26,8 @@ struct GradcheckResult {
 };
 
 // `function` takes the inputs and returns one tensor; the check is on a random weighted sum of its elements. Inputs are
-// float64; those that require grad are checked, element by element. The function must be smooth at the inputs and give
-// the same result each time. Throws DTypeError when an input that requires grad is not float64.
+// float64, on any device; those that require grad are checked, element by element. The function must be smooth at the
+// inputs and give the same result each time. Throws DTypeError when an input that requires grad is not float64.
 GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 

@@ -27,8 +27,8 @@ void check_channels(const Tensor& tensor, const Tensor& x, const char* what) {
   if (!tensor.defined()) return;
   const int64_t channels = x.sizes()[1];
   if (tensor.dim() != 1 || tensor.sizes()[0] != channels || !tensor.is_contiguous()) {
-    throw ShapeError(std::string("batch_norm: ") + what + " must be [" + std::to_string(channels) + "], got " +
-                     describe(tensor));
+    throw ShapeError(std::string("batch_norm: ") + what + " must be [" + std::to_string(channels) +
+                     "] and contiguous, got " + describe(tensor) + " with strides " + to_string(tensor.strides()));
   }
   if (!is_floating_point(tensor.dtype())) {
     throw DTypeError(std::string("batch_norm: ") + what + " must have a floating dtype, got " + name(tensor.dtype()));

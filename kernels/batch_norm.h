@@ -10,9 +10,10 @@ struct BatchNorm {
   Tensor mean;    // [C], of the batch when training, else the running one
   Tensor invstd;  // [C], 1 / sqrt(variance + eps)
 };
-// weight, bias [C] may be undefined. Training: uses batch statistics (biased variance) and moves running_mean and
-// running_var (unbiased variance; both may be undefined) by `momentum`. Statistics are kept in float for half types.
-// Throws ShapeError, DTypeError, DeviceError; ValueError "Expected more than 1 value per channel when training".
+// weight, bias [C], contiguous, may be undefined. Training: uses batch statistics (biased variance) and moves
+// running_mean and running_var (unbiased variance; both may be undefined) by `momentum`. Statistics are kept in float
+// for half types. Throws ShapeError, DTypeError, DeviceError; ValueError "Expected more than 1 value per channel when
+// training".
 extern Kernel<BatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                         const Tensor& running_var, bool training, double momentum, double eps)>
     batch_norm;

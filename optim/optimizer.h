@@ -42,8 +42,8 @@ class Optimizer {
   virtual std::string options_text() const { return ""; }
 
   virtual OptimizerState state_dict() const = 0;
-  // Copies the state, so that training goes on bit for bit. Throws ValueError that names what is missing, does not fit,
-  // or belongs to another kind of optimizer; then nothing has been changed.
+  // Copies the state to the parameters' devices, so that training goes on bit for bit. Throws ValueError that names
+  // what is missing, does not fit, or belongs to another kind of optimizer; then nothing has been changed.
   virtual void load_state_dict(const OptimizerState& state) = 0;
 
   // Called before and after each step with the caller's line, in the order of registration; a pre-hook may throw to

@@ -1,3 +1,4 @@
+#include <brigade/core/factory.h>
 #include <brigade/nn/detail/text.h>
 #include <brigade/optim/optimizer.h>
 
@@ -47,7 +48,9 @@ Tensor StateReader::tensor_like(const std::string& name, const Tensor& parameter
                      " as its parameter is");
   }
   found->second.used = true;
-  return kernels::clone(tensor);
+  Tensor copy = empty(parameter.sizes(), parameter.options());
+  kernels::copy(copy, tensor);
+  return copy;
 }
 
 void StateReader::finish() const {

@@ -1,0 +1,61 @@
+// When a result of the device agrees with the CPU's, and inputs that are the same on both.
+#pragma once
+
+#include "on_device.h"
+
+#include <algorithm>
+#include <array>
+
+namespace brigade::test {
+
+// Two right results differ by roundings of their dtype: half a unit of the last place each.
+//
+// float64 and float32: functions (exp, tanh, erf) are off by up to 2 units on either side, and a sum or product of a
+// few terms may be taken in another order: 8 units. Half types: both sides compute in float and round once for each
+// tensor that is written, so they differ where the float fell on two sides of a border, by 1 unit; an operation of
+// several kernels adds up two of these: 2 units.
+inline double bound(DType dtype, double roundings = 1) {
+  switch (dtype) {
+    case kFloat64: return roundings * 8 * 0x1p-52;
+    case kFloat32: return roundings * 8 * 0x1p-23;
+    case kFloat16: return roundings * 2 * 0x1p-10;
+    case kBFloat16: return roundings * 2 * 0x1p-7;
+    default: return 0;
+  }
+}
+
+enum class Layout {
+  Contiguous,
+  // First dimension fastest, every other element, from the second of the storage: no two neighbours, nothing aligned.
+  Strided,
+};
+inline const std::array kLayouts{Layout::Contiguous, Layout::Strided};
+
+// The values of `x` in `dtype` (only if x is floating), on `device`, as a leaf that requires grad where x does.
+inline Tensor leaf_like(const Tensor& x, DType dtype, Device device, Layout layout = Layout::Contiguous) {
+  const TensorOptions options{is_floating_point(x.dtype()) ? dtype : x.dtype(), device};
+  Tensor result;
+  if (layout == Layout::Contiguous) {
+    result = empty(x.sizes(), options);
+  } else {
+    Shape strides = x.sizes();
+    int64_t stride = 2;
+    for (int d = 0; d < x.dim(); ++d) {
+      strides[d] = stride;
+      stride *= std::max<int64_t>(x.sizes()[d], 1);
+    }
+    result = view::as_strided(empty({stride + 1}, options), x.sizes(), strides, 1);
+  }
+  kernels::copy(result, kernels::cast(x, options.dtype));
+  if (x.requires_grad()) result.requires_grad_();
+  return result;
+}
+
+// How far off `found` is, in bounds: at most 1 where it agrees. Both may be undefined (no gradient).
+inline double disagreement(const Tensor& found, const Tensor& expected, DType dtype, double roundings = 1) {
+  if (!found.defined() || !expected.defined()) return found.defined() == expected.defined() ? 0 : INFINITY;
+  const double off = difference(found, expected);
+  return off == 0 ? 0 : off / bound(dtype, roundings);
+}
+
+}  // namespace brigade::test

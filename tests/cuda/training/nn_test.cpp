@@ -1,0 +1,205 @@
+// Every layer and every loss of nn on the device beside the CPU: results, gradients and buffers, in every floating
+// dtype. A layer of the headers that no row names fails the test.
+#include "agreement.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/nn/nn.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <regex>
+#include <set>
+#include <sstream>
+
+using namespace brigade;
+using namespace brigade::test;
+
+namespace {
+
+struct Layer {
+  std::function<nn::AnyModule()> make;
+  Tensor x;  // indices as they are; else float64, and differentiated
+  double roundings = 2;
+};
+
+// Of either sign, up to 1.5, away from 0.
+Tensor values(const Shape& sizes, uint64_t seed = 1) {
+  Generator generator(seed);
+  const Tensor x = rand(sizes, {kFloat64}, &generator);
+  return (x * 1.2 + 0.3) * sign(rand(sizes, {kFloat64}, &generator) - 0.5);
+}
+
+template <class H, class... Arguments>
+std::function<nn::AnyModule()> layer(Arguments... arguments) {
+  return [=] { return nn::AnyModule(H(arguments...)); };
+}
+
+std::vector<Layer> layers() {
+  const auto leaf = [](const Shape& sizes) { return values(sizes).requires_grad_(); };
+  const Tensor words = tensor(std::vector<int64_t>{3, 0, 1, 3, 5, 3}, {2, 3});
+  const Shape image{2, 4, 6, 7};
+  using namespace nn;
+  return {
+      {layer<Linear>(5, 7), leaf({3, 2, 5})},
+      {layer<Linear>(LinearOptions{.in_features = 5, .out_features = 7, .bias = false}), leaf({3, 5})},
+      {layer<Conv2d>(4, 6, 3), leaf(image)},
+      {layer<Conv2d>(4, 6, Size2(3, 2), Conv2dOptions{.stride = {2, 1}, .padding = 1, .groups = 2, .bias = false}),
+       leaf(image)},
+      {layer<Conv2d>(4, 3, 2, Conv2dOptions{.dilation = 2}), leaf(image)},
+      {layer<BatchNorm1d>(5), leaf({8, 5}), 4},
+      {layer<BatchNorm1d>(5, BatchNormOptions{.momentum = std::nullopt}), leaf({4, 5, 3}), 4},
+      {layer<BatchNorm1d>(5, BatchNormOptions{.affine = false, .track_running_stats = false}), leaf({8, 5}), 4},
+      {layer<BatchNorm2d>(4, BatchNormOptions{.eps = 1e-3, .momentum = 0.3}), leaf(image), 4},
+      {layer<LayerNorm>(6), leaf({4, 6}), 4},
+      {layer<LayerNorm>(Shape{3, 4}, LayerNormOptions{.eps = 1e-3, .bias = false}), leaf({5, 3, 4}), 4},
+      {layer<LayerNorm>(6, LayerNormOptions{.elementwise_affine = false}), leaf({4, 6}), 4},
+      {layer<RMSNorm>(6), leaf({4, 6})},
+      {layer<RMSNorm>(Shape{3, 4}, RMSNormOptions{.eps = 1e-3, .elementwise_affine = false}), leaf({5, 3, 4})},
+      {layer<Dropout>(0.3), leaf({9, 11})},
+      {layer<Embedding>(6, 5), words},
+      {layer<Embedding>(EmbeddingOptions{.num_embeddings = 6, .embedding_dim = 5, .padding_idx = 3}), words},
+      {layer<MaxPool2d>(2), leaf(image)},
+      {layer<MaxPool2d>(3, MaxPool2dOptions{.stride = 2, .padding = 1, .ceil_mode = true}), leaf(image)},
+      {layer<AvgPool2d>(2), leaf(image)},
+      {layer<AvgPool2d>(3, AvgPool2dOptions{.stride = 2, .padding = 1, .count_include_pad = false}), leaf(image)},
+      {layer<ReLU>(), leaf({4, 9})},
+      {layer<LeakyReLU>(0.2), leaf({4, 9})},
+      {layer<GELU>(), leaf({4, 9})},
+      {layer<GELU>(GeluApproximation::Tanh), leaf({4, 9})},
+      {layer<Tanh>(), leaf({4, 9})},
+      {layer<Sigmoid>(), leaf({4, 9})},
+      {layer<Softmax>(-1), leaf({4, 9})},
+      {layer<LogSoftmax>(0), leaf({4, 9})},
+      {layer<Flatten>(), leaf(image)},
+      {layer<Identity>(), leaf({4, 9})},
+      {[] { return AnyModule(Sequential(Linear(5, 8), BatchNorm1d(8), Tanh(), Dropout(0.2), Linear(8, 3))); },
+       leaf({8, 5}), 8},
+  };
+}
+
+struct Loss {
+  std::string name;
+  std::function<Tensor(const Tensor&, const Tensor&, Reduction)> compute;
+  Tensor x, target;
+};
+
+template <class H>
+Tensor by_module(const Tensor& x, const Tensor& target, Reduction reduction) {
+  return H(reduction)(x, target);
+}
+
+std::vector<Loss> losses() {
+  const Tensor x = values({5, 4}).requires_grad_();
+  const Tensor target = abs(values({5, 4}, 2)).detach().requires_grad_();
+  const Tensor classes = tensor<int64_t>({3, 0, -100, 1, 3});
+  return {
+      {"CrossEntropyLoss", by_module<nn::CrossEntropyLoss>, x, classes},
+      {"BCEWithLogitsLoss", by_module<nn::BCEWithLogitsLoss>, x, target},
+      {"MSELoss", by_module<nn::MSELoss>, x, target},
+      {"L1Loss", by_module<nn::L1Loss>, x, target},
+  };
+}
+
+// What is compared, by name.
+using Outcome = nn::Named<Tensor>;
+
+Tensor cotangent_of(const Tensor& y) { return leaf_like(values(y.sizes(), 9), y.dtype(), y.device()); }
+
+// One step of training, then one of evaluation, with the same parameters and random numbers on every device.
+Outcome run(const Layer& row, DType dtype, Device device) {
+  manual_seed(5);
+  const nn::AnyModule module = row.make();
+  module->to(dtype);
+  module->to(device);
+  Outcome outcome;
+  for (const bool training : {true, false}) {
+    const std::string when = training ? "training: " : "evaluation: ";
+    module->train(training);
+    module->zero_grad();
+    const Tensor x = leaf_like(row.x, dtype, device);
+    manual_seed(6);
+    const Tensor y = module(x);
+    y.backward({.gradient = cotangent_of(y)});
+    outcome.emplace_back(when + "result", y.detach());
+    if (x.requires_grad()) outcome.emplace_back(when + "gradient of the input", x.grad());
+    for (const auto& [name, parameter] : module->named_parameters())
+      outcome.emplace_back(when + "gradient of " + name, parameter.grad());
+    for (const auto& [name, buffer] : module->named_buffers())
+      outcome.emplace_back(when + name, buffer.clone());
+  }
+  return outcome;
+}
+
+Outcome run(const Loss& row, Reduction reduction, DType dtype, Device device) {
+  const Tensor x = leaf_like(row.x, dtype, device);
+  const Tensor target = leaf_like(row.target, dtype, device);
+  const Tensor loss = row.compute(x, target, reduction);
+  loss.backward({.gradient = cotangent_of(loss)});
+  Outcome outcome{{"loss", loss.detach()}, {"gradient of the input", x.grad()}};
+  if (target.requires_grad()) outcome.emplace_back("gradient of the target", target.grad());
+  return outcome;
+}
+
+void compare(const Outcome& there, const Outcome& here, DType dtype, double roundings) {
+  REQUIRE(there.size() == here.size());
+  for (size_t i = 0; i < here.size(); ++i) {
+    const auto& [what, expected] = here[i];
+    CAPTURE(what);
+    REQUIRE(there[i].first == what);
+    REQUIRE(there[i].second.defined());
+    CHECK(there[i].second.device() == kDevice);
+    CHECK(disagreement(there[i].second, expected, dtype, roundings) <= 1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every layer gives on the device what it gives on the CPU, in training and in evaluation") {
+  for (const Layer& row : layers()) {
+    std::ostringstream text;
+    text << *row.make();
+    const std::string printed = text.str();
+    CAPTURE(printed);
+    for (const DType dtype : kFloatingDTypes) {
+      const std::string in = name(dtype);
+      CAPTURE(in);
+      compare(run(row, dtype, kDevice), run(row, dtype, Device()), dtype, row.roundings);
+    }
+  }
+}
+
+TEST_CASE("every loss gives on the device what it gives on the CPU, however it is reduced") {
+  for (const Loss& row : losses()) {
+    CAPTURE(row.name);
+    for (const Reduction reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
+      CAPTURE(static_cast<int>(reduction));
+      for (const DType dtype : kFloatingDTypes) {
+        const std::string in = name(dtype);
+        CAPTURE(in);
+        compare(run(row, reduction, dtype, kDevice), run(row, reduction, dtype, Device()), dtype, 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("no layer is missing from the tables") {
+  std::set<std::string> covered{"ModuleList", "ModuleDict"};  // they are not called
+  for (const Layer& row : layers())
+    covered.insert(row.make()->name());
+  for (const Loss& row : losses())
+    covered.insert(row.name);
+  const std::regex declaration("^(?:BRIGADE_MODULE\\((\\w+)\\)|class (\\w+) : public ModuleHolder<)");
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(BRIGADE_SOURCE_DIR) / "nn")) {
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);) {
+      std::smatch match;
+      if (!std::regex_search(line, match, declaration)) continue;
+      const std::string layer = match[1].matched ? match[1] : match[2];
+      ++found;
+      CHECK_MESSAGE(covered.contains(layer), layer << " of " << entry.path().filename().string() << " is in no table");
+    }
+  }
+  CHECK(found > 20);
+}

@@ -60,20 +60,19 @@ TEST_CASE("every differentiable operation gives on the device what it gives on t
   int compared = 0;
   for (const Case& row : rows) {
     for (const DType dtype : kFloatingDTypes) {
-      const std::string in = std::string(" in ") + name(dtype);
       for (const Layout layout : kLayouts) {
-        const bool strided = layout == Layout::Strided;
-        if (strided && row.options.contiguous_from == 0) continue;
+        if (layout == Layout::Strided && row.options.contiguous_from == 0) continue;
+        const std::string which = row.name + (layout == Layout::Strided ? ", strided, in " : " in ") + name(dtype);
         const Outcome here = run(row, dtype, Device(), layout);
         Outcome there;
         try {
           there = run(row, dtype, kDevice, layout);
         } catch (const std::exception& error) {
-          FAIL_CHECK(row.name, in, " does not run on the device: ", error.what());
+          FAIL_CHECK(which, " does not run on the device: ", std::string(error.what()));
           continue;
         }
         const double off = compare(there, here, dtype, row.options.roundings);
-        CHECK_MESSAGE(off <= 1, row.name << in << (strided ? ", strided," : "") << " is off by " << off << " bounds");
+        CHECK_MESSAGE(off <= 1, which << " is off by " << off << " bounds");
         worst[dtype] = std::max(worst[dtype], off);
         ran[dtype].insert(there.operations.begin(), there.operations.end());
         ++compared;

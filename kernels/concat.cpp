@@ -34,6 +34,17 @@ Tensor prepare_cat(std::span<const Tensor> tensors, int dim) {
   return empty(sizes, {dtype, tensors[0].device()});
 }
 
+Tensor prepare_one_hot(const Tensor& indices, int64_t classes) {
+  if (indices.dtype() != kInt64)
+    throw DTypeError("one_hot: expected int64 indices, got " + describe(indices) + "; convert with .to(kInt64)");
+  if (classes < 1) throw ValueError("one_hot: classes must be at least 1, got " + std::to_string(classes));
+  Shape sizes = indices.sizes();
+  sizes.push_back(classes);
+  Tensor result = empty(sizes, indices.options());
+  fill(result, 0.0);
+  return result;
+}
+
 Tensor index_rows_backward(const Tensor& grad, const Tensor& indices, const Shape& x_sizes) {
   Shape expected = x_sizes;
   expected[0] = indices.numel();

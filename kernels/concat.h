@@ -15,5 +15,8 @@ extern Kernel<Tensor(const Tensor& x, const Tensor& indices)> index_rows;
 // Gradient of index_rows: adds row i of grad to row indices[i] of a zero tensor of `x_sizes`, in index order, as
 // embedding_backward does.
 Tensor index_rows_backward(const Tensor& grad, const Tensor& indices, const Shape& x_sizes);
+// int64 zeros and ones [..., classes] from class indices int64 [...]. Throws DTypeError, ValueError, and IndexError as
+// index_rows does; a bad class gives zeros.
+extern Kernel<Tensor(const Tensor& indices, int64_t classes)> one_hot;
 
 }  // namespace brigade::kernels

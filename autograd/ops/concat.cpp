@@ -2,9 +2,7 @@
 
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/record.h>
-#include <brigade/core/factory.h>
 #include <brigade/kernels/concat.h>
-#include <brigade/kernels/elementwise.h>
 
 namespace brigade {
 
@@ -106,31 +104,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& indices, SourceL
 }
 
 Tensor one_hot(const Tensor& indices, int64_t classes, SourceLocation where) {
-  if (indices.dtype() != kInt64)
-    throw DTypeError(
-        "one_hot: expected int64 indices, got " + describe(indices) + " (called at " + to_string(where) + ")", where);
-  Shape sizes = indices.sizes();
-  sizes.push_back(classes);
-  // On the host, which has to look at the indices in any case.
-  Tensor y = empty(sizes, kInt64);
-  kernels::fill(y, 0.0);
-  const Tensor flat = detail::on_host(kernels::contiguous(indices));
-  const auto* from = flat.data_ptr<int64_t>();
-  auto* to = y.data_ptr<int64_t>();
-  for (int64_t i = 0; i < indices.numel(); ++i) {
-    if (from[i] < 0 || from[i] >= classes) {
-      throw IndexError("one_hot: index " + std::to_string(from[i]) + " at position " + std::to_string(i) +
-                           " is not a class 0.." + std::to_string(classes - 1) + " (called at " + to_string(where) +
-                           ")",
-                       where);
-    }
-    to[i * classes + from[i]] = 1;
-  }
-  if (indices.device() != Device()) {
-    const Tensor there = empty(sizes, {kInt64, indices.device()});
-    kernels::copy(there, y);
-    y = there;
-  }
+  Tensor y = located(where, [&] { return kernels::one_hot(indices, classes); });
   autograd::record_without_node({.op = "one_hot", .where = where, .differentiable = false}, {indices}, y);
   return y;
 }

@@ -45,9 +45,21 @@ Tensor index_rows_cpu(const Tensor& x, const Tensor& indices) {
   return result;
 }
 
+Tensor one_hot_cpu(const Tensor& indices, int64_t classes) {
+  Tensor result = prepare_one_hot(indices, classes);
+  const Tensor chosen = contiguous(indices);
+  const auto* from = chosen.data_ptr<int64_t>();
+  check_indices(kOneHotIndex, from, indices.numel(), classes);
+  auto* to = result.data_ptr<int64_t>();
+  for (int64_t i = 0; i < indices.numel(); ++i)
+    to[i * classes + from[i]] = 1;
+  return result;
+}
+
 }  // namespace
 
 constinit Kernel<Tensor(std::span<const Tensor>, int)> cat("cat", &cat_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&)> index_rows("index_rows", &index_rows_cpu);
+constinit Kernel<Tensor(const Tensor&, int64_t)> one_hot("one_hot", &one_hot_cpu);
 
 }  // namespace brigade::kernels

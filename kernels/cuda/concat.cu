@@ -4,6 +4,7 @@
 
 #include <brigade/core/view.h>
 #include <brigade/kernels/cuda/detail/gather_rows.h>
+#include <brigade/kernels/cuda/detail/index_check.h>
 #include <brigade/kernels/cuda/detail/vector.h>
 #include <brigade/kernels/detail/concat.h>
 #include <brigade/kernels/detail/rows.h>
@@ -128,8 +129,26 @@ Tensor index_rows_cuda(const Tensor& x, const Tensor& indices) {
   return result;
 }
 
+__global__ void __launch_bounds__(kThreads)
+    one_hot_kernel(int64_t count, int64_t classes, cuda::IndexCheck check, const int64_t* indices, int64_t* out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count && check(indices[i], i)) out[i * classes + indices[i]] = 1;
+}
+
+Tensor one_hot_cuda(const Tensor& indices, int64_t classes) {
+  Tensor result = prepare_one_hot(indices, classes);
+  const Tensor chosen = contiguous(indices);
+  const Device device = indices.device();
+  cuda::launch({"one_hot", cuda::blocks_for(indices.numel(), kThreads), kThreads}, device, &one_hot_kernel,
+               indices.numel(), classes, cuda::IndexCheck(device, kOneHotIndex, classes),
+               static_cast<const int64_t*>(chosen.raw_data()), static_cast<int64_t*>(result.raw_data()));
+  brigade::cuda::throw_reported_if_blocking(device.index);
+  return result;
+}
+
 const AddKernel add_cat(cat, kCUDA, &cat_cuda);
 const AddKernel add_index_rows(index_rows, kCUDA, &index_rows_cuda);
+const AddKernel add_one_hot(one_hot, kCUDA, &one_hot_cuda);
 
 }  // namespace
 

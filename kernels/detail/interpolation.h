@@ -63,9 +63,7 @@ struct NearestAxis {
   BRIGADE_HOST_DEVICE OutputRange outputs_of(int32_t i) const {
     if (out == in) return {i, i + 1};
     if (out == 2 * int64_t{in}) return {2 * i, 2 * i + 2};
-    OutputRange range = outputs_between(static_cast<float>(i), static_cast<float>(i + 1), scale, 0.0F, out);
-    if (i == in - 1) range.end = out;
-    return range;
+    return outputs_between(static_cast<float>(i), static_cast<float>(i + 1), scale, 0.0F, out);
   }
 };
 
@@ -97,10 +95,7 @@ struct LinearAxis {
   }
   BRIGADE_HOST_DEVICE OutputRange outputs_of(int32_t i) const {
     if (out == in) return {i, i + 1};
-    OutputRange range = outputs_between(static_cast<C>(i - 1), static_cast<C>(i + 1), scale, shift, out);
-    if (i == 0) range.begin = 0;
-    if (i == in - 1) range.end = out;
-    return range;
+    return outputs_between(static_cast<C>(i - 1), static_cast<C>(i + 1), scale, shift, out);
   }
 };
 

@@ -114,3 +114,20 @@ TEST_CASE("rows by index and their gradients") {
   CHECK_THROWS_AS(index_rows(on_device(x), on_device(zeros({2, 2}, kInt64))), ShapeError);
   CHECK_THROWS_AS(index_rows_backward(on_device(ones({3, 2})), on_device(chosen), {6, 2}), ShapeError);
 }
+
+TEST_CASE("classes as zeros and ones") {
+  for (const Shape& sizes : std::vector<Shape>{{}, {0}, {3, 5}, {700}}) {
+    const Tensor classes = empty(sizes, kInt64);
+    for (int64_t i = 0; i < classes.numel(); ++i)
+      classes.data_ptr<int64_t>()[i] = i * 5 % 7;
+    CHECK(difference(one_hot(on_device(classes), 7), one_hot(classes, 7)) == 0);
+    if (sizes.size() != 2) continue;
+    CHECK(difference(one_hot(view::transpose(on_device(classes), 0, 1), 7),
+                     one_hot(view::transpose(classes, 0, 1), 7)) == 0);
+  }
+  const Tensor y = one_hot(on_device(tensor<int64_t>({1, 3, -1})), 3);
+  CHECK_THROWS_WITH_AS(cuda::synchronize(), doctest::Contains("is not a class 0..2"), IndexError);
+  CHECK(difference(y, tensor(std::vector<int64_t>{0, 1, 0, 0, 0, 0, 0, 0, 0}, {3, 3})) == 0);
+  CHECK_THROWS_AS(one_hot(on_device(ones({2})), 3), DTypeError);
+  CHECK_THROWS_AS(one_hot(on_device(zeros({2}, kInt64)), 0), ValueError);
+}

@@ -96,6 +96,10 @@ class PowerSgdHook final : public CommHook {
     if (options_.use_error_feedback) {
       if (!feedback.error.defined() || feedback.error.numel() != bucket.buffer().numel()) {
         feedback.error = brigade::full(bucket.buffer().sizes(), 0.0, bucket.buffer().options());
+      } else if (feedback.error.device() != bucket.buffer().device()) {  // loaded from a checkpoint
+        const Tensor there = empty_like(bucket.buffer());
+        kernels::copy(there, feedback.error);
+        feedback.error = there;
       }
       kernels::add_inplace(bucket.buffer(), feedback.error, 1.0);
       kernels::copy(feedback.error, bucket.buffer());  // M; M' is taken off when it is known

@@ -4,6 +4,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
+#include <brigade/dist/comm_hook.h>
 #include <brigade/dist/consistency.h>
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/dist/launch/launcher.h>
@@ -120,6 +121,33 @@ TEST_CASE("ZeRO splits the states of a device's parameters and puts them togethe
         return values;
       },
       1e-5);
+}
+
+TEST_CASE("PowerSGD goes on on a device with the state of the CPU") {
+  compare(
+      [](const dist::ProcessGroupPtr& group, Device device) {
+        const auto train = [&](Device where, const dist::CommHookPtr& hook, int first) {
+          manual_seed(5);
+          nn::Sequential net(nn::Linear(6, 9), nn::Tanh(), nn::Linear(9, 5));
+          net->to(where);
+          dist::DistributedDataParallel ddp(net, group);
+          ddp.register_comm_hook(hook);
+          optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+          for (int step = first; step < first + 4; ++step) {
+            optimizer.zero_grad();
+            const Tensor y = ddp(batch(group->rank(), step, where));
+            (y * y).mean().backward();
+            optimizer.step();
+          }
+          return values_of(net->parameters());
+        };
+        const dist::CommHookPtr before = dist::powersgd_hook({});
+        train(Device(), before, 0);
+        const dist::CommHookPtr after = dist::powersgd_hook({});
+        after->load_state_dict(before->state_dict());
+        return train(device, after, 4);
+      },
+      1e-4);
 }
 
 TEST_CASE("models are averaged where they are, also when they lie on several devices") {

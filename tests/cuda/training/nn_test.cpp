@@ -63,6 +63,8 @@ std::vector<Layer> layers() {
       {layer<MaxPool2d>(3, MaxPool2dOptions{.stride = 2, .padding = 1, .ceil_mode = true}), leaf(image)},
       {layer<AvgPool2d>(2), leaf(image)},
       {layer<AvgPool2d>(3, AvgPool2dOptions{.stride = 2, .padding = 1, .count_include_pad = false}), leaf(image)},
+      {layer<Upsample>(UpsampleOptions{.scale_factor = 2.0}), leaf(image)},
+      {layer<Upsample>(UpsampleOptions{.size = Size2(5, 9), .mode = InterpolateMode::Bilinear}), leaf(image)},
       {layer<ReLU>(), leaf({4, 9})},
       {layer<LeakyReLU>(0.2), leaf({4, 9})},
       {layer<GELU>(), leaf({4, 9})},

@@ -1,5 +1,4 @@
 # cmake --install, and the package that find_package(brigade) finds.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(brigade_folders GLOBAL PROPERTY BRIGADE_FOLDERS)

@@ -190,7 +190,7 @@ __device__ void make_kept_flags(unsigned char* flags, const KeptProbabilities& k
     const int i = at / kBlocks;
     const int64_t first = (entry * shape.queries + query + i) * shape.keys + key;
     const int64_t block = first / 4 + at % kBlocks;
-    const auto words = kept.state.block(static_cast<uint64_t>(block));
+    const auto words = kept.state.now().block(static_cast<uint64_t>(block));
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       const int64_t j = block * 4 + w - first;

@@ -11,7 +11,8 @@ using namespace brigade::test;
 
 namespace {
 
-// Convolution, batch norm, pooling, dropout, layer norm, a loss over classes, SGD with momentum.
+// Convolution, batch norm, pooling, layer norm, dropout, attention that drops as well, a loss over classes, SGD with
+// momentum.
 struct Training {
   nn::Conv2d conv{nullptr};
   nn::BatchNorm2d norm{nullptr};
@@ -38,7 +39,9 @@ struct Training {
   void step() {
     optimizer->zero_grad();
     const Tensor features = max_pool2d(relu(norm(conv(x)))).flatten(1);
-    const Tensor now = cross_entropy(out(dropout(layer_norm(features, {16}), 0.2)), target);
+    const Tensor normed = dropout(layer_norm(features, {16}), 0.2).unsqueeze(0);
+    const Tensor mixed = scaled_dot_product_attention(normed, normed, normed, {}, 0.25).squeeze(0);
+    const Tensor now = cross_entropy(out(mixed), target);
     now.backward();
     optimizer->step();
     kernels::copy(loss, now.detach());

@@ -5,7 +5,9 @@
 // an operation has to read and to write. Times are those of events around one call, medians of repeats; before each
 // repeat a large buffer is read, so that nothing is left in the L2 cache, and nothing in it has to be written back.
 //
-// Usage: bench_cuda_kernels [--json] [repeats]
+// Usage: bench_cuda_kernels [--json] [--smoke] [repeats]
+#include "cuda_timing.h"
+
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/stream.h>
@@ -18,9 +20,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -29,7 +28,6 @@ using namespace brigade;
 
 namespace {
 
-constexpr int kWarmup = 10;
 constexpr int64_t kRow = 1024;  // elements, of softmax
 constexpr int64_t kMiB = int64_t{1} << 20;
 const Device kGpu(kCUDA, 0);
@@ -42,29 +40,7 @@ struct Row {
   double gb_per_s;
 };
 
-// In microseconds.
-double median_time(const std::function<void()>& call, const Tensor& flush, int repeats) {
-  const cuda::Stream stream = cuda::current_stream();
-  std::vector<cuda::Event> begins, ends;
-  for (int i = -kWarmup; i < repeats; ++i) {
-    kernels::sum(flush, {});
-    cuda::Event begin(true), end(true);
-    begin.record(stream);
-    call();
-    end.record(stream);
-    if (i < 0) continue;
-    begins.push_back(std::move(begin));
-    ends.push_back(std::move(end));
-  }
-  stream.synchronize();
-  std::vector<double> us;
-  for (size_t i = 0; i < ends.size(); ++i)
-    us.push_back(1e3 * static_cast<double>(ends[i].elapsed_since(begins[i])));
-  std::nth_element(us.begin(), us.begin() + static_cast<int64_t>(us.size() / 2), us.end());
-  return us[us.size() / 2];
-}
-
-std::vector<Row> measure(DType dtype, int64_t bytes, const Tensor& flush, int repeats) {
+std::vector<Row> measure(DType dtype, int64_t bytes, const bench::Timing& timing) {
   const int64_t count = bytes / static_cast<int64_t>(itemsize(dtype));
   const auto make = [&] { return randn({count / kRow, kRow}, {dtype, kGpu}); };
   const Tensor a = make(), b = make(), out = make();
@@ -73,7 +49,7 @@ std::vector<Row> measure(DType dtype, int64_t bytes, const Tensor& flush, int re
 
   std::vector<Row> rows;
   const auto add = [&](const char* op, double tensors, const std::function<void()>& call) {
-    const double us = median_time(call, flush, repeats);
+    const double us = bench::device_times(call, timing).median;
     rows.push_back({op, dtype, bytes, us, tensors * static_cast<double>(bytes) / us / 1e3});
   };
   add("memcpy", 2, [&] {
@@ -115,21 +91,23 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "bench_cuda_kernels: {}\n", cuda::why_not_available());
     return 77;
   }
-  const bool json = argc > 1 && std::strcmp(argv[1], "--json") == 0;
-  const char* const given = argc > (json ? 2 : 1) ? argv[json ? 2 : 1] : "50";
-  const int repeats = std::max(1, std::atoi(given));
-  const Tensor flush = zeros({128 * kMiB}, {kFloat32, kGpu});  // 512 MiB
+  const bench::Arguments arguments(argc, argv, 50);
+  const Tensor flush = zeros({arguments.smoke ? 1000 : 128 * kMiB}, {kFloat32, kGpu});  // 512 MiB, but for smoke
+  bench::Timing timing{.repeats = arguments.repeats, .before = [&] { kernels::sum(flush, {}); }};
+  if (arguments.smoke) timing.warm_up = 1;
+  const int64_t unit = arguments.smoke ? 8 << 10 : kMiB;
   std::vector<Row> rows;
   for (const DType dtype : {kFloat32, kBFloat16}) {
     for (const int64_t size : {1, 4, 16, 64, 256}) {
-      for (Row& row : measure(dtype, size * kMiB, flush, repeats))
+      if (arguments.smoke && size > 4) break;
+      for (Row& row : measure(dtype, size * unit, timing))
         rows.push_back(std::move(row));
     }
   }
-  if (json) {
+  if (arguments.json) {
     print_json(rows);
   } else {
-    fmt::print("{}, medians of {}, L2 flushed\n\n", cuda::properties(0).name, repeats);
+    fmt::print("{}, medians of {}, L2 flushed\n\n", cuda::properties(0).name, arguments.repeats);
     print_table(rows);
   }
   return 0;

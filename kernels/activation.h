@@ -17,5 +17,8 @@ extern Kernel<Tensor(const Tensor& x)> tanh;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& y)> tanh_backward;
 extern Kernel<Tensor(const Tensor& x)> sigmoid;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& y)> sigmoid_backward;
+// x * sigmoid(x) (Elfwing, Uchibe and Doya, arXiv 1702.03118; "swish").
+extern Kernel<Tensor(const Tensor& x)> silu;
+extern Kernel<Tensor(const Tensor& grad, const Tensor& x)> silu_backward;
 
 }  // namespace brigade::kernels

@@ -32,6 +32,11 @@ Tensor SigmoidImpl::forward(const Tensor& x, SourceLocation where) {
   return sigmoid(x, where);
 }
 
+Tensor SiLUImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return silu(x, where);
+}
+
 Tensor SoftmaxImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return softmax(x, dim, where);

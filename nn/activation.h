@@ -41,6 +41,11 @@ struct SigmoidImpl : Module {
 };
 BRIGADE_MODULE(Sigmoid);
 
+struct SiLUImpl : Module {
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+};
+BRIGADE_MODULE(SiLU);
+
 // Along one dimension; negative counts from the end.
 struct SoftmaxImpl : Module {
   explicit SoftmaxImpl(int64_t dim_) : dim(dim_) {}

@@ -46,6 +46,11 @@ struct SigmoidNode final : ActivationNode {
     context.set(0, kernels::sigmoid_backward(context.grad(), saved.unpack(*this)));
   }
 };
+struct SiluNode final : ActivationNode {
+  void backward(BackwardContext& context) override {
+    context.set(0, kernels::silu_backward(context.grad(), saved.unpack(*this)));
+  }
+};
 
 }  // namespace
 
@@ -83,6 +88,12 @@ Tensor tanh(const Tensor& x, SourceLocation where) {
 Tensor sigmoid(const Tensor& x, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::sigmoid(x); });
   if (auto* node = record<SigmoidNode>({.op = "sigmoid", .where = where}, {x}, y)) node->saved.save_output(*node, y);
+  return y;
+}
+
+Tensor silu(const Tensor& x, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::silu(x); });
+  if (auto* node = record<SiluNode>({.op = "silu", .where = where}, {x}, y)) node->saved.save_input(*node, x);
   return y;
 }
 

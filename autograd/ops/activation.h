@@ -14,5 +14,7 @@ Tensor gelu(const Tensor& x, GeluApproximation approximate = GeluApproximation::
             SourceLocation where = SourceLocation::current());
 Tensor tanh(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor sigmoid(const Tensor& x, SourceLocation where = SourceLocation::current());
+// x * sigmoid(x) (Elfwing, Uchibe and Doya, arXiv 1702.03118).
+Tensor silu(const Tensor& x, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

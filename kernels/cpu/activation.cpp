@@ -4,6 +4,7 @@
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
+#include <brigade/kernels/detail/functors.h>
 
 #include <numbers>
 
@@ -114,6 +115,17 @@ Tensor sigmoid_backward_cpu(const Tensor& grad, const Tensor& y) {
   return map_backward(grad, y, "sigmoid backward", 1, [](auto g, auto v) { return g * v * (decltype(v)(1) - v); });
 }
 
+struct Sigmoid {
+  template <class C>
+  C operator()(C x) const {
+    return cpu::sigmoid(x);
+  }
+};
+Tensor silu_cpu(const Tensor& x) { return map(x, "silu", 8, Silu<Sigmoid>{}); }
+Tensor silu_backward_cpu(const Tensor& grad, const Tensor& x) {
+  return map_backward(grad, x, "silu backward", 8, SiluBackward<Sigmoid>{});
+}
+
 }  // namespace
 
 constinit Kernel<Tensor(const Tensor&)> relu("relu", &relu_cpu);
@@ -127,5 +139,7 @@ constinit Kernel<Tensor(const Tensor&)> tanh("tanh", &tanh_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&)> tanh_backward("tanh_backward", &tanh_backward_cpu);
 constinit Kernel<Tensor(const Tensor&)> sigmoid("sigmoid", &sigmoid_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&)> sigmoid_backward("sigmoid_backward", &sigmoid_backward_cpu);
+constinit Kernel<Tensor(const Tensor&)> silu("silu", &silu_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&)> silu_backward("silu_backward", &silu_backward_cpu);
 
 }  // namespace brigade::kernels

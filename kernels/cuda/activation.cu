@@ -4,6 +4,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
+#include <brigade/kernels/detail/functors.h>
 
 #include <cmath>
 #include <numbers>
@@ -104,7 +105,7 @@ struct TanhBackward {
 };
 struct Sigmoid {
   template <class C>
-  __device__ C operator()(C x) const {
+  BRIGADE_HOST_DEVICE C operator()(C x) const {
     return C(1) / (C(1) + std::exp(-x));
   }
 };
@@ -138,6 +139,10 @@ Tensor sigmoid_cuda(const Tensor& x) { return map("sigmoid", x, Sigmoid{}); }
 Tensor sigmoid_backward_cuda(const Tensor& grad, const Tensor& y) {
   return map_backward("sigmoid_backward", grad, y, SigmoidBackward{});
 }
+Tensor silu_cuda(const Tensor& x) { return map("silu", x, Silu<Sigmoid>{}); }
+Tensor silu_backward_cuda(const Tensor& grad, const Tensor& x) {
+  return map_backward("silu_backward", grad, x, SiluBackward<Sigmoid>{});
+}
 
 const AddKernel add_relu(relu, kCUDA, &relu_cuda);
 const AddKernel add_relu_backward(relu_backward, kCUDA, &relu_backward_cuda);
@@ -149,6 +154,8 @@ const AddKernel add_tanh(tanh, kCUDA, &tanh_cuda);
 const AddKernel add_tanh_backward(tanh_backward, kCUDA, &tanh_backward_cuda);
 const AddKernel add_sigmoid(sigmoid, kCUDA, &sigmoid_cuda);
 const AddKernel add_sigmoid_backward(sigmoid_backward, kCUDA, &sigmoid_backward_cuda);
+const AddKernel add_silu(silu, kCUDA, &silu_cuda);
+const AddKernel add_silu_backward(silu_backward, kCUDA, &silu_backward_cuda);
 
 }  // namespace
 

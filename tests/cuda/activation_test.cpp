@@ -43,6 +43,8 @@ TEST_CASE("activations and their backward") {
        [](const Tensor& g, const Tensor& y) { return tanh_backward(g, y); }},
       {"sigmoid", [](const Tensor& x) { return sigmoid(x); },
        [](const Tensor& g, const Tensor& y) { return sigmoid_backward(g, y); }},
+      {"silu", [](const Tensor& x) { return silu(x); },
+       [](const Tensor& g, const Tensor& x) { return silu_backward(g, x); }},
   };
   for (const Row& row : rows) {
     CAPTURE(row.what);

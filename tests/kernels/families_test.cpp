@@ -83,12 +83,16 @@ TEST_CASE("activations in every floating dtype agree with float64") {
     check(gelu(low, true), gelu(same, true));
     check(kernels::tanh(low), kernels::tanh(same));
     check(sigmoid(low), sigmoid(same));
+    check(silu(low), silu(same));
+    check(silu_backward(g, low), silu_backward(g64, same));
     check(leaky_relu(low, 0.1), leaky_relu(same, 0.1));
     check(gelu_backward(g, low, false), gelu_backward(g64, same, false));
     check(gelu_backward(g, low, true), gelu_backward(g64, same, true));
     check(softmax(low, 1), softmax(same, 1));
     check(log_softmax(low, 0), log_softmax(same, 0));
   }
+  for (int64_t i = 0; i < x.numel(); i += 17)
+    CHECK(at(silu(x), i) == doctest::Approx(at(x, i) / (1 + std::exp(-at(x, i)))));
   CHECK(relu(empty({0, 3})).numel() == 0);
   CHECK(std::isnan(at(relu(tensor<float>({std::nanf("")})), 0)));
 }

@@ -100,6 +100,7 @@ TEST_CASE("activations compute what their functions do, and print their options"
   CHECK(floats(nn::GELU(GeluApproximation::Tanh)(kRow)) == floats(gelu(kRow, GeluApproximation::Tanh)));
   CHECK(floats(nn::Tanh()(kRow)) == floats(brigade::tanh(kRow)));
   CHECK(floats(nn::Sigmoid()(kRow)) == floats(sigmoid(kRow)));
+  CHECK(floats(nn::SiLU()(kRow)) == floats(silu(kRow)));
   CHECK(floats(nn::Softmax(1)(kRow)) == floats(softmax(kRow, 1)));
   CHECK(floats(nn::LogSoftmax(-1)(kRow)) == floats(log_softmax(kRow, 1)));
   CHECK(printed(nn::LeakyReLU(0.2)) == "LeakyReLU(negative_slope=0.2)");

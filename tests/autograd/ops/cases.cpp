@@ -81,6 +81,7 @@ std::vector<Case> cases() {
       {"gelu tanh", [](const Inputs& i) { return gelu(i[0], GeluApproximation::Tanh); }, {x({7})}},
       {"tanh", [](const Inputs& i) { return brigade::tanh(i[0]); }, {x({7})}},
       {"sigmoid", [](const Inputs& i) { return sigmoid(i[0]); }, {x({7})}},
+      {"silu", [](const Inputs& i) { return silu(i[0]); }, {x({7})}},
       {"softmax", [](const Inputs& i) { return softmax(i[0], -1); }, {x({2, 5})}},
       {"softmax inner", [](const Inputs& i) { return softmax(i[0], 1); }, {x({2, 3, 2})}},
       {"log_softmax", [](const Inputs& i) { return log_softmax(i[0], 0); }, {x({4, 2})}},

@@ -71,6 +71,7 @@ std::vector<Layer> layers() {
       {layer<GELU>(GeluApproximation::Tanh), leaf({4, 9})},
       {layer<Tanh>(), leaf({4, 9})},
       {layer<Sigmoid>(), leaf({4, 9})},
+      {layer<SiLU>(), leaf({4, 9})},
       {layer<Softmax>(-1), leaf({4, 9})},
       {layer<LogSoftmax>(0), leaf({4, 9})},
       {layer<Flatten>(), leaf(image)},

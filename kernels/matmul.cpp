@@ -3,6 +3,7 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <string>
@@ -111,6 +112,12 @@ LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& b
   plan.rows = strides ? view::as_strided(x, {rows, in}, *strides, x.storage_offset())
                       : view::as_strided(clone(x), {rows, in}, {in, 1}, 0);
   return plan;
+}
+
+LinearActivation activate(Tensor pre, Activation activation, bool keep_pre) {
+  if (activation == Activation::Relu) return {.y = relu(pre), .pre = {}};
+  Tensor y = gelu(pre, true);
+  return {.y = std::move(y), .pre = keep_pre ? std::move(pre) : Tensor()};
 }
 
 }  // namespace brigade::kernels

@@ -4,6 +4,7 @@
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/matmul.h>
 #include <brigade/kernels/reduce.h>
@@ -56,12 +57,16 @@ Tensor matmul_at_least_2d(const char* op, const Tensor& a, const Tensor& b, Sour
   return y;
 }
 
-struct LinearNode final : Node {
+struct LinearNode : Node {
   SavedTensor x, weight;
   Shape x_sizes;
 
-  void backward(BackwardContext& context) override {
-    const Tensor grad = kernels::contiguous(context.grad());
+  void backward(BackwardContext& context) override { backward_from(context, context.grad()); }
+
+ protected:
+  // From the gradient of x weight^T + bias.
+  void backward_from(BackwardContext& context, const Tensor& grad_of_sum) {
+    const Tensor grad = kernels::contiguous(grad_of_sum);
     const int64_t out = grad.sizes().back();
     const Tensor rows =
         view::as_strided(grad, {out == 0 ? 0 : grad.numel() / out, out}, {out, 1}, grad.storage_offset());
@@ -93,6 +98,48 @@ struct LinearNode final : Node {
       context.set(0, view::as_strided(result, x_sizes, contiguous_strides(x_sizes), 0));
     }
   }
+};
+
+struct LinearReluNode final : LinearNode {
+  SavedTensor y;
+  void backward(BackwardContext& context) override {
+    backward_from(context, kernels::relu_backward(context.grad(), y.unpack(*this)));
+  }
+};
+struct LinearGeluNode final : LinearNode {
+  SavedTensor pre;
+  void backward(BackwardContext& context) override {
+    backward_from(context, kernels::gelu_backward(context.grad(), pre.unpack(*this), true));
+  }
+};
+
+// The inputs of linear as record() takes them.
+class LinearInputs {
+ public:
+  LinearInputs(const Tensor& x, const Tensor& weight, const Tensor& bias) noexcept
+      : inputs_{&x, &weight, &bias}, count_(bias.defined() ? 3 : 2) {}
+
+  autograd::TensorRefs refs() const noexcept { return {inputs_, count_}; }
+  bool will_be_recorded() const {
+    return autograd::GradMode::is_enabled() && autograd::detail::any_requires_grad(refs());
+  }
+  // With what every linear layer keeps for its backward.
+  template <class N>
+  N* record(const autograd::OpInfo& info, const Tensor& y) const {
+    const Tensor& x = *inputs_[0];
+    const Tensor& weight = *inputs_[1];
+    const Tensor* outputs[] = {&y};
+    N* node = autograd::record<N>(info, refs(), outputs);
+    if (!node) return nullptr;
+    node->x_sizes = x.sizes();
+    if (weight.requires_grad()) node->x.save_input(*node, x);
+    if (x.requires_grad()) node->weight.save_input(*node, weight);
+    return node;
+  }
+
+ private:
+  const Tensor* inputs_[3];
+  size_t count_;
 };
 
 void check_dims(const Tensor& x, int dims, const char* what, SourceLocation where) {
@@ -138,15 +185,29 @@ Tensor bmm(const Tensor& a, const Tensor& b, SourceLocation where) {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::linear(x, weight, bias); });
-  const Tensor* inputs[] = {&x, &weight, &bias};
-  const Tensor* outputs[] = {&y};
-  const autograd::TensorRefs used(inputs, bias.defined() ? 3 : 2);
-  if (auto* node = record<LinearNode>({.op = "linear", .where = where}, used, outputs)) {
-    node->x_sizes = x.sizes();
-    if (weight.requires_grad()) node->x.save_input(*node, x);
-    if (x.requires_grad()) node->weight.save_input(*node, weight);
+  LinearInputs(x, weight, bias).record<LinearNode>({.op = "linear", .where = where}, y);
+  return y;
+}
+
+Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
+  const Tensor y =
+      located(where, [&] { return kernels::linear_activation(x, weight, bias, kernels::Activation::Relu, false).y; });
+  const LinearInputs inputs(x, weight, bias);
+  if (auto* node = inputs.record<LinearReluNode>({.op = "linear_relu", .where = where}, y)) {
+    node->y.save_output(*node, y);
   }
   return y;
+}
+
+Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
+  const LinearInputs inputs(x, weight, bias);
+  const kernels::LinearActivation result = located(where, [&] {
+    return kernels::linear_activation(x, weight, bias, kernels::Activation::GeluTanh, inputs.will_be_recorded());
+  });
+  if (auto* node = inputs.record<LinearGeluNode>({.op = "linear_gelu", .where = where}, result.y)) {
+    node->pre.save_input(*node, result.pre);
+  }
+  return result.y;
 }
 
 }  // namespace brigade

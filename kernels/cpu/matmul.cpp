@@ -86,9 +86,16 @@ Tensor linear_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return view::as_strided(result, plan.sizes, contiguous_strides(plan.sizes), 0);
 }
 
+LinearActivation linear_activation_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
+                                       bool keep_pre) {
+  return activate(linear_cpu(x, weight, bias), activation, keep_pre);
+}
+
 }  // namespace
 
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const MatmulOptions&)> matmul("matmul", &matmul_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&)> linear("linear", &linear_cpu);
+constinit Kernel<LinearActivation(const Tensor&, const Tensor&, const Tensor&, Activation, bool)> linear_activation(
+    "linear_activation", &linear_activation_cpu);
 
 }  // namespace brigade::kernels

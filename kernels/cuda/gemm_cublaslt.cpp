@@ -2,7 +2,7 @@
 //
 // The library thinks in columns: our row-major c[m, n] is its matrix c^T[n, m], so it computes c^T = op(b)^T op(a)^T
 // and gets our operands in exchanged order. A bias per column of c is one per row of c^T, which is what its epilogue
-// adds.
+// adds. Its GELU is the tanh approximation.
 #include <brigade/kernels/cuda/detail/gemm.h>
 
 #include <cublasLt.h>
@@ -83,6 +83,21 @@ Layout make_layout(const GemmShape& shape, int64_t rows, int64_t columns, int64_
   return layout;
 }
 
+cublasLtEpilogue_t epilogue_of(const GemmProblem& problem) {
+  const bool bias = problem.bias_alignment > 0;
+  if (!problem.shape.activation) return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  if (*problem.shape.activation == Activation::Relu) {
+    return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+  }
+  if (problem.pre_alignment > 0) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+}
+
+// An address that the heuristic takes the alignment from; it does not read there.
+const void* stand_in_address(uint32_t alignment) {
+  return reinterpret_cast<const void*>(static_cast<uintptr_t>(alignment));
+}
+
 Operation make_operation(const GemmProblem& problem) {
   const GemmShape& shape = problem.shape;
   const bool wide = shape.dtype == kFloat64;
@@ -96,11 +111,13 @@ Operation make_operation(const GemmProblem& problem) {
   Operation operation(made);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(problem));
   if (problem.bias_alignment > 0) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    // The heuristic does not read there, but takes the alignment from the address.
-    set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-        reinterpret_cast<const void*>(static_cast<uintptr_t>(problem.bias_alignment)));
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, stand_in_address(problem.bias_alignment));
+  }
+  if (problem.pre_alignment > 0) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, stand_in_address(problem.pre_alignment));
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.c_row);
   }
   return operation;
 }
@@ -127,13 +144,16 @@ class CublasLtPlan final : public GemmPlan {
     a_ = make_layout(s, s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k, s.a_row, s.a_batch);
     b_ = make_layout(s, s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n, s.b_row, s.b_batch);
     c_ = make_layout(s, s.m, s.n, s.c_row, s.c_batch);
-    choose(problem);
+    possible_ = choose(problem);
   }
+
+  bool possible() const noexcept override { return possible_; }
 
   size_t workspace_bytes() const noexcept override { return chosen_.workspaceSize; }
 
   void run(const GemmCall& call, void* workspace, cudaStream_t stream) override {
     if (call.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+    if (call.pre) set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.pre);
     if (call.shape.dtype == kFloat64) {
       run_scaled(call, 1.0, call.shape.accumulate ? 1.0 : 0.0, workspace, stream);
     } else {
@@ -142,7 +162,8 @@ class CublasLtPlan final : public GemmPlan {
   }
 
  private:
-  void choose(const GemmProblem& problem) {
+  // False when the library has nothing for this combination with an activation.
+  bool choose(const GemmProblem& problem) {
     std::array<cublasLtMatmulHeuristicResult_t, kCandidates> candidates{};
     int count = 0;
     const cublasStatus_t status =
@@ -151,8 +172,12 @@ class CublasLtPlan final : public GemmPlan {
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
       if (candidates[static_cast<size_t>(i)].state != CUBLAS_STATUS_SUCCESS) continue;
       chosen_ = candidates[static_cast<size_t>(i)];
-      return;
+      return true;
     }
+    // Other errors say that something is wrong, not that something is missing.
+    const bool missing = status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
+                         status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH;
+    if (problem.shape.activation && missing) return false;
     refuse(status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status, "cublasLtMatmulAlgoGetHeuristic",
            describe(problem.shape, problem.bias_alignment > 0) + " (row lengths " +
                to_string(Shape{problem.shape.a_row, problem.shape.b_row, problem.shape.c_row}) +
@@ -172,6 +197,7 @@ class CublasLtPlan final : public GemmPlan {
   Operation operation_;
   Layout a_, b_, c_;
   cublasLtMatmulHeuristicResult_t chosen_{};
+  bool possible_ = false;
 };
 
 }  // namespace

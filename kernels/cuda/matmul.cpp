@@ -1,5 +1,6 @@
 // The CUDA column of matmul.h: products of strided matrices, in as few calls of gemm as the batch dimensions allow.
 #include <brigade/core/cuda/libraries.h>
+#include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/cuda/detail/gemm.h>
 #include <brigade/kernels/detail/matmul_plan.h>
@@ -13,6 +14,7 @@ namespace brigade::kernels {
 namespace {
 
 using cuda::gemm;
+using cuda::GemmCall;
 using cuda::GemmShape;
 
 // Per call: kernels have the batch in a grid dimension of at most 65535.
@@ -30,23 +32,28 @@ Tensor batch_of(const Tensor& x) {
   return view::as_strided(x, without_matrix(x.sizes()), without_matrix(x.strides()), x.storage_offset());
 }
 
-void multiply(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperand& b, const Tensor& bias) {
+// Of one product, without batches.
+GemmShape shape_of(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperand& b) {
+  return {.dtype = plan.out.dtype(),
+          .tf32 = plan.out.dtype() == kFloat32 && brigade::cuda::allow_tf32(),
+          .accumulate = plan.accumulate,
+          .transpose_a = a.transposed,
+          .transpose_b = b.transposed,
+          .m = plan.m,
+          .n = plan.n,
+          .k = plan.k,
+          .a_row = a.row_length,
+          .b_row = b.row_length,
+          .c_row = plan.n};
+}
+
+void multiply(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperand& b) {
   const Tensor a_batch = batch_of(a.tensor);
   const Tensor b_batch = batch_of(b.tensor);
   const StridedLayout<2> batch(without_matrix(plan.out.sizes()), {&a_batch, &b_batch});
   const int outer_dims = std::max(batch.sizes.size() - 1, 0);
-  GemmShape shape{.dtype = plan.out.dtype(),
-                  .tf32 = plan.out.dtype() == kFloat32 && brigade::cuda::allow_tf32(),
-                  .accumulate = plan.accumulate,
-                  .transpose_a = a.transposed,
-                  .transpose_b = b.transposed,
-                  .m = plan.m,
-                  .n = plan.n,
-                  .k = plan.k,
-                  .a_row = a.row_length,
-                  .b_row = b.row_length,
-                  .c_row = plan.n,
-                  .c_batch = plan.m * plan.n};
+  GemmShape shape = shape_of(plan, a, b);
+  shape.c_batch = plan.m * plan.n;
   int64_t inner = 1;
   if (batch.sizes.size() > 0) {
     inner = batch.sizes[outer_dims];
@@ -76,8 +83,7 @@ void multiply(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperan
       gemm({.shape = shape,
             .a = at(a.tensor, a_at + first * shape.a_batch),
             .b = at(b.tensor, b_at + first * shape.b_batch),
-            .c = const_cast<char*>(at(plan.out, outer * c_step + first * shape.c_batch)),
-            .bias = bias.defined() ? bias.raw_data() : nullptr},
+            .c = const_cast<char*>(at(plan.out, outer * c_step + first * shape.c_batch))},
            plan.out.device());
     }
   }
@@ -85,7 +91,7 @@ void multiply(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperan
 
 Tensor matmul_cuda(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   const MatmulPlan plan = prepare_matmul(a, b, options);
-  if (!plan.done) multiply(plan, prepare_operand(a, options.transpose_a), prepare_operand(b, options.transpose_b), {});
+  if (!plan.done) multiply(plan, prepare_operand(a, options.transpose_a), prepare_operand(b, options.transpose_b));
   return plan.out;
 }
 
@@ -95,20 +101,79 @@ Tensor prepare_bias(const Tensor& bias) {
   return aligned && bias.is_contiguous() ? bias : clone(bias);
 }
 
-Tensor linear_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const LinearPlan linear = prepare_linear(x, weight, bias);
-  const MatmulPlan product = prepare_matmul(linear.rows, weight, {.transpose_b = true});
-  if (!product.done) {
-    multiply(product, prepare_operand(linear.rows, false), prepare_operand(weight, true),
-             bias.defined() ? prepare_bias(bias) : Tensor());
-  } else if (bias.defined()) {
-    copy(product.out, bias);
+// The one product that linear is, with all that it reads and writes.
+class LinearProduct {
+ public:
+  LinearProduct(const Tensor& x, const Tensor& weight, const Tensor& bias)
+      : linear_(prepare_linear(x, weight, bias)),
+        product_(prepare_matmul(linear_.rows, weight, {.transpose_b = true})),
+        bias_(bias) {
+    if (product_.done) return;
+    rows_ = prepare_operand(linear_.rows, false);
+    weight_ = prepare_operand(weight, true);
+    if (bias.defined()) bias_ = prepare_bias(bias);
   }
-  return view::as_strided(product.out, linear.sizes, contiguous_strides(linear.sizes), 0);
+
+  // Nothing is to be multiplied.
+  bool done() const noexcept { return product_.done; }
+  Device device() const { return product_.out.device(); }
+
+  GemmCall call() const {
+    return {.shape = shape_of(product_, rows_, weight_),
+            .a = rows_.tensor.raw_data(),
+            .b = weight_.tensor.raw_data(),
+            .c = product_.out.raw_data(),
+            .bias = bias_.defined() ? bias_.raw_data() : nullptr};
+  }
+
+  // The result once it is complete: the product, or the bias alone.
+  Tensor compute() const {
+    if (!product_.done) {
+      gemm(call(), device());
+    } else if (bias_.defined()) {
+      copy(product_.out, bias_);
+    }
+    return shaped(product_.out);
+  }
+
+  const Tensor& out() const noexcept { return product_.out; }
+  // As [rows, out] is computed, with the leading dimensions of x.
+  Tensor shaped(const Tensor& result) const {
+    return view::as_strided(result, linear_.sizes, contiguous_strides(linear_.sizes), 0);
+  }
+
+ private:
+  LinearPlan linear_;
+  MatmulPlan product_;
+  Tensor bias_;
+  MatrixOperand rows_{}, weight_{};
+};
+
+Tensor linear_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return LinearProduct(x, weight, bias).compute();
+}
+
+LinearActivation linear_activation_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                        Activation activation, bool keep_pre) {
+  const LinearProduct product(x, weight, bias);
+  if (!product.done()) {
+    GemmCall call = product.call();
+    call.shape.activation = activation;
+    Tensor pre;
+    if (keep_pre && activation == Activation::GeluTanh) {
+      pre = empty(product.out().sizes(), product.out().options());
+      call.pre = pre.raw_data();
+    }
+    if (gemm_with_activation(call, product.device())) {
+      return {.y = product.shaped(product.out()), .pre = pre.defined() ? product.shaped(pre) : Tensor()};
+    }
+  }
+  return activate(product.compute(), activation, keep_pre);
 }
 
 const AddKernel add_matmul(matmul, kCUDA, &matmul_cuda);
 const AddKernel add_linear(linear, kCUDA, &linear_cuda);
+const AddKernel add_linear_activation(linear_activation, kCUDA, &linear_activation_cuda);
 
 }  // namespace
 

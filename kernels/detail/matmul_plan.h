@@ -1,4 +1,5 @@
-// What the matrix products of every device do before they compute: checks, sizes, room for results.
+// What the matrix products of every device share: checks, sizes, room for results, and activations in a pass of their
+// own.
 #pragma once
 
 #include <brigade/kernels/matmul.h>
@@ -30,5 +31,8 @@ struct LinearPlan {
 };
 // Throws DTypeError, DeviceError, ShapeError.
 LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+
+// The result of linear_activation from that of linear, by the activation's own kernel.
+LinearActivation activate(Tensor pre, Activation activation, bool keep_pre);
 
 }  // namespace brigade::kernels

@@ -1,11 +1,10 @@
 // Matrix products through cuBLASLt (its stand-in in the emulation) beside the CPU's, in float64.
-#include "on_device.h"
+#include "products.h"
 
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/libraries.h>
 #include <brigade/core/cuda/stream.h>
-#include <brigade/kernels/cuda/detail/gemm.h>
 #include <brigade/kernels/matmul.h>
 
 #include <thread>
@@ -17,27 +16,6 @@ namespace device = brigade::cuda;
 namespace library = brigade::kernels::cuda;
 
 namespace {
-
-Tensor exact(const Tensor& x) { return x.defined() ? cast(on_cpu(x), kFloat64) : x; }
-
-// Sums of k products of numbers around 3, rounded once to the dtype.
-double bound(DType dtype, int64_t k) {
-  const double sum = (dtype == kFloat64 ? 1e-14 : 1e-6) * 10 * std::sqrt(static_cast<double>(k) + 1);
-  return sum + (is_half(dtype) ? tolerance(dtype) : 0);
-}
-
-// The same numbers `elements` past the start of what was allocated.
-Tensor shifted(const Tensor& x, int64_t elements) {
-  const Tensor room = empty({x.numel() + elements}, x.options());
-  const Tensor result = view::as_strided(room, x.sizes(), contiguous_strides(x.sizes()), elements);
-  copy(result, x);
-  return result;
-}
-
-uint64_t library_calls() {
-  const library::PlanStats stats = library::gemm_plan_stats(0);
-  return stats.made + stats.found;
-}
 
 // matmul of a and b, as they are and into `out`, against the CPU in float64.
 void check_product(const Tensor& a, const Tensor& b, bool ta, bool tb) {
@@ -341,4 +319,6 @@ TEST_CASE("what does not fit together is refused before the library sees it") {
   CHECK(library_calls() == before);
   CHECK(library::describe({.dtype = kFloat16, .transpose_b = true, .m = 3, .n = 5, .k = 4, .batches = 2}, true) ==
         "float16 [3, 4] x [5, 4]^T + bias, 2 batches");
+  CHECK(library::describe({.m = 3, .n = 5, .k = 4, .activation = Activation::GeluTanh}, false) ==
+        "float32 [3, 4] x [4, 5], gelu");
 }

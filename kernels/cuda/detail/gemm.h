@@ -4,9 +4,11 @@
 
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/cuda/detail/plan_cache.h>
+#include <brigade/kernels/matmul.h>
 
 #include <compare>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace brigade::kernels::cuda {
@@ -22,7 +24,8 @@ struct GemmShape {
   int64_t a_row = 1, b_row = 1, c_row = 1;  // elements from one stored row to the next
   int64_t batches = 1;
   int64_t a_batch = 0, b_batch = 0,
-          c_batch = 0;  // elements from one product's operand to the next; 0: the same for all
+          c_batch = 0;                        // elements from one product's operand to the next; 0: the same for all
+  std::optional<Activation> activation = {};  // of c, after the bias; for gemm_with_activation
 
   auto operator<=>(const GemmShape&) const = default;
 };
@@ -33,6 +36,7 @@ struct GemmCall {
   const void* b = nullptr;
   void* c = nullptr;
   const void* bias = nullptr;  // [n], added to each row of c; kBiasAlignment; none when null
+  void* pre = nullptr;         // what GeluTanh is taken of, laid out as c; not kept when null
 };
 // cuBLASLt may load a bias in vectors, and is not told how it is aligned.
 inline constexpr size_t kBiasAlignment = 16;
@@ -41,18 +45,31 @@ inline constexpr size_t kBiasAlignment = 16;
 // library refuses, with its reason and the shapes.
 void gemm(const GemmCall& call, Device device);
 
+// The same for one product with an activation, in one pass over c. False, with nothing queued, where the library does
+// not do that: then gemm() and a pass for the activation do. So it is for float64 (how exact an activation of the
+// library is there is not documented), for a `pre` that breaks its rules (rows of a multiple of kPreRowMultiple
+// elements; kPreAlignment), and for what its heuristic finds no algorithm for, which is asked once.
+bool gemm_with_activation(const GemmCall& call, Device device);
+// cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD.
+inline constexpr int64_t kPreRowMultiple = 8;
+// As with the bias.
+inline constexpr size_t kPreAlignment = 16;
+
 // Of this thread's plans.
 PlanStats gemm_plan_stats(int device);
+// Products of this thread whose activation the library computed.
+uint64_t gemm_activations(int device);
 
-// "float32 [3, 4] x [5, 4]^T + bias, 2 batches": for errors.
+// "float32 [3, 4] x [5, 4]^T + bias, relu, 2 batches": for errors.
 std::string describe(const GemmShape& shape, bool bias);
 
 // --- what a library has to offer
 
-// All that its choice depends on. Alignments in bytes, a power of two up to 256, of every batch; 0 without a bias.
+// All that its choice depends on. Alignments in bytes, a power of two up to 256, of every batch; 0 without a bias or
+// `pre`.
 struct GemmProblem {
   GemmShape shape;
-  uint32_t a_alignment = 0, b_alignment = 0, c_alignment = 0, bias_alignment = 0;
+  uint32_t a_alignment = 0, b_alignment = 0, c_alignment = 0, bias_alignment = 0, pre_alignment = 0;
 
   auto operator<=>(const GemmProblem&) const = default;
 };
@@ -60,12 +77,15 @@ struct GemmProblem {
 class GemmPlan {
  public:
   virtual ~GemmPlan() = default;
+  // False when the library knows no algorithm that computes the activation as well.
+  virtual bool possible() const noexcept = 0;
   virtual size_t workspace_bytes() const noexcept = 0;
   // Only queues. `workspace` is on the device and belongs to this call in the stream's order.
   virtual void run(const GemmCall& call, void* workspace, cudaStream_t stream) = 0;
 };
 
-// With the device current, on the thread that will run it.
+// With the device current, on the thread that will run it. Throws DeviceError when the library knows no algorithm and
+// that is not for want of the activation.
 std::unique_ptr<GemmPlan> plan_gemm(const GemmProblem& problem);
 
 }  // namespace brigade::kernels::cuda

@@ -4,7 +4,9 @@
 #include <brigade/kernels/cpu/detail/gemm.h>
 #include <brigade/kernels/cuda/detail/gemm.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <vector>
 
 namespace brigade::kernels::cuda {
@@ -32,6 +34,13 @@ std::vector<compute_type<T>> gather(const T* x, int64_t rows, int64_t columns, i
   return dense;
 }
 
+// As cuBLASLt words them: max(x, 0), which makes a NaN 0, and GELU by tanh.
+template <class C>
+C activated(Activation activation, C x) {
+  if (activation == Activation::Relu) return x > C(0) ? x : C(0);
+  return x / 2 * (1 + std::tanh(C(0.7978845608028654) * (x + C(0.044715) * x * x * x)));
+}
+
 template <class T>
 void compute(const GemmCall& call) {
   using C = compute_type<T>;
@@ -51,6 +60,8 @@ void compute(const GemmCall& call) {
         C sum = product[static_cast<size_t>(i * s.n + j)];
         if (s.accumulate) sum += static_cast<C>(c[i * s.c_row + j]);
         if (bias) sum += static_cast<C>(bias[j]);
+        if (call.pre) static_cast<T*>(call.pre)[i * s.c_row + j] = static_cast<T>(sum);
+        if (s.activation) sum = activated(*s.activation, sum);
         c[i * s.c_row + j] = static_cast<T>(sum);
       }
     }
@@ -66,6 +77,18 @@ class StandIn final : public GemmPlan {
     require(s.batches < 65536, "too many batches");
     require(s.a_row >= (s.transpose_a ? s.m : s.k) && s.b_row >= (s.transpose_b ? s.k : s.n) && s.c_row >= s.n,
             "rows overlap");
+    if (s.activation) require(s.dtype != kFloat64 && s.batches == 1, "no activation for " + describe(s, false));
+    if (problem.pre_alignment > 0) {
+      require(s.activation == Activation::GeluTanh, "only GELU keeps what it is taken of");
+      require(s.c_row % kPreRowMultiple == 0, "what GELU keeps has rows of " + std::to_string(s.c_row));
+    }
+  }
+
+  // As where an algorithm for tensor cores is the only one with an activation: it loads 4 bytes at least.
+  bool possible() const noexcept override {
+    const GemmShape& s = problem_.shape;
+    const int64_t rows = (s.a_row | s.b_row) * static_cast<int64_t>(itemsize(s.dtype));
+    return !s.activation || (rows % 4 == 0 && std::min(problem_.a_alignment, problem_.b_alignment) >= 4);
   }
 
   // A sum over a long k is split.
@@ -76,14 +99,17 @@ class StandIn final : public GemmPlan {
   void run(const GemmCall& call, void* workspace, cudaStream_t stream) override {
     const auto size = static_cast<int64_t>(itemsize(call.shape.dtype));
     const GemmShape& s = call.shape;
-    require(s == problem_.shape && (call.bias != nullptr) == (problem_.bias_alignment > 0),
+    require(s == problem_.shape && (call.bias != nullptr) == (problem_.bias_alignment > 0) &&
+                (call.pre != nullptr) == (problem_.pre_alignment > 0),
             "a plan of another problem");
+    require(possible(), "a plan that is not possible");
     for (const int64_t batch : {int64_t{0}, s.batches - 1}) {
       require_on_device(static_cast<const char*>(call.a) + batch * s.a_batch * size, problem_.a_alignment, "a");
       require_on_device(static_cast<const char*>(call.b) + batch * s.b_batch * size, problem_.b_alignment, "b");
       require_on_device(static_cast<const char*>(call.c) + batch * s.c_batch * size, problem_.c_alignment, "c");
     }
     if (call.bias) require_on_device(call.bias, std::max<size_t>(problem_.bias_alignment, kBiasAlignment), "bias");
+    if (call.pre) require_on_device(call.pre, std::max<size_t>(problem_.pre_alignment, kPreAlignment), "pre");
     if (workspace_bytes() > 0) require_on_device(workspace, 256, "workspace");
     test::queue(stream, workspace, workspace_bytes(),
                 [call] { visit_floating(call.shape.dtype, "gemm", [&]<class T>() { compute<T>(call); }); });

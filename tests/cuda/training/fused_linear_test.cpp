@@ -1,0 +1,74 @@
+// linear_relu and linear_gelu on a device: gradients against the two steps, where the library applies the activation
+// and where it does not.
+#include "products.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/core/device_runtime.h>
+
+using namespace brigade;
+using namespace brigade::test;
+
+namespace {
+
+struct Run {
+  Tensor y;
+  std::vector<Tensor> gradients;
+};
+
+// From leaves of the same values each time, weighted so that the gradient of each result differs.
+template <class Function>
+Run run(const Function& layer, DType dtype, Device device, const Shape& sizes, int64_t out, bool with_bias) {
+  const auto leaf = [&](const Shape& shape, uint64_t seed) {
+    const Tensor low = (numbers(shape, kFloat64, seed) * 0.25).to(dtype);
+    return low.to(device == kDevice ? dtype : kFloat64).to(device).requires_grad_();
+  };
+  const Tensor x = leaf(sizes, 1);
+  const Tensor weight = leaf({out, sizes.back()}, 2);
+  const Tensor bias = with_bias ? leaf({out}, 3) : Tensor();
+  Run result;
+  result.y = layer(x, weight, bias);
+  (result.y * leaf(result.y.sizes(), 4).detach()).sum().backward();
+  result.gradients = {x.grad(), weight.grad()};
+  if (with_bias) result.gradients.push_back(bias.grad());
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("results and gradients of fused linear layers are those of the two steps, and of float64 on the CPU") {
+  const auto relu_fused = [](const Tensor& x, const Tensor& w, const Tensor& b) { return linear_relu(x, w, b); };
+  const auto gelu_fused = [](const Tensor& x, const Tensor& w, const Tensor& b) { return linear_gelu(x, w, b); };
+  const auto relu_steps = [](const Tensor& x, const Tensor& w, const Tensor& b) { return relu(linear(x, w, b)); };
+  const auto gelu_steps = [](const Tensor& x, const Tensor& w, const Tensor& b) {
+    return gelu(linear(x, w, b), GeluApproximation::Tanh);
+  };
+  for (const DType dtype : kFloatingDTypes) {
+    CAPTURE(name(dtype));
+    for (const int64_t out : {int64_t{16}, int64_t{13}}) {
+      CAPTURE(out);
+      for (const bool with_bias : {true, false}) {
+        const auto check = [&](const auto& fused, const auto& steps) {
+          const uint64_t before = kernels::cuda::gemm_activations(0);
+          const Run found = run(fused, dtype, kDevice, {2, 5, 24}, out, with_bias);
+          const uint64_t by_library = kernels::cuda::gemm_activations(0) - before;
+          if (dtype == kFloat64) CHECK(by_library == 0);
+          if (dtype != kFloat64 && out == 16) CHECK(by_library == 1);
+          const Run apart = run(steps, dtype, kDevice, {2, 5, 24}, out, with_bias);
+          const Run exactly = run(steps, dtype, Device(), {2, 5, 24}, out, with_bias);
+          // Of a few roundings: of the result, of the gradient before the products, of these.
+          const double within = 6 * bound(dtype, 24);
+          CHECK(difference(exact(found.y), exactly.y) <= within);
+          CHECK(difference(exact(found.y), exact(apart.y)) <= within);
+          REQUIRE(found.gradients.size() == (with_bias ? 3 : 2));
+          for (size_t i = 0; i < found.gradients.size(); ++i) {
+            CHECK(found.gradients[i].dtype() == dtype);
+            CHECK(difference(exact(found.gradients[i]), exactly.gradients[i]) <= within);
+            CHECK(difference(exact(found.gradients[i]), exact(apart.gradients[i])) <= within);
+          }
+        };
+        check(relu_fused, relu_steps);
+        check(gelu_fused, gelu_steps);
+      }
+    }
+  }
+}

@@ -1,5 +1,6 @@
-// How much of the device's memory bandwidth the memory-bound kernels reach: a copy, addition, softmax, a sum, and a
-// step of AdamW, at sizes from 1 to 256 MiB per tensor.
+// How much of the device's memory bandwidth the memory-bound kernels reach: a copy, addition, softmax, layer norm, a
+// sum, a step of AdamW, and the kernels of a bucket of gradients (64 tensors and a flat buffer), at sizes from 1 to 256
+// MiB per tensor or bucket.
 //
 // The measure is the device's own copy (cudaMemcpyAsync) of the same size in the same run. Counted are the bytes that
 // an operation has to read and to write. Times are those of events around one call, medians of repeats; before each
@@ -12,14 +13,18 @@
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/layer_norm.h>
 #include <brigade/kernels/optimizer.h>
 #include <brigade/kernels/reduce.h>
 #include <brigade/kernels/softmax.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -28,7 +33,8 @@ using namespace brigade;
 
 namespace {
 
-constexpr int64_t kRow = 1024;  // elements, of softmax
+constexpr int64_t kRow = 1024;  // elements, of softmax and layer norm
+constexpr int64_t kSlots = 64;  // tensors of a bucket
 constexpr int64_t kMiB = int64_t{1} << 20;
 const Device kGpu(kCUDA, 0);
 
@@ -46,6 +52,17 @@ std::vector<Row> measure(DType dtype, int64_t bytes, const bench::Timing& timing
   const Tensor a = make(), b = make(), out = make();
   const Tensor exp_avg = zeros_like(a), exp_avg_sq = zeros_like(a);
   const kernels::AdamParams adam{1e-3, 0.9, 0.999, 1e-8, 1e-2, 10, true, false};
+  const Tensor weight = ones({kRow}, {dtype, kGpu}), bias = zeros({kRow}, {dtype, kGpu});
+  // Parts of `a`, and their places in a flat `out`.
+  const int64_t slots = std::min(kSlots, count / kRow), slot_rows = count / kRow / slots;
+  std::vector<Tensor> parts;
+  std::vector<int64_t> offsets, numels(static_cast<size_t>(slots), slot_rows * kRow);
+  for (int64_t i = 0; i < slots; ++i) {
+    parts.push_back(view::slice(a, 0, i * slot_rows, (i + 1) * slot_rows));
+    offsets.push_back(i * slot_rows * kRow);
+  }
+  const Tensor flat = view::flat(out);
+  const Tensor sums = zeros({slots}, {kFloat64, kGpu});
 
   std::vector<Row> rows;
   const auto add = [&](const char* op, double tensors, const std::function<void()>& call) {
@@ -60,8 +77,12 @@ std::vector<Row> measure(DType dtype, int64_t bytes, const bench::Timing& timing
   add("copy", 2, [&] { kernels::copy(out, a); });
   add("add", 3, [&] { kernels::binary(a, b, kernels::BinaryOp::Add); });
   add("softmax", 2, [&] { kernels::softmax(a, 1); });
+  add("layer_norm", 2, [&] { kernels::layer_norm(a, {kRow}, weight, bias, 1e-5); });
   add("sum", 1, [&] { kernels::sum(a, {}); });
   add("adamw", 7, [&] { kernels::adam_step(out, b, exp_avg, exp_avg_sq, Tensor(), adam); });
+  add("bucket_flatten", 2, [&] { kernels::bucket_flatten(flat, parts, offsets, 0.5); });
+  add("bucket_unflatten", 2, [&] { kernels::bucket_unflatten(flat, Tensor(), parts, offsets, 1); });
+  add("bucket_norms", 1, [&] { kernels::bucket_sums_of_squares(flat, offsets, numels, sums); });
   return rows;
 }
 

@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 MIB = 1 << 20
-ROW = 1024  # elements, of softmax
+ROW = 1024  # elements, of softmax and layer norm
+SLOTS = 64  # tensors of a bucket
 WARMUP = 10
 
 
@@ -45,9 +46,19 @@ def measure(torch, dtype, size, flush, repeats):
         torch._fused_adamw_([out], [b], [exp_avg], [exp_avg_sq], [], [step], lr=1e-3, beta1=0.9, beta2=0.999, weight_decay=1e-2, eps=1e-8,
                             amsgrad=False, maximize=False)
 
+    weight, bias = torch.ones(ROW, device="cuda", dtype=dtype), torch.zeros(ROW, device="cuda", dtype=dtype)
+    parts, slots = a.chunk(SLOTS), out.chunk(SLOTS)
+
+    def flatten():
+        # What DistributedDataParallel does with gradients of their own, for all of a bucket at once: copied in, divided by the ranks.
+        torch._foreach_copy_(slots, parts)
+        out.mul_(0.5)
+
     # Bytes that have to be read and written, in tensors.
     ops = [("copy", 2, lambda: out.copy_(a)), ("add", 3, lambda: a + b), ("softmax", 2, lambda: torch.softmax(a, 1)),
-           ("sum", 1, lambda: a.sum()), ("adamw", 7, adamw)]
+           ("layer_norm", 2, lambda: torch.nn.functional.layer_norm(a, (ROW,), weight, bias)), ("sum", 1, lambda: a.sum()), ("adamw", 7, adamw),
+           ("bucket_flatten", 2, flatten), ("bucket_unflatten", 2, lambda: torch._foreach_copy_(parts, slots)),
+           ("bucket_norms", 1, lambda: torch._foreach_norm(slots))]
     for op, tensors, call in ops:
         us = median_time(torch, call, flush, repeats)
         yield {"op": op, "dtype": str(dtype).removeprefix("torch."), "bytes": size, "us": us, "gb_per_s": tensors * size / us / 1e3}

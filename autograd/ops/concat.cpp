@@ -2,6 +2,7 @@
 
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/record.h>
+#include <brigade/core/view.h>
 #include <brigade/kernels/concat.h>
 
 namespace brigade {
@@ -25,6 +26,17 @@ struct CatNode final : Node {
         context.set(i, context.grad().slice(dim, at, at + lengths[i], 1, {}).to(dtypes[i], {}));
       at += lengths[i];
     }
+  }
+};
+
+// One node for all parts: their gradients are joined in one pass.
+struct SplitNode final : Node {
+  int dim = 0;
+  void backward(BackwardContext& context) override {
+    std::vector<Tensor> grads;
+    for (uint32_t i = 0; i < outputs.size(); ++i)
+      grads.push_back(context.grad_or_zeros(i));
+    context.set(0, kernels::cat(std::span<const Tensor>(grads), dim));
   }
 };
 
@@ -77,10 +89,17 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLoca
   if (size < 1)
     throw ValueError(
         "split: size must be at least 1, got " + std::to_string(size) + " (called at " + to_string(where) + ")", where);
+  const int at = wrap_dim(dim, x.dim(), where);
   std::vector<Tensor> parts;
-  const int64_t length = x.size(dim);
-  for (int64_t start = 0; start < length || parts.empty(); start += size)
-    parts.push_back(x.slice(dim, start, start + size, 1, where));
+  for (int64_t start = 0; start < x.sizes()[at] || parts.empty(); start += size)
+    parts.push_back(view::slice(x, at, start, start + size));
+  const Tensor* inputs[] = {&x};
+  std::vector<const Tensor*> outputs;
+  for (const Tensor& part : parts)
+    outputs.push_back(&part);
+  if (auto* node = record<SplitNode>({.op = "split", .where = where}, inputs, outputs)) node->dim = at;
+  for (const Tensor& part : parts)
+    autograd::mark_view(part, x);
   return parts;
 }
 

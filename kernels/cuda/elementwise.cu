@@ -2,6 +2,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/map.h>
+#include <brigade/kernels/cuda/detail/transpose.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
 
@@ -84,6 +85,7 @@ void copy_cuda(const Tensor& out, const Tensor& x) {
       copy_bytes(out.raw_data(), out.device(), x.raw_data(), x.device(), out.nbytes());
     return;
   }
+  if (out.dtype() == x.dtype() && cuda::copy_transposed(out, x)) return;
   visit_dtype(out.dtype(), [&]<class To>() {
     visit_dtype(x.dtype(), [&]<class From>() {
       if constexpr (std::is_same_v<From, To>) {

@@ -1,22 +1,26 @@
 // The CUDA column of cross_entropy: log_softmax and the negative log likelihood in one kernel. Logits [N, C] are rows,
-// a warp or a block each; logits [N, C, d1...] are columns of stride d1 * ..., and each thread takes a few neighbouring
-// ones. A row is read twice, the second time from cache, and its log probabilities are written once.
+// a warp or a block each (detail/rows.h), and a row that its threads hold is read once; logits [N, C, d1...] are
+// columns of stride d1 * ..., and each thread takes a few neighbouring ones. What is read twice comes from cache the
+// second time; log probabilities are written once.
 #include <brigade/kernels/loss.h>
 
 #include <brigade/kernels/cuda/detail/index_check.h>
 #include <brigade/kernels/cuda/detail/loss_sums.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/cuda/detail/row_threads.h>
+#include <brigade/kernels/cuda/detail/rows.h>
 #include <brigade/kernels/detail/loss.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 namespace brigade::kernels {
 
 namespace {
 
 constexpr int kThreads = 128;  // of columns
+constexpr int kClasses = 4;    // of a column, read at once
 
 // Which targets count.
 struct Targets {
@@ -31,35 +35,36 @@ struct Targets {
   }
 };
 
-// n is a multiple of `length`. Out: the dtype of the logits, or the one that losses are summed in.
-template <bool short_rows, int length, class T, class Out>
-__global__ void __launch_bounds__(cuda::kRowThreads)
+// Out: the dtype of the logits, or the one that losses are summed in.
+template <class Variant, class T, class Out>
+__global__ void __launch_bounds__(cuda::kRowThreads, 2)
     cross_entropy_rows_kernel(int64_t rows, int64_t n, Targets targets, const T* logits, T* log_probs, Out* losses) {
   using C = compute_type<T>;
-  using Threads = cuda::RowThreads<short_rows>;
-  const int64_t row = Threads::row();
+  constexpr int kLength = Variant::kLength;
+  const int64_t row = Variant::row();
   if (row >= rows) return;  // a whole warp of short rows
-  const T* in = logits + row * n;
-  T* out = log_probs + row * n;
+  const cuda::Row<Variant, T> source(logits + row * n, n);
   auto seen = cuda::nothing_seen<C>();
-  for (int64_t i = threadIdx.x * length; i < n; i += Threads::step() * length) {
-    const auto x = cuda::load_vector<T, length>(in + i);
+  Variant::for_vectors(n, [&](int slot, int64_t at) {
+    const auto vector = source.get(slot, at);
+    C values[kLength];
 #pragma unroll
-    for (int k = 0; k < length; ++k)
-      cuda::see(seen, static_cast<C>(x.values[k]));
-  }
-  seen = Threads::reduce(seen, cuda::MergeMaxAndSum{});
+    for (int k = 0; k < kLength; ++k)
+      values[k] = static_cast<C>(vector.values[k]);
+    seen = cuda::with_values(seen, values);
+  });
+  seen = Variant::reduce(seen, cuda::MergeMaxAndSum{});
   const C shift = seen.max + std::log(seen.sum);
-  for (int64_t i = threadIdx.x * length; i < n; i += Threads::step() * length) {
-    auto x = cuda::load_vector<T, length>(in + i);
+  Variant::for_vectors(n, [&](int slot, int64_t at) {
+    auto vector = source.get(slot, at);
 #pragma unroll
-    for (int k = 0; k < length; ++k)
-      x.values[k] = static_cast<T>(static_cast<C>(x.values[k]) - shift);
-    cuda::store_vector<T, length>(out + i, x);
-  }
+    for (int k = 0; k < kLength; ++k)
+      vector.values[k] = static_cast<T>(static_cast<C>(vector.values[k]) - shift);
+    cuda::store_vector<T, kLength>(log_probs + row * n + at, vector);
+  });
   if (threadIdx.x != 0) return;
   const int64_t wanted = targets.at(row);
-  losses[row] = static_cast<Out>(wanted < 0 ? C(0) : shift - static_cast<C>(in[wanted]));
+  losses[row] = static_cast<Out>(wanted < 0 ? C(0) : shift - static_cast<C>(logits[row * n + wanted]));
 }
 
 // A thread takes positions [first, first + length) of [rows, spatial]; spatial is a multiple of `length`.
@@ -77,11 +82,19 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int k = 0; k < length; ++k)
     seen[k] = cuda::nothing_seen<C>();
-  for (int64_t c = 0; c < classes; ++c) {
-    const auto x = cuda::load_vector<T, length>(in + c * spatial);
+  for (int64_t c = 0; c < classes; c += kClasses) {
+    C values[length][kClasses];
+#pragma unroll
+    for (int u = 0; u < kClasses; ++u) {
+      cuda::Vector<T, length> x;
+      if (c + u < classes) x = cuda::load_vector<T, length>(in + (c + u) * spatial);
+#pragma unroll
+      for (int k = 0; k < length; ++k)  // past the last class, what adds nothing
+        values[k][u] = c + u < classes ? static_cast<C>(x.values[k]) : -std::numeric_limits<C>::infinity();
+    }
 #pragma unroll
     for (int k = 0; k < length; ++k)
-      cuda::see(seen[k], static_cast<C>(x.values[k]));
+      seen[k] = cuda::with_values(seen[k], values[k]);
   }
 #pragma unroll
   for (int k = 0; k < length; ++k) {
@@ -126,21 +139,22 @@ struct Slopes {
   }
 };
 
-template <bool short_rows, int length, class T>
-__global__ void __launch_bounds__(cuda::kRowThreads)
+template <class Variant, class T>
+__global__ void __launch_bounds__(cuda::kRowThreads, 2)
     cross_entropy_rows_backward_kernel(int64_t rows, int64_t n, Slopes<T> slopes, const T* log_probs, T* result) {
   using C = compute_type<T>;
-  using Threads = cuda::RowThreads<short_rows>;
-  const int64_t row = Threads::row();
+  constexpr int kLength = Variant::kLength;
+  const int64_t row = Variant::row();
   if (row >= rows) return;
+  const cuda::Row<Variant, T> source(log_probs + row * n, n);
   const Slope<C> slope = slopes.at(row);
-  for (int64_t i = threadIdx.x * length; i < n; i += Threads::step() * length) {
-    auto x = cuda::load_vector<T, length>(log_probs + row * n + i);
+  Variant::for_vectors(n, [&](int slot, int64_t at) {
+    auto vector = source.get(slot, at);
 #pragma unroll
-    for (int k = 0; k < length; ++k)
-      x.values[k] = static_cast<T>(slope(static_cast<C>(x.values[k]), i + k));
-    cuda::store_vector<T, length>(result + row * n + i, x);
-  }
+    for (int k = 0; k < kLength; ++k)
+      vector.values[k] = static_cast<T>(slope(static_cast<C>(vector.values[k]), at + k));
+    cuda::store_vector<T, kLength>(result + row * n + at, vector);
+  });
 }
 
 template <int length, class T>
@@ -164,52 +178,64 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Whether rows or columns fall into whole vectors.
-template <class T>
-bool fits_vectors(const ClassSizes& sizes, const T* from, const T* to) {
+// Calls run(length) with the elements per vector of columns that lie `spatial` apart.
+template <class T, class Run>
+void with_column_length(int64_t spatial, bool aligned, Run run) {
   constexpr int kLength = cuda::kVectorLength<T>;
-  return (sizes.spatial == 1 ? sizes.classes : sizes.spatial) % kLength == 0 && cuda::is_aligned(from, kLength) &&
-         cuda::is_aligned(to, kLength);
+  if (aligned && spatial % kLength == 0) {
+    run(std::integral_constant<int, kLength>{});
+  } else {
+    run(std::integral_constant<int, 1>{});
+  }
 }
 
-template <int length, class T, class Out>
-void launch_forward(Device device, const ClassSizes& sizes, const Targets& targets, const T* logits, T* log_probs,
-                    Out* losses) {
-  const char* const what = "cross_entropy";
-  if (sizes.spatial == 1) {
-    cuda::launch_rows(what, device, sizes.rows, sizes.classes, &cross_entropy_rows_kernel<true, length, T, Out>,
-                      &cross_entropy_rows_kernel<false, length, T, Out>, targets, logits, log_probs, losses);
-    return;
-  }
-  const int64_t positions = sizes.rows * sizes.spatial;
-  cuda::launch({what, cuda::blocks_for(positions, kThreads * length), kThreads}, device,
-               &cross_entropy_columns_kernel<length, T, Out>, positions, sizes.classes, sizes.spatial, targets, logits,
-               log_probs, losses);
+cuda::Launch column_launch(const char* what, int64_t positions, int length,
+                           std::source_location where = std::source_location::current()) {
+  return {what, cuda::blocks_for(positions, kThreads * length), kThreads, 0, where};
 }
 
 // Log probabilities and the loss of each position.
 template <class T, class Out>
-void forward(Device device, const ClassSizes& sizes, const Targets& targets, const T* logits, T* log_probs,
-             Out* losses) {
-  if (fits_vectors(sizes, logits, log_probs)) {
-    launch_forward<cuda::kVectorLength<T>>(device, sizes, targets, logits, log_probs, losses);
-  } else {
-    launch_forward<1>(device, sizes, targets, logits, log_probs, losses);
-  }
-}
-
-template <int length, class T>
-void launch_backward(Device device, const ClassSizes& sizes, const Slopes<T>& slopes, const T* log_probs, T* result) {
-  const char* const what = "cross_entropy_backward";
+void forward(const ClassSizes& sizes, const Targets& targets, const Tensor& logits, const Tensor& log_probs,
+             const Tensor& losses) {
+  const char* const what = "cross_entropy";
+  const T* const in = static_cast<const T*>(logits.raw_data());
+  T* const out = static_cast<T*>(log_probs.raw_data());
+  Out* const loss = static_cast<Out*>(losses.raw_data());
+  const bool aligned = cuda::start_aligned({&logits, &log_probs});
   if (sizes.spatial == 1) {
-    cuda::launch_rows(what, device, sizes.rows, sizes.classes, &cross_entropy_rows_backward_kernel<true, length, T>,
-                      &cross_entropy_rows_backward_kernel<false, length, T>, slopes, log_probs, result);
+    cuda::with_row_variant<T, 8>(sizes.classes, aligned, [&]<class Variant>(Variant) {
+      cuda::launch(cuda::row_launch<Variant>(what, sizes.rows), logits.device(),
+                   &cross_entropy_rows_kernel<Variant, T, Out>, sizes.rows, sizes.classes, targets, in, out, loss);
+    });
     return;
   }
   const int64_t positions = sizes.rows * sizes.spatial;
-  cuda::launch({what, cuda::blocks_for(positions, kThreads * length), kThreads}, device,
-               &cross_entropy_columns_backward_kernel<length, T>, positions, sizes.classes, sizes.spatial, slopes,
-               log_probs, result);
+  with_column_length<T>(sizes.spatial, aligned, [&]<int length>(std::integral_constant<int, length>) {
+    cuda::launch(column_launch(what, positions, length), logits.device(), &cross_entropy_columns_kernel<length, T, Out>,
+                 positions, sizes.classes, sizes.spatial, targets, in, out, loss);
+  });
+}
+
+template <class T>
+void backward(const ClassSizes& sizes, const Slopes<T>& slopes, const Tensor& log_probs, const Tensor& result) {
+  const char* const what = "cross_entropy_backward";
+  const T* const in = static_cast<const T*>(log_probs.raw_data());
+  T* const out = static_cast<T*>(result.raw_data());
+  const bool aligned = cuda::start_aligned({&log_probs, &result});
+  if (sizes.spatial == 1) {
+    cuda::with_row_variant<T, 8>(sizes.classes, aligned, [&]<class Variant>(Variant) {
+      cuda::launch(cuda::row_launch<Variant>(what, sizes.rows), result.device(),
+                   &cross_entropy_rows_backward_kernel<Variant, T>, sizes.rows, sizes.classes, slopes, in, out);
+    });
+    return;
+  }
+  const int64_t positions = sizes.rows * sizes.spatial;
+  with_column_length<T>(sizes.spatial, aligned, [&]<int length>(std::integral_constant<int, length>) {
+    cuda::launch(column_launch(what, positions, length), result.device(),
+                 &cross_entropy_columns_backward_kernel<length, T>, positions, sizes.classes, sizes.spatial, slopes, in,
+                 out);
+  });
 }
 
 CrossEntropy cross_entropy_cuda(const Tensor& logits, const Tensor& target, Reduction reduction, int64_t ignore_index) {
@@ -225,17 +251,14 @@ CrossEntropy cross_entropy_cuda(const Tensor& logits, const Tensor& target, Redu
                         cuda::IndexCheck(device, kTargetClass, sizes.classes)};
   visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
     using C = compute_type<T>;
-    const T* in = static_cast<const T*>(source.raw_data());
-    T* log_probs = static_cast<T*>(result.log_probs.raw_data());
-    T* loss = static_cast<T*>(result.loss.raw_data());
-    if (reduction == Reduction::None) return forward(device, sizes, targets, in, log_probs, loss);
-    const Tensor wide = empty(target.sizes(), {dtype_of<C>, device});
-    C* const losses = static_cast<C*>(wide.raw_data());
-    forward(device, sizes, targets, in, log_probs, losses);
+    if (reduction == Reduction::None) return forward<T, T>(sizes, targets, source, result.log_probs, result.loss);
+    const Tensor losses = empty(target.sizes(), {dtype_of<C>, device});
+    forward<T, C>(sizes, targets, source, result.log_probs, losses);
     cuda::LossFinish finish;
     finish.divide = reduction == Reduction::Mean;
     if (finish.divide) finish.denominator = static_cast<double*>(result.denominator.raw_data());
-    cuda::sum_losses<C, T>(device, target.numel(), losses, targets.classes, ignore_index, finish, loss);
+    cuda::sum_losses<C, T>(device, target.numel(), static_cast<const C*>(losses.raw_data()), targets.classes,
+                           ignore_index, finish, static_cast<T*>(result.loss.raw_data()));
   });
   brigade::cuda::throw_reported_if_blocking(device.index);
   return result;
@@ -256,13 +279,7 @@ Tensor cross_entropy_backward_cuda(const Tensor& grad, const Tensor& log_probs, 
                            static_cast<const T*>(slope.raw_data()),
                            slope.numel() == 1,
                            denominator.defined() ? static_cast<const double*>(denominator.raw_data()) : nullptr};
-    const T* in = static_cast<const T*>(source.raw_data());
-    T* out = static_cast<T*>(result.raw_data());
-    if (fits_vectors(sizes, in, out)) {
-      launch_backward<cuda::kVectorLength<T>>(log_probs.device(), sizes, slopes, in, out);
-    } else {
-      launch_backward<1>(log_probs.device(), sizes, slopes, in, out);
-    }
+    backward(sizes, slopes, source, result);
   });
   return result;
 }

@@ -7,28 +7,9 @@
 #include <brigade/kernels/cuda/detail/rows.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <limits>
-
 namespace brigade::kernels {
 
 namespace {
-
-// What a thread has seen of a row, with `values` added.
-template <int n, class C>
-__device__ cuda::MaxAndSum<C> with_values(const cuda::MaxAndSum<C>& seen, const C (&values)[n]) {
-  constexpr C kLowest = -std::numeric_limits<C>::infinity();
-  C max = seen.max;
-#pragma unroll
-  for (int k = 0; k < n; ++k)
-    max = values[k] > max ? values[k] : max;
-  // Of nothing but -inf the sum is 0, not exp(-inf + inf); a NaN gets into it in any case, and an infinity makes one.
-  const C shift = max == kLowest ? C(0) : max;
-  C sum = seen.sum == C(0) ? C(0) : seen.sum * std::exp(seen.max - shift);
-#pragma unroll
-  for (int k = 0; k < n; ++k)
-    sum += std::exp(values[k] - shift);
-  return {max, sum};
-}
 
 template <class Variant, bool logarithm, class T>
 __global__ void __launch_bounds__(cuda::kRowThreads, 2) softmax_kernel(int64_t rows, int64_t n, const T* x, T* y) {
@@ -37,14 +18,14 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2) softmax_kernel(int64_t r
   const int64_t row = Variant::row();
   if (row >= rows) return;  // a whole warp of short rows
   const cuda::Row<Variant, T> source(x + row * n, n);
-  cuda::MaxAndSum<C> seen{-std::numeric_limits<C>::infinity(), C(0)};
+  auto seen = cuda::nothing_seen<C>();
   Variant::for_vectors(n, [&](int slot, int64_t at) {
     const auto vector = source.get(slot, at);
     C values[kLength];
 #pragma unroll
     for (int k = 0; k < kLength; ++k)
       values[k] = static_cast<C>(vector.values[k]);
-    seen = with_values(seen, values);
+    seen = cuda::with_values(seen, values);
   });
   seen = Variant::reduce(seen, cuda::MergeMaxAndSum{});
   const C number = logarithm ? seen.max + std::log(seen.sum) : C(1) / seen.sum;

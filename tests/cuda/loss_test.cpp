@@ -38,6 +38,7 @@ TEST_CASE("cross entropy: rows shorter and longer than a warp and a block, colum
                                                  {3, 1024},
                                                  {2, 1025},
                                                  {2, 2056},
+                                                 {1, 16'392},
                                                  {3, 5, 4, 6},
                                                  {2, 3, 7, 5},
                                                  {2, 4, 130},
@@ -103,6 +104,11 @@ TEST_CASE("cross entropy of many rows, of views, of infinities, and where every 
     const Tensor same = full({5}, static_cast<double>(at), kInt64);
     CHECK(difference(cross_entropy(on_device(special), on_device(same), Reduction::None, -1).loss,
                      cross_entropy(special, same, Reduction::None, -1).loss) <= 1e-6);
+    // The same as columns.
+    const auto columns = [](const Tensor& x) { return view::unsqueeze(view::transpose(x, 0, 1), 0); };
+    const Tensor position = full({1, 5}, static_cast<double>(at), kInt64);
+    CHECK(difference(cross_entropy(columns(on_device(special)), on_device(position), Reduction::None, -1).loss,
+                     cross_entropy(columns(special), position, Reduction::None, -1).loss) <= 1e-6);
   }
   const Tensor none = full({20'003}, -100, kInt64);
   const CrossEntropy ignored = cross_entropy(on_device(logits), on_device(none), Reduction::Mean, -100);

@@ -4,6 +4,7 @@
 #include <brigade/kernels/cuda/detail/launch.h>
 
 #include <cmath>
+#include <limits>
 
 #ifdef __CUDACC__
 #define BRIGADE_SHARED(T, name, dims) __shared__ T name dims
@@ -30,6 +31,26 @@ struct MaxAndSum {
   C max;
   C sum;
 };
+template <class C>
+__device__ MaxAndSum<C> nothing_seen() {
+  return {-std::numeric_limits<C>::infinity(), C(0)};
+}
+// With `values` added to what was seen.
+template <int n, class C>
+__device__ MaxAndSum<C> with_values(const MaxAndSum<C>& seen, const C (&values)[n]) {
+  constexpr C kLowest = -std::numeric_limits<C>::infinity();
+  C max = seen.max;
+#pragma unroll
+  for (int k = 0; k < n; ++k)
+    max = values[k] > max ? values[k] : max;
+  // Of nothing but -inf the sum is 0, not exp(-inf + inf); a NaN gets into it in any case, and an infinity makes one.
+  const C shift = max == kLowest ? C(0) : max;
+  C sum = seen.sum == C(0) ? C(0) : seen.sum * std::exp(seen.max - shift);
+#pragma unroll
+  for (int k = 0; k < n; ++k)
+    sum += std::exp(values[k] - shift);
+  return {max, sum};
+}
 struct MergeMaxAndSum {
   template <class C>
   __device__ MaxAndSum<C> operator()(const MaxAndSum<C>& a, const MaxAndSum<C>& b) const {

@@ -40,18 +40,34 @@ __global__ void __launch_bounds__(kWarp* kTransposeRows)
   const uint32_t columns = ::min(kTile, matrix.columns - column);
   from += at[0] + row * matrix.row_stride + column;
   to += at[1] + column * matrix.column_stride + row;
+  // All of a thread's loads before the first of them is waited for. What lies outside of the matrix is not written.
+  constexpr uint32_t kDown = kTile / kTransposeRows;
+  constexpr uint32_t kAcross = kTile / kWarp;
+  Bits held[kDown][kAcross];
 #pragma unroll
-  for (uint32_t r = threadIdx.y; r < kTile; r += kTransposeRows) {
+  for (uint32_t i = 0; i < kDown; ++i) {
 #pragma unroll
-    for (uint32_t c = threadIdx.x; c < kTile; c += kWarp)
-      if (r < rows && c < columns) tile[r][c] = from[r * matrix.row_stride + c];
+    for (uint32_t j = 0; j < kAcross; ++j) {
+      const uint32_t r = i * kTransposeRows + threadIdx.y;
+      const uint32_t c = j * kWarp + threadIdx.x;
+      held[i][j] = r < rows && c < columns ? from[r * matrix.row_stride + c] : Bits{0};
+    }
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kDown; ++i) {
+#pragma unroll
+    for (uint32_t j = 0; j < kAcross; ++j)
+      tile[i * kTransposeRows + threadIdx.y][j * kWarp + threadIdx.x] = held[i][j];
   }
   __syncthreads();
 #pragma unroll
-  for (uint32_t c = threadIdx.y; c < kTile; c += kTransposeRows) {
+  for (uint32_t i = 0; i < kDown; ++i) {
 #pragma unroll
-    for (uint32_t r = threadIdx.x; r < kTile; r += kWarp)
+    for (uint32_t j = 0; j < kAcross; ++j) {
+      const uint32_t c = i * kTransposeRows + threadIdx.y;
+      const uint32_t r = j * kWarp + threadIdx.x;
       if (r < rows && c < columns) to[c * matrix.column_stride + r] = tile[r][c];
+    }
   }
 }
 

@@ -27,8 +27,7 @@ extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias)>
 enum class Activation : uint8_t { Relu, GeluTanh };
 struct LinearActivation {
   Tensor y;
-  Tensor
-      pre;  // what GeluTanh was taken of, as its derivative needs it; undefined for Relu, and unless it was asked for
+  Tensor pre;  // what GeluTanh was taken of, for its derivative; undefined unless asked for, and for Relu
 };
 // linear, then the activation; on CUDA devices by cuBLASLt in the same pass where its rules allow that
 // (cuda/detail/gemm.h), so that the result does not go through memory once more. There the activation is taken of the

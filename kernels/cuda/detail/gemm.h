@@ -23,8 +23,8 @@ struct GemmShape {
   int64_t m = 1, n = 1, k = 1;
   int64_t a_row = 1, b_row = 1, c_row = 1;  // elements from one stored row to the next
   int64_t batches = 1;
-  int64_t a_batch = 0, b_batch = 0,
-          c_batch = 0;                        // elements from one product's operand to the next; 0: the same for all
+  // Elements from one product's operand to the next; 0: the same for all.
+  int64_t a_batch = 0, b_batch = 0, c_batch = 0;
   std::optional<Activation> activation = {};  // of c, after the bias; for gemm_with_activation
 
   auto operator<=>(const GemmShape&) const = default;

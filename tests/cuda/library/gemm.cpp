@@ -84,7 +84,7 @@ class StandIn final : public GemmPlan {
     }
   }
 
-  // As where an algorithm for tensor cores is the only one with an activation: it loads 4 bytes at least.
+  // As if only algorithms that load 4 bytes at a time had activations: so that both answers are met in tests.
   bool possible() const noexcept override {
     const GemmShape& s = problem_.shape;
     const int64_t rows = (s.a_row | s.b_row) * static_cast<int64_t>(itemsize(s.dtype));

@@ -72,3 +72,20 @@ TEST_CASE("results and gradients of fused linear layers are those of the two ste
     }
   }
 }
+
+// In rows of 13 elements what GELU is taken of cannot be kept by the library, so that its part shows whether it was
+// asked to. Whether cuBLASLt has an algorithm for such rows is its affair.
+#if __has_include(<simt/runtime.h>)
+TEST_CASE("what GELU was taken of is written only when a gradient is wanted") {
+  const Tensor x = numbers({10, 24}, kFloat32, 1).to(kDevice);
+  const Tensor weight = numbers({13, 24}, kFloat32, 2).to(kDevice).requires_grad_();
+  const auto by_library = [&] {
+    const uint64_t before = kernels::cuda::gemm_activations(0);
+    linear_gelu(x, weight);
+    return kernels::cuda::gemm_activations(0) - before;
+  };
+  CHECK(by_library() == 0);
+  const NoGradGuard guard;
+  CHECK(by_library() == 1);
+}
+#endif

@@ -12,8 +12,10 @@ build: deps
 demo: build
 	$(BUILD)/bin/brigade demo
 
+# Afterwards the figures that tests print: CUDA kernels covered, operations compared with the CPU, training on the emulated device.
 test: build
 	ctest --preset cpu -j $(TEST_JOBS)
+	@grep -hE '^[0-9]+ kernels, |^[0-9]+ operations in |largest relative difference' $(BUILD)/Testing/Temporary/LastTest.log || true
 
 asan: deps
 	cmake --preset asan

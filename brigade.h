@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/functional.h>
+#include <brigade/core/device_runtime.h>
 #include <brigade/dist/consistency.h>
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/dist/join.h>

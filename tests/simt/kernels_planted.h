@@ -109,6 +109,23 @@ __global__ void rounds(float* x) {
   x[i] = sum;
 }
 
+// A warp that has its sum overwrites what another has yet to add up. All warps come to their first shuffle before one
+// of them goes on, unless one runs ahead.
+template <bool kBarrier>
+__global__ void warp_sums(float* x) {
+  SIMT_SHARED(float, row, [64]);
+  const int i = threadIdx.x;
+  row[i] = x[i];
+  __syncthreads();
+  float sum = row[63 - i];
+  for (int offset = 16; offset > 0; offset /= 2)
+    sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  if (kBarrier) __syncthreads();
+  row[i] = sum;
+  __syncthreads();
+  x[i] = row[63 - i];
+}
+
 // Lanes of a warp do not run in lock-step: they exchange through shared memory only after a __syncwarp.
 template <bool kBarrier>
 __global__ void lanes(float* x) {

@@ -25,7 +25,7 @@ extern "C" void __tsan_on_report(void*) { ++races; }
 
 namespace {
 
-constexpr std::array kOrders = {simt::Order::Forward, simt::Order::Reverse, simt::Order::Random};
+constexpr std::array kOrders = {simt::Order::Forward, simt::Order::Reverse, simt::Order::Random, simt::Order::Warps};
 
 // Runs it and returns what was thrown.
 template <class... Parameters, class... Arguments>
@@ -78,7 +78,8 @@ struct Race {
 };
 constexpr Race kRaces[] = {{"neighbours", neighbours<false>, neighbours<true>, 256},
                            {"rounds", rounds<false>, rounds<true>, 64},
-                           {"lanes", lanes<false>, lanes<true>, 32}};
+                           {"lanes", lanes<false>, lanes<true>, 32},
+                           {"warp_sums", warp_sums<false>, warp_sums<true>, 64}};
 
 std::vector<float> result(void (*kernel)(float*), size_t n) {
   std::vector<float> x = counting(n);

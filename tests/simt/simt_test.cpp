@@ -19,7 +19,8 @@ void in_all_orders(Test test) {
   constexpr simt::Options kSchedules[] = {
       {.order = simt::Order::Forward, .seed = 1}, {.order = simt::Order::Forward, .seed = 1, .workers = 2},
       {.order = simt::Order::Reverse, .seed = 1}, {.order = simt::Order::Random, .seed = 1},
-      {.order = simt::Order::Random, .seed = 2},  {.order = simt::Order::Random, .seed = 3, .workers = 2}};
+      {.order = simt::Order::Random, .seed = 2},  {.order = simt::Order::Random, .seed = 3, .workers = 2},
+      {.order = simt::Order::Warps, .seed = 1},   {.order = simt::Order::Warps, .seed = 2, .workers = 2}};
   for (const simt::Options& schedule : kSchedules) {
     CAPTURE(static_cast<int>(schedule.order));
     CAPTURE(schedule.seed);

@@ -69,6 +69,12 @@ void BlockRunner::run_block(uint3 block) {
     warps_[w] = {lanes == kWarpSize ? ~0U : (1U << lanes) - 1, 0, 0};
   }
   if (random()) std::shuffle(order_.begin(), order_.end(), random_);
+  if (options().order == Order::Warps) {
+    // Whole warps start one after the other, from a random one on.
+    std::iota(order_.begin(), order_.end(), 0U);
+    warp_ = static_cast<unsigned>(random_() % warps_.size());
+    std::rotate(order_.begin(), order_.begin() + warp_ * kWarpSize, order_.end());
+  }
   shared_.begin_block(launch_->shared_bytes);
   if (tsan::on()) {
     tsan_scheduler_ = __tsan_get_current_fiber();
@@ -90,7 +96,7 @@ void BlockRunner::run_threads(Stack& stack) {
     while (failure_.empty() && started_ < threads_.size()) {
       run_thread(order_[started_++], stack);
       // The thread sanitizer would take a stack that two threads use for shared data.
-      if (tsan::on() || (random() && !ready_.empty())) break;
+      if (tsan::on() || (!ready_.empty() && (random() || options().order == Order::Warps))) break;
     }
     if (!tsan::on()) free_stacks_.push_back(&stack);
     leave(*stack.fiber, &stack);
@@ -170,6 +176,7 @@ void BlockRunner::leave(Fiber& from, Stack* own) {
 
 BlockRunner::Stack* BlockRunner::next_stack() {
   if (!failure_.empty()) return nullptr;
+  if (options().order == Order::Warps) return next_of_warp();
   bool start = started_ < threads_.size();
   // New threads first, unless chance decides: all have then come to the first barrier after one round.
   if (start && !ready_.empty() && random()) start = (random_() & 1) != 0;
@@ -178,6 +185,24 @@ BlockRunner::Stack* BlockRunner::next_stack() {
   const unsigned thread = take_ready();
   resuming_ = static_cast<int>(thread);
   return threads_[thread].stack;
+}
+
+BlockRunner::Stack* BlockRunner::next_of_warp() {
+  const auto runs = [this](unsigned thread) { return thread / kWarpSize == warp_; };
+  for (;;) {
+    const bool start = started_ < threads_.size();
+    if (start && runs(order_[started_])) return &free_stack();
+    const auto found = std::find_if(ready_.begin(), ready_.end(), runs);
+    if (found != ready_.end()) {
+      const unsigned thread = *found;
+      ready_.erase(found);
+      resuming_ = static_cast<int>(thread);
+      return threads_[thread].stack;
+    }
+    if (!start && ready_.empty()) return nullptr;
+    const bool fresh = start && (ready_.empty() || (random_() & 1) != 0);
+    warp_ = (fresh ? order_[started_] : ready_[random_() % ready_.size()]) / kWarpSize;
+  }
 }
 
 BlockRunner::Stack& BlockRunner::free_stack() {

@@ -84,6 +84,7 @@ class BlockRunner {
   void wait();
   void leave(Fiber& from, Stack* own);
   Stack* next_stack();
+  Stack* next_of_warp();
   Stack& free_stack();
   Stack& stack_at(size_t index);
   unsigned take_ready();
@@ -124,6 +125,7 @@ class BlockRunner {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<unsigned> order_;  // in which the threads start
+  unsigned warp_ = 0;            // Order::Warps: the one that runs
   unsigned started_ = 0;
   unsigned alive_ = 0;
   std::deque<unsigned> ready_;

@@ -3,7 +3,9 @@
 #include "../runtime/scheduler.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
+#include <string>
 
 namespace simt {
 
@@ -20,6 +22,19 @@ uint64_t default_seed() {
     return text == nullptr ? uint64_t{1} : static_cast<uint64_t>(std::strtoull(text, nullptr, 10));
   }();
   return seed;
+}
+
+Order default_order() {
+  static const Order order = [] {
+    const char* const text = std::getenv("SIMT_ORDER");
+    if (text == nullptr) return Order::Forward;
+    constexpr const char* kNames[] = {"forward", "reverse", "random", "warps"};
+    for (int i = 0; i < 4; ++i) {
+      if (std::strcmp(text, kNames[i]) == 0) return static_cast<Order>(i);
+    }
+    throw std::invalid_argument(std::string("simt: SIMT_ORDER is forward, reverse, random or warps, not ") + text);
+  }();
+  return order;
 }
 
 const Options& options() { return current_options(); }

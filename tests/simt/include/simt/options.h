@@ -6,15 +6,21 @@
 
 namespace simt {
 
-// In which order the threads of a block (and the blocks of a grid) run between two barriers.
-enum class Order { Forward, Reverse, Random };
+// In which order the threads of a block (and the blocks of a grid) run between two barriers. Warps: one warp runs as
+// far as it can, through its shuffles up to the next barrier of the block, before another one does (which, chance
+// decides): warps are as far apart as they may be. In the other orders they come to each shuffle at about the same
+// time.
+enum class Order { Forward, Reverse, Random, Warps };
+
+// The environment variable SIMT_ORDER (forward, reverse, random, warps), or Forward. Throws std::invalid_argument.
+Order default_order();
 
 // The environment variable SIMT_SEED, or 1.
 uint64_t default_seed();
 
 struct Options {
-  Order order = Order::Forward;
-  // Of Order::Random and of the order in which the runtime drains the streams.
+  Order order = default_order();
+  // Of Order::Random, of Order::Warps and of the order in which the runtime drains the streams.
   uint64_t seed = default_seed();
   // OS threads that share the blocks of a grid.
   int workers = 1;

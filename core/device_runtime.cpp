@@ -33,9 +33,8 @@ void register_device_runtime(DeviceType type, const DeviceRuntime& runtime) noex
 const DeviceRuntime& device_runtime(Device device) {
   if (device.type == DeviceType::CPU) throw DeviceError("the cpu has no device runtime");
   const DeviceRuntime* runtime = find(device.type);
-  if (!runtime) throw DeviceError("there is no " + to_string(device) + ": " + built_without(device.type));
-  const int count = runtime->count();
-  if (count == 0) throw DeviceError("there is no " + to_string(device) + ": " + runtime->why_not_available());
+  const int count = runtime ? runtime->count() : 0;
+  if (count == 0) throw DeviceError("there is no " + to_string(device) + ": " + why_no_device(device.type));
   if (device.index < 0 || device.index >= count) {
     throw DeviceError("there is no " + to_string(device) + ": the last is " + name(device.type) + ":" +
                       std::to_string(count - 1));

@@ -2,8 +2,7 @@
 // streams and events.
 //
 // A library that knows a type of device makes itself known here (register_device_runtime). The CUDA library is loaded
-// when it is first asked for, since that costs a process start some 200 ms: by device_runtime(), device_count() and by
-// a kernel that is called for a device without a column.
+// when it is first asked for, since that costs a process start some 200 ms: by device_runtime() and device_count().
 #pragma once
 
 #include <brigade/core/allocator.h>
@@ -62,8 +61,6 @@ class DeviceRuntime {
   virtual std::string name(int index) const = 0;
   // The device that calls of this thread without a device go to.
   virtual void set_current(int index) const = 0;
-  // All that is queued on the device is done when it returns.
-  virtual void synchronize(int index) const = 0;
 
   // In stream order. Throws OutOfMemoryError.
   virtual Allocation allocate(size_t bytes, int index) const = 0;

@@ -39,16 +39,14 @@ Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_pt
   kernels::fill(host_tail_, 0.0);
   sums_ = empty({flags_}, {kFloat64, layout.device});
   host_sums_ = empty_pinned(runtime, sums_.sizes(), kFloat64);
+  arrived_ = runtime.new_event(layout.device.index);
 }
 
 void Payload::send(std::span<const int64_t> measured, bool non_finite) {
   if (!on_device()) return;
   const Device device = whole_.device();
   device_runtime(device).copy_async(tail_.raw_data(), host_tail_.raw_data(), tail_.nbytes(), device.index);
-  if (measured.empty()) {
-    kernels::fill(sums_, 0.0);
-    return;
-  }
+  if (measured.empty()) return;
   kernels::bucket_sums_of_squares(gradients_, offsets_, measured, sums_);
   const int64_t first = position(Word::Norm);
   kernels::bucket_words(view::slice(tail_, 0, first, first + 4), sums_, non_finite);
@@ -79,15 +77,14 @@ void Payload::receive(Work& reduced) {
   }
   const Device device = whole_.device();
   const DeviceRuntime& runtime = device_runtime(device);
-  const auto arrived = runtime.new_event(device.index);
   {
     const DeviceStreamGuard guard(*reading_);
     reduced.wait();
     runtime.copy_async(host_tail_.raw_data(), tail_.raw_data(), tail_.nbytes(), device.index);
     runtime.copy_async(host_sums_.raw_data(), sums_.raw_data(), sums_.nbytes(), device.index);
-    arrived->record();
+    arrived_->record();
   }
-  arrived->synchronize();
+  arrived_->synchronize();
 }
 
 double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<double>()[index]; }

@@ -93,6 +93,7 @@ class Payload {
   Tensor host_sums_;
   std::vector<int64_t> offsets_;
   std::shared_ptr<DeviceStream> reading_;
+  std::unique_ptr<DeviceEvent> arrived_;  // in host memory
 };
 
 }  // namespace brigade::dist

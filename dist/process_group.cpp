@@ -73,13 +73,22 @@ Tensor ProcessGroup::allocate(int64_t numel, DType dtype, Device device) {
   return device.type == DeviceType::CPU ? allocate(numel, dtype) : empty({numel}, {dtype, device});
 }
 
-Staging& ProcessGroup::staging() {
-  if (!staging_) staging_ = std::make_unique<Staging>();
-  return *staging_;
-}
-
 void ProcessGroup::post_staged() {
   if (staging_) staging_->post_all();
+}
+
+template <class Collective>
+WorkPtr ProcessGroup::run(std::initializer_list<Tensor> tensors, uint32_t reads, uint32_t writes,
+                          const CollectiveOptions& options, Collective collective) {
+  if (reaches(tensors.begin()->device())) {
+    post_staged();
+    return collective(std::span(tensors.begin(), tensors.size()), options);
+  }
+  if (!staging_) staging_ = std::make_unique<Staging>();
+  return staging_->stage(tensors, reads, writes,
+                         [collective, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
+                           return collective(on_host, kept.get());
+                         });
 }
 
 void ProcessGroup::forget_staged() noexcept { staging_.reset(); }
@@ -98,13 +107,9 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
   }
   options.where = where;
   latest_reduced[latest_reduced_count++ % latest_reduced.size()] = tensor.id();
-  if (!reaches(tensor.device())) {
-    return staging().stage({tensor}, 1, 1, [this, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
-      return do_all_reduce(on_host[0], kept.get());
-    });
-  }
-  post_staged();
-  return do_all_reduce(tensor, options);
+  return run({tensor}, 1, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
+    return do_all_reduce(tensors[0], how);
+  });
 }
 
 bool was_reduced_by_hand(const Tensor& tensor) noexcept {
@@ -119,15 +124,10 @@ WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options,
                      where);
   }
   options.where = where;
-  if (!reaches(tensor.device())) {
-    const bool is_root = rank() == options.root;
-    return staging().stage({tensor}, is_root, !is_root,
-                           [this, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
-                             return do_broadcast(on_host[0], kept.get());
-                           });
-  }
-  post_staged();
-  return do_broadcast(tensor, options);
+  const bool is_root = rank() == options.root;
+  return run(
+      {tensor}, is_root, !is_root, options,
+      [this](std::span<const Tensor> tensors, const CollectiveOptions& how) { return do_broadcast(tensors[0], how); });
 }
 
 WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, CollectiveOptions options,
@@ -137,13 +137,9 @@ WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, Coll
   check_sizes(*this, output, input, "all_gather", where);
   check_one_device(output, input, "all_gather", where);
   options.where = where;
-  if (!reaches(output.device())) {
-    return staging().stage({output, input}, 2, 1, [this, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
-      return do_all_gather(on_host[0], on_host[1], kept.get());
-    });
-  }
-  post_staged();
-  return do_all_gather(output, input, options);
+  return run({output, input}, 2, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
+    return do_all_gather(tensors[0], tensors[1], how);
+  });
 }
 
 WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, CollectiveOptions options,
@@ -153,13 +149,9 @@ WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, 
   check_sizes(*this, input, output, "reduce_scatter", where);
   check_one_device(output, input, "reduce_scatter", where);
   options.where = where;
-  if (!reaches(output.device())) {
-    return staging().stage({output, input}, 2, 1, [this, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
-      return do_reduce_scatter(on_host[0], on_host[1], kept.get());
-    });
-  }
-  post_staged();
-  return do_reduce_scatter(output, input, options);
+  return run({output, input}, 2, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
+    return do_reduce_scatter(tensors[0], tensors[1], how);
+  });
 }
 
 CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, const CollectiveOptions& options) {

@@ -13,6 +13,7 @@
 #include <brigade/dist/work.h>
 
 #include <chrono>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -130,7 +131,11 @@ class ProcessGroup {
   virtual void do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout);
 
  private:
-  Staging& staging();
+  // collective(tensors, options), on the tensors or on their copies in host memory; `reads` and `writes` as in
+  // Staging::stage.
+  template <class Collective>
+  WorkPtr run(std::initializer_list<Tensor> tensors, uint32_t reads, uint32_t writes, const CollectiveOptions& options,
+              Collective collective);
   // What was staged comes before a collective that is not.
   void post_staged();
 

@@ -165,19 +165,19 @@ void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors
     const Tensor chunk = group.allocate(bytes, kUInt8);
     auto* const memory = static_cast<char*>(chunk.raw_data());
     const std::span<const Tensor> part(tensors.data() + begin, end - begin);
-    std::vector<char> own;
-    if (group.rank() == root) {
-      gather_bytes(part, memory, bytes);
-    } else {
-      own.resize(static_cast<size_t>(bytes));
-      gather_bytes(part, own.data(), bytes);
-    }
+    if (group.rank() == root) gather_bytes(part, memory, bytes);
+    // What this rank holds: tensors of the CPU are looked at where they are.
+    const bool on_cpu = std::all_of(part.begin(), part.end(), [](const Tensor& t) { return t.device() == Device(); });
+    std::vector<char> own(group.rank() == root || on_cpu ? 0 : static_cast<size_t>(bytes));
+    if (!own.empty()) gather_bytes(part, own.data(), bytes);
     group.broadcast(chunk, {.root = root, .description = description}, where)->wait();
     if (group.rank() != root) {
       size_t at = 0;
       for (const Tensor& target : part) {
         const size_t size = target.nbytes();
-        if (size > 0 && std::memcmp(own.data() + at, memory + at, size) != 0) {
+        const Tensor now = on_cpu ? kernels::contiguous(target) : Tensor();
+        const void* const held = on_cpu ? now.raw_data() : own.data() + at;
+        if (size > 0 && std::memcmp(held, memory + at, size) != 0) {
           const Tensor received = empty(target.sizes(), target.dtype());
           std::memcpy(received.raw_data(), memory + at, size);
           kernels::copy(target, received);

@@ -35,10 +35,13 @@ class StagedWork final : public Work {
   Staging::TransferPtr transfer_;
 };
 
-DeviceStream& Staging::stream_of(Device device) {
-  std::unique_ptr<DeviceStream>& stream = streams_[device.index];
-  if (!stream) stream = device_runtime(device).new_stream(device.index);
-  return *stream;
+Staging::Side& Staging::side_of(Device device) {
+  Side& side = sides_[device];
+  if (!side.stream) {
+    const DeviceRuntime& runtime = device_runtime(device);
+    side = {runtime.new_stream(device.index), runtime.new_event(device.index)};
+  }
+  return side;
 }
 
 WorkPtr Staging::stage(std::vector<Tensor> tensors, uint32_t reads, uint32_t writes, Post post) {
@@ -52,10 +55,10 @@ WorkPtr Staging::stage(std::vector<Tensor> tensors, uint32_t reads, uint32_t wri
   transfer->arrived = runtime.new_event(device.index);
   transfer->returned = runtime.new_event(device.index);
   // The copy follows what is queued now.
-  const auto ready = runtime.new_event(device.index);
-  ready->record();
-  const DeviceStreamGuard guard(stream_of(device));
-  ready->block();
+  const Side& side = side_of(device);
+  side.ready->record();
+  const DeviceStreamGuard guard(*side.stream);
+  side.ready->block();
   for (size_t i = 0; i < transfer->tensors.size(); ++i) {
     const Tensor& tensor = transfer->tensors[i];
     transfer->on_host.push_back(empty_pinned(runtime, tensor.sizes(), tensor.dtype()));
@@ -82,7 +85,7 @@ void Staging::finish(Transfer& transfer) {
   transfer.work.reset();
   if (transfer.error) return;
   const DeviceRuntime& runtime = device_runtime(transfer.device);
-  const DeviceStreamGuard guard(stream_of(transfer.device));
+  const DeviceStreamGuard guard(*side_of(transfer.device).stream);
   for (size_t i = 0; i < transfer.tensors.size(); ++i) {
     const Tensor& tensor = transfer.tensors[i];
     if (transfer.writes >> i & 1U)

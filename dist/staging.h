@@ -39,11 +39,16 @@ class Staging {
   void post(Transfer& transfer);
   void finish(Transfer& transfer);
   void wait_for(const TransferPtr& transfer, const std::chrono::milliseconds* timeout);
-  DeviceStream& stream_of(Device device);
+  // Where the copies of a device run, and what they wait for.
+  struct Side {
+    std::unique_ptr<DeviceStream> stream;
+    std::unique_ptr<DeviceEvent> ready;
+  };
+  Side& side_of(Device device);
 
   std::deque<TransferPtr> waiting_;  // for their copy to the host, oldest first
   std::vector<TransferPtr> posted_;
-  std::map<int, std::unique_ptr<DeviceStream>> streams_;  // by the index of the device
+  std::map<Device, Side> sides_;
 };
 
 }  // namespace brigade::dist

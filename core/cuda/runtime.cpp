@@ -42,10 +42,6 @@ class Runtime final : public DeviceRuntime {
   std::string why_not_available() const override { return cuda::why_not_available(); }
   std::string name(int index) const override { return properties(index).name; }
   void set_current(int index) const override { set_device(index); }
-  void synchronize(int index) const override {
-    const DeviceGuard guard(index);
-    cuda::synchronize();
-  }
 
   Allocation allocate(size_t bytes, int index) const override { return cuda::allocate(bytes, index); }
   Allocation allocate_pinned(size_t bytes) const override { return pinned_allocate(bytes); }

@@ -3,6 +3,7 @@
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/detail/bucket_checks.h>
 #include <brigade/kernels/detail/bucket_math.h>
+#include <brigade/kernels/detail/data_or_null.h>
 
 #include <algorithm>
 #include <array>
@@ -54,7 +55,7 @@ void bucket_unflatten_cpu(const Tensor& flat, const Tensor& flags, std::span<con
                           std::span<const int64_t> offsets, double scale) {
   const DType dtype = check_bucket("bucket_unflatten", flat, flags, tensors, offsets);
   visit_floating(flat.dtype(), "bucket_unflatten", [&]<class From>() {
-    const From* flag = flags.defined() ? static_cast<const From*>(flags.raw_data()) : nullptr;
+    const From* flag = data_or_null<const From>(flags);
     visit_floating(dtype, "bucket_unflatten", [&]<class To>() {
       for (size_t i = 0; i < tensors.size(); ++i) {
         if (!tensors[i].defined() || (flag && as_double(flag[i]) == 0)) continue;

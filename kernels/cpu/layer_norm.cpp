@@ -1,5 +1,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/detail/data_or_null.h>
 #include <brigade/kernels/detail/layer_norm.h>
 
 #include <algorithm>
@@ -23,11 +24,6 @@ double row_sum(int64_t n, F&& f) {
   for (; i < n; ++i)
     lanes[i % 8] += static_cast<double>(f(i));
   return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-}
-
-template <class T>
-T* data_or_null(const Tensor& tensor) {
-  return tensor.defined() ? static_cast<T*>(tensor.raw_data()) : nullptr;
 }
 
 // RMS norm is layer norm around 0.

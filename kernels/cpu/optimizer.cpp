@@ -1,6 +1,7 @@
 #include <brigade/kernels/optimizer.h>
 
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/detail/data_or_null.h>
 #include <brigade/kernels/detail/foreach_checks.h>
 #include <brigade/kernels/detail/optimizer_math.h>
 
@@ -9,11 +10,6 @@
 namespace brigade::kernels {
 
 namespace {
-
-template <class T>
-T* data_or_null(const Tensor& tensor) {
-  return tensor.defined() ? static_cast<T*>(tensor.raw_data()) : nullptr;
-}
 
 // The steps of one parameter; the arguments are checked.
 template <class T>

@@ -35,7 +35,6 @@ MaxPool max_pool2d_cpu(const Tensor& x, const Pool2dParams& p) {
   const Tensor source = contiguous(x);
   MaxPool result{empty(plan.out_sizes, x.options()), empty(plan.out_sizes, {kInt64, x.device()})};
   visit_floating(x.dtype(), "max_pool2d", [&]<class T>() {
-    using C = compute_type<T>;
     const T* in = static_cast<const T*>(source.raw_data());
     T* values = static_cast<T*>(result.values.raw_data());
     auto* indices = result.indices.template data_ptr<int64_t>();
@@ -44,18 +43,7 @@ MaxPool max_pool2d_cpu(const Tensor& x, const Pool2dParams& p) {
       int64_t o = plane * plane_of.out_height * plane_of.out_width;
       for (int64_t oh = 0; oh < plane_of.out_height; ++oh) {
         for (int64_t ow = 0; ow < plane_of.out_width; ++ow, ++o) {
-          const auto at = plane_of.window(oh, ow);
-          int64_t best = at.h0 * plane_of.width + at.w0;
-          C champion = static_cast<C>(image[best]);
-          for (int64_t h = at.h0; h < at.h1; ++h) {
-            for (int64_t w = at.w0; w < at.w1; ++w) {
-              const C candidate = static_cast<C>(image[h * plane_of.width + w]);
-              if (candidate > champion || candidate != candidate) {
-                champion = candidate;
-                best = h * plane_of.width + w;
-              }
-            }
-          }
+          const int64_t best = plane_of.largest_at(image, oh, ow);
           values[o] = image[best];
           indices[o] = best;
         }
@@ -90,7 +78,6 @@ Tensor avg_pool2d_cpu(const Tensor& x, const Pool2dParams& p) {
   const Tensor source = contiguous(x);
   Tensor result = empty(plan.out_sizes, x.options());
   visit_floating(x.dtype(), "avg_pool2d", [&]<class T>() {
-    using C = compute_type<T>;
     const T* in = static_cast<const T*>(source.raw_data());
     T* out = static_cast<T*>(result.raw_data());
     for_each_plane(plan, [&](int64_t plane) {
@@ -98,13 +85,7 @@ Tensor avg_pool2d_cpu(const Tensor& x, const Pool2dParams& p) {
       int64_t o = plane * plane_of.out_height * plane_of.out_width;
       for (int64_t oh = 0; oh < plane_of.out_height; ++oh) {
         for (int64_t ow = 0; ow < plane_of.out_width; ++ow, ++o) {
-          const auto at = plane_of.window(oh, ow);
-          C sum = 0;
-          for (int64_t h = at.h0; h < at.h1; ++h) {
-            for (int64_t w = at.w0; w < at.w1; ++w)
-              sum += static_cast<C>(image[h * plane_of.width + w]);
-          }
-          out[o] = static_cast<T>(sum / static_cast<C>(plane_of.rows_counted(oh) * plane_of.columns_counted(ow)));
+          out[o] = static_cast<T>(plane_of.average(image, oh, ow));
         }
       }
     });

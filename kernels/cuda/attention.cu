@@ -5,6 +5,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/attention_tiles.h>
 #include <brigade/kernels/cuda/detail/dynamic_shared.h>
+#include <brigade/kernels/detail/data_or_null.h>
 
 #include <cmath>
 #include <string>
@@ -293,11 +294,6 @@ void with_tile_columns(const AttentionShape& shape, Body&& body) {
                      std::to_string(shape.width) + " (query, key) and " + std::to_string(shape.value_width) +
                      " (value); compute it with matmul and softmax");
   }
-}
-
-template <class T>
-T* data_or_null(const Tensor& x) {
-  return x.defined() ? static_cast<T*>(x.raw_data()) : nullptr;
 }
 
 Attention attention_cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {

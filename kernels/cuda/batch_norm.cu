@@ -273,16 +273,11 @@ __global__ void __launch_bounds__(kThreads)
 // Of one launch of channel_map_kernel: positions fit into 32 bits, and each launch starts at a vector.
 constexpr int64_t kMostElements = int64_t{1} << 30;
 
-template <class T>
-bool starts_aligned(const Tensor& tensor) {
-  return cuda::is_aligned(static_cast<const T*>(tensor.raw_data()), cuda::kVectorBytes / static_cast<int>(sizeof(T)));
-}
-
 Tensor batch_norm_moments_cuda(const Tensor& x) {
   const BatchNormPlan plan = prepare_batch_norm_moments(x);
   return visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
     return cuda::reduce_channels<T, Moments>(
-        plan.layout, x.device(), starts_aligned<T>(plan.x), Merge{},
+        plan.layout, x.device(), cuda::start_aligned({&plan.x}), Merge{},
         [&](auto many, auto length, const cuda::ChannelSplit& how, Moments* partial, double* moments) {
           cuda::launch({"batch_norm_moments", how.grid, how.block}, x.device(), &moments_kernel<many(), length(), T>,
                        plan.layout, how.piece, static_cast<const T*>(plan.x.raw_data()), partial, moments);
@@ -294,7 +289,7 @@ template <class T>
 Tensor gradient_sums(const BatchNormGradientPlan& plan, const Tensor& mean, const Tensor& invstd) {
   const Device device = plan.x.device();
   return cuda::reduce_channels<T, GradientSums>(
-      plan.layout, device, starts_aligned<T>(plan.x) && starts_aligned<T>(plan.grad), AddSums{},
+      plan.layout, device, cuda::start_aligned({&plan.x, &plan.grad}), AddSums{},
       [&](auto many, auto length, const cuda::ChannelSplit& how, GradientSums* partial, double* sums) {
         cuda::launch({"batch_norm_gradient_sums", how.grid, how.block}, device,
                      &gradient_sums_kernel<many(), length(), T>, plan.layout, how.piece,
@@ -308,7 +303,7 @@ void map_channels(const char* what, const BatchNormLayout& layout, const Tensor&
                   const Tensor& grad, const Tensor& out) {
   using C = compute_type<T>;
   constexpr int kLength = cuda::kVectorBytes / static_cast<int>(sizeof(T));
-  const bool vectors = starts_aligned<T>(x) && starts_aligned<T>(out) && (!grad.defined() || starts_aligned<T>(grad));
+  const bool vectors = cuda::start_aligned({&x, &out, &grad});
   if (layout.area > kMostElements) {
     throw ShapeError(std::string(what) + ": at most " + std::to_string(kMostElements) +
                      " elements of a channel in a sample on CUDA, got " + std::to_string(layout.area));

@@ -5,6 +5,7 @@
 #include <brigade/kernels/cuda/detail/multi_measure.h>
 #include <brigade/kernels/detail/bucket_checks.h>
 #include <brigade/kernels/detail/bucket_math.h>
+#include <brigade/kernels/detail/data_or_null.h>
 
 #include <cmath>
 #include <vector>
@@ -81,7 +82,7 @@ void bucket_unflatten_cuda(const Tensor& flat, const Tensor& flags, std::span<co
   const DType dtype = check_bucket("bucket_unflatten", flat, flags, tensors, offsets);
   const std::vector<cuda::MultiRow<2>> rows = rows_of(flat, 0, tensors, offsets);
   visit_floating(flat.dtype(), "bucket_unflatten", [&]<class From>() {
-    const From* flag = flags.defined() ? static_cast<const From*>(flags.raw_data()) : nullptr;
+    const From* flag = data_or_null<const From>(flags);
     visit_floating(dtype, "bucket_unflatten",
                    [&]<class To>() { copy_scaled<From, To>("bucket_unflatten", flat.device(), rows, scale, flag); });
   });

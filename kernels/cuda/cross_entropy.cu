@@ -44,16 +44,7 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   const int64_t row = Variant::row();
   if (row >= rows) return;  // a whole warp of short rows
   const cuda::Row<Variant, T> source(logits + row * n, n);
-  auto seen = cuda::nothing_seen<C>();
-  Variant::for_vectors(n, [&](int slot, int64_t at) {
-    const auto vector = source.get(slot, at);
-    C values[kLength];
-#pragma unroll
-    for (int k = 0; k < kLength; ++k)
-      values[k] = static_cast<C>(vector.values[k]);
-    seen = cuda::with_values(seen, values);
-  });
-  seen = Variant::reduce(seen, cuda::MergeMaxAndSum{});
+  const auto seen = cuda::max_and_sum(source, n);
   const C shift = seen.max + std::log(seen.sum);
   Variant::for_vectors(n, [&](int slot, int64_t at) {
     auto vector = source.get(slot, at);

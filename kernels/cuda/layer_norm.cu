@@ -3,6 +3,7 @@
 // columns, its groups every kGroups-th row; the pieces are added up in their order. RMS norm is layer norm around 0.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/rows.h>
+#include <brigade/kernels/detail/data_or_null.h>
 #include <brigade/kernels/detail/layer_norm.h>
 
 #include <algorithm>
@@ -192,11 +193,6 @@ __global__ void __launch_bounds__(cuda::kWarp* kGroups)
 }
 
 // --- on the host
-
-template <class T>
-T* data_or_null(const Tensor& tensor) {
-  return tensor.defined() ? static_cast<T*>(tensor.raw_data()) : nullptr;
-}
 
 template <bool centered>
 LayerNormPlan forward(const char* what, const Tensor& x, const Shape& normalized_shape, const Tensor& weight,

@@ -18,23 +18,11 @@ using Plane = PoolPlane<int32_t>;
 template <class T>
 __global__ void __launch_bounds__(cuda::kPlaneThreads)
     max_pool2d_kernel(uint32_t count, Plane plane, const T* x, T* values, int64_t* indices) {
-  using C = compute_type<T>;
   const uint32_t i = blockIdx.x * cuda::kPlaneThreads + threadIdx.x;
   if (i >= count) return;
   const cuda::PlanePlace out(i, plane.out_height, plane.out_width);
   const T* image = x + static_cast<int64_t>(out.plane) * plane.height * plane.width;
-  const auto at = plane.window(out.h, out.w);
-  int32_t best = at.h0 * plane.width + at.w0;
-  C champion = static_cast<C>(image[best]);
-  for (int32_t h = at.h0; h < at.h1; ++h) {
-    for (int32_t w = at.w0; w < at.w1; ++w) {
-      const C candidate = static_cast<C>(image[h * plane.width + w]);
-      if (candidate > champion || candidate != candidate) {
-        champion = candidate;
-        best = h * plane.width + w;
-      }
-    }
-  }
+  const int32_t best = plane.largest_at(image, out.h, out.w);
   values[i] = image[best];
   indices[i] = best;
 }
@@ -63,18 +51,11 @@ __global__ void __launch_bounds__(cuda::kPlaneThreads)
 template <class T>
 __global__ void __launch_bounds__(cuda::kPlaneThreads)
     avg_pool2d_kernel(uint32_t count, Plane plane, const T* x, T* result) {
-  using C = compute_type<T>;
   const uint32_t i = blockIdx.x * cuda::kPlaneThreads + threadIdx.x;
   if (i >= count) return;
   const cuda::PlanePlace out(i, plane.out_height, plane.out_width);
   const T* image = x + static_cast<int64_t>(out.plane) * plane.height * plane.width;
-  const auto at = plane.window(out.h, out.w);
-  C sum = C(0);
-  for (int32_t h = at.h0; h < at.h1; ++h) {
-    for (int32_t w = at.w0; w < at.w1; ++w)
-      sum += static_cast<C>(image[h * plane.width + w]);
-  }
-  result[i] = static_cast<T>(sum / static_cast<C>(plane.rows_counted(out.h) * plane.columns_counted(out.w)));
+  result[i] = static_cast<T>(plane.average(image, out.h, out.w));
 }
 
 template <class T>

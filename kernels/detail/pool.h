@@ -1,6 +1,7 @@
 // What pooling shares on every device: checks, sizes, windows.
 #pragma once
 
+#include <brigade/core/dtype.h>
 #include <brigade/core/host_device.h>
 #include <brigade/kernels/pool.h>
 
@@ -28,6 +29,35 @@ struct PoolPlane {
     const I h = oh * stride[0] - padding[0];
     const I w = ow * stride[1] - padding[1];
     return {most(h, 0), least(h + kernel[0], height), most(w, 0), least(w + kernel[1], width)};
+  }
+  // Where the largest element of a window stands in the plane at `image`: a NaN wins, the first of equals stays.
+  template <class T>
+  BRIGADE_HOST_DEVICE I largest_at(const T* image, I oh, I ow) const {
+    using C = compute_type<T>;
+    const PoolWindow<I> at = window(oh, ow);
+    I best = at.h0 * width + at.w0;
+    C champion = static_cast<C>(image[best]);
+    for (I h = at.h0; h < at.h1; ++h) {
+      for (I w = at.w0; w < at.w1; ++w) {
+        const C candidate = static_cast<C>(image[h * width + w]);
+        if (candidate > champion || candidate != candidate) {
+          champion = candidate;
+          best = h * width + w;
+        }
+      }
+    }
+    return best;
+  }
+  template <class T>
+  BRIGADE_HOST_DEVICE compute_type<T> average(const T* image, I oh, I ow) const {
+    using C = compute_type<T>;
+    const PoolWindow<I> at = window(oh, ow);
+    C sum = C(0);
+    for (I h = at.h0; h < at.h1; ++h) {
+      for (I w = at.w0; w < at.w1; ++w)
+        sum += static_cast<C>(image[h * width + w]);
+    }
+    return sum / static_cast<C>(rows_counted(oh) * columns_counted(ow));
   }
   // What an average divides by is rows_counted * columns_counted: padding counts where count_include_pad says so, what
   // ceil_mode adds beyond it does not.

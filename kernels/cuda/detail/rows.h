@@ -73,15 +73,23 @@ class Row {
   Vector<T, Variant::kLength> held_[Variant::kHeld > 0 ? Variant::kHeld : 1];
 };
 
-// --- on the host
-
-// Whether tensors (those that are defined) start where a vector of 16 bytes may.
-inline bool start_aligned(std::initializer_list<const Tensor*> tensors) {
-  for (const Tensor* tensor : tensors) {
-    if (tensor->defined() && reinterpret_cast<uintptr_t>(tensor->raw_data()) % kVectorBytes != 0) return false;
-  }
-  return true;
+// Of a row of n elements; every thread of the row gets it.
+template <class Variant, class T>
+__device__ MaxAndSum<compute_type<T>> max_and_sum(const Row<Variant, T>& row, int64_t n) {
+  using C = compute_type<T>;
+  auto seen = nothing_seen<C>();
+  Variant::for_vectors(n, [&](int slot, int64_t at) {
+    const auto vector = row.get(slot, at);
+    C values[Variant::kLength];
+#pragma unroll
+    for (int k = 0; k < Variant::kLength; ++k)
+      values[k] = static_cast<C>(vector.values[k]);
+    seen = with_values(seen, values);
+  });
+  return Variant::reduce(seen, MergeMaxAndSum{});
 }
+
+// --- on the host
 
 // Calls run(variant) with the one for rows of n elements of type T, of which a thread may hold `held` vectors.
 template <class T, int held, class Run>

@@ -4,6 +4,8 @@
 #include <brigade/core/host_device.h>
 #include <brigade/kernels/cuda/detail/launch.h>
 
+#include <initializer_list>
+
 namespace brigade::kernels::cuda {
 
 inline constexpr int kVectorBytes = 16;
@@ -35,6 +37,14 @@ __device__ inline void store_vector(T* to, const Vector<T, N>& vector) {
 template <class T>
 BRIGADE_HOST_DEVICE bool is_aligned(const T* data, int elements) {
   return reinterpret_cast<uintptr_t>(data) % (sizeof(T) * static_cast<size_t>(elements)) == 0;
+}
+
+// Whether tensors (those that are defined) start where a vector of 16 bytes may.
+inline bool start_aligned(std::initializer_list<const Tensor*> tensors) {
+  for (const Tensor* tensor : tensors) {
+    if (tensor->defined() && reinterpret_cast<uintptr_t>(tensor->raw_data()) % kVectorBytes != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace brigade::kernels::cuda

@@ -1,0 +1,14 @@
+// The memory of a tensor that may be left out.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+namespace brigade::kernels {
+
+// Null for an undefined tensor. The dtype is not checked.
+template <class T>
+T* data_or_null(const Tensor& tensor) {
+  return tensor.defined() ? static_cast<T*>(tensor.raw_data()) : nullptr;
+}
+
+}  // namespace brigade::kernels

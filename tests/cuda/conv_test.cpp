@@ -15,8 +15,6 @@ namespace library = brigade::kernels::cuda;
 
 namespace {
 
-Tensor exact(const Tensor& x) { return x.defined() ? cast(on_cpu(x), kFloat64) : x; }
-
 // Sums of `terms` products of numbers around 3. Some algorithms (Winograd's, by FFT) err relative to the largest of
 // them; half types are rounded at most twice.
 double bound(DType dtype, int64_t terms) {
@@ -34,13 +32,6 @@ const std::vector<Case> kCases{{{2, 3, 7, 6}, {4, 3, 3, 3}, {}},
                                {{3, 8, 4, 4}, {8, 1, 3, 3}, {.padding = {1, 1}, .groups = 8}},
                                {{5, 7, 1, 1}, {3, 7, 1, 1}, {}},
                                {{1, 1, 1, 1}, {1, 1, 1, 1}, {}}};
-
-Tensor shifted(const Tensor& x, int64_t elements) {
-  const Tensor room = empty({x.numel() + elements}, x.options());
-  const Tensor result = view::as_strided(room, x.sizes(), contiguous_strides(x.sizes()), elements);
-  copy(result, x);
-  return result;
-}
 
 uint64_t plans_made() { return library::convolution_plan_stats(0).made; }
 uint64_t library_calls() { return plans_made() + library::convolution_plan_stats(0).found; }

@@ -30,6 +30,17 @@ inline Tensor on_cpu(const Tensor& x) {
   return result;
 }
 
+// In float64, on the CPU; an undefined tensor stays so.
+inline Tensor exact(const Tensor& x) { return x.defined() ? kernels::cast(on_cpu(x), kFloat64) : x; }
+
+// The same numbers `elements` past the start of what was allocated.
+inline Tensor shifted(const Tensor& x, int64_t elements) {
+  const Tensor room = empty({x.numel() + elements}, x.options());
+  const Tensor result = view::as_strided(room, x.sizes(), contiguous_strides(x.sizes()), elements);
+  kernels::copy(result, x);
+  return result;
+}
+
 // Normal numbers (whole ones for integers), the same each time.
 inline Tensor numbers(const Shape& sizes, DType dtype, uint64_t seed = 1) {
   Generator generator(seed);

@@ -7,20 +7,10 @@
 
 namespace brigade::test {
 
-inline Tensor exact(const Tensor& x) { return x.defined() ? kernels::cast(on_cpu(x), kFloat64) : x; }
-
 // Sums of k products of numbers around 3, rounded once to the dtype.
 inline double bound(DType dtype, int64_t k) {
   const double sum = (dtype == kFloat64 ? 1e-14 : 1e-6) * 10 * std::sqrt(static_cast<double>(k) + 1);
   return sum + (is_half(dtype) ? tolerance(dtype) : 0);
-}
-
-// The same numbers `elements` past the start of what was allocated.
-inline Tensor shifted(const Tensor& x, int64_t elements) {
-  const Tensor room = empty({x.numel() + elements}, x.options());
-  const Tensor result = view::as_strided(room, x.sizes(), contiguous_strides(x.sizes()), elements);
-  kernels::copy(result, x);
-  return result;
 }
 
 inline uint64_t library_calls() {

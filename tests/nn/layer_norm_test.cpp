@@ -1,22 +1,14 @@
+#include "printed.h"
+
 #include <brigade/autograd/listener.h>
 #include <nn/models.h>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <sstream>
 
 using namespace brigade;
 using namespace brigade::test;
-
-namespace {
-template <class H>
-std::string printed(const H& holder) {
-  std::ostringstream text;
-  text << *holder;
-  return text.str();
-}
-}  // namespace
 
 TEST_CASE("LayerNorm starts as plain normalisation; its weight and bias then scale and shift") {
   nn::LayerNorm norm(2);

@@ -1,22 +1,17 @@
 // Linear, convolution, pooling, activations, dropout, flattening and losses as modules: that each hands its options to
 // the right function (whose values tests/autograd and tests/kernels check).
+#include "printed.h"
+
 #include <nn/models.h>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <sstream>
 
 using namespace brigade;
 using namespace brigade::test;
 
 namespace {
-template <class H>
-std::string printed(const H& holder) {
-  std::ostringstream text;
-  text << *holder;
-  return text.str();
-}
 const Tensor kRow = tensor(std::vector<float>{-2, 0.5, 3}, {1, 3});
 }  // namespace
 

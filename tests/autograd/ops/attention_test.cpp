@@ -1,36 +1,21 @@
 // scaled_dot_product_attention as an operation: against its composition from others, its errors, and what it keeps.
-#include <brigade/autograd/functional.h>
-#include <brigade/autograd/meta.h>
-#include <brigade/kernels/factory.h>
+#include "compositions.h"
 
-#include <doctest/doctest.h>
+#include <brigade/autograd/meta.h>
 
 #include <cmath>
 
 using namespace brigade;
-
-namespace {
-
-Tensor input(const Shape& sizes, uint64_t seed) {
-  Generator generator(seed);
-  return randn(sizes, {kFloat64}, &generator).requires_grad_();
-}
-
-double largest_difference(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.sizes() == b.sizes());
-  return max(abs((a - b).detach()).reshape({-1}), 0).values.item();
-}
-
-}  // namespace
+using namespace brigade::test;
 
 TEST_CASE("attention and its gradients are those of matmul, softmax, dropout and matmul") {
   const Shape sizes{2, 3, 7, 4};
-  const Tensor mask = input({7, 7}, 4).detach();
+  const Tensor mask = normal_input({7, 7}, 4).detach();
   for (const double p : {0.0, 0.25}) {
     std::vector<Tensor> gradients[2];
     Tensor results[2];
     for (const int composed : {0, 1}) {
-      const Tensor q = input(sizes, 1), k = input(sizes, 2), v = input(sizes, 3);
+      const Tensor q = normal_input(sizes, 1), k = normal_input(sizes, 2), v = normal_input(sizes, 3);
       default_generator().manual_seed(5);
       results[composed] = composed ? matmul(dropout(softmax(matmul(q, k.transpose(-2, -1)) / 2.0 + mask, -1), p), v)
                                    : scaled_dot_product_attention(q, k, v, mask, p);
@@ -44,14 +29,15 @@ TEST_CASE("attention and its gradients are those of matmul, softmax, dropout and
 }
 
 TEST_CASE("attention keeps no matrix of scores for backward") {
-  const Tensor q = input({1, 512, 4}, 1), k = input({1, 512, 4}, 2), v = input({1, 512, 4}, 3);
+  const Tensor q = normal_input({1, 512, 4}, 1), k = normal_input({1, 512, 4}, 2), v = normal_input({1, 512, 4}, 3);
   const Tensor out = scaled_dot_product_attention(q, k, v, {}, 0.1, true);
   // The result and a number per row; the inputs are leaves.
   CHECK(autograd::meta(out)->grad_fn->saved_bytes() == 512 * 5 * sizeof(double));
 }
 
 TEST_CASE("attention gives gradients to those who want one") {
-  const Tensor q = input({2, 3, 4}, 1), k = input({2, 3, 4}, 2).detach(), v = input({2, 3, 4}, 3).detach();
+  const Tensor q = normal_input({2, 3, 4}, 1), k = normal_input({2, 3, 4}, 2).detach(),
+               v = normal_input({2, 3, 4}, 3).detach();
   sum(scaled_dot_product_attention(q, k, v)).backward();
   CHECK(q.grad().defined());
   CHECK_FALSE(k.grad().defined());
@@ -76,7 +62,7 @@ TEST_CASE("attention's errors name the caller's line") {
 }
 
 TEST_CASE("attention without a width, and without keys") {
-  const Tensor v = input({5, 4}, 1);
+  const Tensor v = normal_input({5, 4}, 1);
   // Scores of 0: the mean of the values.
   const Tensor out = scaled_dot_product_attention(zeros({3, 0}, kFloat64), zeros({5, 0}, kFloat64), v);
   CHECK(largest_difference(out, mean(v, {0}, true).expand({3, 4})) <= 1e-15);

@@ -71,6 +71,17 @@ Tensor batch(int rank, int step, Device device) {
   return numbers({7, 6}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1)).to(device);
 }
 
+// Steps [first, end) on batches of this rank.
+template <class DDP, class Optimizer>
+void train(DDP& ddp, Optimizer& optimizer, int rank, Device device, int first, int end) {
+  for (int step = first; step < end; ++step) {
+    optimizer.zero_grad();
+    const Tensor y = ddp(batch(rank, step, device));
+    (y * y).mean().backward();
+    optimizer.step();
+  }
+}
+
 }  // namespace
 
 TEST_CASE("buffers follow rank 0, and batch norm over all ranks is that of the whole batch") {
@@ -82,12 +93,7 @@ TEST_CASE("buffers follow rank 0, and batch norm over all ranks is that of the w
           if (synchronised) dist::convert_sync_batchnorm(net, group);
           dist::DistributedDataParallel ddp(net, group);
           optim::SGD optimizer(net->parameters(), {.lr = 0.1});
-          for (int step = 0; step < 3; ++step) {
-            optimizer.zero_grad();
-            const Tensor y = ddp(batch(group->rank(), step, device));
-            (y * y).mean().backward();
-            optimizer.step();
-          }
+          train(ddp, optimizer, group->rank(), device, 0, 3);
           Values values = values_of(net->parameters());
           for (const auto& buffer : values_of(net->buffers()))
             values.push_back(buffer);
@@ -106,12 +112,7 @@ TEST_CASE("ZeRO splits the states of a device's parameters and puts them togethe
         net->to(device);
         dist::DistributedDataParallel ddp(net, group);
         dist::ZeroRedundancyOptimizer<optim::AdamW> optimizer(net->parameters(), {.lr = 0.01}, group);
-        for (int step = 0; step < 3; ++step) {
-          optimizer.zero_grad();
-          const Tensor y = ddp(batch(group->rank(), step, device));
-          (y * y).mean().backward();
-          optimizer.step();
-        }
+        train(ddp, optimizer, group->rank(), device, 0, 3);
         Values values = values_of(net->parameters());
         optimizer.consolidate_state_dict(0);
         if (group->rank() == 0) {
@@ -126,26 +127,21 @@ TEST_CASE("ZeRO splits the states of a device's parameters and puts them togethe
 TEST_CASE("PowerSGD goes on on a device with the state of the CPU") {
   compare(
       [](const dist::ProcessGroupPtr& group, Device device) {
-        const auto train = [&](Device where, const dist::CommHookPtr& hook, int first) {
+        const auto run_from = [&](Device where, const dist::CommHookPtr& hook, int first) {
           manual_seed(5);
           nn::Sequential net(nn::Linear(6, 9), nn::Tanh(), nn::Linear(9, 5));
           net->to(where);
           dist::DistributedDataParallel ddp(net, group);
           ddp.register_comm_hook(hook);
           optim::SGD optimizer(net->parameters(), {.lr = 0.1});
-          for (int step = first; step < first + 4; ++step) {
-            optimizer.zero_grad();
-            const Tensor y = ddp(batch(group->rank(), step, where));
-            (y * y).mean().backward();
-            optimizer.step();
-          }
+          train(ddp, optimizer, group->rank(), where, first, first + 4);
           return values_of(net->parameters());
         };
         const dist::CommHookPtr before = dist::powersgd_hook({});
-        train(Device(), before, 0);
+        run_from(Device(), before, 0);
         const dist::CommHookPtr after = dist::powersgd_hook({});
         after->load_state_dict(before->state_dict());
-        return train(device, after, 4);
+        return run_from(device, after, 4);
       },
       1e-4);
 }

@@ -35,11 +35,19 @@ struct Case {
   CaseOptions options = {};
 };
 
-// A new table each time: its tensors carry gradients.
+// All rows, those of one family after those of another. A new table each time: its tensors carry gradients.
 std::vector<Case> cases();
+
+// A family's rows: cases/<family>_cases.cpp adds them from a static object, so no list is edited anywhere.
+using CaseTable = std::vector<Case> (*)();
+struct AddCases {
+  explicit AddCases(CaseTable table);
+};
 
 // Values away from 0, where abs, relu, sqrt and the like have kinks or poles: 0.3 .. 1.5, with either sign unless
 // `positive`. A float64 leaf that requires grad.
 Tensor input(const Shape& sizes, uint64_t seed = 1, bool positive = false);
+// Uniform in 0 .. 1, float64, not differentiated.
+Tensor fixed(const Shape& sizes, uint64_t seed);
 
 }  // namespace brigade::test

@@ -1,5 +1,5 @@
 // Every differentiable operation against central differences in float64. The last test case fails when an operation of
-// autograd/ops is not in the table (cases.cpp).
+// autograd/ops is not in the table (cases/).
 #include "cases.h"
 #include "operations.h"
 
@@ -46,5 +46,5 @@ TEST_CASE("no differentiable operation is missing from the table") {
   const std::set<std::string> operations = differentiable_operations();
   CHECK(operations.size() > 40);
   for (const std::string& operation : operations)
-    CHECK_MESSAGE(covered.contains(operation), "operation '" << operation << "' has no row in cases.cpp");
+    CHECK_MESSAGE(covered.contains(operation), "operation '" << operation << "' has no row in cases/");
 }

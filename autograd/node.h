@@ -139,6 +139,9 @@ class BackwardContext {
   // The same, with zeros in place of an undefined one.
   Tensor grad_or_zeros(uint32_t i = 0) const;
   bool needs_input_grad(uint32_t i) const noexcept { return i < node_.edges.size() && node_.edges[i].defined(); }
+  // Whether the gradients will be differentiated again. Then recording is on, unpacked tensors have their history,
+  // there are no destinations, and everything must be computed by differentiable operations.
+  bool create_graph() const noexcept { return GradMode::is_enabled(); }
   // Hands over the gradient of input i (undefined is allowed: no gradient).
   void set(uint32_t i, Tensor grad) { results_[i] = std::move(grad); }
 

@@ -25,7 +25,7 @@ bool any_requires_grad(TensorRefs inputs) noexcept {
 
 void attach(const NodePtr& node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   node->op = info.op;
-  node->where = info.where;
+  node->where = info.where.line() != 0 ? info.where : running_where;
   node->scope = current_call;
   node->sequence = next_sequence++;
   for (const Tensor* input : inputs) {

@@ -109,7 +109,7 @@ void Tensor::backward(SourceLocation where) const { backward(BackwardOptions{}, 
 
 void Tensor::backward(const BackwardOptions& options, SourceLocation where) const {
   autograd::backward(std::span(this, 1), std::span(&options.gradient, options.gradient.defined() ? 1 : 0),
-                     options.retain_graph, where);
+                     {options.retain_graph, options.create_graph}, where);
 }
 
 Tensor Tensor::detach(SourceLocation where) const {

@@ -3,6 +3,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 
+#include <core/error_of.h>
 #include <core/temporary_folder.h>
 
 #include <doctest/doctest.h>
@@ -12,6 +13,7 @@
 #include <limits>
 
 using namespace brigade;
+using test::error_of;
 using test::read_bytes;
 using test::TemporaryFolder;
 using test::write_bytes;
@@ -52,15 +54,6 @@ void check_same(const Tensor& a, const Tensor& b) {
   REQUIRE(a.dtype() == b.dtype());
   REQUIRE(a.sizes() == b.sizes());
   CHECK((a.numel() == 0 || std::memcmp(a.raw_data(), b.raw_data(), a.nbytes()) == 0));
-}
-
-std::string error_of(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace

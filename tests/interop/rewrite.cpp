@@ -1,4 +1,5 @@
 // rewrite FORMAT FILE...: reads each file and writes what it holds to FILE.again. For the scripts beside it.
+#include <brigade/core/npy.h>
 #include <brigade/core/safetensors.h>
 
 #include <cstdio>
@@ -11,6 +12,10 @@ bool rewrite(const std::string& format, const std::string& path) {
   if (format == "safetensors") {
     const brigade::Safetensors held = brigade::load_safetensors(path);
     brigade::save_safetensors(path + ".again", held.tensors, held.metadata);
+    return true;
+  }
+  if (format == "npy") {
+    brigade::save_npy(path + ".again", brigade::load_npy(path));
     return true;
   }
   return false;

@@ -259,18 +259,16 @@ void Engine::call_leaf_hooks(uint32_t index) {
   const AutogradMeta& leaf_meta = *planned.meta;
   if (leaf_meta.hooks.empty()) return;
   // A hook may remove hooks: run over a copy.
-  if (!leaf_meta.hooks.empty()) {
-    const auto hooks = leaf_meta.hooks;
-    for (const auto& hook : hooks) {
-      Tensor replaced = hook.call(planned.buffer);
-      if (!replaced.defined()) continue;
-      if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
-        throw AutogradError("a hook on a leaf returned " + describe(replaced) +
-                                ", expected a gradient like the leaf: " + describe(leaves_[index]),
-                            where_);
-      }
-      planned.buffer = std::move(replaced);
+  const auto hooks = leaf_meta.hooks;
+  for (const auto& hook : hooks) {
+    Tensor replaced = hook.call(planned.buffer);
+    if (!replaced.defined()) continue;
+    if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
+      throw AutogradError("a hook on a leaf returned " + describe(replaced) +
+                              ", expected a gradient like the leaf: " + describe(leaves_[index]),
+                          where_);
     }
+    planned.buffer = std::move(replaced);
   }
 }
 
@@ -294,6 +292,11 @@ void Engine::complete_leaf(uint32_t index) {
     ++stamp.backwards;
     stamp.last_backward = backwards_started;
     stamp.last_backward_at = where_;
+  }
+  if (planned.received && !leaf_meta.post_accumulate_hooks.empty()) {
+    const auto hooks = leaf_meta.post_accumulate_hooks;
+    for (const auto& hook : hooks)
+      hook.call(leaves_[index]);
   }
   if (running_tasks.size() > 1) return;
   for (const AutogradMeta::Observer& observer : leaf_meta.observers) {

@@ -23,7 +23,7 @@ bool any_requires_grad(TensorRefs inputs) noexcept {
   return false;
 }
 
-void attach(const NodePtr& node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
+void attach(NodePtr node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   node->op = info.op;
   node->where = info.where.line() != 0 ? info.where : running_where;
   node->scope = current_call;
@@ -34,11 +34,18 @@ void attach(const NodePtr& node, const OpInfo& info, TensorRefs inputs, TensorRe
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = *outputs[i];
     node->outputs.push_back({output.sizes(), output.dtype(), output.device()});
+  }
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& output = *outputs[i];
     if (!is_floating_point(output.dtype())) continue;  // indices and the like have no derivative
     TensorImpl& to = *output.impl();
-    to.grad_fn = node;
     to.output_nr = i;
     to.requires_grad = true;
+    if (i + 1 == outputs.size()) {
+      to.grad_fn = std::move(node);
+    } else {
+      to.grad_fn = node;
+    }
   }
 }
 
@@ -52,8 +59,6 @@ void collect_leaves(TensorRefs inputs) {
     if (std::none_of(collector->leaves_.begin(), collector->leaves_.end(), same)) collector->leaves_.push_back(*input);
   }
 }
-
-bool tape_is_on() noexcept { return Tape::current() != nullptr; }
 
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   Cut cut = Cut::None;
@@ -80,7 +85,7 @@ void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
 
 void record_without_node(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                          const Tensor& output) {
-  if (!detail::tape_is_on()) return;
+  if (!Tape::current()) return;
   std::vector<const Tensor*> in;
   for (const Tensor& input : inputs)
     in.push_back(&input);

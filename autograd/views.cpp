@@ -183,4 +183,29 @@ Tensor with_history_of(const Tensor& original, Tensor copy) {
   return copy;
 }
 
+namespace {
+// Stands for a leaf whose values were saved elsewhere.
+struct SavedLeafNode final : Node {
+  void backward(BackwardContext& context) override { context.set(0, context.grad()); }
+};
+}  // namespace
+
+Tensor detail::with_history(const Tensor& values, const Edge& edge) {
+  Tensor result = view::alias(values);
+  TensorImpl& impl = *result.impl();
+  impl.requires_grad = true;
+  if (edge.node) {
+    impl.grad_fn = edge.node;
+    impl.output_nr = edge.output;
+    return result;
+  }
+  auto* node = new SavedLeafNode;
+  impl.grad_fn = NodePtr(node);
+  node->op = "saved_leaf";
+  node->sequence = next_sequence++;
+  node->edges.push_back(edge);
+  node->outputs.push_back({impl.sizes, impl.dtype, result.device()});
+  return result;
+}
+
 }  // namespace brigade::autograd

@@ -30,4 +30,9 @@ void rebase_history(const Tensor& self, Node& node);
 // `copy`, whose values are those of `original` at this moment, as a result of what made `original`.
 Tensor with_history_of(const Tensor& original, Tensor copy);
 
+namespace detail {
+// A tensor over the same elements whose gradient goes to `edge`.
+Tensor with_history(const Tensor& values, const Edge& edge);
+}  // namespace detail
+
 }  // namespace brigade::autograd

@@ -82,7 +82,12 @@ void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
       cut_at = info.where;
     }
   }
-  Tape::current()->append(info.op, info.where, inputs, outputs, cut, cut_at);
+  uint64_t sequence = 0;
+  for (const Tensor* output : outputs) {
+    if (const GradFnBase* made_by = output->impl()->grad_fn.get())
+      sequence = static_cast<const Node*>(made_by)->sequence;
+  }
+  Tape::current()->append(info.op, info.where, inputs, outputs, cut, cut_at, sequence);
 }
 
 }  // namespace detail

@@ -6,9 +6,11 @@
 #include <brigade/nn/batch_norm.h>
 #include <brigade/nn/container.h>
 #include <brigade/nn/conv.h>
+#include <brigade/nn/conv_transpose.h>
 #include <brigade/nn/dropout.h>
 #include <brigade/nn/embedding.h>
 #include <brigade/nn/flatten.h>
+#include <brigade/nn/fold.h>
 #include <brigade/nn/init.h>
 #include <brigade/nn/layer_norm.h>
 #include <brigade/nn/linear.h>

@@ -26,9 +26,17 @@ struct CheckpointNode final : Node {
     std::vector<Tensor> wanted;
     std::vector<uint32_t> places;  // in our own edges
     for (size_t i = 0; i < input_count; ++i) {
-      inputs.push_back(saved[i].unpack(*this).detach(where));
-      if (!context.needs_input_grad(static_cast<uint32_t>(i))) continue;
-      inputs.back().requires_grad_(true, where);
+      const Tensor input = saved[i].unpack(*this);
+      const bool wants_grad = context.needs_input_grad(static_cast<uint32_t>(i));
+      if (context.create_graph() && wants_grad) {
+        // With its history, but behind a node of its own: the gradient by one input must not count the way to it
+        // through another.
+        inputs.push_back(input.expand(input.sizes(), where));
+      } else {
+        inputs.push_back(input.detach(where));
+        if (wants_grad) inputs.back().requires_grad_(true, where);
+      }
+      if (!wants_grad) continue;
       wanted.push_back(inputs.back());
       places.push_back(static_cast<uint32_t>(i));
     }
@@ -57,8 +65,9 @@ struct CheckpointNode final : Node {
     }
     if (!result.requires_grad()) return;  // cut inside: nothing flows
     const Tensor roots[] = {result};
-    std::vector<Tensor> gradients =
-        autograd::grad(roots, wanted, {.grad_outputs = {gradient}, .allow_unused = true}, where);
+    std::vector<Tensor> gradients = autograd::grad(
+        roots, wanted, {.grad_outputs = {gradient}, .allow_unused = true, .create_graph = context.create_graph()},
+        where);
     for (size_t i = 0; i < wanted.size(); ++i)
       context.set(places[i], std::move(gradients[i]));
   }

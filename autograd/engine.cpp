@@ -1,6 +1,8 @@
 #include <brigade/autograd/engine.h>
 
 #include <brigade/autograd/backward.h>
+#include <brigade/autograd/detail/thread_state.h>
+#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/autograd/tape_query.h>
 #include <brigade/kernels/elementwise.h>
@@ -9,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 namespace brigade::autograd {
@@ -33,16 +36,6 @@ bool is_exclusive(const Tensor& tensor) noexcept {
          tensor.storage()->home() == nullptr;
 }
 
-void add_to(Tensor& buffer, Tensor gradient) {
-  if (!buffer.defined()) {
-    buffer = std::move(gradient);
-  } else if (is_exclusive(buffer)) {
-    kernels::add_inplace(buffer, gradient, 1.0);
-  } else {
-    buffer = kernels::binary(buffer, gradient, kernels::BinaryOp::Add);
-  }
-}
-
 // Makes the target hold the gradient, if there is one from elsewhere; says whether it holds one now.
 bool move_into_target(AutogradMeta& meta) {
   if (meta.grad.defined() && !meta.grad.is_same(meta.grad_target)) {
@@ -50,23 +43,6 @@ bool move_into_target(AutogradMeta& meta) {
     meta.grad = meta.grad_target;
   }
   return meta.grad.defined();
-}
-
-void accumulate(AutogradMeta& meta, Tensor gradient) {
-  if (meta.grad_target.defined()) {
-    if (move_into_target(meta)) {
-      kernels::add_inplace(meta.grad_target, gradient, 1.0);
-    } else {
-      kernels::copy(meta.grad_target, gradient);
-      meta.grad = meta.grad_target;
-    }
-    meta.grad.bump_version();
-  } else if (meta.grad.defined()) {
-    kernels::add_inplace(meta.grad, gradient, 1.0);
-    meta.grad.bump_version();
-  } else {
-    meta.grad = is_exclusive(gradient) ? std::move(gradient) : kernels::clone(gradient);
-  }
 }
 
 void check_gradient(const Node& from, uint32_t input, const Tensor& gradient, const Shape& sizes, DType dtype) {
@@ -84,17 +60,49 @@ uint64_t Engine::next_number() noexcept {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-Engine::Engine(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph,
+Engine::Engine(std::span<const Tensor> roots, std::span<const Tensor> gradients, const GraphUse& use,
                SourceLocation where)
     : roots_(roots),
       gradients_(gradients.begin(), gradients.end()),
-      retain_graph_(retain_graph),
+      retain_graph_(use.retain_graph || use.create_graph),
+      create_graph_(use.create_graph),
       where_(where),
       task_(next_number()) {
   gradients_.resize(roots.size());
 }
 
 Engine::~Engine() { unmark(); }
+
+void Engine::add_to(Tensor& buffer, Tensor gradient) {
+  if (!buffer.defined()) {
+    buffer = std::move(gradient);
+  } else if (create_graph_) {
+    buffer = add(buffer, gradient, where_);
+  } else if (is_exclusive(buffer)) {
+    kernels::add_inplace(buffer, gradient, 1.0);
+  } else {
+    buffer = kernels::binary(buffer, gradient, kernels::BinaryOp::Add);
+  }
+}
+
+void Engine::accumulate(AutogradMeta& meta, Tensor gradient) {
+  if (meta.grad_target.defined()) {
+    if (move_into_target(meta)) {
+      kernels::add_inplace(meta.grad_target, gradient, 1.0);
+    } else {
+      kernels::copy(meta.grad_target, gradient);
+      meta.grad = meta.grad_target;
+    }
+    meta.grad.bump_version();
+  } else if (create_graph_) {
+    meta.grad = meta.grad.defined() ? add(meta.grad, gradient, where_) : std::move(gradient);
+  } else if (meta.grad.defined()) {
+    kernels::add_inplace(meta.grad, gradient, 1.0);
+    meta.grad.bump_version();
+  } else {
+    meta.grad = is_exclusive(gradient) ? std::move(gradient) : kernels::clone(gradient);
+  }
+}
 
 void Engine::check_roots() {
   for (size_t i = 0; i < roots_.size(); ++i) {
@@ -177,15 +185,8 @@ void Engine::visit(const Edge& edge, uint64_t from_sequence) {
 
 void Engine::gather() {
   for (const Tensor& root : roots_) {
-    Edge edge;
-    const AutogradMeta* root_meta = meta(root);
-    if (root_meta && root_meta->grad_fn) {
-      edge.node = root_meta->grad_fn;
-      root_nodes_.push_back(edge.node);  // a hook could replace the root's history meanwhile
-    } else {
-      edge.leaf = TensorImplPtr(root.impl());
-    }
-    visit(edge, kBeforeAllNodes);
+    root_edges_.push_back(gradient_edge(root));  // a hook could replace the root's history meanwhile
+    visit(root_edges_.back(), kBeforeAllNodes);
   }
   while (!stack_.empty()) {
     Node* node = stack_.back();
@@ -215,12 +216,12 @@ void Engine::number_nodes() {
 
 void Engine::seed() {
   for (size_t i = 0; i < roots_.size(); ++i) {
-    const AutogradMeta* root_meta = meta(roots_[i]);
-    if (root_meta->grad_fn) {
-      const PlannedNode& planned = nodes_[root_meta->grad_fn->task_index_];
-      add_to(buffers_[planned.first_buffer + root_meta->output], gradients_[i]);
+    const Edge& edge = root_edges_[i];
+    if (edge.node) {
+      if (edge.node->task_ != task_) continue;  // no captured input lies behind it
+      add_to(buffers_[nodes_[edge.node->task_index_].first_buffer + edge.output], gradients_[i]);
     } else {
-      PlannedLeaf& planned = planned_leaves_[root_meta->task_index];
+      PlannedLeaf& planned = planned_leaves_[static_cast<AutogradMeta*>(edge.leaf->autograd.get())->task_index];
       add_to(planned.buffer, gradients_[i]);
       planned.received = true;
     }
@@ -253,29 +254,38 @@ void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
   }
 }
 
+void Engine::call_leaf_hooks(uint32_t index) {
+  PlannedLeaf& planned = planned_leaves_[index];
+  const AutogradMeta& leaf_meta = *planned.meta;
+  if (leaf_meta.hooks.empty()) return;
+  // A hook may remove hooks: run over a copy.
+  if (!leaf_meta.hooks.empty()) {
+    const auto hooks = leaf_meta.hooks;
+    for (const auto& hook : hooks) {
+      Tensor replaced = hook.call(planned.buffer);
+      if (!replaced.defined()) continue;
+      if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
+        throw AutogradError("a hook on a leaf returned " + describe(replaced) +
+                                ", expected a gradient like the leaf: " + describe(leaves_[index]),
+                            where_);
+      }
+      planned.buffer = std::move(replaced);
+    }
+  }
+}
+
 void Engine::complete_leaf(uint32_t index) {
   PlannedLeaf& planned = planned_leaves_[index];
   planned.last_sequence = 0;  // complete only once
   AutogradMeta& leaf_meta = *planned.meta;
   if (capturing_) {
-    if (planned.capture >= 0) captured_[static_cast<size_t>(planned.capture)] = std::move(planned.buffer);
+    if (planned.capture < 0 || !planned.buffer.defined()) return;
+    call_leaf_hooks(index);
+    captured_[static_cast<size_t>(planned.capture)] = std::move(planned.buffer);
     return;
   }
   if (planned.buffer.defined()) {
-    // A hook may remove hooks: run over a copy.
-    if (!leaf_meta.hooks.empty()) {
-      const auto hooks = leaf_meta.hooks;
-      for (const auto& hook : hooks) {
-        Tensor replaced = hook.call(planned.buffer);
-        if (!replaced.defined()) continue;
-        if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
-          throw AutogradError("a hook on a leaf returned " + describe(replaced) +
-                                  ", expected a gradient like the leaf: " + describe(leaves_[index]),
-                              where_);
-        }
-        planned.buffer = std::move(replaced);
-      }
-    }
+    call_leaf_hooks(index);
     accumulate(leaf_meta, std::move(planned.buffer));
     planned.buffer = Tensor();
   }
@@ -319,6 +329,7 @@ void Engine::run_node(PlannedNode& planned) {
     results_.clear();
     results_.resize(node.edges.size());
     BackwardContext context(*this, node, grads, results_);
+    if (create_graph_) detail::running_where = node.where;
     node.backward(context);
     if (!non_finite_listeners_.empty()) [[unlikely]]
       look_for_non_finite(node, grads);
@@ -341,7 +352,7 @@ void Engine::look_for_non_finite(const Node& node, const Tensor* grads) {
     if (!tensor.defined() || !is_floating_point(tensor.dtype()) || tensor.numel() == 0) return true;
     // Zero times every element is zero, unless one is not finite.
     const Tensor products = kernels::binary_scalar(kernels::contiguous(tensor), 0.0, kernels::BinaryOp::Mul, false);
-    return detail::element_as_double(kernels::sum(products, {}), 0) == 0;
+    return brigade::detail::element_as_double(kernels::sum(products, {}), 0) == 0;
   };
   for (uint32_t i = 0; i < node.outputs.size(); ++i) {
     if (!finite(grads[i])) return;  // it came so
@@ -391,11 +402,9 @@ void Engine::mark_captured(std::span<const Tensor> inputs) {
   capturing_ = true;
   captured_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const AutogradMeta* known = meta(inputs[i]);
-    if (!known) continue;
-    if (known->grad_fn) {
-      if (known->grad_fn->task_ == task_) captured_outputs_.push_back({known->grad_fn.get(), known->output, i});
-    } else if (known->task == task_) {
+    if (const Node* node = grad_fn(inputs[i])) {
+      if (node->task_ == task_) captured_outputs_.push_back({node, inputs[i].impl()->output_nr, i});
+    } else if (const AutogradMeta* known = meta(inputs[i]); known && known->task == task_) {
       planned_leaves_[known->task_index].capture = static_cast<int32_t>(i);
     }
   }
@@ -436,25 +445,29 @@ std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs) {
   gather();
   mark_captured(inputs);
   prune();
-  const NoGradGuard no_grad(where_);
-  const Tape::Pause pause;
-  for (size_t i = 0; i < roots_.size(); ++i) {
-    const AutogradMeta* root_meta = meta(roots_[i]);
-    if (root_meta->grad_fn) {
-      if (root_meta->grad_fn->task_ != task_) continue;
-      const PlannedNode& planned = nodes_[root_meta->grad_fn->task_index_];
-      add_to(buffers_[planned.first_buffer + root_meta->output], gradients_[i]);
-    } else {
-      PlannedLeaf& planned = planned_leaves_[root_meta->task_index];
-      add_to(planned.buffer, gradients_[i]);
-      if (planned.capture >= 0) captured_[static_cast<size_t>(planned.capture)] = planned.buffer;
+  run_nodes();
+  unmark();
+  // A leaf that was asked for twice was captured once.
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t j = 0; !captured_[i].defined() && j < inputs.size(); ++j) {
+      if (inputs[j].is_same(inputs[i])) captured_[i] = captured_[j];
     }
   }
-  gradients_.clear();
+  return std::move(captured_);
+}
+
+void Engine::run_nodes() {
+  const AutoGradMode recording(create_graph_, where_);
+  // What a second backward will come through belongs to the record of forward; the rest does not.
+  std::optional<Tape::Pause> pause;
+  if (!create_graph_) pause.emplace();
+  seed();
+  struct Restore {
+    SourceLocation outer = detail::running_where;
+    ~Restore() { detail::running_where = outer; }
+  } restore;
   for (PlannedNode& node : nodes_)
     run_node(node);
-  unmark();
-  return std::move(captured_);
 }
 
 void Engine::run() {
@@ -490,11 +503,7 @@ void Engine::run() {
         if (listener->looks_for_non_finite()) non_finite_listeners_.push_back(listener);
       }
     }
-    const NoGradGuard no_grad(where_);
-    const Tape::Pause pause;
-    seed();
-    for (PlannedNode& node : nodes_)
-      run_node(node);
+    run_nodes();
     if (retain_graph_ && outermost) note_retained();
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
@@ -562,8 +571,10 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
                         where);
   }
   std::vector<Tensor> gradients =
-      Engine(outputs, options.grad_outputs, options.retain_graph, where).run_captured(inputs);
+      Engine(outputs, options.grad_outputs, {options.retain_graph, options.create_graph}, where).run_captured(inputs);
   for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined() && options.materialize_grads)
+      gradients[i] = full(inputs[i].sizes(), 0.0, inputs[i].options());
     if (gradients[i].defined() || options.allow_unused) continue;
     throw AutogradError(
         "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
@@ -575,14 +586,14 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   return gradients;
 }
 
-void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph,
+void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, const GraphUse& use,
               SourceLocation where) {
   if (!gradients.empty() && gradients.size() != roots.size()) {
     throw AutogradError("backward: got " + std::to_string(roots.size()) + " roots and " +
                             std::to_string(gradients.size()) + " gradients; give one for each root, or none",
                         where);
   }
-  Engine(roots, gradients, retain_graph, where).run();
+  Engine(roots, gradients, use, where).run();
 }
 
 Tensor BackwardContext::grad_or_zeros(uint32_t i) const {
@@ -592,7 +603,7 @@ Tensor BackwardContext::grad_or_zeros(uint32_t i) const {
 }
 
 BackwardContext::Destination BackwardContext::destination(uint32_t i) const {
-  if (!needs_input_grad(i) || !node_.edges[i].leaf || engine_.capturing_) return {};
+  if (!needs_input_grad(i) || !node_.edges[i].leaf || engine_.capturing_ || engine_.create_graph_) return {};
   // The same leaf twice among the inputs (x @ x): the second could overwrite the first, which is not delivered yet.
   for (uint32_t other = 0; other < node_.edges.size(); ++other) {
     if (other != i && node_.edges[other].leaf == node_.edges[i].leaf) return {};
@@ -608,6 +619,11 @@ void BackwardContext::set_written(uint32_t i) {
   leaf_meta.grad = leaf_meta.grad_target;
   leaf_meta.grad.bump_version();
   engine_.planned_leaves_[leaf_meta.task_index].received = true;
+}
+
+void BackwardContext::run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results) {
+  BackwardContext context(engine_, inner, grads, results);
+  inner.backward(context);
 }
 
 }  // namespace brigade::autograd

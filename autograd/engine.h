@@ -10,6 +10,7 @@
 // 3. Finish: listeners, clean-up.
 #pragma once
 
+#include <brigade/autograd/backward.h>
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/node.h>
 
@@ -19,7 +20,7 @@ namespace brigade::autograd {
 
 class Engine {
  public:
-  Engine(std::span<const Tensor> roots, std::span<const Tensor> gradients, bool retain_graph, SourceLocation where);
+  Engine(std::span<const Tensor> roots, std::span<const Tensor> gradients, const GraphUse& use, SourceLocation where);
   ~Engine();
 
   // Once per object.
@@ -58,8 +59,13 @@ class Engine {
   void number_nodes();
   void seed();
   void run_node(PlannedNode& planned);
+  void run_nodes();
   void deliver(const Node& from, uint32_t input, Tensor gradient);
   void complete_leaf(uint32_t index);
+  // Runs the hooks of a leaf over its gradient; each may replace it.
+  void call_leaf_hooks(uint32_t index);
+  void add_to(Tensor& buffer, Tensor gradient);
+  void accumulate(AutogradMeta& meta, Tensor gradient);
   void unmark() noexcept;
   void mark_captured(std::span<const Tensor> inputs);
   void prune();
@@ -69,6 +75,7 @@ class Engine {
   std::span<const Tensor> roots_;
   std::vector<Tensor> gradients_;
   bool retain_graph_;
+  bool create_graph_;
   SourceLocation where_;
   uint64_t task_;
   std::vector<PlannedNode> nodes_;
@@ -78,7 +85,7 @@ class Engine {
   std::vector<Tensor> buffers_;
   std::vector<Tensor> results_;
   std::vector<Listener*> listeners_;
-  std::vector<NodePtr> root_nodes_;
+  std::vector<Edge> root_edges_;
   // A captured run: gradients asked for, and the node outputs among them.
   struct CapturedOutput {
     const Node* node;

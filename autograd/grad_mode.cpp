@@ -27,4 +27,14 @@ EnableGradGuard::~EnableGradGuard() {
   off_since = previous_where_;
 }
 
+AutoGradMode::AutoGradMode(bool enabled, SourceLocation where) noexcept
+    : previous_(recording), previous_where_(off_since) {
+  if (recording && !enabled) off_since = where;
+  recording = enabled;
+}
+AutoGradMode::~AutoGradMode() {
+  recording = previous_;
+  off_since = previous_where_;
+}
+
 }  // namespace brigade

@@ -41,4 +41,17 @@ class EnableGradGuard {
   SourceLocation previous_where_;
 };
 
+// Switches recording on or off (PyTorch: torch::AutoGradMode).
+class AutoGradMode {
+ public:
+  explicit AutoGradMode(bool enabled, SourceLocation where = SourceLocation::current()) noexcept;
+  ~AutoGradMode();
+  AutoGradMode(const AutoGradMode&) = delete;
+  AutoGradMode& operator=(const AutoGradMode&) = delete;
+
+ private:
+  bool previous_;
+  SourceLocation previous_where_;
+};
+
 }  // namespace brigade

@@ -71,4 +71,36 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
   return worst;
 }
 
+GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                              const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
+  const Tensor result = function(inputs);
+  Generator generator(options.seed + 1);
+  std::vector<Tensor> all = inputs;
+  all.push_back(randn(result.sizes(), {kFloat64}, &generator).to(result.device()).requires_grad_());
+  std::vector<Tensor> weights;
+  for (const Tensor& input : inputs)
+    weights.push_back(input.requires_grad() ? randn(input.sizes(), {kFloat64}, &generator).to(input.device())
+                                            : Tensor());
+  const auto weighted_gradients = [&](const std::vector<Tensor>& now) {
+    const EnableGradGuard recording;
+    std::vector<Tensor> wanted;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].requires_grad()) wanted.push_back(now[i]);
+    }
+    const Tensor outputs[] = {function(std::vector<Tensor>(now.begin(), now.end() - 1))};
+    const std::vector<Tensor> gradients = autograd::grad(
+        outputs, wanted, {.grad_outputs = {now.back()}, .create_graph = true, .materialize_grads = true});
+    Tensor total;
+    size_t next = 0;
+    for (const Tensor& weight : weights) {
+      if (!weight.defined()) continue;
+      const Tensor part = sum(mul(gradients[next++], weight));
+      total = total.defined() ? add(total, part) : part;
+    }
+    // A gradient that does not depend on anything still has to be a result.
+    return add(total, mul(sum(all.back()), 0.0));
+  };
+  return gradcheck(weighted_gradients, all, options);
+}
+
 }  // namespace brigade::autograd

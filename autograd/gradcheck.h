@@ -31,4 +31,10 @@ struct GradcheckResult {
 GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 
+// The same for second derivatives: checks, against central differences, the derivatives of the gradients that backward
+// computes with create_graph, with respect to the inputs and to the gradient of the result. An input of the report
+// beyond the last is that gradient.
+GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                              const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
+
 }  // namespace brigade::autograd

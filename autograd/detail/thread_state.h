@@ -1,6 +1,8 @@
 // What autograd keeps per thread.
 #pragma once
 
+#include <brigade/core/tensor.h>
+
 #include <cstdint>
 
 namespace brigade::autograd::detail {
@@ -9,5 +11,8 @@ namespace brigade::autograd::detail {
 inline thread_local uint32_t current_call = 0;
 // How many nodes this thread has recorded: the next sequence number.
 inline thread_local uint64_t next_sequence = 1;
+
+// The line of the operation whose backward is being recorded: what it records without a line of its own gets this one.
+inline thread_local SourceLocation running_where;
 
 }  // namespace brigade::autograd::detail

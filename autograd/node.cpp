@@ -7,8 +7,7 @@
 
 namespace brigade::autograd {
 
-void Node::release() const noexcept {
-  if (count_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+void Node::destroy() const noexcept {
   // Deleting this node drops its edges and saved tensors, which may be the last owners of more nodes, and so on along a
   // chain of any length. The outermost call deletes them one after another instead of inside each other.
   thread_local std::vector<const Node*>* dying = nullptr;
@@ -50,8 +49,7 @@ size_t Node::saved_bytes() const noexcept {
 
 void Node::release_saved(SourceLocation freed_by) noexcept {
   if (!saved_) return;
-  freed_ = true;
-  freed_by_ = freed_by;
+  mark_freed(freed_by);
   for (SavedTensor* saved = saved_; saved; saved = saved->next_)
     saved->tensor_ = Tensor();
 }
@@ -87,9 +85,8 @@ Tensor SavedTensor::unpack(Node& owner) const {
   if (is_output_ && GradMode::is_enabled()) {
     // A second derivative goes through this node again: lend the tensor its history.
     Tensor result = view::alias(tensor_);
-    AutogradMeta& with_history = ensure_meta(result);
-    with_history.grad_fn = NodePtr(&owner);
-    with_history.output = output_;
+    result.impl()->grad_fn = NodePtr(&owner);
+    result.impl()->output_nr = output_;
     result.impl()->requires_grad = true;
     return result;
   }

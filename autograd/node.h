@@ -63,12 +63,11 @@ class SavedTensor {
   bool was_saved_ = false;
 };
 
-class Node {
+class Node : public GradFnBase {
  public:
   Node() noexcept = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  virtual ~Node() = default;
 
   // Computes the gradients of the inputs from those of the outputs. `context` gives the latter (some may be undefined:
   // no gradient reached that output) and takes the former. Written with differentiable operations wherever a second
@@ -87,7 +86,7 @@ class Node {
   // "ReluBackward"
   std::string name() const;
   // Drops what forward saved. Afterwards is_freed(), if anything was saved.
-  void release_saved(SourceLocation freed_by) noexcept;
+  virtual void release_saved(SourceLocation freed_by) noexcept;
   bool is_freed() const noexcept { return freed_; }
   SourceLocation freed_by() const noexcept { return freed_by_; }
 
@@ -105,16 +104,19 @@ class Node {
   };
   std::unique_ptr<std::vector<OutputHook>> output_hooks;
 
-  // --- reference count. Freeing a chain of any length takes no stack: nodes that die while another is being freed wait
-  // in a list.
-  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  void release() const noexcept;
+ protected:
+  void mark_freed(SourceLocation freed_by) noexcept {
+    freed_ = true;
+    freed_by_ = freed_by;
+  }
 
  private:
   friend class SavedTensor;
   friend class Engine;
 
-  mutable std::atomic<uint32_t> count_{0};
+  // Freeing a chain of any length takes no stack: nodes that die while another is being freed wait in a list.
+  void destroy() const noexcept final;
+
   SavedTensor* saved_ = nullptr;
   bool freed_ = false;
   SourceLocation freed_by_;
@@ -155,6 +157,9 @@ class BackwardContext {
   Destination destination(uint32_t i) const;
   // Says that the gradient of input i was written to its destination.
   void set_written(uint32_t i);
+
+  // Runs the backward of `inner`, whose gradients come from `grads` and go to `results`, within this one.
+  void run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results);
 
  private:
   friend class Engine;

@@ -23,8 +23,10 @@ const AddOperations add_image{
     {"conv2d",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        Conv2dParams params;
+       std::array<int64_t, 2> padding{};
        args.set("stride", params.stride);
-       args.set("padding", params.padding);
+       args.set("padding", padding);
+       params.padding = padding;
        args.set("dilation", params.dilation);
        args.set("groups", params.groups);
        return conv2d(in[0], in[1], in[2], params);

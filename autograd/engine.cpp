@@ -185,15 +185,8 @@ void Engine::visit(const Edge& edge, uint64_t from_sequence) {
 
 void Engine::gather() {
   for (const Tensor& root : roots_) {
-    Edge edge;
-    const AutogradMeta* root_meta = meta(root);
-    if (root_meta && root_meta->grad_fn) {
-      edge.node = root_meta->grad_fn;
-      root_nodes_.push_back(edge.node);  // a hook could replace the root's history meanwhile
-    } else {
-      edge.leaf = TensorImplPtr(root.impl());
-    }
-    visit(edge, kBeforeAllNodes);
+    root_edges_.push_back(gradient_edge(root));  // a hook could replace the root's history meanwhile
+    visit(root_edges_.back(), kBeforeAllNodes);
   }
   while (!stack_.empty()) {
     Node* node = stack_.back();
@@ -223,13 +216,12 @@ void Engine::number_nodes() {
 
 void Engine::seed() {
   for (size_t i = 0; i < roots_.size(); ++i) {
-    const AutogradMeta* root_meta = meta(roots_[i]);
-    if (root_meta->grad_fn) {
-      if (root_meta->grad_fn->task_ != task_) continue;  // no captured input lies behind it
-      const PlannedNode& planned = nodes_[root_meta->grad_fn->task_index_];
-      add_to(buffers_[planned.first_buffer + root_meta->output], gradients_[i]);
+    const Edge& edge = root_edges_[i];
+    if (edge.node) {
+      if (edge.node->task_ != task_) continue;  // no captured input lies behind it
+      add_to(buffers_[nodes_[edge.node->task_index_].first_buffer + edge.output], gradients_[i]);
     } else {
-      PlannedLeaf& planned = planned_leaves_[root_meta->task_index];
+      PlannedLeaf& planned = planned_leaves_[static_cast<AutogradMeta*>(edge.leaf->autograd.get())->task_index];
       add_to(planned.buffer, gradients_[i]);
       planned.received = true;
     }
@@ -267,18 +259,16 @@ void Engine::call_leaf_hooks(uint32_t index) {
   const AutogradMeta& leaf_meta = *planned.meta;
   if (leaf_meta.hooks.empty()) return;
   // A hook may remove hooks: run over a copy.
-  if (!leaf_meta.hooks.empty()) {
-    const auto hooks = leaf_meta.hooks;
-    for (const auto& hook : hooks) {
-      Tensor replaced = hook.call(planned.buffer);
-      if (!replaced.defined()) continue;
-      if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
-        throw AutogradError("a hook on a leaf returned " + describe(replaced) +
-                                ", expected a gradient like the leaf: " + describe(leaves_[index]),
-                            where_);
-      }
-      planned.buffer = std::move(replaced);
+  const auto hooks = leaf_meta.hooks;
+  for (const auto& hook : hooks) {
+    Tensor replaced = hook.call(planned.buffer);
+    if (!replaced.defined()) continue;
+    if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
+      throw AutogradError("a hook on a leaf returned " + describe(replaced) +
+                              ", expected a gradient like the leaf: " + describe(leaves_[index]),
+                          where_);
     }
+    planned.buffer = std::move(replaced);
   }
 }
 
@@ -302,6 +292,11 @@ void Engine::complete_leaf(uint32_t index) {
     ++stamp.backwards;
     stamp.last_backward = backwards_started;
     stamp.last_backward_at = where_;
+  }
+  if (planned.received && !leaf_meta.post_accumulate_hooks.empty()) {
+    const auto hooks = leaf_meta.post_accumulate_hooks;
+    for (const auto& hook : hooks)
+      hook.call(leaves_[index]);
   }
   if (running_tasks.size() > 1) return;
   for (const AutogradMeta::Observer& observer : leaf_meta.observers) {
@@ -410,11 +405,9 @@ void Engine::mark_captured(std::span<const Tensor> inputs) {
   capturing_ = true;
   captured_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const AutogradMeta* known = meta(inputs[i]);
-    if (!known) continue;
-    if (known->grad_fn) {
-      if (known->grad_fn->task_ == task_) captured_outputs_.push_back({known->grad_fn.get(), known->output, i});
-    } else if (known->task == task_) {
+    if (const Node* node = grad_fn(inputs[i])) {
+      if (node->task_ == task_) captured_outputs_.push_back({node, inputs[i].impl()->output_nr, i});
+    } else if (const AutogradMeta* known = meta(inputs[i]); known && known->task == task_) {
       planned_leaves_[known->task_index].capture = static_cast<int32_t>(i);
     }
   }
@@ -629,6 +622,11 @@ void BackwardContext::set_written(uint32_t i) {
   leaf_meta.grad = leaf_meta.grad_target;
   leaf_meta.grad.bump_version();
   engine_.planned_leaves_[leaf_meta.task_index].received = true;
+}
+
+void BackwardContext::run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results) {
+  BackwardContext context(engine_, inner, grads, results);
+  inner.backward(context);
 }
 
 }  // namespace brigade::autograd

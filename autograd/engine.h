@@ -85,7 +85,7 @@ class Engine {
   std::vector<Tensor> buffers_;
   std::vector<Tensor> results_;
   std::vector<Listener*> listeners_;
-  std::vector<NodePtr> root_nodes_;
+  std::vector<Edge> root_edges_;
   // A captured run: gradients asked for, and the node outputs among them.
   struct CapturedOutput {
     const Node* node;

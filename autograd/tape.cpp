@@ -17,18 +17,26 @@ thread_local Switch tape_switch;
 
 }  // namespace
 
-Tape* Tape::current() noexcept { return tape_switch.pauses > 0 ? nullptr : tape_switch.tape.get(); }
+void Tape::update_current() noexcept { current_ = tape_switch.pauses > 0 ? nullptr : tape_switch.tape.get(); }
 
-Tape::Pause::Pause() noexcept { ++tape_switch.pauses; }
-Tape::Pause::~Pause() { --tape_switch.pauses; }
+Tape::Pause::Pause() noexcept {
+  ++tape_switch.pauses;
+  update_current();
+}
+Tape::Pause::~Pause() {
+  --tape_switch.pauses;
+  update_current();
+}
 
 void Tape::enable() {
   if (tape_switch.depth++ == 0) tape_switch.tape = std::make_unique<Tape>();
+  update_current();
 }
 
 void Tape::disable() noexcept {
   if (tape_switch.depth > 0 && --tape_switch.depth == 0) {
     tape_switch.tape.reset();
+    update_current();
     detail::current_call = 0;
   }
 }

@@ -59,7 +59,7 @@ class Tape {
   std::span<const ModuleCall> calls() const noexcept { return calls_; }
 
   // The tape of the calling thread; nullptr when it is off.
-  static Tape* current() noexcept;
+  static Tape* current() noexcept { return current_; }
   // Nested switches of the calling thread: the tape is on while any is on. Switching the last one off forgets
   // everything.
   static void enable();
@@ -85,6 +85,10 @@ class Tape {
   static constexpr size_t kMaxRecords = 1 << 20;  // older ones go first
 
  private:
+  friend class Pause;
+  static void update_current() noexcept;
+  static inline constinit thread_local Tape* current_ = nullptr;
+
   void drop_before(uint64_t position);
 
   std::vector<Record> records_;

@@ -1,5 +1,5 @@
 # What each library links besides its neighbours; the umbrella target; lab and bench.
-target_link_libraries(brigade_core PUBLIC Threads::Threads)
+target_link_libraries(brigade_core PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 target_link_libraries(brigade_kernels PRIVATE $<BUILD_INTERFACE:Eigen3::Eigen>)
 target_compile_definitions(brigade_kernels PRIVATE EIGEN_DONT_PARALLELIZE EIGEN_MPL2_ONLY)
 if(BRIGADE_OPENMP)
@@ -33,9 +33,8 @@ if(BRIGADE_CUDA)
   target_link_libraries(brigade_core PRIVATE ${CMAKE_DL_LIBS})
 endif()
 
-find_package(nlohmann_json QUIET)
 find_package(CLI11 QUIET)
-if(nlohmann_json_FOUND AND CLI11_FOUND)
+if(CLI11_FOUND)
   brigade_link_folder(lab)
   file(GLOB_RECURSE lab_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/lab/*.cpp)
   list(FILTER lab_sources EXCLUDE REGEX "/lab/main.cpp$")
@@ -55,7 +54,7 @@ if(nlohmann_json_FOUND AND CLI11_FOUND)
   # Recipes and faults make themselves known from static objects, which a linker would drop.
   target_link_libraries(brigade_program PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,brigade_lab> brigade_flags)
 else()
-  message(STATUS "brigade: CLI11 or nlohmann_json is missing; the program `brigade` is not built")
+  message(STATUS "brigade: CLI11 is missing; the program `brigade` is not built")
 endif()
 
 if(BRIGADE_BENCH)

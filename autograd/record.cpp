@@ -28,12 +28,16 @@ void attach(NodePtr node, const OpInfo& info, TensorRefs inputs, TensorRefs outp
   node->where = info.where.line() != 0 ? info.where : running_where;
   node->scope = current_call;
   for (const Tensor* input : inputs) {
-    node->edges.push_back(input->requires_grad() ? gradient_edge(*input) : Edge());
+    Edge& edge = node->edges.emplace_back();
+    if (input->requires_grad()) set_gradient_edge(edge, *input);
   }
   node->sequence = next_sequence++;  // after that of a view's new history
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = *outputs[i];
-    node->outputs.push_back({output.sizes(), output.dtype(), output.device()});
+    OutputInfo& expected = node->outputs.emplace_back();
+    expected.sizes = output.sizes();
+    expected.dtype = output.dtype();
+    expected.device = output.device();
   }
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = *outputs[i];
@@ -78,7 +82,12 @@ void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
       cut_at = info.where;
     }
   }
-  Tape::current()->append(info.op, info.where, inputs, outputs, cut, cut_at);
+  uint64_t sequence = 0;
+  for (const Tensor* output : outputs) {
+    if (const GradFnBase* made_by = output->impl()->grad_fn.get())
+      sequence = static_cast<const Node*>(made_by)->sequence;
+  }
+  Tape::current()->append(info.op, info.where, inputs, outputs, cut, cut_at, sequence);
 }
 
 }  // namespace detail

@@ -34,6 +34,7 @@ class Tape {
     SourceLocation where;
     SourceLocation cut_at;  // for Cut::NoGrad: where the guard was opened
     uint64_t first_id;      // into ids(): inputs, then outputs
+    uint64_t sequence;      // of its node, 0 when it has none
     uint32_t call;          // module call, 0 when none
     uint16_t inputs;
     uint16_t outputs;
@@ -76,7 +77,7 @@ class Tape {
   // --- called by autograd
   // ---------------------------------------------------------------------------------------------------------
   void append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
-              std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at);
+              std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at, uint64_t sequence = 0);
   uint32_t enter(ModuleCall call);
   // Forgets records that only finished backwards older than the last kBackwards could use.
   void finish_backward(uint64_t number, SourceLocation where, std::span<const Tensor> roots);

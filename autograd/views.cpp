@@ -72,10 +72,20 @@ void move_retained_grad(const Tensor& self, Node* before, Node& now) {
 
 }  // namespace
 
+void set_gradient_edge(Edge& edge, const Tensor& tensor) {
+  if (Node* node = grad_fn(tensor)) {
+    edge.node = NodePtr(node);
+    edge.output = tensor.impl()->output_nr;
+  } else {
+    ensure_meta(tensor);  // backward marks the leaf there
+    edge.leaf = TensorImplPtr(tensor.impl());
+  }
+}
+
 Edge gradient_edge(const Tensor& tensor) {
-  if (Node* node = grad_fn(tensor)) return {NodePtr(node), {}, tensor.impl()->output_nr};
-  ensure_meta(tensor);  // backward marks the leaf there
-  return {{}, TensorImplPtr(tensor.impl()), 0};
+  Edge edge;
+  set_gradient_edge(edge, tensor);
+  return edge;
 }
 
 void mark_view(const Tensor& result, const Tensor& base) {

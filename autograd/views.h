@@ -12,6 +12,8 @@ namespace brigade::autograd {
 
 // Where the gradient of `tensor`, which requires grad, goes.
 Edge gradient_edge(const Tensor& tensor);
+// The same, into an edge that leads nowhere yet.
+void set_gradient_edge(Edge& edge, const Tensor& tensor);
 
 // Marks `result` as a differentiable view of `base` (of base's own base when that is a view).
 void mark_view(const Tensor& result, const Tensor& base);

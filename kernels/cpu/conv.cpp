@@ -15,6 +15,19 @@ namespace brigade::kernels {
 
 namespace {
 
+bool is_pointwise(const ConvShape& s) {
+  const Conv2dParams& p = s.params;
+  return s.kernel_h == 1 && s.kernel_w == 1 && p.stride == std::array<int64_t, 2>{1, 1} &&
+         p.padding == std::array<int64_t, 2>{0, 0};
+}
+// Where matrix products over whole planes beat oneDNN's convolution, which brings images into its own layout first:
+// planes long enough to fill its vectors, and matrices that are no sliver.
+bool suits_products(const ConvShape& s) {
+  constexpr int64_t kPixels = 512;
+  return is_pointwise(s) && s.params.groups == 1 && s.height * s.width >= kPixels && s.channels >= 16 &&
+         s.out_channels >= 16;
+}
+
 // The three passes for one dtype. Images one after another: sums over the batch have one order.
 template <class T>
 struct Im2col {
@@ -24,8 +37,10 @@ struct Im2col {
   int64_t depth = s.channels / groups * s.kernel_h * s.kernel_w;
   int64_t area = s.out_h * s.out_w;
   int64_t group_pixels = s.channels / groups * s.height * s.width;
-  Tensor columns = empty({depth, area}, dtype_of<T>);
-  T* scratch = static_cast<T*>(columns.raw_data());
+  // A plane is its own column: nothing has to be moved.
+  bool pointwise = is_pointwise(s);
+  Tensor columns = pointwise ? Tensor() : empty({depth, area}, dtype_of<T>);
+  T* scratch = pointwise ? nullptr : static_cast<T*>(columns.raw_data());
   cpu::ColumnsOfPlane plane{.height = s.height,
                             .width = s.width,
                             .out_h = s.out_h,
@@ -47,8 +62,10 @@ struct Im2col {
         plane.elements());
   }
   // columns[(c, i, j), (oh, ow)] for the channels of one group of one image.
-  void take_columns(const T* x) {
+  const T* take_columns(const T* x) {
+    if (pointwise) return x;
     for_each_channel([&](int64_t c, T* own) { cpu::plane_to_columns(plane, x + c * plane.pixels(), own); });
+    return scratch;
   }
   void add_columns(T* x) {
     for_each_channel([&](int64_t c, const T* own) { cpu::add_columns_to_plane(plane, own, x + c * plane.pixels()); });
@@ -57,27 +74,25 @@ struct Im2col {
   void forward(const T* x, const T* weight, T* y) {
     for (int64_t n = 0; n < s.batch * groups; ++n) {
       const int64_t g = n % groups;
-      take_columns(x + n * group_pixels);
-      cpu::gemm(false, false, out_per_group, area, depth, weight + g * out_per_group * depth, depth, scratch, area,
-                T(0), y + n * out_per_group * area, area);
+      cpu::gemm(false, false, out_per_group, area, depth, weight + g * out_per_group * depth, depth,
+                take_columns(x + n * group_pixels), area, T(0), y + n * out_per_group * area, area);
     }
   }
   void backward_input(const T* grad, const T* weight, T* dx) {
-    std::memset(dx, 0, sizeof(T) * static_cast<size_t>(s.batch * groups * group_pixels));
+    if (!pointwise) std::memset(dx, 0, sizeof(T) * static_cast<size_t>(s.batch * groups * group_pixels));
     for (int64_t n = 0; n < s.batch * groups; ++n) {
       const int64_t g = n % groups;
       cpu::gemm(true, false, depth, area, out_per_group, weight + g * out_per_group * depth, depth,
-                grad + n * out_per_group * area, area, T(0), scratch, area);
-      add_columns(dx + n * group_pixels);
+                grad + n * out_per_group * area, area, T(0), pointwise ? dx + n * group_pixels : scratch, area);
+      if (!pointwise) add_columns(dx + n * group_pixels);
     }
   }
   void backward_weight(const T* grad, const T* x, T* dweight, bool accumulate) {
     for (int64_t n = 0; n < s.batch * groups; ++n) {
       const int64_t g = n % groups;
-      take_columns(x + n * group_pixels);
       const T beta = accumulate || n >= groups ? T(1) : T(0);
-      cpu::gemm(false, true, out_per_group, depth, area, grad + n * out_per_group * area, area, scratch, area, beta,
-                dweight + g * out_per_group * depth, depth);
+      cpu::gemm(false, true, out_per_group, depth, area, grad + n * out_per_group * area, area,
+                take_columns(x + n * group_pixels), area, beta, dweight + g * out_per_group * depth, depth);
     }
   }
 };
@@ -94,7 +109,9 @@ Tensor conv2d_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   const Tensor input = contiguous(x);
   const Tensor filter = contiguous(weight);
   const Tensor shift = bias.defined() ? contiguous(bias) : bias;
-  if (x.dtype() == kFloat32 && cpu::onednn_conv_forward(plan.shape, input, filter, shift, y)) return y;
+  if (x.dtype() == kFloat32 && !suits_products(plan.shape) &&
+      cpu::onednn_conv_forward(plan.shape, input, filter, shift, y))
+    return y;
   if (x.dtype() == kFloat64) {
     Im2col<double>{plan.shape}.forward(input.data_ptr<double>(), filter.data_ptr<double>(), y.data_ptr<double>());
   } else {
@@ -117,7 +134,7 @@ Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const
   const Tensor filter = contiguous(weight);
   if (grad.dtype() == kFloat64) {
     Im2col<double>{plan.shape}.backward_input(g.data_ptr<double>(), filter.data_ptr<double>(), dx.data_ptr<double>());
-  } else if (!cpu::onednn_conv_backward_input(plan.shape, g, filter, dx)) {
+  } else if (suits_products(plan.shape) || !cpu::onednn_conv_backward_input(plan.shape, g, filter, dx)) {
     Im2col<float>{plan.shape}.backward_input(g.data_ptr<float>(), filter.data_ptr<float>(), dx.data_ptr<float>());
   }
   return dx;

@@ -6,6 +6,7 @@
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/detail/pool.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/reduce.h>
 
 #include <limits>
 #include <vector>
@@ -57,6 +58,9 @@ std::vector<Run> runs_of(const Axis& axis) {
   }
   return runs;
 }
+
+// Runs shorter than this are no vectors: then a window after another.
+constexpr int64_t kShortRow = 4;
 
 std::vector<PoolRange<int64_t>> windows_of(const Axis& axis) {
   std::vector<PoolRange<int64_t>> windows;
@@ -120,7 +124,8 @@ MaxPool max_pool2d_cpu(const Tensor& x, const Pool2dParams& params) {
   const Plane& p = plan.plane;
   const Tensor source = contiguous(x);
   MaxPool result{empty(plan.out_sizes, x.options()), empty(plan.out_sizes, {kInt64, x.device()})};
-  const bool by_runs = !p.rows.adaptive && p.pixels() <= std::numeric_limits<int32_t>::max();
+  const bool by_runs =
+      !p.columns.adaptive && p.columns.out >= kShortRow && p.pixels() <= std::numeric_limits<int32_t>::max();
   const std::vector<Run> runs = by_runs ? runs_of(p.columns) : std::vector<Run>();
   const std::vector<PoolRange<int64_t>> columns = windows_of(p.columns);
   visit_floating(x.dtype(), "max_pool2d", [&]<class T>() {
@@ -201,13 +206,14 @@ Tensor max_pool2d_gather_cpu(const Tensor& x, const Tensor& indices) {
 // Adds up along a row, and back: the columns of a row of windows.
 struct Columns {
   const Axis& axis;
-  std::vector<Run> runs = axis.adaptive ? std::vector<Run>() : runs_of(axis);
-  std::vector<PoolRange<int64_t>> windows = axis.adaptive ? windows_of(axis) : std::vector<PoolRange<int64_t>>();
+  bool by_windows = axis.adaptive || axis.out < kShortRow;
+  std::vector<Run> runs = by_windows ? std::vector<Run>() : runs_of(axis);
+  std::vector<PoolRange<int64_t>> windows = by_windows ? windows_of(axis) : std::vector<PoolRange<int64_t>>();
 
   // sums[o] = the elements of window o.
   template <class C>
   void gather(const C* row, C* sums) const {
-    if (axis.adaptive) {
+    if (by_windows) {
       for (int64_t o = 0; o < axis.out; ++o) {
         const PoolRange<int64_t> at = windows[static_cast<size_t>(o)];
         C sum = C(0);
@@ -229,7 +235,7 @@ struct Columns {
   template <class C>
   void scatter(const C* shares, C* row) const {
     std::fill(row, row + axis.in, C(0));
-    for (int64_t o = 0; axis.adaptive && o < axis.out; ++o) {
+    for (int64_t o = 0; by_windows && o < axis.out; ++o) {
       const PoolRange<int64_t> at = windows[static_cast<size_t>(o)];
       for (int64_t w = at.begin; w < at.end; ++w)
         row[w] += shares[o];
@@ -261,6 +267,8 @@ std::vector<C> counts_of(const Plane& p) {
 Tensor avg_pool2d_cpu(const Tensor& x, const Pool2dParams& params) {
   const PoolPlan plan = plan_pool(x.sizes(), params, PoolKind::Average);
   const Plane& p = plan.plane;
+  if (params.output_size == std::array<int64_t, 2>{1, 1} && p.divisor == 0)
+    return mean(x, {.dims = {x.dim() - 2, x.dim() - 1}, .keepdim = true});
   const Tensor source = contiguous(x);
   Tensor result = empty(plan.out_sizes, x.options());
   const Columns columns{p.columns};

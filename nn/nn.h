@@ -11,10 +11,13 @@
 #include <brigade/nn/embedding.h>
 #include <brigade/nn/flatten.h>
 #include <brigade/nn/fold.h>
+#include <brigade/nn/gpt.h>
 #include <brigade/nn/init.h>
 #include <brigade/nn/layer_norm.h>
 #include <brigade/nn/linear.h>
 #include <brigade/nn/loss.h>
 #include <brigade/nn/module.h>
+#include <brigade/nn/multihead_attention.h>
 #include <brigade/nn/pooling.h>
+#include <brigade/nn/transformer.h>
 #include <brigade/nn/upsample.h>

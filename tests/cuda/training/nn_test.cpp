@@ -35,6 +35,21 @@ std::function<nn::AnyModule()> layer(Arguments... arguments) {
   return [=] { return nn::AnyModule(H(arguments...)); };
 }
 
+// MultiheadAttention takes three tensors and gives two.
+struct SelfAttentionImpl : nn::Module {
+  explicit SelfAttentionImpl(bool with_weights) : need_weights(with_weights) {
+    attention = register_module(
+        "attention", nn::MultiheadAttention({.embed_dim = 8, .num_heads = 2, .dropout = 0.2, .batch_first = true}));
+  }
+  Tensor forward(const Tensor& x) {
+    const auto [y, weights] = attention(x, x, x, nn::AttentionMasks{.need_weights = need_weights, .is_causal = true});
+    return weights.defined() ? cat({y, matmul(weights, x)}, -1) : y;
+  }
+  bool need_weights;
+  nn::MultiheadAttention attention{nullptr};
+};
+BRIGADE_MODULE(SelfAttention);
+
 std::vector<Layer> layers() {
   const auto leaf = [](const Shape& sizes) { return values(sizes).requires_grad_(); };
   const Tensor words = tensor(std::vector<int64_t>{3, 0, 1, 3, 5, 3}, {2, 3});
@@ -93,7 +108,18 @@ std::vector<Layer> layers() {
       {layer<Softmax>(-1), leaf({4, 9})},
       {layer<LogSoftmax>(0), leaf({4, 9})},
       {layer<Flatten>(), leaf(image)},
+      {layer<Unflatten>(1, Shape{2, -1}), leaf(image)},
       {layer<Identity>(), leaf({4, 9})},
+      {layer<SelfAttention>(false), leaf({2, 5, 8}), 16},
+      {layer<SelfAttention>(true), leaf({2, 5, 8}), 16},
+      {layer<TransformerEncoderLayer>(TransformerEncoderLayerOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 12}),
+       leaf({5, 2, 8}), 16},
+      {layer<TransformerEncoder>(
+           TransformerEncoderLayerOptions{.d_model = 8, .nhead = 2, .dim_feedforward = 12, .norm_first = true}, 2,
+           true),
+       leaf({5, 2, 8}), 32},
+      {layer<GPTBlock>(GPTOptions{.n_layer = 1, .n_head = 2, .n_embd = 8, .dropout = 0.1}), leaf({2, 5, 8}), 16},
+      {layer<GPT>(GPTOptions{.vocab_size = 6, .block_size = 4, .n_layer = 2, .n_head = 2, .n_embd = 8}), words, 32},
       {[] { return AnyModule(Sequential(Linear(5, 8), BatchNorm1d(8), Tanh(), Dropout(0.2), Linear(8, 3))); },
        leaf({8, 5}), 8},
   };
@@ -205,7 +231,8 @@ TEST_CASE("every loss gives on the device what it gives on the CPU, however it i
 }
 
 TEST_CASE("no layer is missing from the tables") {
-  std::set<std::string> covered{"ModuleList", "ModuleDict"};  // they are not called
+  std::set<std::string> covered{"ModuleList", "ModuleDict", "ParameterList", "ParameterDict"};  // they are not called
+  covered.insert("MultiheadAttention");                                                         // in SelfAttention
   for (const Layer& row : layers())
     covered.insert(row.make()->name());
   for (const Loss& row : losses())

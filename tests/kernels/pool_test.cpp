@@ -31,10 +31,9 @@ const std::vector<Row> kSliding{
     {{0, 3, 4, 4}, {}},
     {{4, 1, 1, 1}, {{1, 1}}},
 };
-const std::vector<Row> kAdaptive{{{2, 3, 7, 8}, {.output_size = {3, 5}}},
-                                 {{2, 9, 4}, {.output_size = {1, 1}}},
-                                 {{1, 2, 3, 2}, {.output_size = {5, 3}}},
-                                 {{1, 2, 6, 6}, {.output_size = {3, 6}}}};
+const std::vector<Row> kAdaptive{{{2, 3, 7, 8}, {.output_size = {3, 5}}},   {{2, 9, 4}, {.output_size = {1, 1}}},
+                                 {{2, 2, 13, 11}, {.output_size = {1, 1}}}, {{1, 3, 6, 36}, {.output_size = {3, 9}}},
+                                 {{1, 2, 3, 2}, {.output_size = {5, 3}}},   {{1, 2, 6, 6}, {.output_size = {3, 6}}}};
 const std::vector<Row> kDilated{
     {{2, 2, 9, 9}, {.kernel_size = {3, 2}, .stride = {1, 2}, .padding = {1, 1}, .dilation = {2, 3}}},
     {{1, 1, 7, 12}, {.kernel_size = {2, 3}, .stride = {3, 1}, .ceil_mode = true, .dilation = {4, 2}}},

@@ -2,10 +2,20 @@
 
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/grad_mode.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/matmul.h>
+#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/ops/softmax.h>
 #include <brigade/autograd/record.h>
+#include <brigade/core/view.h>
 #include <brigade/kernels/attention.h>
+#include <brigade/kernels/dropout.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/reduce.h>
 
 #include <cmath>
+#include <limits>
 
 namespace brigade {
 
@@ -18,6 +28,7 @@ struct AttentionNode final : autograd::Node {
   kernels::AttentionOptions options;  // without the mask
 
   void backward(autograd::BackwardContext& context) override {
+    if (context.create_graph()) return differentiable(context);
     const kernels::Attention result{out.unpack(*this), logsumexp.unpack(*this)};
     kernels::AttentionOptions with_mask = options;
     with_mask.mask = mask.unpack(*this);
@@ -27,6 +38,67 @@ struct AttentionNode final : autograd::Node {
     context.set(0, std::move(gradients.q));
     context.set(1, std::move(gradients.k));
     context.set(2, std::move(gradients.v));
+  }
+
+ private:
+  // The same with the matrix of probabilities as a whole; half types in float32, as the kernels compute them.
+  void differentiable(autograd::BackwardContext& context) {
+    const Tensor query = q.unpack(*this);
+    const DType dtype = query.dtype();
+    const DType exact = dtype == kFloat64 ? kFloat64 : kFloat32;
+    const Tensor left = query.to(exact, {});
+    const Tensor right = k.unpack(*this).to(exact, {});
+    const Tensor values = v.unpack(*this).to(exact, {});
+    const Tensor grad = context.grad().to(exact, {});
+
+    Tensor scores = mul(matmul(left, right.transpose(-2, -1, {}), {}), options.scale, {});
+    const Visible visible = what_counts(scores.sizes(), exact, scores.device());
+    if (visible.bias.defined()) scores = add(scores, visible.bias, {});
+    Tensor probabilities = softmax(scores, -1, {});
+    if (visible.alive.defined()) probabilities = mul(probabilities, visible.alive, {});
+    Tensor kept;  // dropout's factors
+    if (options.dropout_p > 0)
+      kept = kernels::dropout(ones(scores.sizes(), {exact, scores.device()}), options.dropout_p, options.state);
+    const auto with_dropout = [&](const Tensor& x) { return kept.defined() ? mul(x, kept, {}) : x; };
+
+    if (context.needs_input_grad(2)) {
+      const Tensor weights = with_dropout(probabilities);
+      context.set(2, matmul(weights.transpose(-2, -1, {}), grad, {}).to(dtype, {}));
+    }
+    if (!context.needs_input_grad(0) && !context.needs_input_grad(1)) return;
+    const Tensor slope = with_dropout(matmul(grad, values.transpose(-2, -1, {}), {}));
+    const Tensor dot = sum(mul(slope, probabilities, {}), {-1}, true, {});
+    const Tensor scores_slope = mul(mul(probabilities, sub(slope, dot, {}), {}), options.scale, {});
+    if (context.needs_input_grad(0)) context.set(0, matmul(scores_slope, right, {}).to(dtype, {}));
+    if (context.needs_input_grad(1)) context.set(1, matmul(scores_slope.transpose(-2, -1, {}), left, {}).to(dtype, {}));
+  }
+
+  // What is added to the scores, -inf where a key does not count. A row in which none counts would give NaN: nothing is
+  // added there, and its probabilities are multiplied by 0 instead. Undefined where all keys count.
+  struct Visible {
+    Tensor bias, alive;
+  };
+  Visible what_counts(const Shape& sizes, DType dtype, Device device) {
+    constexpr double kNever = -std::numeric_limits<double>::infinity();
+    Tensor bias = mask.unpack(*this);
+    if (options.is_causal) {
+      const int64_t queries = sizes[sizes.size() - 2];
+      const int64_t keys = sizes.back();
+      const Tensor i = arange(0, static_cast<double>(queries), 1, {kInt64, device});
+      const Tensor j = arange(0, static_cast<double>(keys), 1, {kInt64, device});
+      bias = kernels::compare(view::unsqueeze(i, 1), j, kernels::CompareOp::GreaterEqual);
+    }
+    if (!bias.defined() || sizes.numel() == 0) return {};
+    const bool is_bool = bias.dtype() == kBool;
+    bias = kernels::cast(bias, dtype);
+    if (is_bool) bias = kernels::unary(bias, kernels::UnaryOp::Log);
+    bias = view::expand(bias, sizes);
+    const Tensor largest = kernels::max(bias, bias.dim() - 1, true).values;
+    const Tensor alive = kernels::cast(kernels::compare_scalar(largest, kNever, kernels::CompareOp::NotEqual), dtype);
+    // 0 for such a row, -inf for the others.
+    const Tensor least =
+        kernels::unary(kernels::binary_scalar(alive, 1.0, kernels::BinaryOp::Sub, true), kernels::UnaryOp::Log);
+    return {kernels::binary(bias, least, kernels::BinaryOp::Maximum), alive};
   }
 };
 

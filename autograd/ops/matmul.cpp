@@ -1,6 +1,8 @@
 #include <brigade/autograd/ops/matmul.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/activation.h>
+#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
@@ -33,6 +35,12 @@ struct MatmulNode final : Node {
  private:
   static void side(BackwardContext& context, uint32_t input, const Shape& sizes, const Tensor& x, const Tensor& y,
                    bool tx, bool ty) {
+    if (context.create_graph()) {
+      const Tensor left = tx ? x.transpose(-2, -1, {}) : x;
+      const Tensor right = ty ? y.transpose(-2, -1, {}) : y;
+      context.set(input, sum_to(brigade::matmul(left, right, {}), sizes, {}));
+      return;
+    }
     // A gradient that needs no sum over broadcast dimensions can be born where it belongs.
     if (sizes.size() == x.dim() && sizes.size() == y.dim() && sizes.size() == 2) {
       if (const auto destination = context.destination(input); destination.out.defined()) {
@@ -66,6 +74,7 @@ struct LinearNode : Node {
  protected:
   // From the gradient of x weight^T + bias.
   void backward_from(BackwardContext& context, const Tensor& grad_of_sum) {
+    if (context.create_graph()) return differentiable(context, grad_of_sum);
     const Tensor grad = kernels::contiguous(grad_of_sum);
     const int64_t out = grad.sizes().back();
     const Tensor rows =
@@ -98,18 +107,59 @@ struct LinearNode : Node {
       context.set(0, view::as_strided(result, x_sizes, contiguous_strides(x_sizes), 0));
     }
   }
+
+ private:
+  void differentiable(BackwardContext& context, const Tensor& grad) {
+    int64_t rows = 1;
+    for (int d = 0; d + 1 < x_sizes.size(); ++d)
+      rows *= x_sizes[d];
+    const auto as_rows = [rows](const Tensor& tensor) { return tensor.reshape({rows, tensor.sizes().back()}, {}); };
+    if (context.needs_input_grad(1)) {
+      context.set(1, brigade::matmul(as_rows(grad).transpose(0, 1, {}), as_rows(x.unpack(*this)), {}));
+    }
+    if (edges.size() > 2 && context.needs_input_grad(2)) context.set(2, sum_to(grad, {grad.sizes().back()}, {}));
+    if (context.needs_input_grad(0))
+      context.set(0, brigade::matmul(as_rows(grad), weight.unpack(*this), {}).reshape(x_sizes, {}));
+  }
 };
 
 struct LinearReluNode final : LinearNode {
   SavedTensor y;
   void backward(BackwardContext& context) override {
-    backward_from(context, kernels::relu_backward(context.grad(), y.unpack(*this)));
+    const Tensor result = y.unpack(*this);
+    if (context.create_graph()) {
+      const Tensor stops =
+          kernels::cast(kernels::compare_scalar(result, 0.0, kernels::CompareOp::LessEqual), result.dtype());
+      const Tensor passes = kernels::binary_scalar(stops, 1.0, kernels::BinaryOp::Sub, true);  // a NaN too
+      backward_from(context, mul(context.grad(), passes, {}));
+      return;
+    }
+    backward_from(context, kernels::relu_backward(context.grad(), result));
   }
 };
 struct LinearGeluNode final : LinearNode {
   SavedTensor pre;
+  SavedTensor bias;  // with x and weight, to make `pre` again as a function of them
   void backward(BackwardContext& context) override {
+    if (context.create_graph()) {
+      const Tensor again = brigade::linear(x.unpack(*this), weight.unpack(*this), bias.unpack(*this), {});
+      backward_from(context, mul(context.grad(), gelu_slope(again), {}));
+      return;
+    }
     backward_from(context, kernels::gelu_backward(context.grad(), pre.unpack(*this), true));
+  }
+
+ private:
+  // The derivative of 0.5 x (1 + tanh(k (x + c x^3))).
+  static Tensor gelu_slope(const Tensor& x) {
+    constexpr double kFactor = 0.79788456080286535588;  // sqrt(2 / pi)
+    constexpr double kCubic = 0.044715;
+    const Tensor squared = square(x, {});
+    const Tensor inner = mul(mul(x, add(mul(squared, kCubic, {}), 1.0, {}), {}), kFactor, {});
+    const Tensor t = tanh(inner, {});
+    const Tensor inner_slope = mul(add(mul(squared, 3 * kCubic, {}), 1.0, {}), kFactor, {});
+    const Tensor tanh_slope = sub(1.0, square(t, {}), {});
+    return mul(add(add(t, 1.0, {}), mul(x, mul(tanh_slope, inner_slope, {}), {}), {}), 0.5, {});
   }
 };
 
@@ -206,6 +256,9 @@ Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias, So
   });
   if (auto* node = inputs.record<LinearGeluNode>({.op = "linear_gelu", .where = where}, result.y)) {
     node->pre.save_input(*node, result.pre);
+    node->bias.save_input(*node, bias);
+    if (!weight.requires_grad()) node->x.save_input(*node, x);
+    if (!x.requires_grad()) node->weight.save_input(*node, weight);
   }
   return result.y;
 }

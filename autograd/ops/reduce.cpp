@@ -4,7 +4,9 @@
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>
+#include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
 #include <brigade/kernels/reduce.h>
 
 namespace brigade {
@@ -53,7 +55,28 @@ struct SelectElementNode final : Node {
   int dim = 0;
   Tensor indices;  // int64, not differentiable: no version to watch
   void backward(BackwardContext& context) override {
+    if (context.create_graph()) {
+      context.set(0, differentiable(context.grad()));
+      return;
+    }
     context.set(0, kernels::extremes_backward(context.grad(), indices, sizes, dim));
+  }
+
+ private:
+  // The gradient times 1 at the chosen places, 0 elsewhere.
+  Tensor differentiable(const Tensor& grad) const {
+    Shape kept_sizes = sizes;
+    Shape places = Shape::filled(sizes.size(), 1);
+    int64_t length = 1;
+    if (!sizes.empty()) {
+      kept_sizes[dim] = 1;
+      length = places[dim] = sizes[dim];
+    }
+    const Tensor chosen = view::as_strided(indices, kept_sizes, contiguous_strides(kept_sizes), 0);
+    const Tensor counted = arange(0, static_cast<double>(length), 1, {kInt64, indices.device()});
+    const Tensor here = kernels::compare(view::as_strided(counted, places, contiguous_strides(places), 0), chosen,
+                                         kernels::CompareOp::Equal);
+    return mul(grad.reshape(kept_sizes, {}), kernels::cast(here, grad.dtype()), {});
   }
 };
 

@@ -1,6 +1,8 @@
 #include <brigade/autograd/ops/softmax.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/softmax.h>
 
@@ -14,8 +16,20 @@ struct SoftmaxNode final : autograd::Node {
   bool is_log = false;
   void backward(autograd::BackwardContext& context) override {
     const Tensor result = y.unpack(*this);
+    if (context.create_graph()) {
+      context.set(0, differentiable(context.grad(), result));
+      return;
+    }
     context.set(0, is_log ? kernels::log_softmax_backward(context.grad(), result, dim)
                           : kernels::softmax_backward(context.grad(), result, dim));
+  }
+
+ private:
+  // What the kernels compute.
+  Tensor differentiable(const Tensor& grad, const Tensor& result) const {
+    if (is_log) return sub(grad, mul(exp(result, {}), sum(grad, {dim}, true, {}), {}), {});
+    const Tensor dot = sum(mul(grad, result, {}), {dim}, true, {});
+    return mul(result, sub(grad, dot, {}), {});
   }
 };
 

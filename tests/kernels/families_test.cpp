@@ -123,6 +123,9 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
                         {{2, 4, 8, 5}, {6, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}, .groups = 2}},
                         {{1, 2, 9, 9}, {2, 2, 3, 3}, {.stride = {1, 2}, .padding = {2, 1}, .dilation = {2, 3}}},
                         {{3, 8, 4, 4}, {8, 1, 3, 3}, {.padding = {1, 1}, .groups = 8}},
+                        {{2, 16, 24, 23}, {17, 16, 1, 1}, {}},
+                        {{2, 6, 5, 4}, {4, 3, 1, 1}, {.groups = 2}},
+                        {{1, 16, 23, 24}, {16, 16, 1, 1}, {.stride = {2, 1}, .padding = {1, 0}}},
                         {{1, 1, 1, 1}, {1, 1, 1, 1}, {}}}) {
     const Tensor x = random(row.x, 1, kFloat64);
     const Tensor w = random(row.w, 2, kFloat64);

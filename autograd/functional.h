@@ -9,13 +9,17 @@
 #include <brigade/autograd/ops/batch_norm.h>
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/ops/conv.h>
+#include <brigade/autograd/ops/cross_entropy.h>
 #include <brigade/autograd/ops/dropout.h>
 #include <brigade/autograd/ops/embedding.h>
+#include <brigade/autograd/ops/group_norm.h>
 #include <brigade/autograd/ops/fold.h>
 #include <brigade/autograd/ops/inplace.h>
 #include <brigade/autograd/ops/interpolate.h>
 #include <brigade/autograd/ops/layer_norm.h>
+#include <brigade/autograd/ops/likelihood_loss.h>
 #include <brigade/autograd/ops/loss.h>
+#include <brigade/autograd/ops/margin_loss.h>
 #include <brigade/autograd/ops/matmul.h>
 #include <brigade/autograd/ops/pool.h>
 #include <brigade/autograd/ops/reduce.h>

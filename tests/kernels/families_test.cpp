@@ -126,6 +126,7 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
                         {{2, 16, 24, 23}, {17, 16, 1, 1}, {}},
                         {{2, 6, 5, 4}, {4, 3, 1, 1}, {.groups = 2}},
                         {{1, 16, 23, 24}, {16, 16, 1, 1}, {.stride = {2, 1}, .padding = {1, 0}}},
+                        {{1, 16, 23, 24}, {16, 16, 1, 1}, {.padding = {1, 2}}},
                         {{1, 1, 1, 1}, {1, 1, 1, 1}, {}}}) {
     const Tensor x = random(row.x, 1, kFloat64);
     const Tensor w = random(row.w, 2, kFloat64);

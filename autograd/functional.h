@@ -10,12 +10,17 @@
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/ops/conv.h>
 #include <brigade/autograd/ops/dropout.h>
+#include <brigade/autograd/ops/einsum.h>
 #include <brigade/autograd/ops/embedding.h>
+#include <brigade/autograd/ops/extremes.h>
 #include <brigade/autograd/ops/interpolate.h>
 #include <brigade/autograd/ops/layer_norm.h>
 #include <brigade/autograd/ops/loss.h>
 #include <brigade/autograd/ops/matmul.h>
+#include <brigade/autograd/ops/norm.h>
 #include <brigade/autograd/ops/pool.h>
+#include <brigade/autograd/ops/products.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/ops/softmax.h>
+#include <brigade/autograd/ops/variance.h>

@@ -71,11 +71,15 @@ class Engine {
   void prune();
   void note_retained();
   void look_for_non_finite(const Node& node, const Tensor* grads);
+  void look_for_nan(const Node& node, const Tensor* grads);
+  // What the node that runs has computed for an input.
+  Tensor result_of(const Node& node, uint32_t input) const;
 
   std::span<const Tensor> roots_;
   std::vector<Tensor> gradients_;
   bool retain_graph_;
   bool create_graph_;
+  bool detects_anomaly_;
   SourceLocation where_;
   uint64_t task_;
   std::vector<PlannedNode> nodes_;
@@ -85,7 +89,7 @@ class Engine {
   std::vector<Tensor> buffers_;
   std::vector<Tensor> results_;
   std::vector<Listener*> listeners_;
-  std::vector<NodePtr> root_nodes_;
+  std::vector<Edge> root_edges_;
   // A captured run: gradients asked for, and the node outputs among them.
   struct CapturedOutput {
     const Node* node;

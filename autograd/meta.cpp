@@ -14,7 +14,7 @@ AutogradMeta& ensure_meta(const Tensor& tensor) {
 
 void observe(const Tensor& leaf, Listener& listener, uint32_t tag) {
   if (!leaf.is_leaf()) {
-    throw AutogradError("only leaves can be observed, got a result of " + meta(leaf)->grad_fn->name());
+    throw AutogradError("only leaves can be observed, got a result of " + grad_fn(leaf)->name());
   }
   ensure_meta(leaf).observers.push_back({&listener, tag});
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/autograd/node.h>
+#include <brigade/autograd/views.h>
 
 #include <string>
 
@@ -23,11 +24,9 @@ struct GradStamp {
 };
 
 struct AutogradMeta final : AutogradMetaBase {
-  // A result: the node that made it.
-  NodePtr grad_fn;
-  uint32_t output = 0;
   // Where retain_grad() keeps the gradient of a result.
   std::shared_ptr<Tensor> retained;
+  uint64_t retained_by = 0;  // the handle of the hook
 
   // A leaf: its gradient.
   Tensor grad;
@@ -45,6 +44,12 @@ struct AutogradMeta final : AutogradMetaBase {
     SourceLocation where;  // of its registration
   };
   std::vector<Hook> hooks;
+  struct PostAccumulateHook {
+    uint64_t handle;
+    std::function<void(const Tensor&)> call;
+    SourceLocation where;
+  };
+  std::vector<PostAccumulateHook> post_accumulate_hooks;
   // Who wants to know when this leaf's gradient is complete; the tag is the listener's own name for the leaf.
   struct Observer {
     Listener* listener;
@@ -60,6 +65,11 @@ struct AutogradMeta final : AutogradMetaBase {
 // The meta of a tensor, nullptr when it has none.
 inline AutogradMeta* meta(const Tensor& tensor) noexcept {
   return static_cast<AutogradMeta*>(tensor.impl()->autograd.get());
+}
+// The node that made a tensor, nullptr for a leaf. A view whose base has been written to takes over the new history.
+inline Node* grad_fn(const Tensor& tensor) {
+  if (tensor.impl()->has_stale_history()) refresh_view(tensor);
+  return static_cast<Node*>(tensor.impl()->grad_fn.get());
 }
 // Made when missing.
 AutogradMeta& ensure_meta(const Tensor& tensor);

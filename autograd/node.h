@@ -19,6 +19,9 @@ namespace brigade::autograd {
 class Engine;
 class Node;
 class BackwardContext;
+namespace detail {
+struct PackedTensor;
+}
 using NodePtr = IntrusivePtr<Node>;
 
 // Where the gradient of an input goes: to output `output` of `node`, to `leaf`, or nowhere (the input needs none).
@@ -42,7 +45,8 @@ struct OutputInfo {
 // naming the operation, its line and both versions.
 class SavedTensor {
  public:
-  SavedTensor() noexcept = default;
+  SavedTensor() noexcept;
+  ~SavedTensor();
   SavedTensor(const SavedTensor&) = delete;
   SavedTensor& operator=(const SavedTensor&) = delete;
 
@@ -55,20 +59,22 @@ class SavedTensor {
 
  private:
   friend class Node;
+  void keep(Node& owner, const Tensor& tensor);
+
   Tensor tensor_;
-  SavedTensor* next_ = nullptr;  // the owner's list, through which it frees them
+  std::unique_ptr<detail::PackedTensor> packed_;  // in its place, under saved-tensor hooks
+  SavedTensor* next_ = nullptr;                   // the owner's list, through which it frees them
   uint32_t version_ = 0;
   uint32_t output_ = 0;
   bool is_output_ = false;
   bool was_saved_ = false;
 };
 
-class Node {
+class Node : public GradFnBase {
  public:
   Node() noexcept = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  virtual ~Node() = default;
 
   // Computes the gradients of the inputs from those of the outputs. `context` gives the latter (some may be undefined:
   // no gradient reached that output) and takes the former. Written with differentiable operations wherever a second
@@ -87,12 +93,14 @@ class Node {
   // "ReluBackward"
   std::string name() const;
   // Drops what forward saved. Afterwards is_freed(), if anything was saved.
-  void release_saved(SourceLocation freed_by) noexcept;
+  virtual void release_saved(SourceLocation freed_by) noexcept;
   bool is_freed() const noexcept { return freed_; }
   SourceLocation freed_by() const noexcept { return freed_by_; }
 
   // Of what forward saved, leaves not counted.
   size_t saved_bytes() const noexcept;
+  // How many tensors are still held, packed ones included.
+  size_t saved_tensors() const noexcept;
   // Calls f(saved tensor) for each that is still held.
   template <class F>
   void for_each_saved(F&& f) const;
@@ -105,16 +113,19 @@ class Node {
   };
   std::unique_ptr<std::vector<OutputHook>> output_hooks;
 
-  // --- reference count. Freeing a chain of any length takes no stack: nodes that die while another is being freed wait
-  // in a list.
-  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  void release() const noexcept;
+ protected:
+  void mark_freed(SourceLocation freed_by) noexcept {
+    freed_ = true;
+    freed_by_ = freed_by;
+  }
 
  private:
   friend class SavedTensor;
   friend class Engine;
 
-  mutable std::atomic<uint32_t> count_{0};
+  // Freeing a chain of any length takes no stack: nodes that die while another is being freed wait in a list.
+  void destroy() const noexcept final;
+
   SavedTensor* saved_ = nullptr;
   bool freed_ = false;
   SourceLocation freed_by_;
@@ -155,6 +166,9 @@ class BackwardContext {
   Destination destination(uint32_t i) const;
   // Says that the gradient of input i was written to its destination.
   void set_written(uint32_t i);
+
+  // Runs the backward of `inner`, whose gradients come from `grads` and go to `results`, within this one.
+  void run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results);
 
  private:
   friend class Engine;

@@ -23,32 +23,33 @@ bool any_requires_grad(TensorRefs inputs) noexcept {
   return false;
 }
 
-void attach(const NodePtr& node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
+void attach(NodePtr node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   node->op = info.op;
   node->where = info.where.line() != 0 ? info.where : running_where;
   node->scope = current_call;
-  node->sequence = next_sequence++;
   for (const Tensor* input : inputs) {
-    Edge edge;
-    if (input->requires_grad()) {
-      AutogradMeta& from = ensure_meta(*input);
-      if (from.grad_fn) {
-        edge.node = from.grad_fn;
-        edge.output = from.output;
-      } else {
-        edge.leaf = TensorImplPtr(input->impl());
-      }
-    }
-    node->edges.push_back(std::move(edge));
+    Edge& edge = node->edges.emplace_back();
+    if (input->requires_grad()) set_gradient_edge(edge, *input);
+  }
+  node->sequence = next_sequence++;  // after that of a view's new history
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& output = *outputs[i];
+    OutputInfo& expected = node->outputs.emplace_back();
+    expected.sizes = output.sizes();
+    expected.dtype = output.dtype();
+    expected.device = output.device();
   }
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = *outputs[i];
-    node->outputs.push_back({output.sizes(), output.dtype(), output.device()});
     if (!is_floating_point(output.dtype())) continue;  // indices and the like have no derivative
-    AutogradMeta& to = ensure_meta(output);
-    to.grad_fn = node;
-    to.output = i;
-    output.impl()->requires_grad = true;
+    TensorImpl& to = *output.impl();
+    to.output_nr = i;
+    to.requires_grad = true;
+    if (i + 1 == outputs.size()) {
+      to.grad_fn = std::move(node);
+    } else {
+      to.grad_fn = node;
+    }
   }
 }
 
@@ -62,8 +63,6 @@ void collect_leaves(TensorRefs inputs) {
     if (std::none_of(collector->leaves_.begin(), collector->leaves_.end(), same)) collector->leaves_.push_back(*input);
   }
 }
-
-bool tape_is_on() noexcept { return Tape::current() != nullptr; }
 
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   Cut cut = Cut::None;
@@ -83,47 +82,24 @@ void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
       cut_at = info.where;
     }
   }
-  Tape::current()->append(info.op, info.where, inputs, outputs, cut, cut_at);
+  uint64_t sequence = 0;
+  for (const Tensor* output : outputs) {
+    if (const GradFnBase* made_by = output->impl()->grad_fn.get())
+      sequence = static_cast<const Node*>(made_by)->sequence;
+  }
+  Tape::current()->append(info.op, info.where, inputs, outputs, cut, cut_at, sequence);
 }
 
 }  // namespace detail
 
 void record_without_node(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                          const Tensor& output) {
-  if (!detail::tape_is_on()) return;
+  if (!Tape::current()) return;
   std::vector<const Tensor*> in;
   for (const Tensor& input : inputs)
     in.push_back(&input);
   const Tensor* out[] = {&output};
   detail::note(info, in, TensorRefs(out, 1));
-}
-
-void mark_view(const Tensor& result, const Tensor& base) noexcept {
-  result.impl()->is_view = true;
-  result.impl()->is_view_of_leaf = base.is_leaf() ? base.requires_grad() : base.impl()->is_view_of_leaf;
-}
-
-void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where) {
-  if (!GradMode::is_enabled()) return;
-  if (self.requires_grad() && self.is_leaf()) {
-    throw AutogradError(
-        "a leaf Variable that requires grad is being used in an in-place operation. Expected a tensor without gradient "
-        "history, got the leaf " +
-            describe(self) + "; write out of place, or put the update under NoGradGuard (" + to_string(where) + ")",
-        where);
-  }
-  if (!self.impl()->is_view) return;
-  if (self.impl()->is_view_of_leaf) {
-    throw AutogradError(
-        "a view of a leaf Variable that requires grad is being used in an in-place operation. Got a view " +
-            describe(self) + "; write out of place, or put the update under NoGradGuard (" + to_string(where) + ")",
-        where);
-  }
-  if (self.requires_grad() || value_requires_grad) {
-    throw AutogradError("an in-place write through a view cannot be differentiated: got a view " + describe(self) +
-                            "; write out of place, or clone() the view first (" + to_string(where) + ")",
-                        where);
-  }
 }
 
 }  // namespace brigade::autograd

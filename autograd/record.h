@@ -12,6 +12,8 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/node.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/autograd/views.h>
 #include <brigade/autograd/write_log.h>
 
 #include <initializer_list>
@@ -33,11 +35,9 @@ using TensorRefs = std::span<const Tensor* const>;
 namespace detail {
 bool any_requires_grad(TensorRefs inputs) noexcept;
 // Sequence number, edges, output infos; makes the outputs results of `node`.
-void attach(const NodePtr& node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
+void attach(NodePtr node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
 // Tells the tape, if it is on.
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
-// True when a tape is recording on this thread.
-bool tape_is_on() noexcept;
 // Hands the leaves among the inputs that require grad to the LeafCollector of this thread, if there is one.
 void collect_leaves(TensorRefs inputs);
 }  // namespace detail
@@ -64,12 +64,13 @@ template <class N>
 N* record(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   N* node = nullptr;
   if (GradMode::is_enabled() && info.differentiable && detail::any_requires_grad(inputs)) {
-    NodePtr owner(node = new N);
-    detail::attach(owner, info, inputs, outputs);  // the outputs keep the node alive
+    node = new N;
+    node->retain_new();
+    detail::attach(NodePtr::adopt(node), info, inputs, outputs);  // the outputs keep the node alive
   } else if (!GradMode::is_enabled()) {
     detail::collect_leaves(inputs);
   }
-  if (detail::tape_is_on()) detail::note(info, inputs, outputs);
+  if (Tape::current()) detail::note(info, inputs, outputs);
   return node;
 }
 
@@ -88,22 +89,16 @@ N* record(const OpInfo& info, std::initializer_list<std::reference_wrapper<const
 void record_without_node(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                          const Tensor& output);
 
-// Marks `result` as a view of `base`, so that in-place writes through it can be judged.
-void mark_view(const Tensor& result, const Tensor& base) noexcept;
-
-// Checks before an in-place write to `self`; throws AutogradError "a leaf Variable that requires grad is being used in
-// an in-place operation." or "a view of a leaf Variable that requires grad is being used in an in-place operation.";
-// writing with gradients through a view of a result is an error too, which says to write out of place.
-// `value_requires_grad`: whether what is written carries history.
-void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where);
-// After the write: bumps the version and, when a node is needed, makes `self` the result of it. `inputs` name self
-// first: its old history becomes an input of the node.
+// After an in-place write: bumps the version and, when a node is needed, makes `self` the result of it. `inputs` name
+// self first: its old history becomes an input of the node. check_inplace() comes before the write.
 template <class N>
 N* record_inplace(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                   const Tensor& self) {
   self.bump_version();
   note_write(self, info.op, info.where);
-  return record<N>(info, inputs, self);
+  N* const node = record<N>(info, inputs, self);
+  if (node) rebase_history(self, *node);
+  return node;
 }
 
 }  // namespace brigade::autograd

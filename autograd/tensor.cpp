@@ -12,16 +12,11 @@ using autograd::AutogradMeta;
 using autograd::ensure_meta;
 using autograd::meta;
 
-bool Tensor::is_leaf() const noexcept {
-  const AutogradMeta* known = meta(*this);
-  return !known || !known->grad_fn;
-}
-
 const Tensor& Tensor::requires_grad_(bool requires_grad, SourceLocation where) const {
   if (!is_leaf()) {
     if (requires_grad) return *this;
     throw AutogradError("you can only change requires_grad flags of leaf variables. Got a result of " +
-                            meta(*this)->grad_fn->name() +
+                            autograd::grad_fn(*this)->name() +
                             "; use detach() to get a tensor that does not require grad (" + to_string(where) + ")",
                         where);
   }
@@ -39,7 +34,7 @@ const Tensor& Tensor::requires_grad_(bool requires_grad, SourceLocation where) c
 Tensor Tensor::grad() const {
   const AutogradMeta* known = meta(*this);
   if (!known) return Tensor();
-  if (known->grad_fn) return known->retained ? *known->retained : Tensor();
+  if (!is_leaf()) return known->retained ? *known->retained : Tensor();
   return known->grad;
 }
 
@@ -71,13 +66,14 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
 void Tensor::retain_grad() const {
   if (!requires_grad()) throw AutogradError("can't retain_grad on Tensor that has requires_grad=False");
   if (is_leaf()) return;
-  AutogradMeta& known = *meta(*this);
+  AutogradMeta& known = ensure_meta(*this);
   if (known.retained) return;
   known.retained = std::make_shared<Tensor>();
+  known.retained_by = autograd::Engine::next_number();
   // The hook must not keep the tensor alive, since the tensor keeps the node alive: it holds the slot only.
-  auto& hooks = known.grad_fn->output_hooks;
+  auto& hooks = autograd::grad_fn(*this)->output_hooks;
   if (!hooks) hooks = std::make_unique<std::vector<autograd::Node::OutputHook>>();
-  hooks->push_back({known.output, autograd::Engine::next_number(), [slot = known.retained](const Tensor& gradient) {
+  hooks->push_back({impl_->output_nr, known.retained_by, [slot = known.retained](const Tensor& gradient) {
                       *slot = gradient;
                       return Tensor();
                     }});
@@ -86,23 +82,37 @@ void Tensor::retain_grad() const {
 uint64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, SourceLocation where) const {
   if (!requires_grad()) throw AutogradError("cannot register a hook on a variable that doesn't require gradient");
   const uint64_t handle = autograd::Engine::next_number();
-  AutogradMeta& known = ensure_meta(*this);
-  if (known.grad_fn) {
-    auto& hooks = known.grad_fn->output_hooks;
+  if (autograd::Node* node = autograd::grad_fn(*this)) {
+    auto& hooks = node->output_hooks;
     if (!hooks) hooks = std::make_unique<std::vector<autograd::Node::OutputHook>>();
-    hooks->push_back({known.output, handle, std::move(hook)});
+    hooks->push_back({impl_->output_nr, handle, std::move(hook)});
   } else {
-    known.hooks.push_back({handle, std::move(hook), where});
+    ensure_meta(*this).hooks.push_back({handle, std::move(hook), where});
   }
   return handle;
 }
 
+uint64_t Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook,
+                                                    SourceLocation where) const {
+  if (!requires_grad()) throw AutogradError("cannot register a hook on a variable that doesn't require gradient");
+  if (!is_leaf()) {
+    throw AutogradError("post accumulate grad hooks cannot be registered on non-leaf tensors. Got a result of " +
+                            autograd::grad_fn(*this)->name() + "; use register_hook (" + to_string(where) + ")",
+                        where);
+  }
+  const uint64_t handle = autograd::Engine::next_number();
+  ensure_meta(*this).post_accumulate_hooks.push_back({handle, std::move(hook), where});
+  return handle;
+}
+
 void Tensor::remove_hook(uint64_t handle) const {
-  AutogradMeta* known = meta(*this);
-  if (!known) return;
   const auto matches = [handle](const auto& hook) { return hook.handle == handle; };
-  std::erase_if(known->hooks, matches);
-  if (known->grad_fn && known->grad_fn->output_hooks) std::erase_if(*known->grad_fn->output_hooks, matches);
+  if (AutogradMeta* known = meta(*this)) {
+    std::erase_if(known->hooks, matches);
+    std::erase_if(known->post_accumulate_hooks, matches);
+  }
+  autograd::Node* const node = autograd::grad_fn(*this);
+  if (node && node->output_hooks) std::erase_if(*node->output_hooks, matches);
 }
 
 void Tensor::backward(SourceLocation where) const { backward(BackwardOptions{}, where); }

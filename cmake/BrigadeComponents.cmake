@@ -1,5 +1,5 @@
 # What each library links besides its neighbours; the umbrella target; lab and bench.
-target_link_libraries(brigade_core PUBLIC Threads::Threads)
+target_link_libraries(brigade_core PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 target_link_libraries(brigade_kernels PRIVATE $<BUILD_INTERFACE:Eigen3::Eigen>)
 target_compile_definitions(brigade_kernels PRIVATE EIGEN_DONT_PARALLELIZE EIGEN_MPL2_ONLY)
 # Lets a choice between two numbers be computed as such, where a trap would have to be kept: half the time of an exponential. No result changes.
@@ -35,9 +35,8 @@ if(BRIGADE_CUDA)
   target_link_libraries(brigade_core PRIVATE ${CMAKE_DL_LIBS})
 endif()
 
-find_package(nlohmann_json QUIET)
 find_package(CLI11 QUIET)
-if(nlohmann_json_FOUND AND CLI11_FOUND)
+if(CLI11_FOUND)
   brigade_link_folder(lab)
   file(GLOB_RECURSE lab_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/lab/*.cpp)
   list(FILTER lab_sources EXCLUDE REGEX "/lab/main.cpp$")
@@ -51,13 +50,14 @@ if(nlohmann_json_FOUND AND CLI11_FOUND)
   add_library(brigade_lab STATIC ${lab_sources} $<TARGET_OBJECTS:brigade_faults>)
   add_library(brigade::lab ALIAS brigade_lab)
   target_link_libraries(brigade_lab PUBLIC brigade_brigade nlohmann_json::nlohmann_json CLI11::CLI11 PRIVATE ZLIB::ZLIB fmt::fmt brigade_flags)
-  target_compile_definitions(brigade_lab PRIVATE BRIGADE_DATA_DIR="${CMAKE_CURRENT_SOURCE_DIR}/lab/data")
+  target_compile_definitions(brigade_lab PRIVATE BRIGADE_DATA_DIR="${CMAKE_CURRENT_SOURCE_DIR}/lab/data"
+                             BRIGADE_REFERENCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}/tests/reference")
   add_executable(brigade_program lab/main.cpp)
   set_target_properties(brigade_program PROPERTIES OUTPUT_NAME brigade)
   # Recipes and faults make themselves known from static objects, which a linker would drop.
   target_link_libraries(brigade_program PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,brigade_lab> brigade_flags)
 else()
-  message(STATUS "brigade: CLI11 or nlohmann_json is missing; the program `brigade` is not built")
+  message(STATUS "brigade: CLI11 is missing; the program `brigade` is not built")
 endif()
 
 if(BRIGADE_BENCH)

@@ -3,6 +3,7 @@ find_package(Threads REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(fmt REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(nlohmann_json 3.9 REQUIRED)
 
 # brigade_optional(NAME package target result): AUTO takes the package when it is there, ON demands it.
 macro(brigade_optional switch package target result)

@@ -9,6 +9,7 @@
 #include <brigade/core/shape.h>
 #include <brigade/core/storage.h>
 
+#include <atomic>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -29,8 +30,28 @@ struct AutogradMetaBase {
   virtual ~AutogradMetaBase() = default;
 };
 
+// The recorded operation that made a tensor (autograd::Node), as the core sees it: something to keep alive.
+class GradFnBase : public detail::Pooled {
+ public:
+  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void retain_new() const noexcept { count_.store(1, std::memory_order_relaxed); }
+  void release() const noexcept {
+    if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+  }
+
+ protected:
+  virtual ~GradFnBase() = default;
+  virtual void destroy() const noexcept = 0;
+
+ private:
+  mutable std::atomic<uint32_t> count_{0};
+};
+
+struct TensorImpl;
+using TensorImplPtr = IntrusivePtr<TensorImpl>;
+
 // The shared state behind Tensor.
-struct TensorImpl : RefCounted<TensorImpl> {
+struct TensorImpl : RefCounted<TensorImpl>, detail::Pooled {
   StoragePtr storage;
   Shape sizes;
   Shape strides;       // in elements
@@ -39,12 +60,21 @@ struct TensorImpl : RefCounted<TensorImpl> {
   uint64_t id = 0;  // unique in the process; the tape speaks of tensors by id
   DType dtype = DType::Float32;
   bool contiguous = true;
-  bool requires_grad = false;    // a leaf that wants a gradient, or a result with history
-  bool is_view = false;          // made by a view operation while something could record it
-  bool is_view_of_leaf = false;  // ... of a leaf that requires grad
+  bool requires_grad = false;  // a leaf that wants a gradient, or a result with history
+  bool view_without_grad_mode = false;
+  // A result: the operation that made it, and which of its outputs it is.
+  uint32_t output_nr = 0;
+  IntrusivePtr<GradFnBase> grad_fn;
   std::unique_ptr<AutogradMetaBase> autograd;
+  // A view made by a differentiable operation: the tensor at the bottom, which is no view. A write that is recorded
+  // gives the base a new history and counts `history`; a view whose own count lags behind has yet to take it over.
+  TensorImplPtr view_base;
+  uint32_t history = 0;
 
   TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& strides_, int64_t offset_, DType dtype_);
+  // Contiguous, from the start of the storage.
+  TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_);
+  bool has_stale_history() const noexcept { return view_base && history != view_base->history; }
 };
 
 // A dtype, a device, and whether the result wants a gradient: what factories need besides a shape.
@@ -59,8 +89,6 @@ struct TensorOptions {
 
 // Where backward starts and what it leaves behind; see Tensor::backward. (Defined in autograd/backward.h.)
 struct BackwardOptions;
-
-using TensorImplPtr = IntrusivePtr<TensorImpl>;
 
 class Tensor {
  public:
@@ -115,9 +143,13 @@ class Tensor {
 
   // --- autograd: leaves and gradients
   // -----------------------------------------------------------------------------------------
-  bool requires_grad() const noexcept { return impl_ && impl_->requires_grad; }
+  bool requires_grad() const noexcept {
+    return impl_ && (impl_->requires_grad || (impl_->has_stale_history() && impl_->view_base->requires_grad));
+  }
   // True when no recorded operation made this tensor.
-  bool is_leaf() const noexcept;
+  bool is_leaf() const noexcept {
+    return !impl_->grad_fn && !(impl_->has_stale_history() && impl_->view_base->requires_grad);
+  }
   // Switches recording for a leaf. Throws AutogradError on a result ("you can only change requires_grad flags of leaf
   // variables.") and DTypeError for a dtype without derivatives. Remembers the call site, so that a freeze can be
   // explained. Returns *this.
@@ -134,6 +166,10 @@ class Tensor {
   // doesn't require gradient".
   uint64_t register_hook(std::function<Tensor(const Tensor& grad)> hook,
                          SourceLocation where = SourceLocation::current()) const;
+  // Calls `hook` with this leaf after each backward has added to its gradient, which the hook may use, change or clear.
+  // Under DDP the gradient is then still that of this rank. Throws AutogradError for a result.
+  uint64_t register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook,
+                                              SourceLocation where = SourceLocation::current()) const;
   void remove_hook(uint64_t handle) const;
 
   // Runs backward from this tensor (PyTorch: Tensor.backward). See autograd/backward.h for the options and errors.

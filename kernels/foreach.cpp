@@ -7,9 +7,6 @@
 
 namespace brigade::kernels {
 
-namespace {
-
-// Floating, of one dtype, on one device.
 void check_alike(const char* what, std::span<const Tensor> tensors) {
   for (const Tensor& tensor : tensors) {
     const Tensor& first = tensors.front();
@@ -23,6 +20,8 @@ void check_alike(const char* what, std::span<const Tensor> tensors) {
     }
   }
 }
+
+namespace {
 
 void check_scalar(const char* what, const char* role, const Tensor& scalar, std::span<const Tensor> tensors) {
   if (!scalar.defined() || scalar.numel() != 1)
@@ -38,55 +37,7 @@ void check_float32(const char* what, const char* role, const Tensor& scalar) {
     throw DTypeError(std::string(what) + ": " + role + " must be float32, got " + describe(scalar));
 }
 
-void check_lengths(const char* what, const char* role, size_t found, size_t expected) {
-  if (found != expected) {
-    throw ShapeError(std::string(what) + ": expected one " + role + " per parameter, got " + std::to_string(found) +
-                     " for " + std::to_string(expected));
-  }
-}
-
 }  // namespace
-
-void check_optimizer_tensors(const Tensor& param,
-                             std::initializer_list<std::pair<const char*, const Tensor*>> tensors) {
-  for (const auto& [what, other] : tensors) {
-    if (!other->defined() || (other->sizes() == param.sizes() && other->dtype() == param.dtype() &&
-                              other->device() == param.device() && other->is_contiguous() && param.is_contiguous()))
-      continue;
-    throw ShapeError(std::string("optimizer step: ") + what + " must be contiguous and like the parameter " +
-                     describe(param) + ", got " + describe(*other));
-  }
-}
-
-void check_foreach_sgd(std::span<const Tensor> params, std::span<const Tensor> grads,
-                       std::span<const Tensor> momentum_buffers) {
-  const char* what = "foreach_sgd_step";
-  check_lengths(what, "gradient", grads.size(), params.size());
-  if (!momentum_buffers.empty()) check_lengths(what, "momentum buffer", momentum_buffers.size(), params.size());
-  check_alike(what, params);
-  const Tensor none;
-  for (size_t i = 0; i < params.size(); ++i) {
-    check_optimizer_tensors(params[i], {{"gradient", &grads[i]},
-                                        {"momentum buffer", momentum_buffers.empty() ? &none : &momentum_buffers[i]}});
-  }
-}
-
-void check_foreach_adam(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs,
-                        std::span<const Tensor> exp_avg_sqs, std::span<const Tensor> max_exp_avg_sqs) {
-  const char* what = "foreach_adam_step";
-  check_lengths(what, "gradient", grads.size(), params.size());
-  check_lengths(what, "exp_avg", exp_avgs.size(), params.size());
-  check_lengths(what, "exp_avg_sq", exp_avg_sqs.size(), params.size());
-  if (!max_exp_avg_sqs.empty()) check_lengths(what, "max_exp_avg_sq", max_exp_avg_sqs.size(), params.size());
-  check_alike(what, params);
-  const Tensor none;
-  for (size_t i = 0; i < params.size(); ++i) {
-    check_optimizer_tensors(params[i], {{"gradient", &grads[i]},
-                                        {"exp_avg", &exp_avgs[i]},
-                                        {"exp_avg_sq", &exp_avg_sqs[i]},
-                                        {"max_exp_avg_sq", max_exp_avg_sqs.empty() ? &none : &max_exp_avg_sqs[i]}});
-  }
-}
 
 void check_unscale(std::span<const Tensor> grads, const Tensor& inv_scale, const Tensor& found_inf) {
   const char* what = "foreach_unscale";
@@ -108,6 +59,11 @@ void check_norm(std::span<const Tensor> tensors, const Tensor& out) {
   if (!tensors.empty() && out.device() != tensors.front().device()) {
     throw DeviceError("foreach_norm: out must be on " + to_string(tensors.front().device()) + ", got " + describe(out));
   }
+}
+
+void check_clip(std::span<const Tensor> tensors, double bound) {
+  check_alike("foreach_clip", tensors);
+  if (!(bound >= 0)) throw ValueError("foreach_clip: bound must be at least 0, got " + std::to_string(bound));
 }
 
 void check_scale(std::span<const Tensor> tensors, const Tensor& by) {

@@ -62,6 +62,20 @@ std::vector<Tensor> Optimizer::parameters() const {
 
 std::string Optimizer::name() const { return nn::readable_type_name(typeid(*this)); }
 
+namespace {
+[[noreturn]] void throw_without(const std::string& optimizer, const char* what) {
+  throw ValueError(optimizer + " has no " + what + " that could be read or set; override the accessors of Optimizer");
+}
+}  // namespace
+
+double Optimizer::lr(size_t) const { throw_without(name(), "learning rate"); }
+void Optimizer::set_lr(size_t, double) { throw_without(name(), "learning rate"); }
+double Optimizer::momentum(size_t) const { throw_without(name(), "momentum"); }
+void Optimizer::set_momentum(size_t, double) { throw_without(name(), "momentum"); }
+
+double Optimizer::initial_lr(size_t group) { return initial_lrs_.try_emplace(group, lr(group)).first->second; }
+void Optimizer::set_initial_lr(size_t group, double lr) { initial_lrs_[group] = lr; }
+
 std::vector<Tensor> Optimizer::dense_gradients(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> grads;
   grads.reserve(parameters.size());

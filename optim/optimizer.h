@@ -4,6 +4,7 @@
 #include <brigade/core/tensor.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -41,6 +42,18 @@ class Optimizer {
   // Hyperparameters in words, one group per line: "group 0: lr 0.1, momentum 0.9".
   virtual std::string options_text() const { return ""; }
 
+  // What schedules change between steps (optim/lr_scheduler.h). An optimizer without groups of options need not have
+  // them: these throw ValueError then. Throw std::out_of_range for a group that is not there.
+  virtual double lr(size_t group = 0) const;
+  virtual void set_lr(size_t group, double lr);
+  // `momentum`, or else the first of `betas`.
+  virtual bool has_momentum() const noexcept { return false; }
+  virtual double momentum(size_t group = 0) const;
+  virtual void set_momentum(size_t group, double momentum);
+  // The learning rate from which schedules reckon: the one at the first call, unless one was set.
+  double initial_lr(size_t group);
+  void set_initial_lr(size_t group, double lr);
+
   virtual OptimizerState state_dict() const = 0;
   // Copies the state to the parameters' devices, so that training goes on bit for bit. Throws ValueError that names
   // what is missing, does not fit, or belongs to another kind of optimizer; then nothing has been changed.
@@ -67,11 +80,24 @@ class Optimizer {
   std::vector<std::pair<uint64_t, StepHook>> post_hooks_;
   uint64_t next_handle_ = 1;
   uint64_t steps_ = 0;
+  std::map<size_t, double> initial_lrs_;
+};
+
+// Parameters of a group that move in one call of a foreach kernel: of one device and one dtype, alike in their key.
+template <class State>
+struct StepBatch {
+  int64_t key;
+  std::vector<Tensor> parameters, grads;
+  std::vector<State*> states;
+
+  // One tensor of each state; made, and filled, where it is missing.
+  std::vector<Tensor> state(Tensor State::*member, double fill = 0) const;
 };
 
 // An optimizer whose groups differ in their Options and whose parameters each have a State. Options offers `check()`
 // and `for_each(f)` over (name, number&); State offers `for_each(f)` over (name, Tensor&, required), where a required
-// tensor exists from the first step on, and a number `step`.
+// tensor exists from the first step on, and a number `step`. More numbers of a State: `for_each_number(f)` over (name,
+// number&).
 template <class Options, class State>
 class GroupedOptimizer : public Optimizer {
  public:
@@ -105,6 +131,12 @@ class GroupedOptimizer : public Optimizer {
   std::string options_text() const override;
   const Options& options(size_t group = 0) const { return groups_.at(group).options; }
 
+  double lr(size_t group = 0) const override { return options(group).lr; }
+  void set_lr(size_t group, double lr) override { options(group).lr = lr; }
+  bool has_momentum() const noexcept override { return kHasMomentum; }
+  double momentum(size_t group = 0) const override;
+  void set_momentum(size_t group, double momentum) override;
+
   OptimizerState state_dict() const override;
   void load_state_dict(const OptimizerState& state) override;
 
@@ -113,8 +145,14 @@ class GroupedOptimizer : public Optimizer {
   // Made when missing: ask only for a parameter that is about to move.
   State& state_of(const Tensor& parameter) { return states_[parameter.impl()]; }
   const std::vector<Group>& all_groups() const noexcept { return groups_; }
+  // A step of all groups: calls run(options, batch) for batches of the parameters that have gradients; what a batch has
+  // in common is key_of(state). Afterwards their versions and steps have grown by one.
+  template <class KeyOf, class Run>
+  void step_in_batches(KeyOf&& key_of, Run&& run);
 
  private:
+  static constexpr bool kHasMomentum = requires(Options o) { o.momentum; }
+  || requires(Options o) { o.betas[0]; };
   Options defaults_;
   std::vector<Group> groups_;
   std::unordered_map<const TensorImpl*, State> states_;  // the groups keep the parameters alive

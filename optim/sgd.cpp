@@ -2,18 +2,15 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/optimizer.h>
-#include <brigade/nn/detail/text.h>
 #include <brigade/optim/detail/batches.h>
+#include <brigade/optim/detail/option_checks.h>
 
 namespace brigade::optim {
 
 void SGDOptions::check() const {
-  const auto at_least_zero = [](double value, const char* what) {
-    if (!(value >= 0)) throw ValueError(std::string("Invalid ") + what + ": " + nn::detail::text_of(value));
-  };
-  at_least_zero(lr, "learning rate");
-  at_least_zero(momentum, "momentum value");
-  at_least_zero(weight_decay, "weight_decay value");
+  detail::check_at_least_zero("learning rate", lr);
+  detail::check_at_least_zero("momentum value", momentum);
+  detail::check_at_least_zero("weight_decay value", weight_decay);
   if (nesterov && (momentum <= 0 || dampening != 0))
     throw ValueError("Nesterov momentum requires a momentum and zero dampening");
 }

@@ -1,6 +1,9 @@
 // The in-place methods of Tensor. On a result of the graph the tensor becomes the result of a new node whose first
 // input is its own past.
+#include <brigade/autograd/ops/inplace.h>
+
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
@@ -20,6 +23,12 @@ using autograd::detail::located;
 // The gradient of what was read, in its own shape and dtype, on its own device.
 Tensor fit(const Tensor& grad, const Shape& sizes, TensorOptions options) {
   return sum_to(grad, sizes, {}).to(options.dtype, {}).to(options.device, {});
+}
+
+// An operand that lies in the memory that is about to be written is read, and kept for backward, as it is now.
+Tensor as_it_is(const Tensor& operand, const Tensor& self) {
+  if (operand.storage() != self.storage()) return operand;
+  return autograd::with_history_of(operand, kernels::clone(operand));
 }
 
 struct CopyNode final : Node {
@@ -65,8 +74,9 @@ struct ScaleInplaceNode final : Node {
 
 const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
   check_inplace(*this, source.requires_grad(), where);
-  located(where, [&] { kernels::copy(*this, source); });
-  if (auto* node = record_inplace<CopyNode>({.op = "copy_", .where = where}, {*this, source}, *this)) {
+  const Tensor operand = as_it_is(source, *this);
+  located(where, [&] { kernels::copy(*this, operand); });
+  if (auto* node = record_inplace<CopyNode>({.op = "copy_", .where = where}, {*this, operand}, *this)) {
     node->sizes = source.sizes();
     node->options = source.options();
   }
@@ -84,8 +94,9 @@ const Tensor& Tensor::zero_(SourceLocation where) const { return fill_(0, where)
 
 const Tensor& Tensor::add_(const Tensor& other, double alpha, SourceLocation where) const {
   check_inplace(*this, other.requires_grad(), where);
-  located(where, [&] { kernels::add_inplace(*this, other, alpha); });
-  if (auto* node = record_inplace<AddInplaceNode>({.op = "add_", .where = where}, {*this, other}, *this)) {
+  const Tensor operand = as_it_is(other, *this);
+  located(where, [&] { kernels::add_inplace(*this, operand, alpha); });
+  if (auto* node = record_inplace<AddInplaceNode>({.op = "add_", .where = where}, {*this, operand}, *this)) {
     node->alpha = alpha;
     node->sizes = other.sizes();
     node->options = other.options();
@@ -97,11 +108,12 @@ const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
   check_inplace(*this, other.requires_grad(), where);
   // The derivative with respect to the factor needs the value that is about to be overwritten.
   const bool keep_past = autograd::GradMode::is_enabled() && other.requires_grad();
-  const Tensor past = keep_past ? kernels::clone(*this) : Tensor();
-  located(where, [&] { kernels::mul_inplace(*this, other); });
-  if (auto* node = record_inplace<MulInplaceNode>({.op = "mul_", .where = where}, {*this, other}, *this)) {
+  const Tensor past = keep_past ? autograd::with_history_of(*this, kernels::clone(*this)) : Tensor();
+  const Tensor operand = as_it_is(other, *this);
+  located(where, [&] { kernels::mul_inplace(*this, operand); });
+  if (auto* node = record_inplace<MulInplaceNode>({.op = "mul_", .where = where}, {*this, operand}, *this)) {
     node->past.save_input(*node, past);
-    node->other.save_input(*node, other);
+    node->other.save_input(*node, operand);
     node->sizes = other.sizes();
     node->options = other.options();
   }
@@ -114,6 +126,56 @@ const Tensor& Tensor::mul_(double factor, SourceLocation where) const {
   if (auto* node = record_inplace<ScaleInplaceNode>({.op = "mul_", .where = where}, {*this}, *this))
     node->factor = factor;
   return *this;
+}
+
+namespace {
+
+// Writes the result of a differentiable operation on x into x. The operation may keep its operand, so it works on a
+// copy where that is possible.
+template <class F>
+const Tensor& write_back(const Tensor& x, SourceLocation where, F&& operation) {
+  check_inplace(x, false, where);
+  const bool may_keep = autograd::GradMode::is_enabled() && x.requires_grad();
+  const Tensor result = operation(may_keep ? autograd::with_history_of(x, kernels::clone(x)) : x);
+  if (result.sizes() != x.sizes()) {
+    throw ShapeError("output with shape " + to_string(x.sizes()) + " doesn't match the broadcast shape " +
+                         to_string(result.sizes()) + "; write out of place (" + to_string(where) + ")",
+                     where);
+  }
+  return x.copy_(result, where);
+}
+
+}  // namespace
+
+const Tensor& sub_(const Tensor& x, const Tensor& other, double alpha, SourceLocation where) {
+  return x.add_(other, -alpha, where);
+}
+const Tensor& div_(const Tensor& x, const Tensor& other, SourceLocation where) {
+  return write_back(x, where, [&](const Tensor& value) { return div(value, other, where); });
+}
+const Tensor& div_(const Tensor& x, double number, SourceLocation where) {
+  return write_back(x, where, [&](const Tensor& value) { return div(value, number, where); });
+}
+const Tensor& neg_(const Tensor& x, SourceLocation where) {
+  return write_back(x, where, [&](const Tensor& value) { return neg(value, where); });
+}
+const Tensor& exp_(const Tensor& x, SourceLocation where) {
+  return write_back(x, where, [&](const Tensor& value) { return exp(value, where); });
+}
+const Tensor& sqrt_(const Tensor& x, SourceLocation where) {
+  return write_back(x, where, [&](const Tensor& value) { return sqrt(value, where); });
+}
+const Tensor& relu_(const Tensor& x, SourceLocation where) {
+  return write_back(x, where, [&](const Tensor& value) { return relu(value, where); });
+}
+const Tensor& leaky_relu_(const Tensor& x, double negative_slope, SourceLocation where) {
+  return write_back(x, where, [&](const Tensor& value) { return leaky_relu(value, negative_slope, where); });
+}
+const Tensor& sigmoid_(const Tensor& x, SourceLocation where) {
+  return write_back(x, where, [&](const Tensor& value) { return sigmoid(value, where); });
+}
+const Tensor& tanh_(const Tensor& x, SourceLocation where) {
+  return write_back(x, where, [&](const Tensor& value) { return tanh(value, where); });
 }
 
 }  // namespace brigade

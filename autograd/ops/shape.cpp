@@ -32,20 +32,35 @@ struct ExpandNode final : Node {
   void backward(BackwardContext& context) override { context.set(0, sum_to(context.grad(), sizes, {})); }
 };
 
-// The gradient lies where the slice was, zeros around it.
-struct SliceNode final : Node {
+// Elements start, start + step, ... of a dimension of `sizes`.
+struct SlicedPart {
   Shape sizes;
   int dim = 0;
-  int64_t start = 0, step = 1;
+  int64_t start = 0, end = 0, step = 1;
+};
+
+// The gradient of a slice: zeros of the old shape with the gradient where the slice was.
+Tensor slice_backward(const Tensor& grad, const SlicedPart& part);
+
+struct SliceNode final : Node {
+  SlicedPart part;
+  void backward(BackwardContext& context) override { context.set(0, slice_backward(context.grad(), part)); }
+};
+
+struct SliceBackwardNode final : Node {
+  SlicedPart part;
   void backward(BackwardContext& context) override {
-    const Tensor& grad = context.grad();
-    Tensor result = empty(sizes, grad.options());
-    kernels::fill(result, 0.0);
-    const int64_t length = grad.sizes()[dim];
-    if (length > 0) kernels::copy(view::slice(result, dim, start, start + (length - 1) * step + 1, step), grad);
-    context.set(0, result);
+    context.set(0, context.grad().slice(part.dim, part.start, part.end, part.step, {}));
   }
 };
+
+Tensor slice_backward(const Tensor& grad, const SlicedPart& part) {
+  Tensor result = empty(part.sizes, grad.options());
+  kernels::fill(result, 0.0);
+  kernels::copy(view::slice(result, part.dim, part.start, part.end, part.step), grad);
+  if (auto* node = record<SliceBackwardNode>({.op = "slice_backward"}, {grad}, result)) node->part = part;
+  return result;
+}
 
 struct CloneNode final : Node {
   void backward(BackwardContext& context) override { context.set(0, context.grad()); }
@@ -161,11 +176,10 @@ Tensor Tensor::squeeze(int64_t dim, SourceLocation where) const {
 Tensor Tensor::slice(int64_t dim, int64_t start, int64_t end, int64_t step, SourceLocation where) const {
   Tensor y = view::slice(*this, dim, start, end, step, where);
   if (auto* node = record<SliceNode>({.op = "slice", .where = where}, {*this}, y)) {
-    node->sizes = sizes();
-    node->dim = wrap_dim(dim, this->dim());
-    const int64_t size = sizes()[node->dim];
-    node->start = std::clamp<int64_t>(start < 0 ? start + size : start, 0, size);
-    node->step = step;
+    const int at = wrap_dim(dim, this->dim());
+    const int64_t size = sizes()[at];
+    const auto inside = [size](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
+    node->part = {sizes(), at, inside(start), inside(end), step};
   }
   autograd::mark_view(y, *this);
   return y;

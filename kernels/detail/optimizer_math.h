@@ -1,4 +1,7 @@
 // The arithmetic of optimizer.h, one element at a time, for the CPU's loops and for CUDA's.
+//
+// An update takes the element's value in each array of its row, v[0] of the parameter, v[1] of the gradient, the others
+// of the state, and leaves the new values there; the gradient is not stored.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -36,19 +39,21 @@ struct SgdStep {
 
 template <class C>
 struct AdamStep {
-  C step_size, root, beta1, beta2, rest1, rest2, eps, sign, weight_decay, shrink;
+  C step_size, eps, beta1, beta2, rest1, rest2, sign, weight_decay, shrink;
 
-  explicit AdamStep(const AdamParams& a)
-      : step_size(static_cast<C>(a.lr / (1 - std::pow(a.beta1, static_cast<double>(a.step))))),
-        root(static_cast<C>(std::sqrt(1 - std::pow(a.beta2, static_cast<double>(a.step))))),
+  // The correction of the second moment, sqrt(1 - beta2^step), is in step_size and in eps: one division per element
+  // instead of two.
+  AdamStep(const AdamParams& a, double root)
+      : step_size(static_cast<C>(a.lr / (1 - std::pow(a.beta1, static_cast<double>(a.step))) * root)),
+        eps(static_cast<C>(a.eps * root)),
         beta1(static_cast<C>(a.beta1)),
         beta2(static_cast<C>(a.beta2)),
         rest1(static_cast<C>(1 - a.beta1)),
         rest2(static_cast<C>(1 - a.beta2)),
-        eps(static_cast<C>(a.eps)),
         sign(a.maximize ? C(-1) : C(1)),
         weight_decay(static_cast<C>(a.decoupled_weight_decay ? 0 : a.weight_decay)),
         shrink(static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1)) {}
+  explicit AdamStep(const AdamParams& a) : AdamStep(a, std::sqrt(1 - std::pow(a.beta2, static_cast<double>(a.step)))) {}
 
   // The new value; `first` and `second` are the moments, `highest` the largest second one so far (with amsgrad only).
   template <bool amsgrad>
@@ -62,7 +67,32 @@ struct AdamStep {
       bound = highest > second ? highest : second;
       highest = bound;
     }
-    return value - step_size * first / (std::sqrt(bound) / root + eps);
+    return value - step_size * first / (std::sqrt(bound) + eps);
+  }
+};
+
+template <class C, bool has_buffer>
+struct SgdUpdate {
+  static constexpr int kArrays = has_buffer ? 3 : 2;
+  SgdStep<C> step;
+  BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
+    if constexpr (has_buffer) {
+      v[0] = step(v[0], v[1], v[2]);
+    } else {
+      v[0] = step(v[0], v[1]);
+    }
+  }
+};
+
+template <class C, bool amsgrad>
+struct AdamUpdate {
+  static constexpr int kArrays = amsgrad ? 5 : 4;
+  AdamStep<C> step;
+  BRIGADE_HOST_DEVICE void operator()(C (&v)[kArrays]) const {
+    C none = C(0);
+    C* highest = &none;
+    if constexpr (amsgrad) highest = &v[4];
+    v[0] = step.template next<amsgrad>(v[0], v[1], v[2], v[3], *highest);
   }
 };
 

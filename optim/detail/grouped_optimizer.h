@@ -1,7 +1,10 @@
-// Saving and loading of GroupedOptimizer.
+// What GroupedOptimizer does with its groups: steps in batches, saving and loading.
 #pragma once
 
+#include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/optim/detail/batches.h>
 #include <brigade/optim/optimizer.h>
 
 #include <type_traits>
@@ -30,6 +33,11 @@ class StateReader {
     bool used = false;
   };
   std::unordered_map<std::string, Entry> entries_;
+};
+
+template <class State>
+concept HasNumbers = requires(State state) {
+  state.for_each_number([](const std::string&, auto&) {});
 };
 
 // Pieces of options_text().
@@ -61,6 +69,64 @@ std::string GroupedOptimizer<Options, State>::options_text() const {
   return detail::options_text(groups_);
 }
 
+template <class State>
+std::vector<Tensor> StepBatch<State>::state(Tensor State::*member, double fill) const {
+  std::vector<Tensor> result;
+  result.reserve(states.size());
+  for (size_t i = 0; i < states.size(); ++i) {
+    Tensor& tensor = states[i]->*member;
+    if (!tensor.defined()) {
+      tensor = empty_like(parameters[i]);
+      kernels::fill(tensor, fill);
+    }
+    result.push_back(tensor);
+  }
+  return result;
+}
+
+template <class Options, class State>
+template <class KeyOf, class Run>
+void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run) {
+  for (const Group& group : groups_) {
+    const std::vector<Tensor> grads = dense_gradients(group.parameters);
+    std::vector<State*> states(grads.size());
+    const auto key = [&](size_t i) -> int64_t { return key_of(*(states[i] = &state_of(group.parameters[i]))); };
+    for (const detail::Batch& members : detail::batches(grads, key)) {
+      StepBatch<State> batch{members.key, members.of(group.parameters), members.of(grads), {}};
+      batch.states.reserve(members.members.size());
+      for (const size_t i : members.members)
+        batch.states.push_back(states[i]);
+      run(group.options, std::as_const(batch));
+      for (const size_t i : members.members) {
+        ++states[i]->step;
+        group.parameters[i].bump_version();
+      }
+    }
+  }
+}
+
+template <class Options, class State>
+double GroupedOptimizer<Options, State>::momentum(size_t group) const {
+  if constexpr (requires(Options o) { o.momentum; }) {
+    return options(group).momentum;
+  } else if constexpr (kHasMomentum) {
+    return options(group).betas[0];
+  } else {
+    return Optimizer::momentum(group);
+  }
+}
+
+template <class Options, class State>
+void GroupedOptimizer<Options, State>::set_momentum(size_t group, double momentum) {
+  if constexpr (requires(Options o) { o.momentum; }) {
+    options(group).momentum = momentum;
+  } else if constexpr (kHasMomentum) {
+    options(group).betas[0] = momentum;
+  } else {
+    Optimizer::set_momentum(group, momentum);
+  }
+}
+
 template <class Options, class State>
 OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
   OptimizerState result;
@@ -78,6 +144,11 @@ OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
       if (found == states_.end()) continue;
       State state = found->second;
       result.numbers.emplace_back(prefix + "step", static_cast<double>(state.step));
+      if constexpr (detail::HasNumbers<State>) {
+        state.for_each_number([&](const std::string& name, auto& value) {
+          result.numbers.emplace_back(prefix + name, static_cast<double>(value));
+        });
+      }
       state.for_each([&](const std::string& name, Tensor& tensor, bool) {
         if (tensor.defined()) result.tensors.emplace_back(prefix + name, tensor);
       });
@@ -106,6 +177,11 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
       if (!step) continue;  // it had never moved
       State& own = states[parameter.impl()];
       own.step = static_cast<int64_t>(*step);
+      if constexpr (detail::HasNumbers<State>) {
+        own.for_each_number([&](const std::string& name, auto& value) {
+          value = static_cast<std::remove_reference_t<decltype(value)>>(reader.required_number(prefix + name));
+        });
+      }
       own.for_each([&](const std::string& name, Tensor& tensor, bool required) {
         tensor = reader.tensor_like(prefix + name, parameter, required);
       });

@@ -68,11 +68,12 @@ TEST_CASE("groups have options of their own; a parameter without gradient is lef
 }
 
 TEST_CASE_TEMPLATE("parameters of several dtypes and of several ages move as each would alone", O, optim::SGD,
-                   optim::Adam, optim::AdamW) {
+                   optim::Adam, optim::AdamW, optim::RMSprop, optim::Adagrad, optim::Adadelta, optim::Lion,
+                   optim::RAdam, optim::NAdam) {
   const std::vector<DType> dtypes{kFloat32, kFloat64, kBFloat16, kFloat32, kFloat64};
   typename std::remove_cvref_t<decltype(std::declval<O&>().options())> options;
   options.lr = 0.1;
-  if constexpr (std::is_same_v<O, optim::SGD>) options.momentum = 0.9;
+  if constexpr (requires { options.momentum; }) options.momentum = 0.9;
   std::vector<Tensor> together, alone;
   for (const DType dtype : dtypes) {
     together.push_back(parameter_of(dtype));
@@ -140,16 +141,15 @@ TEST_CASE("a step is not recorded, and a graph made before it notices") {
   CHECK_THROWS_WITH_AS(loss.backward(), doctest::Contains("modified by an inplace operation"), AutogradError);
 }
 
-TEST_CASE_TEMPLATE("the state goes round bit for bit", O, optim::SGD, optim::Adam, optim::AdamW) {
+TEST_CASE_TEMPLATE("the state goes round bit for bit", O, optim::SGD, optim::Adam, optim::AdamW, optim::RMSprop,
+                   optim::Adagrad, optim::Adadelta, optim::Lion, optim::RAdam, optim::NAdam) {
   for (const DType dtype : {kFloat32, kFloat64}) {
     const Tensor p = parameter_of(dtype);
     const Tensor idle = parameter_of(dtype);
     O one({p, idle}, {.lr = 0.1});
-    if constexpr (std::is_same_v<O, optim::SGD>) {
-      one.options().momentum = 0.9;
-    } else {
-      one.options().amsgrad = true;
-    }
+    if constexpr (requires { one.options().momentum; }) one.options().momentum = 0.9;
+    if constexpr (requires { one.options().amsgrad; }) one.options().amsgrad = true;
+    if constexpr (requires { one.options().centered; }) one.options().centered = true;
     train(one, p, 0, 3);
     const Tensor copy = p.detach().clone().requires_grad_();
     const Tensor idle_copy = idle.detach().clone().requires_grad_();

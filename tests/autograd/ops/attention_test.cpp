@@ -32,7 +32,7 @@ TEST_CASE("attention keeps no matrix of scores for backward") {
   const Tensor q = normal_input({1, 512, 4}, 1), k = normal_input({1, 512, 4}, 2), v = normal_input({1, 512, 4}, 3);
   const Tensor out = scaled_dot_product_attention(q, k, v, {}, 0.1, true);
   // The result and a number per row; the inputs are leaves.
-  CHECK(autograd::meta(out)->grad_fn->saved_bytes() == 512 * 5 * sizeof(double));
+  CHECK(autograd::grad_fn(out)->saved_bytes() == 512 * 5 * sizeof(double));
 }
 
 TEST_CASE("attention gives gradients to those who want one") {

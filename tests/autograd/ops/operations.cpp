@@ -21,7 +21,7 @@ void collect(const autograd::Node* node, std::set<const autograd::Node*>& seen, 
 
 void collect_operations(const Tensor& tensor, std::set<std::string>& names) {
   std::set<const autograd::Node*> seen;
-  if (const autograd::AutogradMeta* meta = autograd::meta(tensor)) collect(meta->grad_fn.get(), seen, names);
+  collect(autograd::grad_fn(tensor), seen, names);
 }
 
 std::set<std::string> differentiable_operations() {

@@ -1,0 +1,40 @@
+// Views and in-place writes: who has which history.
+//
+// A view shares the memory of its base, so a recorded write through either changes what both mean. As in PyTorch the
+// base then gets a new history: a node that replaces the written part of the base's gradient by what the write's own
+// derivative says, and hands the rest to the base's past. Every view takes its history anew from the base when it is
+// next asked for it. Which part of the base a view is follows from the strides.
+#pragma once
+
+#include <brigade/autograd/node.h>
+
+namespace brigade::autograd {
+
+// Where the gradient of `tensor`, which requires grad, goes.
+Edge gradient_edge(const Tensor& tensor);
+// The same, into an edge that leads nowhere yet.
+void set_gradient_edge(Edge& edge, const Tensor& tensor);
+
+// Marks `result` as a differentiable view of `base` (of base's own base when that is a view).
+void mark_view(const Tensor& result, const Tensor& base);
+// Gives a view the history that follows from its base's.
+void refresh_view(const Tensor& view);
+
+// Checks before an in-place write to `self`; `value_requires_grad` says whether what is written has a history. Throws
+// AutogradError "a leaf Variable that requires grad is being used in an in-place operation.", "a view of a leaf
+// Variable that requires grad is being used in an in-place operation.", "A view was created in no_grad mode and is
+// being modified inplace with grad mode enabled."; ValueError "unsupported operation: more than one element of the
+// written-to tensor refers to a single memory location." (an expanded tensor).
+void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where);
+// After the write: `node`, made of the write with `self` as its first input and its result, becomes the history of the
+// memory.
+void rebase_history(const Tensor& self, Node& node);
+// `copy`, whose values are those of `original` at this moment, as a result of what made `original`.
+Tensor with_history_of(const Tensor& original, Tensor copy);
+
+namespace detail {
+// A tensor over the same elements whose gradient goes to `edge`.
+Tensor with_history(const Tensor& values, const Edge& edge);
+}  // namespace detail
+
+}  // namespace brigade::autograd

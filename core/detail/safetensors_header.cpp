@@ -1,0 +1,305 @@
+#include <brigade/core/detail/safetensors_header.h>
+
+#include <brigade/core/detail/in_quotes.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+
+namespace brigade::detail {
+
+namespace {
+
+using nlohmann::json;
+
+struct FileDType {
+  std::string_view name;
+  uint64_t bits;
+  std::optional<DType> own;
+};
+
+// All that the format has.
+constexpr FileDType kFileDTypes[] = {
+    {"F64", 64, kFloat64}, {"F32", 32, kFloat32}, {"F16", 16, kFloat16},  {"BF16", 16, kBFloat16}, {"I64", 64, kInt64},
+    {"I32", 32, kInt32},   {"U8", 8, kUInt8},     {"BOOL", 8, kBool},     {"I16", 16, {}},         {"I8", 8, {}},
+    {"U16", 16, {}},       {"U32", 32, {}},       {"U64", 64, {}},        {"C64", 64, {}},         {"F8_E5M2", 8, {}},
+    {"F8_E4M3", 8, {}},    {"F8_E8M0", 8, {}},    {"F8_E4M3FNUZ", 8, {}}, {"F8_E5M2FNUZ", 8, {}},  {"F6_E2M3", 6, {}},
+    {"F6_E3M2", 6, {}},    {"F4", 4, {}},
+};
+
+const FileDType* find_dtype(std::string_view name) noexcept {
+  const auto* found = std::find_if(std::begin(kFileDTypes), std::end(kFileDTypes),
+                                   [&](const FileDType& known) { return known.name == name; });
+  return found == std::end(kFileDTypes) ? nullptr : found;
+}
+
+// "[2, 3]", shortened
+std::string text_of(const std::vector<int64_t>& sizes) {
+  std::string text = "[";
+  for (size_t i = 0; i < sizes.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+// Takes the events of the JSON parser and allows just what the format does. No tree is built, and nothing is nested
+// deeper than a list in an object in an object, whatever the file holds.
+class HeaderReader {
+ public:
+  // What nlohmann::json's parser calls its numbers and texts.
+  using number_integer_t = json::number_integer_t;
+  using number_unsigned_t = json::number_unsigned_t;
+  using number_float_t = json::number_float_t;
+  using string_t = json::string_t;
+  using binary_t = json::binary_t;
+
+  HeaderReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
+  SafetensorsHeader take() { return std::move(header_); }
+
+  bool null() { return value("null"); }
+  bool boolean(bool given) { return value(given ? "true" : "false"); }
+  bool number_integer(number_integer_t number) { return value(std::to_string(number)); }
+  bool number_float(number_float_t, const string_t& digits) { return value(digits); }
+  bool binary(binary_t&) { return value("binary data"); }
+  bool number_unsigned(number_unsigned_t number) {
+    if (place_ != Place::List) return value(std::to_string(number));
+    if (field_ == Field::Offsets) {
+      if (offsets_.size() == 2) fail_field("has more than 2 numbers", "[begin, end]");
+      offsets_.push_back(number);
+      return true;
+    }
+    constexpr size_t kMostDims = 64;
+    if (entry_.sizes.size() == kMostDims) fail_field("has more than 64 sizes", "at most 64");
+    if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return value(std::to_string(number));
+    entry_.sizes.push_back(static_cast<int64_t>(number));
+    return true;
+  }
+  bool string(string_t& given) {
+    if (place_ == Place::Metadata) {
+      if (!header_.metadata.emplace(key_, std::move(given)).second)
+        fail("__metadata__: " + in_quotes(key_) + " appears twice; expected each name once");
+      return true;
+    }
+    if (place_ != Place::Tensor || field_ != Field::DType) return value(in_quotes(given));
+    if (!find_dtype(given)) fail_field("is " + in_quotes(given), "a dtype of the format, such as F32, BF16 or I64");
+    entry_.dtype = std::move(given);
+    return true;
+  }
+
+  bool start_object(size_t) {
+    switch (place_) {
+      case Place::Start: place_ = Place::Top; return true;
+      case Place::Top: place_ = key_ == "__metadata__" ? Place::Metadata : Place::Tensor; return true;
+      default: return value("an object");
+    }
+  }
+  bool key(string_t& name) {
+    if (place_ == Place::Tensor) {
+      begin_field(name);
+      return true;
+    }
+    key_ = std::move(name);
+    if (place_ == Place::Top) {
+      if (!names_.insert(key_).second) fail(subject() + " appears twice; expected each name once");
+      entry_ = {};
+      entry_.name = key_;
+      offsets_.clear();
+      seen_[0] = seen_[1] = seen_[2] = false;
+    }
+    return true;
+  }
+  bool end_object() {
+    if (place_ == Place::Tensor) end_tensor();
+    place_ = Place::Top;  // of the outermost object too: nothing follows it
+    return true;
+  }
+  bool start_array(size_t) {
+    if (place_ != Place::Tensor || field_ == Field::DType) return value("a list");
+    place_ = Place::List;
+    return true;
+  }
+  bool end_array() {
+    if (field_ == Field::Offsets && offsets_.size() != 2)
+      fail_field("has " + std::to_string(offsets_.size()) + " numbers", "[begin, end]");
+    place_ = Place::Tensor;
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&, const json::exception& error) {
+    // A number that no double can hold is reported where it ends, like a syntax error.
+    const size_t begin = std::min(position > 20 ? position - 20 : 0, text_.size());
+    fail("the header is not valid JSON at byte " + std::to_string(position) + ", after " +
+         in_quotes(text_.substr(begin, std::min<size_t>(position, text_.size()) - begin)) +
+         (error.id == 406 ? "; a number is out of range" : ""));
+  }
+
+ private:
+  enum class Place { Start, Top, Metadata, Tensor, List };
+  enum class Field { DType, Shape, Offsets };
+  static constexpr const char* kFields[] = {"dtype", "shape", "data_offsets"};
+
+  [[noreturn]] void fail(const std::string& what) const { throw IoError(path_ + ": " + what); }
+  std::string subject() const { return "tensor " + in_quotes(key_); }
+  [[noreturn]] void fail_field(const std::string& what, const std::string& expected) const {
+    fail(subject() + ": " + kFields[static_cast<int>(field_)] + " " + what + "; expected " + expected);
+  }
+  // A value in a place where no such value may stand.
+  bool value(const std::string& given) const {
+    switch (place_) {
+      case Place::Start: fail("the header is " + given + "; expected an object of tensors by name");
+      case Place::Top:
+        if (key_ == "__metadata__") fail("__metadata__ is " + given + "; expected an object of texts by name");
+        fail(subject() + " is " + given + "; expected an object with dtype, shape and data_offsets");
+      case Place::Metadata: fail("__metadata__: " + in_quotes(key_) + " is " + given + "; expected a text");
+      case Place::List: fail_field("holds " + given, "whole numbers from 0 to 9223372036854775807");
+      case Place::Tensor: break;
+    }
+    fail_field("is " + given, field_ == Field::DType   ? "a text such as \"F32\""
+                              : field_ == Field::Shape ? "a list of sizes"
+                                                       : "[begin, end]");
+  }
+  void begin_field(const std::string& name) {
+    for (int i = 0; i < 3; ++i) {
+      if (name != kFields[i]) continue;
+      field_ = static_cast<Field>(i);
+      if (seen_[i]) fail_field("appears twice", "each field once");
+      seen_[i] = true;
+      return;
+    }
+    fail(subject() + ": unknown field " + in_quotes(name) + "; expected dtype, shape and data_offsets");
+  }
+  void end_tensor() {
+    for (int i = 0; i < 3; ++i) {
+      if (!seen_[i]) fail(subject() + ": " + kFields[i] + " is missing; expected dtype, shape and data_offsets");
+    }
+    entry_.begin = offsets_[0];
+    entry_.end = offsets_[1];
+    header_.entries.push_back(std::move(entry_));
+  }
+
+  std::string_view text_;
+  const std::string& path_;
+  SafetensorsHeader header_;
+  Place place_ = Place::Start;
+  Field field_ = Field::DType;
+  std::string key_;  // of the tensor, or of the text
+  SafetensorsEntry entry_;
+  std::vector<uint64_t> offsets_;
+  bool seen_[3] = {};
+  std::unordered_set<std::string> names_;
+};
+
+// The bytes that shape and dtype ask for. The product of the sizes other than 0 must fit too: strides are such
+// products.
+uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& subject) {
+  uint64_t bits = find_dtype(entry.dtype)->bits;
+  bool empty = false;
+  for (const int64_t size : entry.sizes) {
+    empty = empty || size == 0;
+    if (size != 0 && (__builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits) || bits >> 63)) {
+      throw IoError(subject + ": shape " + text_of(entry.sizes) + " of " + entry.dtype +
+                    " overflows; expected less than 2^63 bits");
+    }
+  }
+  if (empty) return 0;
+  if (bits % 8 != 0) {
+    throw IoError(subject + ": shape " + text_of(entry.sizes) + " of " + entry.dtype + " makes " +
+                  std::to_string(bits) + " bits; expected whole bytes");
+  }
+  return bits / 8;
+}
+
+void check_layout(const std::vector<SafetensorsEntry>& entries, uint64_t data_bytes, const std::string& path) {
+  uint64_t position = 0;
+  const SafetensorsEntry* before = nullptr;
+  for (const SafetensorsEntry& entry : entries) {
+    const std::string subject = path + ": tensor " + in_quotes(entry.name);
+    const std::string offsets =
+        subject + ": data_offsets [" + std::to_string(entry.begin) + ", " + std::to_string(entry.end) + "]";
+    if (entry.begin > entry.end) throw IoError(offsets + " end before they begin; expected begin <= end");
+    if (entry.end > data_bytes)
+      throw IoError(offsets + " reach outside the data; expected at most " + std::to_string(data_bytes) +
+                    ", the bytes that follow the header");
+    const uint64_t expected = bytes_of(entry, subject);
+    if (entry.end - entry.begin != expected)
+      throw IoError(offsets + " hold " + std::to_string(entry.end - entry.begin) + " bytes; expected " +
+                    std::to_string(expected) + " for " + entry.dtype + " of shape " + text_of(entry.sizes));
+    if (entry.begin != position) {
+      throw IoError(offsets + (entry.begin < position ? " overlap" : " leave a hole after") +
+                    (before ? " tensor " + in_quotes(before->name) : " the header") + "; expected begin " +
+                    std::to_string(position));
+    }
+    position = entry.end;
+    before = &entry;
+  }
+  if (position != data_bytes) {
+    throw IoError(path + ": the tensors end at byte " + std::to_string(position) + " of the data, which has " +
+                  std::to_string(data_bytes) + "; expected them to fill it");
+  }
+}
+
+}  // namespace
+
+SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_bytes, const std::string& path) {
+  if (text.empty() || text.front() != '{') {
+    throw IoError(path + ": the header begins with " + in_quotes(text.substr(0, 1)) + "; expected \"{\"");
+  }
+  // The parser would take it for the end of the text, and what follows would go unseen.
+  if (const size_t position = text.find('\0'); position != std::string_view::npos) {
+    throw IoError(path + ": the header holds a zero at byte " + std::to_string(position + 1) + "; expected JSON");
+  }
+  HeaderReader reader(text, path);
+  json::sax_parse(text.begin(), text.end(), &reader);
+  SafetensorsHeader header = reader.take();
+  std::sort(header.entries.begin(), header.entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  check_layout(header.entries, data_bytes, path);
+  return header;
+}
+
+namespace {
+
+std::string json_text(const std::string& text, const char* what) {
+  try {
+    return json(text).dump();
+  } catch (const json::type_error&) {
+    throw ValueError(std::string("save_safetensors: ") + what + " " + in_quotes(text) +
+                     " is not UTF-8; expected UTF-8");
+  }
+}
+
+}  // namespace
+
+std::string safetensors_header_text(const std::vector<SafetensorsEntry>& entries, const SafetensorsMetadata& metadata) {
+  std::string text = "{";
+  if (!metadata.empty()) {
+    text += "\"__metadata__\":{";
+    for (const auto& [key, value] : metadata)
+      text += json_text(key, "metadata key") + ":" + json_text(value, "metadata value") + ",";
+    text.back() = '}';
+    text += ",";
+  }
+  for (const SafetensorsEntry& entry : entries) {
+    text += json_text(entry.name, "tensor name") + ":{\"dtype\":\"" + entry.dtype + "\",\"shape\":[";
+    for (size_t i = 0; i < entry.sizes.size(); ++i)
+      text += (i ? "," : "") + std::to_string(entry.sizes[i]);
+    text += "],\"data_offsets\":[" + std::to_string(entry.begin) + "," + std::to_string(entry.end) + "]},";
+  }
+  if (text.size() > 1) text.pop_back();
+  return text + "}";
+}
+
+const char* safetensors_dtype(DType dtype) noexcept {
+  for (const FileDType& known : kFileDTypes) {
+    if (known.own == dtype) return known.name.data();
+  }
+  return "";
+}
+
+std::optional<DType> dtype_from_safetensors(std::string_view name) noexcept {
+  const FileDType* found = find_dtype(name);
+  return found ? found->own : std::nullopt;
+}
+
+}  // namespace brigade::detail

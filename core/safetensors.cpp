@@ -1,0 +1,171 @@
+#include <brigade/core/safetensors.h>
+
+#include <brigade/core/atomic_file.h>
+#include <brigade/core/detail/host_layout.h>
+#include <brigade/core/detail/in_quotes.h>
+#include <brigade/core/detail/input_file.h>
+#include <brigade/core/detail/safetensors_header.h>
+#include <brigade/core/factory.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace brigade {
+
+static_assert(std::endian::native == std::endian::little, "the bytes in a file are little endian");
+
+namespace {
+
+constexpr uint64_t kLengthBytes = 8;
+
+// What a Tensor needs to know of an entry; throws where Brigade cannot have such a tensor.
+std::pair<Shape, DType> own_form(const SafetensorsEntry& entry, const std::string& subject) {
+  const std::optional<DType> dtype = detail::dtype_from_safetensors(entry.dtype);
+  if (!dtype) {
+    throw DTypeError(subject + " has dtype " + entry.dtype +
+                     "; expected one of F64, F32, F16, BF16, I64, I32, U8, BOOL: convert it where it was written");
+  }
+  if (entry.sizes.size() > static_cast<size_t>(kMaxDims)) {
+    throw ShapeError(subject + " has " + std::to_string(entry.sizes.size()) + " dimensions; expected at most " +
+                     std::to_string(kMaxDims));
+  }
+  return {Shape(entry.sizes), *dtype};
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(std::make_unique<detail::InputFile>(path)) {
+  const uint64_t size = file_->size();
+  if (size < kLengthBytes) {
+    throw IoError(path + ": the file has " + std::to_string(size) + " bytes; expected at least 8, the header length");
+  }
+  uint64_t length = 0;
+  file_->read(0, &length, kLengthBytes);
+  if (length > size - kLengthBytes) {
+    throw IoError(path + ": header length " + std::to_string(length) +
+                  " is more than the file holds; expected at most " + std::to_string(size - kLengthBytes) +
+                  " (is it a safetensors file, and whole?)");
+  }
+  if (length > detail::kMaxSafetensorsHeader) {
+    throw IoError(path + ": header length " + std::to_string(length) + " is too large; expected at most " +
+                  std::to_string(detail::kMaxSafetensorsHeader));
+  }
+  std::string text(static_cast<size_t>(length), '\0');
+  file_->read(kLengthBytes, text.data(), text.size());
+  data_begin_ = kLengthBytes + length;
+  detail::SafetensorsHeader header = detail::parse_safetensors_header(text, size - data_begin_, path);
+  metadata_ = std::move(header.metadata);
+  entries_ = std::move(header.entries);
+  for (size_t i = 0; i < entries_.size(); ++i)
+    index_.emplace(entries_[i].name, i);
+}
+
+SafetensorsFile::~SafetensorsFile() = default;
+SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
+SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&&) noexcept = default;
+
+const std::string& SafetensorsFile::path() const noexcept { return file_->path(); }
+
+const SafetensorsEntry& SafetensorsFile::entry(const std::string& name) const {
+  const auto found = index_.find(name);
+  if (found != index_.end()) return entries_[found->second];
+  std::string known;
+  for (size_t i = 0; i < entries_.size() && i < 8; ++i)
+    known += (i ? ", " : "") + detail::in_quotes(entries_[i].name);
+  throw ValueError(path() + " holds no tensor " + detail::in_quotes(name) + "; it holds " +
+                   std::to_string(entries_.size()) + (known.empty() ? "" : ": ") + known +
+                   (entries_.size() > 8 ? ", ..." : ""));
+}
+
+Tensor SafetensorsFile::tensor(const std::string& name) const {
+  const SafetensorsEntry& found = entry(name);
+  const std::string subject = path() + ": tensor " + detail::in_quotes(name);
+  const auto [sizes, dtype] = own_form(found, subject);
+  Tensor result = empty(sizes, dtype);
+  file_->read(data_begin_ + found.begin, result.raw_data(), result.nbytes());
+  detail::check_bool_bytes(dtype, result.raw_data(), result.nbytes(), subject);
+  return result;
+}
+
+Tensor SafetensorsFile::mapped(const std::string& name) const {
+  const SafetensorsEntry& found = entry(name);
+  const std::string subject = path() + ": tensor " + detail::in_quotes(name);
+  const auto [sizes, dtype] = own_form(found, subject);
+  // A mapping begins on a page, so the place in the file tells the alignment.
+  const uint64_t offset = data_begin_ + found.begin;
+  if (found.begin == found.end || offset % itemsize(dtype) != 0) return tensor(name);
+  if (!mapping_) mapping_ = file_->map();
+  char* data = mapping_.get() + offset;
+  detail::check_bool_bytes(dtype, data, static_cast<size_t>(found.end - found.begin), subject);
+  return from_blob(data, sizes, dtype, [keep = mapping_] {});
+}
+
+Safetensors load_safetensors(const std::string& path) {
+  const SafetensorsFile file(path);
+  Safetensors result;
+  result.metadata = file.metadata();
+  for (const SafetensorsEntry& entry : file.entries())
+    result.tensors.emplace_back(entry.name, file.tensor(entry.name));
+  return result;
+}
+
+namespace {
+
+// The Python package's order: I64, F64, F32, I32, BF16, F16, U8, BOOL.
+int place_in_file(DType dtype) noexcept {
+  constexpr int kPlaces[] = {1, 2, 5, 4, 0, 3, 6, 7};  // by the order of DType
+  return kPlaces[static_cast<int>(dtype)];
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                      const SafetensorsMetadata& metadata) {
+  using Named = std::pair<std::string, Tensor>;
+  std::vector<const Named*> order;
+  order.reserve(tensors.size());
+  for (const Named& named : tensors) {
+    if (!named.second.defined())
+      throw ValueError("save_safetensors: tensor " + detail::in_quotes(named.first) + " is undefined; leave it out");
+    if (named.first == "__metadata__")
+      throw ValueError("save_safetensors: a tensor cannot be called \"__metadata__\"; the format keeps that name");
+    order.push_back(&named);
+  }
+  std::sort(order.begin(), order.end(), [](const Named* a, const Named* b) {
+    const int place_a = place_in_file(a->second.dtype());
+    const int place_b = place_in_file(b->second.dtype());
+    return place_a != place_b ? place_a < place_b : a->first < b->first;
+  });
+  std::unordered_map<std::string, size_t> names;
+  std::vector<SafetensorsEntry> entries;
+  uint64_t position = 0;
+  for (const Named* named : order) {
+    const auto& [name, tensor] = *named;
+    if (!names.emplace(name, entries.size()).second)
+      throw ValueError("save_safetensors: two tensors are called " + detail::in_quotes(name) +
+                       "; expected each name once");
+    const uint64_t end = position + tensor.nbytes();
+    entries.push_back({name, detail::safetensors_dtype(tensor.dtype()),
+                       std::vector<int64_t>(tensor.sizes().begin(), tensor.sizes().end()), position, end});
+    position = end;
+  }
+  std::string text = detail::safetensors_header_text(entries, metadata);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  if (text.size() > detail::kMaxSafetensorsHeader) {
+    throw ValueError("save_safetensors: the header would have " + std::to_string(text.size()) +
+                     " bytes; expected at most " + std::to_string(detail::kMaxSafetensorsHeader) +
+                     ": fewer tensors, shorter names or less metadata");
+  }
+  const uint64_t length = text.size();
+  AtomicFile file(path);
+  file.write(&length, kLengthBytes);
+  file.write(text.data(), text.size());
+  for (const Named* named : order) {
+    const Tensor data = detail::row_major_on_host(named->second);
+    file.write(data.raw_data(), data.nbytes());
+  }
+  file.commit();
+}
+
+}  // namespace brigade

@@ -1,0 +1,90 @@
+// The safetensors format (https://github.com/huggingface/safetensors, "Format"): tensors by name in one file, which the
+// Python package of that name reads and writes as well.
+//
+// A file is: the length of the header (8 bytes, little endian); the header, JSON that gives for each tensor its dtype,
+// its shape and where its bytes lie, and under "__metadata__" texts by name; then the bytes of all tensors, row-major,
+// little endian, without holes or overlaps.
+//
+// Files come from anywhere, so nothing in them is believed: each reader throws IoError that names the file, the tensor,
+// the field, what it holds and what was expected, and takes no memory for what the file does not hold.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace brigade {
+
+namespace detail {
+class InputFile;
+}
+
+// A tensor as the header describes it.
+struct SafetensorsEntry {
+  std::string name;
+  std::string dtype;           // in the file's words: "F32"
+  std::vector<int64_t> sizes;  // may have more dimensions than a Tensor
+  uint64_t begin = 0;          // of its bytes, counted from the end of the header
+  uint64_t end = 0;
+};
+
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
+// An open file whose header was read and checked. Tensors are read when asked for.
+class SafetensorsFile {
+ public:
+  // Throws IoError: no such file, or a header that is not as the format says. A file may describe tensors that Brigade
+  // has no dtype for (F8_E4M3, I16, ...); only reading those throws.
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(SafetensorsFile&&) noexcept;
+  SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
+
+  const std::string& path() const noexcept;
+  const SafetensorsMetadata& metadata() const noexcept { return metadata_; }
+  // In the order of their bytes.
+  const std::vector<SafetensorsEntry>& entries() const noexcept { return entries_; }
+  bool contains(const std::string& name) const { return index_.contains(name); }
+
+  // A copy in memory of its own. Throws ValueError when there is no such tensor, DTypeError for a dtype and ShapeError
+  // for a number of dimensions that Brigade does not have, IoError when the bytes cannot be read or, of a bool tensor,
+  // are not 0 or 1.
+  Tensor tensor(const std::string& name) const;
+  // The same without a copy: its memory is the file's, mapped when first asked for, and read when first touched. What
+  // is written to the tensor stays in this process. The file must not be cut short while the tensor is in use. A
+  // tensor whose bytes are not aligned for its dtype is copied after all.
+  Tensor mapped(const std::string& name) const;
+
+ private:
+  const SafetensorsEntry& entry(const std::string& name) const;
+
+  std::unique_ptr<detail::InputFile> file_;
+  uint64_t data_begin_ = 0;
+  SafetensorsMetadata metadata_;
+  std::vector<SafetensorsEntry> entries_;
+  std::unordered_map<std::string, size_t> index_;
+  mutable std::shared_ptr<char> mapping_;
+};
+
+// All tensors of a file.
+struct Safetensors {
+  std::vector<std::pair<std::string, Tensor>> tensors;  // in the order of their bytes
+  SafetensorsMetadata metadata;
+};
+// Throws what SafetensorsFile and its tensor() throw.
+Safetensors load_safetensors(const std::string& path);
+
+// Writes a file as the Python package does: tensors of wide dtypes first, then by name; the header filled with spaces
+// to a multiple of 8, so that every tensor is aligned. Any strides, any device. The file appears whole or not at all
+// (core/atomic_file.h). Throws ValueError for a name that appears twice, is "__metadata__" or is not UTF-8 (nor may
+// metadata be otherwise), and for an undefined tensor; IoError when writing fails.
+void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                      const SafetensorsMetadata& metadata = {});
+
+}  // namespace brigade

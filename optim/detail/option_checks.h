@@ -1,0 +1,22 @@
+// Checks of options, with PyTorch's words.
+#pragma once
+
+#include <brigade/core/error.h>
+#include <brigade/nn/detail/text.h>
+
+#include <array>
+#include <string>
+
+namespace brigade::optim::detail {
+
+// Throws ValueError "Invalid learning rate: -1".
+inline void check_option(bool valid, const std::string& what, double value) {
+  if (!valid) throw ValueError("Invalid " + what + ": " + nn::detail::text_of(value));
+}
+inline void check_at_least_zero(const std::string& what, double value) { check_option(value >= 0, what, value); }
+inline void check_betas(const std::array<double, 2>& betas) {
+  for (size_t i = 0; i < betas.size(); ++i)
+    check_option(betas[i] >= 0 && betas[i] < 1, "beta parameter at index " + std::to_string(i), betas[i]);
+}
+
+}  // namespace brigade::optim::detail

@@ -1,0 +1,43 @@
+#include <brigade/optim/nadam.h>
+
+#include <brigade/kernels/adaptive_optimizer.h>
+#include <brigade/optim/detail/option_checks.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace brigade::optim {
+
+void NAdamOptions::check() const {
+  detail::check_at_least_zero("learning rate", lr);
+  detail::check_at_least_zero("epsilon value", eps);
+  detail::check_betas(betas);
+  detail::check_at_least_zero("weight_decay value", weight_decay);
+  detail::check_at_least_zero("momentum_decay value", momentum_decay);
+}
+
+void NAdam::do_step() {
+  // A batch has its steps and its product of momenta in common: parameters of one age may differ in the latter when the
+  // betas were changed while one of them had no gradient.
+  std::vector<std::pair<int64_t, double>> ages;
+  const auto age_of = [&](const NAdamState& state) {
+    const std::pair<int64_t, double> age(state.step, state.mu_product);
+    const auto found = std::find(ages.begin(), ages.end(), age);
+    if (found != ages.end()) return found - ages.begin();
+    ages.push_back(age);
+    return std::ssize(ages) - 1;
+  };
+  step_in_batches(age_of, [&](const NAdamOptions& o, const StepBatch<NAdamState>& batch) {
+    auto [step, mu_product] = ages[static_cast<size_t>(batch.key)];
+    ++step;
+    mu_product *= kernels::nadam_mu(o.betas[0], o.momentum_decay, step);
+    kernels::foreach_nadam_step(batch.parameters, batch.grads, batch.state(&NAdamState::exp_avg),
+                                batch.state(&NAdamState::exp_avg_sq),
+                                {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, o.momentum_decay, step,
+                                 mu_product, o.decoupled_weight_decay, o.maximize});
+    for (NAdamState* state : batch.states)
+      state->mu_product = mu_product;
+  });
+}
+
+}  // namespace brigade::optim

@@ -11,7 +11,9 @@
 #include <brigade/autograd/ops/conv.h>
 #include <brigade/autograd/ops/cross_entropy.h>
 #include <brigade/autograd/ops/dropout.h>
+#include <brigade/autograd/ops/einsum.h>
 #include <brigade/autograd/ops/embedding.h>
+#include <brigade/autograd/ops/extremes.h>
 #include <brigade/autograd/ops/group_norm.h>
 #include <brigade/autograd/ops/fold.h>
 #include <brigade/autograd/ops/inplace.h>
@@ -21,7 +23,10 @@
 #include <brigade/autograd/ops/loss.h>
 #include <brigade/autograd/ops/margin_loss.h>
 #include <brigade/autograd/ops/matmul.h>
+#include <brigade/autograd/ops/norm.h>
 #include <brigade/autograd/ops/pool.h>
+#include <brigade/autograd/ops/products.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/ops/softmax.h>
+#include <brigade/autograd/ops/variance.h>

@@ -14,8 +14,8 @@
 #include <brigade/autograd/ops/einsum.h>
 #include <brigade/autograd/ops/embedding.h>
 #include <brigade/autograd/ops/extremes.h>
-#include <brigade/autograd/ops/group_norm.h>
 #include <brigade/autograd/ops/fold.h>
+#include <brigade/autograd/ops/group_norm.h>
 #include <brigade/autograd/ops/inplace.h>
 #include <brigade/autograd/ops/interpolate.h>
 #include <brigade/autograd/ops/layer_norm.h>

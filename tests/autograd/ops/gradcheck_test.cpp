@@ -5,7 +5,6 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/gradcheck.h>
-#include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
 
@@ -45,17 +44,7 @@ TEST_CASE("no differentiable operation is missing from the table") {
   for (const Case& each : cases()) {
     const Tensor result = each.function(each.inputs);
     collect_operations(result, covered);
-    // Operations that only gradients consist of.
-    std::vector<Tensor> wanted;
-    for (const Tensor& input : each.inputs) {
-      if (input.requires_grad()) wanted.push_back(input);
-    }
-    const Tensor weight = ones(result.sizes(), result.options()).requires_grad_();
-    const Tensor outputs[] = {result};
-    for (const Tensor& gradient :
-         autograd::grad(outputs, wanted, {.grad_outputs = {weight}, .allow_unused = true, .create_graph = true})) {
-      if (gradient.defined()) collect_operations(gradient, covered);
-    }
+    collect_operations_of_gradients(result, each.inputs, covered);
   }
   const std::set<std::string> operations = differentiable_operations();
   CHECK(operations.size() > 40);

@@ -1,6 +1,8 @@
 #include "operations.h"
 
+#include <brigade/autograd/backward.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/kernels/factory.h>
 
 #include <filesystem>
 #include <fstream>
@@ -22,6 +24,21 @@ void collect(const autograd::Node* node, std::set<const autograd::Node*>& seen, 
 void collect_operations(const Tensor& tensor, std::set<std::string>& names) {
   std::set<const autograd::Node*> seen;
   collect(autograd::grad_fn(tensor), seen, names);
+}
+
+void collect_operations_of_gradients(const Tensor& result, std::span<const Tensor> inputs,
+                                     std::set<std::string>& names) {
+  std::vector<Tensor> wanted;
+  for (const Tensor& input : inputs) {
+    if (input.requires_grad()) wanted.push_back(input);
+  }
+  const Tensor weight = full(result.sizes(), 1.0, result.options()).requires_grad_();
+  const Tensor outputs[] = {result};
+  for (const Tensor& gradient :
+       autograd::grad(outputs, wanted,
+                      {.grad_outputs = {weight}, .retain_graph = true, .allow_unused = true, .create_graph = true})) {
+    if (gradient.defined()) collect_operations(gradient, names);
+  }
 }
 
 std::set<std::string> differentiable_operations() {

@@ -1,10 +1,11 @@
 #include <brigade/autograd/engine.h>
 
+#include <brigade/autograd/anomaly_mode.h>
 #include <brigade/autograd/backward.h>
+#include <brigade/autograd/detail/listeners.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/tape.h>
-#include <brigade/autograd/tape_query.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/reduce.h>
@@ -21,8 +22,6 @@ namespace {
 // Backwards that run on this thread, innermost last, and how many have been started.
 thread_local std::vector<uint64_t> running_tasks;
 thread_local uint64_t backwards_started = 0;
-thread_local int silent_updates = 0;
-thread_local std::vector<std::weak_ptr<Listener>> thread_listeners;
 
 // Backwards that kept their graph, since they were last asked for; node marks count on from `retained_before`.
 thread_local std::vector<RetainedGraph> retained;
@@ -66,6 +65,7 @@ Engine::Engine(std::span<const Tensor> roots, std::span<const Tensor> gradients,
       gradients_(gradients.begin(), gradients.end()),
       retain_graph_(use.retain_graph || use.create_graph),
       create_graph_(use.create_graph),
+      detects_anomaly_(AnomalyMode::is_enabled()),
       where_(where),
       task_(next_number()) {
   gradients_.resize(roots.size());
@@ -101,40 +101,6 @@ void Engine::accumulate(AutogradMeta& meta, Tensor gradient) {
     meta.grad.bump_version();
   } else {
     meta.grad = is_exclusive(gradient) ? std::move(gradient) : kernels::clone(gradient);
-  }
-}
-
-void Engine::check_roots() {
-  for (size_t i = 0; i < roots_.size(); ++i) {
-    const Tensor& root = roots_[i];
-    if (!root.defined())
-      throw AutogradError("backward: element " + std::to_string(i) + " of tensors is undefined", where_);
-    if (!root.requires_grad()) {
-      std::string message =
-          "element " + std::to_string(i) + " of tensors does not require grad and does not have a grad_fn";
-      const std::string cut = explain_missing_history(root);
-      if (!cut.empty()) message += ": " + cut;
-      throw AutogradError(message + "; backward called at " + to_string(where_), where_);
-    }
-    Tensor& gradient = gradients_[i];
-    if (!gradient.defined()) {
-      if (root.numel() != 1) {
-        throw AutogradError("grad can be implicitly created only for scalar outputs; got a root " + describe(root) +
-                                ". Reduce it (sum, mean) or pass a gradient; backward called at " + to_string(where_),
-                            where_);
-      }
-      gradient = full(root.sizes(), 1.0, root.options());
-    } else if (gradient.sizes() != root.sizes()) {
-      throw AutogradError("Mismatch in shape: grad_output[" + std::to_string(i) + "] has a shape of " +
-                              to_string(gradient.sizes()) + " and output[" + std::to_string(i) + "] has a shape of " +
-                              to_string(root.sizes()) + ".",
-                          where_);
-    } else if (gradient.dtype() != root.dtype()) {
-      throw AutogradError(std::string("Mismatch in dtype: grad_output[") + std::to_string(i) + "] is " +
-                              brigade::name(gradient.dtype()) + " and output[" + std::to_string(i) + "] is " +
-                              brigade::name(root.dtype()) + ".",
-                          where_);
-    }
   }
 }
 
@@ -259,18 +225,16 @@ void Engine::call_leaf_hooks(uint32_t index) {
   const AutogradMeta& leaf_meta = *planned.meta;
   if (leaf_meta.hooks.empty()) return;
   // A hook may remove hooks: run over a copy.
-  if (!leaf_meta.hooks.empty()) {
-    const auto hooks = leaf_meta.hooks;
-    for (const auto& hook : hooks) {
-      Tensor replaced = hook.call(planned.buffer);
-      if (!replaced.defined()) continue;
-      if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
-        throw AutogradError("a hook on a leaf returned " + describe(replaced) +
-                                ", expected a gradient like the leaf: " + describe(leaves_[index]),
-                            where_);
-      }
-      planned.buffer = std::move(replaced);
+  const auto hooks = leaf_meta.hooks;
+  for (const auto& hook : hooks) {
+    Tensor replaced = hook.call(planned.buffer);
+    if (!replaced.defined()) continue;
+    if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
+      throw AutogradError("a hook on a leaf returned " + describe(replaced) +
+                              ", expected a gradient like the leaf: " + describe(leaves_[index]),
+                          where_);
     }
+    planned.buffer = std::move(replaced);
   }
 }
 
@@ -295,6 +259,11 @@ void Engine::complete_leaf(uint32_t index) {
     stamp.last_backward = backwards_started;
     stamp.last_backward_at = where_;
   }
+  if (planned.received && !leaf_meta.post_accumulate_hooks.empty()) {
+    const auto hooks = leaf_meta.post_accumulate_hooks;
+    for (const auto& hook : hooks)
+      hook.call(leaves_[index]);
+  }
   if (running_tasks.size() > 1) return;
   for (const AutogradMeta::Observer& observer : leaf_meta.observers) {
     observer.listener->on_grad_ready(observer.tag, planned.received);
@@ -307,9 +276,6 @@ void Engine::run_node(PlannedNode& planned) {
   bool any = false;
   for (uint32_t i = 0; i < node.outputs.size(); ++i)
     any = any || grads[i].defined();
-  for (const CapturedOutput& captured : captured_outputs_) {
-    if (captured.node == &node) captured_[captured.input] = grads[captured.output];
-  }
   if (any && node.output_hooks) {
     const auto hooks = *node.output_hooks;
     for (const Node::OutputHook& hook : hooks) {
@@ -325,6 +291,9 @@ void Engine::run_node(PlannedNode& planned) {
       grads[hook.output] = std::move(replaced);
     }
   }
+  for (const CapturedOutput& captured : captured_outputs_) {
+    if (captured.node == &node) captured_[captured.input] = grads[captured.output];
+  }
   if (any) {
     results_.clear();
     results_.resize(node.edges.size());
@@ -333,6 +302,8 @@ void Engine::run_node(PlannedNode& planned) {
     node.backward(context);
     if (!non_finite_listeners_.empty()) [[unlikely]]
       look_for_non_finite(node, grads);
+    if (detects_anomaly_) [[unlikely]]
+      look_for_nan(node, grads);
     for (uint32_t i = 0; i < node.outputs.size(); ++i)
       grads[i] = Tensor();
     for (uint32_t i = 0; i < node.edges.size(); ++i) {
@@ -345,28 +316,6 @@ void Engine::run_node(PlannedNode& planned) {
     if (planned_leaves_[leaf].last_sequence == node.sequence) complete_leaf(leaf);
   }
   if (!retain_graph_) node.release_saved(where_);
-}
-
-void Engine::look_for_non_finite(const Node& node, const Tensor* grads) {
-  const auto finite = [](const Tensor& tensor) {
-    if (!tensor.defined() || !is_floating_point(tensor.dtype()) || tensor.numel() == 0) return true;
-    // Zero times every element is zero, unless one is not finite.
-    const Tensor products = kernels::binary_scalar(kernels::contiguous(tensor), 0.0, kernels::BinaryOp::Mul, false);
-    return brigade::detail::element_as_double(kernels::sum(products, {}), 0) == 0;
-  };
-  for (uint32_t i = 0; i < node.outputs.size(); ++i) {
-    if (!finite(grads[i])) return;  // it came so
-  }
-  for (uint32_t i = 0; i < node.edges.size(); ++i) {
-    Tensor result = results_[i];
-    if (!result.defined() && node.edges[i].leaf)
-      result = static_cast<AutogradMeta*>(node.edges[i].leaf->autograd.get())->grad;  // written to its destination
-    if (finite(result)) continue;
-    for (Listener* listener : non_finite_listeners_)
-      listener->on_non_finite(node.op, node.where);
-    non_finite_listeners_.clear();
-    return;
-  }
 }
 
 void Engine::note_retained() {
@@ -479,11 +428,9 @@ void Engine::run() {
   if (outermost) ++backwards_started;
   std::vector<std::shared_ptr<Listener>> registered;  // kept alive while they are called
   if (outermost) {
-    std::erase_if(thread_listeners, [](const auto& listener) { return listener.expired(); });
-    for (const auto& listener : thread_listeners) {
-      registered.push_back(listener.lock());
-      if (registered.back()) listeners_.push_back(registered.back().get());
-    }
+    registered = detail::registered_listeners();
+    for (const auto& listener : registered)
+      listeners_.push_back(listener.get());
   }
   Plan plan;
   bool planned = false;
@@ -526,74 +473,6 @@ void Engine::run() {
   }
   if (Tape* tape = Tape::current()) tape->finish_backward(plan.number(), where_, roots_);
   if (first_error) std::rethrow_exception(first_error);
-}
-
-void add_listener(const std::shared_ptr<Listener>& listener) { thread_listeners.push_back(listener); }
-
-SilentUpdates::SilentUpdates() noexcept { ++silent_updates; }
-SilentUpdates::~SilentUpdates() { --silent_updates; }
-
-void announce_update(std::span<const Tensor> parameters, const std::function<Update()>& describe) {
-  if (silent_updates > 0) return;
-  std::vector<std::shared_ptr<Listener>> registered;  // kept alive while they are called
-  std::vector<Listener*> listeners;
-  for (const auto& listener : thread_listeners) {
-    registered.push_back(listener.lock());
-    if (registered.back()) listeners.push_back(registered.back().get());
-  }
-  for (const Tensor& parameter : parameters) {
-    const AutogradMeta* known = meta(parameter);
-    if (!known) continue;
-    for (const AutogradMeta::Observer& observer : known->observers) {
-      if (std::find(listeners.begin(), listeners.end(), observer.listener) == listeners.end())
-        listeners.push_back(observer.listener);
-    }
-  }
-  if (listeners.empty()) return;
-  const Update update = describe();
-  for (Listener* listener : listeners)
-    listener->on_update(update);
-}
-
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, const GradOptions& options,
-                         SourceLocation where) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].requires_grad()) continue;
-    throw AutogradError("One of the differentiated Tensors does not require grad: input " + std::to_string(i) + " (" +
-                            (inputs[i].defined() ? describe(inputs[i]) : std::string("undefined")) + "); " +
-                            to_string(where),
-                        where);
-  }
-  if (!options.grad_outputs.empty() && options.grad_outputs.size() != outputs.size()) {
-    throw AutogradError("grad: got " + std::to_string(outputs.size()) + " outputs and " +
-                            std::to_string(options.grad_outputs.size()) +
-                            " grad_outputs; give one for each output, or none (" + to_string(where) + ")",
-                        where);
-  }
-  std::vector<Tensor> gradients =
-      Engine(outputs, options.grad_outputs, {options.retain_graph, options.create_graph}, where).run_captured(inputs);
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].defined() && options.materialize_grads)
-      gradients[i] = full(inputs[i].sizes(), 0.0, inputs[i].options());
-    if (gradients[i].defined() || options.allow_unused) continue;
-    throw AutogradError(
-        "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
-        "is "
-        "the desired behavior. It is input " +
-            std::to_string(i) + " (" + describe(inputs[i]) + "); " + to_string(where),
-        where);
-  }
-  return gradients;
-}
-
-void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, const GraphUse& use,
-              SourceLocation where) {
-  if (!gradients.empty() && gradients.size() != roots.size()) {
-    throw AutogradError("backward: got " + std::to_string(roots.size()) + " roots and " +
-                            std::to_string(gradients.size()) + " gradients; give one for each root, or none",
-                        where);
-  }
-  Engine(roots, gradients, use, where).run();
 }
 
 Tensor BackwardContext::grad_or_zeros(uint32_t i) const {

@@ -71,11 +71,15 @@ class Engine {
   void prune();
   void note_retained();
   void look_for_non_finite(const Node& node, const Tensor* grads);
+  void look_for_nan(const Node& node, const Tensor* grads);
+  // What the node that runs has computed for an input.
+  Tensor result_of(const Node& node, uint32_t input) const;
 
   std::span<const Tensor> roots_;
   std::vector<Tensor> gradients_;
   bool retain_graph_;
   bool create_graph_;
+  bool detects_anomaly_;
   SourceLocation where_;
   uint64_t task_;
   std::vector<PlannedNode> nodes_;

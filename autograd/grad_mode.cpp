@@ -3,13 +3,12 @@
 namespace brigade {
 
 namespace {
-thread_local bool recording = true;
+using autograd::detail::recording;
 thread_local SourceLocation off_since;
 }  // namespace
 
 namespace autograd {
-bool GradMode::is_enabled() noexcept { return recording; }
-SourceLocation GradMode::disabled_at() noexcept { return recording ? SourceLocation() : off_since; }
+SourceLocation GradMode::disabled_at() noexcept { return detail::recording ? SourceLocation() : off_since; }
 }  // namespace autograd
 
 NoGradGuard::NoGradGuard(SourceLocation where) noexcept : previous_(recording), previous_where_(off_since) {

@@ -7,8 +7,12 @@ namespace brigade {
 
 namespace autograd {
 
+namespace detail {
+inline constinit thread_local bool recording = true;
+}
+
 struct GradMode {
-  static bool is_enabled() noexcept;
+  static bool is_enabled() noexcept { return detail::recording; }
   // The line of the innermost guard that switched recording off (line() == 0 when it is on).
   static SourceLocation disabled_at() noexcept;
 };

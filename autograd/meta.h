@@ -44,6 +44,12 @@ struct AutogradMeta final : AutogradMetaBase {
     SourceLocation where;  // of its registration
   };
   std::vector<Hook> hooks;
+  struct PostAccumulateHook {
+    uint64_t handle;
+    std::function<void(const Tensor&)> call;
+    SourceLocation where;
+  };
+  std::vector<PostAccumulateHook> post_accumulate_hooks;
   // Who wants to know when this leaf's gradient is complete; the tag is the listener's own name for the leaf.
   struct Observer {
     Listener* listener;

@@ -1,5 +1,6 @@
 #include <brigade/autograd/node.h>
 
+#include <brigade/autograd/detail/packed_tensor.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/view.h>
 
@@ -50,12 +51,23 @@ size_t Node::saved_bytes() const noexcept {
 void Node::release_saved(SourceLocation freed_by) noexcept {
   if (!saved_) return;
   mark_freed(freed_by);
-  for (SavedTensor* saved = saved_; saved; saved = saved->next_)
+  for (SavedTensor* saved = saved_; saved; saved = saved->next_) {
     saved->tensor_ = Tensor();
+    saved->packed_.reset();
+  }
 }
 
-void SavedTensor::save_input(Node& owner, const Tensor& tensor) {
-  if (!tensor.defined()) return;
+size_t Node::saved_tensors() const noexcept {
+  size_t count = 0;
+  for (const SavedTensor* saved = saved_; saved; saved = saved->next_)
+    count += saved->tensor_.defined() || saved->packed_;
+  return count;
+}
+
+SavedTensor::SavedTensor() noexcept = default;
+SavedTensor::~SavedTensor() = default;
+
+void SavedTensor::keep(Node& owner, const Tensor& tensor) {
   tensor_ = tensor;
   version_ = tensor.version();
   was_saved_ = true;
@@ -63,15 +75,33 @@ void SavedTensor::save_input(Node& owner, const Tensor& tensor) {
   owner.saved_ = this;
 }
 
+void SavedTensor::save_input(Node& owner, const Tensor& tensor) {
+  if (!tensor.defined()) return;
+  keep(owner, tensor);
+  if (detail::saved_tensor_hooks) [[unlikely]] {
+    packed_ = detail::pack_tensor(tensor);
+    tensor_ = Tensor();
+  }
+}
+
 void SavedTensor::save_output(Node& owner, const Tensor& tensor, uint32_t output) {
   if (!tensor.defined()) return;
-  save_input(owner, view::alias(tensor));
+  keep(owner, view::alias(tensor));
   is_output_ = true;
   output_ = output;
+  if (detail::saved_tensor_hooks) [[unlikely]] {
+    packed_ = detail::pack_tensor(tensor_);
+    tensor_ = Tensor();
+  }
 }
 
 Tensor SavedTensor::unpack(Node& owner) const {
   if (!was_saved_) return Tensor();
+  if (packed_) {
+    const Tensor restored = packed_->unpack(owner);
+    if (!is_output_ || !GradMode::is_enabled()) return restored;
+    return detail::with_history(restored, {NodePtr(&owner), {}, output_});
+  }
   if (tensor_.version() != version_) {
     std::string message =
         "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
@@ -84,11 +114,7 @@ Tensor SavedTensor::unpack(Node& owner) const {
   }
   if (is_output_ && GradMode::is_enabled()) {
     // A second derivative goes through this node again: lend the tensor its history.
-    Tensor result = view::alias(tensor_);
-    result.impl()->grad_fn = NodePtr(&owner);
-    result.impl()->output_nr = output_;
-    result.impl()->requires_grad = true;
-    return result;
+    return detail::with_history(tensor_, {NodePtr(&owner), {}, output_});
   }
   return tensor_;
 }

@@ -19,6 +19,9 @@ namespace brigade::autograd {
 class Engine;
 class Node;
 class BackwardContext;
+namespace detail {
+struct PackedTensor;
+}
 using NodePtr = IntrusivePtr<Node>;
 
 // Where the gradient of an input goes: to output `output` of `node`, to `leaf`, or nowhere (the input needs none).
@@ -42,7 +45,8 @@ struct OutputInfo {
 // naming the operation, its line and both versions.
 class SavedTensor {
  public:
-  SavedTensor() noexcept = default;
+  SavedTensor() noexcept;
+  ~SavedTensor();
   SavedTensor(const SavedTensor&) = delete;
   SavedTensor& operator=(const SavedTensor&) = delete;
 
@@ -55,8 +59,11 @@ class SavedTensor {
 
  private:
   friend class Node;
+  void keep(Node& owner, const Tensor& tensor);
+
   Tensor tensor_;
-  SavedTensor* next_ = nullptr;  // the owner's list, through which it frees them
+  std::unique_ptr<detail::PackedTensor> packed_;  // in its place, under saved-tensor hooks
+  SavedTensor* next_ = nullptr;                   // the owner's list, through which it frees them
   uint32_t version_ = 0;
   uint32_t output_ = 0;
   bool is_output_ = false;
@@ -92,6 +99,8 @@ class Node : public GradFnBase {
 
   // Of what forward saved, leaves not counted.
   size_t saved_bytes() const noexcept;
+  // How many tensors are still held, packed ones included.
+  size_t saved_tensors() const noexcept;
   // Calls f(saved tensor) for each that is still held.
   template <class F>
   void for_each_saved(F&& f) const;

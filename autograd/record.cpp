@@ -23,22 +23,33 @@ bool any_requires_grad(TensorRefs inputs) noexcept {
   return false;
 }
 
-void attach(const NodePtr& node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
+void attach(NodePtr node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   node->op = info.op;
   node->where = info.where.line() != 0 ? info.where : running_where;
   node->scope = current_call;
   for (const Tensor* input : inputs) {
-    node->edges.push_back(input->requires_grad() ? gradient_edge(*input) : Edge());
+    Edge& edge = node->edges.emplace_back();
+    if (input->requires_grad()) set_gradient_edge(edge, *input);
   }
   node->sequence = next_sequence++;  // after that of a view's new history
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = *outputs[i];
-    node->outputs.push_back({output.sizes(), output.dtype(), output.device()});
+    OutputInfo& expected = node->outputs.emplace_back();
+    expected.sizes = output.sizes();
+    expected.dtype = output.dtype();
+    expected.device = output.device();
+  }
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& output = *outputs[i];
     if (!is_floating_point(output.dtype())) continue;  // indices and the like have no derivative
     TensorImpl& to = *output.impl();
-    to.grad_fn = node;
     to.output_nr = i;
     to.requires_grad = true;
+    if (i + 1 == outputs.size()) {
+      to.grad_fn = std::move(node);
+    } else {
+      to.grad_fn = node;
+    }
   }
 }
 
@@ -52,8 +63,6 @@ void collect_leaves(TensorRefs inputs) {
     if (std::none_of(collector->leaves_.begin(), collector->leaves_.end(), same)) collector->leaves_.push_back(*input);
   }
 }
-
-bool tape_is_on() noexcept { return Tape::current() != nullptr; }
 
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   Cut cut = Cut::None;
@@ -73,14 +82,19 @@ void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
       cut_at = info.where;
     }
   }
-  Tape::current()->append(info.op, info.where, inputs, outputs, cut, cut_at);
+  uint64_t sequence = 0;
+  for (const Tensor* output : outputs) {
+    if (const GradFnBase* made_by = output->impl()->grad_fn.get())
+      sequence = static_cast<const Node*>(made_by)->sequence;
+  }
+  Tape::current()->append(info.op, info.where, inputs, outputs, cut, cut_at, sequence);
 }
 
 }  // namespace detail
 
 void record_without_node(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                          const Tensor& output) {
-  if (!detail::tape_is_on()) return;
+  if (!Tape::current()) return;
   std::vector<const Tensor*> in;
   for (const Tensor& input : inputs)
     in.push_back(&input);

@@ -12,6 +12,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/node.h>
+#include <brigade/autograd/tape.h>
 #include <brigade/autograd/views.h>
 #include <brigade/autograd/write_log.h>
 
@@ -34,11 +35,9 @@ using TensorRefs = std::span<const Tensor* const>;
 namespace detail {
 bool any_requires_grad(TensorRefs inputs) noexcept;
 // Sequence number, edges, output infos; makes the outputs results of `node`.
-void attach(const NodePtr& node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
+void attach(NodePtr node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
 // Tells the tape, if it is on.
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
-// True when a tape is recording on this thread.
-bool tape_is_on() noexcept;
 // Hands the leaves among the inputs that require grad to the LeafCollector of this thread, if there is one.
 void collect_leaves(TensorRefs inputs);
 }  // namespace detail
@@ -65,12 +64,13 @@ template <class N>
 N* record(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   N* node = nullptr;
   if (GradMode::is_enabled() && info.differentiable && detail::any_requires_grad(inputs)) {
-    NodePtr owner(node = new N);
-    detail::attach(owner, info, inputs, outputs);  // the outputs keep the node alive
+    node = new N;
+    node->retain_new();
+    detail::attach(NodePtr::adopt(node), info, inputs, outputs);  // the outputs keep the node alive
   } else if (!GradMode::is_enabled()) {
     detail::collect_leaves(inputs);
   }
-  if (detail::tape_is_on()) detail::note(info, inputs, outputs);
+  if (Tape::current()) detail::note(info, inputs, outputs);
   return node;
 }
 

@@ -17,18 +17,26 @@ thread_local Switch tape_switch;
 
 }  // namespace
 
-Tape* Tape::current() noexcept { return tape_switch.pauses > 0 ? nullptr : tape_switch.tape.get(); }
+void Tape::update_current() noexcept { current_ = tape_switch.pauses > 0 ? nullptr : tape_switch.tape.get(); }
 
-Tape::Pause::Pause() noexcept { ++tape_switch.pauses; }
-Tape::Pause::~Pause() { --tape_switch.pauses; }
+Tape::Pause::Pause() noexcept {
+  ++tape_switch.pauses;
+  update_current();
+}
+Tape::Pause::~Pause() {
+  --tape_switch.pauses;
+  update_current();
+}
 
 void Tape::enable() {
   if (tape_switch.depth++ == 0) tape_switch.tape = std::make_unique<Tape>();
+  update_current();
 }
 
 void Tape::disable() noexcept {
   if (tape_switch.depth > 0 && --tape_switch.depth == 0) {
     tape_switch.tape.reset();
+    update_current();
     detail::current_call = 0;
   }
 }
@@ -42,7 +50,7 @@ std::span<const uint64_t> Tape::outputs(const Record& record) const noexcept {
 }
 
 void Tape::append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
-                  std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at) {
+                  std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at, uint64_t sequence) {
   if (records_.size() >= kMaxRecords) drop_before(first_position_ + kMaxRecords / 2);
   const uint64_t first_id = first_id_ + ids_.size();
   for (const Tensor* tensor : inputs) {
@@ -51,7 +59,7 @@ void Tape::append(const char* op, SourceLocation where, std::span<const Tensor* 
   const size_t input_count = first_id_ + ids_.size() - first_id;
   for (const Tensor* tensor : outputs)
     ids_.push_back(tensor->id());
-  records_.push_back({op, where, cut_at, first_id, detail::current_call, static_cast<uint16_t>(input_count),
+  records_.push_back({op, where, cut_at, first_id, sequence, detail::current_call, static_cast<uint16_t>(input_count),
                       static_cast<uint16_t>(outputs.size()), cut});
 }
 

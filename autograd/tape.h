@@ -34,6 +34,7 @@ class Tape {
     SourceLocation where;
     SourceLocation cut_at;  // for Cut::NoGrad: where the guard was opened
     uint64_t first_id;      // into ids(): inputs, then outputs
+    uint64_t sequence;      // of its node, 0 when it has none
     uint32_t call;          // module call, 0 when none
     uint16_t inputs;
     uint16_t outputs;
@@ -59,7 +60,7 @@ class Tape {
   std::span<const ModuleCall> calls() const noexcept { return calls_; }
 
   // The tape of the calling thread; nullptr when it is off.
-  static Tape* current() noexcept;
+  static Tape* current() noexcept { return current_; }
   // Nested switches of the calling thread: the tape is on while any is on. Switching the last one off forgets
   // everything.
   static void enable();
@@ -76,7 +77,7 @@ class Tape {
   // --- called by autograd
   // ---------------------------------------------------------------------------------------------------------
   void append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
-              std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at);
+              std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at, uint64_t sequence = 0);
   uint32_t enter(ModuleCall call);
   // Forgets records that only finished backwards older than the last kBackwards could use.
   void finish_backward(uint64_t number, SourceLocation where, std::span<const Tensor> roots);
@@ -85,6 +86,10 @@ class Tape {
   static constexpr size_t kMaxRecords = 1 << 20;  // older ones go first
 
  private:
+  friend class Pause;
+  static void update_current() noexcept;
+  static inline constinit thread_local Tape* current_ = nullptr;
+
   void drop_before(uint64_t position);
 
   std::vector<Record> records_;

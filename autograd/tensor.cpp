@@ -92,9 +92,25 @@ uint64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, Source
   return handle;
 }
 
+uint64_t Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook,
+                                                    SourceLocation where) const {
+  if (!requires_grad()) throw AutogradError("cannot register a hook on a variable that doesn't require gradient");
+  if (!is_leaf()) {
+    throw AutogradError("post accumulate grad hooks cannot be registered on non-leaf tensors. Got a result of " +
+                            autograd::grad_fn(*this)->name() + "; use register_hook (" + to_string(where) + ")",
+                        where);
+  }
+  const uint64_t handle = autograd::Engine::next_number();
+  ensure_meta(*this).post_accumulate_hooks.push_back({handle, std::move(hook), where});
+  return handle;
+}
+
 void Tensor::remove_hook(uint64_t handle) const {
   const auto matches = [handle](const auto& hook) { return hook.handle == handle; };
-  if (AutogradMeta* known = meta(*this)) std::erase_if(known->hooks, matches);
+  if (AutogradMeta* known = meta(*this)) {
+    std::erase_if(known->hooks, matches);
+    std::erase_if(known->post_accumulate_hooks, matches);
+  }
   autograd::Node* const node = autograd::grad_fn(*this);
   if (node && node->output_hooks) std::erase_if(*node->output_hooks, matches);
 }

@@ -72,10 +72,20 @@ void move_retained_grad(const Tensor& self, Node* before, Node& now) {
 
 }  // namespace
 
+void set_gradient_edge(Edge& edge, const Tensor& tensor) {
+  if (Node* node = grad_fn(tensor)) {
+    edge.node = NodePtr(node);
+    edge.output = tensor.impl()->output_nr;
+  } else {
+    ensure_meta(tensor);  // backward marks the leaf there
+    edge.leaf = TensorImplPtr(tensor.impl());
+  }
+}
+
 Edge gradient_edge(const Tensor& tensor) {
-  if (Node* node = grad_fn(tensor)) return {NodePtr(node), {}, tensor.impl()->output_nr};
-  ensure_meta(tensor);  // backward marks the leaf there
-  return {{}, TensorImplPtr(tensor.impl()), 0};
+  Edge edge;
+  set_gradient_edge(edge, tensor);
+  return edge;
 }
 
 void mark_view(const Tensor& result, const Tensor& base) {
@@ -181,6 +191,31 @@ Tensor with_history_of(const Tensor& original, Tensor copy) {
   copy.impl()->output_nr = original.impl()->output_nr;
   copy.impl()->requires_grad = original.requires_grad();
   return copy;
+}
+
+namespace {
+// Stands for a leaf whose values were saved elsewhere.
+struct SavedLeafNode final : Node {
+  void backward(BackwardContext& context) override { context.set(0, context.grad()); }
+};
+}  // namespace
+
+Tensor detail::with_history(const Tensor& values, const Edge& edge) {
+  Tensor result = view::alias(values);
+  TensorImpl& impl = *result.impl();
+  impl.requires_grad = true;
+  if (edge.node) {
+    impl.grad_fn = edge.node;
+    impl.output_nr = edge.output;
+    return result;
+  }
+  auto* node = new SavedLeafNode;
+  impl.grad_fn = NodePtr(node);
+  node->op = "saved_leaf";
+  node->sequence = next_sequence++;
+  node->edges.push_back(edge);
+  node->outputs.push_back({impl.sizes, impl.dtype, result.device()});
+  return result;
 }
 
 }  // namespace brigade::autograd

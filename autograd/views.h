@@ -12,6 +12,8 @@ namespace brigade::autograd {
 
 // Where the gradient of `tensor`, which requires grad, goes.
 Edge gradient_edge(const Tensor& tensor);
+// The same, into an edge that leads nowhere yet.
+void set_gradient_edge(Edge& edge, const Tensor& tensor);
 
 // Marks `result` as a differentiable view of `base` (of base's own base when that is a view).
 void mark_view(const Tensor& result, const Tensor& base);
@@ -29,5 +31,10 @@ void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation 
 void rebase_history(const Tensor& self, Node& node);
 // `copy`, whose values are those of `original` at this moment, as a result of what made `original`.
 Tensor with_history_of(const Tensor& original, Tensor copy);
+
+namespace detail {
+// A tensor over the same elements whose gradient goes to `edge`.
+Tensor with_history(const Tensor& values, const Edge& edge);
+}  // namespace detail
 
 }  // namespace brigade::autograd

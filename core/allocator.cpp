@@ -4,6 +4,7 @@
 #include <brigade/core/allocator.h>
 #include <brigade/core/error.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/mman.h>
@@ -22,7 +24,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr int kClasses = 4 + 4 * 40;            // up to 256 << 40 bytes: more than any machine has
 constexpr size_t kThreadBlockLimit = 32 << 10;  // larger blocks always go through the shared pool
-constexpr size_t kThreadBlocks = 64;            // per class
+constexpr size_t kThreadBytes = 256 << 10;      // that a thread keeps per class
 constexpr size_t kHugePage = 2 << 20;
 
 int class_of(size_t bytes) noexcept {
@@ -48,8 +50,18 @@ bool caching() noexcept {
 }
 
 struct Counters {
-  std::atomic<uint64_t> allocations{0}, system_calls{0}, bytes_in_use{0}, bytes_cached{0}, peak{0};
+  std::atomic<uint64_t> allocations{0}, system_calls{0}, peak{0};
+  std::atomic<int64_t> bytes_in_use{0}, bytes_reserved{0};
 };
+
+// What a thread has counted by itself since it last told everybody: a shared counter costs more than the rest of a
+// small allocation.
+struct Pending {
+  int64_t bytes_in_use;
+  uint64_t allocations;
+};
+constinit thread_local Pending pending{};
+constexpr int64_t kTellEvery = 256 << 10;  // bytes
 
 // Intentionally never destroyed: tensors in static objects are freed after any destructor that we could order.
 struct Pool {
@@ -70,6 +82,27 @@ struct ThreadCache {
 thread_local bool thread_cache_gone = false;
 thread_local ThreadCache thread_cache;
 
+void tell_pending() noexcept {
+  Counters& counters = pool().counters;
+  const auto [bytes, allocations] = std::exchange(pending, Pending{});
+  counters.allocations.fetch_add(allocations, std::memory_order_relaxed);
+  const int64_t now = counters.bytes_in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  uint64_t peak = counters.peak.load(std::memory_order_relaxed);
+  while (now > static_cast<int64_t>(peak) &&
+         !counters.peak.compare_exchange_weak(peak, static_cast<uint64_t>(now), std::memory_order_relaxed)) {
+  }
+}
+
+void count_in(size_t bytes) noexcept {
+  ++pending.allocations;
+  pending.bytes_in_use += static_cast<int64_t>(bytes);
+  if (pending.bytes_in_use >= kTellEvery) tell_pending();
+}
+void count_out(size_t bytes) noexcept {
+  pending.bytes_in_use -= static_cast<int64_t>(bytes);
+  if (pending.bytes_in_use <= -kTellEvery) tell_pending();
+}
+
 void give_to_pool(void* data, int index) {
   Pool& shared = pool();
   std::lock_guard lock(shared.mutex);
@@ -78,18 +111,10 @@ void give_to_pool(void* data, int index) {
 
 ThreadCache::~ThreadCache() {
   thread_cache_gone = true;
+  tell_pending();
   for (int i = 0; i < kClasses; ++i) {
     for (void* data : free_blocks[i])
       give_to_pool(data, i);
-  }
-}
-
-void count_in(size_t bytes) noexcept {
-  Counters& counters = pool().counters;
-  counters.allocations.fetch_add(1, std::memory_order_relaxed);
-  const uint64_t now = counters.bytes_in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  uint64_t peak = counters.peak.load(std::memory_order_relaxed);
-  while (now > peak && !counters.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
 }
 
@@ -100,23 +125,22 @@ void* from_system(size_t bytes) {
   void* data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (!data) {
     throw OutOfMemoryError("out of memory on the cpu: asked for " + std::to_string(bytes) + " bytes while " +
-                           std::to_string(pool().counters.bytes_in_use.load()) + " are in use and " +
-                           std::to_string(pool().counters.bytes_cached.load()) +
+                           std::to_string(cpu_allocator_stats().bytes_in_use) + " are in use and " +
+                           std::to_string(cpu_allocator_stats().bytes_cached) +
                            " are cached; use smaller tensors or a smaller batch");
   }
   if (bytes >= kHugePage) madvise(data, bytes, MADV_HUGEPAGE);
+  pool().counters.bytes_reserved.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   return data;
 }
 
 void free_cached(void* data, void* context, size_t) {
   const int index = static_cast<int>(reinterpret_cast<intptr_t>(context));
   const size_t bytes = class_bytes(index);
-  Counters& counters = pool().counters;
-  counters.bytes_in_use.fetch_sub(bytes, std::memory_order_relaxed);
-  counters.bytes_cached.fetch_add(bytes, std::memory_order_relaxed);
+  count_out(bytes);
   if (bytes <= kThreadBlockLimit && !thread_cache_gone) {
     std::vector<void*>& mine = thread_cache.free_blocks[index];
-    if (mine.size() < kThreadBlocks) {
+    if (mine.size() < kThreadBytes / bytes) {
       mine.push_back(data);
       return;
     }
@@ -125,7 +149,9 @@ void free_cached(void* data, void* context, size_t) {
 }
 
 void free_system(void* data, void*, size_t bytes) {
-  pool().counters.bytes_in_use.fetch_sub(bytes, std::memory_order_relaxed);
+  count_out(bytes);
+  pool().counters.bytes_reserved.fetch_sub(static_cast<int64_t>(bytes == 0 ? kAlignment : bytes),
+                                           std::memory_order_relaxed);
   std::free(data);
 }
 
@@ -155,19 +181,18 @@ Allocation cpu_allocate(size_t bytes) {
       shared.free_blocks[index].pop_back();
     }
   }
-  if (data) {
-    pool().counters.bytes_cached.fetch_sub(rounded, std::memory_order_relaxed);
-  } else {
-    data = from_system(rounded);
-  }
+  if (!data) data = from_system(rounded);
   count_in(rounded);
   return {data, reinterpret_cast<void*>(static_cast<intptr_t>(index)), &free_cached};
 }
 
 AllocatorStats cpu_allocator_stats() {
+  tell_pending();
   const Counters& counters = pool().counters;
-  return {counters.allocations.load(), counters.system_calls.load(), counters.bytes_in_use.load(),
-          counters.bytes_cached.load(), counters.peak.load()};
+  const int64_t in_use = std::max<int64_t>(0, counters.bytes_in_use.load());
+  const int64_t cached = std::max<int64_t>(0, counters.bytes_reserved.load() - in_use);
+  return {counters.allocations.load(), counters.system_calls.load(), static_cast<uint64_t>(in_use),
+          static_cast<uint64_t>(cached), counters.peak.load()};
 }
 
 void cpu_allocator_empty_cache() {
@@ -175,7 +200,7 @@ void cpu_allocator_empty_cache() {
     for (int i = 0; i < kClasses; ++i) {
       for (void* data : lists[i]) {
         std::free(data);
-        pool().counters.bytes_cached.fetch_sub(class_bytes(i), std::memory_order_relaxed);
+        pool().counters.bytes_reserved.fetch_sub(static_cast<int64_t>(class_bytes(i)), std::memory_order_relaxed);
       }
       lists[i].clear();
     }

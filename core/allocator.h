@@ -27,6 +27,7 @@ struct AllocatorStats {
 // block may be freed by another thread than the one that asked for it. BRIGADE_CPU_ALLOC=system turns the cache off
 // (for leak checkers).
 Allocation cpu_allocate(size_t bytes);
+// Of the process. Other threads may hold up to 256 KiB each that they have not counted in or out yet.
 AllocatorStats cpu_allocator_stats();
 // Gives cached blocks of the shared pool and of the calling thread back to the operating system.
 void cpu_allocator_empty_cache();

@@ -22,7 +22,7 @@ size_t bytes_of(const Shape& sizes, DType dtype) {
 
 Tensor dense(Allocation allocation, size_t bytes, const Shape& sizes, TensorOptions options) {
   auto storage = make_intrusive<Storage>(allocation, bytes, options.device);
-  return Tensor(make_intrusive<TensorImpl>(std::move(storage), sizes, contiguous_strides(sizes), 0, options.dtype));
+  return Tensor(make_intrusive<TensorImpl>(std::move(storage), sizes, options.dtype));
 }
 
 }  // namespace

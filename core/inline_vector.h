@@ -32,6 +32,11 @@ class InlineVector {
     if (size_ == capacity_) grow();
     data()[size_++] = std::move(value);
   }
+  // Adds an element as T() and gives it back to be filled.
+  T& emplace_back() {
+    if (size_ == capacity_) grow();
+    return data()[size_++];
+  }
   void resize(uint32_t size) {
     while (capacity_ < size)
       grow();

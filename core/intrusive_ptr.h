@@ -34,6 +34,13 @@ class IntrusivePtr {
     if (pointer_) pointer_->release();
   }
 
+  // Takes over a reference that was counted already.
+  static IntrusivePtr adopt(T* pointer) noexcept {
+    IntrusivePtr result;
+    result.pointer_ = pointer;
+    return result;
+  }
+
   T* get() const noexcept { return pointer_; }
   T* operator->() const noexcept { return pointer_; }
   T& operator*() const noexcept { return *pointer_; }
@@ -48,9 +55,12 @@ class IntrusivePtr {
   T* pointer_ = nullptr;
 };
 
+// T starts with a count of 0, and offers retain_new() for its first reference, which no other thread can see.
 template <class T, class... Args>
 IntrusivePtr<T> make_intrusive(Args&&... args) {
-  return IntrusivePtr<T>(new T(std::forward<Args>(args)...));
+  T* const made = new T(std::forward<Args>(args)...);
+  made->retain_new();
+  return IntrusivePtr<T>::adopt(made);
 }
 
 // Base that carries the count. `Derived` is deleted when the last reference goes.
@@ -62,6 +72,7 @@ class RefCounted {
   RefCounted& operator=(const RefCounted&) = delete;
 
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void retain_new() const noexcept { count_.store(1, std::memory_order_relaxed); }
   void release() const noexcept {
     // An object with a single owner skips the locked instruction: nobody else can add a reference meanwhile.
     if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/core/allocator.h>
+#include <brigade/core/detail/block_pool.h>
 #include <brigade/core/device.h>
 #include <brigade/core/intrusive_ptr.h>
 
@@ -11,7 +12,7 @@
 
 namespace brigade {
 
-class Storage : public RefCounted<Storage> {
+class Storage : public RefCounted<Storage>, public detail::Pooled {
  public:
   // Takes ownership of `allocation`. `home` says who may treat the memory as its own (a process group recognises its
   // buckets by it); it is never dereferenced by the core.

@@ -88,6 +88,19 @@ TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& st
       dtype(dtype_),
       contiguous(strides_are_contiguous(sizes_, strides_)) {}
 
+TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_)
+    : storage(std::move(storage_)), sizes(sizes_), id(next_id()), dtype(dtype_) {
+  int64_t product = 1;
+  for (int i = 0; i < sizes.size(); ++i)
+    strides.push_back(0);
+  for (int i = sizes.size() - 1; i >= 0; --i) {
+    strides[i] = product;
+    product *= sizes[i];
+  }
+  numel = product;
+  if (numel == 0) strides = contiguous_strides(sizes);
+}
+
 void Tensor::throw_dtype_mismatch(DType asked) const {
   throw DTypeError(std::string("data_ptr: expected a tensor of ") + name(asked) + ", got " + name(dtype()) +
                    "; ask for that type or convert with .to()");

@@ -31,9 +31,10 @@ struct AutogradMetaBase {
 };
 
 // The recorded operation that made a tensor (autograd::Node), as the core sees it: something to keep alive.
-class GradFnBase {
+class GradFnBase : public detail::Pooled {
  public:
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void retain_new() const noexcept { count_.store(1, std::memory_order_relaxed); }
   void release() const noexcept {
     if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
@@ -50,7 +51,7 @@ struct TensorImpl;
 using TensorImplPtr = IntrusivePtr<TensorImpl>;
 
 // The shared state behind Tensor.
-struct TensorImpl : RefCounted<TensorImpl> {
+struct TensorImpl : RefCounted<TensorImpl>, detail::Pooled {
   StoragePtr storage;
   Shape sizes;
   Shape strides;       // in elements
@@ -71,6 +72,8 @@ struct TensorImpl : RefCounted<TensorImpl> {
   uint32_t history = 0;
 
   TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& strides_, int64_t offset_, DType dtype_);
+  // Contiguous, from the start of the storage.
+  TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_);
   bool has_stale_history() const noexcept { return view_base && history != view_base->history; }
 };
 
@@ -163,6 +166,10 @@ class Tensor {
   // doesn't require gradient".
   uint64_t register_hook(std::function<Tensor(const Tensor& grad)> hook,
                          SourceLocation where = SourceLocation::current()) const;
+  // Calls `hook` with this leaf after each backward has added to its gradient, which the hook may use, change or clear.
+  // Under DDP the gradient is then still that of this rank. Throws AutogradError for a result.
+  uint64_t register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook,
+                                              SourceLocation where = SourceLocation::current()) const;
   void remove_hook(uint64_t handle) const;
 
   // Runs backward from this tensor (PyTorch: Tensor.backward). See autograd/backward.h for the options and errors.

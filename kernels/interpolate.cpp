@@ -19,7 +19,7 @@ Shape check_interpolate(const Shape& x_sizes, const Interpolate2dParams& p) {
       throw ValueError("interpolate: a scale_factor must be above 0, got " + std::to_string(p.scale_factor[d]));
   }
   if (p.align_corners && p.mode == InterpolateMode::Nearest)
-    throw ValueError("interpolate: align_corners is for Bilinear; leave it out for Nearest");
+    throw ValueError("interpolate: align_corners is for the modes that weigh elements; leave it out for Nearest");
   return {x_sizes[0], x_sizes[1], p.size[0], p.size[1]};
 }
 

@@ -7,8 +7,10 @@
 
 namespace brigade {
 
-// Nearest: the element that the output's position falls on. Bilinear: a weighted mean of the four around it.
-enum class InterpolateMode : uint8_t { Nearest, Bilinear };
+// Nearest: the element that the output's position falls on. Linear and Bilinear: a weighted mean of the two around it
+// in each dimension (of one, or of two). Bicubic: of the four around it, by Keys' kernel with a = -0.75 (Keys, IEEE
+// Transactions on Acoustics, Speech, and Signal Processing 29, 1981).
+enum class InterpolateMode : uint8_t { Nearest, Linear, Bilinear, Bicubic };
 
 namespace kernels {
 
@@ -16,7 +18,7 @@ struct Interpolate2dParams {
   std::array<int64_t, 2> size = {0, 0};         // of the result
   std::array<double, 2> scale_factor = {0, 0};  // that the size was made from, if positions are to follow it; 0: none
   InterpolateMode mode = InterpolateMode::Nearest;
-  // Bilinear: the centres of the corner pixels lie upon each other, not the corners of the images.
+  // All but Nearest: the centres of the corner pixels lie upon each other, not the corners of the images.
   bool align_corners = false;
 };
 // Throw ShapeError, ValueError, DTypeError. Half types are computed in float32 and rounded once.

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   lab::add_run(app, exit_code);
   lab::add_train(app, exit_code);
   lab::add_diagnose(app, exit_code);
+  lab::add_check(app, exit_code);
   lab::add_bench(app, exit_code);
   lab::add_explain(app, exit_code);
   std::string job;

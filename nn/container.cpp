@@ -1,11 +1,13 @@
 #include <brigade/nn/container.h>
 
+#include <algorithm>
+
 namespace brigade::nn {
 
 namespace detail {
 
-void throw_no_item(const std::string& container, const std::string& which, size_t size) {
-  throw IndexError(container + ": there is no module " + which + " among its " + std::to_string(size));
+void throw_no_item(const std::string& container, const std::string& which, size_t size, const std::string& kind) {
+  throw IndexError(container + ": there is no " + kind + " " + which + " among its " + std::to_string(size));
 }
 
 void throw_wrong_item(const std::string& container, const std::string& name, const Module& old, const Module& fresh) {
@@ -63,6 +65,38 @@ void SequentialImpl::child_replaced(const std::string& name, const std::shared_p
   if (step.ptr() == module || step.rebind(module)) return;  // replace_step has put it there, or its type is the same
   throw ValueError("Sequential: '" + name + "' is a " + step->name() + " and cannot be replaced by a " +
                    module->name() + " through the base class; call replace_module of the Sequential with the handle");
+}
+
+namespace {
+void require_defined(const char* container, const Tensor& item) {
+  if (!item.defined()) throw ValueError(std::string(container) + ": the tensor is undefined");
+}
+}  // namespace
+
+void ParameterListImpl::push_back(const Tensor& item, SourceLocation where) {
+  require_defined("ParameterList", item);
+  items_.push_back(register_parameter(std::to_string(items_.size()), item, true, where));
+}
+
+const Tensor& ParameterListImpl::operator[](size_t i) const {
+  if (i >= items_.size()) detail::throw_no_item("ParameterList", std::to_string(i), items_.size(), "parameter");
+  return items_[i];
+}
+
+void ParameterDictImpl::insert(const std::string& name, const Tensor& item, SourceLocation where) {
+  require_defined("ParameterDict", item);
+  items_.emplace_back(name, register_parameter(name, item, true, where));
+}
+
+bool ParameterDictImpl::contains(const std::string& name) const {
+  return std::any_of(items_.begin(), items_.end(), [&](const auto& item) { return item.first == name; });
+}
+
+const Tensor& ParameterDictImpl::operator[](const std::string& name) const {
+  for (const auto& [key, item] : items_) {
+    if (key == name) return item;
+  }
+  detail::throw_no_item("ParameterDict", "'" + name + "'", items_.size(), "parameter");
 }
 
 }  // namespace brigade::nn

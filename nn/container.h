@@ -1,5 +1,5 @@
-// Modules made of modules: Sequential, ModuleList, ModuleDict. What they list is what they run: replace_module changes
-// both, or throws.
+// Modules made of modules: Sequential, ModuleList, ModuleDict; and lists of parameters: ParameterList, ParameterDict.
+// What they list is what they run: replace_module changes both, or throws.
 #pragma once
 
 #include <brigade/nn/any_module.h>
@@ -61,7 +61,8 @@ class Sequential : public ModuleHolder<SequentialImpl> {
 };
 
 namespace detail {
-[[noreturn]] void throw_no_item(const std::string& container, const std::string& which, size_t size);
+[[noreturn]] void throw_no_item(const std::string& container, const std::string& which, size_t size,
+                                const std::string& kind = "module");
 [[noreturn]] void throw_wrong_item(const std::string& container, const std::string& name, const Module& old,
                                    const Module& fresh);
 
@@ -161,5 +162,49 @@ class ModuleDict : public ModuleHolder<ModuleDictImpl<H>> {
  public:
   using ModuleHolder<ModuleDictImpl<H>>::ModuleHolder;
 };
+
+// Parameters named "0", "1", ...; not called.
+struct ParameterListImpl : Module {
+  ParameterListImpl() = default;
+  explicit ParameterListImpl(const std::vector<Tensor>& items) {
+    for (const Tensor& item : items)
+      push_back(item);
+  }
+  // Throws as register_parameter, and ValueError for an undefined tensor.
+  void push_back(const Tensor& item, SourceLocation where = SourceLocation::current());
+  size_t size() const noexcept { return items_.size(); }
+  bool empty() const noexcept { return items_.empty(); }
+  // Throws IndexError.
+  const Tensor& operator[](size_t i) const;
+  auto begin() const noexcept { return items_.begin(); }
+  auto end() const noexcept { return items_.end(); }
+
+ private:
+  std::vector<Tensor> items_;
+};
+BRIGADE_MODULE(ParameterList);
+
+// Parameters by name, in the order in which they were inserted; not called.
+struct ParameterDictImpl : Module {
+  ParameterDictImpl() = default;
+  explicit ParameterDictImpl(const Named<Tensor>& items) {
+    for (const auto& [name, item] : items)
+      insert(name, item);
+  }
+  // Throws as ParameterList.
+  void insert(const std::string& name, const Tensor& item, SourceLocation where = SourceLocation::current());
+  bool contains(const std::string& name) const;
+  // Throws IndexError.
+  const Tensor& operator[](const std::string& name) const;
+  size_t size() const noexcept { return items_.size(); }
+  bool empty() const noexcept { return items_.empty(); }
+  // Over pairs of name and tensor.
+  auto begin() const noexcept { return items_.begin(); }
+  auto end() const noexcept { return items_.end(); }
+
+ private:
+  Named<Tensor> items_;
+};
+BRIGADE_MODULE(ParameterDict);
 
 }  // namespace brigade::nn

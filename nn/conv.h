@@ -7,16 +7,37 @@
 
 namespace brigade::nn {
 
+struct Conv1dOptions {
+  int64_t stride = 1;
+  ConvPadding<1> padding = 0;  // zeros at either end, or "same", "valid"
+  int64_t dilation = 1;
+  int64_t groups = 1;  // divides both channel counts
+  bool bias = true;
+  DType dtype = DType::Float32;
+};
 struct Conv2dOptions {
   Size2 stride = 1;
-  Size2 padding = 0;  // zeros around the image
+  ConvPadding<2> padding = 0;  // zeros around the image, or "same", "valid"
   Size2 dilation = 1;
   int64_t groups = 1;  // divides both channel counts
   bool bias = true;
   DType dtype = DType::Float32;
 };
 
-// [N, in_channels, H, W] -> [N, out_channels, H', W'] with
+// [N, in_channels, L] -> [N, out_channels, L'] (or without N); as Conv2d over one dimension.
+struct Conv1dImpl : Module {
+  Conv1dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {});
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+
+  int64_t in_channels, out_channels, kernel_size;
+  Conv1dParams params;
+  Tensor weight, bias;  // [out, in / groups, k]; bias is undefined without one
+
+ protected:
+  std::string extra() const override;
+};
+
+// [N, in_channels, H, W] -> [N, out_channels, H', W'] (or without N) with
 // H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1. Weight [out, in / groups, kh, kw] and bias
 // [out] start uniform within 1 / sqrt(in / groups * kh * kw), as in PyTorch. Throws ValueError for a size below 1, a
 // negative padding, and channels that groups do not divide.
@@ -37,6 +58,13 @@ struct Conv2dImpl : Module {
   std::string extra() const override;
 };
 
+//   nn::Conv1d conv(16, 32, 3, {.padding = "same"});
+class Conv1d : public ModuleHolder<Conv1dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {})
+      : ModuleHolder(std::make_shared<Conv1dImpl>(in_channels, out_channels, kernel_size, options)) {}
+};
 //   nn::Conv2d conv(16, 32, 3, {.stride = 2, .padding = 1});
 //   nn::Conv2d wide(16, 32, {3, 5}, {.padding = {1, 2}, .bias = false});
 class Conv2d : public ModuleHolder<Conv2dImpl> {

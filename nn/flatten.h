@@ -21,6 +21,21 @@ struct FlattenImpl : Module {
 };
 BRIGADE_MODULE(Flatten);
 
+// Splits one dimension into several; one of `unflattened_size` may be -1. Throws ShapeError where that does not come
+// out even.
+struct UnflattenImpl : Module {
+  UnflattenImpl(int64_t dim_, const Shape& unflattened_size_) : dim(dim_), unflattened_size(unflattened_size_) {}
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+  int64_t dim;
+  Shape unflattened_size;
+
+ protected:
+  std::string extra() const override {
+    return "dim=" + std::to_string(dim) + ", unflattened_size=" + to_string(unflattened_size);
+  }
+};
+BRIGADE_MODULE(Unflatten);
+
 struct IdentityImpl : Module {
   Tensor forward(const Tensor& x) { return x; }
 };

@@ -68,6 +68,18 @@ double calculate_gain(Nonlinearity nonlinearity, double negative_slope) {
   return 1;
 }
 
+Nonlinearity nonlinearity_from_name(const std::string& name) {
+  if (name == "linear" || name == "conv1d" || name == "conv2d" || name == "conv3d" || name == "conv_transpose1d" ||
+      name == "conv_transpose2d" || name == "conv_transpose3d")
+    return Nonlinearity::Linear;
+  if (name == "sigmoid") return Nonlinearity::Sigmoid;
+  if (name == "tanh") return Nonlinearity::Tanh;
+  if (name == "relu") return Nonlinearity::ReLU;
+  if (name == "leaky_relu") return Nonlinearity::LeakyReLU;
+  if (name == "selu") return Nonlinearity::SELU;
+  throw ValueError("Unsupported nonlinearity " + name);
+}
+
 void kaiming_uniform_(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
   const double bound = std::sqrt(3.0) * gain_by_fan(tensor, a, mode, nonlinearity);
   uniform_(tensor, -bound, bound);

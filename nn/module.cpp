@@ -55,6 +55,27 @@ Tensor Module::register_parameter(const std::string& name, Tensor tensor, bool r
   return tensor;
 }
 
+Tensor Module::replace_parameter(const std::string& name, Tensor tensor, SourceLocation where) {
+  const auto found =
+      std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& each) { return each.first == name; });
+  if (found == parameters_.end()) {
+    throw ValueError("Parameter with name '" + name + "' is not defined (in module " + this->name() +
+                     "); register_parameter adds a new one");
+  }
+  if (!tensor.defined() || tensor.sizes() != found->second.sizes()) {
+    throw ShapeError("Parameter '" + name + "' (in module " + this->name() + ") is " + describe(found->second) +
+                         " and cannot become " + describe(tensor) + " (" + to_string(where) + ")",
+                     where);
+  }
+  if (!tensor.is_leaf()) {
+    throw AutogradError("Cannot assign non-leaf Tensor to parameter '" + name + "' (in module " + this->name() +
+                            "): it is the result of an operation (" + to_string(where) + ")",
+                        where);
+  }
+  found->second = tensor;
+  return tensor;
+}
+
 Tensor Module::register_buffer(const std::string& name, Tensor tensor) {
   check_name(name, "Buffer");
   if (tensor.defined()) buffers_.emplace_back(name, tensor);
@@ -167,25 +188,26 @@ std::vector<T> without_names(const Named<T>& named) {
 
 }  // namespace
 
-Named<Tensor> Module::named_parameters(bool recurse) const {
+Named<Tensor> Module::named_parameters(bool recurse, const std::string& prefix) const {
   Named<Tensor> result;
   std::set<const TensorImpl*> seen;
   if (!recurse) {
-    collect(result, seen, "", parameters_);
+    collect(result, seen, prefix, parameters_);
     return result;
   }
-  visit("", [&](const std::string& path, const Module& module) { collect(result, seen, path, module.parameters_); });
+  visit(prefix,
+        [&](const std::string& path, const Module& module) { collect(result, seen, path, module.parameters_); });
   return result;
 }
 
-Named<Tensor> Module::named_buffers(bool recurse) const {
+Named<Tensor> Module::named_buffers(bool recurse, const std::string& prefix) const {
   Named<Tensor> result;
   std::set<const TensorImpl*> seen;
   if (!recurse) {
-    collect(result, seen, "", buffers_);
+    collect(result, seen, prefix, buffers_);
     return result;
   }
-  visit("", [&](const std::string& path, const Module& module) { collect(result, seen, path, module.buffers_); });
+  visit(prefix, [&](const std::string& path, const Module& module) { collect(result, seen, path, module.buffers_); });
   return result;
 }
 

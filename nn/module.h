@@ -55,6 +55,13 @@ class Module {
   // Throws AutogradError for the result of an operation.
   Tensor register_parameter(const std::string& name, Tensor tensor, bool requires_grad = true,
                             SourceLocation where = SourceLocation::current());
+  // Puts another tensor in the place of a parameter, to share one between modules:
+  //   head->weight = head->replace_parameter("weight", table->weight);
+  // As with replace_module, a member does not change by itself. A shared parameter is listed once, under its first
+  // name, moves once, is saved under each of its names, and stays shared when the module is converted. Throws
+  // ValueError when there is no such parameter, ShapeError for another shape, AutogradError for the result of an
+  // operation.
+  Tensor replace_parameter(const std::string& name, Tensor tensor, SourceLocation where = SourceLocation::current());
   // State that is saved but not trained (running statistics).
   Tensor register_buffer(const std::string& name, Tensor tensor);
   // One module may be registered in several places; its path is the first. Throws ValueError for an empty handle and
@@ -77,9 +84,9 @@ class Module {
   }
 
   // --- Looking. Depth first in registration order; a tensor or a module that appears twice is listed once, under its
-  // first name.
-  Named<Tensor> named_parameters(bool recurse = true) const;
-  Named<Tensor> named_buffers(bool recurse = true) const;
+  // first name. `prefix`: of all names ("encoder" makes "encoder.0.weight" of "0.weight").
+  Named<Tensor> named_parameters(bool recurse = true, const std::string& prefix = "") const;
+  Named<Tensor> named_buffers(bool recurse = true, const std::string& prefix = "") const;
   std::vector<Tensor> parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
   // The direct children; a child that was registered twice is listed twice.
@@ -116,7 +123,8 @@ class Module {
   // each of its names, as in PyTorch. The tape does not take it for a use of the parameters.
   Named<Tensor> state_dict() const;
   // Copies values by name, converting dtypes. Throws ValueError that lists every missing and unexpected name (when
-  // strict) and every shape that differs (always); then nothing has been changed.
+  // strict), every shape that differs, and every pair of names of one shared tensor whose values differ (always); then
+  // nothing has been changed.
   IncompatibleKeys load_state_dict(const Named<Tensor>& state, bool strict = true);
 
   // --- Names.

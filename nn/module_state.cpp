@@ -9,6 +9,8 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/nn/module.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -119,6 +121,33 @@ std::string quoted(const std::vector<std::string>& names) {
   return text;
 }
 
+// NaNs of one place are alike.
+bool same_values(const Tensor& a, const Tensor& b) {
+  if (a.is_same(b)) return true;
+  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                    [](double p, double q) { return p == q || (p != p && q != q); });
+}
+
+// Of a tensor that is known by several names, those whose given values differ from the first's.
+std::string conflicts(const Named<Tensor>& own, const std::unordered_map<std::string, Tensor>& given) {
+  std::string text;
+  std::map<std::pair<const void*, int64_t>, std::string> first_names;
+  for (const auto& [name, tensor] : own) {
+    const auto found = given.find(name);
+    if (found == given.end() || !found->second.defined() || found->second.sizes() != tensor.sizes() ||
+        tensor.numel() == 0)
+      continue;
+    const auto [first, is_new] = first_names.try_emplace({tensor.storage().get(), tensor.storage_offset()}, name);
+    if (is_new || given.at(first->second).sizes() != tensor.sizes() ||
+        same_values(given.at(first->second), found->second))
+      continue;
+    text += "\n\tconflicting values for " + first->second + " and " + name +
+            ": they are one tensor in this model, but differ in the checkpoint";
+  }
+  return text;
+}
+
 }  // namespace
 
 IncompatibleKeys Module::load_state_dict(const Named<Tensor>& state, bool strict) {
@@ -146,7 +175,7 @@ IncompatibleKeys Module::load_state_dict(const Named<Tensor>& state, bool strict
   std::string problems;
   if (strict && !keys.missing.empty()) problems += "\n\tMissing key(s) in state_dict: " + quoted(keys.missing);
   if (strict && !keys.unexpected.empty()) problems += "\n\tUnexpected key(s) in state_dict: " + quoted(keys.unexpected);
-  problems += mismatches;
+  problems += mismatches + conflicts(own, given);
   if (!problems.empty()) throw ValueError("Error(s) in loading state_dict for " + this->name() + ":" + problems);
   const NoGradGuard no_grad;
   const autograd::Tape::Pause pause;

@@ -1,4 +1,4 @@
-// Pooling layers: [N, C, H, W] -> [N, C, H', W'] (or without N); floating dtypes.
+// Pooling layers: [N, C, H, W] -> [N, C, H', W'], [N, C, L] -> [N, C, L'] (or without N); floating dtypes.
 #pragma once
 
 #include <brigade/autograd/ops/pool.h>
@@ -9,20 +9,35 @@
 
 namespace brigade::nn {
 
-// H' = (H + 2 * padding - kernel_size) / stride + 1, rounded up with ceil_mode.
+// H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1, rounded up with ceil_mode.
 struct MaxPool2dOptions {
   std::optional<Size2> stride;  // kernel_size unless given: windows that do not overlap
   Size2 padding = 0;            // at most half of kernel_size
+  Size2 dilation = 1;
   bool ceil_mode = false;
 };
 struct AvgPool2dOptions {
   std::optional<Size2> stride;
   Size2 padding = 0;
   bool ceil_mode = false;
-  bool count_include_pad = true;  // padding counts as zeros in the average
+  bool count_include_pad = true;                           // padding counts as zeros in the average
+  std::optional<int64_t> divisor_override = std::nullopt;  // what sums are divided by instead
+};
+struct MaxPool1dOptions {
+  std::optional<int64_t> stride;
+  int64_t padding = 0;
+  int64_t dilation = 1;
+  bool ceil_mode = false;
+};
+struct AvgPool1dOptions {
+  std::optional<int64_t> stride;
+  int64_t padding = 0;
+  bool ceil_mode = false;
+  bool count_include_pad = true;
 };
 
-// Throw ValueError for a kernel_size or stride below 1; forward throws ShapeError, ValueError as the functions do.
+// Throw ValueError for a kernel_size, stride or dilation below 1; forward throws ShapeError, ValueError as the
+// functions do. With indices: see max_pool2d_with_indices.
 struct MaxPool2dImpl : Module {
   explicit MaxPool2dImpl(Size2 kernel_size, const MaxPool2dOptions& options = {});
   explicit MaxPool2dImpl(const Pool2dParams& params);
@@ -37,6 +52,56 @@ struct AvgPool2dImpl : Module {
   explicit AvgPool2dImpl(const Pool2dParams& params);
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
   Pool2dParams params;
+
+ protected:
+  std::string extra() const override;
+};
+struct MaxPool1dImpl : Module {
+  explicit MaxPool1dImpl(int64_t kernel_size, const MaxPool1dOptions& options = {});
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+  Pool1dParams params;
+
+ protected:
+  std::string extra() const override;
+};
+struct AvgPool1dImpl : Module {
+  explicit AvgPool1dImpl(int64_t kernel_size, const AvgPool1dOptions& options = {});
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+  Pool1dParams params;
+
+ protected:
+  std::string extra() const override;
+};
+
+// Results of a given size, whatever the input's.
+struct AdaptiveAvgPool1dImpl : Module {
+  explicit AdaptiveAvgPool1dImpl(int64_t output_size);
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+  int64_t output_size;
+
+ protected:
+  std::string extra() const override;
+};
+struct AdaptiveAvgPool2dImpl : Module {
+  explicit AdaptiveAvgPool2dImpl(PoolOutputSize output_size);
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+  PoolOutputSize output_size;
+
+ protected:
+  std::string extra() const override;
+};
+struct AdaptiveMaxPool1dImpl : Module {
+  explicit AdaptiveMaxPool1dImpl(int64_t output_size);
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+  int64_t output_size;
+
+ protected:
+  std::string extra() const override;
+};
+struct AdaptiveMaxPool2dImpl : Module {
+  explicit AdaptiveMaxPool2dImpl(PoolOutputSize output_size);
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+  PoolOutputSize output_size;
 
  protected:
   std::string extra() const override;
@@ -56,5 +121,33 @@ class AvgPool2d : public ModuleHolder<AvgPool2dImpl> {
   explicit AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& options = {})
       : ModuleHolder(std::make_shared<AvgPool2dImpl>(kernel_size, options)) {}
 };
+class MaxPool1d : public ModuleHolder<MaxPool1dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit MaxPool1d(int64_t kernel_size, const MaxPool1dOptions& options = {})
+      : ModuleHolder(std::make_shared<MaxPool1dImpl>(kernel_size, options)) {}
+};
+class AvgPool1d : public ModuleHolder<AvgPool1dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit AvgPool1d(int64_t kernel_size, const AvgPool1dOptions& options = {})
+      : ModuleHolder(std::make_shared<AvgPool1dImpl>(kernel_size, options)) {}
+};
+//   nn::AdaptiveAvgPool2d pool({1, 1});
+//   nn::AdaptiveAvgPool2d rows({std::nullopt, 3});  // keeps the height
+class AdaptiveAvgPool2d : public ModuleHolder<AdaptiveAvgPool2dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit AdaptiveAvgPool2d(PoolOutputSize output_size)
+      : ModuleHolder(std::make_shared<AdaptiveAvgPool2dImpl>(output_size)) {}
+};
+class AdaptiveMaxPool2d : public ModuleHolder<AdaptiveMaxPool2dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit AdaptiveMaxPool2d(PoolOutputSize output_size)
+      : ModuleHolder(std::make_shared<AdaptiveMaxPool2dImpl>(output_size)) {}
+};
+BRIGADE_MODULE(AdaptiveAvgPool1d);
+BRIGADE_MODULE(AdaptiveMaxPool1d);
 
 }  // namespace brigade::nn

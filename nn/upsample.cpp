@@ -12,6 +12,16 @@ std::string text(double factor) {
   return buffer;
 }
 
+const char* name_of(InterpolateMode mode) {
+  switch (mode) {
+    case InterpolateMode::Nearest: return "nearest";
+    case InterpolateMode::Linear: return "linear";
+    case InterpolateMode::Bilinear: return "bilinear";
+    case InterpolateMode::Bicubic: break;
+  }
+  return "bicubic";
+}
+
 }  // namespace
 
 UpsampleImpl::UpsampleImpl(const UpsampleOptions& o) {
@@ -24,9 +34,14 @@ UpsampleImpl::UpsampleImpl(const UpsampleOptions& o) {
     throw ValueError("Upsample: a scale_factor must be above 0, got [" + text(o.scale_factor->values[0]) + ", " +
                      text(o.scale_factor->values[1]) + "]");
   if (o.align_corners && o.mode == InterpolateMode::Nearest)
-    throw ValueError("Upsample: align_corners is for Bilinear; leave it out for Nearest");
-  if (o.size) options.size = o.size->values;
-  if (o.scale_factor) options.scale_factor = o.scale_factor->values;
+    throw ValueError("Upsample: align_corners is for the modes that weigh elements; leave it out for Nearest");
+  // Equal numbers are one, which suits lines and images.
+  if (o.size) options.size = (*o.size)[0] == (*o.size)[1] ? Shape{(*o.size)[0]} : Shape{(*o.size)[0], (*o.size)[1]};
+  if (o.scale_factor) {
+    const auto& factors = o.scale_factor->values;
+    options.scale_factor = std::vector<double>(factors.begin(), factors.end());
+    if (factors[0] == factors[1]) options.scale_factor->pop_back();
+  }
   options.mode = o.mode;
   options.align_corners = o.align_corners;
 }
@@ -37,11 +52,13 @@ Tensor UpsampleImpl::forward(const Tensor& x, SourceLocation where) {
 }
 
 std::string UpsampleImpl::extra() const {
-  const std::string how = options.size ? "size=" + to_string(Size2(*options.size))
-                                       : "scale_factor=[" + text((*options.scale_factor)[0]) + ", " +
-                                             text((*options.scale_factor)[1]) + "]";
-  return how + ", mode=" + (options.mode == InterpolateMode::Nearest ? "nearest" : "bilinear") +
-         (options.align_corners ? ", align_corners=true" : "");
+  std::string how;
+  if (options.size) {
+    how = "size=[" + std::to_string(options.size->front()) + ", " + std::to_string(options.size->back()) + "]";
+  } else {
+    how = "scale_factor=[" + text(options.scale_factor->front()) + ", " + text(options.scale_factor->back()) + "]";
+  }
+  return how + ", mode=" + name_of(options.mode) + (options.align_corners ? ", align_corners=true" : "");
 }
 
 }  // namespace brigade::nn

@@ -1,4 +1,4 @@
-// Resizing as a layer: [N, C, H, W] -> [N, C, H', W']; floating dtypes.
+// Resizing as a layer: [N, C, H, W] -> [N, C, H', W'], [N, C, L] -> [N, C, L']; floating dtypes.
 #pragma once
 
 #include <brigade/autograd/ops/interpolate.h>
@@ -9,7 +9,7 @@
 
 namespace brigade::nn {
 
-// Factors of height and width, written as one number where both are equal.
+// Factors of height and width, written as one number where both are equal; lines take one number.
 struct Scale2 {
   std::array<double, 2> values;
 

@@ -7,6 +7,7 @@
 #include <brigade/optim/checkpoint.h>
 #include <brigade/optim/clip_grad.h>
 #include <brigade/optim/lion.h>
+#include <brigade/optim/lr_scheduler.h>
 #include <brigade/optim/nadam.h>
 #include <brigade/optim/radam.h>
 #include <brigade/optim/rmsprop.h>

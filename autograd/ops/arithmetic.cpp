@@ -23,12 +23,16 @@ using kernels::UnaryOp;
 struct OperandShape {
   Shape sizes;
   DType dtype = DType::Float32;
+  bool is_of_result = false;
 
-  void take(const Tensor& operand) {
+  void take(const Tensor& operand, const Tensor& result) {
+    is_of_result = operand.sizes() == result.sizes() && operand.dtype() == result.dtype();
+    if (is_of_result) return;
     sizes = operand.sizes();
     dtype = operand.dtype();
   }
   Tensor reduce(const Tensor& grad) const {
+    if (is_of_result) return grad;
     const Tensor summed = grad.sizes() == sizes ? grad : sum_to(grad, sizes, {});
     return summed.dtype() == dtype ? summed : summed.to(dtype, {});
   }
@@ -87,18 +91,18 @@ struct ExtremumNode final : BinaryNode {
 Tensor add_or_sub(const Tensor& a, const Tensor& b, bool is_sum, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary(a, b, is_sum ? BinaryOp::Add : BinaryOp::Sub); });
   if (auto* node = record<AddNode>({.op = is_sum ? "add" : "sub", .where = where}, {a, b}, y)) {
-    node->a.take(a);
-    node->b.take(b);
+    node->a.take(a, y);
+    node->b.take(b, y);
     node->sign = is_sum ? 1 : -1;
   }
   return y;
 }
 
 template <class N>
-N* save_both(N* node, const Tensor& a, const Tensor& b) {
+N* save_both(N* node, const Tensor& a, const Tensor& b, const Tensor& y) {
   if (node) {
-    node->a.take(a);
-    node->b.take(b);
+    node->a.take(a, y);
+    node->b.take(b, y);
     node->left.save_input(*node, a);
     node->right.save_input(*node, b);
   }
@@ -108,7 +112,7 @@ N* save_both(N* node, const Tensor& a, const Tensor& b) {
 Tensor extremum(const Tensor& a, const Tensor& b, bool is_maximum, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary(a, b, is_maximum ? BinaryOp::Maximum : BinaryOp::Minimum); });
   const OpInfo info{.op = is_maximum ? "maximum" : "minimum", .where = where};
-  if (auto* node = save_both(record<ExtremumNode>(info, {a, b}, y), a, b)) node->is_maximum = is_maximum;
+  if (auto* node = save_both(record<ExtremumNode>(info, {a, b}, y), a, b, y)) node->is_maximum = is_maximum;
   return y;
 }
 
@@ -200,8 +204,8 @@ Tensor mul(const Tensor& a, const Tensor& b, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary(a, b, BinaryOp::Mul); });
   auto* node = record<MulNode>({.op = "mul", .where = where}, {a, b}, y);
   if (!node) return y;
-  node->a.take(a);
-  node->b.take(b);
+  node->a.take(a, y);
+  node->b.take(b, y);
   if (b.requires_grad()) node->left.save_input(*node, a);
   if (a.requires_grad()) node->right.save_input(*node, b);
   return y;
@@ -209,7 +213,7 @@ Tensor mul(const Tensor& a, const Tensor& b, SourceLocation where) {
 
 Tensor div(const Tensor& a, const Tensor& b, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary(a, b, BinaryOp::Div); });
-  save_both(record<DivNode>({.op = "div", .where = where}, {a, b}, y), a, b);
+  save_both(record<DivNode>({.op = "div", .where = where}, {a, b}, y), a, b, y);
   return y;
 }
 

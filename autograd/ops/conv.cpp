@@ -1,64 +1,170 @@
 #include <brigade/autograd/ops/conv.h>
 
+#include <brigade/autograd/detail/convolution.h>
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/record.h>
-#include <brigade/kernels/reduce.h>
+#include <brigade/autograd/ops/concat.h>
+#include <brigade/kernels/factory.h>
+
+#include <string>
 
 namespace brigade {
 
 namespace {
 
-using autograd::BackwardContext;
-using autograd::SavedTensor;
+using autograd::OpInfo;
 
-struct Conv2dNode final : autograd::Node {
-  SavedTensor x, weight;
-  Shape x_sizes, weight_sizes;
-  Conv2dParams params;
+// --- what the user said, in two dimensions: one is the second
+kernels::Conv2dParams in_two(const Conv1dParams& p) {
+  return {{1, p.stride}, {0, p.padding.values()[0]}, {1, p.dilation}, p.groups};
+}
+kernels::Conv2dParams in_two(const Conv2dParams& p) { return {p.stride, p.padding.values(), p.dilation, p.groups}; }
 
-  void backward(BackwardContext& context) override {
-    const Tensor& grad = context.grad();
-    if (context.needs_input_grad(1)) {
-      const auto destination = context.destination(1);
-      const Tensor result = kernels::conv2d_backward_weight(grad, x.unpack(*this), weight_sizes, params,
-                                                            destination.out, destination.accumulate);
-      if (destination.out.defined()) {
-        context.set_written(1);
-      } else {
-        context.set(1, result);
-      }
-    }
-    if (edges.size() > 2 && context.needs_input_grad(2)) {
-      const auto destination = context.destination(2);
-      const Tensor result = kernels::sum(
-          grad, {.dims = {0, 2, 3}, .keepdim = false, .out = destination.out, .accumulate = destination.accumulate});
-      if (destination.out.defined()) {
-        context.set_written(2);
-      } else {
-        context.set(2, result);
-      }
-    }
-    if (context.needs_input_grad(0))
-      context.set(0, kernels::conv2d_backward_input(grad, weight.unpack(*this), x_sizes, params));
+std::string expected(const OpInfo& info, const char* weight, int spatial) {
+  return std::string(info.op) + ": expected input " +
+         (spatial == 1 ? "[N, C, L] or [C, L]" : "[N, C, H, W] or [C, H, W]") + " and weight " + weight +
+         (spatial == 1 ? " k]" : " kh, kw]");
+}
+
+// Shapes that fit in their dimensions. Sizes of one dimension are checked here, those of two by the kernels.
+void check_dims(const OpInfo& info, const Tensor& x, const Tensor& weight, const char* weight_text, int spatial) {
+  if (weight.dim() == spatial + 2 && (x.dim() == spatial + 2 || x.dim() == spatial + 1)) return;
+  throw ShapeError(expected(info, weight_text, spatial) + ", got " + to_string(x.sizes()) + " and " +
+                   to_string(weight.sizes()));
+}
+
+std::string several(const int64_t* values, int count) {
+  std::string text = std::to_string(values[0]);
+  for (int i = 1; i < count; ++i)
+    text += ", " + std::to_string(values[i]);
+  return count == 1 ? text : "[" + text + "]";
+}
+
+void check_params(const OpInfo& info, const kernels::Conv2dParams& p, int spatial) {
+  const size_t first = spatial == 1 ? 1 : 0;
+  if (p.groups < 1)
+    throw ValueError(std::string(info.op) + ": groups must be at least 1, got " + std::to_string(p.groups));
+  for (size_t d = first; d < 2; ++d) {
+    if (p.stride[d] >= 1 && p.dilation[d] >= 1 && p.padding[d] >= 0) continue;
+    throw ValueError(std::string(info.op) + ": stride and dilation must be at least 1 and padding at least 0, got " +
+                     several(&p.stride[first], spatial) + ", " + several(&p.dilation[first], spatial) + " and " +
+                     several(&p.padding[first], spatial));
   }
-};
+}
+
+Tensor convolve(const OpInfo& info, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                kernels::Conv2dParams params, bool same, int spatial) {
+  const size_t first = spatial == 1 ? 1 : 0;
+  bool odd[2] = {false, false};
+  autograd::detail::located(info.where, [&] {
+    check_dims(info, x, weight, "[out, C / groups,", spatial);
+    check_params(info, params, spatial);
+    const int64_t channels = x.size(x.dim() - spatial - 1);
+    if (channels != weight.size(1) * params.groups || weight.size(0) % params.groups != 0) {
+      throw ShapeError(std::string(info.op) + ": input " + to_string(x.sizes()) + " has " + std::to_string(channels) +
+                       " channels, but weight " + to_string(weight.sizes()) +
+                       " with groups=" + std::to_string(params.groups) + " expects " +
+                       std::to_string(weight.size(1) * params.groups) + " (and out divisible by groups)");
+    }
+    for (size_t d = first; d < 2; ++d) {
+      const int64_t reach = params.dilation[d] * (weight.size(static_cast<int64_t>(d) + spatial) - 1);
+      if (same) {
+        if (params.stride[d] != 1)
+          throw ValueError(std::string(info.op) + ": padding \"same\" is for a stride of 1, got " +
+                           several(&params.stride[first], spatial));
+        // Where the zeros are odd in number, one too many at the start makes a first row, which is cut off.
+        params.padding[d] = (reach + 1) / 2;
+        odd[d] = reach % 2 != 0;
+      }
+      if (x.size(x.dim() - 2 + static_cast<int64_t>(d)) + 2 * params.padding[d] < reach + 1) {
+        throw ShapeError(std::string(info.op) + ": the padded input " + to_string(x.sizes()) +
+                         " is smaller than the kernel of weight " + to_string(weight.sizes()));
+      }
+    }
+  });
+  Tensor y = autograd::detail::convolution(info, x, weight, bias, params);
+  for (size_t d = first; d < 2; ++d) {
+    const int64_t dim = y.dim() - 2 + static_cast<int64_t>(d);
+    if (odd[d]) y = y.slice(dim, 1, y.size(dim), 1, info.where);
+  }
+  return y.contiguous(info.where);
+}
+
+// `output_padding` of the dimension that is not there is 0.
+Tensor transpose_convolve(const OpInfo& info, Tensor x, const Tensor& weight, const Tensor& bias,
+                          const kernels::Conv2dParams& params, const std::array<int64_t, 2>& output_padding,
+                          int spatial) {
+  const size_t first = spatial == 1 ? 1 : 0;
+  Shape sizes = x.sizes();
+  autograd::detail::located(info.where, [&] {
+    check_dims(info, x, weight, "[C, out / groups,", spatial);
+    check_params(info, params, spatial);
+    const int channel = x.dim() - spatial - 1;
+    if (x.sizes()[channel] != weight.size(0) || weight.size(0) % params.groups != 0) {
+      throw ShapeError(std::string(info.op) + ": input " + to_string(x.sizes()) + " has " +
+                       std::to_string(x.sizes()[channel]) + " channels, but weight " + to_string(weight.sizes()) +
+                       " expects " + std::to_string(weight.size(0)) +
+                       " (and these divisible by groups=" + std::to_string(params.groups) + ")");
+    }
+    const int64_t out = weight.size(1) * params.groups;
+    if (bias.defined() && (bias.dim() != 1 || bias.size(0) != out || bias.dtype() != x.dtype())) {
+      throw ShapeError(std::string(info.op) + ": expected a bias " + name(x.dtype()) + " [" + std::to_string(out) +
+                       "], got " + describe(bias));
+    }
+    if (bias.defined() && bias.device() != x.device()) {
+      throw DeviceError(std::string(info.op) + ": all tensors must be on one device, got " + to_string(x.device()) +
+                        " and " + to_string(bias.device()));
+    }
+    sizes[channel] = out;
+    for (size_t d = first; d < 2; ++d) {
+      if (output_padding[d] < 0 || output_padding[d] >= std::max(params.stride[d], params.dilation[d])) {
+        throw ValueError(std::string(info.op) +
+                         ": output_padding must be at least 0 and below the larger of stride and dilation, got " +
+                         several(&output_padding[first], spatial));
+      }
+      const int dim = x.dim() - 2 + static_cast<int>(d);
+      sizes[dim] = (x.sizes()[dim] - 1) * params.stride[d] - 2 * params.padding[d] +
+                   params.dilation[d] * (weight.size(static_cast<int64_t>(d) + spatial) - 1) + output_padding[d] + 1;
+      if (x.sizes()[dim] < 1 || sizes[dim] < 1) {
+        throw ShapeError(std::string(info.op) + ": input " + to_string(x.sizes()) + " with weight " +
+                         to_string(weight.sizes()) + " and padding " + several(&params.padding[first], spatial) +
+                         " leaves no result");
+      }
+    }
+  });
+  // A convolution of the result has more rows than x where output_padding is a stride or more: rows of zeros, which
+  // change nothing.
+  for (size_t d = first; d < 2; ++d) {
+    if (output_padding[d] < params.stride[d]) continue;
+    Shape more = x.sizes();
+    const int dim = x.dim() - 2 + static_cast<int>(d);
+    more[dim] = output_padding[d] / params.stride[d];
+    x = cat({x, zeros(more, x.options())}, dim, info.where);
+  }
+  return autograd::detail::convolution_backward_input(info, x, weight, bias, sizes, params);
+}
 
 }  // namespace
 
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dParams& params,
+              SourceLocation where) {
+  return convolve({.op = "conv1d", .where = where}, x, weight, bias, in_two(params), params.padding.same(), 1);
+}
+
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params,
               SourceLocation where) {
-  Tensor y = autograd::detail::located(where, [&] { return kernels::conv2d(x, weight, bias, params); });
-  const Tensor* inputs[] = {&x, &weight, &bias};
-  const Tensor* outputs[] = {&y};
-  const autograd::TensorRefs used(inputs, bias.defined() ? 3 : 2);
-  if (auto* node = autograd::record<Conv2dNode>({.op = "conv2d", .where = where}, used, outputs)) {
-    node->x_sizes = x.sizes();
-    node->weight_sizes = weight.sizes();
-    node->params = params;
-    if (weight.requires_grad()) node->x.save_input(*node, x);
-    if (x.requires_grad()) node->weight.save_input(*node, weight);
-  }
-  return y;
+  return convolve({.op = "conv2d", .where = where}, x, weight, bias, in_two(params), params.padding.same(), 2);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose1dParams& p,
+                        SourceLocation where) {
+  return transpose_convolve({.op = "conv_transpose1d", .where = where}, x, weight, bias,
+                            {{1, p.stride}, {0, p.padding}, {1, p.dilation}, p.groups}, {0, p.output_padding}, 1);
+}
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dParams& p,
+                        SourceLocation where) {
+  return transpose_convolve({.op = "conv_transpose2d", .where = where}, x, weight, bias,
+                            {p.stride, p.padding, p.dilation, p.groups}, p.output_padding, 2);
 }
 
 }  // namespace brigade

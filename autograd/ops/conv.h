@@ -1,17 +1,91 @@
-// 2-d convolution (cross-correlation).
+// Convolution (cross-correlation) over one or two spatial dimensions, and its transpose.
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/kernels/conv.h>
+
+#include <array>
+#include <string>
+#include <string_view>
 
 namespace brigade {
 
-using Conv2dParams = kernels::Conv2dParams;
+// Zeros around an image: a number for each spatial dimension (or one for all), or PyTorch's words "valid" (none) and
+// "same" (as many as leave the size as it is: (kernel - 1) * dilation in all, the odd one at the end).
+template <size_t spatial>
+class ConvPadding {
+ public:
+  constexpr ConvPadding(int64_t all) noexcept { values_.fill(all); }                               // NOLINT
+  constexpr ConvPadding(const std::array<int64_t, spatial>& values) noexcept : values_(values) {}  // NOLINT
+  template <class... More>
+  requires(spatial > 1 && sizeof...(More) == spatial - 1)  // NOLINT(*explicit*): written as {1, 2}
+      constexpr ConvPadding(int64_t first, More... more) noexcept
+      : values_{first, static_cast<int64_t>(more)...} {}
+  // Throws ValueError for another word.
+  template <size_t length>
+  constexpr ConvPadding(const char (&word)[length]) : word_(checked(word)) {}  // NOLINT
 
-// x [N, C, H, W], weight [out, C / groups, kh, kw], bias [out] (may be undefined): [N, out, H', W'] with
-// H' = (H + 2 * padding - dilation * (kh - 1) - 1) / stride + 1. One floating dtype. Throws ShapeError, ValueError,
-// DTypeError.
+  bool same() const noexcept { return word_ == "same"; }
+  // "same", "valid", or nothing for numbers.
+  constexpr std::string_view word() const noexcept { return word_; }
+  // Zeros where there is a word.
+  constexpr const std::array<int64_t, spatial>& values() const noexcept { return values_; }
+
+ private:
+  static constexpr std::string_view checked(std::string_view word) {
+    if (word == "same") return "same";
+    if (word == "valid") return "valid";
+    throw ValueError("padding: expected numbers, \"same\" or \"valid\", got \"" + std::string(word) + "\"");
+  }
+  std::array<int64_t, spatial> values_ = {};
+  std::string_view word_;
+};
+
+struct Conv1dParams {
+  int64_t stride = 1;
+  ConvPadding<1> padding = 0;
+  int64_t dilation = 1;
+  int64_t groups = 1;
+};
+struct Conv2dParams {
+  std::array<int64_t, 2> stride = {1, 1};
+  ConvPadding<2> padding = 0;
+  std::array<int64_t, 2> dilation = {1, 1};
+  int64_t groups = 1;
+};
+
+// x [N, C, H, W] or [C, H, W], weight [out, C / groups, kh, kw], bias [out] (may be undefined): [N, out, H', W'] (or
+// without N) with H' = (H + 2 * padding - dilation * (kh - 1) - 1) / stride + 1. One floating dtype. Throws ShapeError,
+// ValueError (also for padding "same" with a stride above 1), DTypeError.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dParams& params = {},
               SourceLocation where = SourceLocation::current());
+// The same over [N, C, L] or [C, L] with weight [out, C / groups, k].
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv1dParams& params = {},
+              SourceLocation where = SourceLocation::current());
+
+// The parameters are those of the convolution that this one transposes.
+struct ConvTranspose1dParams {
+  int64_t stride = 1;
+  int64_t padding = 0;         // rows that the result loses at either end
+  int64_t output_padding = 0;  // rows that it gets at the end; below the larger of stride and dilation
+  int64_t groups = 1;
+  int64_t dilation = 1;
+};
+struct ConvTranspose2dParams {
+  std::array<int64_t, 2> stride = {1, 1};
+  std::array<int64_t, 2> padding = {0, 0};
+  std::array<int64_t, 2> output_padding = {0, 0};
+  int64_t groups = 1;
+  std::array<int64_t, 2> dilation = {1, 1};
+};
+
+// The gradient of a convolution by its input, as a layer that enlarges: x [N, C, H, W] or [C, H, W], weight
+// [C, out / groups, kh, kw], bias [out] (may be undefined): [N, out, H', W'] (or without N) with
+// H' = (H - 1) * stride - 2 * padding + dilation * (kh - 1) + output_padding + 1. Throws ShapeError, ValueError,
+// DTypeError.
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTranspose2dParams& params = {}, SourceLocation where = SourceLocation::current());
+// The same over [N, C, L] or [C, L] with weight [C, out / groups, k].
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTranspose1dParams& params = {}, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

@@ -9,31 +9,86 @@ namespace brigade {
 
 namespace {
 
-struct InterpolateNode final : autograd::Node {
-  Shape x_sizes;
-  kernels::Interpolate2dParams params;
-  void backward(autograd::BackwardContext& context) override {
-    context.set(0, kernels::interpolate2d_backward(context.grad(), x_sizes, params));
+using autograd::BackwardContext;
+using kernels::Interpolate2dParams;
+
+// Resizing is linear: its derivative's derivative is itself.
+Tensor resize(const Tensor& x, const Interpolate2dParams& params, SourceLocation where);
+
+struct InterpolateBackwardNode final : autograd::Node {
+  Interpolate2dParams params;
+  void backward(BackwardContext& context) override {
+    context.set(0, context.create_graph() ? resize(context.grad(), params, where)
+                                          : kernels::interpolate2d(context.grad(), params));
   }
 };
 
-kernels::Interpolate2dParams params_for(const Tensor& x, const InterpolateOptions& options) {
+struct InterpolateNode final : autograd::Node {
+  Shape x_sizes;
+  Interpolate2dParams params;
+  void backward(BackwardContext& context) override {
+    Tensor result = kernels::interpolate2d_backward(context.grad(), x_sizes, params);
+    if (context.create_graph()) {
+      if (auto* node = autograd::record<InterpolateBackwardNode>({.op = "interpolate_backward", .where = where},
+                                                                 {context.grad()}, result)) {
+        node->params = params;
+      }
+    }
+    context.set(0, result);
+  }
+};
+
+Tensor resize(const Tensor& x, const Interpolate2dParams& params, SourceLocation where) {
+  Tensor y = autograd::detail::located(where, [&] { return kernels::interpolate2d(x, params); });
+  if (auto* node = autograd::record<InterpolateNode>({.op = "interpolate", .where = where}, {x}, y)) {
+    node->x_sizes = x.sizes();
+    node->params = params;
+  }
+  return y;
+}
+
+void check_dims(const Tensor& x, InterpolateMode mode) {
+  const bool lines = mode == InterpolateMode::Nearest || mode == InterpolateMode::Linear;
+  const bool images = mode != InterpolateMode::Linear;
+  if ((lines && x.dim() == 3) || (images && x.dim() == 4)) return;
+  throw ShapeError(std::string("interpolate: expected ") +
+                   (lines && images ? "[N, C, L] or [N, C, H, W]"
+                    : lines         ? "[N, C, L] for Linear"
+                                    : "[N, C, H, W]") +
+                   ", got " + to_string(x.sizes()));
+}
+
+// A number for each of `count` dimensions from one for each, or one for all.
+template <class Values, class Number>
+void spread(const Values& values, const char* what, size_t count, std::array<Number, 2>& to) {
+  const auto given = static_cast<size_t>(values.size());
+  if (given != 1 && given != count) {
+    throw ValueError(std::string("interpolate: expected ") + (count == 1 ? "1 number" : "1 or 2 numbers") + " as " +
+                     what + ", got " + std::to_string(given));
+  }
+  for (size_t d = 0; d < count; ++d)
+    to[2 - count + d] = *(values.begin() + (given == 1 ? 0 : d));
+}
+
+// Lines are images of height 1.
+Interpolate2dParams params_for(const Tensor& x, const InterpolateOptions& options) {
   if (options.size.has_value() == options.scale_factor.has_value()) {
     throw ValueError(options.size ? "interpolate: expected size or scale_factor, got both"
                                   : "interpolate: expected size or scale_factor, got neither");
   }
-  if (x.dim() != 4) throw ShapeError("interpolate: expected [N, C, H, W], got " + to_string(x.sizes()));
-  kernels::Interpolate2dParams params{.mode = options.mode, .align_corners = options.align_corners};
+  check_dims(x, options.mode);
+  const auto count = static_cast<size_t>(x.dim() - 2);
+  Interpolate2dParams params{.size = {1, 1}, .mode = options.mode, .align_corners = options.align_corners};
   if (options.size) {
-    params.size = *options.size;
+    spread(*options.size, "size", count, params.size);
     return params;
   }
-  params.scale_factor = *options.scale_factor;
-  for (size_t d = 0; d < 2; ++d) {
+  spread(*options.scale_factor, "scale_factor", count, params.scale_factor);
+  for (size_t d = 2 - count; d < 2; ++d) {
     const double factor = params.scale_factor[d];
     if (!(factor > 0) || !std::isfinite(factor))
       throw ValueError("interpolate: a scale_factor must be above 0, got " + std::to_string(factor));
-    const double size = std::floor(static_cast<double>(x.size(static_cast<int64_t>(d) + 2)) * factor);
+    const double size = std::floor(static_cast<double>(x.size(static_cast<int64_t>(d) - 2)) * factor);
     params.size[d] = static_cast<int64_t>(std::min(size, 0x1p62));
   }
   return params;
@@ -42,16 +97,9 @@ kernels::Interpolate2dParams params_for(const Tensor& x, const InterpolateOption
 }  // namespace
 
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options, SourceLocation where) {
-  kernels::Interpolate2dParams params;
-  Tensor y = autograd::detail::located(where, [&] {
-    params = params_for(x, options);
-    return kernels::interpolate2d(x, params);
-  });
-  if (auto* node = autograd::record<InterpolateNode>({.op = "interpolate", .where = where}, {x}, y)) {
-    node->x_sizes = x.sizes();
-    node->params = params;
-  }
-  return y;
+  const Interpolate2dParams params = autograd::detail::located(where, [&] { return params_for(x, options); });
+  if (x.dim() == 3) return resize(x.unsqueeze(-2, where), params, where).squeeze(-2, where);
+  return resize(x, params, where);
 }
 
 }  // namespace brigade

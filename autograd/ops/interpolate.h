@@ -1,25 +1,26 @@
-// Resizing images [N, C, H, W]; floating dtypes. Values as PyTorch's interpolate.
+// Resizing images [N, C, H, W] and lines [N, C, L]; floating dtypes. Values as PyTorch's interpolate.
 #pragma once
 
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/interpolate.h>
 
-#include <array>
 #include <optional>
+#include <vector>
 
 namespace brigade {
 
-// One of `size` and `scale_factor`: height and width of the result, or factors of the input's (rounded down; positions
-// follow the factors, not the rounded sizes).
+// One of `size` and `scale_factor`: sizes of the result, or factors of the input's (rounded down; positions follow the
+// factors, not the rounded sizes). One number for each of H and W (or L), or one for all of them.
 struct InterpolateOptions {
-  std::optional<std::array<int64_t, 2>> size = std::nullopt;
-  std::optional<std::array<double, 2>> scale_factor = std::nullopt;
+  std::optional<Shape> size = std::nullopt;
+  std::optional<std::vector<double>> scale_factor = std::nullopt;
+  // Linear is for [N, C, L], Bilinear and Bicubic are for [N, C, H, W].
   InterpolateMode mode = InterpolateMode::Nearest;
-  bool align_corners = false;  // Bilinear only
+  bool align_corners = false;  // all but Nearest
 };
 
-// Throws ValueError unless one of size and scale_factor is given, and for factors that are not positive; ShapeError
-// when the input or the result is empty, or has not 4 dimensions.
+// Throws ValueError unless one of size and scale_factor is given with a number for each dimension, and for factors that
+// are not positive; ShapeError when the input or the result is empty, or has other dimensions than the mode takes.
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options,
                    SourceLocation where = SourceLocation::current());
 

@@ -2,20 +2,79 @@
 
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/record.h>
+#include <brigade/core/view.h>
+
+#include <string>
 
 namespace brigade {
 
 namespace {
 
 using autograd::BackwardContext;
+using autograd::OpInfo;
+using autograd::record;
 using autograd::detail::located;
+
+// --- largest: a choice of elements, whose derivative puts gradients back to them, whose derivative chooses again
+
+Tensor put_back(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, const Pool2dParams& params,
+                SourceLocation where);
 
 struct MaxPool2dNode final : autograd::Node {
   Tensor indices;
   Shape x_sizes;
   Pool2dParams params;
   void backward(BackwardContext& context) override {
-    context.set(0, kernels::max_pool2d_backward(context.grad(), indices, x_sizes, params));
+    context.set(0, context.create_graph() ? put_back(context.grad(), indices, x_sizes, params, where)
+                                          : kernels::max_pool2d_backward(context.grad(), indices, x_sizes, params));
+  }
+};
+
+struct MaxPool2dBackwardNode final : autograd::Node {
+  Tensor indices;
+  Shape x_sizes;
+  Pool2dParams params;
+  void backward(BackwardContext& context) override {
+    const Tensor slope = kernels::max_pool2d_gather(context.grad(), indices);
+    if (context.create_graph()) {
+      if (auto* node = record<MaxPool2dNode>({.op = "max_pool2d", .where = where}, {context.grad()}, slope)) {
+        node->indices = indices;
+        node->x_sizes = x_sizes;
+        node->params = params;
+      }
+    }
+    context.set(0, slope);
+  }
+};
+
+Tensor put_back(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, const Pool2dParams& params,
+                SourceLocation where) {
+  Tensor result = kernels::max_pool2d_backward(grad, indices, x_sizes, params);
+  if (auto* node = record<MaxPool2dBackwardNode>({.op = "max_pool2d_backward", .where = where}, {grad}, result)) {
+    node->indices = indices;
+    node->x_sizes = x_sizes;
+    node->params = params;
+  }
+  return result;
+}
+
+MaxPoolResult max_pool(const OpInfo& info, const Tensor& x, const Pool2dParams& params) {
+  MaxPoolResult result = located(info.where, [&] { return kernels::max_pool2d(x, params); });
+  if (auto* node = record<MaxPool2dNode>(info, {x}, result.values)) {
+    node->indices = result.indices;
+    node->x_sizes = x.sizes();
+    node->params = params;
+  }
+  return result;
+}
+
+// --- average: linear
+
+struct AvgPool2dBackwardNode final : autograd::Node {
+  Pool2dParams params;
+  void backward(BackwardContext& context) override {
+    context.set(0, context.create_graph() ? avg_pool2d(context.grad(), params, where)
+                                          : kernels::avg_pool2d(context.grad(), params));
   }
 };
 
@@ -23,29 +82,130 @@ struct AvgPool2dNode final : autograd::Node {
   Shape x_sizes;
   Pool2dParams params;
   void backward(BackwardContext& context) override {
-    context.set(0, kernels::avg_pool2d_backward(context.grad(), x_sizes, params));
+    Tensor result = kernels::avg_pool2d_backward(context.grad(), x_sizes, params);
+    if (context.create_graph()) {
+      if (auto* node =
+              record<AvgPool2dBackwardNode>({.op = "avg_pool2d_backward", .where = where}, {context.grad()}, result)) {
+        node->params = params;
+      }
+    }
+    context.set(0, result);
   }
 };
 
-}  // namespace
-
-Tensor max_pool2d(const Tensor& x, const Pool2dParams& params, SourceLocation where) {
-  const kernels::MaxPool result = located(where, [&] { return kernels::max_pool2d(x, params); });
-  if (auto* node = autograd::record<MaxPool2dNode>({.op = "max_pool2d", .where = where}, {x}, result.values)) {
-    node->indices = result.indices;
-    node->x_sizes = x.sizes();
-    node->params = params;
-  }
-  return result.values;
-}
-
-Tensor avg_pool2d(const Tensor& x, const Pool2dParams& params, SourceLocation where) {
-  Tensor y = located(where, [&] { return kernels::avg_pool2d(x, params); });
-  if (auto* node = autograd::record<AvgPool2dNode>({.op = "avg_pool2d", .where = where}, {x}, y)) {
+Tensor avg_pool(const OpInfo& info, const Tensor& x, const Pool2dParams& params) {
+  Tensor y = located(info.where, [&] { return kernels::avg_pool2d(x, params); });
+  if (auto* node = record<AvgPool2dNode>(info, {x}, y)) {
     node->x_sizes = x.sizes();
     node->params = params;
   }
   return y;
+}
+
+// --- one dimension: two with a first of size 1
+
+Pool2dParams in_two(const Pool1dParams& p) {
+  return {.kernel_size = {1, p.kernel_size},
+          .stride = {1, p.stride == 0 ? p.kernel_size : p.stride},
+          .padding = {0, p.padding},
+          .ceil_mode = p.ceil_mode,
+          .count_include_pad = p.count_include_pad,
+          .dilation = {1, p.dilation}};
+}
+
+// Calls pool(the image) and turns what it gives back into lines.
+template <class Pool>
+Tensor on_lines(const char* op, const Tensor& x, SourceLocation where, Pool&& pool) {
+  located(where, [&] {
+    if (x.dim() != 2 && x.dim() != 3)
+      throw ShapeError(std::string(op) + ": expected [N, C, L] or [C, L], got " + to_string(x.sizes()));
+  });
+  return pool(x.unsqueeze(-2, where)).squeeze(-2, where);
+}
+template <class Pool>
+MaxPoolResult on_lines_with_indices(const char* op, const Tensor& x, SourceLocation where, Pool&& pool) {
+  Tensor indices;
+  Tensor values = on_lines(op, x, where, [&](const Tensor& image) {
+    const MaxPoolResult result = pool(image);
+    indices = view::squeeze(result.indices, -2);
+    return result.values;
+  });
+  return {std::move(values), std::move(indices)};
+}
+
+// --- adaptive
+
+Pool2dParams dividing(const char* op, const Tensor& x, const PoolOutputSize& output_size, SourceLocation where) {
+  return located(where, [&] {
+    if (x.dim() != 3 && x.dim() != 4)
+      throw ShapeError(std::string(op) + ": expected [N, C, H, W] or [C, H, W], got " + to_string(x.sizes()));
+    Pool2dParams params;
+    for (size_t d = 0; d < 2; ++d) {
+      params.output_size[d] = output_size.values[d].value_or(x.size(static_cast<int64_t>(d) - 2));
+      if (params.output_size[d] < 1) {
+        throw ValueError(std::string(op) + ": output_size must be at least 1, got " +
+                         std::to_string(params.output_size[d]));
+      }
+    }
+    return params;
+  });
+}
+
+}  // namespace
+
+MaxPoolResult max_pool2d_with_indices(const Tensor& x, const Pool2dParams& params, SourceLocation where) {
+  return max_pool({.op = "max_pool2d", .where = where}, x, params);
+}
+Tensor max_pool2d(const Tensor& x, const Pool2dParams& params, SourceLocation where) {
+  return max_pool2d_with_indices(x, params, where).values;
+}
+
+MaxPoolResult max_pool1d_with_indices(const Tensor& x, const Pool1dParams& params, SourceLocation where) {
+  return on_lines_with_indices("max_pool1d", x, where, [&](const Tensor& image) {
+    return max_pool({.op = "max_pool1d", .where = where}, image, in_two(params));
+  });
+}
+Tensor max_pool1d(const Tensor& x, const Pool1dParams& params, SourceLocation where) {
+  return max_pool1d_with_indices(x, params, where).values;
+}
+
+Tensor avg_pool2d(const Tensor& x, const Pool2dParams& params, SourceLocation where) {
+  return avg_pool({.op = "avg_pool2d", .where = where}, x, params);
+}
+Tensor avg_pool1d(const Tensor& x, const Pool1dParams& params, SourceLocation where) {
+  return on_lines("avg_pool1d", x, where, [&](const Tensor& image) {
+    return avg_pool({.op = "avg_pool1d", .where = where}, image, in_two(params));
+  });
+}
+
+Tensor adaptive_avg_pool2d(const Tensor& x, const PoolOutputSize& output_size, SourceLocation where) {
+  const OpInfo info{.op = "adaptive_avg_pool2d", .where = where};
+  return avg_pool(info, x, dividing(info.op, x, output_size, where));
+}
+Tensor adaptive_avg_pool1d(const Tensor& x, int64_t output_size, SourceLocation where) {
+  const OpInfo info{.op = "adaptive_avg_pool1d", .where = where};
+  return on_lines(info.op, x, where, [&](const Tensor& image) {
+    return avg_pool(info, image, dividing(info.op, image, {1, output_size}, where));
+  });
+}
+
+MaxPoolResult adaptive_max_pool2d_with_indices(const Tensor& x, const PoolOutputSize& output_size,
+                                               SourceLocation where) {
+  const OpInfo info{.op = "adaptive_max_pool2d", .where = where};
+  return max_pool(info, x, dividing(info.op, x, output_size, where));
+}
+Tensor adaptive_max_pool2d(const Tensor& x, const PoolOutputSize& output_size, SourceLocation where) {
+  return adaptive_max_pool2d_with_indices(x, output_size, where).values;
+}
+
+MaxPoolResult adaptive_max_pool1d_with_indices(const Tensor& x, int64_t output_size, SourceLocation where) {
+  const OpInfo info{.op = "adaptive_max_pool1d", .where = where};
+  return on_lines_with_indices(info.op, x, where, [&](const Tensor& image) {
+    return max_pool(info, image, dividing(info.op, image, {1, output_size}, where));
+  });
+}
+Tensor adaptive_max_pool1d(const Tensor& x, int64_t output_size, SourceLocation where) {
+  return adaptive_max_pool1d_with_indices(x, output_size, where).values;
 }
 
 }  // namespace brigade

@@ -2,8 +2,10 @@
 #include <brigade/kernels/conv.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/columns.h>
 #include <brigade/kernels/cpu/detail/conv_onednn.h>
 #include <brigade/kernels/cpu/detail/gemm.h>
+#include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/detail/conv_plan.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -13,45 +15,17 @@ namespace brigade::kernels {
 
 namespace {
 
-// Range of output positions whose input position o * stride - padding + k * dilation lies inside [0, size).
-struct Range {
-  int64_t begin, end;
-};
-Range valid(int64_t size, int64_t outputs, int64_t stride, int64_t shift) {
-  const int64_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-  const int64_t end = size - shift <= 0 ? 0 : std::min(outputs, (size - shift + stride - 1) / stride);
-  return {std::min(begin, outputs), std::max(end, std::min(begin, outputs))};
+bool is_pointwise(const ConvShape& s) {
+  const Conv2dParams& p = s.params;
+  return s.kernel_h == 1 && s.kernel_w == 1 && p.stride == std::array<int64_t, 2>{1, 1} &&
+         p.padding == std::array<int64_t, 2>{0, 0};
 }
-
-// columns[(c, i, j), (oh, ow)] = x[c, oh * stride - padding + i * dilation, ...] for the channels of one group of one
-// image; 0 outside. kScatter: the reverse, adding columns into x.
-template <bool kScatter, class T>
-void move_columns(const ConvShape& s, std::conditional_t<kScatter, T*, const T*> x,
-                  std::conditional_t<kScatter, const T*, T*> columns) {
-  const int64_t channels = s.channels / s.params.groups;
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t i = 0; i < s.kernel_h; ++i) {
-      for (int64_t j = 0; j < s.kernel_w; ++j) {
-        auto* row = columns + ((c * s.kernel_h + i) * s.kernel_w + j) * s.out_h * s.out_w;
-        const int64_t shift_h = i * s.params.dilation[0] - s.params.padding[0];
-        const int64_t shift_w = j * s.params.dilation[1] - s.params.padding[1];
-        const Range rows = valid(s.height, s.out_h, s.params.stride[0], shift_h);
-        const Range cols = valid(s.width, s.out_w, s.params.stride[1], shift_w);
-        if constexpr (!kScatter) std::memset(row, 0, sizeof(T) * static_cast<size_t>(s.out_h * s.out_w));
-        for (int64_t oh = rows.begin; oh < rows.end; ++oh) {
-          auto* line = x + (c * s.height + oh * s.params.stride[0] + shift_h) * s.width + shift_w;
-          auto* target = row + oh * s.out_w;
-          for (int64_t ow = cols.begin; ow < cols.end; ++ow) {
-            if constexpr (kScatter) {
-              line[ow * s.params.stride[1]] += target[ow];
-            } else {
-              target[ow] = line[ow * s.params.stride[1]];
-            }
-          }
-        }
-      }
-    }
-  }
+// Where matrix products over whole planes beat oneDNN's convolution, which brings images into its own layout first:
+// planes long enough to fill its vectors, and matrices that are no sliver.
+bool suits_products(const ConvShape& s) {
+  constexpr int64_t kPixels = 512;
+  return is_pointwise(s) && s.params.groups == 1 && s.height * s.width >= kPixels && s.channels >= 16 &&
+         s.out_channels >= 16;
 }
 
 // The three passes for one dtype. Images one after another: sums over the batch have one order.
@@ -63,33 +37,62 @@ struct Im2col {
   int64_t depth = s.channels / groups * s.kernel_h * s.kernel_w;
   int64_t area = s.out_h * s.out_w;
   int64_t group_pixels = s.channels / groups * s.height * s.width;
-  Tensor columns = empty({depth, area}, dtype_of<T>);
-  T* scratch = static_cast<T*>(columns.raw_data());
+  // A plane is its own column: nothing has to be moved.
+  bool pointwise = is_pointwise(s);
+  Tensor columns = pointwise ? Tensor() : empty({depth, area}, dtype_of<T>);
+  T* scratch = pointwise ? nullptr : static_cast<T*>(columns.raw_data());
+  cpu::ColumnsOfPlane plane{.height = s.height,
+                            .width = s.width,
+                            .out_h = s.out_h,
+                            .out_w = s.out_w,
+                            .kernel = {s.kernel_h, s.kernel_w},
+                            .stride = s.params.stride,
+                            .padding = s.params.padding,
+                            .dilation = s.params.dilation};
+
+  // Calls move(channel of the group, its columns).
+  template <class Move>
+  void for_each_channel(Move&& move) {
+    cpu::parallel_for(
+        s.channels / groups,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t c = begin; c < end; ++c)
+            move(c, scratch + c * plane.elements());
+        },
+        plane.elements());
+  }
+  // columns[(c, i, j), (oh, ow)] for the channels of one group of one image.
+  const T* take_columns(const T* x) {
+    if (pointwise) return x;
+    for_each_channel([&](int64_t c, T* own) { cpu::plane_to_columns(plane, x + c * plane.pixels(), own); });
+    return scratch;
+  }
+  void add_columns(T* x) {
+    for_each_channel([&](int64_t c, const T* own) { cpu::add_columns_to_plane(plane, own, x + c * plane.pixels()); });
+  }
 
   void forward(const T* x, const T* weight, T* y) {
     for (int64_t n = 0; n < s.batch * groups; ++n) {
       const int64_t g = n % groups;
-      move_columns<false, T>(s, x + n * group_pixels, scratch);
-      cpu::gemm(false, false, out_per_group, area, depth, weight + g * out_per_group * depth, depth, scratch, area,
-                T(0), y + n * out_per_group * area, area);
+      cpu::gemm(false, false, out_per_group, area, depth, weight + g * out_per_group * depth, depth,
+                take_columns(x + n * group_pixels), area, T(0), y + n * out_per_group * area, area);
     }
   }
   void backward_input(const T* grad, const T* weight, T* dx) {
-    std::memset(dx, 0, sizeof(T) * static_cast<size_t>(s.batch * groups * group_pixels));
+    if (!pointwise) std::memset(dx, 0, sizeof(T) * static_cast<size_t>(s.batch * groups * group_pixels));
     for (int64_t n = 0; n < s.batch * groups; ++n) {
       const int64_t g = n % groups;
       cpu::gemm(true, false, depth, area, out_per_group, weight + g * out_per_group * depth, depth,
-                grad + n * out_per_group * area, area, T(0), scratch, area);
-      move_columns<true, T>(s, dx + n * group_pixels, scratch);
+                grad + n * out_per_group * area, area, T(0), pointwise ? dx + n * group_pixels : scratch, area);
+      if (!pointwise) add_columns(dx + n * group_pixels);
     }
   }
   void backward_weight(const T* grad, const T* x, T* dweight, bool accumulate) {
     for (int64_t n = 0; n < s.batch * groups; ++n) {
       const int64_t g = n % groups;
-      move_columns<false, T>(s, x + n * group_pixels, scratch);
       const T beta = accumulate || n >= groups ? T(1) : T(0);
-      cpu::gemm(false, true, out_per_group, depth, area, grad + n * out_per_group * area, area, scratch, area, beta,
-                dweight + g * out_per_group * depth, depth);
+      cpu::gemm(false, true, out_per_group, depth, area, grad + n * out_per_group * area, area,
+                take_columns(x + n * group_pixels), area, beta, dweight + g * out_per_group * depth, depth);
     }
   }
 };
@@ -105,9 +108,13 @@ Tensor conv2d_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   const Tensor& y = plan.result;
   const Tensor input = contiguous(x);
   const Tensor filter = contiguous(weight);
+  const Tensor shift = bias.defined() ? contiguous(bias) : bias;
+  if (x.dtype() == kFloat32 && !suits_products(plan.shape) &&
+      cpu::onednn_conv_forward(plan.shape, input, filter, shift, y))
+    return y;
   if (x.dtype() == kFloat64) {
     Im2col<double>{plan.shape}.forward(input.data_ptr<double>(), filter.data_ptr<double>(), y.data_ptr<double>());
-  } else if (!cpu::onednn_conv_forward(plan.shape, input, filter, y)) {
+  } else {
     Im2col<float>{plan.shape}.forward(input.data_ptr<float>(), filter.data_ptr<float>(), y.data_ptr<float>());
   }
   if (bias.defined()) add_channel_bias(y, bias);
@@ -127,7 +134,7 @@ Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const
   const Tensor filter = contiguous(weight);
   if (grad.dtype() == kFloat64) {
     Im2col<double>{plan.shape}.backward_input(g.data_ptr<double>(), filter.data_ptr<double>(), dx.data_ptr<double>());
-  } else if (!cpu::onednn_conv_backward_input(plan.shape, g, filter, dx)) {
+  } else if (suits_products(plan.shape) || !cpu::onednn_conv_backward_input(plan.shape, g, filter, dx)) {
     Im2col<float>{plan.shape}.backward_input(g.data_ptr<float>(), filter.data_ptr<float>(), dx.data_ptr<float>());
   }
   return dx;

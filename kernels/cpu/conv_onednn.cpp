@@ -3,7 +3,7 @@
 #ifndef BRIGADE_HAVE_ONEDNN
 
 namespace brigade::kernels::cpu {
-bool onednn_conv_forward(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) { return false; }
+bool onednn_conv_forward(const ConvShape&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) { return false; }
 bool onednn_conv_backward_input(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) { return false; }
 bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&, const Tensor&, bool) { return false; }
 }  // namespace brigade::kernels::cpu
@@ -17,6 +17,7 @@ bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&,
 
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 
 namespace brigade::kernels::cpu {
@@ -32,32 +33,37 @@ dnnl::engine& engine() {
   return cpu_engine;
 }
 
-// One tensor of a primitive: the plain layout that we hold, the layout that the primitive chose, and memory in that
-// layout.
+// One tensor of a primitive: the plain layout that we hold, and the layout that the primitive chose. The memory in the
+// latter is taken for each call from the caching allocator: kept by shape, it would be a second copy of all
+// activations.
 struct Port {
-  Memory::desc plain;
-  Memory::desc chosen;
-  Memory buffer;       // empty when the layouts are the same
+  Memory plain, chosen;
   dnnl::reorder move;  // plain -> chosen for inputs, chosen -> plain for the result
+  bool direct = true;  // the layouts are the same
 
-  void prepare(const Memory::desc& wanted, bool input) {
-    chosen = wanted;
-    if (chosen == plain) return;
-    buffer = Memory(chosen, engine());
-    Memory ours(plain, engine(), nullptr);
-    move = input ? dnnl::reorder(ours, buffer) : dnnl::reorder(buffer, ours);
+  Port() = default;
+  Port(const Memory::desc& ours, const Memory::desc& wanted, bool input)
+      : plain(ours, engine(), nullptr), direct(wanted == ours) {
+    if (direct) return;
+    chosen = Memory(wanted, engine(), nullptr);
+    move = input ? dnnl::reorder(plain, chosen) : dnnl::reorder(chosen, plain);
   }
-  // The memory that the primitive is to use for `data`.
-  Memory bind(dnnl::stream& stream, void* data, bool input) {
-    Memory ours(plain, engine(), data);
-    if (chosen == plain) return ours;
-    if (input) move.execute(stream, ours, buffer);
-    return buffer;
+  // What the primitive works with.
+  const Memory& memory() const { return direct ? plain : chosen; }
+
+  // Says where the tensor is. What comes back holds the other layout, and has to live until the primitive has run.
+  Tensor bind(void* data) {
+    plain.set_data_handle(data);
+    if (direct) return {};
+    Tensor other = empty({static_cast<int64_t>(chosen.get_desc().get_size())}, kUInt8);
+    chosen.set_data_handle(other.raw_data());
+    return other;
   }
-  void unbind(dnnl::stream& stream, void* data) {
-    if (chosen == plain) return;
-    Memory ours(plain, engine(), data);
-    move.execute(stream, buffer, ours);
+  void take(dnnl::stream& stream) {
+    if (!direct) move.execute(stream, plain, chosen);
+  }
+  void give(dnnl::stream& stream) {
+    if (!direct) move.execute(stream, chosen, plain);
   }
 };
 
@@ -65,11 +71,21 @@ struct Port {
 struct Cached {
   dnnl::primitive primitive;
   Port a, b, result;
-  int arg_a = 0, arg_b = 0, arg_result = 0;
+  Memory bias;
+  std::unordered_map<int, Memory> arguments;
 };
 
-std::unique_ptr<Cached> make(const ConvShape& s, Pass pass) {
+// What a primitive is made for.
+struct Key {
+  Pass pass;
+  bool bias;
+  ConvShape shape;
+  auto operator<=>(const Key&) const = default;
+};
+
+std::unique_ptr<Cached> make(const Key& key) {
   using dnnl::algorithm;
+  const ConvShape& s = key.shape;
   const Conv2dParams& p = s.params;
   const Memory::dims x{s.batch, s.channels, s.height, s.width};
   const Memory::dims y{s.batch, s.out_channels, s.out_h, s.out_w};
@@ -84,101 +100,97 @@ std::unique_ptr<Cached> make(const ConvShape& s, Pass pass) {
       plain_w(w, type, grouped ? Tag::goihw : Tag::oihw);
   const Memory::dims stride{p.stride[0], p.stride[1]}, dilation{p.dilation[0] - 1, p.dilation[1] - 1},
       pad{p.padding[0], p.padding[1]};
+  const Memory::desc bias = key.bias ? Memory::desc({s.out_channels}, type, Tag::a) : Memory::desc();
   auto cached = std::make_unique<Cached>();
+  const auto set = [&](const auto& primitive, const Port& a, int arg_a, const Port& b, int arg_b, const Port& result,
+                       int arg_result) {
+    cached->primitive = primitive;
+    cached->a = a;
+    cached->b = b;
+    cached->result = result;
+    cached->arguments = {{arg_a, a.memory()}, {arg_b, b.memory()}, {arg_result, result.memory()}};
+  };
   const dnnl::convolution_forward::desc forward_desc(dnnl::prop_kind::forward_training, algorithm::convolution_direct,
-                                                     any_x, any_w, any_y, stride, dilation, pad, pad);
+                                                     any_x, any_w, bias, any_y, stride, dilation, pad, pad);
   const dnnl::convolution_forward::primitive_desc forward(forward_desc, engine());
-  if (pass == kForward) {
-    cached->a.plain = plain_x;
-    cached->b.plain = plain_w;
-    cached->result.plain = plain_y;
-    cached->a.prepare(forward.src_desc(), true);
-    cached->b.prepare(forward.weights_desc(), true);
-    cached->result.prepare(forward.dst_desc(), false);
-    cached->arg_a = DNNL_ARG_SRC;
-    cached->arg_b = DNNL_ARG_WEIGHTS;
-    cached->arg_result = DNNL_ARG_DST;
-    cached->primitive = dnnl::convolution_forward(forward);
-  } else if (pass == kBackwardInput) {
+  if (key.pass == kForward) {
+    set(dnnl::convolution_forward(forward), Port(plain_x, forward.src_desc(), true), DNNL_ARG_SRC,
+        Port(plain_w, forward.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_y, forward.dst_desc(), false),
+        DNNL_ARG_DST);
+    if (key.bias) {
+      cached->bias = Memory(bias, engine(), nullptr);
+      cached->arguments.emplace(DNNL_ARG_BIAS, cached->bias);
+    }
+  } else if (key.pass == kBackwardInput) {
     const dnnl::convolution_backward_data::primitive_desc desc(
         dnnl::convolution_backward_data::desc(algorithm::convolution_direct, any_x, any_w, any_y, stride, dilation, pad,
                                               pad),
         engine(), forward);
-    cached->a.plain = plain_y;
-    cached->b.plain = plain_w;
-    cached->result.plain = plain_x;
-    cached->a.prepare(desc.diff_dst_desc(), true);
-    cached->b.prepare(desc.weights_desc(), true);
-    cached->result.prepare(desc.diff_src_desc(), false);
-    cached->arg_a = DNNL_ARG_DIFF_DST;
-    cached->arg_b = DNNL_ARG_WEIGHTS;
-    cached->arg_result = DNNL_ARG_DIFF_SRC;
-    cached->primitive = dnnl::convolution_backward_data(desc);
+    set(dnnl::convolution_backward_data(desc), Port(plain_y, desc.diff_dst_desc(), true), DNNL_ARG_DIFF_DST,
+        Port(plain_w, desc.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_x, desc.diff_src_desc(), false),
+        DNNL_ARG_DIFF_SRC);
   } else {
     const dnnl::convolution_backward_weights::primitive_desc desc(
         dnnl::convolution_backward_weights::desc(algorithm::convolution_direct, any_x, any_w, any_y, stride, dilation,
                                                  pad, pad),
         engine(), forward);
-    cached->a.plain = plain_y;
-    cached->b.plain = plain_x;
-    cached->result.plain = plain_w;
-    cached->a.prepare(desc.diff_dst_desc(), true);
-    cached->b.prepare(desc.src_desc(), true);
-    cached->result.prepare(desc.diff_weights_desc(), false);
-    cached->arg_a = DNNL_ARG_DIFF_DST;
-    cached->arg_b = DNNL_ARG_SRC;
-    cached->arg_result = DNNL_ARG_DIFF_WEIGHTS;
-    cached->primitive = dnnl::convolution_backward_weights(desc);
+    set(dnnl::convolution_backward_weights(desc), Port(plain_y, desc.diff_dst_desc(), true), DNNL_ARG_DIFF_DST,
+        Port(plain_x, desc.src_desc(), true), DNNL_ARG_SRC, Port(plain_w, desc.diff_weights_desc(), false),
+        DNNL_ARG_DIFF_WEIGHTS);
   }
   return cached;
 }
 
-// Per thread, since ranks may be threads and the buffers are not shared. Bounded: a job that never repeats a shape must
-// not grow.
-Cached* find(const ConvShape& shape, Pass pass) {
+// Per thread, since ranks may be threads and a primitive's memory is not shared. Bounded: a job that never repeats a
+// shape must not grow.
+Cached* find(const Key& key) {
   constexpr size_t kMost = 256;
-  thread_local std::map<std::pair<Pass, ConvShape>, std::unique_ptr<Cached>> cache;
-  const std::pair<Pass, ConvShape> key{pass, shape};
+  thread_local std::map<Key, std::unique_ptr<Cached>> cache;
   const auto found = cache.find(key);
   if (found != cache.end()) return found->second.get();
   if (cache.size() >= kMost) cache.clear();
   std::unique_ptr<Cached> made;
   try {
-    made = make(shape, pass);
+    made = make(key);
   } catch (const dnnl::error&) {
     // No primitive for this shape: remember that, and leave it to im2col.
   }
   return cache.emplace(key, std::move(made)).first->second.get();
 }
 
-bool run(const ConvShape& shape, Pass pass, const Tensor& a, const Tensor& b, const Tensor& result) {
-  Cached* cached = find(shape, pass);
+bool run(const ConvShape& shape, Pass pass, const Tensor& a, const Tensor& b, const Tensor& bias,
+         const Tensor& result) {
+  Cached* cached = find({pass, bias.defined(), shape});
   if (!cached) return false;
   thread_local dnnl::stream stream(engine());
-  Memory in_a = cached->a.bind(stream, a.raw_data(), true);
-  Memory in_b = cached->b.bind(stream, b.raw_data(), true);
-  Memory out = cached->result.bind(stream, result.raw_data(), false);
-  cached->primitive.execute(stream, {{cached->arg_a, in_a}, {cached->arg_b, in_b}, {cached->arg_result, out}});
-  cached->result.unbind(stream, result.raw_data());
+  const Tensor other_a = cached->a.bind(a.raw_data());
+  const Tensor other_b = cached->b.bind(b.raw_data());
+  const Tensor other_result = cached->result.bind(result.raw_data());
+  if (bias.defined()) cached->bias.set_data_handle(bias.raw_data());
+  cached->a.take(stream);
+  cached->b.take(stream);
+  cached->primitive.execute(stream, cached->arguments);
+  cached->result.give(stream);
   stream.wait();
   return true;
 }
 
 }  // namespace
 
-bool onednn_conv_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight, const Tensor& y) {
-  return run(shape, kForward, x, weight, y);
+bool onednn_conv_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                         const Tensor& y) {
+  return run(shape, kForward, x, weight, bias, y);
 }
 
 bool onednn_conv_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight, const Tensor& dx) {
-  return run(shape, kBackwardInput, grad, weight, dx);
+  return run(shape, kBackwardInput, grad, weight, {}, dx);
 }
 
 bool onednn_conv_backward_weight(const ConvShape& shape, const Tensor& grad, const Tensor& x, const Tensor& dweight,
                                  bool accumulate) {
-  if (!accumulate) return run(shape, kBackwardWeight, grad, x, dweight);
+  if (!accumulate) return run(shape, kBackwardWeight, grad, x, {}, dweight);
   const Tensor fresh = empty_like(dweight);
-  if (!run(shape, kBackwardWeight, grad, x, fresh)) return false;
+  if (!run(shape, kBackwardWeight, grad, x, {}, fresh)) return false;
   add_inplace(dweight, fresh, 1.0);
   return true;
 }

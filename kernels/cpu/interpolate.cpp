@@ -1,4 +1,4 @@
-// The plain form: each output from its elements, and each gradient back to them.
+// Each line of the result from the lines that make it, and each gradient back to them.
 #include <brigade/kernels/interpolate.h>
 
 #include <brigade/core/factory.h>
@@ -20,6 +20,28 @@ auto all_taps(const Axis& axis) {
   return result;
 }
 
+// mixed = the rows of `image` that make an output, weighed.
+template <class T, int count, class C>
+void mix_rows(const T* image, const Taps<count, C>& taps, std::vector<C>& mixed) {
+  const auto width = static_cast<int64_t>(mixed.size());
+  for (int r = 0; r < count; ++r) {
+    const T* row = image + taps.index[r] * width;
+    for (int64_t w = 0; w < width; ++w)
+      mixed[static_cast<size_t>(w)] =
+          (r == 0 ? C(0) : mixed[static_cast<size_t>(w)]) + taps.weight[r] * static_cast<C>(row[w]);
+  }
+}
+// The transpose.
+template <int count, class C>
+void add_to_rows(C* image, const Taps<count, C>& taps, const std::vector<C>& shares) {
+  const auto width = static_cast<int64_t>(shares.size());
+  for (int r = 0; r < count; ++r) {
+    C* row = image + taps.index[r] * width;
+    for (int64_t w = 0; w < width; ++w)
+      row[w] += taps.weight[r] * shares[static_cast<size_t>(w)];
+  }
+}
+
 Tensor interpolate2d_cpu(const Tensor& x, const Interpolate2dParams& params) {
   Tensor result = empty(check_interpolate(x.sizes(), params), x.options());
   const Tensor source = contiguous(x);
@@ -32,20 +54,25 @@ Tensor interpolate2d_cpu(const Tensor& x, const Interpolate2dParams& params) {
       cpu::parallel_for(
           x.sizes()[0] * x.sizes()[1] * rows.out,
           [&](int64_t begin, int64_t end) {
+            std::vector<C> mixed(static_cast<size_t>(columns.in));
             for (int64_t line = begin; line < end; ++line) {
               const T* image = in + line / rows.out * rows.in * columns.in;
+              T* to = out + line * columns.out;
               const auto row = rows.taps(static_cast<int32_t>(line % rows.out));
+              if constexpr (Axis::kTaps == 1) {
+                const T* from = image + int64_t{row.index[0]} * columns.in;
+                for (int32_t o = 0; o < columns.out; ++o)
+                  to[o] = from[column_taps[static_cast<size_t>(o)].index[0]];
+                continue;
+              }
+              // Rows are mixed first, which are vectors.
+              mix_rows(image, row, mixed);
               for (int32_t o = 0; o < columns.out; ++o) {
                 const auto& column = column_taps[static_cast<size_t>(o)];
                 C sum = C(0);
-                for (int r = 0; r < Axis::kTaps; ++r) {
-                  const T* from = image + int64_t{row.index[r]} * columns.in;
-                  C part = C(0);
-                  for (int k = 0; k < Axis::kTaps; ++k)
-                    part += column.weight[k] * static_cast<C>(from[column.index[k]]);
-                  sum += row.weight[r] * part;
-                }
-                out[line * columns.out + o] = static_cast<T>(sum);
+                for (int k = 0; k < Axis::kTaps; ++k)
+                  sum += column.weight[k] * mixed[static_cast<size_t>(column.index[k])];
+                to[o] = static_cast<T>(sum);
               }
             }
           },
@@ -66,28 +93,24 @@ Tensor interpolate2d_backward_cpu(const Tensor& grad, const Shape& x_sizes, cons
     const T* in = static_cast<const T*>(slopes.raw_data());
     C* out = static_cast<C*>(result.raw_data());
     with_axes<C>(x_sizes, params, [&]<class Axis>(const Axis& rows, const Axis& columns) {
-      const auto row_taps = all_taps(rows);
       const auto column_taps = all_taps(columns);
-      const int64_t outputs = int64_t{rows.out} * columns.out;
       cpu::parallel_for(
           x_sizes[0] * x_sizes[1],
           [&](int64_t begin, int64_t end) {
-            for (int64_t plane = begin; plane < end; ++plane) {
-              C* image = out + plane * rows.in * columns.in;
-              for (int64_t o = 0; o < outputs; ++o) {
-                const auto& row = row_taps[static_cast<size_t>(o / columns.out)];
-                const auto& column = column_taps[static_cast<size_t>(o % columns.out)];
-                const C slope = static_cast<C>(in[plane * outputs + o]);
-                for (int r = 0; r < Axis::kTaps; ++r) {
-                  for (int k = 0; k < Axis::kTaps; ++k) {
-                    image[int64_t{row.index[r]} * columns.in + column.index[k]] +=
-                        row.weight[r] * column.weight[k] * slope;
-                  }
-                }
+            std::vector<C> shares(static_cast<size_t>(columns.in));
+            for (int64_t line = begin * rows.out; line < end * rows.out; ++line) {
+              std::fill(shares.begin(), shares.end(), C(0));
+              for (int32_t o = 0; o < columns.out; ++o) {
+                const auto& column = column_taps[static_cast<size_t>(o)];
+                const C slope = static_cast<C>(in[line * columns.out + o]);
+                for (int k = 0; k < Axis::kTaps; ++k)
+                  shares[static_cast<size_t>(column.index[k])] += column.weight[k] * slope;
               }
+              add_to_rows(out + line / rows.out * rows.in * columns.in,
+                          rows.taps(static_cast<int32_t>(line % rows.out)), shares);
             }
           },
-          outputs * 4);
+          int64_t{rows.out} * columns.out * 4);
     });
   });
   return cast(result, grad.dtype());

@@ -1,7 +1,7 @@
 // What resizing shares on every device: checks, sizes, and which elements along an axis make an output.
 //
-// Positions as PyTorch computes them, rounding included: output o stands at o * scale (Nearest, in float32; Bilinear
-// with aligned corners), or at (o + 0.5) * scale - 0.5, not below 0.
+// Positions as PyTorch computes them, rounding included: output o stands at o * scale (Nearest, in float32; the others
+// with aligned corners), or at (o + 0.5) * scale - 0.5, not below 0 but for Bicubic.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -67,6 +67,13 @@ struct NearestAxis {
   }
 };
 
+// Input elements per output, of the modes that weigh them.
+template <class C>
+C scale_of(int64_t in, int64_t out, double scale_factor, bool align_corners) {
+  if (align_corners) return out > 1 ? static_cast<C>(in - 1) / static_cast<C>(out - 1) : C(0);
+  return scale_factor > 0 ? static_cast<C>(1 / scale_factor) : static_cast<C>(in) / static_cast<C>(out);
+}
+
 template <class Compute>
 struct LinearAxis {
   using C = Compute;
@@ -78,9 +85,7 @@ struct LinearAxis {
   LinearAxis(int64_t in_size, int64_t out_size, double scale_factor, bool align_corners)
       : in(static_cast<int32_t>(in_size)),
         out(static_cast<int32_t>(out_size)),
-        scale(align_corners      ? (out_size > 1 ? static_cast<C>(in_size - 1) / static_cast<C>(out_size - 1) : C(0))
-              : scale_factor > 0 ? static_cast<C>(1 / scale_factor)
-                                 : static_cast<C>(in_size) / static_cast<C>(out_size)),
+        scale(scale_of<C>(in_size, out_size, scale_factor, align_corners)),
         shift(align_corners ? C(0) : C(0.5)) {}
 
   BRIGADE_HOST_DEVICE Taps<2, C> taps(int32_t o) const {
@@ -99,6 +104,43 @@ struct LinearAxis {
   }
 };
 
+template <class Compute>
+struct CubicAxis {
+  using C = Compute;
+  static constexpr int kTaps = 4;
+  int32_t in, out;
+  C scale;
+  C shift;
+
+  CubicAxis(int64_t in_size, int64_t out_size, double scale_factor, bool align_corners)
+      : in(static_cast<int32_t>(in_size)),
+        out(static_cast<int32_t>(out_size)),
+        scale(scale_of<C>(in_size, out_size, scale_factor, align_corners)),
+        shift(align_corners ? C(0) : C(0.5)) {}
+
+  // What lies outside is the element at the border.
+  BRIGADE_HOST_DEVICE Taps<4, C> taps(int32_t o) const {
+    const C position = scale * (static_cast<C>(o) + shift) - shift;
+    const C floor = std::floor(position);
+    const auto first = static_cast<int32_t>(floor) - 1;
+    const C t = position - floor;
+    return {{inside(first), inside(first + 1), inside(first + 2), inside(first + 3)},
+            {far(t + C(1)), near(t), near(C(1) - t), far(C(2) - t)}};
+  }
+  BRIGADE_HOST_DEVICE OutputRange outputs_of(int32_t i) const {
+    const int32_t low = i == 0 ? -3 : i - 2;
+    const int32_t high = i == in - 1 ? in + 3 : i + 2;
+    return outputs_between(static_cast<C>(low), static_cast<C>(high), scale, shift, out);
+  }
+
+ private:
+  static constexpr double kA = -0.75;
+  BRIGADE_HOST_DEVICE int32_t inside(int32_t i) const { return i < 0 ? 0 : i < in ? i : in - 1; }
+  // The kernel at a distance up to 1, and from 1 to 2.
+  BRIGADE_HOST_DEVICE static C near(C x) { return ((C(kA) + C(2)) * x - (C(kA) + C(3))) * x * x + C(1); }
+  BRIGADE_HOST_DEVICE static C far(C x) { return ((C(kA) * x - C(5) * C(kA)) * x + C(8) * C(kA)) * x - C(4) * C(kA); }
+};
+
 // Calls body(rows, columns) with the axes of the mode; C: what weights are computed in.
 template <class C, class Body>
 void with_axes(const Shape& x_sizes, const Interpolate2dParams& p, Body&& body) {
@@ -106,10 +148,11 @@ void with_axes(const Shape& x_sizes, const Interpolate2dParams& p, Body&& body) 
     body(Axis(x_sizes[2], p.size[0], p.scale_factor[0], p.align_corners),
          Axis(x_sizes[3], p.size[1], p.scale_factor[1], p.align_corners));
   };
-  if (p.mode == InterpolateMode::Nearest) {
-    run.template operator()<NearestAxis<C>>();
-  } else {
-    run.template operator()<LinearAxis<C>>();
+  switch (p.mode) {
+    case InterpolateMode::Nearest: run.template operator()<NearestAxis<C>>(); break;
+    case InterpolateMode::Linear:
+    case InterpolateMode::Bilinear: run.template operator()<LinearAxis<C>>(); break;
+    case InterpolateMode::Bicubic: run.template operator()<CubicAxis<C>>(); break;
   }
 }
 

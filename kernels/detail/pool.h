@@ -7,77 +7,90 @@
 
 namespace brigade::kernels {
 
-// A window cut to the input: [h0, h1) x [w0, w1).
-template <class I>
-struct PoolWindow {
-  I h0, h1, w0, w1;
-};
-// The outputs whose windows contain a row or a column of the input: [begin, end).
+// [begin, end) along one dimension: of the input, or of the outputs.
 template <class I>
 struct PoolRange {
   I begin, end;
 };
 
-// One plane, with `I` for its coordinates.
+// One dimension, with `I` for its coordinates.
+template <class I>
+struct PoolAxis {
+  I in, out;
+  I kernel, stride, padding, dilation;
+  bool adaptive;
+  bool count_padding;
+
+  // The elements of window o that lie in the input: begin, begin + dilation, ... before end.
+  BRIGADE_HOST_DEVICE PoolRange<I> window(I o) const {
+    if (adaptive) return {part(o, in, out), part_end(o + 1, in, out)};
+    const I first = o * stride - padding;
+    const I last = first + (kernel - 1) * dilation + 1;
+    // From the first step that is not before the input.
+    const I begin = first >= 0 ? first : dilation == 1 ? 0 : first + (dilation - 1 - first) / dilation * dilation;
+    return {begin, last < in ? last : in};
+  }
+  // What an average divides by, in this dimension: padding counts where count_padding says so, what ceil_mode adds
+  // beyond it does not.
+  BRIGADE_HOST_DEVICE I counted(I o) const {
+    if (count_padding && !adaptive) {
+      const I begin = o * stride - padding;
+      const I end = begin + kernel;
+      return (end < in + padding ? end : in + padding) - begin;
+    }
+    const PoolRange<I> at = window(o);
+    return at.end - at.begin;
+  }
+  // The outputs whose windows may contain element i.
+  BRIGADE_HOST_DEVICE PoolRange<I> outputs_over(I i) const {
+    if (adaptive) return {part(i, out, in), part_end(i + 1, out, in)};
+    const I at = i + padding;
+    const I reach = (kernel - 1) * dilation + 1;
+    const I end = at / stride + 1;
+    return {at < reach ? 0 : (at - reach) / stride + 1, end < out ? end : out};
+  }
+
+ private:
+  // o * size / parts, rounded down and up.
+  BRIGADE_HOST_DEVICE static I part(I o, I size, I parts) {
+    return static_cast<I>(static_cast<int64_t>(o) * size / parts);
+  }
+  BRIGADE_HOST_DEVICE static I part_end(I o, I size, I parts) {
+    return static_cast<I>((static_cast<int64_t>(o) * size + parts - 1) / parts);
+  }
+};
+
+// One plane.
 template <class I>
 struct PoolPlane {
-  I height, width, out_height, out_width;
-  I kernel[2], stride[2], padding[2];
-  bool count_include_pad;
+  PoolAxis<I> rows, columns;
+  I divisor;  // 0: the number of elements
 
-  BRIGADE_HOST_DEVICE PoolWindow<I> window(I oh, I ow) const {
-    const I h = oh * stride[0] - padding[0];
-    const I w = ow * stride[1] - padding[1];
-    return {most(h, 0), least(h + kernel[0], height), most(w, 0), least(w + kernel[1], width)};
-  }
+  BRIGADE_HOST_DEVICE I pixels() const { return rows.in * columns.in; }
+  BRIGADE_HOST_DEVICE I outputs() const { return rows.out * columns.out; }
+
   // Where the largest element of a window stands in the plane at `image`: a NaN wins, the first of equals stays.
   template <class T>
   BRIGADE_HOST_DEVICE I largest_at(const T* image, I oh, I ow) const {
     using C = compute_type<T>;
-    const PoolWindow<I> at = window(oh, ow);
-    I best = at.h0 * width + at.w0;
+    const PoolRange<I> down = rows.window(oh);
+    const PoolRange<I> along = columns.window(ow);
+    I best = down.begin * columns.in + along.begin;
     C champion = static_cast<C>(image[best]);
-    for (I h = at.h0; h < at.h1; ++h) {
-      for (I w = at.w0; w < at.w1; ++w) {
-        const C candidate = static_cast<C>(image[h * width + w]);
+    for (I h = down.begin; h < down.end; h += rows.dilation) {
+      for (I w = along.begin; w < along.end; w += columns.dilation) {
+        const C candidate = static_cast<C>(image[h * columns.in + w]);
         if (candidate > champion || candidate != candidate) {
           champion = candidate;
-          best = h * width + w;
+          best = h * columns.in + w;
         }
       }
     }
     return best;
   }
-  template <class T>
-  BRIGADE_HOST_DEVICE compute_type<T> average(const T* image, I oh, I ow) const {
-    using C = compute_type<T>;
-    const PoolWindow<I> at = window(oh, ow);
-    C sum = C(0);
-    for (I h = at.h0; h < at.h1; ++h) {
-      for (I w = at.w0; w < at.w1; ++w)
-        sum += static_cast<C>(image[h * width + w]);
-    }
-    return sum / static_cast<C>(rows_counted(oh) * columns_counted(ow));
-  }
-  // What an average divides by is rows_counted * columns_counted: padding counts where count_include_pad says so, what
-  // ceil_mode adds beyond it does not.
-  BRIGADE_HOST_DEVICE I rows_counted(I oh) const { return counted(oh, 0, height); }
-  BRIGADE_HOST_DEVICE I columns_counted(I ow) const { return counted(ow, 1, width); }
-  BRIGADE_HOST_DEVICE PoolRange<I> rows_over(I h) const { return over(h + padding[0], 0, out_height); }
-  BRIGADE_HOST_DEVICE PoolRange<I> columns_over(I w) const { return over(w + padding[1], 1, out_width); }
-
- private:
-  BRIGADE_HOST_DEVICE static I least(I a, I b) { return a < b ? a : b; }
-  BRIGADE_HOST_DEVICE static I most(I a, I b) { return a > b ? a : b; }
-  BRIGADE_HOST_DEVICE I counted(I o, int d, I size) const {
-    const I begin = o * stride[d] - padding[d];
-    const I end = least(begin + kernel[d], size + padding[d]);
-    return count_include_pad ? end - begin : least(end, size) - most(begin, 0);
-  }
-  // Outputs o with o * stride <= at < o * stride + kernel.
-  BRIGADE_HOST_DEVICE PoolRange<I> over(I at, int d, I outputs) const {
-    const I begin = at < kernel[d] ? 0 : (at - kernel[d]) / stride[d] + 1;
-    return {begin, least(at / stride[d] + 1, outputs)};
+  // What the sum of a window is divided by.
+  BRIGADE_HOST_DEVICE I count(I oh, I ow) const {
+    return divisor != 0 ? divisor : rows.counted(oh) * columns.counted(ow);
   }
 };
 
@@ -86,9 +99,12 @@ struct PoolPlan {
   PoolPlane<int64_t> plane;
   Shape out_sizes;
 };
+enum class PoolKind : uint8_t { Max, Average };
 // Throws ShapeError, ValueError.
-PoolPlan plan_pool(const Shape& x, const Pool2dParams& params, const char* what);
+PoolPlan plan_pool(const Shape& x, const Pool2dParams& params, PoolKind kind);
 // The same for a backward. Throws ShapeError also when `grad` does not have the shape of the outputs.
-PoolPlan plan_pool_backward(const Tensor& grad, const Shape& x, const Pool2dParams& params, const char* what);
+PoolPlan plan_pool_backward(const Tensor& grad, const Shape& x, const Pool2dParams& params, PoolKind kind);
+// Room for the result of max_pool2d_gather. Throws ShapeError, DTypeError.
+Tensor prepare_max_pool_gather(const Tensor& x, const Tensor& indices);
 
 }  // namespace brigade::kernels

@@ -1,5 +1,6 @@
 // brigade bench: microbenchmarks.
 #include <brigade/lab/commands/bench_allreduce.h>
+#include <brigade/lab/commands/bench_micro.h>
 #include <brigade/lab/commands/commands.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* bench = app.add_subcommand("bench", "Microbenchmarks");
   bench->require_subcommand(1);
   add_bench_allreduce(*bench, exit_code);
+  add_bench_micro(*bench, exit_code);
 }
 
 }  // namespace brigade::lab

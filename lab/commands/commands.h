@@ -11,6 +11,7 @@ void add_demo(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);
 void add_diagnose(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 

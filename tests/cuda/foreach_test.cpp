@@ -1,5 +1,5 @@
-// Kernels over many tensors, optimizer steps included: the CUDA column beside the CPU's.
-#include "on_device.h"
+// Kernels over many tensors: the CUDA column beside the CPU's. (Steps of optimizers: optimizer_test.cpp.)
+#include "tensor_pairs.h"
 
 #include <brigade/kernels/foreach.h>
 #include <brigade/kernels/optimizer.h>
@@ -9,92 +9,6 @@
 using namespace brigade;
 using namespace brigade::kernels;
 using namespace brigade::test;
-
-namespace {
-
-// The same tensors on both sides. Each may start where no vector may.
-struct Pair {
-  std::vector<Tensor> here, there;
-
-  Pair(const std::vector<int64_t>& sizes, DType dtype, uint64_t seed, int64_t late = 0) {
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      // Not negative: second moments are among them.
-      const Tensor whole = unary(numbers({sizes[i] + late}, dtype, seed + 100 * i), UnaryOp::Abs);
-      here.push_back(clone(view::slice(whole, 0, late, sizes[i] + late)));
-      there.push_back(view::slice(on_device(whole), 0, late, sizes[i] + late));
-    }
-  }
-  double difference() const {
-    double worst = 0;
-    for (size_t i = 0; i < here.size(); ++i)
-      worst = std::max(worst, test::difference(there[i], here[i]));
-    return worst;
-  }
-};
-
-// Around a piece, tiny, empty; and more of them than one launch takes.
-const std::vector<int64_t> kMixed{20000, 1, 0, 8192, 8193, 7, 8191, 3, 64, 0, 5000, 2};
-std::vector<int64_t> many() {
-  std::vector<int64_t> sizes;
-  for (int64_t i = 0; i < 200; ++i)
-    sizes.push_back(i % 19);
-  return sizes;
-}
-
-// Which of a parameter's tensors start where no vector may: bit 0 the parameter's own and others, bit 1 one of its
-// state.
-const std::vector<std::pair<int64_t, std::vector<int64_t>>> kStarts{{0, kMixed}, {3, kMixed}, {2, kMixed}, {0, many()}};
-
-double step_tolerance(DType dtype) {
-  return dtype == kFloat32 ? 2e-5 : dtype == kFloat64 ? 1e-12 : 8 * tolerance(dtype);
-}
-
-}  // namespace
-
-TEST_CASE("SGD steps of many parameters") {
-  for (const DType dtype : kFloatingDTypes) {
-    for (const auto& [late, sizes] : kStarts) {
-      CAPTURE(name(dtype));
-      CAPTURE(late);
-      const Pair params(sizes, dtype, 1, late & 1), grads(sizes, dtype, 2, late & 1),
-          buffers(sizes, dtype, 3, late >> 1);
-      for (const bool nesterov : {false, true}) {
-        for (const bool first : {true, false}) {
-          const SgdParams s{0.1, 0.9, nesterov ? 0 : 0.2, 0.01, nesterov, first, first};
-          foreach_sgd_step(params.here, grads.here, buffers.here, s);
-          foreach_sgd_step(params.there, grads.there, buffers.there, s);
-        }
-      }
-      const SgdParams plain{0.1, 0, 0, 0.3, false, false, false};
-      foreach_sgd_step(params.here, grads.here, {}, plain);
-      foreach_sgd_step(params.there, grads.there, {}, plain);
-      CHECK(params.difference() <= step_tolerance(dtype));
-      CHECK(buffers.difference() <= step_tolerance(dtype));
-      CHECK(grads.difference() == 0);
-    }
-  }
-}
-
-TEST_CASE("Adam steps of many parameters") {
-  for (const DType dtype : kFloatingDTypes) {
-    for (const auto& [late, sizes] : kStarts) {
-      CAPTURE(name(dtype));
-      CAPTURE(late);
-      const Pair params(sizes, dtype, 1, late & 1), grads(sizes, dtype, 2, late & 1), m(sizes, dtype, 3, late & 1),
-          v(sizes, dtype, 4, late >> 1), x(sizes, dtype, 5, late & 1);
-      for (const bool decoupled : {false, true}) {
-        const AdamParams a{1e-2, 0.9, 0.99, 1e-8, 0.1, 3, decoupled, decoupled};
-        foreach_adam_step(params.here, grads.here, m.here, v.here, {}, a);
-        foreach_adam_step(params.there, grads.there, m.there, v.there, {}, a);
-        foreach_adam_step(params.here, grads.here, m.here, v.here, x.here, a);
-        foreach_adam_step(params.there, grads.there, m.there, v.there, x.there, a);
-      }
-      for (const Pair* pair : {&params, &m, &v, &x})
-        CHECK(pair->difference() <= step_tolerance(dtype));
-      CHECK(grads.difference() == 0);
-    }
-  }
-}
 
 TEST_CASE("unscale: every place of what is not finite is seen, and found_inf stays when all is well") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -189,6 +103,30 @@ TEST_CASE("scaling by a number and by one on the device; strided tensors") {
     foreach_norm(turned, NormTerm::MaxAbs, here);
     foreach_norm(device_turned, NormTerm::MaxAbs, there);
     CHECK(difference(there, here) == 0);
+  }
+}
+
+TEST_CASE("clipping by value") {
+  for (const DType dtype : kFloatingDTypes) {
+    CAPTURE(name(dtype));
+    for (const int64_t late : {0, 1}) {
+      for (const auto& sizes : {kMixed, many()}) {
+        const Pair tensors(sizes, dtype, 1, late);
+        for (const Tensor& x : tensors.here)
+          kernels::scale_inplace(x, -1);
+        foreach_scale(tensors.there, -1, Tensor());
+        foreach_clip(tensors.here, 0.3);
+        foreach_clip(tensors.there, 0.3);
+        CHECK(tensors.difference() == 0);
+      }
+    }
+    const Tensor x = on_device(numbers({9, 70}, dtype, 2));
+    fill(view::slice(x, 0, 3, 4), std::nan(""));
+    const std::vector<Tensor> turned{view::transpose(x, 0, 1)};
+    foreach_clip(turned, 0.25);
+    for (const double v : on_cpu(view::slice(x, 0, 0, 3)).to_vector<double>())
+      CHECK(std::abs(v) <= 0.25);
+    CHECK(std::isnan(on_cpu(view::slice(x, 0, 3, 4)).to_vector<double>()[0]));
   }
 }
 

@@ -36,14 +36,15 @@ const std::vector<Row> kRows{
 
 }  // namespace
 
-TEST_CASE("resizing and its backward in both modes: larger, smaller, by factors, in every dtype") {
+TEST_CASE("resizing and its backward in all modes: larger, smaller, by factors, in every dtype") {
   for (const Row& row : kRows) {
     CAPTURE(to_string(row.x));
     CAPTURE(row.size[0]);
     CAPTURE(row.size[1]);
     for (const auto& [mode, align_corners] :
          {std::pair(InterpolateMode::Nearest, false), std::pair(InterpolateMode::Bilinear, false),
-          std::pair(InterpolateMode::Bilinear, true)}) {
+          std::pair(InterpolateMode::Bilinear, true), std::pair(InterpolateMode::Bicubic, false),
+          std::pair(InterpolateMode::Bicubic, true)}) {
       CAPTURE(static_cast<int>(mode));
       CAPTURE(align_corners);
       const Interpolate2dParams params{row.size, row.scale_factor, mode, align_corners};

@@ -23,6 +23,10 @@ TEST_CASE("pooling and its backward: windows that overlap, leave gaps, hang over
                                          {{2, 1, 3, 3}, {{3, 3}, {1, 1}, {0, 0}}},
                                          {{3, 5, 14, 15}, {{2, 2}, {1, 1}, {0, 0}}},
                                          {{0, 3, 4, 4}, {}},
+                                         {{2, 3, 7, 8}, {.output_size = {3, 5}}},
+                                         {{2, 9, 4}, {.output_size = {1, 1}}},
+                                         {{1, 2, 3, 2}, {.output_size = {5, 3}}},
+                                         {{1, 2, 5, 6}, {.divisor_override = -3}},
                                          {{4, 1, 1, 1}, {{1, 1}, {1, 1}, {0, 0}}}}) {
     CAPTURE(to_string(row.x));
     for (const DType dtype : kFloatingDTypes) {
@@ -32,6 +36,7 @@ TEST_CASE("pooling and its backward: windows that overlap, leave gaps, hang over
       const MaxPool there = max_pool2d(on_device(x), row.params);
       CHECK(difference(there.values, here.values) == 0);
       CHECK(difference(there.indices, here.indices) == 0);
+      CHECK(difference(max_pool2d_gather(on_device(x), there.indices), here.values) == 0);
       const Tensor grad = numbers(here.values.sizes(), dtype, 2);
       CHECK(difference(max_pool2d_backward(on_device(grad), there.indices, row.x, row.params),
                        max_pool2d_backward(grad, here.indices, row.x, row.params)) <= tolerance(dtype));
@@ -39,6 +44,21 @@ TEST_CASE("pooling and its backward: windows that overlap, leave gaps, hang over
       CHECK(difference(avg_pool2d_backward(on_device(grad), row.x, row.params),
                        avg_pool2d_backward(grad, row.x, row.params)) <= 2 * tolerance(dtype));
     }
+  }
+}
+
+TEST_CASE("windows with steps between their elements") {
+  for (const Pool2dParams& params :
+       std::vector<Pool2dParams>{{.kernel_size = {3, 2}, .stride = {1, 2}, .padding = {1, 1}, .dilation = {2, 3}},
+                                 {.kernel_size = {2, 3}, .stride = {3, 1}, .ceil_mode = true, .dilation = {4, 2}}}) {
+    const Tensor x = numbers({2, 2, 9, 11}, kFloat32, 1);
+    const MaxPool here = max_pool2d(x, params);
+    const MaxPool there = max_pool2d(on_device(x), params);
+    CHECK(difference(there.values, here.values) == 0);
+    CHECK(difference(there.indices, here.indices) == 0);
+    const Tensor grad = numbers(here.values.sizes(), kFloat32, 2);
+    CHECK(difference(max_pool2d_backward(on_device(grad), there.indices, x.sizes(), params),
+                     max_pool2d_backward(grad, here.indices, x.sizes(), params)) <= tolerance(kFloat32));
   }
 }
 

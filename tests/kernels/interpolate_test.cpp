@@ -51,6 +51,24 @@ const std::vector<Row> kRows{
      {0.857143, 1.300824, 2.034341, 3.037088, 4.328297, 11.714286, 14.026099, 16.957418, 20.157967, 23.646978},
      {1.32967, 2.387363, 3.686813, 4.381868, 3.370879, 3.934066, 4.947802, 5.247253, 5.414835, 5.909341, 7.096154,
       7.293956}},
+    {"bicubic, size",
+     {.size = {5, 3}, .mode = InterpolateMode::Bicubic},
+     {-0.385363, -0.14075, 1.147845, 0.79059, 2.16725, 4.587891, 4.275174, 7.53125, 11.831308, 12.079757, 17.21525,
+      23.394725, 17.703711, 23.97125, 31.282771},
+     {2.000579, 2.996616, 3.579819, 4.802986, 9.064, 9.884, 10.5, 12.024, 15.162273, 15.718921, 16.302125, 17.964681}},
+    {"bicubic, aligned corners",
+     {.size = {2, 7}, .mode = InterpolateMode::Bicubic, .align_corners = true},
+     {0, 0.054688, 0.25, 0.53125, 1, 1.695312, 2.25, 16, 17.679688, 20.25, 22.53125, 25, 28.070312, 30.25},
+     {1.625, 6, 10.75, 9.625, 0, 0, 0, 0, 11.46875, 20.65625, 25.40625, 19.46875}},
+    {"bicubic, factors",
+     {.size = {2, 5}, .scale_factor = {0.7, 1.3}, .mode = InterpolateMode::Bicubic},
+     {0.397194, 0.703639, 1.396629, 2.455672, 3.619242, 11.90708, 14.169805, 17.609076, 21.224576, 24.595664},
+     {0.656916, 1.984401, 3.411942, 3.63333, 3.4687, 4.614111, 5.853902, 5.412322, 5.145378, 6.339629, 7.636523,
+      6.842847}},
+    {"bicubic, one line",
+     {.size = {1, 9}, .mode = InterpolateMode::Bicubic},
+     {3.755498, 4.275174, 5.105163, 6.447231, 7.53125, 8.763417, 10.520523, 11.831308, 12.60317},
+     {0, 0, 0, 0, 3.318158, 8.729767, 14.192901, 18.759174, 0, 0, 0, 0}},
     {"bilinear, aligned corners, one element",
      {.size = {1, 1}, .mode = InterpolateMode::Bilinear, .align_corners = true},
      {0},
@@ -83,9 +101,10 @@ TEST_CASE("resizing gives PyTorch's values and gradients") {
 TEST_CASE("the weights of an output add up to one, whatever the sizes") {
   for (const int64_t in : {1, 2, 3, 10, 57}) {
     for (const int64_t out : {1, 2, 3, 9, 10, 11, 114, 200}) {
-      for (const bool align_corners : {false, true}) {
-        const Interpolate2dParams params{
-            .size = {out, in}, .mode = InterpolateMode::Bilinear, .align_corners = align_corners};
+      for (const auto& [mode, align_corners] :
+           {std::pair(InterpolateMode::Bilinear, false), std::pair(InterpolateMode::Bilinear, true),
+            std::pair(InterpolateMode::Bicubic, false), std::pair(InterpolateMode::Bicubic, true)}) {
+        const Interpolate2dParams params{.size = {out, in}, .mode = mode, .align_corners = align_corners};
         const Tensor y = interpolate2d(full({1, 1, in, out}, 3, kFloat64), params);
         for (const double value : y.to_vector<double>())
           CHECK(value == doctest::Approx(3));

@@ -84,7 +84,7 @@ TEST_CASE("pooling layers take PyTorch's options, stride being the kernel's size
   CHECK(floats(nn::AvgPool2d(3, {.stride = 2, .padding = 1})(x)) != floats(avg_pool2d(x, params)));
   CHECK(floats(nn::MaxPool2d(params)(x)) == floats(max_pool2d(x, params)));
   CHECK(printed(nn::MaxPool2d(3, {.stride = 2, .padding = 1})) ==
-        "MaxPool2d(kernel_size=[3, 3], stride=[2, 2], padding=[1, 1])");
+        "MaxPool2d(kernel_size=[3, 3], stride=[2, 2], padding=[1, 1], dilation=[1, 1], ceil_mode=false)");
   CHECK_THROWS_WITH_AS(nn::MaxPool2d(0), doctest::Contains("at least 1"), ValueError);
 }
 

@@ -1,3 +1,5 @@
+#include "printed.h"
+
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
@@ -7,6 +9,7 @@
 #include <sstream>
 
 using namespace brigade;
+using namespace brigade::test;
 
 TEST_CASE("Upsample resizes by a size or by factors, and passes gradients on") {
   const Tensor x = tensor(std::vector<float>{1, 2, 3, 4}, {1, 1, 2, 2}).requires_grad_();
@@ -25,11 +28,30 @@ TEST_CASE("Upsample resizes by a size or by factors, and passes gradients on") {
   CHECK(net(x).sizes() == Shape{1, 1, 4, 4});
 }
 
+TEST_CASE("lines are resized by one number, or by two that are equal") {
+  const Tensor x = tensor(std::vector<float>{1, 2, 4}, {1, 1, 3});
+  CHECK(nn::Upsample({.scale_factor = 2})(x).to_vector<float>() == std::vector<float>{1, 1, 2, 2, 4, 4});
+  nn::Upsample linear({.size = 5, .mode = InterpolateMode::Linear, .align_corners = true});
+  CHECK(linear(x).to_vector<float>() == std::vector<float>{1, 1.5, 2, 3, 4});
+  CHECK(interpolate(x, {.size = {{6}}}).to_vector<float>() == std::vector<float>{1, 1, 2, 2, 4, 4});
+  CHECK(interpolate(ones({1, 1, 2, 2}), {.scale_factor = {{2.0}}}).sizes() == Shape{1, 1, 4, 4});
+  CHECK_THROWS_WITH_AS(nn::Upsample({.size = nn::Size2(2, 3)})(x),
+                       doctest::Contains("expected 1 number as size, got 2"), ValueError);
+  CHECK_THROWS_WITH_AS(interpolate(x, {.size = {{5}}, .mode = InterpolateMode::Bicubic}),
+                       doctest::Contains("expected [N, C, H, W], got [1, 1, 3]"), ShapeError);
+  CHECK_THROWS_WITH_AS(interpolate(ones({1, 1, 2, 2}), {.size = {{5}}, .mode = InterpolateMode::Linear}),
+                       doctest::Contains("expected [N, C, L] for Linear, got [1, 1, 2, 2]"), ShapeError);
+}
+
 TEST_CASE("Upsample says what it is, and what it does not take") {
   std::ostringstream text;
   text << *nn::Upsample({.scale_factor = 2}) << *nn::Upsample({.size = 7, .mode = InterpolateMode::Bilinear});
   CHECK(text.str().find("Upsample(scale_factor=[2, 2], mode=nearest)") != std::string::npos);
   CHECK(text.str().find("Upsample(size=[7, 7], mode=bilinear)") != std::string::npos);
+  CHECK(printed(nn::Upsample(
+            {.scale_factor = nn::Scale2(1, 1.5), .mode = InterpolateMode::Bicubic, .align_corners = true})) ==
+        "Upsample(scale_factor=[1, 1.5], mode=bicubic, align_corners=true)");
+  CHECK(printed(nn::Upsample({.size = 3, .mode = InterpolateMode::Linear})) == "Upsample(size=[3, 3], mode=linear)");
   CHECK_THROWS_WITH_AS(nn::Upsample(nn::UpsampleOptions{}), doctest::Contains("got neither"), ValueError);
   CHECK_THROWS_WITH_AS(nn::Upsample({.size = 2, .scale_factor = 2}), doctest::Contains("got both"), ValueError);
   CHECK_THROWS_AS(nn::Upsample({.size = 0}), ValueError);

@@ -37,6 +37,14 @@ std::vector<Kind> kinds() {
       kind<Adam>("Adam", AdamOptions{.lr = 0.02}),
       kind<Adam>("Adam amsgrad", AdamOptions{.lr = 0.02, .weight_decay = 0.1, .amsgrad = true, .maximize = true}),
       kind<AdamW>("AdamW", AdamWOptions{.lr = 0.02, .betas = {0.8, 0.95}, .eps = 1e-6}),
+      kind<RMSprop>("RMSprop", RMSpropOptions{.lr = 0.01, .eps = 1e-3, .weight_decay = 0.1}),
+      kind<RMSprop>("RMSprop centered",
+                    RMSpropOptions{.lr = 0.01, .alpha = 0.6, .eps = 1e-2, .momentum = 0.9, .centered = true}),
+      kind<Adagrad>("Adagrad", AdagradOptions{.lr = 0.02, .lr_decay = 0.1, .initial_accumulator_value = 0.5}),
+      kind<Adadelta>("Adadelta", AdadeltaOptions{.lr = 0.5, .eps = 1e-3, .maximize = true}),
+      kind<Lion>("Lion", LionOptions{.lr = 0.01, .weight_decay = 0.1}),
+      kind<RAdam>("RAdam", RAdamOptions{.lr = 0.02, .betas = {0.8, 0.7}, .eps = 1e-3}),
+      kind<NAdam>("NAdam", NAdamOptions{.lr = 0.02, .eps = 1e-3, .weight_decay = 0.1, .decoupled_weight_decay = true}),
       kind<AdamW>("AdamW amsgrad", AdamWOptions{.lr = 0.02, .weight_decay = 0.1, .amsgrad = true, .maximize = true}),
   };
 }

@@ -1,5 +1,6 @@
 #include "../cases.h"
 
+#include <brigade/autograd/backward.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
@@ -24,6 +25,31 @@ const AddCases add_interpolate_cases([] {
          return interpolate(i[0], {.size = {{1, 7}}, .mode = InterpolateMode::Bilinear, .align_corners = true});
        },
        {input({1, 2, 4, 3})}},
+      {"interpolate bicubic",
+       [](const Inputs& i) {
+         return interpolate(i[0], {.scale_factor = {{2.3, 0.7}}, .mode = InterpolateMode::Bicubic});
+       },
+       {input({2, 1, 3, 5})},
+       {.roundings = 8}},  // negative weights, and positions whose last bit devices round each their way
+      {"interpolate bicubic aligned",
+       [](const Inputs& i) {
+         return interpolate(i[0], {.size = {{5, 2}}, .mode = InterpolateMode::Bicubic, .align_corners = true});
+       },
+       {input({1, 2, 4, 3})}},
+      {"interpolate linear",
+       [](const Inputs& i) { return interpolate(i[0], {.size = {{7}}, .mode = InterpolateMode::Linear}); },
+       {input({2, 3, 4})}},
+      {"interpolate nearest of lines",
+       [](const Inputs& i) { return interpolate(i[0], {.scale_factor = {{1.5}}}); },
+       {input({2, 3, 4})}},
+      {"interpolate_backward",
+       [](const Inputs& i) {
+         const EnableGradGuard recording;
+         const Tensor x = input({1, 2, 4, 3}, 5).detach().to(i[0].dtype()).to(i[0].device()).requires_grad_();
+         const Tensor y = interpolate(x, {.size = {{3, 5}}, .mode = InterpolateMode::Bilinear});
+         return autograd::grad(std::vector{y}, std::vector{x}, {.grad_outputs = {i[0]}, .create_graph = true})[0];
+       },
+       {input({1, 2, 3, 5})}},
   };
 });
 

@@ -1,0 +1,98 @@
+// What the engine checks before and while it runs.
+#include <brigade/autograd/engine.h>
+#include <brigade/autograd/meta.h>
+#include <brigade/autograd/tape_query.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/reduce.h>
+
+namespace brigade::autograd {
+
+namespace {
+
+bool has_numbers(const Tensor& tensor) {
+  return tensor.defined() && is_floating_point(tensor.dtype()) && tensor.numel() > 0;
+}
+
+bool finite(const Tensor& tensor) {
+  if (!has_numbers(tensor)) return true;
+  // Zero times every element is zero, unless one is not finite.
+  const Tensor products = kernels::binary_scalar(kernels::contiguous(tensor), 0.0, kernels::BinaryOp::Mul, false);
+  return brigade::detail::element_as_double(kernels::sum(products, {}), 0) == 0;
+}
+
+bool has_nan(const Tensor& tensor) {
+  if (!has_numbers(tensor)) return false;
+  const Tensor different = kernels::compare(tensor, tensor, kernels::CompareOp::NotEqual);
+  return brigade::detail::element_as_double(kernels::sum(kernels::cast(different, kFloat32), {}), 0) > 0;
+}
+
+}  // namespace
+
+void Engine::check_roots() {
+  for (size_t i = 0; i < roots_.size(); ++i) {
+    const Tensor& root = roots_[i];
+    if (!root.defined())
+      throw AutogradError("backward: element " + std::to_string(i) + " of tensors is undefined", where_);
+    if (!root.requires_grad()) {
+      std::string message =
+          "element " + std::to_string(i) + " of tensors does not require grad and does not have a grad_fn";
+      const std::string cut = explain_missing_history(root);
+      if (!cut.empty()) message += ": " + cut;
+      throw AutogradError(message + "; backward called at " + to_string(where_), where_);
+    }
+    Tensor& gradient = gradients_[i];
+    if (!gradient.defined()) {
+      if (root.numel() != 1) {
+        throw AutogradError("grad can be implicitly created only for scalar outputs; got a root " + describe(root) +
+                                ". Reduce it (sum, mean) or pass a gradient; backward called at " + to_string(where_),
+                            where_);
+      }
+      gradient = full(root.sizes(), 1.0, root.options());
+    } else if (gradient.sizes() != root.sizes()) {
+      throw AutogradError("Mismatch in shape: grad_output[" + std::to_string(i) + "] has a shape of " +
+                              to_string(gradient.sizes()) + " and output[" + std::to_string(i) + "] has a shape of " +
+                              to_string(root.sizes()) + ".",
+                          where_);
+    } else if (gradient.dtype() != root.dtype()) {
+      throw AutogradError(std::string("Mismatch in dtype: grad_output[") + std::to_string(i) + "] is " +
+                              brigade::name(gradient.dtype()) + " and output[" + std::to_string(i) + "] is " +
+                              brigade::name(root.dtype()) + ".",
+                          where_);
+    }
+  }
+}
+
+Tensor Engine::result_of(const Node& node, uint32_t input) const {
+  if (results_[input].defined() || !node.edges[input].leaf) return results_[input];
+  // It may have been written to its destination.
+  return static_cast<AutogradMeta*>(node.edges[input].leaf->autograd.get())->grad;
+}
+
+void Engine::look_for_non_finite(const Node& node, const Tensor* grads) {
+  for (uint32_t i = 0; i < node.outputs.size(); ++i) {
+    if (!finite(grads[i])) return;  // it came so
+  }
+  for (uint32_t i = 0; i < node.edges.size(); ++i) {
+    if (finite(result_of(node, i))) continue;
+    for (Listener* listener : non_finite_listeners_)
+      listener->on_non_finite(node.op, node.where);
+    non_finite_listeners_.clear();
+    return;
+  }
+}
+
+void Engine::look_for_nan(const Node& node, const Tensor* grads) {
+  for (uint32_t i = 0; i < node.outputs.size(); ++i) {
+    if (has_nan(grads[i])) return;  // it came so
+  }
+  for (uint32_t i = 0; i < node.edges.size(); ++i) {
+    if (!node.edges[i].defined() || !has_nan(result_of(node, i))) continue;
+    throw AutogradError("Function '" + node.name() + "' returned nan values in its " + std::to_string(i) +
+                            "th output. The forward call is '" + node.op + "' at " + to_string(node.where) +
+                            "; its gradients by its results have no nan. Look at the values it was called with there",
+                        node.where);
+  }
+}
+
+}  // namespace brigade::autograd

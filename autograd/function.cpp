@@ -1,0 +1,146 @@
+#include <brigade/autograd/function.h>
+
+#include <brigade/autograd/meta.h>
+#include <brigade/autograd/scope.h>
+#include <brigade/core/view.h>
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace brigade::autograd {
+
+namespace {
+
+bool contains(const std::vector<Tensor>& tensors, const Tensor& tensor) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& each) { return each.is_same(tensor); });
+}
+
+}  // namespace
+
+std::string custom_function_name(const std::type_info& type) {
+  char* const readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr);
+  std::string name = readable ? readable : type.name();
+  std::free(readable);
+  const size_t colon = name.rfind("::");
+  return colon == std::string::npos ? name : name.substr(colon + 2);
+}
+
+std::vector<Tensor> AutogradContext::get_saved_variables() const {
+  if (!node_ || !running_) throw AutogradError("get_saved_variables() is for backward; forward has its arguments");
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < node_->saved_count_; ++i)
+    tensors.push_back(node_->saved_tensors_[i].unpack(*node_));
+  return tensors;
+}
+
+bool AutogradContext::needs_input_grad(size_t i) const {
+  if (!node_ || !running_) throw AutogradError("needs_input_grad() is for backward");
+  if (i >= node_->edge_of_argument_.size()) {
+    throw AutogradError("needs_input_grad(" + std::to_string(i) + "): forward has " +
+                        std::to_string(node_->edge_of_argument_.size()) + " arguments");
+  }
+  const int edge = node_->edge_of_argument_[i];
+  return edge >= 0 && running_->needs_input_grad(static_cast<uint32_t>(edge));
+}
+
+void CustomNode::backward(BackwardContext& context) {
+  std::vector<Tensor> grads;
+  for (uint32_t i = 0; i < outputs.size(); ++i)
+    grads.push_back(ctx.materialize_grads_ ? context.grad_or_zeros(i) : context.grad(i));
+  struct Running {
+    AutogradContext& ctx;
+    ~Running() { ctx.running_ = nullptr; }
+  } running{ctx};
+  ctx.running_ = &context;
+  std::vector<Tensor> results = call_backward(grads);
+  // As in PyTorch, further results are fine when they are undefined.
+  while (results.size() > edge_of_argument_.size() && !results.back().defined())
+    results.pop_back();
+  if (results.size() != edge_of_argument_.size()) {
+    throw AutogradError("function " + name() + " returned an incorrect number of gradients (expected " +
+                            std::to_string(edge_of_argument_.size()) + ", got " + std::to_string(results.size()) +
+                            "); return one for each argument of forward (called at " + to_string(where) + ")",
+                        where);
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (edge_of_argument_[i] >= 0) {
+      context.set(static_cast<uint32_t>(edge_of_argument_[i]), std::move(results[i]));
+    } else if (results[i].defined()) {
+      throw AutogradError("function " + name() + " returned a gradient different from None at position " +
+                              std::to_string(i + 1) + ", but the corresponding forward input was not a Variable " +
+                              "(called at " + to_string(where) + ")",
+                          where);
+    }
+  }
+}
+
+CustomCall::CustomCall(CustomNode* node, std::string name, SourceLocation where)
+    : owner_(node), node_(node), name_(std::move(name)), where_(where) {
+  node_->ctx.node_ = node_;
+}
+
+void CustomCall::add_argument(const Tensor& tensor) {
+  node_->edge_of_argument_.push_back(static_cast<int>(inputs_.size()));
+  inputs_.push_back(tensor);
+}
+
+void CustomCall::finish(std::vector<Tensor>& outputs) {
+  AutogradContext& ctx = node_->ctx;
+  const std::string place = " (" + name_ + " called at " + to_string(where_) + ")";
+  std::vector<const Tensor*> in, out;
+  for (const Tensor& input : inputs_)
+    in.push_back(&input);
+  for (Tensor& output : outputs) {
+    if (!output.defined()) throw AutogradError("forward returned an undefined tensor" + place, where_);
+    // A result that is an input stands for something new.
+    if (contains(inputs_, output) && !contains(ctx.dirty_, output)) output = view::alias(output);
+    out.push_back(&output);
+  }
+  const bool recording = GradMode::is_enabled() && detail::any_requires_grad(in);
+  for (const Tensor& dirty : ctx.dirty_) {
+    if (!contains(outputs, dirty)) {
+      throw AutogradError("an input was marked dirty and is not among the results; return it as well" + place, where_);
+    }
+    if (recording && dirty.impl()->view_base) {
+      throw AutogradError("a view was changed in place by a custom function; clone() it first" + place, where_);
+    }
+    check_inplace(dirty, recording, where_);
+    dirty.bump_version();
+  }
+  const char* const op = intern(name_)->c_str();
+  if (recording) {
+    for (const Tensor& tensor : ctx.to_save_) {
+      if (!tensor.defined()) throw AutogradError("save_for_backward got an undefined tensor" + place, where_);
+    }
+    detail::attach(owner_, {.op = op, .where = where_}, in, out);
+    for (const Tensor& dirty : ctx.dirty_)
+      ++dirty.impl()->history;  // its views lag behind now
+    for (const Tensor& output : outputs) {
+      if (!contains(ctx.non_differentiable_, output)) continue;
+      output.impl()->grad_fn = {};
+      output.impl()->requires_grad = false;
+    }
+    node_->saved_count_ = ctx.to_save_.size();
+    node_->saved_tensors_ = std::make_unique<SavedTensor[]>(ctx.to_save_.size());
+    for (size_t i = 0; i < ctx.to_save_.size(); ++i) {
+      const Tensor& tensor = ctx.to_save_[i];
+      const auto same =
+          std::find_if(outputs.begin(), outputs.end(), [&](const Tensor& each) { return each.is_same(tensor); });
+      if (same != outputs.end() && grad_fn(*same) == node_) {
+        node_->saved_tensors_[i].save_output(*node_, tensor, static_cast<uint32_t>(same - outputs.begin()));
+      } else {
+        node_->saved_tensors_[i].save_input(*node_, tensor);
+      }
+    }
+  } else if (!GradMode::is_enabled()) {
+    detail::collect_leaves(in);
+  }
+  if (Tape::current()) detail::note({.op = op, .where = where_}, in, out);
+  ctx.to_save_.clear();
+  ctx.dirty_.clear();
+  ctx.non_differentiable_.clear();
+}
+
+}  // namespace brigade::autograd

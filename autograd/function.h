@@ -1,0 +1,140 @@
+// Operations of your own: a forward, and a backward that says its derivative (PyTorch: torch::autograd::Function).
+//
+//   struct Cube : autograd::Function<Cube> {
+//     static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x) {
+//       ctx.save_for_backward({x});
+//       return x * x * x;
+//     }
+//     static std::vector<Tensor> backward(autograd::AutogradContext& ctx, const std::vector<Tensor>& grads) {
+//       const Tensor x = ctx.get_saved_variables()[0];
+//       return {grads[0] * x * x * 3.0};
+//     }
+//   };
+//   Tensor y = Cube::apply(x);
+//
+// Forward runs unrecorded and returns a Tensor or a std::vector<Tensor>. Backward gets one gradient per result and
+// returns one per argument of forward: an undefined Tensor for an argument that is no tensor or needs no gradient. With
+// create_graph backward is recorded, so second derivatives follow if it consists of differentiable operations.
+#pragma once
+
+#include <brigade/autograd/record.h>
+
+#include <any>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+namespace brigade::autograd {
+
+// What forward hands to backward.
+class AutogradContext {
+ public:
+  AutogradContext() = default;
+  AutogradContext(const AutogradContext&) = delete;
+  AutogradContext& operator=(const AutogradContext&) = delete;
+
+  // Inputs and results that backward needs; others than these are allowed, as intermediate values without history.
+  void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
+  // In backward: what was saved. Throws AutogradError when one was modified in place since, or the graph was freed.
+  std::vector<Tensor> get_saved_variables() const;
+  // Anything else.
+  std::unordered_map<std::string, std::any> saved_data;
+
+  // In forward: results without a derivative.
+  void mark_non_differentiable(std::vector<Tensor> outputs) { non_differentiable_ = std::move(outputs); }
+  // In forward: inputs that it has changed in place; they must be among the results.
+  void mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
+  // Whether backward sees zeros in place of gradients that never came (the default) or undefined tensors.
+  void set_materialize_grads(bool value) { materialize_grads_ = value; }
+  // In backward: whether argument i of forward needs a gradient.
+  bool needs_input_grad(size_t i) const;
+
+ private:
+  friend class CustomNode;
+  friend class CustomCall;
+
+  std::vector<Tensor> to_save_, non_differentiable_, dirty_;
+  bool materialize_grads_ = true;
+  class CustomNode* node_ = nullptr;
+  const BackwardContext* running_ = nullptr;
+};
+
+class CustomNode : public Node {
+ public:
+  void backward(BackwardContext& context) final;
+  AutogradContext ctx;
+
+ protected:
+  virtual std::vector<Tensor> call_backward(const std::vector<Tensor>& grads) = 0;
+
+ private:
+  friend class AutogradContext;
+  friend class CustomCall;
+
+  std::unique_ptr<SavedTensor[]> saved_tensors_;
+  size_t saved_count_ = 0;
+  std::vector<int> edge_of_argument_;  // -1 for an argument that is no tensor
+};
+
+// The part of apply() that does not depend on the types.
+class CustomCall {
+ public:
+  CustomCall(CustomNode* node, std::string name, SourceLocation where);
+  void add_argument(const Tensor& tensor);
+  template <class T>
+  void add_argument(const T&) {
+    node_->edge_of_argument_.push_back(-1);
+  }
+  AutogradContext& context() noexcept { return node_->ctx; }
+  // Records the call; replaces results that are inputs by aliases.
+  void finish(std::vector<Tensor>& outputs);
+
+ private:
+  NodePtr owner_;
+  CustomNode* node_;
+  std::string name_;
+  SourceLocation where_;
+  std::vector<Tensor> inputs_;
+};
+
+// "Cube", of a type.
+std::string custom_function_name(const std::type_info& type);
+
+template <class Derived>
+class Function {
+ public:
+  // Throws AutogradError when forward or backward break the rules above. The line of the call is that of the first
+  // argument, which is a tensor; apply_at takes it for calls that begin with something else.
+  template <class... Rest>
+  static auto apply(TensorArg first, const Rest&... rest) {
+    return apply_at(first.where, first.tensor, rest...);
+  }
+
+  template <class... Arguments>
+  static auto apply_at(SourceLocation where, const Arguments&... arguments) {
+    struct Call final : CustomNode {
+      std::vector<Tensor> call_backward(const std::vector<Tensor>& grads) override {
+        return Derived::backward(ctx, grads);
+      }
+    };
+    CustomCall call(new Call, custom_function_name(typeid(Derived)), where);
+    (call.add_argument(arguments), ...);
+    auto result = [&] {
+      const NoGradGuard no_grad(where);
+      const Tape::Pause pause;  // the call is one operation
+      return Derived::forward(call.context(), arguments...);
+    }();
+    if constexpr (std::is_same_v<decltype(result), Tensor>) {
+      std::vector<Tensor> outputs{result};
+      call.finish(outputs);
+      return outputs[0];
+    } else {
+      static_assert(std::is_same_v<decltype(result), std::vector<Tensor>>,
+                    "forward returns a Tensor or a std::vector<Tensor>");
+      call.finish(result);
+      return result;
+    }
+  }
+};
+
+}  // namespace brigade::autograd

@@ -1,0 +1,77 @@
+#include <brigade/autograd/saved_tensor_hooks.h>
+
+#include <brigade/autograd/detail/packed_tensor.h>
+#include <brigade/autograd/meta.h>
+#include <brigade/core/view.h>
+
+namespace brigade::autograd {
+
+namespace detail {
+
+std::unique_ptr<PackedTensor> pack_tensor(const Tensor& tensor) {
+  const std::shared_ptr<const HookPair> hooks = saved_tensor_hooks->back();
+  auto packed = std::make_unique<PackedTensor>();
+  packed->hooks = hooks;
+  packed->sizes = tensor.sizes();
+  packed->dtype = tensor.dtype();
+  packed->requires_grad = tensor.requires_grad();
+  packed->bytes = tensor.nbytes();
+  if (packed->requires_grad) packed->history = gradient_edge(tensor);
+  const NoGradGuard no_grad;
+  // A hook's own operations save nothing, and would call it again if they did.
+  packed->value = hooks->pack(view::alias(tensor));
+  return packed;
+}
+
+Tensor PackedTensor::unpack(const Node& owner) const {
+  Tensor tensor;
+  {
+    const NoGradGuard no_grad;
+    tensor = hooks->unpack(value);
+  }
+  if (!tensor.defined() || tensor.sizes() != sizes || tensor.dtype() != dtype) {
+    throw AutogradError("a saved tensor of '" + std::string(owner.op) + "' recorded at " + to_string(owner.where) +
+                            " was unpacked as " + describe(tensor) + ", expected " + name(dtype) + " " +
+                            to_string(sizes) + "; unpack must restore what pack was given",
+                        owner.where);
+  }
+  if (!requires_grad || !GradMode::is_enabled()) return tensor;
+  if (history.leaf && tensor.impl() == history.leaf.get()) return tensor;
+  // A second derivative goes on from here: the restored tensor takes the place of the one that was saved.
+  return with_history(tensor, history);
+}
+
+}  // namespace detail
+
+SavedTensorHooks::SavedTensorHooks(Pack pack, Unpack unpack) {
+  if (!pack || !unpack) throw ValueError("SavedTensorHooks: pack and unpack must be callable");
+  if (!detail::saved_tensor_hooks) detail::saved_tensor_hooks = new detail::HookStack;
+  detail::saved_tensor_hooks->push_back(
+      std::make_shared<const detail::HookPair>(detail::HookPair{std::move(pack), std::move(unpack)}));
+}
+
+SavedTensorHooks::~SavedTensorHooks() {
+  detail::saved_tensor_hooks->pop_back();
+  if (!detail::saved_tensor_hooks->empty()) return;
+  delete detail::saved_tensor_hooks;
+  detail::saved_tensor_hooks = nullptr;
+}
+
+namespace {
+struct OnHost {
+  Tensor tensor;
+  Device device;
+};
+}  // namespace
+
+SaveOnCpu::SaveOnCpu()
+    : hooks_(
+          [](const Tensor& tensor) -> std::any {
+            return OnHost{tensor.cpu(), tensor.device()};
+          },
+          [](const std::any& packed) {
+            const auto& kept = std::any_cast<const OnHost&>(packed);
+            return kept.tensor.to(kept.device);
+          }) {}
+
+}  // namespace brigade::autograd

@@ -1,0 +1,138 @@
+// brigade check: gradients beside references.
+#include <brigade/core/device_runtime.h>
+#include <brigade/lab/commands/commands.h>
+#include <brigade/lab/json_output.h>
+#include <brigade/lab/reference/suite.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <set>
+
+namespace brigade::lab {
+
+namespace {
+
+using nlohmann::json;
+
+// JSON has no infinities and no NaN.
+json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+json row_of(const reference::SuiteResult& done, const std::string& device) {
+  json row{{"case", done.id},
+           {"op", done.op},
+           {"dtype", name(done.dtype)},
+           {"device", device},
+           {"passed", done.result.passed()},
+           {"error", done.result.error}};
+  if (const check::Comparison* worst = done.result.worst()) {
+    row["tensor"] = worst->name;
+    row["max_abs"] = number(worst->max_abs);
+    row["max_rel"] = number(worst->max_rel);
+    row["cosine"] = number(worst->cosine);
+    row["bound"] = number(worst->bound);
+    row["worst_index"] = worst->worst_index;
+    row["actual"] = number(worst->actual);
+    row["expected"] = number(worst->expected);
+  }
+  return row;
+}
+
+// What is told of a family in one line.
+struct FamilyTotals {
+  int cases = 0, failed = 0;
+  std::set<std::string> operations;
+  double worst = 0;  // part of its bound
+  std::string where;
+};
+
+void tell_failure(std::ostream& out, const reference::SuiteResult& done) {
+  out << fmt::format("FAILED {}\n", done.id);
+  if (!done.result.error.empty()) out << "  " << done.result.error << "\n";
+  check::Report wrong;
+  for (const check::Comparison& row : done.result.report.rows)
+    if (!row.passed) wrong.rows.push_back(row);
+  if (!wrong.rows.empty()) out << wrong.table();
+}
+
+struct Arguments {
+  bool all = false;
+  std::string only, device = "cpu", dtype, reference, json_file;
+  bool verbose = false;
+};
+
+int check_all(const Arguments& given) {
+  reference::SuiteOptions options;
+  options.folder = given.reference.empty() ? reference::reference_folder() : given.reference;
+  options.device = choose_device(given.device);
+  options.only = given.only;
+  if (!given.dtype.empty()) options.dtype = dtype_from_name(given.dtype);
+  json output = json_envelope(command_line());
+  std::ostream& report = given.json_file == "-" ? std::cerr : std::cout;
+  std::map<std::string, FamilyTotals> families;
+  std::vector<std::string> order;
+  reference::run_suite(options, [&](const reference::SuiteResult& done) {
+    auto [found, added] = families.try_emplace(done.family);
+    if (added) order.push_back(done.family);
+    FamilyTotals& totals = found->second;
+    ++totals.cases;
+    totals.operations.insert(done.op);
+    if (!done.result.passed()) {
+      ++totals.failed;
+      tell_failure(report, done);
+    } else if (given.verbose) {
+      report << done.id << "\n" << done.result.report.table();
+    }
+    if (const check::Comparison* worst = done.result.worst();
+        worst && reference::part_of_bound(*worst) >= totals.worst) {
+      totals.worst = reference::part_of_bound(*worst);
+      totals.where = done.id + " " + worst->name;
+    }
+    output["results"].push_back(row_of(done, to_string(options.device)));
+  });
+  int cases = 0, failed = 0;
+  std::set<std::string> operations;
+  for (const std::string& family : order) {
+    const FamilyTotals& totals = families[family];
+    report << fmt::format("{:<14} {:>4} cases  {:>3} ops  {:>4} failed   closest to its bound ({:.0f} %): {}\n", family,
+                          totals.cases, totals.operations.size(), totals.failed, 100 * totals.worst, totals.where);
+    cases += totals.cases;
+    failed += totals.failed;
+    operations.insert(totals.operations.begin(), totals.operations.end());
+  }
+  report << fmt::format("{} cases over {} ops passed, {} failed, 0 skipped\n", cases - failed, operations.size(),
+                        failed);
+  if (cases == 0) throw ValueError("check: no case is in '" + given.only + "' " + given.dtype);
+  if (!given.json_file.empty()) write_json(given.json_file, output);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, int& exit_code) {
+  auto given = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("check", "Compare results and gradients with references");
+  command->footer("Examples:\n  brigade check --all\n  brigade check --all --only gelu --dtype float32 --verbose");
+  command->add_flag("--all", given->all, "all operations and models against what PyTorch gave");
+  command->add_option("--only", given->only, "with --all: a family, or part of a case's name");
+  command->add_option("--device", given->device, "cpu, cuda, cuda:N or auto")->capture_default_str();
+  command->add_option("--dtype", given->dtype, "only cases in this dtype");
+  command->add_option("--reference", given->reference, "folder of cases and fixtures (default: the one it came with)");
+  command->add_flag("--verbose", given->verbose, "the tables of cases that pass, too");
+  command->add_option("--json", given->json_file, "write the results as JSON to a file (- for standard output)");
+  command->callback([given, &exit_code] {
+    check_writable(given->json_file);
+    if (!given->all) throw ValueError("check: --all or a file is needed; see brigade check --help");
+    exit_code = check_all(*given);
+  });
+}
+
+}  // namespace brigade::lab

@@ -1,0 +1,158 @@
+// Operations at the sizes of models, float32: forward unrecorded, and the gradients by all inputs.
+#include <brigade/autograd/functional.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/lab/microbench/micro_case.h>
+
+#include <chrono>
+
+namespace brigade::lab {
+
+namespace {
+
+using Inputs = std::vector<Tensor>;
+
+struct Operation {
+  std::string name;
+  double flops;  // of forward
+  double bytes;  // that forward must move
+  std::function<Inputs()> inputs;
+  std::function<Tensor(const Inputs&)> apply;
+  double backward_flops = 0;
+};
+
+Tensor random(const Shape& sizes, uint64_t seed = 1) {
+  Generator generator(seed);
+  return randn(sizes, {}, &generator).requires_grad_();
+}
+
+Operation product(int64_t m, int64_t k, int64_t n, const std::string& name) {
+  const double flops = 2.0 * static_cast<double>(m * k * n);
+  return {name,
+          flops,
+          4.0 * static_cast<double>(m * k + k * n + m * n),
+          [=] {
+            return Inputs{random({m, k}), random({k, n}, 2)};
+          },
+          [](const Inputs& in) { return matmul(in[0], in[1]); },
+          2 * flops};
+}
+
+std::vector<Operation> operations() {
+  std::vector<Operation> all;
+  for (const int64_t n : {64, 128, 256, 512, 1024})
+    all.push_back(product(n, n, n, "matmul " + std::to_string(n)));
+  all.push_back({"linear 64x784x1024", 2.0 * 64 * 784 * 1024, 4.0 * (64 * 784 + 784 * 1024 + 64 * 1024),
+                 [] {
+                   return Inputs{random({64, 784}), random({1024, 784}, 2), random({1024}, 3)};
+                 },
+                 [](const Inputs& in) { return linear(in[0], in[1], in[2]); }, 4.0 * 64 * 784 * 1024});
+  all.push_back({"bmm 64x128x64x128", 2.0 * 64 * 128 * 64 * 128, 4.0 * 64 * (2 * 128 * 64 + 128 * 128),
+                 [] {
+                   return Inputs{random({64, 128, 64}), random({64, 64, 128}, 2)};
+                 },
+                 [](const Inputs& in) { return bmm(in[0], in[1]); }, 4.0 * 64 * 128 * 64 * 128});
+  const double conv = 2.0 * 8 * 64 * 64 * 9 * 56 * 56;
+  all.push_back({"conv2d 64 3x3 56x56", conv, 4.0 * (2 * 8 * 64 * 56 * 56 + 64 * 64 * 9),
+                 [] {
+                   return Inputs{random({8, 64, 56, 56}), random({64, 64, 3, 3}, 2)};
+                 },
+                 [](const Inputs& in) {
+                   return conv2d(in[0], in[1], {}, {.padding = {1, 1}});
+                 },
+                 2 * conv});
+  const double attention = 4.0 * 4 * 8 * 512 * 512 * 64;
+  for (const bool causal : {false, true}) {
+    all.push_back(
+        {causal ? "attention causal 4x8x512x64" : "attention 4x8x512x64", causal ? attention / 2 : attention,
+         4.0 * 4 * 4 * 8 * 512 * 64,
+         [] {
+           return Inputs{random({4, 8, 512, 64}), random({4, 8, 512, 64}, 2), random({4, 8, 512, 64}, 3)};
+         },
+         [causal](const Inputs& in) { return scaled_dot_product_attention(in[0], in[1], in[2], {}, 0, causal); },
+         2.5 * (causal ? attention / 2 : attention)});
+  }
+  const double square = 1024.0 * 1024;
+  const auto unary = [&](const std::string& name, std::function<Tensor(const Tensor&)> f) {
+    all.push_back({name + " 1024x1024", 0, 8 * square,
+                   [] {
+                     return Inputs{random({1024, 1024})};
+                   },
+                   [f = std::move(f)](const Inputs& in) { return f(in[0]); }});
+  };
+  unary("softmax", [](const Tensor& x) { return softmax(x, -1); });
+  unary("log_softmax", [](const Tensor& x) { return log_softmax(x, -1); });
+  unary("gelu", [](const Tensor& x) { return gelu(x); });
+  unary("gelu tanh", [](const Tensor& x) { return gelu(x, GeluApproximation::Tanh); });
+  unary("relu", [](const Tensor& x) { return relu(x); });
+  unary("sum rows", [](const Tensor& x) { return sum(x, {1}); });
+  unary("sum columns", [](const Tensor& x) { return sum(x, {0}); });
+  all.push_back({"layer_norm 1024x1024", 0, 8 * square,
+                 [] {
+                   return Inputs{random({1024, 1024}), random({1024}, 2), random({1024}, 3)};
+                 },
+                 [](const Inputs& in) { return layer_norm(in[0], {1024}, in[1], in[2]); }});
+  all.push_back({"cross_entropy 1024x1024", 0, 4 * square,
+                 [] {
+                   Generator generator(4);
+                   return Inputs{random({1024, 1024}), (rand({1024}, {}, &generator) * 1023.0).to(kInt64)};
+                 },
+                 [](const Inputs& in) { return cross_entropy(in[0], in[1]); }});
+  all.push_back({"batch_norm 32x64x28x28", 0, 8.0 * 32 * 64 * 28 * 28,
+                 [] {
+                   return Inputs{random({32, 64, 28, 28}), random({64}, 2), random({64}, 3)};
+                 },
+                 [](const Inputs& in) { return batch_norm(in[0], in[1], in[2], {}, {}, true); }});
+  all.push_back({"max_pool2d 32x64x56x56", 0, 5.0 * 32 * 64 * 56 * 56,
+                 [] {
+                   return Inputs{random({32, 64, 56, 56})};
+                 },
+                 [](const Inputs& in) {
+                   return max_pool2d(in[0], {{2, 2}, {2, 2}});
+                 }});
+  all.push_back({"embedding 50000x256, 8192", 0, 8.0 * 8192 * 256,
+                 [] {
+                   Generator generator(4);
+                   return Inputs{random({50000, 256}), (rand({8192}, {}, &generator) * 49999.0).to(kInt64)};
+                 },
+                 [](const Inputs& in) { return embedding(in[1], in[0]); }});
+  return all;
+}
+
+std::vector<MicroCase> cases() {
+  std::vector<MicroCase> all;
+  for (const Operation& op : operations()) {
+    all.push_back({.suite = "ops",
+                   .name = op.name + " forward",
+                   .flops = op.flops,
+                   .bytes = op.bytes,
+                   .prepare = [op]() -> std::function<double()> {
+                     return repeated([op, in = op.inputs()] {
+                       const NoGradGuard no_grad;
+                       op.apply(in);
+                     });
+                   }});
+    all.push_back({.suite = "ops",
+                   .name = op.name + " backward",
+                   .flops = op.backward_flops,
+                   .prepare = [op]() -> std::function<double()> {
+                     const Inputs in = op.inputs();
+                     std::vector<Tensor> wanted;
+                     for (const Tensor& each : in) {
+                       if (each.requires_grad()) wanted.push_back(each);
+                     }
+                     Generator generator(9);
+                     const Tensor gradient = randn(op.apply(in).sizes(), {}, &generator);
+                     return [=] {
+                       const Tensor outputs[] = {op.apply(in)};
+                       return microseconds(1, [&] { autograd::grad(outputs, wanted, {.grad_outputs = {gradient}}); });
+                     };
+                   }});
+  }
+  return all;
+}
+
+const AddMicroCases add_ops_cases(&cases);
+
+}  // namespace
+
+}  // namespace brigade::lab

@@ -1,0 +1,192 @@
+#include <brigade/lab/reference/check_case.h>
+
+#include <brigade/autograd/functional.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/lab/reference/operation.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace brigade::lab::reference {
+
+namespace {
+
+// A tensor of a case with its place among the inputs, or among the results.
+struct Numbered {
+  size_t number;
+  Tensor tensor;
+};
+
+std::vector<Tensor> tensors_of(const std::vector<Numbered>& list) {
+  std::vector<Tensor> tensors;
+  for (const Numbered& each : list)
+    tensors.push_back(each.tensor);
+  return tensors;
+}
+
+std::string numbered(const char* name, size_t i) { return std::string(name) + "." + std::to_string(i); }
+
+// The same values with other strides.
+Tensor in_layout(const Tensor& x, Layout layout) {
+  switch (layout) {
+    case Layout::Contiguous: return x;
+    case Layout::Transposed: return x.transpose(-1, -2).contiguous().transpose(-1, -2);
+    case Layout::Expanded: return x.slice(0, 0, 1).expand(x.sizes());
+    case Layout::Sliced: break;
+  }
+  return stack({x, zeros_like(x)}, -1).select(-1, 0);
+}
+
+// An operation on its inputs.
+struct Run {
+  std::vector<Tensor> inputs, outputs;
+  std::vector<Numbered> differentiated;  // inputs
+};
+
+Run run(const Case& which, const Fixture& fixture, Device device) {
+  const Operation operation = find_operation(which.op);
+  if (!operation) throw ValueError("the operation '" + which.op + "' is not known; add it to lab/reference/ops");
+  Run result;
+  const nlohmann::json& row = *which.description;
+  for (size_t i = 0; i < which.layouts.size(); ++i) {
+    if (row.at("inputs")[i] == "none") {
+      result.inputs.emplace_back();
+      continue;
+    }
+    const Tensor stored = fixture(numbered("input", i));
+    if (!stored.defined()) throw ValueError("the fixture lacks " + numbered("input", i));
+    const Tensor x = in_layout(stored.to(device), which.layouts[i]).detach();
+    if (fixture(numbered("grad", i)).defined()) {
+      x.requires_grad_();
+      result.differentiated.push_back({i, x});
+    }
+    result.inputs.push_back(x);
+  }
+  const Arguments arguments(row.value("args", nlohmann::json::object()));
+  result.outputs = operation(Inputs(result.inputs), arguments).tensors;
+  if (const std::vector<std::string> unused = arguments.unused(); !unused.empty())
+    throw ValueError("the operation '" + which.op + "' did not look at the argument '" + unused[0] + "'");
+  return result;
+}
+
+// Compares with the fixture's tensors, by their names.
+class Judge {
+ public:
+  Judge(const Case& which, const Fixture& fixture, check::Report& report, int64_t terms)
+      : which_(which), fixture_(fixture), report_(report), terms_(terms) {}
+
+  void compare(const std::string& name, const Tensor& actual, const std::string& by = "", double roundings = 1) {
+    const Tensor expected = fixture_(name);
+    if (!expected.defined()) throw ValueError("the fixture lacks " + name);
+    // Half types are rounded once by the reference as well, which is computed in float64.
+    const DType dtype = expected.dtype();
+    check::Options options{.bound = which_.bound * roundings * check::default_bound(dtype, terms_),
+                           .least_scale = 0.05};
+    report_.rows.push_back(check::compare(name + by, actual, expected, options));
+  }
+  // A gradient that does not exist is compared as zeros.
+  void compare_gradient(const std::string& name, const Tensor& gradient, const Tensor& of, const std::string& by,
+                        double roundings) {
+    compare(name, gradient.defined() ? gradient : zeros_like(of).detach(), by, roundings);
+  }
+
+ private:
+  const Case& which_;
+  const Fixture& fixture_;
+  check::Report& report_;
+  int64_t terms_;
+};
+
+// The sum of <gradients, random weights>, undefined when no gradient has a history.
+Tensor weighted(const std::vector<Numbered>& differentiated, const std::vector<Tensor>& gradients,
+                const Fixture& fixture, Device device) {
+  Tensor total;
+  for (size_t k = 0; k < differentiated.size(); ++k) {
+    const Tensor weight = fixture(numbered("grad_weight", differentiated[k].number));
+    if (!weight.defined() || !gradients[k].defined() || !gradients[k].requires_grad()) continue;
+    const Tensor part = sum(gradients[k] * weight.to(device));
+    total = total.defined() ? total + part : part;
+  }
+  return total;
+}
+
+void check_gradients(const Fixture& fixture, const Run& ran, Judge& judge, Device device) {
+  std::vector<Numbered> reached;  // results with a gradient
+  std::vector<Tensor> grad_outputs;
+  for (size_t i = 0; i < ran.outputs.size(); ++i) {
+    const Tensor grad_output = fixture(numbered("grad_output", i));
+    if (!grad_output.defined()) continue;
+    if (!ran.outputs[i].requires_grad())
+      throw ValueError("result " + std::to_string(i) + " has no gradient, the reference has one");
+    reached.push_back({i, ran.outputs[i]});
+    grad_outputs.push_back(grad_output.to(device).detach());
+  }
+  const std::vector<Tensor> outputs = tensors_of(reached), inputs = tensors_of(ran.differentiated);
+  const bool twice = fixture(numbered("grad_weight", ran.differentiated[0].number)).defined();
+
+  const std::vector<Tensor> fast =
+      autograd::grad(outputs, inputs, {.grad_outputs = grad_outputs, .retain_graph = twice, .allow_unused = true});
+  for (size_t k = 0; k < inputs.size(); ++k)
+    judge.compare_gradient(numbered("grad", ran.differentiated[k].number), fast[k], inputs[k], "", 1);
+  if (!twice) return;
+
+  for (const Tensor& grad_output : grad_outputs)
+    grad_output.requires_grad_();
+  const std::vector<Tensor> recorded =
+      autograd::grad(outputs, inputs, {.grad_outputs = grad_outputs, .allow_unused = true, .create_graph = true});
+  for (size_t k = 0; k < inputs.size(); ++k)
+    judge.compare_gradient(numbered("grad", ran.differentiated[k].number), recorded[k], inputs[k], " (create_graph)",
+                           2);
+  std::vector<Tensor> variables = inputs;
+  variables.insert(variables.end(), grad_outputs.begin(), grad_outputs.end());
+  std::vector<Tensor> second(variables.size());
+  if (const Tensor total = weighted(ran.differentiated, recorded, fixture, device); total.defined())
+    second = autograd::grad(std::span(&total, 1), variables, {.allow_unused = true});
+  for (size_t k = 0; k < inputs.size(); ++k)
+    judge.compare_gradient(numbered("double", ran.differentiated[k].number), second[k], inputs[k], "", 4);
+  for (size_t k = 0; k < reached.size(); ++k)
+    judge.compare_gradient(numbered("double.grad_output", reached[k].number), second[inputs.size() + k],
+                           grad_outputs[k], "", 4);
+}
+
+}  // namespace
+
+double part_of_bound(const check::Comparison& row) {
+  if (!row.problem.empty() || std::isnan(row.max_abs)) return std::numeric_limits<double>::infinity();
+  if (row.max_abs == 0) return 0;
+  return row.bound > 0 ? row.max_abs / row.bound : std::numeric_limits<double>::infinity();
+}
+
+const check::Comparison* CaseResult::worst() const {
+  const auto found = std::max_element(report.rows.begin(), report.rows.end(),
+                                      [](const auto& a, const auto& b) { return part_of_bound(a) < part_of_bound(b); });
+  return found == report.rows.end() ? nullptr : &*found;
+}
+
+std::vector<Tensor> run_case(const Case& which, const Fixture& fixture, Device device) {
+  return run(which, fixture, device).outputs;
+}
+
+CaseResult check_case(const Case& which, const Fixture& fixture, Device device) {
+  CaseResult result;
+  try {
+    const Run ran = run(which, fixture, device);
+    int64_t terms = 1;
+    for (const Tensor& input : ran.inputs)
+      if (input.defined()) terms = std::max(terms, input.numel());
+    Judge judge(which, fixture, result.report, terms);
+    for (size_t i = 0; i < ran.outputs.size(); ++i)
+      judge.compare(numbered("output", i), ran.outputs[i]);
+    if (fixture(numbered("output", ran.outputs.size())).defined())
+      throw ValueError("the reference has more results than " + std::to_string(ran.outputs.size()));
+    if (!ran.differentiated.empty()) check_gradients(fixture, ran, judge, device);
+  } catch (const std::exception& error) {
+    result.error = error.what();
+  }
+  return result;
+}
+
+}  // namespace brigade::lab::reference

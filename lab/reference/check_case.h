@@ -1,0 +1,38 @@
+// One case: an operation run with the inputs of a fixture, beside what PyTorch gave.
+//
+// Compared are the results; the gradients of <results, grad_output> by the fast backward, and once more by the backward
+// that records itself (create_graph); and the double gradients: those of <gradients, grad_weight> with respect to the
+// inputs and to grad_output. A gradient that does not exist counts as zeros, as PyTorch's materialize_grads does it.
+#pragma once
+
+#include <brigade/core/compare.h>
+#include <brigade/core/device.h>
+#include <brigade/lab/reference/table.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace brigade::lab::reference {
+
+// The tensor "input.0", "grad_output.0", "output.0", "grad.0", "grad_weight.0", "double.0", "double.grad_output.0" of a
+// case; undefined when there is none.
+using Fixture = std::function<Tensor(const std::string& name)>;
+
+struct CaseResult {
+  check::Report report;
+  std::string error;  // why the case could not be run; "" when it could
+  bool passed() const noexcept { return error.empty() && report.passed(); }
+  // The row that is the largest part of its bound; null when there is none.
+  const check::Comparison* worst() const;
+};
+
+// How much closer the operation's own bound is to breaking: max_abs / bound.
+double part_of_bound(const check::Comparison& row);
+
+CaseResult check_case(const Case& which, const Fixture& fixture, Device device = {});
+
+// The results of a case's operation, on inputs that require gradients where the fixture has one.
+std::vector<Tensor> run_case(const Case& which, const Fixture& fixture, Device device = {});
+
+}  // namespace brigade::lab::reference

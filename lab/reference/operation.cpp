@@ -1,0 +1,124 @@
+#include <brigade/lab/reference/operation.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <map>
+
+namespace brigade::lab::reference {
+
+namespace {
+
+std::map<std::string, Operation>& registry() {
+  static std::map<std::string, Operation> operations;
+  return operations;
+}
+
+// JSON has no infinities: they are written as text.
+double as_number(const nlohmann::json& value) {
+  if (value.is_string()) return std::stod(value.get<std::string>());
+  return value.get<double>();
+}
+
+}  // namespace
+
+const Tensor& Inputs::operator[](size_t i) const {
+  if (i >= tensors_.size())
+    throw ValueError("the operation takes an input " + std::to_string(i) + ", the row has " +
+                     std::to_string(tensors_.size()) + " inputs");
+  return tensors_[i];
+}
+
+Arguments::Arguments(const nlohmann::json& object) : object_(std::make_unique<nlohmann::json>(object)) {}
+Arguments::~Arguments() = default;
+
+bool Arguments::has(const std::string& name) const { return object_->contains(name); }
+
+const nlohmann::json& Arguments::find(const std::string& name, const char* type) const {
+  used_.insert(name);
+  if (!has(name)) throw ValueError("the operation needs the argument '" + name + "' (" + type + ")");
+  return object_->at(name);
+}
+
+double Arguments::number(const std::string& name) const {
+  const nlohmann::json& value = find(name, "a number");
+  if (!value.is_number() && !value.is_string())
+    throw ValueError("argument '" + name + "': expected a number, got " + value.dump());
+  return as_number(value);
+}
+
+int64_t Arguments::integer(const std::string& name) const {
+  const nlohmann::json& value = find(name, "an integer");
+  if (!value.is_number_integer()) throw ValueError("argument '" + name + "': expected an integer, got " + value.dump());
+  return value.get<int64_t>();
+}
+
+bool Arguments::flag(const std::string& name) const {
+  const nlohmann::json& value = find(name, "true or false");
+  if (!value.is_boolean()) throw ValueError("argument '" + name + "': expected true or false, got " + value.dump());
+  return value.get<bool>();
+}
+
+std::string Arguments::text(const std::string& name) const {
+  const nlohmann::json& value = find(name, "a text");
+  if (!value.is_string()) throw ValueError("argument '" + name + "': expected a text, got " + value.dump());
+  return value.get<std::string>();
+}
+
+Shape Arguments::shape(const std::string& name) const {
+  const nlohmann::json& value = find(name, "a list of integers");
+  if (value.is_number_integer()) return {value.get<int64_t>()};
+  if (!value.is_array()) throw ValueError("argument '" + name + "': expected a list of integers, got " + value.dump());
+  Shape shape;
+  for (const nlohmann::json& entry : value) {
+    if (!entry.is_number_integer())
+      throw ValueError("argument '" + name + "': expected a list of integers, got " + value.dump());
+    shape.push_back(entry.get<int64_t>());
+  }
+  return shape;
+}
+
+std::vector<double> Arguments::numbers(const std::string& name) const {
+  const nlohmann::json& value = find(name, "a list of numbers");
+  if (!value.is_array()) throw ValueError("argument '" + name + "': expected a list of numbers, got " + value.dump());
+  std::vector<double> numbers;
+  for (const nlohmann::json& entry : value)
+    numbers.push_back(as_number(entry));
+  return numbers;
+}
+
+void Arguments::set(const std::string& name, double& value) const {
+  if (has(name)) value = number(name);
+}
+void Arguments::set(const std::string& name, int64_t& value) const {
+  if (has(name)) value = integer(name);
+}
+void Arguments::set(const std::string& name, bool& value) const {
+  if (has(name)) value = flag(name);
+}
+
+std::vector<std::string> Arguments::unused() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object_->items())
+    if (!used_.contains(name)) names.push_back(name);
+  return names;
+}
+
+AddOperations::AddOperations(std::initializer_list<std::pair<const char*, Operation>> operations) {
+  for (const auto& [name, operation] : operations)
+    registry().emplace(name, operation);
+}
+
+Operation find_operation(const std::string& name) {
+  const auto found = registry().find(name);
+  return found == registry().end() ? nullptr : found->second;
+}
+
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, operation] : registry())
+    names.push_back(name);
+  return names;
+}
+
+}  // namespace brigade::lab::reference

@@ -1,0 +1,67 @@
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/lab/reference/operation.h>
+
+namespace brigade::lab::reference {
+
+namespace {
+
+// Two tensors, or a tensor and the number "other".
+template <class TwoTensors, class WithNumber>
+Tensor with_other(const Inputs& in, const Arguments& args, TwoTensors two_tensors, WithNumber with_number) {
+  return args.has("other") ? with_number(in[0], args.number("other")) : two_tensors(in[0], in[1]);
+}
+
+#define BRIGADE_WITH_OTHER(name)                                                                                  \
+  {                                                                                                               \
+#name, [](const Inputs& in, const Arguments& args) -> Outputs {                                                 \
+     return with_other(                                                                                            \
+         in, args, [](const Tensor& a, const Tensor& b) { return name(a, b); },                                    \
+         [](const Tensor& a, double b) { return name(a, b); });                                                    \
+   } \
+  }
+
+const AddOperations add_arithmetic{
+    BRIGADE_WITH_OTHER(add),
+    BRIGADE_WITH_OTHER(sub),
+    BRIGADE_WITH_OTHER(mul),
+    BRIGADE_WITH_OTHER(div),
+    BRIGADE_WITH_OTHER(eq),
+    BRIGADE_WITH_OTHER(ne),
+    BRIGADE_WITH_OTHER(lt),
+    BRIGADE_WITH_OTHER(le),
+    BRIGADE_WITH_OTHER(gt),
+    BRIGADE_WITH_OTHER(ge),
+    {"rsub", [](const Inputs& in, const Arguments& args) -> Outputs { return args.number("other") - in[0]; }},
+    {"rdiv", [](const Inputs& in, const Arguments& args) -> Outputs { return args.number("other") / in[0]; }},
+    {"maximum", [](const Inputs& in, const Arguments&) -> Outputs { return maximum(in[0], in[1]); }},
+    {"minimum", [](const Inputs& in, const Arguments&) -> Outputs { return minimum(in[0], in[1]); }},
+    {"neg", [](const Inputs& in, const Arguments&) -> Outputs { return -in[0]; }},
+    {"abs", [](const Inputs& in, const Arguments&) -> Outputs { return brigade::abs(in[0]); }},
+    {"exp", [](const Inputs& in, const Arguments&) -> Outputs { return brigade::exp(in[0]); }},
+    {"log", [](const Inputs& in, const Arguments&) -> Outputs { return brigade::log(in[0]); }},
+    {"sqrt", [](const Inputs& in, const Arguments&) -> Outputs { return brigade::sqrt(in[0]); }},
+    {"reciprocal", [](const Inputs& in, const Arguments&) -> Outputs { return reciprocal(in[0]); }},
+    {"square", [](const Inputs& in, const Arguments&) -> Outputs { return square(in[0]); }},
+    {"sign", [](const Inputs& in, const Arguments&) -> Outputs { return sign(in[0]); }},
+    {"add_",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       const Tensor x = in[0] * 1.0;
+       return args.has("alpha") ? x.add_(in[1], args.number("alpha")) : x.add_(in[1]);
+     }},
+    {"mul_",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       const Tensor x = in[0] * 1.0;
+       return args.has("other") ? x.mul_(args.number("other")) : x.mul_(in[1]);
+     }},
+    {"copy_", [](const Inputs& in, const Arguments&) -> Outputs { return (in[0] * 1.0).copy_(in[1]) * in[0]; }},
+    {"fill_",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return (in[0] * 1.0).fill_(args.number("value")) * in[0];
+     }},
+};
+
+#undef BRIGADE_WITH_OTHER
+
+}  // namespace
+
+}  // namespace brigade::lab::reference

@@ -1,0 +1,42 @@
+#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/ops/softmax.h>
+#include <brigade/lab/reference/operation.h>
+
+namespace brigade::lab::reference {
+
+namespace {
+
+bool keepdim(const Arguments& args) { return args.flag("keepdim", false); }
+
+const AddOperations add_reduce{
+    {"sum",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return args.has("dim") ? sum(in[0], args.shape("dim"), keepdim(args)) : sum(in[0]);
+     }},
+    {"mean",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return args.has("dim") ? mean(in[0], args.shape("dim"), keepdim(args)) : mean(in[0]);
+     }},
+    {"max",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       const MinMax found = max(in[0], args.integer("dim"), keepdim(args));
+       return {found.values, found.indices};
+     }},
+    {"min",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       const MinMax found = min(in[0], args.integer("dim"), keepdim(args));
+       return {found.values, found.indices};
+     }},
+    {"argmax",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return argmax(in[0], args.integer("dim"), keepdim(args));
+     }},
+    {"sum_to", [](const Inputs& in, const Arguments& args) -> Outputs { return sum_to(in[0], args.shape("shape")); }},
+    {"softmax", [](const Inputs& in, const Arguments& args) -> Outputs { return softmax(in[0], args.integer("dim")); }},
+    {"log_softmax",
+     [](const Inputs& in, const Arguments& args) -> Outputs { return log_softmax(in[0], args.integer("dim")); }},
+};
+
+}  // namespace
+
+}  // namespace brigade::lab::reference

@@ -1,0 +1,30 @@
+// All cases of the table against their fixtures. Nothing is skipped: a case whose operation is unknown, a fixture that
+// is missing or was made from another row, and a fixture that no row asks for are failures.
+#pragma once
+
+#include <brigade/lab/reference/check_case.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace brigade::lab::reference {
+
+struct SuiteOptions {
+  std::string folder;  // as reference_folder() gives it
+  Device device;
+  std::optional<DType> dtype;  // only cases in this one
+  std::string only;            // only cases whose family or id contains this text
+};
+
+struct SuiteResult {
+  std::string family, id, op;
+  DType dtype = DType::Float64;
+  CaseResult result;
+};
+
+// Each case is handed to `tell` when it is done.
+void run_suite(const SuiteOptions& options, const std::function<void(const SuiteResult&)>& tell);
+
+}  // namespace brigade::lab::reference

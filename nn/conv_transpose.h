@@ -1,0 +1,80 @@
+// Transposed convolutions, which enlarge images.
+#pragma once
+
+#include <brigade/autograd/ops/conv.h>
+#include <brigade/nn/module.h>
+#include <brigade/nn/size2.h>
+
+namespace brigade::nn {
+
+// As the parameters of the functions conv_transpose1d and conv_transpose2d.
+struct ConvTranspose1dOptions {
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t output_padding = 0;
+  int64_t groups = 1;  // divides both channel counts
+  bool bias = true;
+  int64_t dilation = 1;
+  DType dtype = DType::Float32;
+};
+struct ConvTranspose2dOptions {
+  Size2 stride = 1;
+  Size2 padding = 0;
+  Size2 output_padding = 0;
+  int64_t groups = 1;  // divides both channel counts
+  bool bias = true;
+  Size2 dilation = 1;
+  DType dtype = DType::Float32;
+};
+
+// [N, in_channels, L] -> [N, out_channels, L'] (or without N); as ConvTranspose2d over one dimension.
+struct ConvTranspose1dImpl : Module {
+  ConvTranspose1dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
+                      const ConvTranspose1dOptions& options = {});
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+
+  int64_t in_channels, out_channels, kernel_size;
+  ConvTranspose1dParams params;
+  Tensor weight, bias;  // [in, out / groups, k]; bias is undefined without one
+
+ protected:
+  std::string extra() const override;
+};
+
+// [N, in_channels, H, W] -> [N, out_channels, H', W'] (or without N) with
+// H' = (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1. Weight
+// [in, out / groups, kh, kw] and bias [out] start uniform within 1 / sqrt(out / groups * kh * kw), as in PyTorch.
+// Throws ValueError for a size below 1, a negative padding, channels that groups do not divide, and an output_padding
+// that is not below the larger of stride and dilation.
+struct ConvTranspose2dImpl : Module {
+  ConvTranspose2dImpl(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
+                      const ConvTranspose2dOptions& options = {});
+  // Throws ShapeError, DTypeError as conv_transpose2d does.
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+
+  int64_t in_channels, out_channels;
+  Size2 kernel_size;
+  ConvTranspose2dParams params;
+  Tensor weight, bias;  // bias is undefined without one
+
+ protected:
+  std::string extra() const override;
+};
+
+class ConvTranspose1d : public ModuleHolder<ConvTranspose1dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  ConvTranspose1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
+                  const ConvTranspose1dOptions& options = {})
+      : ModuleHolder(std::make_shared<ConvTranspose1dImpl>(in_channels, out_channels, kernel_size, options)) {}
+};
+//   nn::ConvTranspose2d up(64, 32, 4, {.stride = 2, .padding = 1});
+class ConvTranspose2d : public ModuleHolder<ConvTranspose2dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
+                  const ConvTranspose2dOptions& options = {})
+      : ModuleHolder(std::make_shared<ConvTranspose2dImpl>(in_channels, out_channels, kernel_size, options)) {}
+};
+
+}  // namespace brigade::nn

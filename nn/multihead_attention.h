@@ -1,0 +1,70 @@
+// Multi-head attention (Vaswani et al., "Attention Is All You Need", arXiv 1706.03762), with PyTorch's parameters.
+#pragma once
+
+#include <brigade/nn/linear.h>
+
+#include <optional>
+
+namespace brigade::nn {
+
+struct MultiheadAttentionOptions {
+  int64_t embed_dim = 0;  // of the queries and the result; each head has embed_dim / num_heads of it
+  int64_t num_heads = 0;
+  double dropout = 0;  // of the weights, in training
+  bool bias = true;
+  std::optional<int64_t> kdim = std::nullopt;  // of the keys: embed_dim unless given
+  std::optional<int64_t> vdim = std::nullopt;  // of the values
+  bool batch_first = false;                    // [batch, length, width] instead of [length, batch, width]
+  DType dtype = DType::Float32;
+};
+
+// Masks as in PyTorch: bool, where true means that a key does NOT count, or floating and added to the scores. (It is
+// the other way round in scaled_dot_product_attention.)
+struct AttentionMasks {
+  Tensor key_padding_mask;           // [batch, keys], or [keys] without a batch
+  bool need_weights = true;          // false is faster: no matrix of weights is made
+  Tensor attn_mask;                  // [queries, keys] or [batch * num_heads, queries, keys]
+  bool average_attn_weights = true;  // over the heads
+  bool is_causal = false;            // query i sees the keys 0 .. i, besides what the masks say
+};
+
+struct AttentionResult {
+  Tensor output;   // as the query
+  Tensor weights;  // [batch, queries, keys], or [batch, num_heads, queries, keys] not averaged; undefined if not needed
+};
+
+// query [queries, batch, embed_dim], key [keys, batch, kdim], value [keys, batch, vdim]; all without a batch, or with
+// the batch first. Parameters: in_proj_weight [3 embed_dim, embed_dim] (or q_proj_weight, k_proj_weight, v_proj_weight
+// where kdim or vdim differ), Xavier uniform; in_proj_bias, 0; out_proj, a Linear with a bias of 0. Throws ValueError
+// for embed_dim that num_heads does not divide; forward throws ShapeError and DTypeError for what does not fit. A query
+// for which no key counts gives NaN with weights, as in PyTorch, and the bias of out_proj without.
+struct MultiheadAttentionImpl : Module {
+  MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
+      : MultiheadAttentionImpl(MultiheadAttentionOptions{.embed_dim = embed_dim, .num_heads = num_heads}) {}
+  explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& options);
+  AttentionResult forward(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionMasks& masks,
+                          SourceLocation where = SourceLocation::current());
+  AttentionResult forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                          SourceLocation where = SourceLocation::current()) {
+    return forward(query, key, value, AttentionMasks{}, where);
+  }
+
+  MultiheadAttentionOptions options;
+  Tensor in_proj_weight, in_proj_bias;                 // undefined where not there
+  Tensor q_proj_weight, k_proj_weight, v_proj_weight;  // instead of in_proj_weight
+  Linear out_proj{nullptr};
+
+ protected:
+  std::string extra() const override;
+};
+
+//   nn::MultiheadAttention attention(64, 8);
+//   auto [y, weights] = attention(x, x, x, nn::AttentionMasks{.need_weights = false, .is_causal = true});
+class MultiheadAttention : public ModuleHolder<MultiheadAttentionImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit MultiheadAttention(const MultiheadAttentionOptions& options)
+      : ModuleHolder(std::make_shared<MultiheadAttentionImpl>(options)) {}
+};
+
+}  // namespace brigade::nn

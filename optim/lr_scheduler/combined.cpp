@@ -1,0 +1,111 @@
+#include <brigade/optim/lr_scheduler/combined.h>
+
+#include <algorithm>
+
+namespace brigade::optim {
+
+namespace {
+
+using Schedulers = std::vector<std::shared_ptr<LRScheduler>>;
+
+void check(const char* who, const Schedulers& schedulers, const Optimizer* optimizer) {
+  for (size_t i = 0; i < schedulers.size(); ++i) {
+    if (!schedulers[i]) throw ValueError(std::string(who) + ": scheduler " + std::to_string(i) + " is a null pointer");
+    if (&schedulers[i]->optimizer() == optimizer) continue;
+    throw ValueError(std::string(who) + " expects all schedulers to belong to the same optimizer, but got " +
+                     schedulers[i]->name() + " at index " + std::to_string(i) + ", which is of another one");
+  }
+}
+
+LRScheduler& first_of(const char* who, const Schedulers& schedulers) {
+  if (schedulers.empty()) throw ValueError(std::string(who) + " expects at least one scheduler, but got no scheduler.");
+  check(who, {schedulers.front()}, schedulers.front() ? &schedulers.front()->optimizer() : nullptr);
+  return *schedulers.front();
+}
+
+}  // namespace
+
+SequentialLR::SequentialLR(Optimizer& optimizer, Schedulers schedulers, std::vector<int64_t> milestones)
+    : LRScheduler(optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(milestones)) {
+  first_of("SequentialLR", schedulers_);
+  check("SequentialLR", schedulers_, &optimizer);
+  for (size_t i = 0; i < schedulers_.size(); ++i) {
+    const LRScheduler* scheduler = schedulers_[i].get();
+    if (dynamic_cast<const SequentialLR*>(scheduler) ||
+        (i > 0 && dynamic_cast<const ChainedScheduler*>(scheduler) != nullptr)) {
+      throw ValueError("SequentialLR: the " + scheduler->name() + " at index " + std::to_string(i) +
+                       " cannot begin in the middle of another schedule; put its own schedulers here");
+    }
+  }
+  if (milestones_.size() + 1 != schedulers_.size()) {
+    throw ValueError(
+        "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
+        "points, but got number of schedulers " +
+        std::to_string(schedulers_.size()) + " and the number of milestones to be equal to " +
+        std::to_string(milestones_.size()));
+  }
+  if (!std::is_sorted(milestones_.begin(), milestones_.end()))
+    throw ValueError("SequentialLR: milestones must be in ascending order");
+  // What the schedulers did when they were made is taken back.
+  set_lr(base_lrs_);
+  undo();
+  last_epoch_ = 0;
+  LRScheduler& running = *schedulers_[running_at(0)];
+  running.start();
+  last_lr_ = running.get_last_lr();
+}
+
+size_t SequentialLR::running_at(int64_t epoch) const {
+  return static_cast<size_t>(std::upper_bound(milestones_.begin(), milestones_.end(), epoch) - milestones_.begin());
+}
+
+void SequentialLR::step() {
+  ++last_epoch_;
+  const size_t now = running_at(last_epoch_);
+  LRScheduler& running = *schedulers_[now];
+  if (now > 0 && milestones_[now - 1] == last_epoch_) {
+    running.restart();
+  } else {
+    running.step();
+  }
+  last_lr_ = running.get_last_lr();
+}
+
+void SequentialLR::undo() {
+  for (const auto& scheduler : schedulers_)
+    scheduler->undo();
+}
+
+void SequentialLR::visit(const SchedulerVisitor& visitor) {
+  LRScheduler::visit(visitor);
+  visitor("milestones", milestones_);
+  for (size_t i = 0; i < schedulers_.size(); ++i)
+    schedulers_[i]->visit(visitor.under(std::to_string(i) + "."));
+}
+
+ChainedScheduler::ChainedScheduler(Schedulers schedulers)
+    : LRScheduler(first_of("ChainedScheduler", schedulers).optimizer()), schedulers_(std::move(schedulers)) {
+  check("ChainedScheduler", schedulers_, &optimizer());
+  last_epoch_ = 0;
+}
+
+void ChainedScheduler::step() {
+  ++last_epoch_;
+  for (const auto& scheduler : schedulers_)
+    scheduler->step();
+  last_lr_ = current_lr();
+}
+
+void ChainedScheduler::undo() {
+  LRScheduler::undo();
+  for (const auto& scheduler : schedulers_)
+    scheduler->undo();
+}
+
+void ChainedScheduler::visit(const SchedulerVisitor& visitor) {
+  LRScheduler::visit(visitor);
+  for (size_t i = 0; i < schedulers_.size(); ++i)
+    schedulers_[i]->visit(visitor.under(std::to_string(i) + "."));
+}
+
+}  // namespace brigade::optim

@@ -1,0 +1,48 @@
+// Schedules made of schedules.
+#pragma once
+
+#include <brigade/optim/lr_scheduler/lr_scheduler.h>
+
+#include <memory>
+#include <vector>
+
+namespace brigade::optim {
+
+// One schedule after another: the next one begins, with its epoch 0, at each of the epochs `milestones`, which are one
+// fewer than the schedules. All of one optimizer, which has the initial rates again when this is made. Throws
+// ValueError where that is not so, and for schedules that cannot begin in the middle: a SequentialLR, and a
+// ChainedScheduler but as the first.
+class SequentialLR : public LRScheduler {
+ public:
+  SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
+               std::vector<int64_t> milestones);
+  void step() override;
+
+ protected:
+  std::vector<double> next_lr() override { return current_lr(); }
+  void visit(const SchedulerVisitor& visitor) override;
+  void undo() override;
+
+ private:
+  size_t running_at(int64_t epoch) const;
+  std::vector<std::shared_ptr<LRScheduler>> schedulers_;
+  std::vector<int64_t> milestones_;
+};
+
+// All schedules at once: each changes the rate that the one before has left. Throws ValueError unless there is one at
+// least, and all are of one optimizer.
+class ChainedScheduler : public LRScheduler {
+ public:
+  explicit ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>> schedulers);
+  void step() override;
+
+ protected:
+  std::vector<double> next_lr() override { return current_lr(); }
+  void visit(const SchedulerVisitor& visitor) override;
+  void undo() override;
+
+ private:
+  std::vector<std::shared_ptr<LRScheduler>> schedulers_;
+};
+
+}  // namespace brigade::optim

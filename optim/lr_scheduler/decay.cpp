@@ -1,0 +1,126 @@
+#include <brigade/optim/lr_scheduler/decay.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace brigade::optim {
+
+namespace {
+
+std::vector<LambdaLR::Function> for_groups(std::vector<LambdaLR::Function> functions, size_t groups) {
+  for (const LambdaLR::Function& function : functions) {
+    if (!function) throw ValueError("lr_lambda should be a function, but got an empty one");
+  }
+  if (functions.size() == 1 && groups > 1) functions.resize(groups, functions.front());
+  if (functions.size() != groups) {
+    throw ValueError("Expected " + std::to_string(groups) + " lr_lambdas, but got " + std::to_string(functions.size()));
+  }
+  return functions;
+}
+
+void require_positive(const char* what, int64_t value) {
+  if (value < 1)
+    throw ValueError(std::string("Expected positive integer ") + what + ", but got " + std::to_string(value));
+}
+
+}  // namespace
+
+LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Function> functions)
+    : LRScheduler(optimizer), functions_(for_groups(std::move(functions), optimizer.groups())) {
+  start();
+}
+
+std::vector<double> LambdaLR::next_lr() {
+  size_t g = 0;
+  return from_base([&](double base) { return base * functions_[g++](last_epoch_); });
+}
+
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::vector<Function> functions)
+    : LRScheduler(optimizer), functions_(for_groups(std::move(functions), optimizer.groups())) {
+  start();
+}
+
+std::vector<double> MultiplicativeLR::next_lr() {
+  std::vector<double> rates = current_lr();
+  for (size_t g = 0; !is_initial_ && g < functions_.size(); ++g)
+    rates[g] *= functions_[g](last_epoch_);
+  return rates;
+}
+
+StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
+    : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
+  require_positive("step_size", step_size);
+  start();
+}
+
+std::vector<double> StepLR::next_lr() {
+  return last_epoch_ == 0 || last_epoch_ % step_size_ != 0 ? current_lr() : scaled_lr(gamma_);
+}
+
+std::vector<double> StepLR::closed_form_lr() {
+  return from_base([&](double base) { return base * std::pow(gamma_, static_cast<double>(last_epoch_ / step_size_)); });
+}
+
+void StepLR::visit(const SchedulerVisitor& visitor) {
+  LRScheduler::visit(visitor);
+  visitor("step_size", step_size_), visitor("gamma", gamma_);
+}
+
+MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma)
+    : LRScheduler(optimizer), milestones_(std::move(milestones)), gamma_(gamma) {
+  std::sort(milestones_.begin(), milestones_.end());
+  start();
+}
+
+std::vector<double> MultiStepLR::next_lr() {
+  const auto times = std::count(milestones_.begin(), milestones_.end(), last_epoch_);
+  return times == 0 ? current_lr() : scaled_lr(std::pow(gamma_, static_cast<double>(times)));
+}
+
+std::vector<double> MultiStepLR::closed_form_lr() {
+  const auto passed = std::upper_bound(milestones_.begin(), milestones_.end(), last_epoch_) - milestones_.begin();
+  return from_base([&](double base) { return base * std::pow(gamma_, static_cast<double>(passed)); });
+}
+
+void MultiStepLR::visit(const SchedulerVisitor& visitor) {
+  LRScheduler::visit(visitor);
+  visitor("milestones", milestones_), visitor("gamma", gamma_);
+}
+
+ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : LRScheduler(optimizer), gamma_(gamma) { start(); }
+
+std::vector<double> ExponentialLR::next_lr() { return is_initial_ ? current_lr() : scaled_lr(gamma_); }
+
+std::vector<double> ExponentialLR::closed_form_lr() {
+  return from_base([&](double base) { return base * std::pow(gamma_, static_cast<double>(last_epoch_)); });
+}
+
+void ExponentialLR::visit(const SchedulerVisitor& visitor) {
+  LRScheduler::visit(visitor);
+  visitor("gamma", gamma_);
+}
+
+PolynomialLR::PolynomialLR(Optimizer& optimizer, int64_t total_iters, double power)
+    : LRScheduler(optimizer), total_iters_(total_iters), power_(power) {
+  require_positive("total_iters", total_iters);
+  start();
+}
+
+std::vector<double> PolynomialLR::next_lr() {
+  if (is_initial_ || last_epoch_ > total_iters_) return current_lr();
+  const auto left = [&](int64_t epoch) { return 1 - static_cast<double>(epoch) / static_cast<double>(total_iters_); };
+  return scaled_lr(std::pow(left(last_epoch_) / left(last_epoch_ - 1), power_));
+}
+
+std::vector<double> PolynomialLR::closed_form_lr() {
+  const auto passed = static_cast<double>(std::min(total_iters_, last_epoch_));
+  const double left = std::pow(1 - passed / static_cast<double>(total_iters_), power_);
+  return from_base([&](double base) { return base * left; });
+}
+
+void PolynomialLR::visit(const SchedulerVisitor& visitor) {
+  LRScheduler::visit(visitor);
+  visitor("total_iters", total_iters_), visitor("power", power_);
+}
+
+}  // namespace brigade::optim

@@ -1,0 +1,99 @@
+// Schedules that let the learning rate fall, and those by a function of the caller's.
+#pragma once
+
+#include <brigade/optim/lr_scheduler/lr_scheduler.h>
+
+#include <functional>
+#include <vector>
+
+namespace brigade::optim {
+
+// initial rate * f(epoch). One function for all groups, or one for each (ValueError).
+class LambdaLR : public LRScheduler {
+ public:
+  using Function = std::function<double(int64_t epoch)>;
+  LambdaLR(Optimizer& optimizer, Function function) : LambdaLR(optimizer, std::vector<Function>{std::move(function)}) {}
+  LambdaLR(Optimizer& optimizer, std::vector<Function> functions);
+
+ protected:
+  std::vector<double> next_lr() override;
+
+ private:
+  std::vector<Function> functions_;
+};
+
+// rate * f(epoch), from epoch 1 on.
+class MultiplicativeLR : public LRScheduler {
+ public:
+  using Function = LambdaLR::Function;
+  MultiplicativeLR(Optimizer& optimizer, Function function)
+      : MultiplicativeLR(optimizer, std::vector<Function>{std::move(function)}) {}
+  MultiplicativeLR(Optimizer& optimizer, std::vector<Function> functions);
+
+ protected:
+  std::vector<double> next_lr() override;
+
+ private:
+  std::vector<Function> functions_;
+};
+
+// rate * gamma every `step_size` epochs. Throws ValueError for a step_size below 1.
+class StepLR : public LRScheduler {
+ public:
+  StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
+
+ protected:
+  std::vector<double> next_lr() override;
+  std::vector<double> closed_form_lr() override;
+  void visit(const SchedulerVisitor& visitor) override;
+
+ private:
+  int64_t step_size_;
+  double gamma_;
+};
+
+// rate * gamma at each of the epochs `milestones`, in any order; as often as it is named.
+class MultiStepLR : public LRScheduler {
+ public:
+  MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1);
+
+ protected:
+  std::vector<double> next_lr() override;
+  std::vector<double> closed_form_lr() override;
+  void visit(const SchedulerVisitor& visitor) override;
+
+ private:
+  std::vector<int64_t> milestones_;  // sorted
+  double gamma_;
+};
+
+// rate * gamma every epoch.
+class ExponentialLR : public LRScheduler {
+ public:
+  ExponentialLR(Optimizer& optimizer, double gamma);
+
+ protected:
+  std::vector<double> next_lr() override;
+  std::vector<double> closed_form_lr() override;
+  void visit(const SchedulerVisitor& visitor) override;
+
+ private:
+  double gamma_;
+};
+
+// initial rate * (1 - epoch / total_iters)^power, 0 from total_iters on. Throws ValueError for total_iters below 1.
+class PolynomialLR : public LRScheduler {
+ public:
+  explicit PolynomialLR(Optimizer& optimizer, int64_t total_iters = 5, double power = 1);
+
+ protected:
+  std::vector<double> next_lr() override;
+  std::vector<double> closed_form_lr() override;
+  void visit(const SchedulerVisitor& visitor) override;
+
+ private:
+  int64_t total_iters_;
+  double power_;
+};
+
+}  // namespace brigade::optim

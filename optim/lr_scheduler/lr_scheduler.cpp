@@ -1,0 +1,79 @@
+#include <brigade/optim/lr_scheduler/lr_scheduler.h>
+
+#include <brigade/nn/call_scope.h>
+
+namespace brigade::optim {
+
+LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(&optimizer) {
+  for (size_t g = 0; g < optimizer.groups(); ++g)
+    base_lrs_.push_back(optimizer.initial_lr(g));
+  last_lr_ = current_lr();
+}
+
+void LRScheduler::start() {
+  struct Initial {
+    bool& flag;
+    ~Initial() { flag = false; }
+  } initial{is_initial_};
+  is_initial_ = true;
+  step();
+}
+
+void LRScheduler::step() {
+  ++last_epoch_;
+  set_lr(next_lr());
+}
+
+void LRScheduler::restart() {
+  last_epoch_ = 0;
+  set_lr(closed_form_lr());
+}
+
+std::string LRScheduler::name() const { return nn::readable_type_name(typeid(*this)); }
+
+std::vector<double> LRScheduler::current_lr() const { return scaled_lr(1); }
+
+std::vector<double> LRScheduler::scaled_lr(double factor) const {
+  std::vector<double> rates;
+  rates.reserve(base_lrs_.size());
+  for (size_t g = 0; g < optimizer_->groups(); ++g)
+    rates.push_back(optimizer_->lr(g) * factor);
+  return rates;
+}
+
+void LRScheduler::set_lr(const std::vector<double>& rates) {
+  if (base_lrs_.size() != optimizer_->groups()) {
+    throw ValueError(name() + ": the optimizer has " + std::to_string(optimizer_->groups()) +
+                     " parameter groups, but the scheduler was made for " + std::to_string(base_lrs_.size()) +
+                     "; add groups before making schedulers");
+  }
+  for (size_t g = 0; g < rates.size(); ++g)
+    optimizer_->set_lr(g, rates[g]);
+  last_lr_ = rates;
+}
+
+void LRScheduler::visit(const SchedulerVisitor& visitor) {
+  visitor("last_epoch", last_epoch_);
+  visitor("base_lr", base_lrs_);
+  visitor("last_lr", last_lr_);
+}
+
+SchedulerState LRScheduler::state_dict() const {
+  // Saving changes nothing: what is written back is what was there.
+  return detail::save_scheduler(
+      name(), [this](const SchedulerVisitor& visitor) { const_cast<LRScheduler*>(this)->visit(visitor); });
+}
+
+void LRScheduler::load_state_dict(const SchedulerState& state) {
+  detail::load_scheduler(state, name(), [this](const SchedulerVisitor& visitor) { visit(visitor); });
+}
+
+std::vector<double> detail::per_group(const char* what, const std::vector<double>& values, size_t groups) {
+  if (values.size() == groups) return values;
+  if (values.size() == 1) return std::vector<double>(groups, values.front());
+  throw ValueError(
+      std::string(what) + " must have the same length as the optimizer's parameter groups, or be one number: " + what +
+      " has " + std::to_string(values.size()) + " values, there are " + std::to_string(groups) + " groups");
+}
+
+}  // namespace brigade::optim

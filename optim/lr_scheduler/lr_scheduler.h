@@ -1,0 +1,88 @@
+// LRScheduler: what schedules of learning rates share. Values are those of torch.optim.lr_scheduler, to the bit: most
+// schedules multiply the rate that a group has, so that several of them can work on one optimizer.
+//
+//   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+//   optim::CosineAnnealingLR scheduler(optimizer, 100);
+//   for (...) { ...; optimizer.step(); scheduler.step(); }
+//
+// A scheduler refers to its optimizer, which must outlive it, and sets the rates of its groups: once when it is made,
+// then at each step(). Schedulers of one optimizer reckon from the same rates, Optimizer::initial_lr.
+#pragma once
+
+#include <brigade/optim/lr_scheduler/state.h>
+#include <brigade/optim/optimizer.h>
+
+#include <string>
+#include <vector>
+
+namespace brigade::optim {
+
+class LRScheduler {
+ public:
+  LRScheduler(const LRScheduler&) = delete;
+  LRScheduler& operator=(const LRScheduler&) = delete;
+  virtual ~LRScheduler() = default;
+
+  // The next epoch, or whatever the caller counts; call it after the optimizer's step. Throws ValueError when the
+  // optimizer has got more groups since the scheduler was made.
+  virtual void step();
+  // Steps since the scheduler was made (in a SequentialLR: since it took over).
+  int64_t last_epoch() const noexcept { return last_epoch_; }
+  // The rates that the last step set, one per group.
+  const std::vector<double>& get_last_lr() const noexcept { return last_lr_; }
+  Optimizer& optimizer() const noexcept { return *optimizer_; }
+  // "StepLR"
+  std::string name() const;
+
+  SchedulerState state_dict() const;
+  // Options are part of the state. The optimizer's rates are not, they are in its own: load both. Throws ValueError
+  // that names what is missing, left over, or of another kind; then nothing has been changed.
+  void load_state_dict(const SchedulerState& state);
+
+ protected:
+  // Throws ValueError for an optimizer without learning rates.
+  explicit LRScheduler(Optimizer& optimizer);
+  // Sets the rates of epoch 0. The constructor of each schedule ends with it.
+  void start();
+
+  // The rates of epoch last_epoch_, one per group, from those that the groups have.
+  virtual std::vector<double> next_lr() = 0;
+  // The same from the epoch alone, where the schedule can be told so.
+  virtual std::vector<double> closed_form_lr() { return next_lr(); }
+  // What is saved: by the schedules that have more than this one.
+  virtual void visit(const SchedulerVisitor& visitor);
+  // Takes back the step of start().
+  virtual void undo() { --last_epoch_; }
+  // Epoch 0 once more, in the middle of a SequentialLR.
+  void restart();
+
+  std::vector<double> current_lr() const;
+  // Each group's rate times `factor`.
+  std::vector<double> scaled_lr(double factor) const;
+  // f(the rate from which the group reckons), for each group.
+  template <class F>
+  std::vector<double> from_base(F&& f) const {
+    std::vector<double> result;
+    result.reserve(base_lrs_.size());
+    for (const double base : base_lrs_)
+      result.push_back(f(base));
+    return result;
+  }
+  void set_lr(const std::vector<double>& rates);
+
+  int64_t last_epoch_ = -1;
+  bool is_initial_ = false;  // within start()
+  std::vector<double> base_lrs_, last_lr_;
+
+ private:
+  friend class SequentialLR;
+  friend class ChainedScheduler;
+  Optimizer* optimizer_;
+};
+
+namespace detail {
+// One number per group, of one for all or one for each. Throws ValueError "max_lr must have the same length as ...".
+std::vector<double> per_group(const char* what, const std::vector<double>& values, size_t groups);
+}  // namespace detail
+
+}  // namespace brigade::optim

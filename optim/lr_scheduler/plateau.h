@@ -1,0 +1,54 @@
+// A learning rate that falls when a measure has stopped getting better.
+#pragma once
+
+#include <brigade/optim/lr_scheduler/state.h>
+#include <brigade/optim/optimizer.h>
+
+#include <limits>
+#include <vector>
+
+namespace brigade::optim {
+
+enum class PlateauMode : uint8_t { Min, Max };              // whether better is less or more
+enum class ThresholdMode : uint8_t { Relative, Absolute };  // of the best measure, or by itself
+
+struct ReduceLROnPlateauOptions {
+  PlateauMode mode = PlateauMode::Min;
+  double factor = 0.1;      // new rate = rate * factor
+  int64_t patience = 10;    // steps without a better measure that are put up with
+  double threshold = 1e-4;  // what is better by less than this is not better
+  ThresholdMode threshold_mode = ThresholdMode::Relative;
+  int64_t cooldown = 0;              // steps after a reduction in which none is counted
+  std::vector<double> min_lr = {0};  // one number for all groups, or one for each
+  double eps = 1e-8;                 // a smaller change is left undone
+};
+
+// Not an LRScheduler: its step needs the measure. Throws ValueError "Factor should be < 1.0.", and for min_lr that do
+// not fit the groups.
+class ReduceLROnPlateau {
+ public:
+  explicit ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options = {});
+
+  // After each validation. A NaN is never better.
+  void step(double metric);
+  int64_t last_epoch() const noexcept { return last_epoch_; }
+  const std::vector<double>& get_last_lr() const noexcept { return last_lr_; }
+  // The best measure so far; infinite before the first step.
+  double best() const noexcept { return best_; }
+
+  SchedulerState state_dict() const;
+  // As LRScheduler::load_state_dict.
+  void load_state_dict(const SchedulerState& state);
+
+ private:
+  bool is_better(double metric) const;
+  void visit(const SchedulerVisitor& visitor);
+
+  Optimizer* optimizer_;
+  ReduceLROnPlateauOptions options_;
+  double best_;
+  int64_t last_epoch_ = 0, bad_epochs_ = 0, cooldown_left_ = 0;
+  std::vector<double> last_lr_;
+};
+
+}  // namespace brigade::optim

@@ -1,0 +1,155 @@
+// Steps of optimizers over many parameters: the CUDA column beside the CPU's.
+#include "tensor_pairs.h"
+
+#include <brigade/kernels/adaptive_optimizer.h>
+#include <brigade/kernels/foreach.h>
+#include <brigade/kernels/optimizer.h>
+
+using namespace brigade;
+using namespace brigade::kernels;
+using namespace brigade::test;
+
+namespace {
+
+double step_tolerance(DType dtype) {
+  return dtype == kFloat32 ? 2e-5 : dtype == kFloat64 ? 1e-12 : 8 * tolerance(dtype);
+}
+
+// Parameters, gradients and as much state as any step needs, on both sides; calls body for every dtype, alignment and
+// mixture of sizes.
+struct Lists {
+  Pair params, grads, first, second, third;
+  double difference() const {
+    double worst = 0;
+    for (const Pair* pair : {&params, &first, &second, &third})
+      worst = std::max(worst, pair->difference());
+    return worst;
+  }
+};
+template <class Step>
+void compare_steps(Step&& step) {
+  for (const DType dtype : kFloatingDTypes) {
+    for (const auto& [late, sizes] : kStarts) {
+      CAPTURE(name(dtype));
+      CAPTURE(late);
+      const Lists lists{Pair(sizes, dtype, 1, late & 1), Pair(sizes, dtype, 2, late & 1),
+                        Pair(sizes, dtype, 3, late & 1), Pair(sizes, dtype, 4, late >> 1),
+                        Pair(sizes, dtype, 5, late & 1)};
+      step(lists);
+      CHECK(lists.difference() <= step_tolerance(dtype));
+      CHECK(lists.grads.difference() == 0);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("SGD steps of many parameters") {
+  for (const DType dtype : kFloatingDTypes) {
+    for (const auto& [late, sizes] : kStarts) {
+      CAPTURE(name(dtype));
+      CAPTURE(late);
+      const Pair params(sizes, dtype, 1, late & 1), grads(sizes, dtype, 2, late & 1),
+          buffers(sizes, dtype, 3, late >> 1);
+      for (const bool nesterov : {false, true}) {
+        for (const bool first : {true, false}) {
+          const SgdParams s{0.1, 0.9, nesterov ? 0 : 0.2, 0.01, nesterov, first, first};
+          foreach_sgd_step(params.here, grads.here, buffers.here, s);
+          foreach_sgd_step(params.there, grads.there, buffers.there, s);
+        }
+      }
+      const SgdParams plain{0.1, 0, 0, 0.3, false, false, false};
+      foreach_sgd_step(params.here, grads.here, {}, plain);
+      foreach_sgd_step(params.there, grads.there, {}, plain);
+      CHECK(params.difference() <= step_tolerance(dtype));
+      CHECK(buffers.difference() <= step_tolerance(dtype));
+      CHECK(grads.difference() == 0);
+    }
+  }
+}
+
+TEST_CASE("Adam steps of many parameters") {
+  for (const DType dtype : kFloatingDTypes) {
+    for (const auto& [late, sizes] : kStarts) {
+      CAPTURE(name(dtype));
+      CAPTURE(late);
+      const Pair params(sizes, dtype, 1, late & 1), grads(sizes, dtype, 2, late & 1), m(sizes, dtype, 3, late & 1),
+          v(sizes, dtype, 4, late >> 1), x(sizes, dtype, 5, late & 1);
+      for (const bool decoupled : {false, true}) {
+        const AdamParams a{1e-2, 0.9, 0.99, 1e-8, 0.1, 3, decoupled, decoupled};
+        foreach_adam_step(params.here, grads.here, m.here, v.here, {}, a);
+        foreach_adam_step(params.there, grads.there, m.there, v.there, {}, a);
+        foreach_adam_step(params.here, grads.here, m.here, v.here, x.here, a);
+        foreach_adam_step(params.there, grads.there, m.there, v.there, x.there, a);
+      }
+      for (const Pair* pair : {&params, &m, &v, &x})
+        CHECK(pair->difference() <= step_tolerance(dtype));
+      CHECK(grads.difference() == 0);
+    }
+  }
+}
+
+TEST_CASE("RMSprop steps of many parameters") {
+  compare_steps([](const Lists& x) {
+    for (const bool maximize : {false, true}) {
+      const RmspropParams r{1e-2, 0.9, 1e-3, 0.1, 0.8, maximize};
+      foreach_rmsprop_step(x.params.here, x.grads.here, x.first.here, {}, {}, r);
+      foreach_rmsprop_step(x.params.there, x.grads.there, x.first.there, {}, {}, r);
+      foreach_rmsprop_step(x.params.here, x.grads.here, x.first.here, {}, x.second.here, r);
+      foreach_rmsprop_step(x.params.there, x.grads.there, x.first.there, {}, x.second.there, r);
+    }
+  });
+  compare_steps([](const Lists& x) {
+    // A mean of gradients within the mean of their squares, so that the variance is positive.
+    foreach_scale(x.third.here, 0.1, Tensor());
+    foreach_scale(x.third.there, 0.1, Tensor());
+    for (const auto* lists : {&x.first, &x.second}) {
+      for (size_t i = 0; i < lists->here.size(); ++i) {
+        fill(lists->here[i], 1);
+        fill(lists->there[i], 1);
+      }
+    }
+    const RmspropParams r{1e-2, 0.9, 1e-3, 0, 0.8, false};
+    foreach_rmsprop_step(x.params.here, x.grads.here, x.first.here, x.third.here, {}, r);
+    foreach_rmsprop_step(x.params.there, x.grads.there, x.first.there, x.third.there, {}, r);
+    foreach_rmsprop_step(x.params.here, x.grads.here, x.first.here, x.third.here, x.second.here, r);
+    foreach_rmsprop_step(x.params.there, x.grads.there, x.first.there, x.third.there, x.second.there, r);
+  });
+}
+
+TEST_CASE("Adagrad and Adadelta steps of many parameters") {
+  compare_steps([](const Lists& x) {
+    for (const bool maximize : {false, true}) {
+      const AdagradParams a{1e-2, 0.1, 1e-3, 0.1, 3, maximize};
+      foreach_adagrad_step(x.params.here, x.grads.here, x.first.here, a);
+      foreach_adagrad_step(x.params.there, x.grads.there, x.first.there, a);
+      const AdadeltaParams d{0.1, 0.9, 1e-3, 0.1, maximize};
+      foreach_adadelta_step(x.params.here, x.grads.here, x.second.here, x.third.here, d);
+      foreach_adadelta_step(x.params.there, x.grads.there, x.second.there, x.third.there, d);
+    }
+  });
+}
+
+TEST_CASE("Lion steps of many parameters") {
+  compare_steps([](const Lists& x) {
+    // A direction is never near 0 here: all numbers are positive.
+    const LionParams l{1e-2, 0.9, 0.99, 0.1, false};
+    foreach_lion_step(x.params.here, x.grads.here, x.first.here, l);
+    foreach_lion_step(x.params.there, x.grads.there, x.first.there, l);
+  });
+}
+
+TEST_CASE("RAdam and NAdam steps of many parameters") {
+  compare_steps([](const Lists& x) {
+    for (const bool decoupled : {false, true}) {
+      for (const int64_t step : {2, 40}) {  // without and with the rectification
+        const RAdamParams r{1e-2, 0.9, 0.99, 1e-3, 0.1, step, decoupled, !decoupled};
+        foreach_radam_step(x.params.here, x.grads.here, x.first.here, x.second.here, r);
+        foreach_radam_step(x.params.there, x.grads.there, x.first.there, x.second.there, r);
+      }
+      const NAdamParams n{1e-2, 0.9, 0.99, 1e-3, 0.1, 4e-3, 3, 0.09, decoupled, !decoupled};
+      foreach_nadam_step(x.params.here, x.grads.here, x.first.here, x.second.here, n);
+      foreach_nadam_step(x.params.there, x.grads.there, x.first.there, x.second.there, n);
+    }
+  });
+}

@@ -1,0 +1,65 @@
+// Pooling over one dimension, dilated, and adaptive, as modules.
+#include "printed.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/core/random.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/nn/nn.h>
+
+#include <doctest/doctest.h>
+
+using namespace brigade;
+using namespace brigade::test;
+
+namespace {
+
+std::vector<float> floats(const Tensor& x) { return x.to_vector<float>(); }
+
+}  // namespace
+
+TEST_CASE("pooling over one dimension hands its options on") {
+  const Tensor x = randn({2, 3, 9});
+  nn::MaxPool1d largest(3, {.stride = 2, .padding = 1, .dilation = 2, .ceil_mode = true});
+  CHECK(printed(largest) == "MaxPool1d(kernel_size=3, stride=2, padding=1, dilation=2, ceil_mode=true)");
+  CHECK(floats(largest(x)) ==
+        floats(max_pool1d(x, {.kernel_size = 3, .stride = 2, .padding = 1, .ceil_mode = true, .dilation = 2})));
+  nn::AvgPool1d average(3, {.padding = 1, .count_include_pad = false});
+  CHECK(printed(average) == "AvgPool1d(kernel_size=[3], stride=[3], padding=[1])");
+  CHECK(floats(average(x)) ==
+        floats(avg_pool1d(x, {.kernel_size = 3, .stride = 3, .padding = 1, .count_include_pad = false})));
+  CHECK(average(x.select(0, 0)).sizes() == Shape{3, 3});
+  CHECK_THROWS_WITH_AS(nn::MaxPool1d(0), doctest::Contains("at least 1, got 0, 0 and 1"), ValueError);
+  CHECK_THROWS_WITH_AS(nn::AvgPool1d(2, {.stride = 0}), doctest::Contains("AvgPool1d: stride must be at least 1"),
+                       ValueError);
+}
+
+TEST_CASE("dilated windows and a divisor of one's own") {
+  const Tensor x = randn({2, 3, 7, 8});
+  nn::MaxPool2d largest(2, {.stride = 1, .dilation = {2, 3}});
+  CHECK(printed(largest) ==
+        "MaxPool2d(kernel_size=[2, 2], stride=[1, 1], padding=[0, 0], dilation=[2, 3], ceil_mode=false)");
+  CHECK(largest(x).sizes() == Shape{2, 3, 5, 5});
+  nn::AvgPool2d sums(2, {.divisor_override = 1});
+  CHECK(floats(sums(x)) == floats(avg_pool2d(x, {.kernel_size = {2, 2}, .divisor_override = 1})));
+  CHECK_THROWS_WITH_AS(nn::AvgPool2d(2, {.divisor_override = 0}), doctest::Contains("must not be 0"), ValueError);
+  CHECK_THROWS_AS(nn::MaxPool2d(2, {.dilation = 0}), ValueError);
+}
+
+TEST_CASE("adaptive pooling gives the size asked for") {
+  const Tensor x = randn({2, 3, 7, 8});
+  nn::AdaptiveAvgPool2d average({3, std::nullopt});
+  CHECK(printed(average) == "AdaptiveAvgPool2d(output_size=[3, none])");
+  CHECK(average(x).sizes() == Shape{2, 3, 3, 8});
+  CHECK(floats(average(x)) == floats(adaptive_avg_pool2d(x, {3, 8})));
+  CHECK(nn::AdaptiveAvgPool2d(1)(x.select(0, 0)).sizes() == Shape{3, 1, 1});
+  nn::AdaptiveMaxPool2d largest({2, 5});
+  CHECK(printed(largest) == "AdaptiveMaxPool2d(output_size=[2, 5])");
+  CHECK(floats(largest(x)) == floats(adaptive_max_pool2d(x, {2, 5})));
+  const Tensor line = x.select(0, 1);
+  CHECK(printed(nn::AdaptiveAvgPool1d(5)) == "AdaptiveAvgPool1d(output_size=5)");
+  CHECK(floats(nn::AdaptiveAvgPool1d(5)(line)) == floats(adaptive_avg_pool1d(line, 5)));
+  CHECK(floats(nn::AdaptiveMaxPool1d(5)(line)) == floats(adaptive_max_pool1d(line, 5)));
+  CHECK_THROWS_WITH_AS(nn::AdaptiveAvgPool2d(PoolOutputSize(0, 2)), doctest::Contains("must be at least 1, got 0"),
+                       ValueError);
+  CHECK_THROWS_AS(nn::AdaptiveMaxPool1d(0), ValueError);
+}

@@ -4,6 +4,9 @@
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
+#include <brigade/core/dlpack.h>
+#include <brigade/core/npy.h>
+#include <brigade/core/safetensors.h>
 #include <brigade/dist/consistency.h>
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/dist/join.h>

@@ -1,9 +1,10 @@
-// All optimizers.
+// All optimizers, and what goes with them.
 #pragma once
 
 #include <brigade/optim/adadelta.h>
 #include <brigade/optim/adagrad.h>
 #include <brigade/optim/adam.h>
+#include <brigade/optim/checkpoint.h>
 #include <brigade/optim/clip_grad.h>
 #include <brigade/optim/lion.h>
 #include <brigade/optim/lr_scheduler.h>

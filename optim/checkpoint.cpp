@@ -1,0 +1,247 @@
+#include <brigade/optim/checkpoint.h>
+
+#include <brigade/core/detail/in_quotes.h>
+#include <brigade/core/factory.h>
+#include <brigade/core/safetensors.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/optim/detail/checkpoint_file.h>
+
+#include <map>
+#include <set>
+
+namespace brigade::optim {
+
+namespace {
+
+using brigade::detail::in_quotes;
+using detail::CheckpointPart;
+
+// By the order of the alternatives of a part.
+constexpr const char* kKinds[] = {"module", "optimizer", "generator", "integer", "number", "state"};
+
+class Writer {
+ public:
+  explicit Writer(std::string part) : prefix_(std::move(part) + "/") {}
+  void begin(const std::string& kind, const std::string& type) {
+    metadata[prefix_.substr(0, prefix_.size() - 1)] = type.empty() ? kind : kind + " " + type;
+  }
+  void tensor(const std::string& name, const Tensor& tensor) { tensors.emplace_back(prefix_ + name, tensor); }
+  template <class T>
+  void number(const std::string& name, T value) {
+    metadata[prefix_ + name] = detail::number_text(value);
+  }
+  void state(const OptimizerState& state) {
+    for (const auto& [name, value] : state.tensors)
+      tensor(name, value);
+    for (const auto& [name, value] : state.numbers)
+      number(name, value);
+  }
+
+  nn::Named<Tensor> tensors;
+  SafetensorsMetadata metadata;
+
+ private:
+  std::string prefix_;
+};
+
+// A list of differences, shortened.
+class Differences {
+ public:
+  void add(const std::string& text) {
+    constexpr int kShown = 8;
+    if (++count_ <= kShown) text_ += "\n\t" + text;
+    if (count_ == kShown + 1) text_ += "\n\t...";
+  }
+  void throw_if_any(const std::string& what) const {
+    if (count_ > 0) throw ValueError(what + text_);
+  }
+
+ private:
+  std::string text_;
+  int count_ = 0;
+};
+
+void check_module(const std::string& where, const nn::Module& module, const CheckpointPart& saved) {
+  Differences differences;
+  const std::map<std::string, Tensor> given(saved.tensors.begin(), saved.tensors.end());
+  std::set<std::string> own;
+  for (const auto& [name, tensor] : module.state_dict()) {
+    own.insert(name);
+    const auto found = given.find(name);
+    if (found == given.end()) {
+      differences.add("missing " + in_quotes(name) + ": expected " + describe(tensor));
+    } else if (found->second.sizes() != tensor.sizes() || found->second.dtype() != tensor.dtype()) {
+      differences.add(in_quotes(name) + " is " + describe(found->second) + ", expected " + describe(tensor));
+    }
+  }
+  for (const auto& [name, tensor] : saved.tensors) {
+    if (!own.contains(name)) differences.add("unexpected " + in_quotes(name) + ", " + describe(tensor));
+  }
+  for (const auto& [name, text] : saved.texts)
+    differences.add("unexpected number " + in_quotes(name));
+  differences.throw_if_any(where + " does not fit this " + module.name() +
+                           "; build the model as it was when it was saved:");
+}
+
+OptimizerState state_of(const detail::CheckpointFile& file, const std::string& part) {
+  const CheckpointPart& saved = file.part(part);
+  return {saved.type, saved.tensors, file.numbers(part)};
+}
+
+// A part that holds `count` numbers and nothing else.
+void check_simple(const std::string& path, const std::string& part, const CheckpointPart& saved, size_t count) {
+  if (saved.tensors.empty() && saved.texts.size() == count) return;
+  throw IoError(path + ": " + saved.kind + " " + in_quotes(part) + " holds " + std::to_string(saved.tensors.size()) +
+                " tensors and " + std::to_string(saved.texts.size()) + " numbers; expected " + std::to_string(count) +
+                " numbers alone");
+}
+
+// Says in whose file and in which part the error of `action` arose.
+void within(const std::string& path, const std::string& part, const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    throw ValueError(path + ": part " + in_quotes(part) + ": " + error.what());
+  }
+}
+
+OptimizerState copy_of(OptimizerState state) {
+  for (auto& [name, tensor] : state.tensors) {
+    if (!tensor.defined()) continue;
+    const Tensor copy = empty(tensor.sizes(), tensor.options());
+    kernels::copy(copy, tensor);
+    tensor = copy;
+  }
+  return state;
+}
+
+}  // namespace
+
+Checkpoint& Checkpoint::add(const std::string& name, decltype(Part::what) what) {
+  if (name.empty() || name == "brigade" || name.find('/') != std::string::npos) {
+    throw ValueError("Checkpoint: a part cannot be called " + in_quotes(name) +
+                     "; expected a name without '/' other than \"brigade\"");
+  }
+  for (const Part& part : parts_) {
+    if (part.name == name)
+      throw ValueError("Checkpoint: two parts are called " + in_quotes(name) + "; expected each name once");
+  }
+  parts_.push_back({name, std::move(what)});
+  return *this;
+}
+
+Checkpoint& Checkpoint::module(const std::string& name, nn::Module& module) { return add(name, &module); }
+Checkpoint& Checkpoint::optimizer(const std::string& name, Optimizer& optimizer) { return add(name, &optimizer); }
+Checkpoint& Checkpoint::generator(const std::string& name, Generator& generator) { return add(name, &generator); }
+Checkpoint& Checkpoint::number(const std::string& name, int64_t& number) { return add(name, &number); }
+Checkpoint& Checkpoint::number(const std::string& name, double& number) { return add(name, &number); }
+Checkpoint& Checkpoint::part(const std::string& name, std::function<OptimizerState()> save,
+                             std::function<void(const OptimizerState&)> load) {
+  return add(name, Custom{std::move(save), std::move(load)});
+}
+
+void Checkpoint::save(const std::string& path) const {
+  nn::Named<Tensor> tensors;
+  SafetensorsMetadata metadata = {{detail::kCheckpointKey, detail::kCheckpointVersion}};
+  for (const Part& part : parts_) {
+    Writer writer(part.name);
+    const char* kind = kKinds[part.what.index()];
+    if (auto* const* module = std::get_if<nn::Module*>(&part.what)) {
+      writer.begin(kind, (*module)->name());
+      for (const auto& [name, tensor] : (*module)->state_dict())
+        writer.tensor(name, tensor);
+    } else if (auto* const* optimizer = std::get_if<Optimizer*>(&part.what)) {
+      const OptimizerState state = (*optimizer)->state_dict();
+      writer.begin(kind, state.optimizer);
+      writer.state(state);
+    } else if (auto* const* generator = std::get_if<Generator*>(&part.what)) {
+      writer.begin(kind, "");
+      writer.number("seed", (*generator)->seed());
+      writer.number("offset", (*generator)->offset());
+    } else if (auto* const* integer = std::get_if<int64_t*>(&part.what)) {
+      writer.begin(kind, "");
+      writer.number("value", **integer);
+    } else if (auto* const* number = std::get_if<double*>(&part.what)) {
+      writer.begin(kind, "");
+      writer.number("value", **number);
+    } else {
+      const OptimizerState state = std::get<Custom>(part.what).save();
+      writer.begin(kind, state.optimizer);
+      writer.state(state);
+    }
+    tensors.insert(tensors.end(), writer.tensors.begin(), writer.tensors.end());
+    metadata.merge(writer.metadata);
+  }
+  save_safetensors(path, tensors, metadata);
+}
+
+void Checkpoint::load(const std::string& path) {
+  const detail::CheckpointFile file(path);
+  Differences differences;
+  std::set<std::string> own;
+  for (const Part& part : parts_) {
+    own.insert(part.name);
+    const std::string kind = kKinds[part.what.index()];
+    const auto found = file.parts().find(part.name);
+    if (found == file.parts().end()) {
+      differences.add("missing " + kind + " " + in_quotes(part.name));
+    } else if (found->second.kind != kind) {
+      differences.add(in_quotes(part.name) + " is of kind " + in_quotes(found->second.kind) + ", expected " + kind);
+    }
+  }
+  for (const auto& [name, saved] : file.parts()) {
+    if (!own.contains(name))
+      differences.add("unexpected part " + in_quotes(name) + " of kind " + in_quotes(saved.kind));
+  }
+  differences.throw_if_any(path + " was saved from other parts:");
+
+  // What can be checked before anything changes is checked now; what checks itself while it loads comes next, and is
+  // undone when a later one does not fit; then what cannot fail.
+  std::vector<std::function<void()>> last;
+  for (const Part& part : parts_) {
+    const std::string& name = part.name;
+    if (auto* const* module = std::get_if<nn::Module*>(&part.what)) {
+      check_module(path + ": module " + in_quotes(name), **module, file.part(name));
+      last.emplace_back([&file, &name, module = *module] { module->load_state_dict(file.part(name).tensors); });
+    } else if (auto* const* generator = std::get_if<Generator*>(&part.what)) {
+      check_simple(path, name, file.part(name), 2);
+      const auto seed = file.number<uint64_t>(name, "seed");
+      const auto offset = file.number<uint64_t>(name, "offset");
+      last.emplace_back([=, generator = *generator] {
+        generator->manual_seed(seed);
+        generator->set_offset(offset);
+      });
+    } else if (auto* const* integer = std::get_if<int64_t*>(&part.what)) {
+      check_simple(path, name, file.part(name), 1);
+      last.emplace_back([value = file.number<int64_t>(name, "value"), integer = *integer] { *integer = value; });
+    } else if (auto* const* number = std::get_if<double*>(&part.what)) {
+      check_simple(path, name, file.part(name), 1);
+      last.emplace_back([value = file.number<double>(name, "value"), number = *number] { *number = value; });
+    }
+  }
+  std::vector<std::function<void()>> undo;
+  try {
+    for (const Part& part : parts_) {
+      if (auto* const* optimizer = std::get_if<Optimizer*>(&part.what)) {
+        const OptimizerState state = state_of(file, part.name);
+        // Loading puts new tensors in the place of the old ones, which keep their values.
+        const OptimizerState before = (*optimizer)->state_dict();
+        within(path, part.name, [&] { (*optimizer)->load_state_dict(state); });
+        undo.emplace_back([before, optimizer = *optimizer] { optimizer->load_state_dict(before); });
+      } else if (const auto* custom = std::get_if<Custom>(&part.what)) {
+        const OptimizerState state = state_of(file, part.name);
+        OptimizerState before = copy_of(custom->save());
+        within(path, part.name, [&] { custom->load(state); });
+        undo.emplace_back([before = std::move(before), custom] { custom->load(before); });
+      }
+    }
+  } catch (...) {
+    for (auto step = undo.rbegin(); step != undo.rend(); ++step)
+      (*step)();
+    throw;
+  }
+  for (const auto& step : last)
+    step();
+}
+
+}  // namespace brigade::optim

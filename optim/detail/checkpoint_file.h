@@ -1,0 +1,56 @@
+// A checkpoint as it lies in a safetensors file: parts, each with its kind, its tensors and its numbers.
+#pragma once
+
+#include <brigade/core/safetensors.h>
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace brigade::optim::detail {
+
+// In the metadata, beside the parts.
+inline constexpr const char* kCheckpointKey = "brigade/checkpoint";
+inline constexpr const char* kCheckpointVersion = "1";
+
+// The shortest text that reads back as the same bits.
+template <class T>
+std::string number_text(T value) {
+  std::array<char, 40> buffer;
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), result.ptr};
+}
+
+struct CheckpointPart {
+  std::string kind;                                        // "optimizer"
+  std::string type;                                        // "AdamW"; "" where the kind says it all
+  std::vector<std::pair<std::string, Tensor>> tensors;     // mapped
+  std::vector<std::pair<std::string, std::string>> texts;  // numbers, not read yet
+};
+
+class CheckpointFile {
+ public:
+  // Throws IoError for a file that is not a checkpoint or is damaged; DTypeError and ShapeError as SafetensorsFile.
+  explicit CheckpointFile(const std::string& path);
+
+  const std::map<std::string, CheckpointPart>& parts() const noexcept { return parts_; }
+  const CheckpointPart& part(const std::string& name) const { return parts_.at(name); }
+  // One number of a part: int64_t, uint64_t or double. Throws IoError when it is missing or reads otherwise.
+  template <class T>
+  T number(const std::string& part, const std::string& name) const;
+  // All of them. Throws IoError.
+  std::vector<std::pair<std::string, double>> numbers(const std::string& part) const;
+
+ private:
+  CheckpointPart& part_of(const std::string& key, size_t slash, const char* what);
+
+  std::string path_;
+  SafetensorsFile file_;
+  std::map<std::string, CheckpointPart> parts_;
+};
+
+}  // namespace brigade::optim::detail

@@ -15,7 +15,10 @@
 #include <brigade/autograd/ops/layer_norm.h>
 #include <brigade/autograd/ops/loss.h>
 #include <brigade/autograd/ops/matmul.h>
+#include <brigade/autograd/ops/pad.h>
 #include <brigade/autograd/ops/pool.h>
+#include <brigade/autograd/ops/rearrange.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/ops/softmax.h>
+#include <brigade/autograd/ops/triangle.h>

@@ -11,6 +11,7 @@
 #include <brigade/autograd/ops/conv.h>
 #include <brigade/autograd/ops/dropout.h>
 #include <brigade/autograd/ops/embedding.h>
+#include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/ops/interpolate.h>
 #include <brigade/autograd/ops/layer_norm.h>
 #include <brigade/autograd/ops/loss.h>

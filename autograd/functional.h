@@ -20,6 +20,7 @@
 #include <brigade/autograd/ops/pool.h>
 #include <brigade/autograd/ops/rearrange.h>
 #include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/ops/scan.h>
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/ops/softmax.h>
 #include <brigade/autograd/ops/triangle.h>

@@ -23,4 +23,5 @@
 #include <brigade/autograd/ops/scan.h>
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/ops/softmax.h>
+#include <brigade/autograd/ops/sort.h>
 #include <brigade/autograd/ops/triangle.h>

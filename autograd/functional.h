@@ -17,6 +17,7 @@
 #include <brigade/autograd/ops/fold.h>
 #include <brigade/autograd/ops/group_norm.h>
 #include <brigade/autograd/ops/inplace.h>
+#include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/ops/interpolate.h>
 #include <brigade/autograd/ops/layer_norm.h>
 #include <brigade/autograd/ops/likelihood_loss.h>
@@ -26,7 +27,13 @@
 #include <brigade/autograd/ops/norm.h>
 #include <brigade/autograd/ops/pool.h>
 #include <brigade/autograd/ops/products.h>
+#include <brigade/autograd/ops/pad.h>
+#include <brigade/autograd/ops/pool.h>
+#include <brigade/autograd/ops/rearrange.h>
 #include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/ops/scan.h>
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/ops/softmax.h>
 #include <brigade/autograd/ops/variance.h>
+#include <brigade/autograd/ops/sort.h>
+#include <brigade/autograd/ops/triangle.h>

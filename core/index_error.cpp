@@ -8,6 +8,11 @@ std::string index_error_text(const IndexRole& role, int64_t index, int64_t posit
 }
 
 void check_indices(const IndexRole& role, const int64_t* indices, int64_t length, int64_t count) {
+  // Without a branch in the loop it takes vectors; which one is bad is looked for only when one is.
+  bool all_good = true;
+  for (int64_t i = 0; i < length; ++i)
+    all_good &= static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(count);
+  if (all_good) return;
   for (int64_t i = 0; i < length; ++i) {
     if (indices[i] < 0 || indices[i] >= count) throw IndexError(index_error_text(role, indices[i], i, count));
   }

@@ -15,10 +15,12 @@ struct EmbeddingGrad {
   int64_t padding_idx = -1;  // the row that gets no gradient; -1: none
   Tensor out = {};           // [rows, width], dense, written or added to; undefined: a new one
   bool accumulate = false;
+  bool mean_over_positions = false;  // the sum of a row is divided by how many positions have it
 };
-// grad [..., width] for indices [...] -> [rows, width]; floating dtypes. The gradients of a row are added in the order
-// of the positions, half types in float32, and rounded once: the bits do not depend on the number of threads. A CUDA
-// device adds up a row that many positions have in parts, whose borders follow from the indices alone. Throws as above.
+// grad [..., width] for indices [...] -> [rows, width]; any dtype but bool, floating ones for a mean. The gradients of
+// a row are added in the order of the positions, half types in float32, and rounded once: the bits do not depend on the
+// number of threads. A CUDA device adds up a row that many positions have in parts, whose borders follow from the
+// indices alone. Throws as above.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options)> embedding_backward;
 
 }  // namespace brigade::kernels

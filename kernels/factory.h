@@ -17,7 +17,12 @@ Tensor full_like(const Tensor& tensor, double value);
 // start, start + step, ... below end; int64 unless options say otherwise. Throws ValueError for a zero or wrong-signed
 // step.
 Tensor arange(double start, double end, double step = 1, TensorOptions options = {kInt64});
+// `steps` numbers from start to end, both included, at equal distances; of one number, start. Throws ValueError for a
+// negative count.
+Tensor linspace(double start, double end, int64_t steps, TensorOptions options = {});
+// Ones on the diagonal, zeros beside it: square, or [rows, columns]. Throws ValueError for a negative size.
 Tensor eye(int64_t n, TensorOptions options = {});
+Tensor eye(int64_t rows, int64_t columns, TensorOptions options = {});
 // Uniform in [0, 1).
 Tensor rand(const Shape& sizes, TensorOptions options = {}, Generator* generator = nullptr);
 // Standard normal (Box-Muller on Philox words).

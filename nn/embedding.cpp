@@ -32,12 +32,13 @@ EmbeddingImpl::EmbeddingImpl(const EmbeddingOptions& o) : options(o) {
 
 Tensor EmbeddingImpl::forward(const Tensor& indices, SourceLocation where) {
   const CallScope scope(*this, where);
-  return brigade::embedding(indices, weight, options.padding_idx.value_or(-1), where);
+  return brigade::embedding(indices, weight, options.padding_idx.value_or(-1), options.scale_grad_by_freq, where);
 }
 
 std::string EmbeddingImpl::extra() const {
   return std::to_string(options.num_embeddings) + ", " + std::to_string(options.embedding_dim) +
-         (options.padding_idx ? ", padding_idx=" + std::to_string(*options.padding_idx) : "");
+         (options.padding_idx ? ", padding_idx=" + std::to_string(*options.padding_idx) : "") +
+         (options.scale_grad_by_freq ? ", scale_grad_by_freq=True" : "");
 }
 
 }  // namespace brigade::nn

@@ -12,6 +12,8 @@ struct EmbeddingOptions {
   int64_t embedding_dim = 0;
   // This row starts as zeros and gets no gradient; negative counts from the end.
   std::optional<int64_t> padding_idx = std::nullopt;
+  // Divides the gradient of a row by how many indices of the call name it.
+  bool scale_grad_by_freq = false;
   // For the name's sake: true is refused. Gradients are dense, so that they can live in a bucket.
   bool sparse = false;
   DType dtype = DType::Float32;

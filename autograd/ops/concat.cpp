@@ -1,9 +1,11 @@
 #include <brigade/autograd/ops/concat.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/concat.h>
+#include <brigade/kernels/factory.h>
 
 namespace brigade {
 
@@ -36,7 +38,7 @@ struct SplitNode final : Node {
     std::vector<Tensor> grads;
     for (uint32_t i = 0; i < outputs.size(); ++i)
       grads.push_back(context.grad_or_zeros(i));
-    context.set(0, kernels::cat(std::span<const Tensor>(grads), dim));
+    context.set(0, cat(grads, dim, {}));
   }
 };
 
@@ -44,7 +46,12 @@ struct IndexRowsNode final : Node {
   SavedTensor indices;
   Shape sizes;
   void backward(BackwardContext& context) override {
-    context.set(0, kernels::index_rows_backward(context.grad(), indices.unpack(*this), sizes));
+    const Tensor& grad = context.grad();
+    if (context.create_graph()) {
+      context.set(0, index_add(zeros(sizes, grad.options()), 0, indices.unpack(*this), grad, 1, {}));
+      return;
+    }
+    context.set(0, kernels::index_rows_backward(grad, indices.unpack(*this), sizes));
   }
 };
 

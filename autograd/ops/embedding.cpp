@@ -1,8 +1,13 @@
 #include <brigade/autograd/ops/embedding.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/record.h>
+#include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/embedding.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/gather.h>
 
 namespace brigade {
 
@@ -11,11 +16,38 @@ namespace {
 struct EmbeddingNode final : autograd::Node {
   autograd::SavedTensor indices;
   int64_t rows = 0, padding_idx = -1;
+  bool scale_grad_by_freq = false;
+
+  // What the gradient of each position counts, [positions, 1].
+  Tensor weights(const Tensor& positions, DType dtype) const {
+    Tensor result = kernels::cast(
+        kernels::compare_scalar(positions, static_cast<double>(padding_idx), kernels::CompareOp::NotEqual), dtype);
+    if (scale_grad_by_freq) {
+      const Tensor ones = ones_like(positions);
+      const Tensor counts =
+          kernels::scatter(zeros({rows}, positions.options()), 0, positions, {.source = ones, .add = true});
+      result = div(result, kernels::gather(counts, 0, positions).to(dtype, {}), {});
+    }
+    return result.unsqueeze(1, {});
+  }
+
   void backward(autograd::BackwardContext& context) override {
+    if (context.create_graph()) {
+      const Tensor& grad = context.grad();
+      const int64_t width = grad.sizes().back();
+      const Tensor positions = indices.unpack(*this).flatten(0, -1, {});
+      Tensor slopes = grad.reshape({positions.numel(), width}, {});
+      if (padding_idx >= 0 || scale_grad_by_freq) slopes = mul(slopes, weights(positions, grad.dtype()), {});
+      context.set(0, index_add(zeros({rows, width}, grad.options()), 0, positions, slopes, 1, {}));
+      return;
+    }
     const auto destination = context.destination(0);
-    const Tensor result = kernels::embedding_backward(
-        context.grad(), indices.unpack(*this),
-        {.rows = rows, .padding_idx = padding_idx, .out = destination.out, .accumulate = destination.accumulate});
+    const Tensor result = kernels::embedding_backward(context.grad(), indices.unpack(*this),
+                                                      {.rows = rows,
+                                                       .padding_idx = padding_idx,
+                                                       .out = destination.out,
+                                                       .accumulate = destination.accumulate,
+                                                       .mean_over_positions = scale_grad_by_freq});
     if (destination.out.defined()) {
       context.set_written(0);
     } else {
@@ -27,6 +59,11 @@ struct EmbeddingNode final : autograd::Node {
 }  // namespace
 
 Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_idx, SourceLocation where) {
+  return embedding(indices, weight, padding_idx, false, where);
+}
+
+Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_idx, bool scale_grad_by_freq,
+                 SourceLocation where) {
   Tensor y = autograd::detail::located(where, [&] { return kernels::embedding(weight, indices); });
   if (padding_idx < -1 || padding_idx >= weight.size(0)) {
     throw ValueError("embedding: expected a padding_idx of -1 (none) or 0.." + std::to_string(weight.size(0) - 1) +
@@ -37,6 +74,7 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_id
     node->indices.save_input(*node, indices);
     node->rows = weight.size(0);
     node->padding_idx = padding_idx;
+    node->scale_grad_by_freq = scale_grad_by_freq;
   }
   return y;
 }

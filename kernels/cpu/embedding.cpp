@@ -4,7 +4,9 @@
 #include <brigade/kernels/detail/rows.h>
 #include <brigade/kernels/elementwise.h>
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 namespace brigade::kernels {
@@ -30,6 +32,55 @@ Tensor embedding_cpu(const Tensor& weight, const Tensor& indices) {
   return result;
 }
 
+// Adds up rows: in the target itself where its type is what is computed in, so that a row stays in the first cache.
+template <class T>
+class RowSum {
+  using C = compute_type<T>;
+
+ public:
+  RowSum(int64_t width, bool mean) : width_(width), mean_(mean) {
+    if (mean || !std::is_same_v<C, T>) sum_.resize(static_cast<size_t>(width));
+  }
+  // target (+)= the rows of `in` at `positions`, in their order
+  void operator()(const T* in, const int64_t* positions, int64_t count, bool accumulate, T* target) {
+    if (sum_.empty()) {
+      if constexpr (std::is_same_v<C, T>) add_rows(in, positions, count, accumulate, target);
+      return;
+    }
+    C* const sum = sum_.data();
+    const bool before = accumulate && !mean_;
+    if (before) convert(target, sum);
+    add_rows(in, positions, count, before, sum);
+    if (mean_) {
+      for (int64_t k = 0; k < width_; ++k) {
+        sum[k] = static_cast<C>(sum[k] / static_cast<C>(count));
+        if (accumulate) sum[k] = static_cast<C>(sum[k] + static_cast<C>(target[k]));
+      }
+    }
+    convert(sum, target);
+  }
+
+ private:
+  void add_rows(const T* in, const int64_t* positions, int64_t count, bool accumulate, C* sum) const {
+    int64_t p = 0;
+    if (!accumulate && count > 0) convert(in + positions[p++] * width_, sum);
+    for (; p < count; ++p) {
+      const T* const added = in + positions[p] * width_;
+      for (int64_t k = 0; k < width_; ++k)
+        sum[k] = static_cast<C>(sum[k] + static_cast<C>(added[k]));
+    }
+  }
+  template <class From, class To>
+  void convert(const From* from, To* to) const {
+    for (int64_t k = 0; k < width_; ++k)
+      to[k] = static_cast<To>(from[k]);
+  }
+
+  int64_t width_;
+  bool mean_;
+  std::vector<C> sum_;
+};
+
 Tensor embedding_backward_cpu(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options) {
   Tensor result = prepare_embedding_backward(grad, indices, options);
   const int64_t width = result.size(1);
@@ -49,32 +100,27 @@ Tensor embedding_backward_cpu(const Tensor& grad, const Tensor& indices, const E
     positions[static_cast<size_t>(next[static_cast<size_t>(index[i])]++)] = i;
 
   const Tensor source = contiguous(grad);
-  visit_floating(grad.dtype(), "embedding_backward", [&]<class T>() {
-    using C = compute_type<T>;
+  visit_summable(grad.dtype(), [&]<class T>() {
     const T* const in = static_cast<const T*>(source.raw_data());
     T* const out = static_cast<T*>(result.raw_data());
-    const int64_t work = options.rows > 0 ? width * (1 + count / options.rows) : 0;
+    const bool accumulate = options.accumulate && options.out.defined();
     cpu::parallel_for(
         options.rows,
         [&](int64_t begin, int64_t end) {
-          std::vector<C> sum(static_cast<size_t>(width));
+          RowSum<T> sum(width, options.mean_over_positions);
+          int64_t written = begin;  // rows before it hold their result
           for (int64_t row = begin; row < end; ++row) {
             const int64_t from = first[static_cast<size_t>(row)];
             const int64_t until = row == options.padding_idx ? from : first[static_cast<size_t>(row) + 1];
-            T* const target = out + row * width;
-            if (options.accumulate && from == until) continue;
-            for (int64_t k = 0; k < width; ++k)
-              sum[static_cast<size_t>(k)] = options.accumulate ? static_cast<C>(target[k]) : C(0);
-            for (int64_t p = from; p < until; ++p) {
-              const T* const added = in + positions[static_cast<size_t>(p)] * width;
-              for (int64_t k = 0; k < width; ++k)
-                sum[static_cast<size_t>(k)] += static_cast<C>(added[k]);
-            }
-            for (int64_t k = 0; k < width; ++k)
-              target[k] = static_cast<T>(sum[static_cast<size_t>(k)]);
+            if (from == until) continue;
+            // Rows without a position are zeros, a stretch of them at a time.
+            if (!accumulate) std::fill(out + written * width, out + row * width, T(0));
+            sum(in, positions.data() + from, until - from, accumulate, out + row * width);
+            written = row + 1;
           }
+          if (!accumulate) std::fill(out + written * width, out + end * width, T(0));
         },
-        work);
+        options.rows > 0 ? width * (1 + count / options.rows) : 0);
   });
   return result;
 }

@@ -52,6 +52,17 @@ PhiloxState reserve(Generator* generator, int64_t count) {
 }
 }  // namespace
 
+namespace {
+// Values that the host has computed, in the dtype and on the device that are asked for.
+Tensor placed(const Tensor& values, TensorOptions options) {
+  Tensor result = kernels::cast(values, options.dtype);
+  if (options.device == result.device()) return result;
+  Tensor there = empty(result.sizes(), options);
+  kernels::copy(there, result);
+  return there;
+}
+}  // namespace
+
 Tensor full(const Shape& sizes, double value, TensorOptions options) {
   Tensor result = empty(sizes, options);
   kernels::fill(result, value);
@@ -86,11 +97,29 @@ Tensor arange(double start, double end, double step, TensorOptions options) {
   return placed(tensor(values, {count}), options);
 }
 
-Tensor eye(int64_t n, TensorOptions options) {
-  std::vector<double> values(static_cast<size_t>(n * n), 0.0);
-  for (int64_t i = 0; i < n; ++i)
-    values[static_cast<size_t>(i * n + i)] = 1;
-  return placed(tensor(values, {n, n}), options);
+Tensor linspace(double start, double end, int64_t steps, TensorOptions options) {
+  if (steps < 0) throw ValueError("linspace: the count must not be negative, got " + std::to_string(steps));
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  std::vector<double> values;
+  // From both ends, so that the last number is `end` itself and the middle is as near to one end as to the other.
+  for (int64_t i = 0; i < steps; ++i)
+    values.push_back(2 * i < steps ? start + static_cast<double>(i) * step
+                                   : end - static_cast<double>(steps - 1 - i) * step);
+  if (steps == 1) values[0] = start;
+  return placed(tensor(values, {steps}), options);
+}
+
+Tensor eye(int64_t n, TensorOptions options) { return eye(n, n, options); }
+
+Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
+  if (rows < 0 || columns < 0) {
+    throw ValueError("eye: sizes must not be negative, got " + std::to_string(rows) + " and " +
+                     std::to_string(columns));
+  }
+  std::vector<double> values(static_cast<size_t>(rows * columns), 0.0);
+  for (int64_t i = 0; i < std::min(rows, columns); ++i)
+    values[static_cast<size_t>(i * columns + i)] = 1;
+  return placed(tensor(values, {rows, columns}), options);
 }
 
 Tensor rand(const Shape& sizes, TensorOptions options, Generator* generator) {
@@ -118,7 +147,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions opti
     values.push_back(low +
                      static_cast<int64_t>(static_cast<uint64_t>((static_cast<__uint128_t>(random) * range) >> 64)));
   }
-  return kernels::cast(tensor(values, sizes), options.dtype);
+  return placed(tensor(values, sizes), options);
 }
 
 Tensor randperm(int64_t n, Generator* generator) {

@@ -2,6 +2,7 @@
 // each row in the order of the positions: no atomics, the same bits each time.
 #include <brigade/kernels/embedding.h>
 
+#include <brigade/kernels/cuda/detail/add_rows.h>
 #include <brigade/kernels/cuda/detail/gather_rows.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
@@ -93,18 +94,18 @@ __global__ void __launch_bounds__(kThreads)
 // Each row: what is there, the places up to the end of their tile, then the heads of the tiles that it goes on into.
 template <int length, class T>
 __global__ void __launch_bounds__(kThreads)
-    sum_sorted_rows_kernel(SortedRows sorted, int64_t chunks, int64_t padding_idx, bool accumulate, const T* grad,
+    sum_sorted_rows_kernel(SortedRows sorted, int64_t chunks, cuda::AddRows how, const T* grad,
                            const compute_type<T>* heads, T* out) {
   using C = compute_type<T>;
   const uint32_t row = blockIdx.x * blockDim.y + threadIdx.y;
   if (row >= sorted.rows) return;
   uint32_t begin = 0;
   uint32_t end = 0;
-  if (row != padding_idx) {
+  if (row != how.padding_idx) {
     begin = cuda::lower_bound(sorted.keys, 0, sorted.count, row);
     end = cuda::lower_bound(sorted.keys, begin, sorted.count, row + 1);
   }
-  if (accumulate && begin == end) return;
+  if (how.accumulate && begin == end) return;
   const uint32_t next_tile = begin / kSumTile + 1;
   const uint32_t tiles_end = (end + kSumTile - 1) / kSumTile;
   const int64_t width = chunks * length;
@@ -112,8 +113,8 @@ __global__ void __launch_bounds__(kThreads)
     T* const target = out + row * width + c * length;
     cuda::Vector<T, length> y{};
     C sum[length] = {};
-    if (accumulate) {
-      y = cuda::load_vector<T, length>(target);
+    if (how.accumulate) y = cuda::load_vector<T, length>(target);
+    if (!how.mean) {
 #pragma unroll
       for (int k = 0; k < length; ++k)
         sum[k] = static_cast<C>(y.values[k]);
@@ -125,6 +126,12 @@ __global__ void __launch_bounds__(kThreads)
       for (int k = 0; k < length; ++k)
         sum[k] += head[k];
     }
+    if (how.mean) {
+      const C count = static_cast<C>(end > begin ? end - begin : 1);
+#pragma unroll
+      for (int k = 0; k < length; ++k)
+        sum[k] = static_cast<C>(sum[k] / count + static_cast<C>(y.values[k]));
+    }
 #pragma unroll
     for (int k = 0; k < length; ++k)
       y.values[k] = static_cast<T>(sum[k]);
@@ -133,7 +140,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int length, class T>
-void sum_rows(const SortedRows& sorted, const Tensor& grad, const EmbeddingGrad& options, const Tensor& result) {
+void sum_rows(const SortedRows& sorted, const Tensor& grad, const cuda::AddRows& how, const Tensor& result) {
   using C = compute_type<T>;
   const Device device = result.device();
   const int64_t width = result.size(1);
@@ -149,8 +156,7 @@ void sum_rows(const SortedRows& sorted, const Tensor& grad, const EmbeddingGrad&
   }
   const RowBlocks blocks = row_blocks(sorted.rows, chunks);
   cuda::launch({"embedding_backward", blocks.grid, blocks.block}, device, &sum_sorted_rows_kernel<length, T>, sorted,
-               chunks, options.padding_idx, options.accumulate && options.out.defined(), slopes, heads,
-               static_cast<T*>(result.raw_data()));
+               chunks, how, slopes, heads, static_cast<T*>(result.raw_data()));
 }
 
 Tensor embedding_cuda(const Tensor& weight, const Tensor& indices) {
@@ -161,23 +167,11 @@ Tensor embedding_cuda(const Tensor& weight, const Tensor& indices) {
 
 Tensor embedding_backward_cuda(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options) {
   const Tensor result = prepare_embedding_backward(grad, indices, options);
-  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
-  if (options.rows > kMost || indices.numel() > kMost)
-    throw ShapeError("embedding_backward: at most 2^31 - 1 rows and indices on a CUDA device, got " +
-                     std::to_string(options.rows) + " and " + std::to_string(indices.numel()));
-  const cuda::SortedIndices order = cuda::sort_indices(contiguous(indices), options.rows, kEmbeddingBackwardIndex);
-  const SortedRows sorted{order.key_data(), order.position_data(), static_cast<uint32_t>(indices.numel()),
-                          static_cast<uint32_t>(options.rows)};
-  const Tensor source = contiguous(grad);
-  visit_floating(grad.dtype(), "embedding_backward", [&]<class T>() {
-    constexpr int kLength = cuda::kVectorLength<T>;
-    if (result.size(1) % kLength == 0 && cuda::is_aligned(static_cast<const T*>(source.raw_data()), kLength) &&
-        cuda::is_aligned(static_cast<const T*>(result.raw_data()), kLength)) {
-      sum_rows<kLength, T>(sorted, source, options, result);
-    } else {
-      sum_rows<1, T>(sorted, source, options, result);
-    }
-  });
+  cuda::add_rows(result, contiguous(grad), contiguous(indices),
+                 cuda::IndexCheck(grad.device(), kEmbeddingBackwardIndex, options.rows),
+                 {.padding_idx = options.padding_idx,
+                  .accumulate = options.accumulate && options.out.defined(),
+                  .mean = options.mean_over_positions});
   return result;
 }
 
@@ -185,6 +179,29 @@ const AddKernel add_embedding(embedding, kCUDA, &embedding_cuda);
 const AddKernel add_embedding_backward(embedding_backward, kCUDA, &embedding_backward_cuda);
 
 }  // namespace
+
+void cuda::add_rows(const Tensor& table, const Tensor& source, const Tensor& indices, const IndexCheck& check,
+                    const AddRows& how) {
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  const int64_t rows = table.sizes()[0];
+  if (rows > kMost || indices.numel() > kMost) {
+    throw ShapeError("embedding_backward: at most 2^31 - 1 rows and indices on a CUDA device, got " +
+                     std::to_string(rows) + " and " + std::to_string(indices.numel()));
+  }
+  const SortedIndices order = sort_indices(indices, rows, check);
+  const SortedRows sorted{order.key_data(), order.position_data(), static_cast<uint32_t>(indices.numel()),
+                          static_cast<uint32_t>(rows)};
+  visit_summable(table.dtype(), [&]<class T>() {
+    constexpr int kLength = kVectorLength<T>;
+    if (is_floating_point(dtype_of<T>) && table.size(1) % kLength == 0 &&
+        is_aligned(static_cast<const T*>(source.raw_data()), kLength) &&
+        is_aligned(static_cast<const T*>(table.raw_data()), kLength)) {
+      if constexpr (is_floating_point(dtype_of<T>)) sum_rows<kLength, T>(sorted, source, how, table);
+    } else {
+      sum_rows<1, T>(sorted, source, how, table);
+    }
+  });
+}
 
 void cuda::gather_rows(const Tensor& out, const Tensor& table, const Tensor& indices, const IndexRole& role) {
   if (out.numel() == 0) return;

@@ -17,4 +17,15 @@ Tensor prepare_index_rows(const Tensor& x, const Tensor& indices);
 // The result of embedding_backward: `options.out`, or a new tensor, not filled. Throws the same.
 Tensor prepare_embedding_backward(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options);
 
+// Calls body for the dtypes that are added up; throws DTypeError for bool.
+template <class Body>
+void visit_summable(DType dtype, Body&& body) {
+  switch (dtype) {
+    case kInt64: return body.template operator()<int64_t>();
+    case kInt32: return body.template operator()<int32_t>();
+    case kUInt8: return body.template operator()<uint8_t>();
+    default: return visit_floating(dtype, "embedding_backward", body);
+  }
+}
+
 }  // namespace brigade::kernels

@@ -112,6 +112,34 @@ TEST_CASE(
     CHECK(difference(embedding_backward(on_device(grad), on_device(chosen), {.rows = rows}), there) == 0);
 }
 
+TEST_CASE("means over the positions of a row, and sums of integers") {
+  for (const DType dtype : kFloatingDTypes) {
+    CAPTURE(name(dtype));
+    for (const int64_t width : {1, 16}) {
+      const Tensor chosen = indices({700}, 9);
+      const Tensor grad = numbers({700, width}, dtype, 2);
+      const Tensor here = numbers({9, width}, dtype, 3);
+      const Tensor there = on_device(here);
+      for (const bool accumulate : {true, false}) {
+        embedding_backward(grad, chosen,
+                           {.rows = 9, .out = here, .accumulate = accumulate, .mean_over_positions = true});
+        embedding_backward(on_device(grad), on_device(chosen),
+                           {.rows = 9, .out = there, .accumulate = accumulate, .mean_over_positions = true});
+        CHECK(difference(there, here) <= sum_tolerance(dtype));
+      }
+    }
+  }
+  for (const DType dtype : {kInt64, kInt32, kUInt8}) {
+    CAPTURE(name(dtype));
+    const Tensor chosen = indices({700}, 9);
+    const Tensor grad = numbers({700, 3}, dtype, 2);
+    CHECK(difference(embedding_backward(on_device(grad), on_device(chosen), {.rows = 9}),
+                     embedding_backward(grad, chosen, {.rows = 9})) == 0);
+  }
+  CHECK_THROWS_AS(embedding_backward(on_device(ones({2, 3}, kBool)), on_device(zeros({2}, kInt64)), {.rows = 9}),
+                  DTypeError);
+}
+
 TEST_CASE("gradients of rows from strided, unaligned and many-dimensional gradients") {
   for (const DType dtype : kFloatingDTypes) {
     const Tensor chosen = indices({4, 6}, 5);

@@ -211,4 +211,13 @@ TEST_CASE("random fills follow the documented stream and have the right moments"
     CHECK((i >= -2 && i < 3));
   CHECK(arange(1, 2, 0.25, kFloat32).to_vector<float>() == std::vector<float>{1, 1.25, 1.5, 1.75});
   CHECK_THROWS_AS(arange(0, 1, -1), ValueError);
+  CHECK(linspace(0, 1, 5).to_vector<float>() == std::vector<float>{0, 0.25, 0.5, 0.75, 1});
+  CHECK(linspace(3, 10, 1).to_vector<float>() == std::vector<float>{3});
+  CHECK(linspace(0, 10, 4, kInt64).to_vector<int64_t>() == std::vector<int64_t>{0, 3, 6, 10});
+  CHECK(linspace(1, 0.1, 10, kFloat64).to_vector<double>().back() == 0.1);
+  CHECK(linspace(1, 0, 0).sizes() == Shape{0});
+  CHECK_THROWS_AS(linspace(0, 1, -1), ValueError);
+  CHECK(eye(2, 3).to_vector<float>() == std::vector<float>{1, 0, 0, 0, 1, 0});
+  CHECK(eye(2, kInt64).to_vector<int64_t>() == std::vector<int64_t>{1, 0, 0, 1});
+  CHECK_THROWS_AS(eye(-1), ValueError);
 }

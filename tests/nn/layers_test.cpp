@@ -138,6 +138,10 @@ TEST_CASE("Embedding: a table with a padding row that stays zero; sparse gradien
   CHECK(floats(words->weight.grad().select(0, 0)) == std::vector<float>(5, 0));
   CHECK(floats(words->weight.grad().select(0, 7)) == std::vector<float>(5, 2));
   CHECK(floats(words->weight.grad().select(0, 8)) == std::vector<float>(5, 0));
+  nn::Embedding shared({.num_embeddings = 3, .embedding_dim = 1, .scale_grad_by_freq = true});
+  CHECK(printed(shared) == "Embedding(3, 1, scale_grad_by_freq=True)");
+  shared(tensor<int64_t>({1, 2, 1})).sum().backward();
+  CHECK(shared->weight.grad().to_vector<float>() == std::vector<float>{0, 1, 1});
   CHECK_THROWS_WITH_AS(nn::Embedding({.num_embeddings = 4, .embedding_dim = 2, .sparse = true}),
                        doctest::Contains("there are no sparse gradients"), ValueError);
   CHECK_THROWS_WITH_AS(nn::Embedding({.num_embeddings = 4, .embedding_dim = 2, .padding_idx = 4}),

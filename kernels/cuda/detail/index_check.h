@@ -12,15 +12,20 @@ class IndexCheck {
   IndexCheck(Device device, const IndexRole& role, int64_t count)
       : report_(brigade::cuda::index_report(device.index)), role_(&role), count_(count), where_(CallSite::current()) {}
 
+  // Of indices that another kernel has looked at: tells nothing.
+  static IndexCheck silent(int64_t count) { return IndexCheck(count); }
+
   // Whether the index is in range. A bad one is reported unless another report waits for the host.
   __device__ bool operator()(int64_t index, int64_t position) const {
     if (is_good(index)) return true;
-    tell(index, position);
+    if (report_) tell(index, position);
     return false;
   }
   __device__ bool is_good(int64_t index) const { return static_cast<uint64_t>(index) < static_cast<uint64_t>(count_); }
 
  private:
+  explicit IndexCheck(int64_t count) : report_(nullptr), role_(nullptr), count_(count) {}
+
   __device__ void tell(int64_t index, int64_t position) const {
     const unsigned told = *const_cast<const volatile unsigned*>(&report_->thrown);
     if (atomicCAS(&report_->claimed, told, told + 1) != told) return;

@@ -179,8 +179,9 @@ void sort_by_digit(Device device, const Source& source, uint32_t count, int shif
          sums, static_cast<uint32_t*>(out.keys.raw_data()), static_cast<uint32_t*>(out.positions.raw_data()));
 }
 
-// `indices` dense, at most 2^31 - 1 of them and of `rows`. Bad ones are reported and stand at the end with key `rows`.
-inline SortedIndices sort_indices(const Tensor& indices, int64_t rows, const IndexRole& role) {
+// `indices` dense, at most 2^31 - 1 of them and of `rows`. Bad ones are told to `check` and stand at the end with key
+// `rows`.
+inline SortedIndices sort_indices(const Tensor& indices, int64_t rows, const IndexCheck& check) {
   const Device device = indices.device();
   const int64_t count = indices.numel();
   const auto buffer = [&](int64_t length) { return empty({length}, {kInt32, device}); };
@@ -191,7 +192,7 @@ inline SortedIndices sort_indices(const Tensor& indices, int64_t rows, const Ind
   const auto key_count = static_cast<uint32_t>(rows);
   const auto entries = static_cast<uint32_t>(count);
   const int bits = std::max(1, static_cast<int>(std::bit_width(key_count)));
-  const IndexSource first{static_cast<const int64_t*>(indices.raw_data()), key_count, IndexCheck(device, role, rows)};
+  const IndexSource first{static_cast<const int64_t*>(indices.raw_data()), key_count, check};
   sort_by_digit(device, first, entries, 0, tile_counts, totals, to);
   for (int shift = kDigitBits; shift < bits; shift += kDigitBits) {
     std::swap(from, to);

@@ -1,0 +1,219 @@
+// Reading by index and adding by index are each other's derivative, so that their backward is made of each other, and
+// is differentiable to any order.
+#include <brigade/autograd/ops/gather.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/concat.h>
+#include <brigade/autograd/ops/pad.h>
+#include <brigade/autograd/record.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/gather.h>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::Node;
+using autograd::record;
+using autograd::SavedTensor;
+using autograd::detail::located;
+using kernels::Scatter;
+
+// A gradient of the shape of the index, for a source that may be longer.
+Tensor pad_to(const Tensor& grad, const Shape& sizes) {
+  if (grad.sizes() == sizes) return grad;
+  std::vector<int64_t> pads;
+  for (int d = sizes.size() - 1; d >= 0; --d) {
+    pads.push_back(0);
+    pads.push_back(sizes[d] - grad.sizes()[d]);
+  }
+  return pad(grad, pads, PadMode::Constant, 0, {});
+}
+
+// What the nodes here keep: where the index points.
+struct IndexedNode : Node {
+  SavedTensor index;
+  int dim = 0;
+  Shape sizes;  // gather: of x; the others: of the source
+};
+
+struct GatherNode final : IndexedNode {
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    context.set(0, scatter_add(zeros(sizes, grad.options()), dim, index.unpack(*this), grad, {}));
+  }
+};
+
+struct ScatterNode final : IndexedNode {
+  void backward(BackwardContext& context) override {
+    const Tensor places = index.unpack(*this);
+    if (context.needs_input_grad(0)) context.set(0, scatter(context.grad(), dim, places, 0.0, {}));
+    if (context.needs_input_grad(2)) context.set(2, pad_to(gather(context.grad(), dim, places, {}), sizes));
+  }
+};
+
+struct ScatterAddNode final : IndexedNode {
+  void backward(BackwardContext& context) override {
+    if (context.needs_input_grad(0)) context.set(0, context.grad());
+    if (context.needs_input_grad(2))
+      context.set(2, pad_to(gather(context.grad(), dim, index.unpack(*this), {}), sizes));
+  }
+};
+
+struct IndexAddNode final : IndexedNode {
+  void backward(BackwardContext& context) override {
+    if (context.needs_input_grad(0)) context.set(0, context.grad());
+    if (context.needs_input_grad(2))
+      context.set(2, index_select(context.grad(), dim, index.unpack(*this).flatten(0, -1, {}), {}).reshape(sizes, {}));
+  }
+};
+
+struct IndexCopyNode final : IndexedNode {
+  void backward(BackwardContext& context) override {
+    const Tensor places = index.unpack(*this);
+    if (context.needs_input_grad(0)) context.set(0, index_fill(context.grad(), dim, places, 0, {}));
+    if (context.needs_input_grad(2))
+      context.set(2, index_select(context.grad(), dim, places.flatten(0, -1, {}), {}).reshape(sizes, {}));
+  }
+};
+
+struct IndexFillNode final : IndexedNode {
+  void backward(BackwardContext& context) override {
+    context.set(0, index_fill(context.grad(), dim, index.unpack(*this), 0, {}));
+  }
+};
+
+void keep(IndexedNode* node, int dim, const Tensor& index, const Shape& sizes) {
+  if (!node) return;
+  node->index.save_input(*node, index);
+  node->dim = dim;
+  node->sizes = sizes;
+}
+
+// The chosen places are all different.
+struct MaskedSelectNode final : Node {
+  Tensor places;  // int64, ours alone: no version to watch
+  Shape sizes;    // of x, broadcast
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    Tensor result = zeros({sizes.numel()}, grad.options());
+    if (context.create_graph()) {
+      result = scatter(result, 0, places, grad, {});
+    } else {
+      result = kernels::scatter(result, 0, places, {.source = grad, .distinct = true});
+    }
+    context.set(0, result.reshape(sizes, {}));
+  }
+};
+
+}  // namespace
+
+Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  Tensor y = located(where, [&] { return kernels::gather(x, at, index); });
+  keep(record<GatherNode>({.op = "gather", .where = where}, {x, index}, y), at, index, x.sizes());
+  return y;
+}
+
+Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim, SourceLocation where) {
+  if (!dim) return gather(x.flatten(0, -1, where), 0, indices.flatten(0, -1, where), where);
+  if (x.dim() != indices.dim()) {
+    throw ShapeError("take_along_dim: expected indices of as many dimensions as " + to_string(x.sizes()) + ", got " +
+                         to_string(indices.sizes()) + " (called at " + to_string(where) + ")",
+                     where);
+  }
+  const int at = wrap_dim(*dim, x.dim(), where);
+  Shape beside = x.sizes();
+  Shape of_indices = indices.sizes();
+  if (x.dim() > 0) beside[at] = of_indices[at] = 1;
+  Shape sizes = located(where, [&] { return broadcast_shapes(beside, of_indices); });
+  const auto stretched = [&](const Tensor& t) {
+    if (x.dim() > 0) sizes[at] = t.sizes()[at];
+    return t.sizes() == sizes ? t : t.expand(sizes, where);
+  };
+  return gather(stretched(x), at, stretched(indices), where);
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.source = source}); });
+  keep(record<ScatterNode>({.op = "scatter", .where = where}, {x, index, source}, y), at, index, source.sizes());
+  return y;
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.value = value}); });
+  keep(record<ScatterNode>({.op = "scatter", .where = where}, {x, index}, y), at, index, {});
+  return y;
+}
+
+Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.source = source, .add = true}); });
+  keep(record<ScatterAddNode>({.op = "scatter_add", .where = where}, {x, index, source}, y), at, index, source.sizes());
+  return y;
+}
+
+Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha,
+                 SourceLocation where) {
+  if (alpha != 1) return index_add(x, dim, index, mul(source, alpha, where), 1, where);
+  const int at = wrap_dim(dim, x.dim(), where);
+  Tensor y =
+      located(where, [&] { return kernels::scatter(x, at, index, {.source = source, .add = true, .slices = true}); });
+  keep(record<IndexAddNode>({.op = "index_add", .where = where}, {x, index, source}, y), at, index, source.sizes());
+  return y;
+}
+
+Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.source = source, .slices = true}); });
+  keep(record<IndexCopyNode>({.op = "index_copy", .where = where}, {x, index, source}, y), at, index, source.sizes());
+  return y;
+}
+
+Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, double value, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.value = value, .slices = true}); });
+  keep(record<IndexFillNode>({.op = "index_fill", .where = where}, {x, index}, y), at, index, {});
+  return y;
+}
+
+Tensor masked_select(const Tensor& x, const Tensor& mask, SourceLocation where) {
+  if (mask.dtype() != kBool) {
+    throw DTypeError("masked_select: expected a bool mask, got " + describe(mask) + "; compare, or use .to(kBool)" +
+                         " (called at " + to_string(where) + ")",
+                     where);
+  }
+  if (mask.device() != x.device()) {
+    throw DeviceError("masked_select: both tensors must be on one device, got " + describe(x) + " and a mask " +
+                          describe(mask) + " (called at " + to_string(where) + ")",
+                      where);
+  }
+  const Shape sizes = located(where, [&] { return broadcast_shapes(x.sizes(), mask.sizes()); });
+  if (x.sizes() != sizes) return masked_select(x.expand(sizes, where), mask, where);
+  const Tensor flat_mask = kernels::contiguous(view::expand(mask, sizes));
+  const Shape row{sizes.numel()};
+  const Tensor found =
+      kernels::nonzero(view::as_strided(flat_mask, row, contiguous_strides(row), flat_mask.storage_offset()));
+  const Tensor places = view::as_strided(found, {found.size(0)}, {1}, 0);
+  const Tensor dense = kernels::contiguous(x);
+  Tensor y = kernels::gather(view::as_strided(dense, row, contiguous_strides(row), dense.storage_offset()), 0, places);
+  if (auto* node = record<MaskedSelectNode>({.op = "masked_select", .where = where}, {x, mask}, y)) {
+    node->places = places;
+    node->sizes = sizes;
+  }
+  return y;
+}
+
+Tensor nonzero(const Tensor& x, SourceLocation where) {
+  Tensor y = kernels::nonzero(x);
+  autograd::record_without_node({.op = "nonzero", .where = where, .differentiable = false}, {x}, y);
+  return y;
+}
+
+}  // namespace brigade

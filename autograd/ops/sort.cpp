@@ -1,0 +1,59 @@
+#include <brigade/autograd/ops/sort.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/gather.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/gather.h>
+#include <brigade/kernels/sort.h>
+
+namespace brigade {
+
+namespace {
+
+using autograd::detail::located;
+
+// The gradient of a value goes back to its place; no place is named twice.
+struct SortNode final : autograd::Node {
+  Tensor indices;  // int64, not differentiable: no version to watch
+  Shape sizes;
+  int dim = 0;
+  void backward(autograd::BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    const Tensor nothing = zeros(sizes, grad.options());
+    context.set(0, context.create_graph()
+                       ? scatter(nothing, dim, indices, grad, {})
+                       : kernels::scatter(nothing, dim, indices, {.source = grad, .distinct = true}));
+  }
+};
+
+SortResult recorded(const char* op, const Tensor& x, int dim, const kernels::Sorted& found, SourceLocation where) {
+  const Tensor* inputs[] = {&x};
+  const Tensor* outputs[] = {&found.values, &found.indices};
+  if (auto* node = autograd::record<SortNode>({.op = op, .where = where}, inputs, outputs)) {
+    node->indices = found.indices;
+    node->sizes = x.sizes();
+    node->dim = dim;
+  }
+  return {found.values, found.indices};
+}
+
+}  // namespace
+
+SortResult sort(const Tensor& x, int64_t dim, bool descending, bool /*stable*/, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  return recorded("sort", x, at, kernels::sort(x, at, descending), where);
+}
+
+Tensor argsort(const Tensor& x, int64_t dim, bool descending, bool /*stable*/, SourceLocation where) {
+  Tensor y = kernels::sort(x, wrap_dim(dim, x.dim(), where), descending).indices;
+  autograd::record_without_node({.op = "argsort", .where = where, .differentiable = false}, {x}, y);
+  return y;
+}
+
+SortResult topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool /*sorted*/, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  return recorded("topk", x, at, located(where, [&] { return kernels::topk(x, k, at, largest); }), where);
+}
+
+}  // namespace brigade

@@ -1,0 +1,128 @@
+// Reading, writing and choosing by index, as PyTorch does it; rows that get no gradient; running products with zeros.
+#include <brigade/autograd/functional.h>
+#include <brigade/core/factory.h>
+#include <brigade/kernels/factory.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace brigade;
+
+namespace {
+
+using Values = std::vector<float>;
+Values values(const Tensor& x) { return x.to_vector<float>(); }
+Tensor counted(const Shape& sizes) {
+  return arange(0, static_cast<double>(sizes.numel()), 1, {kFloat32}).reshape(sizes);
+}
+
+}  // namespace
+
+TEST_CASE("take_along_dim broadcasts beside the dimension") {
+  const Tensor x = counted({2, 3});
+  CHECK(values(take_along_dim(x, tensor(std::vector<int64_t>{2, 0}, {2, 1}), 1)) == Values{2, 3});
+  CHECK(values(take_along_dim(x, tensor(std::vector<int64_t>{2, 0}, {1, 2}), 1)) == Values{2, 0, 5, 3});
+  CHECK(values(take_along_dim(x, tensor<int64_t>({5, 0}))) == Values{5, 0});
+  CHECK(values(take_along_dim(x.slice(0, 0, 1), tensor(std::vector<int64_t>{2, 0}, {2, 1}), 1)) == Values{2, 0});
+  CHECK_THROWS_AS(take_along_dim(x, tensor<int64_t>({1}), 1), ShapeError);
+  CHECK_THROWS_AS(take_along_dim(x, zeros({3, 1}, kInt64), 1), ShapeError);
+}
+
+TEST_CASE("index_add scales what it adds; its errors name the call") {
+  const Tensor y = index_add(zeros({2, 3}), 1, tensor<int64_t>({2, 0, 2}), ones({2, 3}), 2);
+  CHECK(values(y) == Values{2, 0, 4, 2, 0, 4});
+  CHECK_THROWS_WITH_AS(index_add(zeros({2, 3}), 1, tensor<int64_t>({3}), ones({2, 1})),
+                       doctest::Contains("index_add: index 3 at position 0 is not a slice 0..2 (called at"),
+                       IndexError);
+  CHECK_THROWS_WITH_AS(gather(zeros({2}), 0, tensor<int64_t>({2})), doctest::Contains("indexing_test.cpp"), IndexError);
+}
+
+TEST_CASE("masked_select chooses in row-major order, and the gradient goes back there") {
+  const Tensor x = counted({2, 3}).requires_grad_();
+  const Tensor y = masked_select(x, tensor<bool>({true, false, true}));
+  CHECK(values(y) == Values{0, 2, 3, 5});
+  (y * tensor<float>({1, 2, 3, 4})).sum().backward();
+  CHECK(values(x.grad()) == Values{1, 0, 2, 3, 0, 4});
+  CHECK(masked_select(x, zeros({2, 3}, kBool)).sizes() == Shape{0});
+  CHECK(values(masked_select(tensor<float>({7}), tensor<bool>({true, true, false}))) == Values{7, 7});
+  CHECK(values(masked_select(counted({3, 2}).t(), tensor<bool>({false, true, true}))) == Values{2, 4, 3, 5});
+  CHECK(values(masked_select(scalar_tensor(2.0F), ones({}, kBool))) == Values{2});
+  CHECK_THROWS_WITH_AS(masked_select(x, ones({2, 3})), doctest::Contains("expected a bool mask"), DTypeError);
+  CHECK_THROWS_AS(masked_select(x, ones({4}, kBool)), ShapeError);
+}
+
+TEST_CASE("the row of padding_idx gets no gradient, in the first and in the second derivative") {
+  const Tensor indices = tensor(std::vector<int64_t>{2, 1, 2, 0, 1, 2}, {2, 3});
+  const Tensor slopes = arange(1, 7, 1, {kFloat32}).reshape({2, 3, 1});
+  const Tensor weight = counted({4, 2}).requires_grad_();
+  (embedding(indices, weight, 1) * slopes).sum().backward();
+  CHECK(values(weight.grad()) == Values{4, 4, 0, 0, 10, 10, 0, 0});
+  weight.set_grad({});
+  (embedding(indices, weight, 1, true) * slopes).sum().backward();
+  const Values by_frequency = values(weight.grad());
+  CHECK(by_frequency[0] == 4);
+  CHECK(by_frequency[2] == 0);
+  CHECK(by_frequency[5] == doctest::Approx(10.0 / 3));
+  for (const bool scaled : {false, true}) {
+    // d/d slopes of sum(v * d/d weight of sum(embedding * slopes)): v's rows, but none of the padding.
+    const Tensor w = counted({4, 2}).requires_grad_();
+    const Tensor s = slopes.expand({2, 3, 2}).clone().detach().requires_grad_();
+    (embedding(indices, w, 1, scaled) * s).sum().backward({.create_graph = true});
+    const Tensor gradient = w.grad();
+    const Values first = values(gradient);
+    CHECK(first[0] == 4);
+    CHECK(first[2] == 0);
+    CHECK(first[5] == doctest::Approx(scaled ? 10.0 / 3 : 10));
+    s.set_grad({});
+    (gradient * counted({4, 2})).sum().backward();
+    const Values second = values(s.grad());
+    const double share = scaled ? 1.0 / 3 : 1;
+    CHECK(second[0] == doctest::Approx(4 * share));
+    CHECK(second[2] == 0);
+    CHECK(second[7] == 1);
+    CHECK(second[11] == doctest::Approx(5 * share));
+  }
+}
+
+TEST_CASE("the gradient of cumprod holds with one zero and with several") {
+  const Tensor slopes = arange(1, 6, 1, {kFloat32});
+  const auto gradient = [&](const Values& x) {
+    const Tensor leaf = tensor(x, {5}).requires_grad_();
+    (cumprod(leaf, 0) * slopes).sum().backward();
+    return values(leaf.grad());
+  };
+  CHECK(gradient({2, 0, 3, 0, 4}) == Values{1, 22, 0, 0, 0});
+  CHECK(gradient({2, 0, 3, 4, 5}) == Values{1, 718, 0, 0, 0});
+  CHECK(gradient({1, 2, 3, 4, 5}) == Values{719, 359, 238, 174, 120});
+}
+
+TEST_CASE("the gradient of logcumsumexp, also where elements are -inf") {
+  const auto gradient = [](const Values& x, const Values& slopes) {
+    const auto count = static_cast<int64_t>(x.size());
+    const Tensor leaf = tensor(x, {count}).requires_grad_();
+    (logcumsumexp(leaf, 0) * tensor(slopes, {count})).sum().backward();
+    return values(leaf.grad());
+  };
+  const Values plain = gradient({1, -2, 3}, {1, 2, 3});
+  const Values expected{3.2606475F, 0.112551F, 2.626802F};
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(plain[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+  const Values special = gradient({-INFINITY, -INFINITY, 1, -INFINITY, 2}, {0, 0, 1, 1, 1});
+  const Values finite{0, 0, 2.26894F, 0, 0.73106F};
+  for (size_t i = 0; i < 5; ++i)
+    CHECK(special[i] == doctest::Approx(finite[i]).epsilon(1e-4));
+}
+
+TEST_CASE("sort and topk give back where the values were; integers have no gradient") {
+  const Tensor x = tensor<float>({3, 1, 2}).requires_grad_();
+  const SortResult found = sort(x, 0, true);
+  CHECK(found.indices.to_vector<int64_t>() == std::vector<int64_t>{0, 2, 1});
+  (found.values * tensor<float>({1, 2, 3})).sum().backward();
+  CHECK(values(x.grad()) == Values{1, 3, 2});
+  CHECK(argsort(x).to_vector<int64_t>() == std::vector<int64_t>{1, 2, 0});
+  CHECK_FALSE(argsort(x).requires_grad());
+  CHECK(topk(x, 2).indices.to_vector<int64_t>() == std::vector<int64_t>{0, 2});
+  CHECK(cumsum(tensor<bool>({true, true}), 0).to_vector<int64_t>() == std::vector<int64_t>{1, 2});
+  CHECK_THROWS_WITH_AS(topk(x, 4), doctest::Contains("indexing_test.cpp"), ValueError);
+}

@@ -1,5 +1,5 @@
 # `make demo` and `make test` each do everything from a fresh clone: install what is missing, build, run.
-.PHONY: build demo test asan tsan format format-check lint deps clean
+.PHONY: build demo test asan tsan coverage format format-check lint deps clean
 BUILD := build/cpu
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
 JOBS ?= $(shell nproc)
@@ -21,6 +21,12 @@ asan: deps
 	cmake --preset asan
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(TEST_JOBS)
+
+# Lines of autograd/ and kernels/ that tests run; fails below 95 percent.
+coverage: deps
+	cmake --preset coverage
+	cmake --build --preset coverage -j $(JOBS) --target test_core test_kernels test_autograd test_nn test_optim test_cuda_emulated test_cuda_training_emulated
+	scripts/coverage.py build/coverage
 
 # The tests with the label tsan are all in test_dist.
 tsan: deps

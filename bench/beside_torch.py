@@ -6,7 +6,7 @@ and the median over the rounds is shown, beside the ratio of the minima. The env
 PyTorch: one pool of --threads threads, no OPENBLAS_CORETYPE, and memory that glibc keeps (MALLOC_*_THRESHOLD_ raised).
 
     bench/beside_torch.py ops --threads 2
-    bench/beside_torch.py autograd            # compiles bench/autograd_torch.cpp against the same PyTorch
+    bench/beside_torch.py autograd            # compiles bench/torch/autograd.cpp against the same PyTorch
     bench/beside_torch.py ops --cases 'matmul|conv2d|attention|layer_norm|softmax' --json ratios.json
 
 Run it with a Python that has PyTorch. Exits with 1 when --at-most is exceeded by the geometric mean.
@@ -38,7 +38,7 @@ def compile_autograd(folder):
     program = str(pathlib.Path(folder) / "autograd_torch")
     libraries = [flag for path in library_paths() for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
     command = ["c++", "-O2", "-std=c++20", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
-               *(f"-I{path}" for path in include_paths()), str(ROOT / "bench/autograd_torch.cpp"), "-o", program,
+               *(f"-I{path}" for path in include_paths()), str(ROOT / "bench/torch/autograd.cpp"), "-o", program,
                *libraries, "-ltorch", "-ltorch_cpu", "-lc10"]
     print("compiling the peer ...", file=sys.stderr)
     subprocess.run(command, check=True)
@@ -78,7 +78,7 @@ def main():
         raise SystemExit(f"no case of {given.suite} matches '{given.cases}'")
     with tempfile.TemporaryDirectory() as folder:
         peer = ([compile_autograd(folder), str(given.seconds)] if given.suite == "autograd" else
-                [sys.executable, str(ROOT / "bench/ops_torch.py"), given.suite, "--seconds", str(given.seconds),
+                [sys.executable, str(ROOT / "bench/torch/ops.py"), given.suite, "--seconds", str(given.seconds),
                  "--threads", str(given.threads), *(["--not-fused"] if given.not_fused else [])])
         ours = Program([given.program, "bench", given.suite, "--follow", "--seconds", str(given.seconds), "--threads",
                         str(given.threads)], env)

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr int kClasses = 4 + 4 * 40;            // up to 256 << 40 bytes: more than any machine has
 constexpr size_t kThreadBlockLimit = 32 << 10;  // larger blocks always go through the shared pool
-constexpr size_t kThreadBlocks = 64;            // per class
+constexpr size_t kThreadBytes = 256 << 10;      // that a thread keeps per class
 constexpr size_t kHugePage = 2 << 20;
 
 int class_of(size_t bytes) noexcept {
@@ -140,7 +140,7 @@ void free_cached(void* data, void* context, size_t) {
   count_out(bytes);
   if (bytes <= kThreadBlockLimit && !thread_cache_gone) {
     std::vector<void*>& mine = thread_cache.free_blocks[index];
-    if (mine.size() < kThreadBlocks) {
+    if (mine.size() < kThreadBytes / bytes) {
       mine.push_back(data);
       return;
     }

@@ -61,6 +61,11 @@ void check_norm(std::span<const Tensor> tensors, const Tensor& out) {
   }
 }
 
+void check_clip(std::span<const Tensor> tensors, double bound) {
+  check_alike("foreach_clip", tensors);
+  if (!(bound >= 0)) throw ValueError("foreach_clip: bound must be at least 0, got " + std::to_string(bound));
+}
+
 void check_scale(std::span<const Tensor> tensors, const Tensor& by) {
   const char* what = "foreach_scale";
   check_alike(what, tensors);

@@ -18,12 +18,14 @@ extern Kernel<void(std::span<const Tensor> grads, const Tensor& inv_scale, const
 // What foreach_norm computes of a tensor; the norm of them all is sqrt of the sum, the sum, the largest.
 enum class NormTerm { SumOfSquares, SumOfAbs, MaxAbs };
 // out[i] = the term of tensors[i]; 0 for an empty one; a NaN wins. `out`: float64 [tensors.size()], contiguous, on the
-// same device (ShapeError, DTypeError). A fixed order of additions: the same bits each time. On the CPU in the
-// compute_type, on a GPU in double.
+// same device (ShapeError, DTypeError). A fixed order of additions, in double: the same bits each time.
 extern Kernel<void(std::span<const Tensor> tensors, NormTerm term, const Tensor& out)> foreach_norm;
 
 // In place: tensors[i] *= factor, times the one element of `by` (float32 or float64, on the same device) unless that is
 // undefined. The factor is rounded to the compute_type, each product once.
 extern Kernel<void(std::span<const Tensor> tensors, double factor, const Tensor& by)> foreach_scale;
+
+// In place: tensors[i] = min(max(tensors[i], -bound), bound), bound >= 0, rounded to their dtype; a NaN stays.
+extern Kernel<void(std::span<const Tensor> tensors, double bound)> foreach_clip;
 
 }  // namespace brigade::kernels

@@ -6,40 +6,36 @@
 
 namespace brigade::kernels {
 
-namespace {
+const char* name(PairLossKind kind) noexcept {
+  switch (kind) {
+    case PairLossKind::Squared: return "mse_loss";
+    case PairLossKind::Absolute: return "l1_loss";
+    case PairLossKind::SmoothL1: return "smooth_l1_loss";
+    case PairLossKind::Huber: return "huber_loss";
+    case PairLossKind::BinaryCrossEntropy: return "binary_cross_entropy";
+    case PairLossKind::BceWithLogits: return "binary_cross_entropy_with_logits";
+    case PairLossKind::KlDivergence:
+    case PairLossKind::KlDivergenceLog: break;
+  }
+  return "kl_div";
+}
 
-void check_devices(const Tensor& x, const Tensor& target, const char* what) {
+void check_loss_devices(const Tensor& x, const Tensor& target, const char* what) {
   if (x.device() == target.device()) return;
   throw DeviceError(std::string(what) + ": input and target must be on one device, got " + to_string(x.device()) +
                     " and " + to_string(target.device()));
 }
 
-}  // namespace
-
-ClassSizes check_classes(const Tensor& logits, const Tensor& target) {
-  check_devices(logits, target, "cross_entropy");
-  if (target.dtype() != kInt64)
-    throw DTypeError(std::string("cross_entropy: expected int64 targets, got ") + name(target.dtype()));
-  Shape expected = logits.sizes();
-  if (logits.dim() < 1)
-    throw ShapeError("cross_entropy: expected logits [N, C, ...] or [C], got " + to_string(logits.sizes()));
-  const int class_dim = logits.dim() == 1 ? 0 : 1;
-  expected.erase(class_dim);
-  if (target.sizes() != expected) {
-    throw ShapeError("cross_entropy: logits " + to_string(logits.sizes()) + " need targets " + to_string(expected) +
-                     ", got " + to_string(target.sizes()));
-  }
-  ClassSizes result{logits.dim() == 1 ? 1 : logits.sizes()[0], logits.sizes()[class_dim], 1, class_dim};
-  for (int d = 2; d < logits.dim(); ++d)
-    result.spatial *= logits.sizes()[d];
-  return result;
-}
-
 void check_pair(const Tensor& x, const Tensor& target, const char* what) {
-  check_devices(x, target, what);
-  if (x.sizes() == target.sizes() && x.dtype() == target.dtype()) return;
-  throw ShapeError(std::string(what) + ": expected a target like the input " + describe(x) + ", got " +
-                   describe(target));
+  check_loss_devices(x, target, what);
+  if (x.sizes() != target.sizes() || x.dtype() != target.dtype()) {
+    throw ShapeError(std::string(what) + ": expected a target like the input " + describe(x) + ", got " +
+                     describe(target));
+  }
+  if (!is_floating_point(x.dtype())) {
+    throw DTypeError(std::string(what) + ": expected a floating dtype, got " + brigade::name(x.dtype()) +
+                     "; convert with .to(kFloat32)");
+  }
 }
 
 void check_loss_gradient(const Tensor& grad, const Shape& losses, const char* what) {

@@ -1,4 +1,6 @@
-// Losses, fused. `reduction` as in PyTorch.
+// Losses of an input x and a target z of one shape and dtype, element by element, fused with their reduction.
+// `reduction` as in PyTorch. Half types are computed and summed in float32 and rounded once. Throw ShapeError,
+// DTypeError, DeviceError.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -9,31 +11,33 @@ enum class Reduction : uint8_t { None, Mean, Sum };
 
 namespace kernels {
 
-// Cross entropy of logits [N, C, d1...] against class indices int64 [N, d1...]: log_softmax and NLL in one pass.
-// Mean divides by the number of targets that are not `ignore_index`. Half types are summed and divided in float32 and
-// rounded once. Throws ShapeError, DTypeError, DeviceError, and IndexError that names the position and value of a
-// target outside 0..C-1; on a CUDA device that error comes late (core/cuda/device_error.h), and such a target counts as
-// an ignored one until then.
-struct CrossEntropy {
-  Tensor loss;         // [] or [N, d1...] for Reduction::None
-  Tensor log_probs;    // shape of logits; saved for backward
-  Tensor denominator;  // what Mean divided by: float64 [], where the logits are; undefined for Sum and None
+enum class PairLossKind : uint8_t {
+  Squared,             // (x - z)^2
+  Absolute,            // |x - z|
+  SmoothL1,            // d = |x - z|, parameter beta: d^2 / (2 beta) where d < beta, else d - beta / 2
+  Huber,               // parameter delta: d^2 / 2 where d < delta, else delta * (d - delta / 2)
+  BinaryCrossEntropy,  // -z log(x) - (1 - z) log(1 - x), the logarithms not below -100
+  BceWithLogits,       // max(x, 0) - x z + log(1 + exp(-|x|))
+  KlDivergence,        // z (log(z) - x), 0 where z is
+  KlDivergenceLog,     // exp(z) (z - x)
 };
-extern Kernel<CrossEntropy(const Tensor& logits, const Tensor& target, Reduction reduction, int64_t ignore_index)>
-    cross_entropy;
-// grad is [] or [N, d1...]; `denominator` as the forward returned it.
-extern Kernel<Tensor(const Tensor& grad, const Tensor& log_probs, const Tensor& target, const Tensor& denominator,
-                     int64_t ignore_index)>
-    cross_entropy_backward;
+struct PairLoss {
+  PairLossKind kind = PairLossKind::Squared;
+  double parameter = 0;
+};
+// As the functions of autograd/ops/loss.h: "mse_loss".
+const char* name(PairLossKind kind) noexcept;
 
-// max(x,0) - x*z + log(1 + exp(-|x|)); x, z same shape. Sums of half types as above.
-extern Kernel<Tensor(const Tensor& x, const Tensor& target, Reduction reduction)> bce_with_logits;
-extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Tensor& target, Reduction reduction)>
-    bce_with_logits_backward;
-// (x - z)^2
-extern Kernel<Tensor(const Tensor& x, const Tensor& target, Reduction reduction)> mse_loss;
-// with respect to x; negate for the target
-extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Tensor& target, Reduction reduction)> mse_loss_backward;
+// [] or, for Reduction::None, the shape of x. On the CPU BinaryCrossEntropy throws ValueError for an x outside 0..1; on
+// a CUDA device the loss of such an x is NaN.
+extern Kernel<Tensor(const Tensor& x, const Tensor& target, const PairLoss& loss, Reduction reduction)> pair_loss;
+
+// With respect to what.
+enum class PairSide : uint8_t { Input, Target };
+// grad is [] or, for Reduction::None, of the shape of x.
+extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Tensor& target, const PairLoss& loss, PairSide side,
+                     Reduction reduction)>
+    pair_loss_backward;
 
 }  // namespace kernels
 }  // namespace brigade

@@ -44,20 +44,34 @@ void arrange(const Tensor& x, uint32_t mask, Reduction& result) {
     (mask & (1u << d) ? result.reduced : result.outer) *= x.sizes()[d];
   }
   result.x = clone(view::permute(x, order));
+  result.order = order;
 }
 
-}  // namespace
-
-Reduction prepare_sum(const Tensor& x, const ReduceOptions& options) {
-  const uint32_t mask = mask_of(options.dims, x.dim());
+Shape reduced_sizes(const Tensor& x, uint32_t mask, bool keepdim) {
   Shape sizes;
   for (int d = 0; d < x.dim(); ++d) {
     if (!(mask & (1u << d))) {
       sizes.push_back(x.sizes()[d]);
-    } else if (options.keepdim) {
+    } else if (keepdim) {
       sizes.push_back(1);
     }
   }
+  return sizes;
+}
+
+}  // namespace
+
+Reduction prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out) {
+  const uint32_t mask = mask_of(dims, x.dim());
+  Reduction result;
+  result.out = empty(reduced_sizes(x, mask, keepdim), {out, x.device()});
+  arrange(x, mask, result);
+  return result;
+}
+
+Reduction prepare_sum(const Tensor& x, const ReduceOptions& options) {
+  const uint32_t mask = mask_of(options.dims, x.dim());
+  const Shape sizes = reduced_sizes(x, mask, options.keepdim);
   const DType dtype = is_floating_point(x.dtype()) ? x.dtype() : kInt64;
   Reduction result;
   result.out = options.out;
@@ -72,9 +86,9 @@ Reduction prepare_sum(const Tensor& x, const ReduceOptions& options) {
   return result;
 }
 
-void check_mean(const Tensor& x) {
+void check_floating(const Tensor& x, const char* what) {
   if (is_floating_point(x.dtype())) return;
-  throw DTypeError(std::string("mean: expected a floating dtype, got ") + name(x.dtype()) +
+  throw DTypeError(std::string(what) + ": expected a floating dtype, got " + name(x.dtype()) +
                    "; convert with .to(kFloat32)");
 }
 

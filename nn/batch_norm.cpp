@@ -65,5 +65,8 @@ void BatchNorm1dImpl::check_input(const Tensor& x, SourceLocation where) const {
 void BatchNorm2dImpl::check_input(const Tensor& x, SourceLocation where) const {
   check_dims("BatchNorm2d", "4D", x.dim() == 4, x, where);
 }
+void BatchNorm3dImpl::check_input(const Tensor& x, SourceLocation where) const {
+  check_dims("BatchNorm3d", "5D", x.dim() == 5, x, where);
+}
 
 }  // namespace brigade::nn

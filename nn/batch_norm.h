@@ -60,6 +60,15 @@ struct BatchNorm2dImpl : BatchNormImpl {
   void check_input(const Tensor& x, SourceLocation where) const override;
 };
 
+// [N, C, D, H, W]
+struct BatchNorm3dImpl : BatchNormImpl {
+  explicit BatchNorm3dImpl(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNormImpl(num_features, options) {}
+
+ protected:
+  void check_input(const Tensor& x, SourceLocation where) const override;
+};
+
 //   nn::BatchNorm2d norm(64, {.momentum = 0.01});
 class BatchNorm1d : public ModuleHolder<BatchNorm1dImpl> {
  public:
@@ -72,6 +81,12 @@ class BatchNorm2d : public ModuleHolder<BatchNorm2dImpl> {
   using ModuleHolder::ModuleHolder;
   explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
       : ModuleHolder(std::make_shared<BatchNorm2dImpl>(num_features, options)) {}
+};
+class BatchNorm3d : public ModuleHolder<BatchNorm3dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit BatchNorm3d(int64_t num_features, const BatchNormOptions& options = {})
+      : ModuleHolder(std::make_shared<BatchNorm3dImpl>(num_features, options)) {}
 };
 
 }  // namespace brigade::nn

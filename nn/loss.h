@@ -1,34 +1,93 @@
-// Losses as modules; the functions in autograd/ops/loss.h say what each computes, for which shapes and dtypes, and what
-// it throws. The result has no dimensions unless `reduction` is None.
+// Losses as modules; the functions in autograd/ops (loss.h, cross_entropy.h, margin_loss.h, likelihood_loss.h) say what
+// each computes, for which shapes and dtypes, and what it throws. The result has no dimensions unless `reduction` is
+// None. Weights are buffers: they move with the module.
 #pragma once
 
+#include <brigade/autograd/ops/cross_entropy.h>
+#include <brigade/autograd/ops/likelihood_loss.h>
 #include <brigade/autograd/ops/loss.h>
+#include <brigade/autograd/ops/margin_loss.h>
 #include <brigade/nn/module.h>
 
 namespace brigade::nn {
 
-// Logits [N, C, d1...] against class indices [N, d1...]; targets equal to ignore_index count for nothing.
+// --- against classes
+
+// nn::CrossEntropyLoss loss({.label_smoothing = 0.1});
 struct CrossEntropyLossImpl : Module {
-  explicit CrossEntropyLossImpl(Reduction reduction_ = Reduction::Mean, int64_t ignore_index_ = -100)
-      : reduction(reduction_), ignore_index(ignore_index_) {}
+  explicit CrossEntropyLossImpl(const CrossEntropyLossOptions& options_ = {}) : options(options_) {
+    if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
+  }
+  explicit CrossEntropyLossImpl(Reduction reduction, int64_t ignore_index = -100)
+      : CrossEntropyLossImpl(CrossEntropyLossOptions{.ignore_index = ignore_index, .reduction = reduction}) {}
   Tensor forward(const Tensor& logits, const Tensor& target, SourceLocation where = SourceLocation::current()) {
     const CallScope scope(*this, where);
-    return cross_entropy(logits, target, reduction, ignore_index, where);
+    return cross_entropy(logits, target, options, where);
   }
-  Reduction reduction;
-  int64_t ignore_index;
+  CrossEntropyLossOptions options;
 };
-BRIGADE_MODULE(CrossEntropyLoss);
+class CrossEntropyLoss : public ModuleHolder<CrossEntropyLossImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit CrossEntropyLoss(const CrossEntropyLossOptions& options)
+      : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options)) {}
+};
+
+struct NLLLossImpl : Module {
+  explicit NLLLossImpl(const NLLLossOptions& options_ = {}) : options(options_) {
+    if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
+  }
+  explicit NLLLossImpl(Reduction reduction) : NLLLossImpl(NLLLossOptions{.reduction = reduction}) {}
+  Tensor forward(const Tensor& log_probs, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return nll_loss(log_probs, target, options, where);
+  }
+  NLLLossOptions options;
+};
+class NLLLoss : public ModuleHolder<NLLLossImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit NLLLoss(const NLLLossOptions& options) : ModuleHolder(std::make_shared<NLLLossImpl>(options)) {}
+};
+
+// --- of an input and a target
+
+struct BCELossImpl : Module {
+  explicit BCELossImpl(const BCELossOptions& options_ = {}) : options(options_) {
+    if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
+  }
+  explicit BCELossImpl(Reduction reduction) : BCELossImpl(BCELossOptions{.reduction = reduction}) {}
+  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return binary_cross_entropy(x, target, options, where);
+  }
+  BCELossOptions options;
+};
+class BCELoss : public ModuleHolder<BCELossImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit BCELoss(const BCELossOptions& options) : ModuleHolder(std::make_shared<BCELossImpl>(options)) {}
+};
 
 struct BCEWithLogitsLossImpl : Module {
-  explicit BCEWithLogitsLossImpl(Reduction reduction_ = Reduction::Mean) : reduction(reduction_) {}
+  explicit BCEWithLogitsLossImpl(const BCEWithLogitsLossOptions& options_ = {}) : options(options_) {
+    if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
+    if (options.pos_weight.defined()) options.pos_weight = register_buffer("pos_weight", options.pos_weight.detach());
+  }
+  explicit BCEWithLogitsLossImpl(Reduction reduction)
+      : BCEWithLogitsLossImpl(BCEWithLogitsLossOptions{.reduction = reduction}) {}
   Tensor forward(const Tensor& logits, const Tensor& target, SourceLocation where = SourceLocation::current()) {
     const CallScope scope(*this, where);
-    return binary_cross_entropy_with_logits(logits, target, reduction, where);
+    return binary_cross_entropy_with_logits(logits, target, options, where);
   }
-  Reduction reduction;
+  BCEWithLogitsLossOptions options;
 };
-BRIGADE_MODULE(BCEWithLogitsLoss);
+class BCEWithLogitsLoss : public ModuleHolder<BCEWithLogitsLossImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit BCEWithLogitsLoss(const BCEWithLogitsLossOptions& options)
+      : ModuleHolder(std::make_shared<BCEWithLogitsLossImpl>(options)) {}
+};
 
 struct MSELossImpl : Module {
   explicit MSELossImpl(Reduction reduction_ = Reduction::Mean) : reduction(reduction_) {}
@@ -49,5 +108,140 @@ struct L1LossImpl : Module {
   Reduction reduction;
 };
 BRIGADE_MODULE(L1Loss);
+
+struct SmoothL1LossImpl : Module {
+  explicit SmoothL1LossImpl(Reduction reduction_ = Reduction::Mean, double beta_ = 1)
+      : reduction(reduction_), beta(beta_) {}
+  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return smooth_l1_loss(x, target, reduction, beta, where);
+  }
+  Reduction reduction;
+  double beta;
+};
+BRIGADE_MODULE(SmoothL1Loss);
+
+struct HuberLossImpl : Module {
+  explicit HuberLossImpl(Reduction reduction_ = Reduction::Mean, double delta_ = 1)
+      : reduction(reduction_), delta(delta_) {}
+  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return huber_loss(x, target, reduction, delta, where);
+  }
+  Reduction reduction;
+  double delta;
+};
+BRIGADE_MODULE(HuberLoss);
+
+struct KLDivLossImpl : Module {
+  explicit KLDivLossImpl(KLDivReduction reduction_ = KLDivReduction::Mean, bool log_target_ = false)
+      : reduction(reduction_), log_target(log_target_) {}
+  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return kl_div(x, target, reduction, log_target, where);
+  }
+  KLDivReduction reduction;
+  bool log_target;
+};
+BRIGADE_MODULE(KLDivLoss);
+
+// --- with a margin
+
+struct HingeEmbeddingLossImpl : Module {
+  explicit HingeEmbeddingLossImpl(double margin_ = 1, Reduction reduction_ = Reduction::Mean)
+      : margin(margin_), reduction(reduction_) {}
+  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return hinge_embedding_loss(x, target, margin, reduction, where);
+  }
+  double margin;
+  Reduction reduction;
+};
+BRIGADE_MODULE(HingeEmbeddingLoss);
+
+struct MarginRankingLossImpl : Module {
+  explicit MarginRankingLossImpl(double margin_ = 0, Reduction reduction_ = Reduction::Mean)
+      : margin(margin_), reduction(reduction_) {}
+  Tensor forward(const Tensor& x1, const Tensor& x2, const Tensor& target,
+                 SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return margin_ranking_loss(x1, x2, target, margin, reduction, where);
+  }
+  double margin;
+  Reduction reduction;
+};
+BRIGADE_MODULE(MarginRankingLoss);
+
+struct CosineEmbeddingLossImpl : Module {
+  explicit CosineEmbeddingLossImpl(double margin_ = 0, Reduction reduction_ = Reduction::Mean)
+      : margin(margin_), reduction(reduction_) {}
+  Tensor forward(const Tensor& x1, const Tensor& x2, const Tensor& target,
+                 SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return cosine_embedding_loss(x1, x2, target, margin, reduction, where);
+  }
+  double margin;
+  Reduction reduction;
+};
+BRIGADE_MODULE(CosineEmbeddingLoss);
+
+struct SoftMarginLossImpl : Module {
+  explicit SoftMarginLossImpl(Reduction reduction_ = Reduction::Mean) : reduction(reduction_) {}
+  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return soft_margin_loss(x, target, reduction, where);
+  }
+  Reduction reduction;
+};
+BRIGADE_MODULE(SoftMarginLoss);
+
+struct TripletMarginLossImpl : Module {
+  explicit TripletMarginLossImpl(const TripletMarginLossOptions& options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                 SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return triplet_margin_loss(anchor, positive, negative, options, where);
+  }
+  TripletMarginLossOptions options;
+};
+class TripletMarginLoss : public ModuleHolder<TripletMarginLossImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit TripletMarginLoss(const TripletMarginLossOptions& options)
+      : ModuleHolder(std::make_shared<TripletMarginLossImpl>(options)) {}
+};
+
+// --- of distributions
+
+struct PoissonNLLLossImpl : Module {
+  explicit PoissonNLLLossImpl(const PoissonNLLLossOptions& options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return poisson_nll_loss(x, target, options, where);
+  }
+  PoissonNLLLossOptions options;
+};
+class PoissonNLLLoss : public ModuleHolder<PoissonNLLLossImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit PoissonNLLLoss(const PoissonNLLLossOptions& options)
+      : ModuleHolder(std::make_shared<PoissonNLLLossImpl>(options)) {}
+};
+
+struct GaussianNLLLossImpl : Module {
+  explicit GaussianNLLLossImpl(const GaussianNLLLossOptions& options_ = {}) : options(options_) {}
+  Tensor forward(const Tensor& x, const Tensor& target, const Tensor& var,
+                 SourceLocation where = SourceLocation::current()) {
+    const CallScope scope(*this, where);
+    return gaussian_nll_loss(x, target, var, options, where);
+  }
+  GaussianNLLLossOptions options;
+};
+class GaussianNLLLoss : public ModuleHolder<GaussianNLLLossImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit GaussianNLLLoss(const GaussianNLLLossOptions& options)
+      : ModuleHolder(std::make_shared<GaussianNLLLossImpl>(options)) {}
+};
 
 }  // namespace brigade::nn

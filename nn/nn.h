@@ -13,6 +13,7 @@
 #include <brigade/nn/flatten.h>
 #include <brigade/nn/fold.h>
 #include <brigade/nn/gpt.h>
+#include <brigade/nn/group_norm.h>
 #include <brigade/nn/init.h>
 #include <brigade/nn/layer_norm.h>
 #include <brigade/nn/linear.h>

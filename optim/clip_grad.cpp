@@ -4,6 +4,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/foreach.h>
+#include <brigade/kernels/reduce.h>
 #include <brigade/nn/detail/text.h>
 #include <brigade/optim/detail/batches.h>
 
@@ -38,33 +39,74 @@ std::vector<double> terms_of(const std::vector<Tensor>& grads, const std::vector
   return terms;
 }
 
-}  // namespace
+double value_of(const Tensor& scalar) { return brigade::detail::element_as_double(scalar, 0); }
 
-double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options,
-                       SourceLocation where) {
-  const double p = options.norm_type;
-  if (p != 1 && p != 2 && p != INFINITY) {
-    throw ValueError("clip_grad_norm_: norm_type must be 1, 2 or infinity, got " + nn::detail::text_of(p) + " (" +
-                         to_string(where) + ")",
-                     where);
+// The sum of |g|^p, the least |g| for minus infinity, or for 0 whether there is any that is not 0: by kernels for
+// single tensors, since nobody waits for such norms.
+double rare_term_of(const Tensor& grad, double p) {
+  const Tensor sizes = kernels::unary(kernels::cast(grad, kFloat64), kernels::UnaryOp::Abs);
+  if (p == -INFINITY) {
+    Tensor least = kernels::unary(sizes, kernels::UnaryOp::Neg);
+    while (least.dim() > 0)
+      least = kernels::max(least, 0, false).values;
+    return -value_of(least);
   }
-  if (!(max_norm >= 0)) {
-    throw ValueError("clip_grad_norm_: max_norm must be at least 0, got " + nn::detail::text_of(max_norm) + " (" +
-                         to_string(where) + ")",
-                     where);
+  if (p == 0) return value_of(kernels::sum(sizes, {})) != 0 ? 1 : 0;
+  const Tensor logs = kernels::unary(sizes, kernels::UnaryOp::Log);
+  kernels::scale_inplace(logs, p);
+  return value_of(kernels::sum(kernels::unary(logs, kernels::UnaryOp::Exp), {}));
+}
+
+double total_norm(const std::vector<Tensor>& grads, const std::vector<detail::Batch>& batches, double p) {
+  if (grads.empty()) return 0;
+  const bool common = p == 1 || p == 2 || p == INFINITY;
+  std::vector<double> terms;
+  if (common) {
+    terms = terms_of(grads, batches, p);
+  } else {
+    for (const Tensor& grad : grads)
+      terms.push_back(rare_term_of(grad, p));
   }
+  double total = terms.front();
+  for (size_t i = 1; i < terms.size(); ++i) {
+    const double term = terms[i];
+    // std::max would drop a NaN.
+    const bool further = p > 0 ? term > total : term < total;
+    total = std::isinf(p) ? (std::isnan(term) || further ? term : total) : total + term;
+  }
+  return std::isinf(p) || p == 0 || p == 1 ? total : p == 2 ? std::sqrt(total) : std::pow(total, 1 / p);
+}
+
+std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> grads;
   for (const Tensor& parameter : parameters) {
     if (!parameter.defined()) continue;
     if (const Tensor grad = parameter.grad(); grad.defined() && grad.numel() > 0) grads.push_back(grad);
   }
-  double total = 0;
-  const std::vector<detail::Batch> batches = detail::batches(grads, [](size_t) { return 0; });
-  for (const double part : terms_of(grads, batches, p)) {
-    // std::max would drop a NaN.
-    total = std::isinf(p) ? (std::isnan(part) || part > total ? part : total) : total + part;
+  return grads;
+}
+
+void note_change(const std::vector<Tensor>& grads, const char* what, SourceLocation where) {
+  for (const Tensor& grad : grads) {
+    grad.bump_version();
+    autograd::note_write(grad, what, where);
   }
-  if (p == 2) total = std::sqrt(total);
+}
+
+}  // namespace
+
+double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options,
+                       SourceLocation where) {
+  const double p = options.norm_type;
+  if (std::isnan(p)) throw ValueError("clip_grad_norm_: norm_type is not a number (" + to_string(where) + ")", where);
+  if (!(max_norm >= 0)) {
+    throw ValueError("clip_grad_norm_: max_norm must be at least 0, got " + nn::detail::text_of(max_norm) + " (" +
+                         to_string(where) + ")",
+                     where);
+  }
+  const std::vector<Tensor> grads = gradients_of(parameters);
+  const std::vector<detail::Batch> batches = detail::batches(grads, [](size_t) { return 0; });
+  const double total = total_norm(grads, batches, p);
   if (options.error_if_nonfinite && !std::isfinite(total)) {
     throw ValueError(
         "The total norm of order " + nn::detail::text_of(p) +
@@ -77,11 +119,20 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
   if (factor >= 1) return total;  // false for a NaN, which goes on to the gradients
   for (const detail::Batch& batch : batches)
     kernels::foreach_scale(batch.of(grads), factor, Tensor());
-  for (const Tensor& grad : grads) {
-    grad.bump_version();
-    autograd::note_write(grad, "clip_grad_norm_", where);
-  }
+  note_change(grads, "clip_grad_norm_", where);
   return total;
+}
+
+void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value, SourceLocation where) {
+  if (!(clip_value >= 0)) {
+    throw ValueError("clip_grad_value_: clip_value must be at least 0, got " + nn::detail::text_of(clip_value) + " (" +
+                         to_string(where) + ")",
+                     where);
+  }
+  const std::vector<Tensor> grads = gradients_of(parameters);
+  for (const detail::Batch& batch : detail::batches(grads, [](size_t) { return 0; }))
+    kernels::foreach_clip(batch.of(grads), clip_value);
+  note_change(grads, "clip_grad_value_", where);
 }
 
 }  // namespace brigade::optim

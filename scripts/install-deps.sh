@@ -4,7 +4,7 @@
 set -euo pipefail
 
 required=(g++ cmake ninja-build python3 libeigen3-dev libfmt-dev zlib1g-dev doctest-dev libcli11-dev nlohmann-json3-dev git make)
-optional=(ccache libdnnl-dev libgloo-dev)  # faster builds; oneDNN for GEMM and convolution; ranks on several hosts
+optional=(ccache libdnnl-dev libgloo-dev valgrind)  # faster builds; oneDNN for GEMM and convolution; ranks on several hosts; counted instructions
 
 list_for_humans() {
   cat >&2 <<'TEXT'

@@ -1,6 +1,10 @@
 #include <brigade/autograd/ops/batch_norm.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/normalise.h>
+#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/batch_norm.h>
 
@@ -8,17 +12,57 @@ namespace brigade {
 
 namespace {
 
+using autograd::BackwardContext;
+using autograd::detail::in_dtype;
+using autograd::detail::normalise;
+using autograd::detail::Normalised;
+using autograd::detail::normalised_gradient;
+using autograd::detail::widened;
+
 struct BatchNormNode final : autograd::Node {
   // The statistics are kept as they were used, so that a later change of the running ones (another forward, a
   // broadcast) does no harm.
   autograd::SavedTensor x, weight, mean, invstd;
   bool training = true;
-  void backward(autograd::BackwardContext& context) override {
+  double eps = 0;
+  DType weight_dtype = kFloat32, bias_dtype = kFloat32;
+
+  void backward(BackwardContext& context) override {
+    if (context.create_graph()) return backward_with_graph(context);
     const kernels::BatchNormGrads grads = kernels::batch_norm_backward(
         context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this), invstd.unpack(*this), training);
     if (context.needs_input_grad(0)) context.set(0, grads.x);
-    if (context.needs_input_grad(1)) context.set(1, grads.weight);
-    if (context.needs_input_grad(2)) context.set(2, grads.bias);
+    if (context.needs_input_grad(1)) context.set(1, in_dtype(grads.weight, weight_dtype));
+    if (context.needs_input_grad(2)) context.set(2, in_dtype(grads.bias, bias_dtype));
+  }
+  // The same by differentiable operations. Running statistics are constants.
+  void backward_with_graph(BackwardContext& context) {
+    const Tensor input = x.unpack(*this);
+    const Tensor gain = weight.unpack(*this);
+    const Tensor grad = widened(context.grad());
+    Shape dims{0};
+    Shape channels{input.size(1)};
+    for (int d = 2; d < input.dim(); ++d) {
+      dims.push_back(d);
+      channels.push_back(1);
+    }
+    const auto per_channel = [&](const Tensor& tensor) { return tensor.reshape(channels, {}); };
+    Normalised normalised;
+    if (training) {
+      normalised = normalise(widened(input), dims, eps, true);
+    } else {
+      const Tensor rstd = per_channel(invstd.unpack(*this));
+      normalised = {mul(sub(widened(input), per_channel(mean.unpack(*this)), {}), rstd, {}), rstd};
+    }
+    if (context.needs_input_grad(0)) {
+      const Tensor slope = gain.defined() ? mul(grad, per_channel(gain), {}) : grad;
+      const Tensor result =
+          training ? normalised_gradient(slope, normalised, dims, true) : mul(slope, normalised.rstd, {});
+      context.set(0, in_dtype(result, input.dtype()));
+    }
+    if (context.needs_input_grad(1))
+      context.set(1, in_dtype(sum(mul(grad, normalised.values, {}), dims, false, {}), weight_dtype));
+    if (context.needs_input_grad(2)) context.set(2, in_dtype(sum(grad, dims, false, {}), bias_dtype));
   }
 };
 
@@ -36,6 +80,9 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
     node->mean.save_input(*node, result.mean);
     node->invstd.save_input(*node, result.invstd);
     node->training = training;
+    node->eps = eps;
+    if (weight.defined()) node->weight_dtype = weight.dtype();
+    if (bias.defined()) node->bias_dtype = bias.dtype();
   }
   return result.y;
 }

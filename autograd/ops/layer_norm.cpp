@@ -1,6 +1,10 @@
 #include <brigade/autograd/ops/layer_norm.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/normalise.h>
+#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/layer_norm.h>
 
@@ -11,15 +15,22 @@ namespace {
 using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::in_dtype;
 using autograd::detail::located;
+using autograd::detail::normalise;
+using autograd::detail::Normalised;
+using autograd::detail::normalised_gradient;
+using autograd::detail::widened;
 
 // Inputs: x, weight, bias (RMS norm has none).
 struct NormNode : autograd::Node {
   SavedTensor x, weight, mean, rstd;
   Shape normalized_shape;
+  double eps = 0;
   DType weight_dtype = kFloat32, bias_dtype = kFloat32;
 
-  void save(const Tensor& input, const Shape& shape, const Tensor& gain, const Tensor& shift) {
+  void save(const Tensor& input, const Shape& shape, const Tensor& gain, const Tensor& shift, double epsilon) {
+    eps = epsilon;
     x.save_input(*this, input);
     weight.save_input(*this, gain);
     normalized_shape = shape;
@@ -47,10 +58,28 @@ struct NormNode : autograd::Node {
     parameter(1, options.weight, grads.weight);
     parameter(2, options.bias, grads.bias);
   }
+  // The same by differentiable operations.
+  void backward_with_graph(BackwardContext& context, bool centered) {
+    const Tensor input = x.unpack(*this);
+    const Tensor gain = weight.unpack(*this);
+    const Tensor grad = widened(context.grad());
+    Shape dims;
+    for (int d = -normalized_shape.size(); d < 0; ++d)
+      dims.push_back(d);
+    const Normalised normalised = normalise(widened(input), dims, eps, centered);
+    if (context.needs_input_grad(0)) {
+      const Tensor slope = gain.defined() ? mul(grad, gain, {}) : grad;
+      context.set(0, in_dtype(normalised_gradient(slope, normalised, dims, centered), input.dtype()));
+    }
+    if (context.needs_input_grad(1))
+      context.set(1, in_dtype(sum_to(mul(grad, normalised.values, {}), normalized_shape, {}), weight_dtype));
+    if (context.needs_input_grad(2)) context.set(2, in_dtype(sum_to(grad, normalized_shape, {}), bias_dtype));
+  }
 };
 
 struct LayerNormNode final : NormNode {
   void backward(BackwardContext& context) override {
+    if (context.create_graph()) return backward_with_graph(context, true);
     const auto options = wanted(context);
     hand_over(context, options,
               kernels::layer_norm_backward(context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this),
@@ -60,6 +89,7 @@ struct LayerNormNode final : NormNode {
 
 struct RmsNormNode final : NormNode {
   void backward(BackwardContext& context) override {
+    if (context.create_graph()) return backward_with_graph(context, false);
     const auto options = wanted(context);
     hand_over(
         context, options,
@@ -84,7 +114,7 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   const kernels::LayerNorm result =
       located(where, [&] { return kernels::layer_norm(x, normalized_shape, weight, bias, eps); });
   if (auto* node = record<LayerNormNode>({.op = "layer_norm", .where = where}, {x, weight, bias}, result.y)) {
-    node->save(x, normalized_shape, weight, bias);
+    node->save(x, normalized_shape, weight, bias, eps);
     node->mean.save_input(*node, result.mean);
     node->rstd.save_input(*node, result.rstd);
   }
@@ -93,10 +123,10 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, std::optional<double> eps,
                 SourceLocation where) {
-  const kernels::RmsNorm result =
-      located(where, [&] { return kernels::rms_norm(x, normalized_shape, weight, eps.value_or(epsilon(x.dtype()))); });
+  const double added = eps.value_or(epsilon(x.dtype()));
+  const kernels::RmsNorm result = located(where, [&] { return kernels::rms_norm(x, normalized_shape, weight, added); });
   if (auto* node = record<RmsNormNode>({.op = "rms_norm", .where = where}, {x, weight}, result.y)) {
-    node->save(x, normalized_shape, weight, Tensor());
+    node->save(x, normalized_shape, weight, Tensor(), added);
     node->rstd.save_input(*node, result.rstd);
   }
   return result.y;

@@ -1,9 +1,15 @@
 #include <brigade/autograd/ops/loss.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
+#include <brigade/kernels/factory.h>
+
+#include <algorithm>
+#include <string>
 
 namespace brigade {
 
@@ -11,93 +17,175 @@ namespace {
 
 using autograd::BackwardContext;
 using autograd::Node;
+using autograd::OpInfo;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::in_dtype;
 using autograd::detail::located;
+using autograd::detail::reduced;
+using autograd::detail::widened;
+using kernels::PairLoss;
+using kernels::PairLossKind;
+using kernels::PairSide;
 
-struct CrossEntropyNode final : Node {
-  SavedTensor log_probs, target;
-  Tensor denominator;
-  int64_t ignore_index = 0;
-  void backward(BackwardContext& context) override {
-    context.set(0, kernels::cross_entropy_backward(context.grad(), log_probs.unpack(*this), target.unpack(*this),
-                                                   denominator, ignore_index));
+// 1 where d is within `limit`, which counts as within when `closed`.
+Tensor within(const Tensor& d, double limit, bool closed) {
+  const Tensor distance = abs(d, {});
+  return (closed ? le(distance, limit, {}) : lt(distance, limit, {})).to(d.dtype(), {});
+}
+
+// The derivatives of kernels/detail/loss.h by differentiable operations.
+Tensor input_slope(const PairLoss& loss, const Tensor& x, const Tensor& z) {
+  const Tensor d = sub(x, z, {});
+  switch (loss.kind) {
+    case PairLossKind::Squared: return mul(d, 2.0, {});
+    case PairLossKind::Absolute: return sign(d, {});
+    case PairLossKind::SmoothL1: {
+      const Tensor inside = within(d, loss.parameter, false);
+      return add(mul(d, mul(inside, 1 / loss.parameter, {}), {}), mul(sign(d, {}), sub(1.0, inside, {}), {}), {});
+    }
+    case PairLossKind::Huber: {
+      const Tensor inside = within(d, loss.parameter, true);
+      const Tensor outside = mul(sub(1.0, inside, {}), loss.parameter, {});
+      return add(mul(d, inside, {}), mul(sign(d, {}), outside, {}), {});
+    }
+    case PairLossKind::BinaryCrossEntropy: {
+      const Tensor spread = mul(sub(1.0, x, {}), x, {});
+      return div(d, maximum(spread, full({}, 1e-12, spread.options()), {}), {});
+    }
+    case PairLossKind::BceWithLogits: return sub(sigmoid(x, {}), z, {});
+    case PairLossKind::KlDivergence: return neg(z, {});
+    case PairLossKind::KlDivergenceLog: break;
   }
-};
+  return neg(exp(z, {}), {});
+}
 
-struct PairLossNode : Node {
+Tensor target_slope(const PairLoss& loss, const Tensor& x, const Tensor& z) {
+  switch (loss.kind) {
+    case PairLossKind::BinaryCrossEntropy: return sub(log(sub(1.0, x, {}), {}), log(x, {}), {});
+    case PairLossKind::BceWithLogits: return neg(x, {});
+    case PairLossKind::KlDivergence: return sub(add(log(z, {}), 1.0, {}), x, {});
+    case PairLossKind::KlDivergenceLog: return mul(exp(z, {}), add(sub(z, x, {}), 1.0, {}), {});
+    default: return neg(input_slope(loss, x, z), {});
+  }
+}
+
+struct PairLossNode final : Node {
   SavedTensor x, target;
+  PairLoss loss;
   Reduction reduction = Reduction::Mean;
-};
 
-struct BceWithLogitsNode final : PairLossNode {
   void backward(BackwardContext& context) override {
-    const Tensor logits = x.unpack(*this);
-    const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0))
-      context.set(0, kernels::bce_with_logits_backward(grad, logits, target.unpack(*this), reduction));
-    if (context.needs_input_grad(1)) {
-      // The loss is linear in the target, with slope -x.
-      const double count = reduction == Reduction::Mean ? static_cast<double>(logits.numel()) : 1;
-      context.set(1, mul(mul(grad, logits, {}), -1 / count, {}));
+    const Tensor input = x.unpack(*this);
+    const Tensor z = target.unpack(*this);
+    for (const PairSide side : {PairSide::Input, PairSide::Target}) {
+      const uint32_t i = side == PairSide::Input ? 0 : 1;
+      if (!context.needs_input_grad(i)) continue;
+      context.set(i, context.create_graph()
+                         ? composite(context.grad(), input, z, side)
+                         : kernels::pair_loss_backward(context.grad(), input, z, loss, side, reduction));
     }
   }
-};
 
-struct MseLossNode final : PairLossNode {
-  void backward(BackwardContext& context) override {
-    const Tensor slope = kernels::mse_loss_backward(context.grad(), x.unpack(*this), target.unpack(*this), reduction);
-    if (context.needs_input_grad(0)) context.set(0, slope);
-    if (context.needs_input_grad(1)) context.set(1, neg(slope, {}));
+  Tensor composite(const Tensor& grad, const Tensor& input, const Tensor& z, PairSide side) const {
+    const Tensor a = widened(input);
+    const Tensor b = widened(z);
+    const Tensor slope = side == PairSide::Input ? input_slope(loss, a, b) : target_slope(loss, a, b);
+    const double count = reduction == Reduction::Mean ? static_cast<double>(input.numel()) : 1;
+    return in_dtype(mul(slope, mul(widened(grad), 1 / count, {}), {}), input.dtype());
   }
 };
 
-template <class N, class K>
-Tensor pair_loss(const char* op, const K& kernel, const Tensor& x, const Tensor& target, Reduction reduction,
-                 SourceLocation where) {
-  Tensor y = located(where, [&] { return kernel(x, target, reduction); });
-  if (auto* node = record<N>({.op = op, .where = where}, {x, target}, y)) {
+Tensor pair_loss(const OpInfo& info, const PairLoss& loss, const Tensor& x, const Tensor& target, Reduction reduction) {
+  Tensor y = located(info.where, [&] { return kernels::pair_loss(x, target, loss, reduction); });
+  if (auto* node = record<PairLossNode>(info, {x, target}, y)) {
     node->x.save_input(*node, x);
     node->target.save_input(*node, target);
+    node->loss = loss;
     node->reduction = reduction;
   }
   return y;
 }
 
+[[noreturn]] void throw_value_error(const std::string& text, SourceLocation where) {
+  throw ValueError(text + " (called at " + to_string(where) + ")", where);
+}
+
+// Losses times a weight that broadcasts to their shape.
+Tensor weighted(const char* what, const Tensor& losses, const Tensor& weight, SourceLocation where) {
+  const Tensor result = mul(losses, weight, where);
+  if (result.sizes() == losses.sizes()) return in_dtype(result, losses.dtype());
+  throw ShapeError(std::string(what) + ": expected a weight that broadcasts to " + to_string(losses.sizes()) +
+                       ", got " + describe(weight) + " (called at " + to_string(where) + ")",
+                   where);
+}
+
 }  // namespace
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction, int64_t ignore_index,
-                     SourceLocation where) {
-  const kernels::CrossEntropy result =
-      located(where, [&] { return kernels::cross_entropy(logits, target, reduction, ignore_index); });
-  if (auto* node = record<CrossEntropyNode>({.op = "cross_entropy", .where = where}, {logits, target}, result.loss)) {
-    node->log_probs.save_input(*node, result.log_probs);
-    node->target.save_input(*node, target);
-    node->denominator = result.denominator;
-    node->ignore_index = ignore_index;
+Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
+  return pair_loss({.op = "mse_loss", .where = where}, {PairLossKind::Squared}, x, target, reduction);
+}
+
+Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
+  return pair_loss({.op = "l1_loss", .where = where}, {PairLossKind::Absolute}, x, target, reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta, SourceLocation where) {
+  if (!(beta >= 0))
+    throw_value_error("smooth_l1_loss: expected a beta that is not negative, got " + std::to_string(beta), where);
+  if (beta == 0) return l1_loss(x, target, reduction, where);
+  return pair_loss({.op = "smooth_l1_loss", .where = where}, {PairLossKind::SmoothL1, beta}, x, target, reduction);
+}
+
+Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta, SourceLocation where) {
+  if (!(delta > 0)) throw_value_error("huber_loss: expected a delta above 0, got " + std::to_string(delta), where);
+  return pair_loss({.op = "huber_loss", .where = where}, {PairLossKind::Huber, delta}, x, target, reduction);
+}
+
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const BCELossOptions& options,
+                            SourceLocation where) {
+  const bool plain = !options.weight.defined();
+  const Tensor losses = pair_loss({.op = "binary_cross_entropy", .where = where}, {PairLossKind::BinaryCrossEntropy}, x,
+                                  target, plain ? options.reduction : Reduction::None);
+  return plain ? losses
+               : reduced(weighted("binary_cross_entropy", losses, options.weight, where), options.reduction, where);
+}
+
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
+  return binary_cross_entropy(x, target, BCELossOptions{.reduction = reduction}, where);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
+                                        const BCEWithLogitsLossOptions& options, SourceLocation where) {
+  const OpInfo info{.op = "binary_cross_entropy_with_logits", .where = where};
+  const PairLoss loss{PairLossKind::BceWithLogits};
+  if (!options.weight.defined() && !options.pos_weight.defined())
+    return pair_loss(info, loss, logits, target, options.reduction);
+  Tensor losses = pair_loss(info, loss, logits, target, Reduction::None);
+  if (options.pos_weight.defined()) {
+    // The losses of a sure yes and of a sure no, as much of each as the target has.
+    const Tensor yes = pair_loss(info, loss, logits, ones_like(target), Reduction::None);
+    const Tensor no = pair_loss(info, loss, logits, zeros_like(target), Reduction::None);
+    losses = add(weighted(info.op, mul(yes, target, where), options.pos_weight, where),
+                 mul(no, sub(1.0, target, where), where), where);
   }
-  return result.loss;
+  if (options.weight.defined()) losses = weighted(info.op, losses, options.weight, where);
+  return reduced(losses, options.reduction, where);
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction,
                                         SourceLocation where) {
-  return pair_loss<BceWithLogitsNode>("binary_cross_entropy_with_logits", kernels::bce_with_logits, logits, target,
-                                      reduction, where);
+  return binary_cross_entropy_with_logits(logits, target, BCEWithLogitsLossOptions{.reduction = reduction}, where);
 }
 
-Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
-  return pair_loss<MseLossNode>("mse_loss", kernels::mse_loss, x, target, reduction, where);
-}
-
-Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
-  if (x.sizes() != target.sizes()) {
-    throw ShapeError("l1_loss: expected a target like the input " + describe(x) + ", got " + describe(target) +
-                         " (called at " + to_string(where) + ")",
-                     where);
-  }
-  Tensor difference = abs(sub(x, target, where), where);
-  if (reduction == Reduction::None) return difference;
-  return reduction == Reduction::Mean ? mean(difference, {}, false, where) : sum(difference, {}, false, where);
+Tensor kl_div(const Tensor& x, const Tensor& target, KLDivReduction reduction, bool log_target, SourceLocation where) {
+  const PairLoss loss{log_target ? PairLossKind::KlDivergenceLog : PairLossKind::KlDivergence};
+  const Reduction plain = reduction == KLDivReduction::None   ? Reduction::None
+                          : reduction == KLDivReduction::Mean ? Reduction::Mean
+                                                              : Reduction::Sum;
+  const Tensor y = pair_loss({.op = "kl_div", .where = where}, loss, x, target, plain);
+  if (reduction != KLDivReduction::BatchMean || x.dim() == 0) return y;
+  return div(y, static_cast<double>(x.size(0)), where);
 }
 
 }  // namespace brigade

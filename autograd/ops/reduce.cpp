@@ -1,12 +1,14 @@
 #include <brigade/autograd/ops/reduce.h>
 
+#include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/record.h>
-#include <brigade/core/factory.h>
-#include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/logsumexp.h>
+#include <brigade/kernels/prod.h>
 #include <brigade/kernels/reduce.h>
 
 namespace brigade {
@@ -17,7 +19,10 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::from_lines;
+using autograd::detail::kept_sizes;
 using autograd::detail::located;
+using autograd::detail::to_lines;
 
 struct SumNode final : Node {
   Shape sizes;       // of the input
@@ -29,19 +34,12 @@ struct SumNode final : Node {
   }
 };
 
-Shape kept(const Shape& sizes, const Shape& dims) {
-  Shape result = dims.empty() ? Shape::filled(sizes.size(), 1) : sizes;
-  for (int64_t dim : dims)
-    result[wrap_dim(dim, sizes.size())] = 1;
-  return result;
-}
-
 Tensor reduce(const char* op, const Tensor& x, const Shape& dims, bool keepdim, bool is_mean, SourceLocation where) {
   const kernels::ReduceOptions options{.dims = dims, .keepdim = keepdim};
   Tensor y = located(where, [&] { return is_mean ? kernels::mean(x, options) : kernels::sum(x, options); });
   if (auto* node = record<SumNode>({.op = op, .where = where}, {x}, y)) {
     node->sizes = x.sizes();
-    node->kept_sizes = kept(x.sizes(), dims);
+    node->kept_sizes = kept_sizes(x.sizes(), dims);
     if (is_mean)
       node->factor =
           static_cast<double>(std::max<int64_t>(y.numel(), 1)) / static_cast<double>(std::max<int64_t>(x.numel(), 1));
@@ -49,49 +47,57 @@ Tensor reduce(const char* op, const Tensor& x, const Shape& dims, bool keepdim, 
   return y;
 }
 
-// The gradient of a chosen element goes back to its place.
-struct SelectElementNode final : Node {
-  Shape sizes;
-  int dim = 0;
-  Tensor indices;  // int64, not differentiable: no version to watch
-  void backward(BackwardContext& context) override {
-    if (context.create_graph()) {
-      context.set(0, differentiable(context.grad()));
-      return;
-    }
-    context.set(0, kernels::extremes_backward(context.grad(), indices, sizes, dim));
-  }
+// For each element of a line (along the last dimension) the product of all others: elements are multiplied in pairs,
+// the products in pairs again, and on the way back each gets what its partner had, times what its pair got. Nothing is
+// divided, so zeros need no care, and every derivative is right.
+Tensor products_of_others(const Tensor& lines) {
+  const int64_t n = lines.sizes().back();
+  if (n <= 1) return ones(lines.sizes(), lines.options());
+  const int64_t half = n / 2;
+  const Tensor left = lines.slice(-1, 0, half, 1, {});
+  const Tensor right = lines.slice(-1, half, 2 * half, 1, {});
+  const Tensor odd = lines.slice(-1, 2 * half, n, 1, {});
+  const Tensor pairs = mul(left, right, {});
+  const Tensor others = products_of_others(n % 2 == 0 ? pairs : cat({pairs, odd}, -1, {}));
+  const Tensor of_pairs = others.slice(-1, 0, half, 1, {});
+  std::vector<Tensor> parts{mul(of_pairs, right, {}), mul(of_pairs, left, {})};
+  if (n % 2 != 0) parts.push_back(others.slice(-1, half, half + 1, 1, {}));
+  return cat(parts, -1, {});
+}
 
- private:
-  // The gradient times 1 at the chosen places, 0 elsewhere.
-  Tensor differentiable(const Tensor& grad) const {
-    Shape kept_sizes = sizes;
-    Shape places = Shape::filled(sizes.size(), 1);
-    int64_t length = 1;
-    if (!sizes.empty()) {
-      kept_sizes[dim] = 1;
-      length = places[dim] = sizes[dim];
-    }
-    const Tensor chosen = view::as_strided(indices, kept_sizes, contiguous_strides(kept_sizes), 0);
-    const Tensor counted = arange(0, static_cast<double>(length), 1, {kInt64, indices.device()});
-    const Tensor here = kernels::compare(view::as_strided(counted, places, contiguous_strides(places), 0), chosen,
-                                         kernels::CompareOp::Equal);
-    return mul(grad.reshape(kept_sizes, {}), kernels::cast(here, grad.dtype()), {});
+struct ProdNode final : Node {
+  SavedTensor x;
+  Shape dims;
+  void backward(BackwardContext& context) override {
+    const Tensor values = x.unpack(*this);
+    // Half types are multiplied in float, as forward does it.
+    const DType dtype = values.dtype() == kFloat64 ? kFloat64 : kFloat32;
+    const Tensor others = products_of_others(to_lines(values.to(dtype, {}), dims));
+    const Tensor grad = context.grad().reshape(kept_sizes(values.sizes(), dims), {}).to(dtype, {});
+    context.set(0, mul(from_lines(others, values.sizes(), dims), grad, {}).to(values.dtype(), {}));
   }
 };
 
-MinMax extremum(const char* op, const Tensor& x, int64_t dim, bool keepdim, bool is_max, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
-  kernels::Extremes found =
-      located(where, [&] { return is_max ? kernels::max(x, at, keepdim) : kernels::min(x, at, keepdim); });
-  const Tensor* inputs[] = {&x};
-  const Tensor* outputs[] = {&found.values, &found.indices};
-  if (auto* node = record<SelectElementNode>({.op = op, .where = where}, inputs, outputs)) {
-    node->sizes = x.sizes();
-    node->dim = at;
-    node->indices = found.indices;
+struct LogsumexpNode final : Node {
+  SavedTensor x, y;
+  Shape dims;
+  void backward(BackwardContext& context) override {
+    const Tensor values = x.unpack(*this);
+    const Shape kept = kept_sizes(values.sizes(), dims);
+    const Tensor share = exp(sub(values, y.unpack(*this).reshape(kept, {}), {}), {});
+    context.set(0, mul(share, context.grad().reshape(kept, {}), {}));
   }
-  return {found.values, found.indices};
+};
+
+// How many elements are 0, or are not.
+Tensor count(const Tensor& x, kernels::CompareOp op, const Shape& dims, bool keepdim) {
+  const bool is_counted = x.dtype() == kBool && op == kernels::CompareOp::NotEqual;
+  return kernels::sum(is_counted ? x : kernels::compare_scalar(x, 0.0, op), {.dims = dims, .keepdim = keepdim});
+}
+// Bool, but for uint8, whose truth values PyTorch keeps in uint8.
+Tensor truth(const Tensor& counts, kernels::CompareOp op, DType of) {
+  const Tensor result = kernels::compare_scalar(counts, 0.0, op);
+  return of == kUInt8 ? kernels::cast(result, kUInt8) : result;
 }
 
 }  // namespace
@@ -103,17 +109,45 @@ Tensor mean(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation whe
   return reduce("mean", x, dims, keepdim, true, where);
 }
 
-MinMax max(const Tensor& x, int64_t dim, bool keepdim, SourceLocation where) {
-  return extremum("max", x, dim, keepdim, true, where);
-}
-MinMax min(const Tensor& x, int64_t dim, bool keepdim, SourceLocation where) {
-  return extremum("min", x, dim, keepdim, false, where);
+Tensor prod(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::prod(x, dims, keepdim); });
+  if (auto* node = record<ProdNode>({.op = "prod", .where = where}, {x}, y)) {
+    node->x.save_input(*node, x);
+    node->dims = dims;
+  }
+  return y;
 }
 
-Tensor argmax(const Tensor& x, int64_t dim, bool keepdim, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
-  Tensor y = located(where, [&] { return kernels::argmax(x, at, keepdim); });
-  autograd::record_without_node({.op = "argmax", .where = where, .differentiable = false}, {x}, y);
+Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  const Tensor values = is_floating_point(x.dtype()) ? x : x.to(kFloat32, where);
+  Tensor y = located(where, [&] { return kernels::logsumexp(values, dims, keepdim); });
+  if (auto* node = record<LogsumexpNode>({.op = "logsumexp", .where = where}, {values}, y)) {
+    node->x.save_input(*node, values);
+    node->y.save_output(*node, y);
+    node->dims = dims;
+  }
+  return y;
+}
+
+Tensor count_nonzero(const Tensor& x, const Shape& dims, SourceLocation where) {
+  Tensor y = located(where, [&] { return count(x, kernels::CompareOp::NotEqual, dims, false); });
+  autograd::record_without_node({.op = "count_nonzero", .where = where, .differentiable = false}, {x}, y);
+  return y;
+}
+
+Tensor any(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  Tensor y = located(where, [&] {
+    return truth(count(x, kernels::CompareOp::NotEqual, dims, keepdim), kernels::CompareOp::Greater, x.dtype());
+  });
+  autograd::record_without_node({.op = "any", .where = where, .differentiable = false}, {x}, y);
+  return y;
+}
+
+Tensor all(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  Tensor y = located(where, [&] {
+    return truth(count(x, kernels::CompareOp::Equal, dims, keepdim), kernels::CompareOp::Equal, x.dtype());
+  });
+  autograd::record_without_node({.op = "all", .where = where, .differentiable = false}, {x}, y);
   return y;
 }
 

@@ -1,4 +1,5 @@
-// Reductions. `dims` empty means all dimensions; negative ones count from the end.
+// Sums, products and counts over dimensions (extremes.h, variance.h and norm.h have the other reductions). `dims` empty
+// means all dimensions; negative ones count from the end. Throw IndexError, and ShapeError for a dimension named twice.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -11,15 +12,23 @@ Tensor sum(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
 // Floating dtypes only.
 Tensor mean(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());
-// Values and int64 indices along one dimension (the first of equals); the gradient goes to the chosen elements.
-struct MinMax {
-  Tensor values;
-  Tensor indices;
-};
-MinMax max(const Tensor& x, int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current());
-MinMax min(const Tensor& x, int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current());
-// No derivative.
-Tensor argmax(const Tensor& x, int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current());
+// Floating dtypes keep theirs; integers and bool give int64. Of no elements: 1. The derivative needs no element to
+// differ from 0.
+Tensor prod(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+            SourceLocation where = SourceLocation::current());
+// log(sum exp x), with the largest element subtracted first. Integers are converted to float32.
+Tensor logsumexp(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+                 SourceLocation where = SourceLocation::current());
+
+// Without derivatives; a NaN is not 0.
+// int64.
+Tensor count_nonzero(const Tensor& x, const Shape& dims = {}, SourceLocation where = SourceLocation::current());
+// Whether any, and whether all, elements differ from 0: bool (uint8 for uint8, as PyTorch has it).
+Tensor any(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+           SourceLocation where = SourceLocation::current());
+Tensor all(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+           SourceLocation where = SourceLocation::current());
+
 // The sum over the dimensions that broadcasting from `sizes` would add or stretch.
 Tensor sum_to(const Tensor& x, const Shape& sizes, SourceLocation where = SourceLocation::current());
 

@@ -48,6 +48,7 @@ Tensor apply(const char* op, const Tensor& x, int64_t dim, bool is_log, SourceLo
 }  // namespace
 
 Tensor softmax(const Tensor& x, int64_t dim, SourceLocation where) { return apply("softmax", x, dim, false, where); }
+Tensor softmin(const Tensor& x, int64_t dim, SourceLocation where) { return softmax(neg(x, where), dim, where); }
 Tensor log_softmax(const Tensor& x, int64_t dim, SourceLocation where) {
   return apply("log_softmax", x, dim, true, where);
 }

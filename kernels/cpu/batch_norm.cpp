@@ -1,7 +1,9 @@
 #include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/lane_sum.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/detail/batch_norm.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace brigade::kernels {
@@ -19,79 +21,144 @@ void store(const Tensor& tensor, int64_t c, double value) {
   });
 }
 
+// Neighbouring channels that are worked on together. Where a channel has many values beside each other it stands alone,
+// and loops go along them; else they go along the values of all channels of the strip, each of which is a column.
+constexpr int64_t kLongArea = 32;
+constexpr int64_t kColumns = 256;
+constexpr int64_t kGroup = 64;  // rows of columns that are added up in the type that is computed in
+
+struct Strip {
+  int64_t first, count;  // channels
+  int64_t columns;       // 1 for a channel that stands alone
+};
+
 template <class Body>
-void for_each_channel(const BatchNormLayout& layout, Body&& body) {
-  cpu::parallel_for(
-      layout.channels,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t c = begin; c < end; ++c)
-          body(c);
-      },
-      layout.count());
+void for_strips(const BatchNormLayout& layout, Body&& body) {
+  const bool alone = layout.area >= kLongArea;
+  const int64_t channels = alone ? 1 : kColumns / std::max<int64_t>(layout.area, 1);
+  cpu::parallel_for((layout.channels + channels - 1) / channels,
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        const int64_t count = std::min(channels, layout.channels - i * channels);
+                        body(Strip{i * channels, count, alone ? 1 : count * layout.area});
+                      }
+                    },
+                    layout.count() * channels);
 }
 
-// Sum over the batch and the area of channel c of f(element position), one partial sum per plane.
-template <class F>
-double channel_sum(const BatchNormLayout& layout, int64_t c, F&& f) {
-  double total = 0;
-  for (int64_t n = 0; n < layout.batch; ++n) {
-    const int64_t plane = (n * layout.channels + c) * layout.area;
-    double sum = 0;
-    for (int64_t i = 0; i < layout.area; ++i)
-      sum += f(plane + i);
-    total += sum;
+// A number for each column, from one for each channel.
+template <class C>
+struct Columns {
+  C values[kColumns];
+
+  template <class F>
+  Columns(const Strip& strip, F&& of_channel) {
+    const int64_t each = strip.columns / strip.count;
+    for (int64_t c = 0; c < strip.count; ++c) {
+      const C value = static_cast<C>(of_channel(c));
+      for (int64_t i = 0; i < each; ++i)
+        values[c * each + i] = value;
+    }
   }
-  return total;
+  C operator[](int64_t column) const { return values[column]; }
+};
+
+// sums[c] = sum over the values of the strip's channel c of f(position, column).
+template <class C, class F>
+void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums, F f) {
+  std::fill_n(sums, strip.count, 0.0);
+  if (strip.columns == 1) {
+    for (int64_t n = 0; n < layout.batch; ++n) {
+      const int64_t plane = (n * layout.channels + strip.first) * layout.area;
+      sums[0] += cpu::long_sum<C>(plane, plane + layout.area, [=](int64_t i) { return f(i, 0); });
+    }
+    return;
+  }
+  C group[kColumns];
+  double total[kColumns] = {};
+  for (int64_t first = 0; first < layout.batch; first += kGroup) {
+    std::fill_n(group, strip.columns, C(0));
+    for (int64_t n = first; n < std::min(layout.batch, first + kGroup); ++n) {
+      const int64_t row = (n * layout.channels + strip.first) * layout.area;
+      for (int64_t j = 0; j < strip.columns; ++j)
+        group[j] += f(row + j, j);
+    }
+    for (int64_t j = 0; j < strip.columns; ++j)
+      total[j] += static_cast<double>(group[j]);
+  }
+  for (int64_t j = 0; j < strip.columns; ++j)
+    sums[j / layout.area] += total[j];
 }
 
-// Mean and sum of squared distances from it.
+// f(position, column) for all values of the strip.
+template <class F>
+void strip_each(const BatchNormLayout& layout, const Strip& strip, F f) {
+  for (int64_t n = 0; n < layout.batch; ++n) {
+    const int64_t row = (n * layout.channels + strip.first) * layout.area;
+    if (strip.columns == 1) {
+      for (int64_t i = row; i < row + layout.area; ++i)
+        f(i, 0);
+    } else {
+      for (int64_t j = 0; j < strip.columns; ++j)
+        f(row + j, j);
+    }
+  }
+}
+
+// Means and sums of squared distances from them, of the channels of a strip.
 struct Moments {
-  double mean = 0, squares = 0;
+  double mean[kColumns] = {}, squares[kColumns] = {};
 };
 
 template <class T>
-Moments moments_of(const BatchNormLayout& layout, int64_t c, const T* in) {
+Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const T* in) {
   using C = compute_type<T>;
   const auto count = static_cast<double>(layout.count());
-  if (count == 0) return {};
   Moments result;
-  result.mean = channel_sum(layout, c, [&](int64_t i) { return static_cast<double>(static_cast<C>(in[i])); }) / count;
-  result.squares = channel_sum(layout, c, [&](int64_t i) {
-    const double d = static_cast<double>(static_cast<C>(in[i])) - result.mean;
+  if (count == 0) return result;
+  strip_sums<C>(layout, strip, result.mean, [=](int64_t i, int64_t) { return static_cast<C>(in[i]); });
+  for (int64_t c = 0; c < strip.count; ++c)
+    result.mean[c] /= count;
+  const Columns<C> center(strip, [&](int64_t c) { return result.mean[c]; });
+  strip_sums<C>(layout, strip, result.squares, [=, &center](int64_t i, int64_t column) {
+    const C d = static_cast<C>(in[i]) - center[column];
     return d * d;
   });
   return result;
 }
 
 // Moves the running statistics by those of a batch of `count` values.
-void move_running(const Tensor& running_mean, const Tensor& running_var, int64_t c, const Moments& batch, double count,
-                  double momentum) {
-  if (running_mean.defined())
-    store(running_mean, c, (1 - momentum) * channel(running_mean, c, 0) + momentum * batch.mean);
-  if (running_var.defined()) {
-    const double unbiased = batch.squares / count * count / (count - 1);
-    store(running_var, c, (1 - momentum) * channel(running_var, c, 1) + momentum * unbiased);
+void move_running(const Tensor& running_mean, const Tensor& running_var, const Strip& strip, const Moments& batch,
+                  double count, double momentum) {
+  for (int64_t i = 0; i < strip.count; ++i) {
+    const int64_t c = strip.first + i;
+    if (running_mean.defined())
+      store(running_mean, c, (1 - momentum) * channel(running_mean, c, 0) + momentum * batch.mean[i]);
+    if (running_var.defined()) {
+      const double unbiased = batch.squares[i] / count * count / (count - 1);
+      store(running_var, c, (1 - momentum) * channel(running_var, c, 1) + momentum * unbiased);
+    }
   }
 }
 
-// The mean and the variance of a channel, and what becomes of it.
+// What becomes of channels with these means and variances.
 template <class T>
-void normalise(const BatchNormLayout& layout, int64_t c, const T* in, const Tensor& weight, const Tensor& bias,
-               double mean, double variance, double eps, const BatchNorm& result) {
+void normalise(const BatchNormLayout& layout, const Strip& strip, const T* in, const Tensor& weight, const Tensor& bias,
+               const double* mean, const double* variance, double eps, const BatchNorm& result) {
   using C = compute_type<T>;
   T* const out = static_cast<T*>(result.y.raw_data());
-  const double invstd = 1 / std::sqrt(variance + eps);
-  store(result.mean, c, mean);
-  store(result.invstd, c, invstd);
-  const double gain = channel(weight, c, 1) * invstd;
-  const C scale = static_cast<C>(gain);
-  const C shift = static_cast<C>(channel(bias, c, 0));
-  const C center = static_cast<C>(mean);
-  for (int64_t n = 0; n < layout.batch; ++n) {
-    const int64_t plane = (n * layout.channels + c) * layout.area;
-    for (int64_t i = plane; i < plane + layout.area; ++i)
-      out[i] = static_cast<T>((static_cast<C>(in[i]) - center) * scale + shift);
+  double invstd[kColumns];
+  for (int64_t c = 0; c < strip.count; ++c) {
+    invstd[c] = 1 / std::sqrt(variance[c] + eps);
+    store(result.mean, strip.first + c, mean[c]);
+    store(result.invstd, strip.first + c, invstd[c]);
   }
+  const Columns<C> scale(strip, [&](int64_t c) { return channel(weight, strip.first + c, 1) * invstd[c]; });
+  const Columns<C> shift(strip, [&](int64_t c) { return channel(bias, strip.first + c, 0); });
+  const Columns<C> center(strip, [&](int64_t c) { return mean[c]; });
+  strip_each(layout, strip, [=, &scale, &shift, &center](int64_t i, int64_t column) {
+    out[i] = static_cast<T>((static_cast<C>(in[i]) - center[column]) * scale[column] + shift[column]);
+  });
 }
 
 BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
@@ -101,16 +168,17 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
   const auto count = static_cast<double>(plan.layout.count());
   visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
     const T* in = static_cast<const T*>(plan.x.raw_data());
-    for_each_channel(plan.layout, [&](int64_t c) {
-      double mean = channel(running_mean, c, 0);
-      double variance = channel(running_var, c, 1);
+    for_strips(plan.layout, [&](const Strip& strip) {
+      Moments used;
       if (training) {
-        const Moments batch = moments_of(plan.layout, c, in);
-        mean = batch.mean;
-        variance = batch.squares / count;
-        move_running(running_mean, running_var, c, batch, count, momentum);
+        used = moments_of(plan.layout, strip, in);
+        move_running(running_mean, running_var, strip, used, count, momentum);
       }
-      normalise(plan.layout, c, in, weight, bias, mean, variance, eps, plan.result);
+      for (int64_t c = 0; c < strip.count; ++c) {
+        if (!training) used.mean[c] = channel(running_mean, strip.first + c, 0);
+        used.squares[c] = training ? used.squares[c] / count : channel(running_var, strip.first + c, 1);
+      }
+      normalise(plan.layout, strip, in, weight, bias, used.mean, used.squares, eps, plan.result);
     });
   });
   return plan.result;
@@ -122,10 +190,10 @@ Tensor batch_norm_moments_cpu(const Tensor& x) {
   const Tensor result = empty({2, layout.channels}, kFloat64);
   auto* const means = result.data_ptr<double>();
   visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
-    for_each_channel(layout, [&](int64_t c) {
-      const Moments batch = moments_of(layout, c, static_cast<const T*>(plan.x.raw_data()));
-      means[c] = batch.mean;
-      means[layout.channels + c] = batch.squares;
+    for_strips(layout, [&](const Strip& strip) {
+      const Moments batch = moments_of(layout, strip, static_cast<const T*>(plan.x.raw_data()));
+      std::copy_n(batch.mean, strip.count, means + strip.first);
+      std::copy_n(batch.squares, strip.count, means + layout.channels + strip.first);
     });
   });
   return result;
@@ -138,11 +206,15 @@ BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tens
   check_batch_norm_pairs(moments, x, "moments");
   const auto* const means = moments.data_ptr<double>();
   visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
-    for_each_channel(plan.layout, [&](int64_t c) {
-      const Moments batch{means[c], means[plan.layout.channels + c]};
-      move_running(running_mean, running_var, c, batch, static_cast<double>(count), momentum);
-      normalise(plan.layout, c, static_cast<const T*>(plan.x.raw_data()), weight, bias, batch.mean,
-                batch.squares / static_cast<double>(count), eps, plan.result);
+    for_strips(plan.layout, [&](const Strip& strip) {
+      Moments batch;
+      std::copy_n(means + strip.first, strip.count, batch.mean);
+      std::copy_n(means + plan.layout.channels + strip.first, strip.count, batch.squares);
+      move_running(running_mean, running_var, strip, batch, static_cast<double>(count), momentum);
+      for (int64_t c = 0; c < strip.count; ++c)
+        batch.squares[c] /= static_cast<double>(count);
+      normalise(plan.layout, strip, static_cast<const T*>(plan.x.raw_data()), weight, bias, batch.mean, batch.squares,
+                eps, plan.result);
     });
   });
   return plan.result;
@@ -150,36 +222,39 @@ BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tens
 
 // Sums of the gradient, and of the gradient times the normalised x.
 struct GradientSums {
-  double sum = 0, dot = 0;
+  double sum[kColumns] = {}, dot[kColumns] = {};
 };
 
 template <class T>
-GradientSums gradient_sums(const BatchNormLayout& layout, int64_t c, const T* slope, const T* in, double center,
-                           double scale) {
+GradientSums gradient_sums(const BatchNormLayout& layout, const Strip& strip, const T* slope, const T* in,
+                           const Tensor& mean, const Tensor& invstd) {
   using C = compute_type<T>;
-  return {channel_sum(layout, c, [&](int64_t i) { return static_cast<double>(static_cast<C>(slope[i])); }),
-          channel_sum(layout, c, [&](int64_t i) {
-            return static_cast<double>(static_cast<C>(slope[i])) *
-                   (static_cast<double>(static_cast<C>(in[i])) - center) * scale;
-          })};
+  GradientSums result;
+  const Columns<C> center(strip, [&](int64_t c) { return channel(mean, strip.first + c, 0); });
+  strip_sums<C>(layout, strip, result.sum, [=](int64_t i, int64_t) { return static_cast<C>(slope[i]); });
+  strip_sums<C>(layout, strip, result.dot, [=, &center](int64_t i, int64_t column) {
+    return static_cast<C>(slope[i]) * (static_cast<C>(in[i]) - center[column]);
+  });
+  for (int64_t c = 0; c < strip.count; ++c)
+    result.dot[c] *= channel(invstd, strip.first + c, 1);
+  return result;
 }
 
 // dx = w * invstd * (g - mean(g) - xhat * mean(g * xhat)), the means over `count` values.
 template <class T>
-void input_gradient(const BatchNormLayout& layout, int64_t c, const T* slope, const T* in, T* out, double weight,
-                    double center, double scale, const GradientSums& sums, double count) {
+void input_gradient(const BatchNormLayout& layout, const Strip& strip, const T* slope, const T* in, T* out,
+                    const Tensor& weight, const Tensor& mean, const Tensor& invstd, const GradientSums& sums,
+                    double count) {
   using C = compute_type<T>;
-  const C gain = static_cast<C>(weight * scale);
-  const C mean_slope = static_cast<C>(sums.sum / count);
-  const C mean_dot = static_cast<C>(sums.dot / count * scale);
-  const C middle = static_cast<C>(center);
-  for (int64_t n = 0; n < layout.batch; ++n) {
-    const int64_t plane = (n * layout.channels + c) * layout.area;
-    for (int64_t i = plane; i < plane + layout.area; ++i) {
-      out[i] =
-          static_cast<T>(gain * (static_cast<C>(slope[i]) - mean_slope - (static_cast<C>(in[i]) - middle) * mean_dot));
-    }
-  }
+  const auto scale = [&](int64_t c) { return channel(invstd, strip.first + c, 1); };
+  const Columns<C> gain(strip, [&](int64_t c) { return channel(weight, strip.first + c, 1) * scale(c); });
+  const Columns<C> mean_slope(strip, [&](int64_t c) { return sums.sum[c] / count; });
+  const Columns<C> mean_dot(strip, [&](int64_t c) { return sums.dot[c] / count * scale(c); });
+  const Columns<C> center(strip, [&](int64_t c) { return channel(mean, strip.first + c, 0); });
+  strip_each(layout, strip, [=, &gain, &mean_slope, &mean_dot, &center](int64_t i, int64_t column) {
+    out[i] = static_cast<T>(gain[column] * (static_cast<C>(slope[i]) - mean_slope[column] -
+                                            (static_cast<C>(in[i]) - center[column]) * mean_dot[column]));
+  });
 }
 
 BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
@@ -192,14 +267,14 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
   visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
     const T* in = static_cast<const T*>(plan.x.raw_data());
     const T* slope = static_cast<const T*>(plan.grad.raw_data());
-    for_each_channel(layout, [&](int64_t c) {
-      const double center = channel(mean, c, 0);
-      const double scale = channel(invstd, c, 1);
-      const GradientSums sums = gradient_sums(layout, c, slope, in, center, scale);
-      store(result.weight, c, sums.dot);
-      store(result.bias, c, sums.sum);
+    for_strips(layout, [&](const Strip& strip) {
+      const GradientSums sums = gradient_sums(layout, strip, slope, in, mean, invstd);
+      for (int64_t c = 0; c < strip.count; ++c) {
+        store(result.weight, strip.first + c, sums.dot[c]);
+        store(result.bias, strip.first + c, sums.sum[c]);
+      }
       // With fixed statistics only the first term.
-      input_gradient(layout, c, slope, in, static_cast<T*>(result.x.raw_data()), channel(weight, c, 1), center, scale,
+      input_gradient(layout, strip, slope, in, static_cast<T*>(result.x.raw_data()), weight, mean, invstd,
                      training ? sums : GradientSums{}, count);
     });
   });
@@ -212,12 +287,11 @@ Tensor batch_norm_gradient_sums_cpu(const Tensor& grad, const Tensor& x, const T
   const Tensor result = empty({2, layout.channels}, kFloat64);
   auto* const out = result.data_ptr<double>();
   visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
-    for_each_channel(layout, [&](int64_t c) {
-      const GradientSums sums =
-          gradient_sums(layout, c, static_cast<const T*>(plan.grad.raw_data()),
-                        static_cast<const T*>(plan.x.raw_data()), channel(mean, c, 0), channel(invstd, c, 1));
-      out[c] = sums.sum;
-      out[layout.channels + c] = sums.dot;
+    for_strips(layout, [&](const Strip& strip) {
+      const GradientSums sums = gradient_sums(layout, strip, static_cast<const T*>(plan.grad.raw_data()),
+                                              static_cast<const T*>(plan.x.raw_data()), mean, invstd);
+      std::copy_n(sums.sum, strip.count, out + strip.first);
+      std::copy_n(sums.dot, strip.count, out + layout.channels + strip.first);
     });
   });
   return result;
@@ -231,11 +305,13 @@ Tensor batch_norm_input_gradient_cpu(const Tensor& grad, const Tensor& x, const 
   const Tensor result = empty(x.sizes(), x.options());
   const auto* const of_channel = sums.data_ptr<double>();
   visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
-    for_each_channel(layout, [&](int64_t c) {
-      input_gradient(layout, c, static_cast<const T*>(plan.grad.raw_data()), static_cast<const T*>(plan.x.raw_data()),
-                     static_cast<T*>(result.raw_data()), channel(weight, c, 1), channel(mean, c, 0),
-                     channel(invstd, c, 1), {of_channel[c], of_channel[layout.channels + c]},
-                     static_cast<double>(count));
+    for_strips(layout, [&](const Strip& strip) {
+      GradientSums used;
+      std::copy_n(of_channel + strip.first, strip.count, used.sum);
+      std::copy_n(of_channel + layout.channels + strip.first, strip.count, used.dot);
+      input_gradient(layout, strip, static_cast<const T*>(plan.grad.raw_data()),
+                     static_cast<const T*>(plan.x.raw_data()), static_cast<T*>(result.raw_data()), weight, mean, invstd,
+                     used, static_cast<double>(count));
     });
   });
   return result;

@@ -63,6 +63,17 @@ Tensor full_like(const Tensor& tensor, double value) { return full(tensor.sizes(
 Tensor zeros_like(const Tensor& tensor) { return full_like(tensor, 0); }
 Tensor ones_like(const Tensor& tensor) { return full_like(tensor, 1); }
 
+namespace {
+// Values that were made on the host, where and as the options ask.
+Tensor placed(const Tensor& values, const TensorOptions& options) {
+  const Tensor here = kernels::cast(values, options.dtype);
+  if (options.device == here.device()) return here;
+  const Tensor there = empty(here.sizes(), options);
+  kernels::copy(there, here);
+  return there;
+}
+}  // namespace
+
 Tensor arange(double start, double end, double step, TensorOptions options) {
   if (step == 0 || (end - start) / step < 0) {
     throw ValueError("arange: a step of " + std::to_string(step) + " does not lead from " + std::to_string(start) +
@@ -72,14 +83,14 @@ Tensor arange(double start, double end, double step, TensorOptions options) {
   const auto count = static_cast<int64_t>(std::ceil((end - start) / step));
   for (int64_t i = 0; i < count; ++i)
     values.push_back(start + static_cast<double>(i) * step);
-  return kernels::cast(tensor(values, {count}), options.dtype);
+  return placed(tensor(values, {count}), options);
 }
 
 Tensor eye(int64_t n, TensorOptions options) {
   std::vector<double> values(static_cast<size_t>(n * n), 0.0);
   for (int64_t i = 0; i < n; ++i)
     values[static_cast<size_t>(i * n + i)] = 1;
-  return kernels::cast(tensor(values, {n, n}), options.dtype);
+  return placed(tensor(values, {n, n}), options);
 }
 
 Tensor rand(const Shape& sizes, TensorOptions options, Generator* generator) {

@@ -6,7 +6,6 @@
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/detail/pool.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/reduce.h>
 
 #include <limits>
 #include <vector>
@@ -60,7 +59,7 @@ std::vector<Run> runs_of(const Axis& axis) {
 }
 
 // Runs shorter than this are no vectors: then a window after another.
-constexpr int64_t kShortRow = 4;
+constexpr int64_t kShortRow = 8;
 
 std::vector<PoolRange<int64_t>> windows_of(const Axis& axis) {
   std::vector<PoolRange<int64_t>> windows;
@@ -264,13 +263,32 @@ std::vector<C> counts_of(const Plane& p) {
   return counts;
 }
 
+// In lanes, so that it becomes vectors.
+template <class T>
+compute_type<T> sum_of(const T* values, int64_t count) {
+  using C = compute_type<T>;
+  constexpr int64_t kLanes = 64;
+  C lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k)
+      lanes[k] += static_cast<C>(values[i + k]);
+  }
+  for (int64_t k = 0; i < count; ++i, ++k)
+    lanes[k] += static_cast<C>(values[i]);
+  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+    for (int64_t k = 0; k < width; ++k)
+      lanes[k] += lanes[k + width];
+  }
+  return lanes[0];
+}
+
 Tensor avg_pool2d_cpu(const Tensor& x, const Pool2dParams& params) {
   const PoolPlan plan = plan_pool(x.sizes(), params, PoolKind::Average);
   const Plane& p = plan.plane;
-  if (params.output_size == std::array<int64_t, 2>{1, 1} && p.divisor == 0)
-    return mean(x, {.dims = {x.dim() - 2, x.dim() - 1}, .keepdim = true});
   const Tensor source = contiguous(x);
   Tensor result = empty(plan.out_sizes, x.options());
+  const bool covers = params.output_size == std::array<int64_t, 2>{1, 1};  // one window is the whole plane
   const Columns columns{p.columns};
   visit_floating(x.dtype(), "avg_pool2d", [&]<class T>() {
     using C = compute_type<T>;
@@ -278,6 +296,9 @@ Tensor avg_pool2d_cpu(const Tensor& x, const Pool2dParams& params) {
     T* out = static_cast<T*>(result.raw_data());
     const std::vector<C> counts = counts_of<C>(p);
     for_planes(plan, [&](int64_t first, int64_t last) {
+      for (int64_t plane = first; covers && plane < last; ++plane)
+        out[plane] = static_cast<T>(sum_of(in + plane * p.pixels(), p.pixels()) / static_cast<C>(p.count(0, 0)));
+      if (covers) return;
       std::vector<C> row(static_cast<size_t>(p.columns.in));
       std::vector<C> sums(static_cast<size_t>(p.columns.out));
       for (int64_t line = first * p.rows.out; line < last * p.rows.out; ++line) {

@@ -1,35 +1,15 @@
 #include <brigade/kernels/reduce.h>
 
-#include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/detail/reduce_lines.h>
 #include <brigade/kernels/detail/reduction.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
-#include <vector>
+#include <type_traits>
 
 namespace brigade::kernels {
 
 namespace {
-
-// Sum of a row, pairwise above blocks of 128 with eight running sums: error grows with log(n), and the loop vectorises.
-template <class T, class Acc>
-Acc row_sum(const T* x, int64_t n) {
-  constexpr int64_t kBlock = 128;
-  if (n <= kBlock) {
-    Acc lanes[8] = {};
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-      for (int lane = 0; lane < 8; ++lane)
-        lanes[lane] += static_cast<Acc>(static_cast<compute_type<T>>(x[i + lane]));
-    }
-    Acc sum = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-    for (; i < n; ++i)
-      sum += static_cast<Acc>(static_cast<compute_type<T>>(x[i]));
-    return sum;
-  }
-  const int64_t half = (n / 2 + kBlock - 1) / kBlock * kBlock;
-  return row_sum<T, Acc>(x, half) + row_sum<T, Acc>(x + half, n - half);
-}
 
 template <class T>
 void sum_into(const Reduction& x, double scale) {
@@ -43,66 +23,32 @@ void sum_into(const Reduction& x, double scale) {
     result[i] = static_cast<Out>(sum);
   };
   if (x.inner == 1) {
-    // Threads share out rows, or fixed blocks of one long row: the result does not depend on how many there are.
-    constexpr int64_t kBlock = 1 << 16;
-    if (x.outer == 1 && x.reduced > 2 * kBlock) {
-      const int64_t blocks = (x.reduced + kBlock - 1) / kBlock;
-      std::vector<Acc> partial(static_cast<size_t>(blocks));
-      cpu::parallel_for(
-          blocks,
-          [&](int64_t begin, int64_t end) {
-            for (int64_t block = begin; block < end; ++block) {
-              const int64_t length = std::min(kBlock, x.reduced - block * kBlock);
-              partial[static_cast<size_t>(block)] = row_sum<T, Acc>(values + block * kBlock, length);
-            }
-          },
-          kBlock);
-      store(0, row_sum<Acc, Acc>(partial.data(), blocks));
-      return;
-    }
-    cpu::parallel_for(
-        x.outer,
-        [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i)
-            store(i, row_sum<T, Acc>(values + i * x.reduced, x.reduced));
-        },
-        x.reduced);
+    const cpu::SumOf<Acc> adding;
+    cpu::for_rows<Acc>(
+        x, values, [&](const T* row, int64_t n) { return cpu::reduce_row(row, n, adding); },
+        [&](Acc a, Acc b) { return adding.join(a, b); }, store);
     return;
   }
   // Columns: walk the rows in memory order, a strip of columns at a time, and add groups of rows to keep the error
   // small.
-  constexpr int64_t kStrip = 256;
-  constexpr int64_t kGroup = 64;
-  const int64_t strips = (x.inner + kStrip - 1) / kStrip;
-  cpu::parallel_for(
-      x.outer * strips,
-      [&](int64_t begin, int64_t end) {
-        // Groups of rows are summed in the accumulator, the groups in double: few additions, and no loss over long
-        // columns.
-        using Total = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
-        Total total[kStrip];
-        Acc group[kStrip];
-        for (int64_t task = begin; task < end; ++task) {
-          const int64_t o = task / strips;
-          const int64_t column = task % strips * kStrip;
-          const int64_t width = std::min(kStrip, x.inner - column);
-          std::fill(total, total + width, Total(0));
-          for (int64_t row = 0; row < x.reduced; row += kGroup) {
-            std::fill(group, group + width, Acc(0));
-            const int64_t row_end = std::min(x.reduced, row + kGroup);
-            for (int64_t r = row; r < row_end; ++r) {
-              const T* source = values + (o * x.reduced + r) * x.inner + column;
-              for (int64_t j = 0; j < width; ++j)
-                group[j] += static_cast<Acc>(static_cast<compute_type<T>>(source[j]));
-            }
-            for (int64_t j = 0; j < width; ++j)
-              total[j] += static_cast<Total>(group[j]);
-          }
-          for (int64_t j = 0; j < width; ++j)
-            store(o * x.inner + column + j, static_cast<Acc>(total[j]));
-        }
-      },
-      x.reduced * kStrip);
+  cpu::for_strips(x, values, [&](const T* first, int64_t width, int64_t at) {
+    // Groups of rows are summed in the accumulator, the groups in double: few additions, and no loss over long columns.
+    using Total = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
+    Total total[cpu::kStrip];
+    Acc group[cpu::kStrip];
+    std::fill(total, total + width, Total(0));
+    for (int64_t row = 0; row < x.reduced; row += cpu::kGroup) {
+      std::fill(group, group + width, Acc(0));
+      for (int64_t r = row; r < std::min(x.reduced, row + cpu::kGroup); ++r) {
+        for (int64_t j = 0; j < width; ++j)
+          group[j] += static_cast<Acc>(static_cast<compute_type<T>>(first[r * x.inner + j]));
+      }
+      for (int64_t j = 0; j < width; ++j)
+        total[j] += static_cast<Total>(group[j]);
+    }
+    for (int64_t j = 0; j < width; ++j)
+      store(at + j, static_cast<Acc>(total[j]));
+  });
 }
 
 Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
@@ -115,7 +61,7 @@ Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
 Tensor sum_cpu(const Tensor& x, const ReduceOptions& options) { return reduce(x, options, false); }
 
 Tensor mean_cpu(const Tensor& x, const ReduceOptions& options) {
-  check_mean(x);
+  check_floating(x, "mean");
   return reduce(x, options, true);
 }
 

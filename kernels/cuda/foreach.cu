@@ -65,6 +65,31 @@ __global__ void __launch_bounds__(cuda::kMultiThreads)
   }
 }
 
+template <class T>
+__global__ void __launch_bounds__(cuda::kMultiThreads) clip_kernel(cuda::MultiTable<1> table, double bound) {
+  using C = compute_type<T>;
+  constexpr int kLength = cuda::kVectorBytes / static_cast<int>(sizeof(T));
+  const cuda::Piece piece = table.piece();
+  T* row = table.template at<T>(0, piece.row);
+  const bool vectors = cuda::is_aligned(row, kLength);
+  const C high = static_cast<C>(static_cast<T>(static_cast<C>(bound)));
+  cuda::for_vectors<kLength, cuda::kMultiUnroll>(piece, [&](auto count, int64_t at) {
+    cuda::Vector<T, kLength> x[count.value];
+#pragma unroll
+    for (int u = 0; u < count.value; ++u)
+      x[u] = cuda::load_padded<kLength>(row, at + u * cuda::kMultiStep<kLength>, piece.end, vectors);
+#pragma unroll
+    for (int u = 0; u < count.value; ++u) {
+#pragma unroll
+      for (int k = 0; k < kLength; ++k) {
+        const C value = static_cast<C>(x[u].values[k]);
+        x[u].values[k] = static_cast<T>(value > high ? high : value < -high ? -high : value);
+      }
+      cuda::store_padded<kLength>(row, at + u * cuda::kMultiStep<kLength>, piece.end, vectors, x[u]);
+    }
+  });
+}
+
 // The rows of tensors that are made contiguous where they are not.
 struct Rows {
   std::vector<Tensor> dense;
@@ -107,6 +132,18 @@ void foreach_unscale_cuda(std::span<const Tensor> grads, const Tensor& inv_scale
   scale<true>("foreach_unscale", grads, Factor(1, inv_scale), static_cast<float*>(found_inf.raw_data()));
 }
 
+void foreach_clip_cuda(std::span<const Tensor> tensors, double bound) {
+  check_clip(tensors, bound);
+  const Rows all(tensors);
+  visit_floating(tensors.front().dtype(), "foreach_clip", [&]<class T>() {
+    cuda::for_tables<1>(std::span<const cuda::MultiRow<1>>(all.rows), [&](const cuda::MultiTable<1>& table) {
+      cuda::launch({"foreach_clip", static_cast<unsigned>(table.pieces), cuda::kMultiThreads}, tensors.front().device(),
+                   &clip_kernel<T>, table, bound);
+    });
+  });
+  all.copy_back(tensors);
+}
+
 struct SumOfAbs {
   __device__ static double term(double value, int64_t) { return std::fabs(value); }
   __device__ double operator()(double a, double b) const { return a + b; }
@@ -135,6 +172,7 @@ void foreach_norm_cuda(std::span<const Tensor> tensors, NormTerm term, const Ten
 
 const AddKernel add_foreach_unscale(foreach_unscale, kCUDA, &foreach_unscale_cuda);
 const AddKernel add_foreach_norm(foreach_norm, kCUDA, &foreach_norm_cuda);
+const AddKernel add_foreach_clip(foreach_clip, kCUDA, &foreach_clip_cuda);
 const AddKernel add_foreach_scale(foreach_scale, kCUDA, &foreach_scale_cuda);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The CUDA column of mse_loss and bce_with_logits: losses are computed and summed in one pass, without a buffer between
+// The CUDA column of loss.h: losses are computed and summed in one pass, without a buffer between
 // them.
 #include <brigade/kernels/loss.h>
 
@@ -17,16 +17,43 @@ constexpr int kThreads = 256;
 constexpr int64_t kPairPiece = 1 << 14;       // elements per block
 constexpr int64_t kMostPairPieces = 1 << 13;  // for the one block that adds up their sums
 
-struct BceWithLogits {
+struct DeviceMath {
   template <class C>
-  __device__ C operator()(C x, C z) const {
-    return (x > C(0) ? x : C(0)) - x * z + std::log1p(std::exp(x > C(0) ? -x : x));
+  __device__ static C exp(C x) {
+    return std::exp(x);
+  }
+  template <class C>
+  __device__ static C log(C x) {
+    return std::log(x);
+  }
+  template <class C>
+  __device__ static C log1p(C x) {
+    return std::log1p(x);
+  }
+  template <class C>
+  __device__ static C log1p_unit(C x) {
+    return std::log1p(x);
   }
 };
-struct BceWithLogitsSlope {
+
+// Which loss is chosen when they run: fewer kernels to compile, for what waits for memory anyway.
+struct LossValue {
+  PairLossKind kind;
+  double parameter;
   template <class C>
   __device__ C operator()(C x, C z) const {
-    return C(1) / (C(1) + std::exp(-x)) - z;
+    return pair_loss_value<DeviceMath>(kind, x, z, static_cast<C>(parameter));
+  }
+};
+struct LossSlope {
+  PairLossKind kind;
+  double parameter;
+  PairSide side;
+  template <class C>
+  __device__ C operator()(C x, C z) const {
+    const C number = static_cast<C>(parameter);
+    return side == PairSide::Input ? pair_loss_input_slope<DeviceMath>(kind, x, z, number)
+                                   : pair_loss_target_slope<DeviceMath>(kind, x, z, number);
   }
 };
 
@@ -101,8 +128,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class F>
-Tensor pair_loss(const char* what, const Tensor& x, const Tensor& target, Reduction reduction, F f) {
+Tensor pair_loss_cuda(const Tensor& x, const Tensor& target, const PairLoss& loss, Reduction reduction) {
+  using F = LossValue;
+  const F f{loss.kind, loss.parameter};
+  const char* const what = name(loss.kind);
   check_pair(x, target, what);
   const Tensor a = contiguous(x);
   const Tensor b = contiguous(target);
@@ -129,14 +158,16 @@ Tensor pair_loss(const char* what, const Tensor& x, const Tensor& target, Reduct
                  vectors ? &pair_sum_kernel<kLength, T, F> : &pair_sum_kernel<1, T, F>, count, piece, f, p, q,
                  piece_sums);
     const double scale = reduction == Reduction::Mean ? 1.0 / static_cast<double>(count) : 1.0;
-    cuda::sum_losses<C, T>(x.device(), pieces, piece_sums, nullptr, 0, {.scale = scale}, out);
+    cuda::sum_losses<C, T>(x.device(), pieces, piece_sums, {}, {.scale = scale}, out);
   });
   return result;
 }
 
-template <class F>
-Tensor pair_loss_backward(const char* what, const Tensor& grad, const Tensor& x, const Tensor& target,
-                          Reduction reduction, F slope) {
+Tensor pair_loss_backward_cuda(const Tensor& grad, const Tensor& x, const Tensor& target, const PairLoss& loss,
+                               PairSide side, Reduction reduction) {
+  using F = LossSlope;
+  const F slope{loss.kind, loss.parameter, side};
+  const char* const what = name(loss.kind);
   check_pair(x, target, what);
   check_loss_gradient(grad, x.sizes(), what);
   const Tensor g = contiguous(cast(grad, x.dtype()));
@@ -160,23 +191,8 @@ Tensor pair_loss_backward(const char* what, const Tensor& grad, const Tensor& x,
   return result;
 }
 
-Tensor bce_with_logits_cuda(const Tensor& x, const Tensor& target, Reduction reduction) {
-  return pair_loss("binary_cross_entropy_with_logits", x, target, reduction, BceWithLogits{});
-}
-Tensor bce_with_logits_backward_cuda(const Tensor& grad, const Tensor& x, const Tensor& target, Reduction reduction) {
-  return pair_loss_backward("binary_cross_entropy_with_logits", grad, x, target, reduction, BceWithLogitsSlope{});
-}
-Tensor mse_loss_cuda(const Tensor& x, const Tensor& target, Reduction reduction) {
-  return pair_loss("mse_loss", x, target, reduction, SquaredDifference{});
-}
-Tensor mse_loss_backward_cuda(const Tensor& grad, const Tensor& x, const Tensor& target, Reduction reduction) {
-  return pair_loss_backward("mse_loss", grad, x, target, reduction, SquaredDifferenceSlope{});
-}
-
-const AddKernel add_bce_with_logits(bce_with_logits, kCUDA, &bce_with_logits_cuda);
-const AddKernel add_bce_with_logits_backward(bce_with_logits_backward, kCUDA, &bce_with_logits_backward_cuda);
-const AddKernel add_mse_loss(mse_loss, kCUDA, &mse_loss_cuda);
-const AddKernel add_mse_loss_backward(mse_loss_backward, kCUDA, &mse_loss_backward_cuda);
+const AddKernel add_pair_loss(pair_loss, kCUDA, &pair_loss_cuda);
+const AddKernel add_pair_loss_backward(pair_loss_backward, kCUDA, &pair_loss_backward_cuda);
 
 }  // namespace
 

@@ -200,7 +200,7 @@ Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
 
 Tensor sum_cuda(const Tensor& x, const ReduceOptions& options) { return reduce(x, options, false); }
 Tensor mean_cuda(const Tensor& x, const ReduceOptions& options) {
-  check_mean(x);
+  check_floating(x, "mean");
   return reduce(x, options, true);
 }
 

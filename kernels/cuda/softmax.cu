@@ -19,14 +19,14 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2) softmax_kernel(int64_t r
   if (row >= rows) return;  // a whole warp of short rows
   const cuda::Row<Variant, T> source(x + row * n, n);
   const auto seen = cuda::max_and_sum(source, n);
-  const C number = logarithm ? seen.max + std::log(seen.sum) : C(1) / seen.sum;
+  const C number = logarithm ? std::log(seen.sum) : C(1) / seen.sum;
   Variant::for_vectors(n, [&](int slot, int64_t at) {
     const auto vector = source.get(slot, at);
     cuda::Vector<T, kLength> result;
 #pragma unroll
     for (int k = 0; k < kLength; ++k) {
-      const C value = static_cast<C>(vector.values[k]);
-      result.values[k] = static_cast<T>(logarithm ? value - number : std::exp(value - seen.max) * number);
+      const C value = static_cast<C>(vector.values[k]) - seen.max;
+      result.values[k] = static_cast<T>(logarithm ? value - number : std::exp(value) * number);
     }
     cuda::store_vector<T, kLength>(y + row * n + at, result);
   });

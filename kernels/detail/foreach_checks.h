@@ -11,6 +11,7 @@ namespace brigade::kernels {
 void check_alike(const char* what, std::span<const Tensor> tensors);
 void check_unscale(std::span<const Tensor> grads, const Tensor& inv_scale, const Tensor& found_inf);
 void check_norm(std::span<const Tensor> tensors, const Tensor& out);
+void check_clip(std::span<const Tensor> tensors, double bound);
 void check_scale(std::span<const Tensor> tensors, const Tensor& by);
 
 }  // namespace brigade::kernels

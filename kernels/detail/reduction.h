@@ -21,11 +21,35 @@ struct Reduction {
   int64_t outer = 1, reduced = 1, inner = 1;
   Tensor out;  // outer * inner elements, dense
   bool accumulate = false;
+  Shape order;  // of the dimensions of the permuted copy; empty for `x` itself
 };
-// Throws ShapeError for a dimension that is named twice and for an `out` that does not fit.
+// Of `x` over `dims` (empty: all) into a new tensor of dtype `out`, not filled. Throws ShapeError for a dimension that
+// is named twice, IndexError for one that there is not.
+Reduction prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out);
+// Throws the same, and ShapeError for an `out` that does not fit.
 Reduction prepare_sum(const Tensor& x, const ReduceOptions& options);
 // Throws DTypeError unless the dtype is floating.
-void check_mean(const Tensor& x);
+void check_floating(const Tensor& x, const char* what);
+
+// Of amax and amin. Throws ShapeError where there is nothing to choose from.
+Reduction prepare_extreme(const Tensor& x, const Shape& dims, bool keepdim, const char* what);
+// Throws DTypeError, and ShapeError where a norm of no elements has no value.
+Reduction prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdim);
+
+struct VariancePlan {
+  Reduction lines;  // out: the variances
+  Tensor mean;      // not filled
+};
+VariancePlan prepare_variance(const Tensor& x, const Shape& dims, bool keepdim);
+
+struct VarianceBackwardPlan {
+  Reduction lines;      // out: undefined
+  Tensor factor, mean;  // dense: [outer, inner]
+  Tensor slope;         // dense: [outer, reduced, inner], not filled
+  Tensor result;        // `slope` in the shape of x
+};
+VarianceBackwardPlan prepare_variance_backward(const Tensor& factor, const Tensor& x, const Tensor& mean,
+                                               const Shape& dims);
 
 // Extremes over one dimension.
 struct ExtremesPlan {

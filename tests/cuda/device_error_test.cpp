@@ -5,7 +5,7 @@
 #include <brigade/core/cuda/device_error.h>
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/stream.h>
-#include <brigade/kernels/loss.h>
+#include <brigade/kernels/cross_entropy.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 
 Tensor losses(const std::vector<int64_t>& targets) {
   const auto count = static_cast<int64_t>(targets.size());
-  return cross_entropy(on_device(zeros({count, 4})), on_device(tensor(targets, {count})), Reduction::None, -100).loss;
+  return cross_entropy(on_device(zeros({count, 4})), on_device(tensor(targets, {count})), {Reduction::None, -100}).loss;
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ TEST_CASE("a bad target is passed over, and an error of the next call that synch
 TEST_CASE("one of several bad indices is told, and an error after it again") {
   const Tensor logits = on_device(zeros({3000, 4}));
   for (const double wrong : {7.0, 8.0})
-    cross_entropy(logits, full({3000}, wrong, {kInt64, kDevice}), Reduction::None, -100);
+    cross_entropy(logits, full({3000}, wrong, {kInt64, kDevice}), {Reduction::None, -100});
   try {
     cuda::synchronize();
     FAIL("nothing was thrown");
@@ -72,7 +72,7 @@ TEST_CASE("an error found late names the line of the user's call, on any stream,
   {
     const cuda::StreamGuard guard(side);
     const CallSite site(where);
-    cross_entropy(logits, target, Reduction::None, -100);
+    cross_entropy(logits, target, {Reduction::None, -100});
   }
   CHECK(CallSite::current().line() == 0);
   std::thread([&] {
@@ -104,7 +104,7 @@ TEST_CASE("a captured kernel reports at each replay") {
     const cuda::StreamGuard guard(side);
     empty({1000}, options);  // memory for the capture
     cuda::check(cudaStreamBeginCapture(side.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    loss = cross_entropy(logits, target, Reduction::None, -100).loss;
+    loss = cross_entropy(logits, target, {Reduction::None, -100}).loss;
     cuda::check(cudaStreamEndCapture(side.get(), &graph), "cudaStreamEndCapture");
   }
   cuda::check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");

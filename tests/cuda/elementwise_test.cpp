@@ -184,3 +184,11 @@ TEST_CASE("fill, and sums and products in place") {
   CHECK(values[4997] == 2);
   CHECK(values[4998] == 0);
 }
+
+TEST_CASE("ranges and unit matrices are made where the options say") {
+  const Tensor range = arange(1, 4, 1, {kFloat32, kDevice}), unit = eye(2, {kFloat64, kDevice});
+  CHECK(range.device() == kDevice);
+  CHECK(unit.device() == kDevice);
+  CHECK(on_cpu(range).to_vector<float>() == std::vector<float>{1, 2, 3});
+  CHECK(on_cpu(unit).to_vector<double>() == std::vector<double>{1, 0, 0, 1});
+}

@@ -106,6 +106,30 @@ TEST_CASE("scaling by a number and by one on the device; strided tensors") {
   }
 }
 
+TEST_CASE("clipping by value") {
+  for (const DType dtype : kFloatingDTypes) {
+    CAPTURE(name(dtype));
+    for (const int64_t late : {0, 1}) {
+      for (const auto& sizes : {kMixed, many()}) {
+        const Pair tensors(sizes, dtype, 1, late);
+        for (const Tensor& x : tensors.here)
+          kernels::scale_inplace(x, -1);
+        foreach_scale(tensors.there, -1, Tensor());
+        foreach_clip(tensors.here, 0.3);
+        foreach_clip(tensors.there, 0.3);
+        CHECK(tensors.difference() == 0);
+      }
+    }
+    const Tensor x = on_device(numbers({9, 70}, dtype, 2));
+    fill(view::slice(x, 0, 3, 4), std::nan(""));
+    const std::vector<Tensor> turned{view::transpose(x, 0, 1)};
+    foreach_clip(turned, 0.25);
+    for (const double v : on_cpu(view::slice(x, 0, 0, 3)).to_vector<double>())
+      CHECK(std::abs(v) <= 0.25);
+    CHECK(std::isnan(on_cpu(view::slice(x, 0, 3, 4)).to_vector<double>()[0]));
+  }
+}
+
 TEST_CASE("tensors on two devices are refused") {
   const std::vector<Tensor> both{on_device(ones({3})), ones({3})}, one{on_device(ones({3}))};
   CHECK_THROWS_WITH_AS(foreach_scale(both, 2, Tensor()), doctest::Contains("one call per device"), DeviceError);

@@ -1,10 +1,7 @@
-// Losses: the CUDA column beside the CPU's. Bad targets are told late (device_error_test.cpp).
+// Losses of an input and a target: the CUDA column beside the CPU's.
 #include "on_device.h"
 
-#include <brigade/core/cuda/stream.h>
 #include <brigade/kernels/loss.h>
-
-#include <limits>
 
 using namespace brigade;
 using namespace brigade::kernels;
@@ -17,146 +14,70 @@ double loss_tolerance(DType dtype) {
   return dtype == kFloat64 ? 1e-12 : dtype == kFloat32 ? 1e-5 : 2 * tolerance(dtype);
 }
 
-Tensor classes(const Shape& sizes, int64_t count, int64_t ignore_index) {
-  Tensor target = empty(sizes, kInt64);
-  for (int64_t i = 0; i < target.numel(); ++i)
-    target.data_ptr<int64_t>()[i] = i % 5 == 3 ? ignore_index : i * 7919 % count;
-  return target;
-}
-
 constexpr Reduction kReductions[] = {Reduction::None, Reduction::Mean, Reduction::Sum};
+
+const std::vector<PairLoss> kLosses{
+    {PairLossKind::Squared},      {PairLossKind::Absolute},           {PairLossKind::SmoothL1, 0.7},
+    {PairLossKind::Huber, 0.7},   {PairLossKind::BinaryCrossEntropy}, {PairLossKind::BceWithLogits},
+    {PairLossKind::KlDivergence}, {PairLossKind::KlDivergenceLog},
+};
+
+// In 0.05 .. 0.95 where the loss is of probabilities, normal numbers elsewhere.
+Tensor values(PairLossKind kind, const Shape& sizes, DType dtype, uint64_t seed, bool target) {
+  const bool bounded = kind == PairLossKind::BinaryCrossEntropy || (kind == PairLossKind::KlDivergence && target);
+  if (!bounded) return numbers(sizes, dtype, seed);
+  Generator generator(seed);
+  const Tensor uniform = rand(sizes, {kFloat64}, &generator);
+  return cast(binary_scalar(binary_scalar(uniform, 0.9, BinaryOp::Mul, false), 0.05, BinaryOp::Add, false), dtype);
+}
 
 }  // namespace
 
-TEST_CASE("cross entropy: rows shorter and longer than a warp and a block, columns, ignored targets, in any dtype") {
-  for (const DType dtype : kFloatingDTypes) {
-    CAPTURE(name(dtype));
-    for (const Shape& sizes : std::vector<Shape>{{7},
-                                                 {1, 1},
-                                                 {6, 32},
-                                                 {5, 33},
-                                                 {3, 1024},
-                                                 {2, 1025},
-                                                 {2, 2056},
-                                                 {1, 16'392},
-                                                 {3, 5, 4, 6},
-                                                 {2, 3, 7, 5},
-                                                 {2, 4, 130},
-                                                 {0, 4},
-                                                 {2, 3, 0}}) {
-      CAPTURE(to_string(sizes));
-      const Tensor logits = numbers(sizes, dtype, 1);
-      Shape target_sizes = sizes;
-      target_sizes.erase(sizes.size() == 1 ? 0 : 1);
-      const Tensor target = classes(target_sizes, sizes[sizes.size() == 1 ? 0 : 1], -100);
-      for (const Reduction reduction : kReductions) {
-        CAPTURE(static_cast<int>(reduction));
-        const CrossEntropy here = cross_entropy(logits, target, reduction, -100);
-        const CrossEntropy there = cross_entropy(on_device(logits), on_device(target), reduction, -100);
-        CHECK(difference(there.loss, here.loss) <= loss_tolerance(dtype));
-        CHECK(difference(there.log_probs, here.log_probs) <= loss_tolerance(dtype));
-        REQUIRE(there.denominator.defined() == here.denominator.defined());
-        if (here.denominator.defined()) CHECK(difference(there.denominator, here.denominator) == 0);
-        if (logits.numel() == 0) continue;
-        const Tensor grad = reduction == Reduction::None ? numbers(target_sizes, dtype, 2) : numbers({}, dtype, 2);
-        CHECK(difference(cross_entropy_backward(on_device(grad), on_device(here.log_probs), on_device(target),
-                                                there.denominator, -100),
-                         cross_entropy_backward(grad, here.log_probs, target, here.denominator, -100)) <=
-              loss_tolerance(dtype));
-      }
-    }
-  }
-}
-
-TEST_CASE("cross entropy of many rows, of views, of infinities, and where every target is ignored") {
-  // More losses than one block adds up.
-  const Tensor logits = numbers({20'003, 3}, kFloat32, 1);
-  const Tensor target = classes({20'003}, 3, 2);
-  for (const Reduction reduction : {Reduction::Mean, Reduction::Sum}) {
-    const CrossEntropy there = cross_entropy(on_device(logits), on_device(target), reduction, 2);
-    const CrossEntropy here = cross_entropy(logits, target, reduction, 2);
-    CHECK(difference(there.loss, here.loss) <= 1e-5);
-    // The same bits each time.
-    const CrossEntropy again = cross_entropy(on_device(logits), on_device(target), reduction, 2);
-    CHECK(difference(again.loss, on_cpu(there.loss)) == 0);
-  }
-  // Strided and unaligned logits, strided targets.
-  const Tensor wide = numbers({4, 9, 8}, kFloat32, 3);
-  const Tensor wanted = classes({8, 2}, 3, -1);
-  const auto turned = [](const Tensor& x) { return view::transpose(view::slice(x, 1, 1, 9), 1, 2); };
-  const auto every_other = [](const Tensor& x) { return view::slice(view::transpose(x, 0, 1), 0, 0, 1); };
-  CHECK(difference(cross_entropy(view::slice(turned(on_device(wide)), 0, 0, 1), every_other(on_device(wanted)),
-                                 Reduction::None, -1)
-                       .loss,
-                   cross_entropy(view::slice(turned(wide), 0, 0, 1), every_other(wanted), Reduction::None, -1).loss) <=
-        1e-5);
-  const Tensor rows = numbers({1 + 2 * 32}, kFloat32, 4);
-  const auto late = [](const Tensor& x) {
-    return view::as_strided(view::slice(x, 0, 1, 65), {2, 32}, {32, 1}, x.storage_offset() + 1);
-  };
-  CHECK(difference(cross_entropy(late(on_device(rows)), on_device(classes({2}, 32, -1)), Reduction::None, -1).loss,
-                   cross_entropy(late(rows), classes({2}, 32, -1), Reduction::None, -1).loss) <= 1e-5);
-
-  const float inf = std::numeric_limits<float>::infinity();
-  const Tensor special =
-      tensor(std::vector<float>{-inf, 0, 1, 1e30F, 0, 0, inf, 0, 0, -inf, -inf, -inf, NAN, 0, 0}, {5, 3});
-  for (const int64_t at : {0, 1, 2}) {
-    const Tensor same = full({5}, static_cast<double>(at), kInt64);
-    CHECK(difference(cross_entropy(on_device(special), on_device(same), Reduction::None, -1).loss,
-                     cross_entropy(special, same, Reduction::None, -1).loss) <= 1e-6);
-    // The same as columns.
-    const auto columns = [](const Tensor& x) { return view::unsqueeze(view::transpose(x, 0, 1), 0); };
-    const Tensor position = full({1, 5}, static_cast<double>(at), kInt64);
-    CHECK(difference(cross_entropy(columns(on_device(special)), on_device(position), Reduction::None, -1).loss,
-                     cross_entropy(columns(special), position, Reduction::None, -1).loss) <= 1e-6);
-  }
-  const Tensor none = full({20'003}, -100, kInt64);
-  const CrossEntropy ignored = cross_entropy(on_device(logits), on_device(none), Reduction::Mean, -100);
-  CHECK(std::isnan(on_cpu(ignored.loss).to_vector<float>()[0]));
-  CHECK(difference(
-            cross_entropy_backward(on_device(ones({})), ignored.log_probs, on_device(none), ignored.denominator, -100),
-            zeros({20'003, 3})) == 0);
-}
-
-TEST_CASE("binary cross entropy with logits and the squared error, with odd sizes, unaligned and strided") {
-  using Forward = decltype(bce_with_logits);
-  using Backward = decltype(bce_with_logits_backward);
-  for (const auto& [forward, backward] :
-       {std::pair<const Forward&, const Backward&>(bce_with_logits, bce_with_logits_backward),
-        std::pair<const Forward&, const Backward&>(mse_loss, mse_loss_backward)}) {
-    CAPTURE(forward.name());
+TEST_CASE("losses and their derivatives on both sides, with odd sizes, unaligned, in any dtype") {
+  for (const PairLoss& loss : kLosses) {
+    CAPTURE(std::string(name(loss.kind)));
     for (const DType dtype : kFloatingDTypes) {
-      CAPTURE(name(dtype));
+      CAPTURE(std::string(name(dtype)));
       for (const int64_t size : {0, 1, 5, 1024, 20'001}) {
         CAPTURE(size);
-        const Tensor x = numbers({size + 1}, dtype, 1);
-        const Tensor z = numbers({size + 1}, dtype, 2);
+        const Tensor x = values(loss.kind, {size + 1}, dtype, 1, false);
+        const Tensor z = values(loss.kind, {size + 1}, dtype, 2, true);
         const auto part = [&](const Tensor& whole, int late) { return view::slice(whole, 0, late, size + late); };
         for (const int late : {0, 1}) {
           for (const Reduction reduction : kReductions) {
             CAPTURE(static_cast<int>(reduction));
-            CHECK(difference(forward(part(on_device(x), late), part(on_device(z), late), reduction),
-                             forward(part(x, late), part(z, late), reduction)) <= loss_tolerance(dtype));
+            CHECK(difference(pair_loss(part(on_device(x), late), part(on_device(z), late), loss, reduction),
+                             pair_loss(part(x, late), part(z, late), loss, reduction)) <= loss_tolerance(dtype));
             const Tensor grad = numbers(reduction == Reduction::None ? Shape{size} : Shape{}, dtype, 3);
-            CHECK(difference(backward(on_device(grad), part(on_device(x), late), part(on_device(z), late), reduction),
-                             backward(grad, part(x, late), part(z, late), reduction)) <= loss_tolerance(dtype));
+            for (const PairSide side : {PairSide::Input, PairSide::Target}) {
+              CHECK(difference(pair_loss_backward(on_device(grad), part(on_device(x), late), part(on_device(z), late),
+                                                  loss, side, reduction),
+                               pair_loss_backward(grad, part(x, late), part(z, late), loss, side, reduction)) <=
+                    loss_tolerance(dtype));
+            }
           }
         }
       }
     }
-    const Tensor x = numbers({6, 7}, kFloat32, 1);
-    const Tensor z = numbers({7, 6}, kFloat32, 2);
-    CHECK(difference(forward(view::transpose(on_device(x), 0, 1), on_device(z), Reduction::None),
-                     forward(view::transpose(x, 0, 1), z, Reduction::None)) <= 1e-5);
-    CHECK_THROWS_WITH_AS(forward(on_device(ones({3})), on_device(ones({4})), Reduction::Sum),
-                         doctest::Contains("expected a target like the input"), ShapeError);
-    CHECK_THROWS_WITH_AS(forward(on_device(ones({3})), ones({3}), Reduction::Sum),
-                         doctest::Contains("on one device, got cuda:0 and cpu"), DeviceError);
-    CHECK_THROWS_WITH_AS(backward(on_device(ones({2})), on_device(ones({3})), on_device(ones({3})), Reduction::Sum),
-                         doctest::Contains("expected a gradient [] or [3]"), ShapeError);
   }
-  CHECK_THROWS_AS(cross_entropy(on_device(ones({2, 3})), zeros({2}, kInt64), Reduction::Sum, -1), DeviceError);
-  CHECK_THROWS_AS(cross_entropy(on_device(ones({2, 3})), on_device(ones({2})), Reduction::Sum, -1), DTypeError);
-  CHECK_THROWS_AS(cross_entropy(on_device(ones({2, 3})), on_device(zeros({3}, kInt64)), Reduction::Sum, -1),
-                  ShapeError);
+}
+
+TEST_CASE("losses of views, of NaN and of numbers that are no probabilities; errors name shapes and devices") {
+  const PairLoss squared{PairLossKind::Squared};
+  const Tensor x = numbers({6, 7}, kFloat32, 1);
+  const Tensor z = numbers({7, 6}, kFloat32, 2);
+  CHECK(difference(pair_loss(view::transpose(on_device(x), 0, 1), on_device(z), squared, Reduction::None),
+                   pair_loss(view::transpose(x, 0, 1), z, squared, Reduction::None)) <= 1e-5);
+  const Tensor outside = tensor(std::vector<float>{-0.5F, 1.5F, NAN}, {3});
+  for (const double value : on_cpu(pair_loss(on_device(outside), on_device(full({3}, 0.5)),
+                                             {PairLossKind::BinaryCrossEntropy}, Reduction::None))
+                                .to_vector<double>())
+    CHECK(std::isnan(value));
+  CHECK_THROWS_WITH_AS(pair_loss(on_device(ones({3})), on_device(ones({4})), squared, Reduction::Sum),
+                       doctest::Contains("expected a target like the input"), ShapeError);
+  CHECK_THROWS_WITH_AS(pair_loss(on_device(ones({3})), ones({3}), squared, Reduction::Sum),
+                       doctest::Contains("on one device, got cuda:0 and cpu"), DeviceError);
+  CHECK_THROWS_WITH_AS(pair_loss_backward(on_device(ones({2})), on_device(ones({3})), on_device(ones({3})), squared,
+                                          PairSide::Input, Reduction::Sum),
+                       doctest::Contains("expected a gradient [] or [3]"), ShapeError);
 }

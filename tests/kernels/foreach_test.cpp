@@ -79,6 +79,49 @@ TEST_CASE("scale multiplies by a number, and by one in a tensor") {
   }
 }
 
+TEST_CASE("clip bounds every element and lets a NaN be") {
+  for (const DType dtype : kFloating) {
+    CAPTURE(name(dtype));
+    const Tensor wide = kernels::cast(full({2, 3}, 4), dtype);
+    const List tensors{row({-3, 0.25, 3, kInf, -kInf}, dtype), row({}, dtype), view::transpose(wide, 0, 1),
+                       row({std::nan("")}, dtype)};
+    kernels::foreach_clip(tensors, 1.5);
+    CHECK(tensors[0].to_vector<double>() == Values{-1.5, 0.25, 1.5, 1.5, -1.5});
+    CHECK(wide.to_vector<double>() == Values(6, 1.5));
+    CHECK(std::isnan(tensors[3].to_vector<double>()[0]));
+  }
+  kernels::foreach_clip(List{}, 1);
+  CHECK_THROWS_AS(kernels::foreach_clip(List{row({1})}, -1), ValueError);
+  CHECK_THROWS_AS(kernels::foreach_clip(List{row({1}), row({1}, kFloat32)}, 1), DTypeError);
+}
+
+TEST_CASE("large tensors: every piece counts, and the terms do not depend on the threads") {
+  for (const DType dtype : kFloating) {
+    CAPTURE(name(dtype));
+    const int64_t n = 150001;
+    const auto big = [&] { return kernels::cast(full({n}, 0.5, kFloat32), dtype); };
+    const List tensors{big(), row({2, 2}, dtype), big()};
+    const Tensor out = zeros({3}, kFloat64);
+    kernels::foreach_norm(tensors, kernels::NormTerm::SumOfSquares, out);
+    CHECK(out.to_vector<double>() == Values{0.25 * static_cast<double>(n), 8, 0.25 * static_cast<double>(n)});
+    kernels::foreach_norm(tensors, kernels::NormTerm::SumOfAbs, out);
+    CHECK(out.to_vector<double>() == Values{0.5 * static_cast<double>(n), 4, 0.5 * static_cast<double>(n)});
+    kernels::foreach_scale(tensors, 2, Tensor());
+    kernels::foreach_norm(tensors, kernels::NormTerm::SumOfAbs, out);
+    CHECK(out.to_vector<double>() == Values{static_cast<double>(n), 8, static_cast<double>(n)});
+    kernels::fill(view::slice(tensors[2], 0, n - 1, n), std::nan(""));
+    const Tensor found = zeros({});
+    kernels::foreach_unscale(tensors, full({}, 0.5), found);
+    CHECK(found.to_vector<double>() == Values{1});
+    kernels::foreach_norm(tensors, kernels::NormTerm::MaxAbs, out);
+    CHECK(out.to_vector<double>()[0] == 0.5);
+    CHECK(std::isnan(out.to_vector<double>()[2]));
+    kernels::foreach_clip(tensors, 0.25);
+    kernels::foreach_norm(List{tensors[0]}, kernels::NormTerm::SumOfAbs, view::slice(out, 0, 0, 1));
+    CHECK(out.to_vector<double>()[0] == 0.25 * static_cast<double>(n));
+  }
+}
+
 TEST_CASE("a step of many parameters is the step of each; nothing moves when one of them does not fit") {
   const kernels::SgdParams sgd{0.1, 0.9, 0, 0.01, true, false, false};
   const kernels::AdamParams adam{0.1, 0.9, 0.99, 1e-8, 0.1, 3, true, false};

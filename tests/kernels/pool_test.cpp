@@ -31,10 +31,9 @@ const std::vector<Row> kSliding{
     {{0, 3, 4, 4}, {}},
     {{4, 1, 1, 1}, {{1, 1}}},
 };
-const std::vector<Row> kAdaptive{{{2, 3, 7, 8}, {.output_size = {3, 5}}},
-                                 {{2, 9, 4}, {.output_size = {1, 1}}},
-                                 {{1, 2, 3, 2}, {.output_size = {5, 3}}},
-                                 {{1, 2, 6, 6}, {.output_size = {3, 6}}}};
+const std::vector<Row> kAdaptive{{{2, 3, 7, 8}, {.output_size = {3, 5}}},   {{2, 9, 4}, {.output_size = {1, 1}}},
+                                 {{2, 2, 13, 11}, {.output_size = {1, 1}}}, {{1, 3, 6, 36}, {.output_size = {3, 9}}},
+                                 {{1, 2, 3, 2}, {.output_size = {5, 3}}},   {{1, 2, 6, 6}, {.output_size = {3, 6}}}};
 const std::vector<Row> kDilated{
     {{2, 2, 9, 9}, {.kernel_size = {3, 2}, .stride = {1, 2}, .padding = {1, 1}, .dilation = {2, 3}}},
     {{1, 1, 7, 12}, {.kernel_size = {2, 3}, .stride = {3, 1}, .ceil_mode = true, .dilation = {4, 2}}},
@@ -198,6 +197,13 @@ TEST_CASE("of equal elements the first wins, of NaNs the last, whatever the road
     CHECK(places({.output_size = {1, 1}}) == std::vector<int64_t>{5});
     CHECK(places({.output_size = {3, 2}}) == std::vector<int64_t>{0, 2, 5, 6, 8, 10});
     CHECK(places({.kernel_size = {2, 2}, .stride = {1, 1}, .dilation = {2, 3}}) == std::vector<int64_t>{11});
+    // Rows that are long enough for vectors.
+    const auto pairs = [&](double value) {
+      return max_pool2d(full({1, 1, 2 * 9}, value, dtype), {{1, 2}, {1, 2}}).indices.to_vector<int64_t>();
+    };
+    CHECK(pairs(2) == std::vector<int64_t>{0, 2, 4, 6, 8, 10, 12, 14, 16});
+    CHECK(pairs(-inf) == std::vector<int64_t>{0, 2, 4, 6, 8, 10, 12, 14, 16});
+    CHECK(pairs(nan) == std::vector<int64_t>{1, 3, 5, 7, 9, 11, 13, 15, 17});
   }
 }
 

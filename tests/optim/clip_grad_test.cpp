@@ -68,6 +68,52 @@ TEST_CASE("a norm that is not finite reaches all gradients, or is an error where
     CHECK(std::isnan(optim::clip_grad_norm_({bad, good}, 1.0, {.norm_type = norm_type})));
     CHECK(std::isnan(good.grad().to_vector<double>()[0]));
   }
-  CHECK_THROWS_AS(optim::clip_grad_norm_({}, 1.0, {.norm_type = 3}), ValueError);
+  CHECK_THROWS_AS(optim::clip_grad_norm_({}, 1.0, {.norm_type = NAN}), ValueError);
   CHECK_THROWS_AS(optim::clip_grad_norm_({}, -1.0), ValueError);
+}
+
+TEST_CASE("norms of every order are PyTorch's") {
+  struct Case {
+    double norm_type, total;
+  };
+  const double cube = std::cbrt(27.0 + 64 + 1728);
+  for (const Case& c : {Case{3, cube}, Case{0.5, std::pow(std::sqrt(3.0) + 2 + std::sqrt(12.0), 2)},
+                        Case{-1, 1 / (1.0 / 3 + 0.25 + 1.0 / 12)}, Case{-INFINITY, 3}, Case{0, 2}}) {
+    CAPTURE(c.norm_type);
+    for (const DType dtype : {kFloat64, kFloat32, kFloat16}) {
+      const Tensor a = with_gradient({3, -4}, dtype), b = with_gradient({-12}, dtype),
+                   still = with_gradient({0}, dtype);
+      std::vector<Tensor> all{a, b};
+      if (c.norm_type >= 0) all.push_back(still);
+      CHECK(optim::clip_grad_norm_(all, 0.5, {.norm_type = c.norm_type}) == doctest::Approx(c.total).epsilon(1e-12));
+      CHECK(b.grad().to_vector<double>()[0] == doctest::Approx(-6 / c.total).epsilon(2e-3));
+    }
+    const Tensor bad = with_gradient({1, NAN});
+    CHECK(std::isnan(optim::clip_grad_norm_({with_gradient({2}), bad}, 1.0, {.norm_type = c.norm_type})) ==
+          (c.norm_type != 0));
+  }
+  // An element of 0 makes a norm of negative order 0.
+  CHECK(optim::clip_grad_norm_({with_gradient({0, 5})}, 1, {.norm_type = -2}) == 0);
+}
+
+TEST_CASE("clip_grad_value_ bounds every element, whatever its dtype and strides") {
+  std::vector<Tensor> parameters;
+  for (const DType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
+    parameters.push_back(with_gradient({-3, 0.25, 1.5, -0.5, INFINITY, NAN}, dtype));
+    CHECK(parameters.back().grad().version() == 0);
+  }
+  parameters.push_back(zeros({2}).requires_grad_());  // without a gradient
+  optim::clip_grad_value_(parameters, 0.5);
+  for (size_t i = 0; i < 4; ++i) {
+    const auto g = parameters[i].grad().to_vector<double>();
+    CHECK(std::vector<double>(g.begin(), g.begin() + 5) == std::vector<double>{-0.5, 0.25, 0.5, -0.5, 0.5});
+    CHECK(std::isnan(g[5]));
+    CHECK(parameters[i].grad().version() == 1);
+  }
+  const Tensor wide = zeros({2, 3}).requires_grad_();
+  wide.set_grad(tensor(std::vector<double>{1, 2, 3, 4, 5, 6}, {3, 2}).to(kFloat32).t());
+  optim::clip_grad_value_({wide}, 3);
+  CHECK(wide.grad().to_vector<double>() == std::vector<double>{1, 3, 3, 2, 3, 3});
+  CHECK_THROWS_WITH_AS(optim::clip_grad_value_({wide}, -1), doctest::Contains("clip_value must be at least 0, got -1"),
+                       ValueError);
 }

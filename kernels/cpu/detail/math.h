@@ -1,10 +1,11 @@
-// exp, tanh, sigmoid and erf for float32 without branches, so that the compiler vectorises the loops they stand in; for
-// float64 the standard library's.
+// exp, log, log1p, tanh, sigmoid and erf for float32 without branches, so that the compiler vectorises the loops they
+// stand in; for float64 the standard library's.
 #pragma once
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace brigade::kernels::cpu {
 
@@ -52,5 +53,50 @@ inline double tanh(double x) noexcept { return std::tanh(x); }
 
 inline float erf(float x) noexcept { return std::erf(x); }
 inline double erf(double x) noexcept { return std::erf(x); }
+
+// log: x = m 2^e with m between sqrt(1/2) and sqrt(2); with s = (m - 1) / (m + 1) log(m) is 2 atanh(s), here its series
+// to s^9 (remainder below 3e-10).
+inline float log(float x) noexcept {
+  const bool tiny = x < 0x1p-126F;
+  const auto bits = std::bit_cast<int32_t>(tiny ? x * 0x1p23F : x);
+  const int32_t e = (bits - 0x3f3504f3) >> 23;
+  const float f = std::bit_cast<float>(bits - (e << 23)) - 1.0F;
+  const float n = static_cast<float>(e) - (tiny ? 23.0F : 0.0F);
+  const float s = f / (2.0F + f);
+  const float q = s * s;
+  float p = 1.0F / 9.0F;
+  p = p * q + 1.0F / 7.0F;
+  p = p * q + 1.0F / 5.0F;
+  p = p * q + 1.0F / 3.0F;
+  const float result = n * 0.693145751953125F + (n * 1.42860682030941723e-6F + (2.0F * s + 2.0F * s * q * p));
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float special = x == 0.0F ? -kInfinity : x < 0.0F ? std::numeric_limits<float>::quiet_NaN() : x;
+  return x > 0.0F && x < kInfinity ? result : special;
+}
+inline double log(double x) noexcept { return std::log(x); }
+
+// log(1 + x): what the sum loses of x is added back.
+inline float log1p(float x) noexcept {
+  const float u = 1.0F + x;
+  const float lost = x - (u - 1.0F);
+  return log(u) + (lost == 0.0F || u == 0.0F ? 0.0F : lost / u);
+}
+inline double log1p(double x) noexcept { return std::log1p(x); }
+
+// log(1 + x) for 0 <= x <= 1: with s = x / (2 + x), at most 1/3, it is 2 atanh(s), here the odd series to s^15. A NaN
+// stays one.
+inline float log1p_unit(float x) noexcept {
+  const float s = x / (2.0F + x);
+  const float q = s * s;
+  float p = 1.0F / 15.0F;
+  p = p * q + 1.0F / 13.0F;
+  p = p * q + 1.0F / 11.0F;
+  p = p * q + 1.0F / 9.0F;
+  p = p * q + 1.0F / 7.0F;
+  p = p * q + 1.0F / 5.0F;
+  p = p * q + 1.0F / 3.0F;
+  return 2.0F * s + 2.0F * s * q * p;
+}
+inline double log1p_unit(double x) noexcept { return std::log1p(x); }
 
 }  // namespace brigade::kernels::cpu

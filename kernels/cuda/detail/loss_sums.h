@@ -13,27 +13,42 @@ inline constexpr int kSumThreads = 256;
 inline constexpr int64_t kLossPiece = 8192;
 inline constexpr int64_t kMostPieces = 4096;  // for the one block that adds them up
 
-// What becomes of the sum: times `scale`, or divided by the number of counted losses, which `denominator` receives.
+// What a loss counts for in a mean: the weight of its target's class; nothing where the target is ignored or is no
+// class.
+template <class C>
+struct CountedTargets {
+  const int64_t* classes = nullptr;
+  int64_t ignore_index = 0, count = 0;  // of classes
+  const C* weight = nullptr;            // null: all 1
+
+  __device__ double at(int64_t position) const {
+    const int64_t wanted = classes[position];
+    if (wanted == ignore_index || static_cast<uint64_t>(wanted) >= static_cast<uint64_t>(count)) return 0;
+    return weight ? static_cast<double>(weight[wanted]) : 1;
+  }
+};
+
+// What becomes of the sum: times `scale`, or divided by what the losses count for, which `denominator` receives.
 struct LossFinish {
   double scale = 1;
   bool divide = false;
   double* denominator = nullptr;
 };
 
-// Block b adds up losses [b * piece, (b + 1) * piece) and, where the sum is to be divided, how many of them count:
-// those whose target is not `ignore_index`, or, of sums of pieces, as many as `counts` says. A single block finishes.
+// Block b adds up losses [b * piece, (b + 1) * piece) and, where the sum is to be divided, what they count for: as the
+// targets say or, of sums of pieces, `counts`. A single block finishes.
 template <class C, class T>
 __global__ void __launch_bounds__(kSumThreads)
-    loss_sum_kernel(int64_t count, int64_t piece, const C* losses, const int64_t* target, int64_t ignore_index,
-                    const int64_t* counts, LossFinish finish, C* piece_sums, int64_t* piece_counts, T* loss) {
+    loss_sum_kernel(int64_t count, int64_t piece, const C* losses, CountedTargets<C> targets, const double* counts,
+                    LossFinish finish, C* piece_sums, double* piece_counts, T* loss) {
   BRIGADE_SHARED(C, partial, [kSumThreads / kWarp]);
-  BRIGADE_SHARED(int64_t, partial_counts, [kSumThreads / kWarp]);
+  BRIGADE_SHARED(double, partial_counts, [kSumThreads / kWarp]);
   const int64_t end = ::min(count, (static_cast<int64_t>(blockIdx.x) + 1) * piece);
   C sum = C(0);
-  int64_t counted = 0;
+  double counted = 0;
   for (int64_t i = blockIdx.x * piece + threadIdx.x; i < end; i += kSumThreads) {
     sum += losses[i];
-    if (finish.divide) counted += counts ? counts[i] : static_cast<int64_t>(target[i] != ignore_index);
+    if (finish.divide) counted += counts ? counts[i] : targets.at(i);
   }
   sum = block_reduce(sum, SumOf{}, &partial[0]);
   if (finish.divide) counted = block_reduce(counted, SumOf{}, &partial_counts[0]);
@@ -44,31 +59,31 @@ __global__ void __launch_bounds__(kSumThreads)
     return;
   }
   if (finish.divide) {
-    *finish.denominator = static_cast<double>(counted);
+    *finish.denominator = counted;
     *loss = static_cast<T>(sum / static_cast<C>(counted));
   } else {
     *loss = static_cast<T>(sum * static_cast<C>(finish.scale));
   }
 }
 
-// `target` may be null unless finish.divide.
+// The targets are looked at only for finish.divide.
 template <class C, class T>
-void sum_losses(Device device, int64_t count, const C* losses, const int64_t* target, int64_t ignore_index,
+void sum_losses(Device device, int64_t count, const C* losses, const CountedTargets<C>& targets,
                 const LossFinish& finish, T* loss) {
   const int64_t piece = std::max(kLossPiece, (count + kMostPieces - 1) / kMostPieces);
   const int64_t pieces = std::max<int64_t>(1, (count + piece - 1) / piece);
   if (pieces == 1) {
-    launch({"loss_sum", 1, kSumThreads}, device, &loss_sum_kernel<C, T>, count, piece, losses, target, ignore_index,
-           nullptr, finish, nullptr, nullptr, loss);
+    launch({"loss_sum", 1, kSumThreads}, device, &loss_sum_kernel<C, T>, count, piece, losses, targets, nullptr, finish,
+           nullptr, nullptr, loss);
     return;
   }
   const Tensor sums = empty({pieces}, {dtype_of<C>, device});
-  const Tensor counts = empty({finish.divide ? pieces : 0}, {kInt64, device});
+  const Tensor counts = empty({finish.divide ? pieces : 0}, {kFloat64, device});
   C* const piece_sums = static_cast<C*>(sums.raw_data());
-  int64_t* const piece_counts = static_cast<int64_t*>(counts.raw_data());
-  launch({"loss_sum", blocks_for(pieces, 1), kSumThreads}, device, &loss_sum_kernel<C, T>, count, piece, losses, target,
-         ignore_index, nullptr, finish, piece_sums, piece_counts, loss);
-  launch({"loss_sum", 1, kSumThreads}, device, &loss_sum_kernel<C, T>, pieces, pieces, piece_sums, target, ignore_index,
+  double* const piece_counts = static_cast<double*>(counts.raw_data());
+  launch({"loss_sum", blocks_for(pieces, 1), kSumThreads}, device, &loss_sum_kernel<C, T>, count, piece, losses,
+         targets, nullptr, finish, piece_sums, piece_counts, loss);
+  launch({"loss_sum", 1, kSumThreads}, device, &loss_sum_kernel<C, T>, pieces, pieces, piece_sums, targets,
          piece_counts, finish, nullptr, nullptr, loss);
 }
 

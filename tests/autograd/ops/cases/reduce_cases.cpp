@@ -17,8 +17,26 @@ const AddCases add_reduce_cases([] {
        {input({2, 3, 4})}},
       {"sum keepdim", [](const Inputs& i) { return sum(i[0], {-1}, true); }, {input({2, 3})}},
       {"mean", [](const Inputs& i) { return mean(i[0], {1}); }, {input({2, 3})}},
-      {"max", [](const Inputs& i) { return max(i[0], 1).values; }, {input({3, 4})}},
-      {"min", [](const Inputs& i) { return min(i[0], 0, true).values; }, {input({3, 4})}},
+      {"prod", [](const Inputs& i) { return prod(i[0]); }, {input({2, 3})}, {.roundings = 3}},
+      {"prod last", [](const Inputs& i) { return prod(i[0], {-1}); }, {input({2, 5})}, {.roundings = 3}},
+      {"prod dims",
+       [](const Inputs& i) {
+         return prod(i[0], {0, 2}, true);
+       },
+       {input({2, 3, 4})},
+       {.roundings = 3}},
+      {"prod with a zero",
+       [](const Inputs& i) { return prod(i[0] * i[1], {1}); },
+       {input({2, 3}), tensor<double>({1, 0, 1, 0, 1, 0}, {2, 3})},
+       {.roundings = 3}},
+      {"prod of one", [](const Inputs& i) { return prod(i[0], {1}); }, {input({2, 1})}},
+      {"logsumexp", [](const Inputs& i) { return logsumexp(i[0], {1}); }, {input({2, 5})}},
+      {"logsumexp of all", [](const Inputs& i) { return logsumexp(i[0]); }, {input({2, 5})}},
+      {"logsumexp dims",
+       [](const Inputs& i) {
+         return logsumexp(i[0], {0, 2}, true);
+       },
+       {input({2, 3, 4})}},
       {"sum_to",
        [](const Inputs& i) {
          return sum_to(i[0], {1, 3});

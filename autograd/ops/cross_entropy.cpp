@@ -1,0 +1,201 @@
+#include <brigade/autograd/ops/cross_entropy.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/ops/shape.h>
+#include <brigade/autograd/ops/softmax.h>
+#include <brigade/autograd/record.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/cross_entropy.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/reduce.h>
+
+#include <string>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::Node;
+using autograd::record;
+using autograd::SavedTensor;
+using autograd::detail::in_dtype;
+using autograd::detail::located;
+using autograd::detail::reduced;
+using autograd::detail::widened;
+using kernels::BinaryOp;
+using kernels::ClassLossOptions;
+using kernels::CompareOp;
+
+int class_dim(int dims) { return dims == 1 ? 0 : 1; }
+
+// [C] seen as [C, 1, ...], to stand beside logits of `dims` dimensions.
+Tensor per_class(const Tensor& values, int dims) {
+  Shape sizes{values.numel()};
+  for (int d = 2; d < dims; ++d)
+    sizes.push_back(1);
+  return values.reshape(sizes, {});
+}
+
+struct ClassLossNode : Node {
+  SavedTensor target;
+  Tensor denominator;
+  ClassLossOptions options;
+
+  void save(const Tensor& classes, const Tensor& divisor, const ClassLossOptions& how) {
+    target.save_input(*this, classes);
+    denominator = divisor;
+    options = how;
+    options.weight = how.weight.defined() ? how.weight.detach({}) : Tensor();
+  }
+
+  // The gradient of each position's loss, with room for the classes, in a type that is computed in.
+  Tensor slope(const Tensor& grad, int dims) const {
+    const Tensor g = widened(grad);
+    if (options.reduction == Reduction::None) return g.unsqueeze(class_dim(dims), {});
+    if (!denominator.defined()) return g;
+    // Where nothing counts the gradient is 0, not 0 / 0.
+    const Tensor nothing = kernels::compare_scalar(denominator, 0, CompareOp::Equal);
+    const Tensor divisor = kernels::binary(denominator, kernels::cast(nothing, kFloat64), BinaryOp::Add);
+    return div(g, kernels::cast(divisor, g.dtype()), {});
+  }
+  // What each class has in the loss of a position (kernels/detail/cross_entropy.h): of the shape of the logits,
+  // constant.
+  Tensor shares(const Tensor& classes, const Shape& sizes, DType dtype) const {
+    const int dims = sizes.size();
+    const int dim = class_dim(dims);
+    const Tensor wanted = view::unsqueeze(classes, dim);
+    const Tensor index =
+        kernels::cast(arange(0, static_cast<double>(sizes[dim]), 1, {kInt64, classes.device()}), kInt64);
+    Tensor result = kernels::cast(kernels::compare(per_class(index, dims), wanted, CompareOp::Equal), dtype);
+    if (options.label_smoothing > 0) {
+      const double each = options.label_smoothing / static_cast<double>(sizes[dim]);
+      result = kernels::binary_scalar(result, 1 - options.label_smoothing, BinaryOp::Mul, false);
+      result = kernels::binary_scalar(result, each, BinaryOp::Add, false);
+    }
+    if (options.weight.defined())
+      result = kernels::binary(result, per_class(kernels::cast(options.weight, dtype), dims), BinaryOp::Mul);
+    const Tensor counts =
+        kernels::compare_scalar(wanted, static_cast<double>(options.ignore_index), CompareOp::NotEqual);
+    return kernels::binary(result, kernels::cast(counts, dtype), BinaryOp::Mul);
+  }
+};
+
+struct CrossEntropyNode final : ClassLossNode {
+  SavedTensor logits, log_sums;
+
+  void backward(BackwardContext& context) override {
+    const Tensor x = logits.unpack(*this);
+    const Tensor classes = target.unpack(*this);
+    if (context.create_graph()) {
+      context.set(0, composite(context.grad(), x, classes));
+    } else {
+      context.set(
+          0, kernels::cross_entropy_backward(context.grad(), x, classes, log_sums.unpack(*this), denominator, options));
+    }
+  }
+  // slope * (sum of the shares * softmax - shares)
+  Tensor composite(const Tensor& grad, const Tensor& x, const Tensor& classes) const {
+    const Tensor wide = widened(x);
+    const int dim = class_dim(x.dim());
+    const Tensor share = shares(classes, x.sizes(), wide.dtype());
+    const Tensor total = kernels::sum(share, {.dims = {dim}, .keepdim = true});
+    const Tensor pull = sub(mul(softmax(wide, dim, {}), total, {}), share, {});
+    return in_dtype(mul(pull, slope(grad, x.dim()), {}), x.dtype());
+  }
+};
+
+struct NllLossNode final : ClassLossNode {
+  Shape sizes;
+
+  void backward(BackwardContext& context) override {
+    const Tensor classes = target.unpack(*this);
+    const Tensor& grad = context.grad();
+    if (!context.create_graph()) {
+      context.set(0, kernels::nll_loss_backward(grad, sizes, classes, denominator, options));
+      return;
+    }
+    const Tensor g = slope(grad, sizes.size());
+    context.set(0, in_dtype(mul(g, neg(shares(classes, sizes, g.dtype()), {}), {}), grad.dtype()));
+  }
+};
+
+// Targets that are probabilities: a composite.
+Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyLossOptions& options,
+                          SourceLocation where) {
+  const std::string called = " (called at " + to_string(where) + ")";
+  if (logits.dim() == 0 || target.sizes() != logits.sizes()) {
+    throw ShapeError("cross_entropy: expected probabilities like the logits " + describe(logits) + ", got " +
+                         describe(target) + "; class indices have to be int64" + called,
+                     where);
+  }
+  if (options.ignore_index >= 0) {
+    throw ValueError("cross_entropy: ignore_index is not supported for a target of probabilities, got " +
+                         std::to_string(options.ignore_index) + called,
+                     where);
+  }
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
+    throw ValueError("cross_entropy: label_smoothing must be between 0.0 and 1.0, got " +
+                         std::to_string(options.label_smoothing) + called,
+                     where);
+  }
+  const int dim = class_dim(logits.dim());
+  const int64_t classes = logits.size(dim);
+  Tensor share = widened(target);
+  if (options.label_smoothing > 0) {
+    share = add(mul(share, 1 - options.label_smoothing, where), options.label_smoothing / static_cast<double>(classes),
+                where);
+  }
+  if (options.weight.defined()) {
+    if (options.weight.sizes() != Shape{classes}) {
+      throw ShapeError("cross_entropy: weight must have one element for each of the " + std::to_string(classes) +
+                           " classes, got " + describe(options.weight) + called,
+                       where);
+    }
+    share = mul(share, per_class(options.weight, logits.dim()), where);
+  }
+  const Tensor losses =
+      neg(sum(mul(log_softmax(widened(logits), dim, where), share, where), {dim}, false, where), where);
+  return in_dtype(reduced(losses, options.reduction, where), logits.dtype());
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyLossOptions& options,
+                     SourceLocation where) {
+  if (is_floating_point(target.dtype())) return soft_cross_entropy(logits, target, options, where);
+  const ClassLossOptions how{options.reduction, options.ignore_index, options.weight, options.label_smoothing};
+  const kernels::CrossEntropy result = located(where, [&] { return kernels::cross_entropy(logits, target, how); });
+  if (auto* node = record<CrossEntropyNode>({.op = "cross_entropy", .where = where}, {logits, target}, result.loss)) {
+    node->save(target, result.denominator, how);
+    node->logits.save_input(*node, logits);
+    node->log_sums.save_input(*node, result.log_sums);
+  }
+  return result.loss;
+}
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduction, int64_t ignore_index,
+                     SourceLocation where) {
+  return cross_entropy(logits, target, CrossEntropyLossOptions{.ignore_index = ignore_index, .reduction = reduction},
+                       where);
+}
+
+Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NLLLossOptions& options, SourceLocation where) {
+  const ClassLossOptions how{options.reduction, options.ignore_index, options.weight, 0};
+  const kernels::NllLoss result = located(where, [&] { return kernels::nll_loss(log_probs, target, how); });
+  if (auto* node = record<NllLossNode>({.op = "nll_loss", .where = where}, {log_probs, target}, result.loss)) {
+    node->save(target, result.denominator, how);
+    node->sizes = log_probs.sizes();
+  }
+  return result.loss;
+}
+
+Tensor nll_loss(const Tensor& log_probs, const Tensor& target, Reduction reduction, SourceLocation where) {
+  return nll_loss(log_probs, target, NLLLossOptions{.reduction = reduction}, where);
+}
+
+}  // namespace brigade

@@ -1,0 +1,305 @@
+// An operand travels with the labels of its dimensions. Each loses what is not needed any more (diagonals, sums), then
+// two at a time are brought into the form [batch, rows, inner] x [batch, inner, columns].
+#include <brigade/autograd/ops/einsum.h>
+
+#include <brigade/autograd/detail/lines.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/matmul.h>
+#include <brigade/autograd/ops/reduce.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+
+namespace brigade {
+
+namespace {
+
+// A letter's character code, or, for a dimension under an ellipsis, 256 + its distance from the last of them.
+using Label = int;
+using Labels = std::vector<Label>;
+constexpr Label kEllipsis = 256;
+
+bool contains(const Labels& labels, Label label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
+
+struct Operand {
+  Tensor tensor;
+  Labels labels;
+
+  int place(Label label) const {
+    return static_cast<int>(std::find(labels.begin(), labels.end(), label) - labels.begin());
+  }
+  int64_t size(Label label) const { return contains(labels, label) ? tensor.sizes()[place(label)] : 1; }
+};
+
+std::string quoted(Label label) {
+  if (label >= kEllipsis) return "'...' (dimension " + std::to_string(kEllipsis - label - 1) + " under it)";
+  return std::string("'") + static_cast<char>(label) + "'";
+}
+
+[[noreturn]] void throw_equation(const std::string& equation, const std::string& what, SourceLocation where) {
+  throw ValueError("einsum: " + what + " in \"" + equation + "\" (called at " + to_string(where) + ")", where);
+}
+
+// The subscripts of an operand, or of the output: letters, and kEllipsis for an ellipsis.
+Labels parse(const std::string& equation, const std::string& part, const std::string& whose, SourceLocation where) {
+  Labels labels;
+  for (size_t i = 0; i < part.size(); ++i) {
+    const auto letter = static_cast<unsigned char>(part[i]);
+    if (letter == ' ') continue;
+    if (std::isalpha(letter) != 0) {
+      labels.push_back(letter);
+    } else if (part.compare(i, 3, "...") == 0) {
+      if (contains(labels, kEllipsis)) throw_equation(equation, "found '...' twice for " + whose, where);
+      labels.push_back(kEllipsis);
+      i += 2;
+    } else {
+      throw_equation(equation,
+                     std::string("found '") + part[i] + "' for " + whose +
+                         ", expected subscripts in a-z and A-Z, and at most one '...'",
+                     where);
+    }
+  }
+  return labels;
+}
+
+struct Equation {
+  std::string text;
+  std::vector<Labels> inputs;
+  Labels output;
+  bool has_output = false;
+};
+
+Equation parse_equation(const std::string& text, size_t operands, SourceLocation where) {
+  Equation equation{.text = text, .inputs = {}, .output = {}, .has_output = false};
+  const size_t arrow = text.find("->");
+  const std::string left = text.substr(0, arrow);
+  for (size_t begin = 0;;) {
+    const size_t end = left.find(',', begin);
+    equation.inputs.push_back(parse(text, left.substr(begin, end == std::string::npos ? end : end - begin),
+                                    "operand " + std::to_string(equation.inputs.size()), where));
+    if (end == std::string::npos) break;
+    begin = end + 1;
+  }
+  if (equation.inputs.size() != operands) {
+    throw_equation(text,
+                   "expected as many operands as the equation has, " + std::to_string(equation.inputs.size()) +
+                       ", got " + std::to_string(operands) + ",",
+                   where);
+  }
+  if (arrow != std::string::npos) {
+    equation.has_output = true;
+    equation.output = parse(text, text.substr(arrow + 2), "the output", where);
+  }
+  return equation;
+}
+
+// With a label for each dimension under an ellipsis.
+Labels spread_ellipsis(const Labels& labels, int64_t dims_under_it) {
+  Labels result;
+  for (const Label label : labels) {
+    if (label != kEllipsis) {
+      result.push_back(label);
+      continue;
+    }
+    for (int64_t d = dims_under_it; d > 0; --d)
+      result.push_back(kEllipsis + static_cast<Label>(d) - 1);
+  }
+  return result;
+}
+
+// The labels that are left when one dimension of each pair of equal ones is gone.
+Operand with_diagonals(Operand operand, size_t position, SourceLocation where) {
+  for (size_t i = 0; i < operand.labels.size(); ++i) {
+    for (size_t j = i + 1; j < operand.labels.size(); ++j) {
+      if (operand.labels[i] != operand.labels[j]) continue;
+      const auto first = static_cast<int64_t>(i);
+      const auto second = static_cast<int64_t>(j);
+      if (operand.tensor.size(first) != operand.tensor.size(second)) {
+        throw ShapeError("einsum: subscript " + quoted(operand.labels[i]) + " is repeated for operand " +
+                             std::to_string(position) + " but the sizes don't match, " +
+                             std::to_string(operand.tensor.size(first)) + " and " +
+                             std::to_string(operand.tensor.size(second)) + " (called at " + to_string(where) + ")",
+                         where);
+      }
+      Shape order;
+      for (int d = 0; d < operand.tensor.dim(); ++d) {
+        if (d != first && d != second) order.push_back(d);
+      }
+      order.push_back(first);
+      order.push_back(second);
+      const Label label = operand.labels[i];
+      operand.tensor = autograd::detail::diagonal(operand.tensor.permute(order, where));
+      operand.labels.erase(operand.labels.begin() + second);
+      operand.labels.erase(operand.labels.begin() + first);
+      operand.labels.push_back(label);
+      return with_diagonals(std::move(operand), position, where);
+    }
+  }
+  return operand;
+}
+
+// Summed over the dimensions whose label nobody asks for; dimensions of size 1 that `other` stretches are dropped.
+Operand without_unused(const Operand& operand, const Labels& wanted, const Operand* other, SourceLocation where) {
+  Shape summed;
+  Operand result;
+  for (size_t i = 0; i < operand.labels.size(); ++i) {
+    const Label label = operand.labels[i];
+    const bool is_stretched = other && operand.size(label) == 1 && contains(other->labels, label);
+    if (is_stretched || !contains(wanted, label)) {
+      summed.push_back(static_cast<int64_t>(i));
+    } else {
+      result.labels.push_back(label);
+    }
+  }
+  result.tensor = summed.empty() ? operand.tensor : sum(operand.tensor, summed, false, where);
+  return result;
+}
+
+Tensor in_order(const Operand& operand, const Labels& labels, SourceLocation where) {
+  Shape order;
+  for (const Label label : labels)
+    order.push_back(operand.place(label));
+  return operand.tensor.permute(order, where);
+}
+
+// With dimensions of size 1 for the labels that the operand does not have.
+Tensor aligned(const Operand& operand, const Labels& labels, SourceLocation where) {
+  Labels own;
+  std::copy_if(labels.begin(), labels.end(), std::back_inserter(own),
+               [&](Label label) { return contains(operand.labels, label); });
+  Shape sizes;
+  for (const Label label : labels)
+    sizes.push_back(operand.size(label));
+  return in_order(operand, own, where).reshape(sizes, where);
+}
+
+// What of the product of a and b is wanted.
+Operand multiply(Operand a, Operand b, const Labels& wanted, SourceLocation where) {
+  // What only one of them has and nobody wants is summed over first. A dimension of size 1 that the other stretches
+  // goes, so that only the other has it.
+  const auto needed = [&](const Operand& other) {
+    Labels labels = wanted;
+    labels.insert(labels.end(), other.labels.begin(), other.labels.end());
+    return labels;
+  };
+  a = without_unused(a, needed(b), &b, where);
+  b = without_unused(b, needed(a), &a, where);
+  a = without_unused(a, needed(b), nullptr, where);
+
+  Labels batch, rows, inner, columns;
+  for (const Label label : a.labels)
+    (!contains(b.labels, label) ? rows : contains(wanted, label) ? batch : inner).push_back(label);
+  for (const Label label : b.labels)
+    if (!contains(a.labels, label)) columns.push_back(label);
+  Labels labels = batch;
+  labels.insert(labels.end(), rows.begin(), rows.end());
+  labels.insert(labels.end(), columns.begin(), columns.end());
+  if (inner.empty()) return {mul(aligned(a, labels, where), aligned(b, labels, where), where), labels};
+
+  const auto count = [](const Operand& operand, const Labels& of) {
+    int64_t product = 1;
+    for (const Label label : of)
+      product *= operand.size(label);
+    return product;
+  };
+  const auto matrices = [&](const Operand& operand, const Labels& before, const Labels& after) {
+    Labels order = batch;
+    order.insert(order.end(), before.begin(), before.end());
+    order.insert(order.end(), after.begin(), after.end());
+    return in_order(operand, order, where)
+        .reshape({count(operand, batch), count(operand, before), count(operand, after)}, where);
+  };
+  Shape sizes;
+  for (const Label label : labels)
+    sizes.push_back(contains(a.labels, label) ? a.size(label) : b.size(label));
+  return {bmm(matrices(a, rows, inner), matrices(b, inner, columns), where).reshape(sizes, where), labels};
+}
+
+std::vector<Operand> labelled(Equation& equation, const std::vector<Tensor>& tensors, SourceLocation where) {
+  std::vector<Operand> operands;
+  int64_t widest = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Labels& labels = equation.inputs[i];
+    const bool has_ellipsis = contains(labels, kEllipsis);
+    const int64_t under_it = tensors[i].dim() - static_cast<int64_t>(labels.size()) + (has_ellipsis ? 1 : 0);
+    if (has_ellipsis ? under_it < 0 : under_it != 0) {
+      throw ShapeError("einsum: the number of subscripts in the equation (" +
+                           std::to_string(labels.size() - (has_ellipsis ? 1 : 0)) + ") does not match the number of " +
+                           "dimensions (" + std::to_string(tensors[i].dim()) + ") for operand " + std::to_string(i) +
+                           (has_ellipsis ? "" : " and no ellipsis was given") + " in \"" + equation.text +
+                           "\" (called at " + to_string(where) + ")",
+                       where);
+    }
+    if (has_ellipsis) widest = std::max(widest, under_it);
+    operands.push_back(with_diagonals({tensors[i], spread_ellipsis(labels, under_it)}, i, where));
+  }
+  equation.output = spread_ellipsis(equation.output, widest);
+  return operands;
+}
+
+void check_sizes(const std::vector<Operand>& operands, SourceLocation where) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    for (const Label label : operands[i].labels) {
+      for (size_t before = 0; before < i; ++before) {
+        const int64_t size = operands[i].size(label);
+        const int64_t seen = operands[before].size(label);
+        if (size == seen || size == 1 || seen == 1) continue;
+        throw ShapeError("einsum: subscript " + quoted(label) + " has size " + std::to_string(size) + " for operand " +
+                             std::to_string(i) + " which does not broadcast with the size " + std::to_string(seen) +
+                             " of operand " + std::to_string(before) + " (called at " + to_string(where) + ")",
+                         where);
+      }
+    }
+  }
+}
+
+// Of the equation, or by the rule for those that give none.
+Labels output_labels(const Equation& equation, const std::vector<Operand>& operands, SourceLocation where) {
+  if (!equation.has_output) {
+    Labels all;
+    for (const Labels& labels : equation.inputs)
+      all.insert(all.end(), labels.begin(), labels.end());
+    Labels under_ellipsis, letters;
+    for (const Operand& operand : operands) {
+      for (const Label label : operand.labels) {
+        Labels& group = label >= kEllipsis ? under_ellipsis : letters;
+        const bool is_once = label >= kEllipsis || std::count(all.begin(), all.end(), label) == 1;
+        if (is_once && !contains(group, label)) group.push_back(label);
+      }
+    }
+    std::sort(under_ellipsis.rbegin(), under_ellipsis.rend());
+    std::sort(letters.begin(), letters.end());
+    under_ellipsis.insert(under_ellipsis.end(), letters.begin(), letters.end());
+    return under_ellipsis;
+  }
+  for (const Label label : equation.output) {
+    if (std::count(equation.output.begin(), equation.output.end(), label) > 1)
+      throw_equation(equation.text, "output subscript " + quoted(label) + " appears more than once", where);
+    if (std::none_of(operands.begin(), operands.end(),
+                     [&](const Operand& operand) { return contains(operand.labels, label); }))
+      throw_equation(equation.text, "output subscript " + quoted(label) + " does not appear for any operand", where);
+  }
+  return equation.output;
+}
+
+}  // namespace
+
+Tensor einsum(const std::string& equation_text, const std::vector<Tensor>& tensors, SourceLocation where) {
+  Equation equation = parse_equation(equation_text, tensors.size(), where);
+  const std::vector<Operand> operands = labelled(equation, tensors, where);
+  check_sizes(operands, where);
+  const Labels output = output_labels(equation, operands, where);
+  Operand result = operands.front();
+  for (size_t i = 1; i < operands.size(); ++i) {
+    Labels wanted = output;
+    for (size_t later = i + 1; later < operands.size(); ++later)
+      wanted.insert(wanted.end(), operands[later].labels.begin(), operands[later].labels.end());
+    result = multiply(result, operands[i], wanted, where);
+  }
+  return in_order(without_unused(result, output, nullptr, where), output, where);
+}
+
+}  // namespace brigade

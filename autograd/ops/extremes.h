@@ -1,0 +1,31 @@
+// The largest and the smallest elements, and where they are. A NaN counts as larger and as smaller than any number.
+// All dtypes. Throw ShapeError where there is nothing to choose from, IndexError for a dimension that there is not.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+namespace brigade {
+
+// Values and int64 indices along one dimension (the first of equals); the gradient goes to the chosen elements.
+struct MinMax {
+  Tensor values;
+  Tensor indices;
+};
+MinMax max(const Tensor& x, int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current());
+MinMax min(const Tensor& x, int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current());
+// Of all elements; equals share the gradient evenly.
+Tensor max(const Tensor& x, SourceLocation where = SourceLocation::current());
+Tensor min(const Tensor& x, SourceLocation where = SourceLocation::current());
+// Over `dims` (empty: all); equals share the gradient evenly.
+Tensor amax(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+            SourceLocation where = SourceLocation::current());
+Tensor amin(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+            SourceLocation where = SourceLocation::current());
+
+// int64, no derivative. Without a dimension: the place in row-major order among all elements.
+Tensor argmax(const Tensor& x, int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current());
+Tensor argmin(const Tensor& x, int64_t dim, bool keepdim = false, SourceLocation where = SourceLocation::current());
+Tensor argmax(const Tensor& x, SourceLocation where = SourceLocation::current());
+Tensor argmin(const Tensor& x, SourceLocation where = SourceLocation::current());
+
+}  // namespace brigade

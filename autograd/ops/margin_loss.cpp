@@ -1,0 +1,103 @@
+#include <brigade/autograd/ops/margin_loss.h>
+
+#include <brigade/autograd/detail/reduction.h>
+#include <brigade/autograd/ops/activation.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/loss.h>
+#include <brigade/autograd/ops/reduce.h>
+#include <brigade/kernels/factory.h>
+
+#include <cmath>
+#include <string>
+
+namespace brigade {
+
+namespace {
+
+using autograd::detail::reduced;
+
+// 1 where the labels are not `label`, in the dtype of x.
+Tensor other_than(const Tensor& target, double label, const Tensor& x, SourceLocation where) {
+  return ne(target, label, where).to(x.dtype(), where);
+}
+Tensor equal_to(const Tensor& target, double label, const Tensor& x, SourceLocation where) {
+  return eq(target, label, where).to(x.dtype(), where);
+}
+
+// The square root, with derivative 0 at 0.
+Tensor length_of(const Tensor& squares, SourceLocation where) {
+  const Tensor none = equal_to(squares, 0, squares, where);
+  return sub(sqrt(add(squares, none, where), where), none, where);
+}
+
+Tensor distance(const Tensor& a, const Tensor& b, double p, double eps, SourceLocation where) {
+  const Tensor difference = add(sub(a, b, where), eps, where);
+  if (p == 1) return sum(abs(difference, where), {-1}, false, where);
+  if (p == 2) return length_of(sum(square(difference, where), {-1}, false, where), where);
+  return max(abs(difference, where), -1, false, where).values;
+}
+
+}  // namespace
+
+Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin, Reduction reduction,
+                            SourceLocation where) {
+  // A label that is neither takes both, as in PyTorch.
+  const Tensor far = mul(relu(sub(margin, x, where), where), other_than(target, 1, x, where), where);
+  const Tensor near = mul(x, other_than(target, -1, x, where), where);
+  return reduced(add(far, near, where), reduction, where);
+}
+
+Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin, Reduction reduction,
+                           SourceLocation where) {
+  const Tensor wrong = mul(sub(x2, x1, where), target, where);
+  return reduced(relu(add(wrong, margin, where), where), reduction, where);
+}
+
+Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin,
+                             Reduction reduction, SourceLocation where) {
+  const bool fits = x1.sizes() == x2.sizes() && (x1.dim() == 1 || x1.dim() == 2) && target.dim() == x1.dim() - 1 &&
+                    (x1.dim() == 1 || target.size(0) == x1.size(0));
+  if (!fits) {
+    throw ShapeError("cosine_embedding_loss: expected two inputs [N, D] with labels [N], or [D] with a label [], got " +
+                         describe(x1) + ", " + describe(x2) + " and " + describe(target) + " (called at " +
+                         to_string(where) + ")",
+                     where);
+  }
+  const auto dot = [&](const Tensor& a, const Tensor& b) { return sum(mul(a, b, where), {-1}, false, where); };
+  constexpr double kTiny = 1e-12;
+  const Tensor lengths = mul(add(dot(x1, x1), kTiny, where), add(dot(x2, x2), kTiny, where), where);
+  const Tensor cosine = div(dot(x1, x2), sqrt(lengths, where), where);
+  const Tensor alike = mul(sub(1.0, cosine, where), equal_to(target, 1, x1, where), where);
+  const Tensor apart = mul(relu(sub(cosine, margin, where), where), equal_to(target, -1, x1, where), where);
+  return reduced(add(alike, apart, where), reduction, where);
+}
+
+Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
+  const Tensor agreement = mul(x, target, where);
+  return binary_cross_entropy_with_logits(agreement, ones_like(agreement), reduction, where);
+}
+
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginLossOptions& options, SourceLocation where) {
+  const auto refuse = [&](const std::string& expected, double got) {
+    throw ValueError("triplet_margin_loss: expected " + expected + ", got " + std::to_string(got) + " (called at " +
+                         to_string(where) + ")",
+                     where);
+  };
+  if (options.p != 1 && options.p != 2 && options.p != INFINITY) refuse("p to be 1, 2 or infinity", options.p);
+  if (!(options.margin > 0)) refuse("a margin above 0", options.margin);
+  if (anchor.dim() == 0 || anchor.dim() != positive.dim() || anchor.dim() != negative.dim()) {
+    throw ShapeError(
+        "triplet_margin_loss: expected anchor, positive and negative with the same number of dimensions, at "
+        "least 1, got " +
+            describe(anchor) + ", " + describe(positive) + " and " + describe(negative) + " (called at " +
+            to_string(where) + ")",
+        where);
+  }
+  const Tensor near = distance(anchor, positive, options.p, options.eps, where);
+  Tensor far = distance(anchor, negative, options.p, options.eps, where);
+  if (options.swap) far = minimum(far, distance(positive, negative, options.p, options.eps, where), where);
+  return reduced(relu(add(sub(near, far, where), options.margin, where), where), options.reduction, where);
+}
+
+}  // namespace brigade

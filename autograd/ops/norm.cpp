@@ -1,0 +1,135 @@
+#include <brigade/autograd/ops/norm.h>
+
+#include <brigade/autograd/detail/lines.h>
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/norm.h>
+#include <brigade/kernels/reduce.h>
+
+#include <cmath>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::Node;
+using autograd::record;
+using autograd::SavedTensor;
+using autograd::detail::kept_sizes;
+using autograd::detail::located;
+
+// 1 and 0 in the dtype of x, without history.
+Tensor ones_where(const Tensor& x, kernels::CompareOp op, double number) {
+  return kernels::cast(kernels::compare_scalar(x, number, op), x.dtype());
+}
+Tensor ones_where_not(const Tensor& mask) { return kernels::binary_scalar(mask, 1.0, kernels::BinaryOp::Sub, true); }
+// a / b, and 0 where b is 0.
+Tensor div_or_zero(const Tensor& a, const Tensor& b) {
+  const Tensor is_zero = ones_where(b, kernels::CompareOp::Equal, 0.0);
+  return mul(div(a, add(b, is_zero, {}), {}), ones_where_not(is_zero), {});
+}
+// x^e for x >= 0, and 0 where x is 0.
+Tensor power_or_zero(const Tensor& x, double e) {
+  const Tensor is_zero = ones_where(x, kernels::CompareOp::Equal, 0.0);
+  return mul(exp(mul(log(add(x, is_zero, {}), {}), e, {}), {}), ones_where_not(is_zero), {});
+}
+
+struct NormNode final : Node {
+  SavedTensor x, y;
+  Shape dims;
+  double p = 2;
+
+  // By differentiable operations: the orders that are common take one or two passes over x.
+  void backward(BackwardContext& context) override {
+    const Tensor values = x.unpack(*this);
+    const Shape kept = kept_sizes(values.sizes(), dims);
+    const Tensor grad = context.grad().reshape(kept, {});
+    const Tensor result = y.unpack(*this).reshape(kept, {});
+    const Tensor signs = p == 2 ? Tensor() : kernels::unary(values, kernels::UnaryOp::Sign);
+    if (p == 2) {
+      context.set(0, mul(values, div_or_zero(grad, result), {}));
+    } else if (p == 1) {
+      context.set(0, mul(signs, grad, {}));
+    } else if (p == 0) {
+      context.set(0, mul(kernels::binary_scalar(signs, 0.0, kernels::BinaryOp::Mul, false), grad, {}));
+    } else if (std::isinf(p)) {
+      context.set(0, mul(shares(values, result, signs), grad, {}));
+    } else {
+      // sign(x) |x|^(p - 1) / norm^(p - 1), where the quotient would overflow less than its parts.
+      const Tensor ratio = div_or_zero(abs(values, {}), result);
+      context.set(0, mul(mul(signs, power_or_zero(ratio, p - 1), {}), grad, {}));
+    }
+  }
+
+ private:
+  // Of the elements whose absolute value is the norm; a NaN is one of them.
+  Tensor shares(const Tensor& values, const Tensor& result, const Tensor& signs) const {
+    using enum kernels::CompareOp;
+    const Tensor chosen =
+        kernels::binary(kernels::compare(kernels::unary(values, kernels::UnaryOp::Abs), result, Equal),
+                        kernels::compare(values, values, NotEqual), kernels::BinaryOp::Maximum);
+    const Tensor count = kernels::cast(kernels::sum(chosen, {.dims = dims, .keepdim = true}), kFloat32);
+    const Tensor share = kernels::binary_scalar(count, 1.0, kernels::BinaryOp::Div, true);
+    return kernels::binary(kernels::binary(kernels::cast(chosen, values.dtype()), kernels::cast(share, values.dtype()),
+                                           kernels::BinaryOp::Mul),
+                           signs, kernels::BinaryOp::Mul);
+  }
+};
+
+Tensor apply(const char* op, const Tensor& x, double p, const Shape& dims, bool keepdim, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::norm(x, p, dims, keepdim); });
+  if (auto* node = record<NormNode>({.op = op, .where = where}, {x}, y)) {
+    node->x.save_input(*node, x);
+    node->y.save_output(*node, y);
+    node->dims = dims;
+    node->p = p;
+  }
+  return y;
+}
+
+}  // namespace
+
+Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim, SourceLocation where) {
+  return apply("norm", x, p, dims, keepdim, where);
+}
+Tensor vector_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim, SourceLocation where) {
+  return apply("vector_norm", x, ord, dims, keepdim, where);
+}
+
+Tensor matrix_norm(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  if (dims.size() != 2 || x.dim() < 2) {
+    throw ShapeError("matrix_norm: expected two dimensions of a tensor with at least two, got " + to_string(dims) +
+                         " of " + to_string(x.sizes()) + "; vector_norm takes any (called at " + to_string(where) + ")",
+                     where);
+  }
+  return apply("matrix_norm", x, 2, dims, keepdim, where);
+}
+
+Tensor normalize(const Tensor& x, double p, int64_t dim, double eps, SourceLocation where) {
+  const Tensor size = norm(x, p, {dim}, true, where);
+  // clamp: no gradient where eps is larger.
+  const Tensor is_large = ones_where_not(ones_where(size, kernels::CompareOp::Less, eps));
+  const Tensor least = kernels::binary_scalar(ones_where_not(is_large), eps, kernels::BinaryOp::Mul, false);
+  return div(x, add(mul(size, is_large, where), least, where), where);
+}
+
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps, SourceLocation where) {
+  const Shape sizes = broadcast_shapes(a.sizes(), b.sizes(), where);
+  const int at = wrap_dim(dim, sizes.size(), where);
+  const auto scaled = [&](const Tensor& x) {
+    const Tensor wide = x.expand(sizes, where);
+    const Tensor size = norm(wide, 2, {at}, true, where);
+    // What a clamp adds, without a derivative.
+    const Tensor is_small = ones_where(size, kernels::CompareOp::Less, eps);
+    const Tensor missing = kernels::binary(kernels::binary_scalar(size, eps, kernels::BinaryOp::Sub, true), is_small,
+                                           kernels::BinaryOp::Mul);
+    return div(wide, add(size, missing, where), where);
+  };
+  return sum(mul(scaled(a), scaled(b), where), {at}, false, where);
+}
+
+}  // namespace brigade

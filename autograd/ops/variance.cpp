@@ -1,0 +1,96 @@
+#include <brigade/autograd/ops/variance.h>
+
+#include <brigade/autograd/detail/lines.h>
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/variance.h>
+
+#include <algorithm>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::Node;
+using autograd::record;
+using autograd::SavedTensor;
+using autograd::detail::kept_sizes;
+using autograd::detail::located;
+
+// Outputs: the variance or its root; perhaps the mean as well.
+struct VarianceNode final : Node {
+  SavedTensor x, mean;
+  SavedTensor root;  // of a standard deviation
+  Shape dims;
+  double correction = 1;
+  bool is_root = false;
+
+  void backward(BackwardContext& context) override {
+    const Tensor values = x.unpack(*this);
+    const Shape kept = kept_sizes(values.sizes(), dims);
+    const auto count = static_cast<double>(autograd::detail::reduced_count(values.sizes(), dims));
+    Tensor result;
+    if (context.grad(0).defined()) {
+      Tensor factor = context.grad(0).reshape(kept, {});
+      if (is_root) {
+        const Tensor spread = root.unpack(*this).reshape(kept, {});
+        // 0 where the root is 0.
+        const Tensor is_zero =
+            kernels::cast(kernels::compare_scalar(spread, 0.0, kernels::CompareOp::Equal), spread.dtype());
+        const Tensor divided = div(factor, add(spread, is_zero, {}), {});
+        factor = mul(divided, kernels::binary_scalar(is_zero, 1.0, kernels::BinaryOp::Sub, true), {});
+      }
+      factor = mul(factor, (is_root ? 1 : 2) / std::max(0.0, count - correction), {});
+      result = context.create_graph()
+                   ? mul(sub(values, brigade::mean(values, dims, true, {}), {}), factor, {})
+                   : kernels::variance_backward(factor, values, mean.unpack(*this).reshape(kept, {}), dims);
+    }
+    if (outputs.size() > 1 && context.grad(1).defined()) {
+      const Tensor part = mul(context.grad(1).reshape(kept, {}), 1 / count, {});
+      result = result.defined() ? add(result, part, {}) : part.expand(values.sizes(), {});
+    }
+    context.set(0, result);
+  }
+};
+
+SpreadAndMean spread(const autograd::OpInfo& info, const Tensor& x, const Shape& dims, double correction, bool keepdim,
+                     bool is_root, bool with_mean) {
+  const kernels::Variance found = located(info.where, [&] { return kernels::variance(x, dims, correction, keepdim); });
+  const Tensor result = is_root ? kernels::unary(found.variance, kernels::UnaryOp::Sqrt) : found.variance;
+  const Tensor* inputs[] = {&x};
+  const Tensor* outputs[] = {&result, &found.mean};
+  if (auto* node = record<VarianceNode>(info, inputs, autograd::TensorRefs(outputs, with_mean ? 2 : 1))) {
+    node->x.save_input(*node, x);
+    if (with_mean) {
+      node->mean.save_output(*node, found.mean, 1);
+    } else {
+      node->mean.save_input(*node, found.mean);
+    }
+    if (is_root) node->root.save_output(*node, result);
+    node->dims = dims;
+    node->correction = correction;
+    node->is_root = is_root;
+  }
+  return {result, found.mean};
+}
+
+}  // namespace
+
+Tensor var(const Tensor& x, const Shape& dims, double correction, bool keepdim, SourceLocation where) {
+  return spread({.op = "var", .where = where}, x, dims, correction, keepdim, false, false).spread;
+}
+Tensor std(const Tensor& x, const Shape& dims, double correction, bool keepdim, SourceLocation where) {
+  return spread({.op = "std", .where = where}, x, dims, correction, keepdim, true, false).spread;
+}
+SpreadAndMean var_mean(const Tensor& x, const Shape& dims, double correction, bool keepdim, SourceLocation where) {
+  return spread({.op = "var_mean", .where = where}, x, dims, correction, keepdim, false, true);
+}
+SpreadAndMean std_mean(const Tensor& x, const Shape& dims, double correction, bool keepdim, SourceLocation where) {
+  return spread({.op = "std_mean", .where = where}, x, dims, correction, keepdim, true, true);
+}
+
+}  // namespace brigade

@@ -1,0 +1,26 @@
+#include <brigade/kernels/amax.h>
+
+#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/detail/reducers.h>
+
+namespace brigade::kernels {
+
+namespace {
+
+template <bool largest>
+Tensor extreme(const Tensor& x, const Shape& dims, bool keepdim) {
+  const Reduction r = prepare_extreme(x, dims, keepdim, largest ? "amax" : "amin");
+  visit_dtype(x.dtype(),
+              [&]<class T>() { cpu::reduce_lines<T>(r, ExtremeOf<largest, T>{static_cast<T*>(r.out.raw_data())}); });
+  return r.out;
+}
+
+Tensor amax_cpu(const Tensor& x, const Shape& dims, bool keepdim) { return extreme<true>(x, dims, keepdim); }
+Tensor amin_cpu(const Tensor& x, const Shape& dims, bool keepdim) { return extreme<false>(x, dims, keepdim); }
+
+}  // namespace
+
+constinit Kernel<Tensor(const Tensor&, const Shape&, bool)> amax("amax", &amax_cpu);
+constinit Kernel<Tensor(const Tensor&, const Shape&, bool)> amin("amin", &amin_cpu);
+
+}  // namespace brigade::kernels

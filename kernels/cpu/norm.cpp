@@ -1,0 +1,34 @@
+#include <brigade/kernels/norm.h>
+
+#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/detail/reducers.h>
+
+namespace brigade::kernels {
+
+namespace {
+
+template <NormKind kind>
+void reduce(const Reduction& r, double p) {
+  visit_floating(r.x.dtype(), "norm", [&]<class T>() {
+    cpu::reduce_lines<T>(r, NormOf<kind, T>{static_cast<T*>(r.out.raw_data()), static_cast<compute_type<T>>(p)});
+  });
+}
+
+Tensor norm_cpu(const Tensor& x, double p, const Shape& dims, bool keepdim) {
+  const Reduction r = prepare_norm(x, p, dims, keepdim);
+  switch (norm_kind(p)) {
+    case NormKind::Zero: reduce<NormKind::Zero>(r, p); break;
+    case NormKind::One: reduce<NormKind::One>(r, p); break;
+    case NormKind::Two: reduce<NormKind::Two>(r, p); break;
+    case NormKind::Any: reduce<NormKind::Any>(r, p); break;
+    case NormKind::Largest: reduce<NormKind::Largest>(r, p); break;
+    case NormKind::Smallest: reduce<NormKind::Smallest>(r, p); break;
+  }
+  return r.out;
+}
+
+}  // namespace
+
+constinit Kernel<Tensor(const Tensor&, double, const Shape&, bool)> norm("norm", &norm_cpu);
+
+}  // namespace brigade::kernels

@@ -1,0 +1,22 @@
+#include <brigade/kernels/prod.h>
+
+#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/detail/reducers.h>
+
+namespace brigade::kernels {
+
+namespace {
+
+Tensor prod_cpu(const Tensor& x, const Shape& dims, bool keepdim) {
+  const Reduction r = prepare_reduction(x, dims, keepdim, is_floating_point(x.dtype()) ? x.dtype() : kInt64);
+  visit_dtype(x.dtype(), [&]<class T>() {
+    cpu::reduce_lines<T>(r, ProductOf<T>{static_cast<decltype(ProductOf<T>::out)>(r.out.raw_data())});
+  });
+  return r.out;
+}
+
+}  // namespace
+
+constinit Kernel<Tensor(const Tensor&, const Shape&, bool)> prod("prod", &prod_cpu);
+
+}  // namespace brigade::kernels

@@ -1,0 +1,156 @@
+#include <brigade/kernels/variance.h>
+
+#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/detail/reducers.h>
+
+#include <algorithm>
+
+namespace brigade::kernels {
+
+namespace {
+
+// For reduce_row: sums of distances from a centre, and of their squares.
+template <class C>
+struct DistancesFrom {
+  using Value = C;
+  C center;
+  Value nothing() const { return 0; }
+  Value add(Value sum, C x) const { return sum + (x - center); }
+  Value join(Value a, Value b) const { return a + b; }
+};
+template <class C>
+struct SquaresFrom {
+  using Value = C;
+  C center;
+  Value nothing() const { return 0; }
+  Value add(Value sum, C x) const { return sum + (x - center) * (x - center); }
+  Value join(Value a, Value b) const { return a + b; }
+};
+
+// From the sums around a centre near the mean, whose error they take out again.
+template <class C>
+Moments<double> moments_around(int64_t n, C center, C distances, C squares) {
+  const auto count = static_cast<double>(n);
+  const double off = static_cast<double>(distances) / count;
+  return {count, static_cast<double>(center) + off, std::max(static_cast<double>(squares) - off * off * count, 0.0)};
+}
+
+// Blocks that stay in the cache for the second pass. The first distances are from the first element, so that nothing is
+// lost where the mean is far from 0. (A NaN or infinity makes everything NaN.)
+template <class T>
+Moments<double> moments_of_row(const T* x, int64_t n) {
+  using C = compute_type<T>;
+  constexpr int64_t kBlock = 4096;
+  if (n > kBlock) {
+    const int64_t half = (n / 2 + kBlock - 1) / kBlock * kBlock;
+    return join_moments(moments_of_row(x, half), moments_of_row(x + half, n - half));
+  }
+  if (n == 0) return {};
+  const C first = static_cast<C>(x[0]);
+  const C center = first + cpu::reduce_row(x, n, DistancesFrom<C>{first}) / static_cast<C>(n);
+  return moments_around(n, center, cpu::reduce_row(x, n, DistancesFrom<C>{center}),
+                        cpu::reduce_row(x, n, SquaresFrom<C>{center}));
+}
+
+// The same for columns, a group of rows at a time.
+template <class T>
+void moments_of_strip(const Reduction& r, const T* first, int64_t width, Moments<double>* total) {
+  using C = compute_type<T>;
+  C center[cpu::kStrip], distances[cpu::kStrip], squares[cpu::kStrip];
+  for (int64_t row = 0; row < r.reduced; row += cpu::kGroup) {
+    const int64_t rows = std::min(r.reduced - row, cpu::kGroup);
+    const T* group = first + row * r.inner;
+    for (int64_t j = 0; j < width; ++j) {
+      center[j] = static_cast<C>(group[j]);
+      distances[j] = 0;
+      squares[j] = 0;
+    }
+    for (int64_t k = 0; k < rows; ++k) {
+      for (int64_t j = 0; j < width; ++j)
+        distances[j] += static_cast<C>(group[k * r.inner + j]) - center[j];
+    }
+    for (int64_t j = 0; j < width; ++j) {
+      center[j] += distances[j] / static_cast<C>(rows);
+      distances[j] = 0;
+    }
+    for (int64_t k = 0; k < rows; ++k) {
+      for (int64_t j = 0; j < width; ++j) {
+        const C distance = static_cast<C>(group[k * r.inner + j]) - center[j];
+        distances[j] += distance;
+        squares[j] += distance * distance;
+      }
+    }
+    for (int64_t j = 0; j < width; ++j)
+      total[j] = join_moments(total[j], moments_around(rows, center[j], distances[j], squares[j]));
+  }
+}
+
+Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, bool keepdim) {
+  const VariancePlan plan = prepare_variance(x, dims, keepdim);
+  visit_floating(x.dtype(), "var", [&]<class T>() {
+    const T* values = static_cast<const T*>(plan.lines.x.raw_data());
+    const VarianceOf<T> reducer{static_cast<T*>(plan.lines.out.raw_data()), static_cast<T*>(plan.mean.raw_data()),
+                                correction};
+    const auto store = [&](int64_t i, const Moments<double>& seen) { reducer.store(i, seen); };
+    if (plan.lines.inner == 1) {
+      cpu::for_rows<Moments<double>>(plan.lines, values, &moments_of_row<T>, &join_moments<double>, store);
+      return;
+    }
+    cpu::for_strips(plan.lines, values, [&](const T* first, int64_t width, int64_t result) {
+      Moments<double> total[cpu::kStrip] = {};
+      moments_of_strip(plan.lines, first, width, total);
+      for (int64_t j = 0; j < width; ++j)
+        store(result + j, total[j]);
+    });
+  });
+  return {plan.lines.out, plan.mean};
+}
+
+Tensor variance_backward_cpu(const Tensor& factor, const Tensor& x, const Tensor& mean, const Shape& dims) {
+  const VarianceBackwardPlan plan = prepare_variance_backward(factor, x, mean, dims);
+  const Reduction& lines = plan.lines;
+  visit_floating(x.dtype(), "var backward", [&]<class T>() {
+    using C = compute_type<T>;
+    const T* values = static_cast<const T*>(lines.x.raw_data());
+    const T* factors = static_cast<const T*>(plan.factor.raw_data());
+    const T* means = static_cast<const T*>(plan.mean.raw_data());
+    T* slopes = static_cast<T*>(plan.slope.raw_data());
+    const auto slope = [](T value, C center, C scale) {
+      return static_cast<T>((static_cast<C>(value) - center) * scale);
+    };
+    if (lines.inner == 1) {
+      cpu::parallel_for(
+          lines.outer,
+          [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+              const C center = static_cast<C>(means[i]);
+              const C scale = static_cast<C>(factors[i]);
+              for (int64_t j = i * lines.reduced; j < (i + 1) * lines.reduced; ++j)
+                slopes[j] = slope(values[j], center, scale);
+            }
+          },
+          lines.reduced);
+      return;
+    }
+    cpu::parallel_for(
+        lines.outer * lines.reduced,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const int64_t line = row / lines.reduced * lines.inner;
+            for (int64_t j = 0; j < lines.inner; ++j)
+              slopes[row * lines.inner + j] = slope(values[row * lines.inner + j], static_cast<C>(means[line + j]),
+                                                    static_cast<C>(factors[line + j]));
+          }
+        },
+        lines.inner);
+  });
+  return plan.result;
+}
+
+}  // namespace
+
+constinit Kernel<Variance(const Tensor&, const Shape&, double, bool)> variance("var", &variance_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, const Shape&)> variance_backward(
+    "var_backward", &variance_backward_cpu);
+
+}  // namespace brigade::kernels

@@ -1,0 +1,101 @@
+// Layers that normalise each sample by itself: GroupNorm (Wu and He, arXiv 1803.08494) and InstanceNorm (Ulyanov,
+// Vedaldi and Lempitsky, arXiv 1607.08022).
+#pragma once
+
+#include <brigade/nn/module.h>
+
+#include <optional>
+
+namespace brigade::nn {
+
+struct GroupNormOptions {
+  double eps = 1e-5;
+  bool affine = true;            // weight (1) and bias (0), [num_channels]
+  DType dtype = DType::Float32;  // of these
+};
+
+// [N, num_channels, ...] -> the same, normalised over num_groups groups of neighbouring channels and all that follows.
+// Throws ValueError unless num_groups divides num_channels.
+struct GroupNormImpl : Module {
+  GroupNormImpl(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+
+  int64_t num_groups, num_channels;
+  GroupNormOptions options;
+  Tensor weight, bias;  // undefined where switched off
+
+ protected:
+  std::string extra() const override;
+};
+
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  std::optional<double> momentum = 0.1;  // weight of the new batch in the running statistics; without one they stay
+  bool affine = false;                   // weight (1) and bias (0), [num_features]
+  bool track_running_stats = false;      // buffers running_mean (0), running_var (1), num_batches_tracked (int64)
+  DType dtype = DType::Float32;          // of the above but the last
+};
+
+// Each channel of each sample is normalised by its own statistics; in evaluation by the running ones where they are
+// tracked. Takes a single sample without its first dimension as well. Throws ValueError for num_features < 1; forward
+// throws ShapeError, and ValueError "Expected more than 1 spatial element when training".
+struct InstanceNormImpl : Module {
+  Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
+
+  int64_t num_features;
+  InstanceNormOptions options;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;  // undefined where switched off
+
+ protected:
+  // `dims`: of a batch.
+  InstanceNormImpl(int64_t num_features, const InstanceNormOptions& options, int dims);
+  std::string extra() const override;
+
+ private:
+  int dims_;
+};
+
+// [N, C, L] or [C, L]
+struct InstanceNorm1dImpl : InstanceNormImpl {
+  explicit InstanceNorm1dImpl(int64_t num_features, const InstanceNormOptions& options = {})
+      : InstanceNormImpl(num_features, options, 3) {}
+};
+// [N, C, H, W] or [C, H, W]
+struct InstanceNorm2dImpl : InstanceNormImpl {
+  explicit InstanceNorm2dImpl(int64_t num_features, const InstanceNormOptions& options = {})
+      : InstanceNormImpl(num_features, options, 4) {}
+};
+// [N, C, D, H, W] or [C, D, H, W]
+struct InstanceNorm3dImpl : InstanceNormImpl {
+  explicit InstanceNorm3dImpl(int64_t num_features, const InstanceNormOptions& options = {})
+      : InstanceNormImpl(num_features, options, 5) {}
+};
+
+//   nn::GroupNorm norm(8, 64);
+//   nn::InstanceNorm2d norm(64, {.affine = true});
+class GroupNorm : public ModuleHolder<GroupNormImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {})
+      : ModuleHolder(std::make_shared<GroupNormImpl>(num_groups, num_channels, options)) {}
+};
+class InstanceNorm1d : public ModuleHolder<InstanceNorm1dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {})
+      : ModuleHolder(std::make_shared<InstanceNorm1dImpl>(num_features, options)) {}
+};
+class InstanceNorm2d : public ModuleHolder<InstanceNorm2dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
+      : ModuleHolder(std::make_shared<InstanceNorm2dImpl>(num_features, options)) {}
+};
+class InstanceNorm3d : public ModuleHolder<InstanceNorm3dImpl> {
+ public:
+  using ModuleHolder::ModuleHolder;
+  explicit InstanceNorm3d(int64_t num_features, const InstanceNormOptions& options = {})
+      : ModuleHolder(std::make_shared<InstanceNorm3dImpl>(num_features, options)) {}
+};
+
+}  // namespace brigade::nn

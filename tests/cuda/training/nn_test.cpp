@@ -66,7 +66,7 @@ std::vector<Layer> layers() {
       {layer<Conv1d>(4, 3, 4, Conv1dOptions{.padding = "same", .bias = false}), leaf({4, 9})},
       {layer<ConvTranspose1d>(4, 6, 3, ConvTranspose1dOptions{.stride = 2, .output_padding = 1}), leaf({2, 4, 5})},
       {layer<ConvTranspose2d>(4, 6, Size2(3, 2), ConvTranspose2dOptions{.stride = 2, .padding = 1, .groups = 2}),
-       leaf(image)},
+       leaf(image), 4},
       {layer<BatchNorm1d>(5), leaf({8, 5}), 4},
       {layer<BatchNorm1d>(5, BatchNormOptions{.momentum = std::nullopt}), leaf({4, 5, 3}), 4},
       {layer<BatchNorm1d>(5, BatchNormOptions{.affine = false, .track_running_stats = false}), leaf({8, 5}), 4},

@@ -109,7 +109,7 @@ int check_all(const Arguments& given) {
   std::set<std::string> operations, models;
   for (const std::string& family : order) {
     const FamilyTotals& totals = families[family];
-    report << fmt::format("{:<14} {:>4} cases  {:>3} ops  {:>4} failed   closest to its bound ({:.0f} %): {}\n", family,
+    report << fmt::format("{:<14} {:>4} cases  {:>3} ops  {:>4} failed   closest to its bound ({:.3g} %): {}\n", family,
                           totals.cases, totals.operations.size(), totals.failed, 100 * totals.worst, totals.where);
     cases += totals.cases;
     failed += totals.failed;

@@ -150,8 +150,11 @@ def group_norm(x, weight, bias, num_groups, **options):
 
 
 @operation
-def instance_norm(x, weight, bias, **options):
-    return F.instance_norm(x, weight=weight, bias=bias, **options)
+def instance_norm(x, running_mean, running_var, weight, bias, **options):
+    """The running statistics, moved, are results as well."""
+    mean = None if running_mean is None else running_mean.clone()
+    var = None if running_var is None else running_var.clone()
+    return [F.instance_norm(x, mean, var, weight, bias, **options)] + [t for t in (mean, var) if t is not None]
 
 
 @operation
@@ -186,10 +189,30 @@ def norm(x, p=2, dim=None, keepdim=False):
     return torch.norm(x, p, dim, keepdim)
 
 
-# --- by its definition: PyTorch has no second derivative of its own function
+# --- by their definitions: PyTorch has no second derivative of its own hardsigmoid, and that of binary_cross_entropy adds 1e-12 to x and
+# to 1 - x, which float64 shows
 @operation
 def hardsigmoid(x):
     return F.relu6(x + 3) / 6
+
+
+@operation
+def binary_cross_entropy(x, target, weight=None, reduction="mean"):
+    losses = -(target * x.log().clamp(min=-100) + (1 - target) * (1 - x).log().clamp(min=-100))
+    if weight is not None:
+        losses = losses * weight
+    return losses if reduction == "none" else getattr(losses, reduction)()
+
+
+# --- by its definition: PyTorch has none
+@operation
+def linear_recurrence(b, a, dim, reverse=False):
+    steps = list(zip(b.unbind(dim), a.unbind(dim)))
+    last, results = torch.zeros_like(steps[0][0]), []
+    for b_i, a_i in reversed(steps) if reverse else steps:
+        last = b_i + a_i * last
+        results.append(last)
+    return torch.stack(results[::-1] if reverse else results, dim)
 
 
 # --- several functions under one name
@@ -282,3 +305,23 @@ def gaussian_nll_loss(x, target, var, **options):
 @operation
 def binary_cross_entropy_with_logits(x, target, weight=None, pos_weight=None, **options):
     return F.binary_cross_entropy_with_logits(x, target, weight, pos_weight=pos_weight, **options)
+
+
+@operation
+def fmod(a, *b, other=None):
+    return torch.fmod(a, b[0] if b else other)
+
+
+@operation
+def remainder(a, *b, other=None):
+    return torch.remainder(a, b[0] if b else other)
+
+
+@operation
+def clamp_min(x, min):
+    return torch.clamp_min(x, min)
+
+
+@operation
+def clamp_max(x, max):
+    return torch.clamp_max(x, max)

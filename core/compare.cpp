@@ -136,7 +136,7 @@ Comparison compare(const std::string& name, const Tensor& actual, const Tensor& 
   for (const double e : values)
     if (std::isfinite(e)) scale = std::max(scale, std::abs(e));
   const DType coarser = epsilon(actual.dtype()) > epsilon(expected.dtype()) ? actual.dtype() : expected.dtype();
-  row.bound = scale * (options.bound > 0 ? options.bound : default_bound(coarser, expected.numel()));
+  row.bound = scale * (options.bound > 0 ? options.bound : default_bound(coarser, expected.numel(), options.roundings));
   row.passed = row.max_abs <= row.bound;
   return row;
 }

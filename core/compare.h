@@ -24,6 +24,7 @@ double default_bound(DType dtype, int64_t terms = 1, double roundings = kRoundin
 
 struct Options {
   double bound = 0;  // a part of the scale; 0: default_bound of the dtype and of the tensor's number of elements
+  double roundings = kRoundings;  // for that
   // The least scale: a tensor whose expected values cancel out to nothing is measured by the numbers they came from.
   double least_scale = 0;
 };

@@ -4,6 +4,7 @@
 #include <brigade/nn/activation.h>
 #include <brigade/nn/any_module.h>
 #include <brigade/nn/batch_norm.h>
+#include <brigade/nn/check.h>
 #include <brigade/nn/container.h>
 #include <brigade/nn/conv.h>
 #include <brigade/nn/conv_transpose.h>

@@ -28,11 +28,8 @@ using kernels::PairLoss;
 using kernels::PairLossKind;
 using kernels::PairSide;
 
-// 1 where d is within `limit`, which counts as within when `closed`.
-Tensor within(const Tensor& d, double limit, bool closed) {
-  const Tensor distance = abs(d, {});
-  return (closed ? le(distance, limit, {}) : lt(distance, limit, {})).to(d.dtype(), {});
-}
+// 1 where d is within `limit`. At the limit itself the second derivative is that of the outside, as in PyTorch.
+Tensor within(const Tensor& d, double limit) { return lt(abs(d, {}), limit, {}).to(d.dtype(), {}); }
 
 // The derivatives of kernels/detail/loss.h by differentiable operations.
 Tensor input_slope(const PairLoss& loss, const Tensor& x, const Tensor& z) {
@@ -41,11 +38,11 @@ Tensor input_slope(const PairLoss& loss, const Tensor& x, const Tensor& z) {
     case PairLossKind::Squared: return mul(d, 2.0, {});
     case PairLossKind::Absolute: return sign(d, {});
     case PairLossKind::SmoothL1: {
-      const Tensor inside = within(d, loss.parameter, false);
+      const Tensor inside = within(d, loss.parameter);
       return add(mul(d, mul(inside, 1 / loss.parameter, {}), {}), mul(sign(d, {}), sub(1.0, inside, {}), {}), {});
     }
     case PairLossKind::Huber: {
-      const Tensor inside = within(d, loss.parameter, true);
+      const Tensor inside = within(d, loss.parameter);
       const Tensor outside = mul(sub(1.0, inside, {}), loss.parameter, {});
       return add(mul(d, inside, {}), mul(sign(d, {}), outside, {}), {});
     }

@@ -2,12 +2,14 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json_output.h>
+#include <brigade/lab/reference/file.h>
 #include <brigade/lab/reference/suite.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -26,6 +28,18 @@ json number(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
+void add_numbers(json& row, const check::Comparison& of) {
+  row["tensor"] = of.name;
+  row["max_abs"] = number(of.max_abs);
+  row["max_rel"] = number(of.max_rel);
+  row["cosine"] = number(of.cosine);
+  row["bound"] = number(of.bound);
+  row["worst_index"] = of.worst_index;
+  row["actual"] = number(of.actual);
+  row["expected"] = number(of.expected);
+}
+
+// Of a case: the tensor that is closest to its bound.
 json row_of(const reference::SuiteResult& done, const std::string& device) {
   json row{{"case", done.id},
            {"op", done.op},
@@ -33,16 +47,7 @@ json row_of(const reference::SuiteResult& done, const std::string& device) {
            {"device", device},
            {"passed", done.result.passed()},
            {"error", done.result.error}};
-  if (const check::Comparison* worst = done.result.worst()) {
-    row["tensor"] = worst->name;
-    row["max_abs"] = number(worst->max_abs);
-    row["max_rel"] = number(worst->max_rel);
-    row["cosine"] = number(worst->cosine);
-    row["bound"] = number(worst->bound);
-    row["worst_index"] = worst->worst_index;
-    row["actual"] = number(worst->actual);
-    row["expected"] = number(worst->expected);
-  }
+  if (const check::Comparison* worst = done.result.worst()) add_numbers(row, *worst);
   return row;
 }
 
@@ -65,6 +70,8 @@ void tell_failure(std::ostream& out, const reference::SuiteResult& done) {
 
 struct Arguments {
   bool all = false;
+  std::string file, model, op;
+  double bound = 0;
   std::string only, device = "cpu", dtype, reference, json_file;
   bool verbose = false;
 };
@@ -99,18 +106,44 @@ int check_all(const Arguments& given) {
     output["results"].push_back(row_of(done, to_string(options.device)));
   });
   int cases = 0, failed = 0;
-  std::set<std::string> operations;
+  std::set<std::string> operations, models;
   for (const std::string& family : order) {
     const FamilyTotals& totals = families[family];
-    report << fmt::format("{:<14} {:>4} cases  {:>3} ops  {:>4} failed   closest to its bound ({:.0f} %): {}\n", family,
+    report << fmt::format("{:<14} {:>4} cases  {:>3} ops  {:>4} failed   closest to its bound ({:.3g} %): {}\n", family,
                           totals.cases, totals.operations.size(), totals.failed, 100 * totals.worst, totals.where);
     cases += totals.cases;
     failed += totals.failed;
-    operations.insert(totals.operations.begin(), totals.operations.end());
+    (family == reference::kModelsFamily ? models : operations)
+        .insert(totals.operations.begin(), totals.operations.end());
   }
-  report << fmt::format("{} cases over {} ops passed, {} failed, 0 skipped\n", cases - failed, operations.size(),
-                        failed);
+  report << fmt::format("{} cases over {} ops and {} models passed, {} failed, 0 skipped\n", cases - failed,
+                        operations.size(), models.size(), failed);
   if (cases == 0) throw ValueError("check: no case is in '" + given.only + "' " + given.dtype);
+  if (!given.json_file.empty()) write_json(given.json_file, output);
+  return failed == 0 ? 0 : 1;
+}
+
+int check_file(const Arguments& given) {
+  reference::FileOptions options{.model = given.model, .op = given.op, .bound = given.bound};
+  options.device = choose_device(given.device);
+  if (!given.dtype.empty()) options.dtype = dtype_from_name(given.dtype);
+  const reference::FileResult found = reference::check_file(given.file, options);
+  json output = json_envelope(command_line());
+  for (const check::Comparison& tensor : found.report.rows) {
+    json row{{"case", given.file},         {found.kind, found.name},
+             {"dtype", name(found.dtype)}, {"device", to_string(options.device)},
+             {"passed", tensor.passed},    {"error", tensor.problem}};
+    add_numbers(row, tensor);
+    output["results"].push_back(row);
+  }
+  const auto failed = std::count_if(found.report.rows.begin(), found.report.rows.end(),
+                                    [](const check::Comparison& row) { return !row.passed; });
+  std::ostream& report = given.json_file == "-" ? std::cerr : std::cout;
+  report << fmt::format("{} {} in {} on {}\n", found.kind, found.name, name(found.dtype), to_string(options.device))
+         << found.report.table()
+         << fmt::format("{} of {} tensors agree\n", found.report.rows.size() - static_cast<size_t>(failed),
+                        found.report.rows.size());
+  if (found.report.rows.empty()) throw ValueError("check: " + given.file + " holds nothing to compare with");
   if (!given.json_file.empty()) write_json(given.json_file, output);
   return failed == 0 ? 0 : 1;
 }
@@ -120,18 +153,33 @@ int check_all(const Arguments& given) {
 void add_check(CLI::App& app, int& exit_code) {
   auto given = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("check", "Compare results and gradients with references");
-  command->footer("Examples:\n  brigade check --all\n  brigade check --all --only gelu --dtype float32 --verbose");
+  command->footer(
+      "Examples:\n  brigade check --all\n  brigade check --all --only gelu --dtype float32 --verbose\n  brigade check "
+      "step.safetensors --model gpt\n  brigade check conv.safetensors --op conv2d --json -\nHow such a file is laid "
+      "out, "
+      "and written from PyTorch: docs/check.md.");
+  command->add_option("file", given->file, "a safetensors file with inputs, parameters and expected values");
   command->add_flag("--all", given->all, "all operations and models against what PyTorch gave");
+  command->add_option("--model", given->model, "with a file: the built-in model (default: the file's metadata say it)");
+  command->add_option("--op", given->op, "with a file: the operation (default: the file's metadata say it)");
+  command
+      ->add_option("--bound", given->bound,
+                   "with a file: how far an element may be off, as a part of its tensor's scale")
+      ->check(CLI::PositiveNumber);
   command->add_option("--only", given->only, "with --all: a family, or part of a case's name");
   command->add_option("--device", given->device, "cpu, cuda, cuda:N or auto")->capture_default_str();
-  command->add_option("--dtype", given->dtype, "only cases in this dtype");
-  command->add_option("--reference", given->reference, "folder of cases and fixtures (default: the one it came with)");
-  command->add_flag("--verbose", given->verbose, "the tables of cases that pass, too");
+  command->add_option("--dtype", given->dtype, "with --all: only cases in this dtype; with a file: computes in it");
+  command->add_option("--reference", given->reference,
+                      "with --all: folder of cases and fixtures (default: the one it came with)");
+  command->add_flag("--verbose", given->verbose, "with --all: the tables of cases that pass, too");
   command->add_option("--json", given->json_file, "write the results as JSON to a file (- for standard output)");
   command->callback([given, &exit_code] {
     check_writable(given->json_file);
-    if (!given->all) throw ValueError("check: --all or a file is needed; see brigade check --help");
-    exit_code = check_all(*given);
+    if (given->all == !given->file.empty()) throw ValueError("check: give either --all or a file");
+    if (!given->model.empty() && !given->op.empty()) throw ValueError("check: give either --model or --op");
+    if (given->all && !(given->model.empty() && given->op.empty()))
+      throw ValueError("check: --model and --op are for a file; --only chooses among all cases");
+    exit_code = given->all ? check_all(*given) : check_file(*given);
   });
 }
 

@@ -14,6 +14,9 @@ namespace brigade::lab::reference {
 
 namespace {
 
+// What cancels out to nothing, a gradient of softmax at equal logits, is measured by numbers of this size.
+constexpr double kLeastScale = 0.05;
+
 // A tensor of a case with its place among the inputs, or among the results.
 struct Numbered {
   size_t number;
@@ -75,22 +78,20 @@ Run run(const Case& which, const Fixture& fixture, Device device) {
 // Compares with the fixture's tensors, by their names.
 class Judge {
  public:
-  Judge(const Case& which, const Fixture& fixture, check::Report& report, int64_t terms)
-      : which_(which), fixture_(fixture), report_(report), terms_(terms) {}
+  Judge(const Case& which, const Fixture& fixture, check::Report& report, int64_t terms, double bound)
+      : which_(which), fixture_(fixture), report_(report), terms_(terms), bound_(bound) {}
 
-  void compare(const std::string& name, const Tensor& actual, const std::string& by = "", double roundings = 1) {
+  void compare(const std::string& name, const Tensor& actual, const std::string& by = "", double factor = 1) {
     const Tensor expected = fixture_(name);
     if (!expected.defined()) throw ValueError("the fixture lacks " + name);
-    // Half types are rounded once by the reference as well, which is computed in float64.
-    const DType dtype = expected.dtype();
-    check::Options options{.bound = which_.bound * roundings * check::default_bound(dtype, terms_),
-                           .least_scale = 0.05};
+    const double bound = bound_ > 0 ? bound_ : which_.bound * factor * check::default_bound(expected.dtype(), terms_);
+    const check::Options options{.bound = bound, .least_scale = kLeastScale};
     report_.rows.push_back(check::compare(name + by, actual, expected, options));
   }
   // A gradient that does not exist is compared as zeros.
   void compare_gradient(const std::string& name, const Tensor& gradient, const Tensor& of, const std::string& by,
-                        double roundings) {
-    compare(name, gradient.defined() ? gradient : zeros_like(of).detach(), by, roundings);
+                        double factor) {
+    compare(name, gradient.defined() ? gradient : zeros_like(of).detach(), by, factor);
   }
 
  private:
@@ -98,6 +99,7 @@ class Judge {
   const Fixture& fixture_;
   check::Report& report_;
   int64_t terms_;
+  double bound_;
 };
 
 // The sum of <gradients, random weights>, undefined when no gradient has a history.
@@ -113,7 +115,7 @@ Tensor weighted(const std::vector<Numbered>& differentiated, const std::vector<T
   return total;
 }
 
-void check_gradients(const Fixture& fixture, const Run& ran, Judge& judge, Device device) {
+void check_gradients(const Fixture& fixture, const Run& ran, Judge& judge, const CheckOptions& options) {
   std::vector<Numbered> reached;  // results with a gradient
   std::vector<Tensor> grad_outputs;
   for (size_t i = 0; i < ran.outputs.size(); ++i) {
@@ -122,7 +124,7 @@ void check_gradients(const Fixture& fixture, const Run& ran, Judge& judge, Devic
     if (!ran.outputs[i].requires_grad())
       throw ValueError("result " + std::to_string(i) + " has no gradient, the reference has one");
     reached.push_back({i, ran.outputs[i]});
-    grad_outputs.push_back(grad_output.to(device).detach());
+    grad_outputs.push_back(grad_output.to(options.device).detach());
   }
   const std::vector<Tensor> outputs = tensors_of(reached), inputs = tensors_of(ran.differentiated);
   const bool twice = fixture(numbered("grad_weight", ran.differentiated[0].number)).defined();
@@ -140,10 +142,12 @@ void check_gradients(const Fixture& fixture, const Run& ran, Judge& judge, Devic
   for (size_t k = 0; k < inputs.size(); ++k)
     judge.compare_gradient(numbered("grad", ran.differentiated[k].number), recorded[k], inputs[k], " (create_graph)",
                            2);
+  for (const Tensor& gradient : recorded)
+    if (options.seen && gradient.defined()) options.seen(gradient);
   std::vector<Tensor> variables = inputs;
   variables.insert(variables.end(), grad_outputs.begin(), grad_outputs.end());
   std::vector<Tensor> second(variables.size());
-  if (const Tensor total = weighted(ran.differentiated, recorded, fixture, device); total.defined())
+  if (const Tensor total = weighted(ran.differentiated, recorded, fixture, options.device); total.defined())
     second = autograd::grad(std::span(&total, 1), variables, {.allow_unused = true});
   for (size_t k = 0; k < inputs.size(); ++k)
     judge.compare_gradient(numbered("double", ran.differentiated[k].number), second[k], inputs[k], "", 4);
@@ -166,23 +170,21 @@ const check::Comparison* CaseResult::worst() const {
   return found == report.rows.end() ? nullptr : &*found;
 }
 
-std::vector<Tensor> run_case(const Case& which, const Fixture& fixture, Device device) {
-  return run(which, fixture, device).outputs;
-}
-
-CaseResult check_case(const Case& which, const Fixture& fixture, Device device) {
+CaseResult check_case(const Case& which, const Fixture& fixture, const CheckOptions& options) {
   CaseResult result;
   try {
-    const Run ran = run(which, fixture, device);
+    const Run ran = run(which, fixture, options.device);
     int64_t terms = 1;
     for (const Tensor& input : ran.inputs)
       if (input.defined()) terms = std::max(terms, input.numel());
-    Judge judge(which, fixture, result.report, terms);
-    for (size_t i = 0; i < ran.outputs.size(); ++i)
+    Judge judge(which, fixture, result.report, terms, options.bound);
+    for (size_t i = 0; i < ran.outputs.size(); ++i) {
       judge.compare(numbered("output", i), ran.outputs[i]);
+      if (options.seen) options.seen(ran.outputs[i]);
+    }
     if (fixture(numbered("output", ran.outputs.size())).defined())
       throw ValueError("the reference has more results than " + std::to_string(ran.outputs.size()));
-    if (!ran.differentiated.empty()) check_gradients(fixture, ran, judge, device);
+    if (!ran.differentiated.empty()) check_gradients(fixture, ran, judge, options);
   } catch (const std::exception& error) {
     result.error = error.what();
   }

@@ -30,9 +30,15 @@ struct CaseResult {
 // How much closer the operation's own bound is to breaking: max_abs / bound.
 double part_of_bound(const check::Comparison& row);
 
-CaseResult check_case(const Case& which, const Fixture& fixture, Device device = {});
-
-// The results of a case's operation, on inputs that require gradients where the fixture has one.
-std::vector<Tensor> run_case(const Case& which, const Fixture& fixture, Device device = {});
+struct CheckOptions {
+  Device device = {};
+  // A part of the scale of each tensor; 0: check::default_bound of the dtype and of the largest input's number of
+  // elements, times what the row widens it by, twice that for gradients by create_graph, four times for double
+  // gradients.
+  double bound = 0;
+  // Gets the results, and the gradients that have a history.
+  std::function<void(const Tensor&)> seen = {};
+};
+CaseResult check_case(const Case& which, const Fixture& fixture, const CheckOptions& options = {});
 
 }  // namespace brigade::lab::reference

@@ -34,6 +34,8 @@ Arguments::~Arguments() = default;
 
 bool Arguments::has(const std::string& name) const { return object_->contains(name); }
 
+bool Arguments::is_text(const std::string& name) const { return has(name) && object_->at(name).is_string(); }
+
 const nlohmann::json& Arguments::find(const std::string& name, const char* type) const {
   used_.insert(name);
   if (!has(name)) throw ValueError("the operation needs the argument '" + name + "' (" + type + ")");

@@ -45,6 +45,7 @@ class Arguments {
   Arguments& operator=(const Arguments&) = delete;
 
   bool has(const std::string& name) const;
+  bool is_text(const std::string& name) const;
   // Throw ValueError when there is no such argument, or one of another type.
   double number(const std::string& name) const;
   int64_t integer(const std::string& name) const;

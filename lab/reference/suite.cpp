@@ -1,6 +1,7 @@
 #include <brigade/lab/reference/suite.h>
 
 #include <brigade/core/safetensors.h>
+#include <brigade/lab/reference/training.h>
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,7 @@ bool chosen(const SuiteOptions& options, const std::string& family, const std::s
 void fail(CaseResult& result, const std::string& why) { result.error = why; }
 
 // A fixture that says of itself what the table says.
-CaseResult run_one(const Case& which, const SafetensorsFile& fixtures, Device device) {
+CaseResult run_one(const Case& which, const SafetensorsFile& fixtures, const SuiteOptions& options) {
   CaseResult result;
   const auto found = fixtures.metadata().find(which.id());
   if (found == fixtures.metadata().end()) {
@@ -31,35 +32,54 @@ CaseResult run_one(const Case& which, const SafetensorsFile& fixtures, Device de
          fixtures.path() + " was made from another row (" + found->second + "); run tests/reference/generate.py");
     return result;
   }
-  return check_case(
-      which,
-      [&](const std::string& name) {
-        const std::string full = which.id() + "/" + name;
-        return fixtures.contains(full) ? fixtures.tensor(full) : Tensor();
-      },
-      device);
+  return check_case(which,
+                    [&](const std::string& name) {
+                      const std::string full = which.id() + "/" + name;
+                      return fixtures.contains(full) ? fixtures.tensor(full) : Tensor();
+                    },
+                    {.device = options.device, .seen = options.seen});
+}
+
+// An open file, or why it cannot be read.
+std::unique_ptr<SafetensorsFile> open(const std::filesystem::path& path, std::string& problem) {
+  try {
+    return std::make_unique<SafetensorsFile>(path.string());
+  } catch (const Error& error) {
+    problem = error.what();
+    return nullptr;
+  }
+}
+
+void run_models(const SuiteOptions& options, const std::function<void(const SuiteResult&)>& tell) {
+  for (const TrainingCase& which : read_training_table(options.folder)) {
+    if (!chosen(options, kModelsFamily, which.id()) || (options.dtype && *options.dtype != which.dtype)) continue;
+    SuiteResult done{kModelsFamily, which.id(), which.model, which.dtype, {}};
+    std::string problem;
+    const auto path = std::filesystem::path(options.folder) / "fixtures/models" / (which.model + ".safetensors");
+    const std::unique_ptr<SafetensorsFile> fixture = open(path, problem);
+    if (fixture) {
+      done.result = check_training(which, *fixture, options.device);
+    } else {
+      fail(done.result, problem);
+    }
+    tell(done);
+  }
 }
 
 }  // namespace
 
 void run_suite(const SuiteOptions& options, const std::function<void(const SuiteResult&)>& tell) {
   for (const Family& family : read_table(options.folder)) {
-    const std::string path =
-        (std::filesystem::path(options.folder) / "fixtures" / (family.name + ".safetensors")).string();
-    std::unique_ptr<SafetensorsFile> fixtures;
+    const auto path = std::filesystem::path(options.folder) / "fixtures" / (family.name + ".safetensors");
     std::string problem;
-    try {
-      fixtures = std::make_unique<SafetensorsFile>(path);
-    } catch (const Error& error) {
-      problem = error.what();
-    }
+    const std::unique_ptr<SafetensorsFile> fixtures = open(path, problem);
     std::set<std::string> known;
     for (const Case& which : family.cases) {
       known.insert(which.id());
       if (!chosen(options, family.name, which.id()) || (options.dtype && *options.dtype != which.dtype)) continue;
       SuiteResult done{family.name, which.id(), which.op, which.dtype, {}};
       if (fixtures) {
-        done.result = run_one(which, *fixtures, options.device);
+        done.result = run_one(which, *fixtures, options);
       } else {
         fail(done.result, problem);
       }
@@ -69,10 +89,11 @@ void run_suite(const SuiteOptions& options, const std::function<void(const Suite
     for (const auto& [name, text] : fixtures->metadata()) {
       if (name == "torch" || known.contains(name) || !chosen(options, family.name, name)) continue;
       SuiteResult done{family.name, name, name.substr(0, name.find('/')), DType::Float64, {}};
-      fail(done.result, path + " has this case, the table has not; run tests/reference/generate.py");
+      fail(done.result, path.string() + " has this case, the table has not; run tests/reference/generate.py");
       tell(done);
     }
   }
+  run_models(options, tell);
 }
 
 }  // namespace brigade::lab::reference

@@ -11,11 +11,15 @@
 
 namespace brigade::lab::reference {
 
+// The family of whole models; their "op" is the model's name.
+inline constexpr const char* kModelsFamily = "models";
+
 struct SuiteOptions {
   std::string folder;  // as reference_folder() gives it
   Device device;
-  std::optional<DType> dtype;  // only cases in this one
-  std::string only;            // only cases whose family or id contains this text
+  std::optional<DType> dtype;                    // only cases in this one
+  std::string only;                              // only cases whose family or id contains this text
+  std::function<void(const Tensor&)> seen = {};  // as in CheckOptions
 };
 
 struct SuiteResult {

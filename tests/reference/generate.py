@@ -91,7 +91,8 @@ def run_case(case):
         if x.is_floating_point() and "fixed" not in spec.words:
             x.requires_grad_()
         inputs.append(x)
-    result = operations.find(case.op)(*inputs, **row.get("args", {}))
+    arguments = {name: float(value) if isinstance(value, str) and value in ("inf", "-inf") else value for name, value in row.get("args", {}).items()}
+    result = operations.find(case.op)(*inputs, **arguments)
     results = list(result) if isinstance(result, (list, tuple)) else [result]
 
     tensors = {}
@@ -130,9 +131,12 @@ def run_case(case):
         weight = random_like(grad, random).to(dtype).to(grad.dtype)
         tensors[f"grad_weight.{i}"] = back(weight)
         total = total + (grad * weight).sum()
-    second = torch.autograd.grad(total, xs + grad_outputs, allow_unused=True)
+    variables = xs + grad_outputs
+    second = [None] * len(variables)
+    if isinstance(total, torch.Tensor) and total.requires_grad:  # a gradient may be the same everywhere
+        second = torch.autograd.grad(total, variables, allow_unused=True)
     names = [f"double.{i}" for i, _ in differentiated] + [f"double.grad_output.{i}" for i, _ in reached]
-    for name, x, grad in zip(names, xs + grad_outputs, second):
+    for name, x, grad in zip(names, variables, second):
         tensors[name] = back(torch.zeros_like(x) if grad is None else grad)
     return tensors
 
@@ -160,6 +164,7 @@ def main():
             for name, tensor in found.items():
                 tensors[f"{case.id}/{name}"] = tensor.contiguous().clone()
         save_file(tensors, folder / f"{family}.safetensors", metadata)
+        (folder / f"{family}.safetensors").chmod(0o644)
         print(f"{family}: {len(cases)} cases, {len({case.op for case in cases})} operations, "
               f"{(folder / f'{family}.safetensors').stat().st_size} bytes")
     total = sum(path.stat().st_size for path in folder.glob("*.safetensors"))

@@ -43,21 +43,6 @@ const AddOperations add_arithmetic{
     {"reciprocal", [](const Inputs& in, const Arguments&) -> Outputs { return reciprocal(in[0]); }},
     {"square", [](const Inputs& in, const Arguments&) -> Outputs { return square(in[0]); }},
     {"sign", [](const Inputs& in, const Arguments&) -> Outputs { return sign(in[0]); }},
-    {"add_",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       const Tensor x = in[0] * 1.0;
-       return args.has("alpha") ? x.add_(in[1], args.number("alpha")) : x.add_(in[1]);
-     }},
-    {"mul_",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       const Tensor x = in[0] * 1.0;
-       return args.has("other") ? x.mul_(args.number("other")) : x.mul_(in[1]);
-     }},
-    {"copy_", [](const Inputs& in, const Arguments&) -> Outputs { return (in[0] * 1.0).copy_(in[1]) * in[0]; }},
-    {"fill_",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return (in[0] * 1.0).fill_(args.number("value")) * in[0];
-     }},
 };
 
 #undef BRIGADE_WITH_OTHER

@@ -1,3 +1,4 @@
+#include <brigade/autograd/ops/extremes.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/softmax.h>
 #include <brigade/lab/reference/operation.h>
@@ -19,20 +20,23 @@ const AddOperations add_reduce{
      }},
     {"max",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       const MinMax found = max(in[0], args.integer("dim"), keepdim(args));
+       if (!args.has("dim")) return brigade::max(in[0]);
+       const MinMax found = brigade::max(in[0], args.integer("dim"), keepdim(args));
        return {found.values, found.indices};
      }},
     {"min",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       const MinMax found = min(in[0], args.integer("dim"), keepdim(args));
+       if (!args.has("dim")) return brigade::min(in[0]);
+       const MinMax found = brigade::min(in[0], args.integer("dim"), keepdim(args));
        return {found.values, found.indices};
      }},
     {"argmax",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return argmax(in[0], args.integer("dim"), keepdim(args));
+       return args.has("dim") ? argmax(in[0], args.integer("dim"), keepdim(args)) : argmax(in[0]);
      }},
     {"sum_to", [](const Inputs& in, const Arguments& args) -> Outputs { return sum_to(in[0], args.shape("shape")); }},
     {"softmax", [](const Inputs& in, const Arguments& args) -> Outputs { return softmax(in[0], args.integer("dim")); }},
+    {"softmin", [](const Inputs& in, const Arguments& args) -> Outputs { return softmin(in[0], args.integer("dim")); }},
     {"log_softmax",
      [](const Inputs& in, const Arguments& args) -> Outputs { return log_softmax(in[0], args.integer("dim")); }},
 };

@@ -16,5 +16,6 @@
 #include <brigade/nn/linear.h>
 #include <brigade/nn/loss.h>
 #include <brigade/nn/module.h>
+#include <brigade/nn/parametric_activation.h>
 #include <brigade/nn/pooling.h>
 #include <brigade/nn/upsample.h>

@@ -50,9 +50,7 @@ namespace {
 PhiloxState reserve(Generator* generator, int64_t count) {
   return (generator ? *generator : default_generator()).reserve(static_cast<uint64_t>(count));
 }
-}  // namespace
 
-namespace {
 // Values that the host has computed, in the dtype and on the device that are asked for.
 Tensor placed(const Tensor& values, TensorOptions options) {
   Tensor result = kernels::cast(values, options.dtype);
@@ -73,17 +71,6 @@ Tensor ones(const Shape& sizes, TensorOptions options) { return full(sizes, 1, o
 Tensor full_like(const Tensor& tensor, double value) { return full(tensor.sizes(), value, tensor.options()); }
 Tensor zeros_like(const Tensor& tensor) { return full_like(tensor, 0); }
 Tensor ones_like(const Tensor& tensor) { return full_like(tensor, 1); }
-
-namespace {
-// Values that were made on the host, where and as the options ask.
-Tensor placed(const Tensor& values, const TensorOptions& options) {
-  const Tensor here = kernels::cast(values, options.dtype);
-  if (options.device == here.device()) return here;
-  const Tensor there = empty(here.sizes(), options);
-  kernels::copy(there, here);
-  return there;
-}
-}  // namespace
 
 Tensor arange(double start, double end, double step, TensorOptions options) {
   if (step == 0 || (end - start) / step < 0) {

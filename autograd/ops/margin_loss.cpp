@@ -3,6 +3,7 @@
 #include <brigade/autograd/detail/reduction.h>
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/extremes.h>
 #include <brigade/autograd/ops/loss.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/kernels/factory.h>

@@ -20,6 +20,7 @@
 #include <brigade/nn/loss.h>
 #include <brigade/nn/module.h>
 #include <brigade/nn/multihead_attention.h>
+#include <brigade/nn/parametric_activation.h>
 #include <brigade/nn/pooling.h>
 #include <brigade/nn/transformer.h>
 #include <brigade/nn/upsample.h>

@@ -1,8 +1,13 @@
 #include <brigade/autograd/ops/activation.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/elementary.h>
+#include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/activation.h>
+
+#include <numbers>
 
 namespace brigade {
 
@@ -14,41 +19,79 @@ using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::located;
 
-// Keeps what the derivative is computed from: x for some activations, the result for others.
+// Keeps what the derivative is computed from: x for some activations, the result for others. Backward is one kernel,
+// or, where it is to be differentiated itself, the same by differentiable operations.
 struct ActivationNode : Node {
   SavedTensor saved;
+
+  void backward(BackwardContext& context) final {
+    const Tensor kept = saved.unpack(*this);
+    context.set(0, context.create_graph() ? differentiable(context.grad(), kept) : fast(context.grad(), kept));
+  }
+  virtual Tensor fast(const Tensor& grad, const Tensor& kept) const = 0;
+  virtual Tensor differentiable(const Tensor& grad, const Tensor& kept) const = 0;
 };
 
 struct ReluNode final : ActivationNode {
-  void backward(BackwardContext& context) override {
-    context.set(0, kernels::relu_backward(context.grad(), saved.unpack(*this)));
+  Tensor fast(const Tensor& grad, const Tensor& y) const override { return kernels::relu_backward(grad, y); }
+  Tensor differentiable(const Tensor& grad, const Tensor& y) const override {
+    return brigade::where(le(y, 0.0, {}), 0.0, grad, {});
   }
 };
 struct LeakyReluNode final : ActivationNode {
   double negative_slope = 0;
-  void backward(BackwardContext& context) override {
-    context.set(0, kernels::leaky_relu_backward(context.grad(), saved.unpack(*this), negative_slope));
+  Tensor fast(const Tensor& grad, const Tensor& x) const override {
+    return kernels::leaky_relu_backward(grad, x, negative_slope);
+  }
+  Tensor differentiable(const Tensor& grad, const Tensor& x) const override {
+    return brigade::where(gt(x, 0.0, {}), grad, mul(grad, negative_slope, {}), {});
   }
 };
+
+// Phi(x) + x phi(x)
+Tensor gelu_derivative(const Tensor& x) {
+  const Tensor cdf = mul(add(erf(mul(x, 1 / std::numbers::sqrt2, {}), {}), 1.0, {}), 0.5, {});
+  const Tensor pdf = mul(exp(mul(square(x, {}), -0.5, {}), {}), std::numbers::inv_sqrtpi / std::numbers::sqrt2, {});
+  return add(cdf, mul(x, pdf, {}), {});
+}
+// With t = tanh(u), u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + t) / 2 + x (1 - t^2) u' / 2
+Tensor gelu_tanh_derivative(const Tensor& x) {
+  constexpr double kScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  constexpr double kCubic = 0.044715;
+  const Tensor squares = square(x, {});
+  const Tensor t = brigade::tanh(mul(mul(x, add(mul(squares, kCubic, {}), 1.0, {}), {}), kScale, {}), {});
+  const Tensor inner = mul(add(mul(squares, 3 * kCubic, {}), 1.0, {}), kScale, {});
+  const Tensor rest = mul(x, mul(sub(1.0, square(t, {}), {}), inner, {}), {});
+  return mul(add(add(t, 1.0, {}), rest, {}), 0.5, {});
+}
+
 struct GeluNode final : ActivationNode {
   bool tanh_approximation = false;
-  void backward(BackwardContext& context) override {
-    context.set(0, kernels::gelu_backward(context.grad(), saved.unpack(*this), tanh_approximation));
+  Tensor fast(const Tensor& grad, const Tensor& x) const override {
+    return kernels::gelu_backward(grad, x, tanh_approximation);
+  }
+  Tensor differentiable(const Tensor& grad, const Tensor& x) const override {
+    return mul(grad, tanh_approximation ? gelu_tanh_derivative(x) : gelu_derivative(x), {});
   }
 };
 struct TanhNode final : ActivationNode {
-  void backward(BackwardContext& context) override {
-    context.set(0, kernels::tanh_backward(context.grad(), saved.unpack(*this)));
+  Tensor fast(const Tensor& grad, const Tensor& y) const override { return kernels::tanh_backward(grad, y); }
+  Tensor differentiable(const Tensor& grad, const Tensor& y) const override {
+    return mul(grad, sub(1.0, square(y, {}), {}), {});
   }
 };
 struct SigmoidNode final : ActivationNode {
-  void backward(BackwardContext& context) override {
-    context.set(0, kernels::sigmoid_backward(context.grad(), saved.unpack(*this)));
+  Tensor fast(const Tensor& grad, const Tensor& y) const override { return kernels::sigmoid_backward(grad, y); }
+  Tensor differentiable(const Tensor& grad, const Tensor& y) const override {
+    return mul(grad, mul(y, sub(1.0, y, {}), {}), {});
   }
 };
 struct SiluNode final : ActivationNode {
-  void backward(BackwardContext& context) override {
-    context.set(0, kernels::silu_backward(context.grad(), saved.unpack(*this)));
+  Tensor fast(const Tensor& grad, const Tensor& x) const override { return kernels::silu_backward(grad, x); }
+  // s + x s (1 - s) with s = sigmoid(x)
+  Tensor differentiable(const Tensor& grad, const Tensor& x) const override {
+    const Tensor s = sigmoid(x, {});
+    return mul(grad, mul(s, add(mul(x, sub(1.0, s, {}), {}), 1.0, {}), {}), {});
   }
 };
 

@@ -1,7 +1,8 @@
 #include <brigade/autograd/ops/arithmetic.h>
 
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/detail/operand_shape.h>
+#include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -15,28 +16,10 @@ using autograd::OpInfo;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::located;
+using autograd::detail::OperandShape;
 using kernels::BinaryOp;
 using kernels::CompareOp;
 using kernels::UnaryOp;
-
-// The gradient of an operand that was broadcast (and perhaps promoted) on its way in.
-struct OperandShape {
-  Shape sizes;
-  DType dtype = DType::Float32;
-  bool is_of_result = false;
-
-  void take(const Tensor& operand, const Tensor& result) {
-    is_of_result = operand.sizes() == result.sizes() && operand.dtype() == result.dtype();
-    if (is_of_result) return;
-    sizes = operand.sizes();
-    dtype = operand.dtype();
-  }
-  Tensor reduce(const Tensor& grad) const {
-    if (is_of_result) return grad;
-    const Tensor summed = grad.sizes() == sizes ? grad : sum_to(grad, sizes, {});
-    return summed.dtype() == dtype ? summed : summed.to(dtype, {});
-  }
-};
 
 struct BinaryNode : Node {
   OperandShape a, b;
@@ -79,12 +62,11 @@ struct ExtremumNode final : BinaryNode {
     const Tensor x = left.unpack(*this);
     const Tensor y = right.unpack(*this);
     const Tensor& grad = context.grad();
-    // 1 where the operand won, 1/2 where they tie.
-    const Tensor tie = mul(eq(x, y, {}).to(grad.dtype(), {}), 0.5, {});
-    const Tensor left_wins = (is_maximum ? gt(x, y, {}) : lt(x, y, {})).to(grad.dtype(), {});
-    const Tensor share = add(left_wins, tie, {});
-    if (context.needs_input_grad(0)) context.set(0, a.reduce(mul(grad, share, {})));
-    if (context.needs_input_grad(1)) context.set(1, b.reduce(mul(grad, sub(1.0, share, {}), {})));
+    // Half of it where they tie; nothing for the one that lost. A NaN loses to nothing.
+    const Tensor shared = brigade::where(eq(x, y, {}), mul(grad, 0.5, {}), grad, {});
+    const auto unless = [&](const Tensor& lost) { return brigade::where(lost, 0.0, shared, {}); };
+    if (context.needs_input_grad(0)) context.set(0, a.reduce(unless(is_maximum ? lt(x, y, {}) : gt(x, y, {}))));
+    if (context.needs_input_grad(1)) context.set(1, b.reduce(unless(is_maximum ? gt(x, y, {}) : lt(x, y, {}))));
   }
 };
 

@@ -8,14 +8,26 @@ namespace brigade {
 
 namespace {
 
+Tensor dropout_at(const Tensor& x, double p, const PhiloxState& state, SourceLocation where);
+
 // Keeps the place in the random stream instead of a mask; linear in x, so its backward is itself.
 struct DropoutNode final : autograd::Node {
   double p = 0;
   PhiloxState state;
   void backward(autograd::BackwardContext& context) override {
-    context.set(0, kernels::dropout(context.grad(), p, state));
+    context.set(0, context.create_graph() ? dropout_at(context.grad(), p, state, {})
+                                          : kernels::dropout(context.grad(), p, state));
   }
 };
+
+Tensor dropout_at(const Tensor& x, double p, const PhiloxState& state, SourceLocation where) {
+  Tensor y = autograd::detail::located(where, [&] { return kernels::dropout(x, p, state); });
+  if (auto* node = autograd::record<DropoutNode>({.op = "dropout", .where = where}, {x}, y)) {
+    node->p = p;
+    node->state = state;
+  }
+  return y;
+}
 
 }  // namespace
 
@@ -26,13 +38,7 @@ Tensor dropout(const Tensor& x, double p, bool training, SourceLocation where) {
                      where);
   }
   if (!training || p == 0) return x;
-  const PhiloxState state = default_generator().reserve(static_cast<uint64_t>(x.numel()));
-  Tensor y = autograd::detail::located(where, [&] { return kernels::dropout(x, p, state); });
-  if (auto* node = autograd::record<DropoutNode>({.op = "dropout", .where = where}, {x}, y)) {
-    node->p = p;
-    node->state = state;
-  }
-  return y;
+  return dropout_at(x, p, default_generator().reserve(static_cast<uint64_t>(x.numel())), where);
 }
 
 }  // namespace brigade

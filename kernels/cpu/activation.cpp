@@ -1,9 +1,8 @@
 #include <brigade/kernels/activation.h>
 
-#include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/gelu.h>
+#include <brigade/kernels/cpu/detail/map.h>
 #include <brigade/kernels/cpu/detail/math.h>
-#include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
 
 #include <numbers>
@@ -12,48 +11,8 @@ namespace brigade::kernels {
 
 namespace {
 
-// y = f(x), in float for half types. `cost`: in elements of cheap work.
-template <class F>
-Tensor map(const Tensor& x, const char* what, int64_t cost, F f) {
-  const Tensor source = contiguous(x);
-  Tensor result = empty(x.sizes(), x.options());
-  visit_floating(x.dtype(), what, [&]<class T>() {
-    using C = compute_type<T>;
-    const T* in = static_cast<const T*>(source.raw_data());
-    T* out = static_cast<T*>(result.raw_data());
-    cpu::parallel_for(
-        x.numel(),
-        [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i)
-            out[i] = static_cast<T>(f(static_cast<C>(in[i])));
-        },
-        cost);
-  });
-  return result;
-}
-
-// f(grad, x)
-template <class F>
-Tensor map_backward(const Tensor& grad, const Tensor& x, const char* what, int64_t cost, F f) {
-  check_gradient_like(grad, x, what);
-  const Tensor g = contiguous(grad);
-  const Tensor source = contiguous(x);
-  Tensor result = empty(x.sizes(), x.options());
-  visit_floating(x.dtype(), what, [&]<class T>() {
-    using C = compute_type<T>;
-    const T* in = static_cast<const T*>(source.raw_data());
-    const T* slope = static_cast<const T*>(g.raw_data());
-    T* out = static_cast<T*>(result.raw_data());
-    cpu::parallel_for(
-        x.numel(),
-        [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i)
-            out[i] = static_cast<T>(f(static_cast<C>(slope[i]), static_cast<C>(in[i])));
-        },
-        cost);
-  });
-  return result;
-}
+using cpu::map;
+using cpu::map_backward;
 
 // A NaN passes through, as in PyTorch.
 Tensor relu_cpu(const Tensor& x) {
@@ -77,28 +36,83 @@ constexpr double kSqrtHalf = 1 / std::numbers::sqrt2;
 constexpr double kSqrtTwoOverPi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double kCubic = 0.044715;
 
-Tensor gelu_cpu(const Tensor& x, bool tanh_approximation) {
-  if (!tanh_approximation) {
-    return map(x, "gelu", 16, []<class C>(C v) { return C(0.5) * v * (C(1) + cpu::erf(v * C(kSqrtHalf))); });
+// The upper tail of the normal distribution at |x|, from which both sides follow: 1 - Phi(x) where x > 0, Phi(x)
+// elsewhere; and exp(-x^2 / 2).
+struct NormalTail {
+  float z, density, tail;
+  explicit NormalTail(float x) : z(std::fabs(x) > 14.0F ? 14.0F : std::fabs(x)) {
+    density = cpu::exp(-0.5F * z * z);
+    tail = density * cpu::normal_tail_factor(z);
   }
-  return map(x, "gelu", 8, []<class C>(C v) {
-    return C(0.5) * v * (C(1) + cpu::tanh(C(kSqrtTwoOverPi) * (v + C(kCubic) * v * v * v)));
-  });
+};
+
+struct Gelu {
+  double operator()(double x) const { return 0.5 * x * (1 + std::erf(x * kSqrtHalf)); }
+  float operator()(float x) const {
+    const NormalTail normal(x);
+    return (x < 0 ? 0.0F : x) - normal.z * normal.tail;
+  }
+};
+struct GeluBackward {
+  double operator()(double g, double x) const {
+    const double cdf = 0.5 * (1 + std::erf(x * kSqrtHalf));
+    return g * (cdf + x * std::exp(-0.5 * x * x) * (kSqrtHalf * std::numbers::inv_sqrtpi));
+  }
+  float operator()(float g, float x) const {
+    const NormalTail normal(x);
+    const float cdf = x > 0 ? 1.0F - normal.tail : normal.tail;
+    return g * (cdf +
+                std::copysign(normal.z, x) * normal.density * static_cast<float>(kSqrtHalf * std::numbers::inv_sqrtpi));
+  }
+};
+
+Tensor gelu_cpu(const Tensor& x, bool tanh_approximation) {
+  if (tanh_approximation) {
+    return map(x, "gelu", 8, []<class C>(C v) {
+      return C(0.5) * v * (C(1) + cpu::tanh(C(kSqrtTwoOverPi) * (v + C(kCubic) * v * v * v)));
+    });
+  }
+  if constexpr (cpu::kHasGeluTable) {
+    if (x.dtype() == kFloat32) {
+      const Tensor source = contiguous(x);
+      Tensor y = empty(x.sizes(), x.options());
+      const float* const from = source.data_ptr<float>();
+      float* const to = y.data_ptr<float>();
+      cpu::parallel_for(
+          y.numel(), [&](int64_t begin, int64_t end) { cpu::gelu_by_table(from + begin, to + begin, end - begin); }, 4);
+      return y;
+    }
+  }
+  return map(x, "gelu", 16, Gelu{});
 }
 
 Tensor gelu_backward_cpu(const Tensor& grad, const Tensor& x, bool tanh_approximation) {
-  if (!tanh_approximation) {
-    return map_backward(grad, x, "gelu backward", 16, []<class C>(C g, C v) {
-      const C cdf = C(0.5) * (C(1) + cpu::erf(v * C(kSqrtHalf)));
-      const C pdf = cpu::exp(C(-0.5) * v * v) * C(kSqrtHalf * std::numbers::inv_sqrtpi);
-      return g * (cdf + v * pdf);
+  if (tanh_approximation) {
+    return map_backward(grad, x, "gelu backward", 8, []<class C>(C g, C v) {
+      const C t = cpu::tanh(C(kSqrtTwoOverPi) * (v + C(kCubic) * v * v * v));
+      const C inner = C(kSqrtTwoOverPi) * (C(1) + C(3 * kCubic) * v * v);
+      return g * (C(0.5) * (C(1) + t) + C(0.5) * v * (C(1) - t * t) * inner);
     });
   }
-  return map_backward(grad, x, "gelu backward", 8, []<class C>(C g, C v) {
-    const C t = cpu::tanh(C(kSqrtTwoOverPi) * (v + C(kCubic) * v * v * v));
-    const C inner = C(kSqrtTwoOverPi) * (C(1) + C(3 * kCubic) * v * v);
-    return g * (C(0.5) * (C(1) + t) + C(0.5) * v * (C(1) - t * t) * inner);
-  });
+  if constexpr (cpu::kHasGeluTable) {
+    if (x.dtype() == kFloat32) {
+      check_gradient_like(grad, x, "gelu backward");
+      const Tensor g = contiguous(grad);
+      const Tensor source = contiguous(x);
+      Tensor out = empty(x.sizes(), x.options());
+      const float* const slope = g.data_ptr<float>();
+      const float* const from = source.data_ptr<float>();
+      float* const to = out.data_ptr<float>();
+      cpu::parallel_for(
+          out.numel(),
+          [&](int64_t begin, int64_t end) {
+            cpu::gelu_backward_by_table(slope + begin, from + begin, to + begin, end - begin);
+          },
+          4);
+      return out;
+    }
+  }
+  return map_backward(grad, x, "gelu backward", 16, GeluBackward{});
 }
 
 Tensor tanh_cpu(const Tensor& x) {

@@ -1,7 +1,8 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/cpu/detail/strided.h>
+#include <brigade/kernels/cpu/detail/math.h>
+#include <brigade/kernels/cpu/detail/strided_map.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
 
@@ -9,66 +10,8 @@ namespace brigade::kernels {
 
 namespace {
 
-using cpu::parallel_for;
-using cpu::StridedLoop;
-
-// out = f(a, b), out contiguous, a and b broadcast to its shape; all of element type T but out.
-template <class T, class Out, class F>
-void map2(const Tensor& a, const Tensor& b, const Tensor& out, F f) {
-  using C = compute_type<T>;
-  const T* x = static_cast<const T*>(a.raw_data());
-  const T* y = static_cast<const T*>(b.raw_data());
-  Out* z = static_cast<Out*>(out.raw_data());
-  if (a.is_contiguous() && b.is_contiguous() && a.numel() == out.numel() && b.numel() == out.numel()) {
-    parallel_for(out.numel(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        z[i] = static_cast<Out>(f(static_cast<C>(x[i]), static_cast<C>(y[i])));
-    });
-    return;
-  }
-  StridedLoop<3>(out.sizes(), {&a, &b, &out}).for_each_row([&](const auto& offsets, const auto& steps, int64_t length) {
-    const T* p = x + offsets[0];
-    const T* q = y + offsets[1];
-    Out* r = z + offsets[2];
-    // The three shapes of inner loop that a compiler vectorises, then the general one.
-    if (steps[0] == 1 && steps[1] == 1) {
-      for (int64_t i = 0; i < length; ++i)
-        r[i] = static_cast<Out>(f(static_cast<C>(p[i]), static_cast<C>(q[i])));
-    } else if (steps[0] == 1 && steps[1] == 0) {
-      const C right = static_cast<C>(*q);
-      for (int64_t i = 0; i < length; ++i)
-        r[i] = static_cast<Out>(f(static_cast<C>(p[i]), right));
-    } else if (steps[0] == 0 && steps[1] == 1) {
-      const C left = static_cast<C>(*p);
-      for (int64_t i = 0; i < length; ++i)
-        r[i] = static_cast<Out>(f(left, static_cast<C>(q[i])));
-    } else {
-      for (int64_t i = 0; i < length; ++i) {
-        r[i] = static_cast<Out>(f(static_cast<C>(p[i * steps[0]]), static_cast<C>(q[i * steps[1]])));
-      }
-    }
-  });
-}
-
-// out = f(a), out contiguous and of the shape of a.
-template <class T, class Out, class F>
-void map1(const Tensor& a, const Tensor& out, F f) {
-  using C = compute_type<T>;
-  const T* x = static_cast<const T*>(a.raw_data());
-  Out* z = static_cast<Out*>(out.raw_data());
-  if (a.is_contiguous()) {
-    parallel_for(out.numel(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        z[i] = static_cast<Out>(f(static_cast<C>(x[i])));
-    });
-    return;
-  }
-  StridedLoop<2>(out.sizes(), {&a, &out}).for_each_row([&](const auto& offsets, const auto& steps, int64_t length) {
-    for (int64_t i = 0; i < length; ++i) {
-      z[offsets[1] + i * steps[1]] = static_cast<Out>(f(static_cast<C>(x[offsets[0] + i * steps[0]])));
-    }
-  });
-}
+using cpu::map1;
+using cpu::map2;
 
 Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
   // Nothing to check, cast or broadcast.
@@ -112,6 +55,30 @@ Tensor compare_scalar_cpu(const Tensor& a, double scalar, CompareOp op) {
   return out;
 }
 
+// In float32 by functions that the compiler vectorises.
+struct Exp {
+  template <class C>
+  C operator()(C x) const {
+    return cpu::exp(x);
+  }
+};
+struct Log {
+  template <class C>
+  C operator()(C x) const {
+    return cpu::log(x);
+  }
+};
+template <UnaryOp op>
+auto on_cpu(Unary<op> f) {
+  if constexpr (op == UnaryOp::Exp) {
+    return Exp{};
+  } else if constexpr (op == UnaryOp::Log) {
+    return Log{};
+  } else {
+    return f;
+  }
+}
+
 Tensor unary_cpu(const Tensor& x, UnaryOp op) {
   Tensor out = empty(x.sizes(), x.options());
   if (takes_integers(op) && x.dtype() == kInt64) {
@@ -120,7 +87,7 @@ Tensor unary_cpu(const Tensor& x, UnaryOp op) {
     with_unary_any(op, [&](auto f) { map1<int32_t, int32_t>(x, out, f); });
   } else {
     visit_floating(x.dtype(), "unary operation",
-                   [&]<class T>() { with_unary(op, [&](auto f) { map1<T, T>(x, out, f); }); });
+                   [&]<class T>() { with_unary(op, [&](auto f) { map1<T, T>(x, out, on_cpu(f)); }); });
   }
   return out;
 }

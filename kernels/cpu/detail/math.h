@@ -1,5 +1,9 @@
-// exp, log, log1p, tanh, sigmoid and erf for float32 without branches, so that the compiler vectorises the loops they
-// stand in; for float64 the standard library's.
+// Functions of float32 numbers without branches, so that the compiler vectorises the loops they stand in; those of
+// float64 are the standard library's. More of them: trigonometry.h, and what is computed in float64 inside:
+// wide_math.h.
+//
+// Polynomials without a name are least-squares fits in the Chebyshev points of their interval, reweighted until the
+// largest relative error was smallest.
 #pragma once
 
 #include <bit>
@@ -51,37 +55,155 @@ inline float tanh(float x) noexcept {
 }
 inline double tanh(double x) noexcept { return std::tanh(x); }
 
-inline float erf(float x) noexcept { return std::erf(x); }
-inline double erf(double x) noexcept { return std::erf(x); }
-
-// log: x = m 2^e with m between sqrt(1/2) and sqrt(2); with s = (m - 1) / (m + 1) log(m) is 2 atanh(s), here its series
-// to s^9 (remainder below 3e-10).
+// log: x = 2^e m with m in [sqrt(1/2), sqrt 2); log m = f - f^2/2 + f^3 p(f) with f = m - 1, and e ln 2 in two parts.
+namespace detail {
+struct Binary {
+  float exponent, fraction;  // of x = 2^exponent * (1 + fraction)
+};
+inline Binary split(float x) noexcept {
+  const bool is_small = x < 1.17549435e-38F;  // its exponent bits do not tell
+  const float scaled = is_small ? x * 8388608.0F : x;
+  const int32_t bits = std::bit_cast<int32_t>(scaled);
+  const int32_t exponent = (bits - 0x3F3504F3) >> 23;  // the bits of sqrt(1/2)
+  const float m = std::bit_cast<float>(bits - exponent * (1 << 23));
+  return {static_cast<float>(exponent) - (is_small ? 23.0F : 0.0F), m - 1.0F};
+}
+// log(1 + f) = f + rest
+inline float log_rest(float f) noexcept {
+  float p = 6.7466189e-2F;
+  p = p * f - 1.16756466e-1F;
+  p = p * f + 1.18881690e-1F;
+  p = p * f - 1.24055903e-1F;
+  p = p * f + 1.42195516e-1F;
+  p = p * f - 1.66679958e-1F;
+  p = p * f + 2.00021187e-1F;
+  p = p * f - 2.50000096e-1F;
+  p = p * f + 3.33333126e-1F;
+  return f * f * (f * p - 0.5F);
+}
+// `y` for positive finite x, otherwise what a logarithm is there.
+inline float at_borders(float x, float y) noexcept {
+  y = x == 0 ? -std::numeric_limits<float>::infinity() : y;
+  y = x < 0 ? std::numeric_limits<float>::quiet_NaN() : y;
+  return x <= std::numeric_limits<float>::max() ? y : x;  // infinity and NaN
+}
+}  // namespace detail
 inline float log(float x) noexcept {
-  const bool tiny = x < 0x1p-126F;
-  const auto bits = std::bit_cast<int32_t>(tiny ? x * 0x1p23F : x);
-  const int32_t e = (bits - 0x3f3504f3) >> 23;
-  const float f = std::bit_cast<float>(bits - (e << 23)) - 1.0F;
-  const float n = static_cast<float>(e) - (tiny ? 23.0F : 0.0F);
-  const float s = f / (2.0F + f);
-  const float q = s * s;
-  float p = 1.0F / 9.0F;
-  p = p * q + 1.0F / 7.0F;
-  p = p * q + 1.0F / 5.0F;
-  p = p * q + 1.0F / 3.0F;
-  const float result = n * 0.693145751953125F + (n * 1.42860682030941723e-6F + (2.0F * s + 2.0F * s * q * p));
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const float special = x == 0.0F ? -kInfinity : x < 0.0F ? std::numeric_limits<float>::quiet_NaN() : x;
-  return x > 0.0F && x < kInfinity ? result : special;
+  const auto [e, f] = detail::split(x);
+  const float y = e * 0.693359375F + (f + (detail::log_rest(f) - e * 2.12194440e-4F));
+  return detail::at_borders(x, y);
 }
 inline double log(double x) noexcept { return std::log(x); }
+inline float log2(float x) noexcept {
+  const auto [e, f] = detail::split(x);
+  const float rest = detail::log_rest(f);
+  // 1 / ln 2 = 1 + 0.4427
+  return detail::at_borders(x, e + (f + (rest + 0.442695041F * (f + rest))));
+}
+inline double log2(double x) noexcept { return std::log2(x); }
+inline float log10(float x) noexcept {
+  const auto [e, f] = detail::split(x);
+  const float y = e * 0.30078125F + (0.434294482F * (f + detail::log_rest(f)) + e * 2.48745664e-4F);
+  return detail::at_borders(x, y);
+}
+inline double log10(double x) noexcept { return std::log10(x); }
 
-// log(1 + x): what the sum loses of x is added back.
+// log1p: what rounding took from 1 + x is put back, to first order.
 inline float log1p(float x) noexcept {
   const float u = 1.0F + x;
   const float lost = x - (u - 1.0F);
-  return log(u) + (lost == 0.0F || u == 0.0F ? 0.0F : lost / u);
+  const auto [e, f] = detail::split(u);
+  const float y = e * 0.693359375F + (f + (detail::log_rest(f) - e * 2.12194440e-4F + lost / u));
+  return x == 0 ? x : detail::at_borders(u, y);  // of -0: -0
 }
 inline double log1p(double x) noexcept { return std::log1p(x); }
+
+namespace detail {
+// exp(r) - 1 for |r| <= ln 2 / 2
+inline float expm1_near(float r) noexcept {
+  float p = 1.98458772e-4F;
+  p = p * r + 1.39406250e-3F;
+  p = p * r + 8.33338937e-3F;
+  p = p * r + 4.16663609e-2F;
+  p = p * r + 1.66666664e-1F;
+  p = p * r + 0.5F;
+  return r + r * r * p;
+}
+// 2^n for n = -126 .. 127
+inline float power_of_two(int32_t n) noexcept { return std::bit_cast<float>((n + 127) << 23); }
+}  // namespace detail
+
+// expm1 = 2^n (exp(r) - 1) + (2^n - 1), half of it first so that 2^128 need not be a number.
+inline float expm1(float x) noexcept {
+  const float clamped = x < -30.0F ? -30.0F : x > 89.0F ? 89.0F : x;
+  const float n = (clamped * 1.44269504088896341F + 12582912.0F) - 12582912.0F;
+  const float r = (clamped - n * 0.693145751953125F) - n * 1.42860682030941723e-6F;
+  const float half = detail::power_of_two(static_cast<int32_t>(n) - 1);
+  const float result = 2.0F * (half * detail::expm1_near(r) + (half - 0.5F));
+  return x != x || x == 0 ? x : result;
+}
+inline double expm1(double x) noexcept { return std::expm1(x); }
+// 2^x: the whole part of x goes to the exponent as it is.
+inline float exp2(float x) noexcept {
+  const float clamped = x < -151.0F ? -151.0F : x > 129.0F ? 129.0F : x;
+  const float n = (clamped + 12582912.0F) - 12582912.0F;
+  const float p = 1.0F + detail::expm1_near((clamped - n) * 0.693147181F);
+  const auto exponent = static_cast<int32_t>(n);
+  const int32_t half = exponent >> 1;
+  const float result = p * detail::power_of_two(half) * detail::power_of_two(exponent - half);
+  return x != x ? x : result;
+}
+inline double exp2(double x) noexcept { return std::exp2(x); }
+
+inline float sinh(float x) noexcept {
+  const float a = std::fabs(x);
+  const float e = a < 88.0F ? exp(a) * 0.5F : exp(a * 0.5F) * 0.5F * exp(a * 0.5F);
+  const float s = a * a;
+  const float near = a + a * s * (1.66666667e-1F + s * (8.33333333e-3F + s * (1.98412698e-4F + s * 2.75573192e-6F)));
+  return std::copysign(a < 1.0F ? near : e - 0.25F / e, x);
+}
+inline double sinh(double x) noexcept { return std::sinh(x); }
+inline float cosh(float x) noexcept {
+  const float a = std::fabs(x);
+  const float e = a < 88.0F ? exp(a) * 0.5F : exp(a * 0.5F) * 0.5F * exp(a * 0.5F);
+  return e + 0.25F / e;
+}
+inline double cosh(double x) noexcept { return std::cosh(x); }
+
+// The upper tail of the normal distribution is exp(-z^2 / 2) times this, for z = 0 .. 14.4 (a fit).
+template <class C>
+C normal_tail_factor(C z) noexcept {
+  C p = C(0.004108706838414039);
+  p = p * z + C(0.040582264324062124);
+  p = p * z + C(0.18308434733055268);
+  p = p * z + C(0.43809199941472);
+  p = p * z + C(0.5000000029085987);
+  C q = C(0.01029887930495136);
+  q = q * z + C(0.10173116660517663);
+  q = q * z + C(0.46907243573779617);
+  q = q * z + C(1.2018777522262338);
+  q = q * z + C(1.6740689741885375);
+  q = q * z + C(1);
+  return p / q;
+}
+
+// erf: a polynomial below 1, one minus the tail above.
+inline float erf(float x) noexcept {
+  const float a = std::fabs(x);
+  const float s = a * a;
+  float p = 7.85385922e-5F;
+  p = p * s - 8.01019298e-4F;
+  p = p * s + 5.18832761e-3F;
+  p = p * s - 2.68538119e-2F;
+  p = p * s + 1.12835851e-1F;
+  p = p * s - 3.76126258e-1F;
+  p = p * s + 1.28379166e-1F;
+  const float near = a + a * p;  // a part of 1 is exact
+  const float z = a < 6.0F ? a : 6.0F;
+  const float far = 1.0F - 2.0F * exp(-z * z) * normal_tail_factor(z * 1.41421356F);
+  return x != x ? x : std::copysign(a < 1.0F ? near : far, x);
+}
+inline double erf(double x) noexcept { return std::erf(x); }
 
 // log(1 + x) for 0 <= x <= 1: with s = x / (2 + x), at most 1/3, it is 2 atanh(s), here the odd series to s^15. A NaN
 // stays one.

@@ -178,41 +178,64 @@ void map1_strided(const char* name, const Tensor& a, const Tensor& out, F f,
                        });
 }
 
+// out = f(a) where both are dense and aligned; false, with nothing done, where not.
+template <class A, class Out, class F>
+bool map1_dense(const char* name, const Tensor& a, const Tensor& out, F f,
+                std::source_location where = std::source_location::current()) {
+  const A* x = static_cast<const A*>(a.raw_data());
+  Out* y = static_cast<Out*>(out.raw_data());
+  constexpr int kLength = kVectorLength<A, Out>;
+  if (!is_dense(a, out) || !is_aligned(x, kLength) || !is_aligned(y, kLength)) return false;
+  const int64_t count = out.numel();
+  launch({name, blocks_for(count, kMapThreads * kMapVectors<kLength> * kLength), kMapThreads, 0, where}, out.device(),
+         &map1_kernel<kLength, A, Out, F>, count, f, x, y);
+  return true;
+}
+
 // out = f(a); a broadcasts to the shape of out.
 template <class A, class Out, class F>
 void map1(const char* name, const Tensor& a, const Tensor& out, F f,
           std::source_location where = std::source_location::current()) {
-  const A* x = static_cast<const A*>(a.raw_data());
-  Out* y = static_cast<Out*>(out.raw_data());
-  constexpr int kLength = kVectorLength<A, Out>;
-  if (!is_dense(a, out) || !is_aligned(x, kLength) || !is_aligned(y, kLength))
-    return map1_strided<A, Out>(name, a, out, f, where);
-  const int64_t count = out.numel();
-  launch({name, blocks_for(count, kMapThreads * kMapVectors<kLength> * kLength), kMapThreads, 0, where}, out.device(),
-         &map1_kernel<kLength, A, Out, F>, count, f, x, y);
+  if (!map1_dense<A, Out>(name, a, out, f, where)) map1_strided<A, Out>(name, a, out, f, where);
 }
 
-// out = f(a, b); both broadcast to the shape of out.
+// out = f(a, b) where all are dense and aligned; false, with nothing done, where not.
 template <class A, class Out, class F>
-void map2(const char* name, const Tensor& a, const Tensor& b, const Tensor& out, F f,
-          std::source_location where = std::source_location::current()) {
+bool map2_dense(const char* name, const Tensor& a, const Tensor& b, const Tensor& out, F f,
+                std::source_location where = std::source_location::current()) {
   const A* x = static_cast<const A*>(a.raw_data());
   const A* y = static_cast<const A*>(b.raw_data());
   Out* z = static_cast<Out*>(out.raw_data());
   constexpr int kLength = kVectorLength<A, Out>;
-  if (is_dense(a, out) && is_dense(b, out) && is_aligned(x, kLength) && is_aligned(y, kLength) &&
-      is_aligned(z, kLength)) {
-    const int64_t count = out.numel();
-    launch({name, blocks_for(count, kMapThreads * kMapVectors<kLength> * kLength), kMapThreads, 0, where}, out.device(),
-           &map2_kernel<kLength, A, Out, F>, count, f, x, y, z);
-    return;
-  }
+  if (!is_dense(a, out) || !is_dense(b, out) || !is_aligned(x, kLength) || !is_aligned(y, kLength) ||
+      !is_aligned(z, kLength))
+    return false;
+  const int64_t count = out.numel();
+  launch({name, blocks_for(count, kMapThreads * kMapVectors<kLength> * kLength), kMapThreads, 0, where}, out.device(),
+         &map2_kernel<kLength, A, Out, F>, count, f, x, y, z);
+  return true;
+}
+
+// out = f(a, b); both broadcast to the shape of out. Over strides, whatever the operands are.
+template <class A, class Out, class F>
+void map2_strided(const char* name, const Tensor& a, const Tensor& b, const Tensor& out, F f,
+                  std::source_location where = std::source_location::current()) {
+  const A* x = static_cast<const A*>(a.raw_data());
+  const A* y = static_cast<const A*>(b.raw_data());
+  Out* z = static_cast<Out*>(out.raw_data());
   const StridedLayout<3> layout(out.sizes(), {&a, &b, &out});
   for_strided_parts<3>(
       layout.sizes, layout.strides, {}, [&](const DeviceStrides<3>& strides, uint32_t count, const auto& at) {
         launch({name, blocks_for(count, kMapThreads * kStridedItems), kMapThreads, 0, where}, out.device(),
                &map2_strided_kernel<A, Out, F>, count, strides, f, x + at[0], y + at[1], z + at[2]);
       });
+}
+
+// out = f(a, b); both broadcast to the shape of out.
+template <class A, class Out, class F>
+void map2(const char* name, const Tensor& a, const Tensor& b, const Tensor& out, F f,
+          std::source_location where = std::source_location::current()) {
+  if (!map2_dense<A, Out>(name, a, b, out, f, where)) map2_strided<A, Out>(name, a, b, out, f, where);
 }
 
 }  // namespace brigade::kernels::cuda

@@ -47,7 +47,8 @@ std::set<std::string> differentiable_operations() {
   // Every literal `.op = "name"` and every name passed to a helper that makes nodes.
   const std::regex literal(
       "(?:\\.op = "
-      "|unary<\\w+>\\(|with_number\\(|reduce\\(|extremum\\(|apply\\(|pair_loss<\\w+>\\(|viewed\\(|matmul_at_least_"
+      "|unary<\\w+>\\(|with_number\\(|reduce\\(|extremum\\(|apply(?:<\\w+>)?\\(|choose\\(|activate\\(|pair_loss<\\w+>"
+      "\\(|viewed\\(|matmul_at_least_"
       "2d\\()\"(\\w+)\"");
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(sources)) {

@@ -1,0 +1,119 @@
+#include <brigade/autograd/ops/clamp.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operand_shape.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/logical.h>
+#include <brigade/autograd/ops/where.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/clamp.h>
+#include <brigade/kernels/elementwise.h>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::record;
+using autograd::SavedTensor;
+using autograd::detail::located;
+using autograd::detail::OperandShape;
+using kernels::BinaryOp;
+
+struct ClampNode final : autograd::Node {
+  SavedTensor x;
+  kernels::Borders borders;
+  void backward(BackwardContext& context) override {
+    const Tensor input = x.unpack(*this);
+    if (!context.create_graph()) {
+      context.set(0, kernels::clamp_backward(context.grad(), input, borders));
+      return;
+    }
+    Tensor grad = context.grad();
+    if (borders.lower) grad = brigade::where(gt(input, *borders.lower, {}), grad, 0.0, {});
+    if (borders.upper) grad = brigade::where(lt(input, *borders.upper, {}), grad, 0.0, {});
+    context.set(0, grad);
+  }
+};
+
+struct ClampTensorsNode final : autograd::Node {
+  SavedTensor x, lower, upper;
+  OperandShape operands[3];
+  void backward(BackwardContext& context) override {
+    const Tensor input = x.unpack(*this);
+    const Tensor low = lower.unpack(*this);
+    const Tensor high = upper.unpack(*this);
+    const Tensor& grad = context.grad();
+    const Tensor is_open = lt(low, high, {});
+    const auto halved = [&](const Tensor& border) {
+      return brigade::where(logical_and(eq(input, border, {}), is_open, {}), mul(grad, 0.5, {}), grad, {});
+    };
+    const auto set = [&](uint32_t i, const Tensor& to, const Tensor& gets) {
+      context.set(i, operands[i].reduce(brigade::where(gets, to, 0.0, {})));
+    };
+    if (context.needs_input_grad(0)) {
+      const Tensor on_border = logical_or(eq(input, low, {}), eq(input, high, {}), {});
+      const Tensor share = brigade::where(logical_and(on_border, is_open, {}), mul(grad, 0.5, {}), grad, {});
+      const Tensor is_out = logical_or(lt(input, low, {}), gt(input, high, {}), {});
+      set(0, share, logical_not(is_out, {}));
+    }
+    if (context.needs_input_grad(1)) {
+      const Tensor on_it = logical_and(eq(input, low, {}), is_open, {});
+      const Tensor below = logical_and(lt(input, low, {}), le(low, high, {}), {});
+      set(1, halved(low), logical_or(on_it, below, {}));
+    }
+    if (context.needs_input_grad(2)) {
+      const Tensor on_it = logical_and(eq(input, high, {}), is_open, {});
+      const Tensor above = logical_and(gt(input, high, {}), le(low, high, {}), {});
+      set(2, halved(high), logical_or(logical_or(on_it, above, {}), gt(low, high, {}), {}));
+    }
+  }
+};
+
+[[noreturn]] void throw_no_border(SourceLocation where) {
+  throw ValueError("clamp: expected a min, a max or both, got neither (called at " + to_string(where) + ")", where);
+}
+
+Tensor clamp_between(const autograd::OpInfo& info, const Tensor& x, const kernels::Borders& borders) {
+  Tensor y = located(info.where, [&] { return kernels::clamp(x, borders); });
+  if (auto* node = record<ClampNode>(info, {x}, y)) {
+    node->x.save_input(*node, x);
+    node->borders = borders;
+  }
+  return y;
+}
+
+}  // namespace
+
+Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max, SourceLocation where) {
+  if (!min && !max) throw_no_border(where);
+  return clamp_between({.op = "clamp", .where = where}, x, {min, max});
+}
+Tensor clamp_min(const Tensor& x, double min, SourceLocation where) {
+  return clamp_between({.op = "clamp_min", .where = where}, x, {min, std::nullopt});
+}
+Tensor clamp_max(const Tensor& x, double max, SourceLocation where) {
+  return clamp_between({.op = "clamp_max", .where = where}, x, {std::nullopt, max});
+}
+
+Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max, SourceLocation where) {
+  if (!min.defined() && !max.defined()) throw_no_border(where);
+  if (!max.defined()) return maximum(x, min, where);
+  if (!min.defined()) return minimum(x, max, where);
+  Tensor y = located(
+      where, [&] { return kernels::binary(kernels::binary(x, min, BinaryOp::Maximum), max, BinaryOp::Minimum); });
+  const Tensor* const inputs[] = {&x, &min, &max};
+  const Tensor* const outputs[] = {&y};
+  if (auto* node = record<ClampTensorsNode>({.op = "clamp", .where = where}, inputs, outputs)) {
+    node->x.save_input(*node, x);
+    node->lower.save_input(*node, min);
+    node->upper.save_input(*node, max);
+    for (size_t i = 0; i < 3; ++i)
+      node->operands[i].take(*inputs[i], y);
+  }
+  return y;
+}
+Tensor clamp_min(const Tensor& x, const Tensor& min, SourceLocation where) { return maximum(x, min, where); }
+Tensor clamp_max(const Tensor& x, const Tensor& max, SourceLocation where) { return minimum(x, max, where); }
+
+}  // namespace brigade

@@ -1,0 +1,180 @@
+#include <brigade/autograd/ops/elementary.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/elementary.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+
+#include <numbers>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::record;
+using autograd::SavedTensor;
+using autograd::detail::located;
+using kernels::Function;
+
+// `Derivative` makes the gradient, by differentiable operations, from grad and what it keeps: x or the result.
+enum class Keeps : uint8_t { Input, Output };
+
+template <class Derivative>
+struct FunctionNode final : autograd::Node {
+  SavedTensor saved;
+  void backward(BackwardContext& context) override {
+    context.set(0, Derivative()(context.grad(), saved.unpack(*this)));
+  }
+};
+
+template <class Derivative>
+Tensor unary(const char* op, const Tensor& x, Function f, Keeps keeps, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::function(x, f); });
+  if (auto* node = record<FunctionNode<Derivative>>({.op = op, .where = where}, {x}, y)) {
+    if (keeps == Keeps::Input) {
+      node->saved.save_input(*node, x);
+    } else {
+      node->saved.save_output(*node, y);
+    }
+  }
+  return y;
+}
+
+Tensor one_plus(const Tensor& x) { return add(x, 1.0, {}); }
+
+struct RsqrtDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& y) const {
+    return mul(mul(g, mul(square(y, {}), y, {}), {}), -0.5, {});
+  }
+};
+struct SinDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(g, cos(x, {}), {}); }
+};
+struct CosDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return neg(mul(g, sin(x, {}), {}), {}); }
+};
+struct TanDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& y) const { return mul(g, one_plus(square(y, {})), {}); }
+};
+struct AsinDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const {
+    return mul(g, rsqrt(sub(1.0, square(x, {}), {}), {}), {});
+  }
+};
+struct AcosDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return neg(AsinDerivative()(g, x), {}); }
+};
+struct AtanDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return div(g, one_plus(square(x, {})), {}); }
+};
+struct SinhDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(g, cosh(x, {}), {}); }
+};
+struct CoshDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(g, sinh(x, {}), {}); }
+};
+struct Log1pDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return div(g, one_plus(x), {}); }
+};
+struct Expm1Derivative {
+  Tensor operator()(const Tensor& g, const Tensor& y) const { return mul(g, one_plus(y), {}); }
+};
+struct Log2Derivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return div(g, mul(x, std::numbers::ln2, {}), {}); }
+};
+struct Log10Derivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return div(g, mul(x, std::numbers::ln10, {}), {}); }
+};
+struct Exp2Derivative {
+  Tensor operator()(const Tensor& g, const Tensor& y) const { return mul(mul(g, y, {}), std::numbers::ln2, {}); }
+};
+struct ErfDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const {
+    return mul(mul(g, exp(neg(square(x, {}), {}), {}), {}), 2 * std::numbers::inv_sqrtpi, {});
+  }
+};
+struct ErfcDerivative {
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return neg(ErfDerivative()(g, x), {}); }
+};
+
+// Steps: a gradient of zeros, not none.
+struct StepNode final : autograd::Node {
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    context.set(0, zeros(grad.sizes(), grad.options()));
+  }
+};
+
+Tensor step(const autograd::OpInfo& info, const Tensor& x, Function f) {
+  Tensor y =
+      located(info.where, [&] { return is_floating_point(x.dtype()) ? kernels::function(x, f) : kernels::clone(x); });
+  record<StepNode>(info, {x}, y);
+  return y;
+}
+
+}  // namespace
+
+Tensor rsqrt(const Tensor& x, SourceLocation where) {
+  return unary<RsqrtDerivative>("rsqrt", x, Function::Rsqrt, Keeps::Output, where);
+}
+Tensor sin(const Tensor& x, SourceLocation where) {
+  return unary<SinDerivative>("sin", x, Function::Sin, Keeps::Input, where);
+}
+Tensor cos(const Tensor& x, SourceLocation where) {
+  return unary<CosDerivative>("cos", x, Function::Cos, Keeps::Input, where);
+}
+Tensor tan(const Tensor& x, SourceLocation where) {
+  return unary<TanDerivative>("tan", x, Function::Tan, Keeps::Output, where);
+}
+Tensor asin(const Tensor& x, SourceLocation where) {
+  return unary<AsinDerivative>("asin", x, Function::Asin, Keeps::Input, where);
+}
+Tensor acos(const Tensor& x, SourceLocation where) {
+  return unary<AcosDerivative>("acos", x, Function::Acos, Keeps::Input, where);
+}
+Tensor atan(const Tensor& x, SourceLocation where) {
+  return unary<AtanDerivative>("atan", x, Function::Atan, Keeps::Input, where);
+}
+Tensor sinh(const Tensor& x, SourceLocation where) {
+  return unary<SinhDerivative>("sinh", x, Function::Sinh, Keeps::Input, where);
+}
+Tensor cosh(const Tensor& x, SourceLocation where) {
+  return unary<CoshDerivative>("cosh", x, Function::Cosh, Keeps::Input, where);
+}
+Tensor log1p(const Tensor& x, SourceLocation where) {
+  return unary<Log1pDerivative>("log1p", x, Function::Log1p, Keeps::Input, where);
+}
+Tensor expm1(const Tensor& x, SourceLocation where) {
+  return unary<Expm1Derivative>("expm1", x, Function::Expm1, Keeps::Output, where);
+}
+Tensor log2(const Tensor& x, SourceLocation where) {
+  return unary<Log2Derivative>("log2", x, Function::Log2, Keeps::Input, where);
+}
+Tensor log10(const Tensor& x, SourceLocation where) {
+  return unary<Log10Derivative>("log10", x, Function::Log10, Keeps::Input, where);
+}
+Tensor exp2(const Tensor& x, SourceLocation where) {
+  return unary<Exp2Derivative>("exp2", x, Function::Exp2, Keeps::Output, where);
+}
+Tensor erf(const Tensor& x, SourceLocation where) {
+  return unary<ErfDerivative>("erf", x, Function::Erf, Keeps::Input, where);
+}
+Tensor erfc(const Tensor& x, SourceLocation where) {
+  return unary<ErfcDerivative>("erfc", x, Function::Erfc, Keeps::Input, where);
+}
+
+Tensor floor(const Tensor& x, SourceLocation where) {
+  return step({.op = "floor", .where = where}, x, Function::Floor);
+}
+Tensor ceil(const Tensor& x, SourceLocation where) { return step({.op = "ceil", .where = where}, x, Function::Ceil); }
+Tensor round(const Tensor& x, SourceLocation where) {
+  return step({.op = "round", .where = where}, x, Function::Round);
+}
+Tensor trunc(const Tensor& x, SourceLocation where) {
+  return step({.op = "trunc", .where = where}, x, Function::Trunc);
+}
+
+}  // namespace brigade

@@ -1,0 +1,70 @@
+#include <brigade/autograd/ops/logical.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+
+#include <limits>
+
+namespace brigade {
+
+namespace {
+
+using autograd::record_without_node;
+using autograd::detail::located;
+using kernels::BinaryOp;
+using kernels::CompareOp;
+using kernels::UnaryOp;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Tensor truth(const Tensor& x) { return x.dtype() == kBool ? x : kernels::compare_scalar(x, 0, CompareOp::NotEqual); }
+
+Tensor pair(const char* op, const Tensor& a, const Tensor& b, BinaryOp kernel, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::binary(truth(a), truth(b), kernel); });
+  record_without_node({.op = op, .where = where, .differentiable = false}, {a, b}, y);
+  return y;
+}
+
+// |x| op infinity; what integers are is known.
+Tensor beside_infinity(const char* op, const Tensor& x, CompareOp kernel, SourceLocation where) {
+  Tensor y = located(where, [&] {
+    if (!is_floating_point(x.dtype())) return full(x.sizes(), kernel == CompareOp::Less, {kBool, x.device()});
+    return kernels::compare_scalar(kernels::unary(x, UnaryOp::Abs), kInfinity, kernel);
+  });
+  record_without_node({.op = op, .where = where, .differentiable = false}, {x}, y);
+  return y;
+}
+
+}  // namespace
+
+// The product of truth values is their "and", the larger one their "or".
+Tensor logical_and(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return pair("logical_and", a, b, BinaryOp::Mul, where);
+}
+Tensor logical_or(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return pair("logical_or", a, b, BinaryOp::Maximum, where);
+}
+Tensor logical_xor(const Tensor& a, const Tensor& b, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::compare(truth(a), truth(b), CompareOp::NotEqual); });
+  record_without_node({.op = "logical_xor", .where = where, .differentiable = false}, {a, b}, y);
+  return y;
+}
+Tensor logical_not(const Tensor& x, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::compare_scalar(x, 0, CompareOp::Equal); });
+  record_without_node({.op = "logical_not", .where = where, .differentiable = false}, {x}, y);
+  return y;
+}
+
+Tensor isnan(const Tensor& x, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::compare(x, x, CompareOp::NotEqual); });
+  record_without_node({.op = "isnan", .where = where, .differentiable = false}, {x}, y);
+  return y;
+}
+Tensor isinf(const Tensor& x, SourceLocation where) { return beside_infinity("isinf", x, CompareOp::Equal, where); }
+Tensor isfinite(const Tensor& x, SourceLocation where) {
+  return beside_infinity("isfinite", x, CompareOp::Less, where);
+}
+
+}  // namespace brigade

@@ -1,0 +1,168 @@
+#include <brigade/autograd/ops/parametric_activation.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/ops/activation.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/clamp.h>
+#include <brigade/autograd/ops/elementary.h>
+#include <brigade/autograd/ops/logical.h>
+#include <brigade/autograd/ops/where.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/parametric_activation.h>
+
+#include <string>
+
+namespace brigade {
+
+namespace {
+
+using autograd::detail::located;
+using kernels::Activation;
+using kernels::ActivationParams;
+
+// 1 where |x| is beyond the border, by exclusion, so that a NaN counts.
+Tensor unless_within(const Tensor& x, double border, const Tensor& grad) {
+  return where(logical_and(ge(x, -border, {}), le(x, border, {}), {}), 0.0, grad, {});
+}
+
+// The gradient by differentiable operations. What is not chosen must stay finite, or its derivative would be NaN: hence
+// the clamps.
+Tensor differentiable(Activation kind, const ActivationParams& with, const Tensor& grad, const Tensor& x) {
+  switch (kind) {
+    case Activation::Elu: {
+      const Tensor below = exp(mul(where(gt(x, 0.0, {}), 0.0, x, {}), with.r, {}), {});
+      const Tensor slope = mul(below, with.p * with.q * with.r, {});
+      return where(le(x, 0.0, {}), mul(grad, slope, {}), mul(grad, with.q, {}), {});
+    }
+    case Activation::Softplus: {
+      const Tensor scaled = mul(x, with.p, {});
+      return where(gt(scaled, with.q, {}), grad, mul(grad, sigmoid(scaled, {}), {}), {});
+    }
+    case Activation::Hardtanh: return where(logical_or(le(x, with.p, {}), ge(x, with.q, {}), {}), 0.0, grad, {});
+    case Activation::Hardsigmoid:
+      return where(logical_and(gt(x, -3.0, {}), lt(x, 3.0, {}), {}), mul(grad, 1.0 / 6, {}), 0.0, {});
+    case Activation::Hardswish: {
+      const Tensor slope = add(mul(x, 1.0 / 3, {}), 0.5, {});
+      return where(le(x, -3.0, {}), 0.0, where(lt(x, 3.0, {}), mul(grad, slope, {}), grad, {}), {});
+    }
+    case Activation::Mish: {
+      const Tensor t = brigade::tanh(softplus(x, 1, 20, {}), {});
+      const Tensor slope = mul(sub(1.0, square(t, {}), {}), sigmoid(x, {}), {});
+      return mul(grad, add(t, mul(x, slope, {}), {}), {});
+    }
+    case Activation::Softsign: return div(grad, square(add(abs(x, {}), 1.0, {}), {}), {});
+    case Activation::LogSigmoid: return mul(grad, sigmoid(neg(x, {}), {}), {});
+    case Activation::Softshrink:
+    case Activation::Hardshrink: break;
+  }
+  return unless_within(x, with.p, grad);
+}
+
+struct ParametricActivationNode final : autograd::Node {
+  autograd::SavedTensor x;
+  Activation kind = Activation::Elu;
+  ActivationParams params;
+  void backward(autograd::BackwardContext& context) override {
+    const Tensor input = x.unpack(*this);
+    context.set(0, context.create_graph()
+                       ? differentiable(kind, params, context.grad(), input)
+                       : kernels::parametric_activation_backward(context.grad(), input, kind, params));
+  }
+};
+
+Tensor activate(const char* op, const Tensor& x, Activation kind, const ActivationParams& params,
+                SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::parametric_activation(x, kind, params); });
+  if (auto* node = autograd::record<ParametricActivationNode>({.op = op, .where = where}, {x}, y)) {
+    node->x.save_input(*node, x);
+    node->kind = kind;
+    node->params = params;
+  }
+  return y;
+}
+
+[[noreturn]] void throw_value(const std::string& message, SourceLocation where) {
+  throw ValueError(message + " (called at " + to_string(where) + ")", where);
+}
+
+}  // namespace
+
+Tensor elu(const Tensor& x, double alpha, SourceLocation where) {
+  return activate("elu", x, Activation::Elu, {alpha, 1, 1}, where);
+}
+Tensor selu(const Tensor& x, SourceLocation where) {
+  // The fixed point of mean 0 and variance 1.
+  return activate("selu", x, Activation::Elu, {1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1},
+                  where);
+}
+Tensor celu(const Tensor& x, double alpha, SourceLocation where) {
+  if (alpha == 0) throw_value("celu: alpha must not be 0", where);
+  return activate("celu", x, Activation::Elu, {alpha, 1, 1 / alpha}, where);
+}
+Tensor softplus(const Tensor& x, double beta, double threshold, SourceLocation where) {
+  return activate("softplus", x, Activation::Softplus, {beta, threshold}, where);
+}
+Tensor hardtanh(const Tensor& x, double min_val, double max_val, SourceLocation where) {
+  if (!(min_val <= max_val)) {
+    throw_value(
+        "hardtanh: expected min_val <= max_val, got " + std::to_string(min_val) + " and " + std::to_string(max_val),
+        where);
+  }
+  return activate("hardtanh", x, Activation::Hardtanh, {min_val, max_val}, where);
+}
+Tensor relu6(const Tensor& x, SourceLocation where) {
+  return activate("relu6", x, Activation::Hardtanh, {0, 6}, where);
+}
+Tensor hardsigmoid(const Tensor& x, SourceLocation where) {
+  return activate("hardsigmoid", x, Activation::Hardsigmoid, {}, where);
+}
+Tensor hardswish(const Tensor& x, SourceLocation where) {
+  return activate("hardswish", x, Activation::Hardswish, {}, where);
+}
+Tensor mish(const Tensor& x, SourceLocation where) { return activate("mish", x, Activation::Mish, {}, where); }
+Tensor softsign(const Tensor& x, SourceLocation where) {
+  return activate("softsign", x, Activation::Softsign, {}, where);
+}
+Tensor logsigmoid(const Tensor& x, SourceLocation where) {
+  return activate("logsigmoid", x, Activation::LogSigmoid, {}, where);
+}
+Tensor softshrink(const Tensor& x, double lambda, SourceLocation where) {
+  if (!(lambda >= 0)) throw_value("softshrink: expected lambda >= 0, got " + std::to_string(lambda), where);
+  return activate("softshrink", x, Activation::Softshrink, {lambda}, where);
+}
+Tensor hardshrink(const Tensor& x, double lambda, SourceLocation where) {
+  return activate("hardshrink", x, Activation::Hardshrink, {lambda}, where);
+}
+
+Tensor prelu(const Tensor& x, const Tensor& weight, SourceLocation where) {
+  const int64_t channels = x.dim() < 2 ? 1 : x.sizes()[1];
+  const int64_t count = weight.numel();
+  if (weight.dim() > 1 || (count != 1 && count != channels)) {
+    throw ShapeError("prelu: expected a weight of 1 or " + std::to_string(channels) + " elements for an input " +
+                         to_string(x.sizes()) + ", got " + to_string(weight.sizes()) + " (called at " +
+                         to_string(where) + ")",
+                     where);
+  }
+  // Beside the channels, whatever follows them.
+  Shape sizes;
+  if (count != 1) {
+    sizes = Shape::filled(x.dim() - 1, 1);
+    sizes[0] = count;
+  }
+  const Tensor slope = weight.reshape(sizes, where);
+  return brigade::where(gt(x, 0.0, where), x, mul(x, slope, where), where);
+}
+
+Tensor glu(const Tensor& x, int64_t dim, SourceLocation where) {
+  const int at = wrap_dim(dim, x.dim(), where);
+  const int64_t size = x.dim() == 0 ? 1 : x.sizes()[at];
+  if (size % 2 != 0) {
+    throw ShapeError("glu: expected an even size along dimension " + std::to_string(at) + ", got " +
+                         to_string(x.sizes()) + " (called at " + to_string(where) + ")",
+                     where);
+  }
+  const Tensor gate = sigmoid(x.narrow(at, size / 2, size / 2, where), where);
+  return mul(x.narrow(at, 0, size / 2, where), gate, where);
+}
+
+}  // namespace brigade

@@ -1,0 +1,192 @@
+#include <brigade/autograd/ops/power.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/operand_shape.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/elementary.h>
+#include <brigade/autograd/ops/logical.h>
+#include <brigade/autograd/ops/where.h>
+#include <brigade/autograd/record.h>
+#include <brigade/kernels/binary_function.h>
+#include <brigade/kernels/elementary.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <cmath>
+
+namespace brigade {
+
+namespace {
+
+using autograd::BackwardContext;
+using autograd::record;
+using autograd::SavedTensor;
+using autograd::detail::located;
+using autograd::detail::OperandShape;
+using kernels::BinaryFunction;
+
+struct PairNode : autograd::Node {
+  OperandShape a, b;
+  SavedTensor left, right;
+
+  void take(const Tensor& first, const Tensor& second, const Tensor& result) {
+    a.take(first, result);
+    b.take(second, result);
+    left.save_input(*this, first);
+    right.save_input(*this, second);
+  }
+};
+
+struct PowNode final : PairNode {
+  SavedTensor y;
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    const Tensor base = left.unpack(*this);
+    const Tensor exponent = right.unpack(*this);
+    if (context.needs_input_grad(0)) {
+      const Tensor slope = mul(grad, mul(exponent, pow(base, sub(exponent, 1.0, {}), {}), {}), {});
+      context.set(0, a.reduce(brigade::where(eq(exponent, 0.0, {}), 0.0, slope, {})));
+    }
+    if (context.needs_input_grad(1)) {
+      // The logarithm of a base of 0 counts for negative exponents only; elsewhere that of 1 stands in, so that no NaN
+      // comes of it in a second derivative.
+      const Tensor is_flat = logical_and(eq(base, 0.0, {}), ge(exponent, 0.0, {}), {});
+      const Tensor slope = mul(grad, mul(y.unpack(*this), log(brigade::where(is_flat, 1.0, base, {}), {}), {}), {});
+      context.set(1, b.reduce(brigade::where(is_flat, 0.0, slope, {})));
+    }
+  }
+};
+
+struct PowNumberNode final : autograd::Node {
+  SavedTensor base;
+  double exponent = 0;
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    if (exponent == 0) {
+      context.set(0, mul(grad, 0.0, {}));
+      return;
+    }
+    context.set(0, mul(grad, mul(pow(base.unpack(*this), exponent - 1, {}), exponent, {}), {}));
+  }
+};
+
+// number^x
+struct NumberPowNode final : autograd::Node {
+  SavedTensor x, y;
+  double base = 0;
+  void backward(BackwardContext& context) override {
+    const Tensor slope = mul(context.grad(), mul(y.unpack(*this), std::log(base), {}), {});
+    context.set(0, base == 0 ? brigade::where(ge(x.unpack(*this), 0.0, {}), 0.0, slope, {}) : slope);
+  }
+};
+
+struct Atan2Node final : PairNode {
+  void backward(BackwardContext& context) override {
+    const Tensor y = left.unpack(*this);
+    const Tensor x = right.unpack(*this);
+    const Tensor squares = add(square(y, {}), square(x, {}), {});
+    const Tensor scaled = div(context.grad(), brigade::where(eq(squares, 0.0, {}), 1.0, squares, {}), {});
+    if (context.needs_input_grad(0)) context.set(0, a.reduce(mul(scaled, x, {})));
+    if (context.needs_input_grad(1)) context.set(1, b.reduce(neg(mul(scaled, y, {}), {})));
+  }
+};
+
+// a - b q(a / b), where q rounds and has no derivative.
+struct RemainderNode final : PairNode {
+  bool rounds_down = true;
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    if (context.needs_input_grad(0)) context.set(0, a.reduce(grad));
+    if (!context.needs_input_grad(1)) return;
+    const Tensor quotient = div(left.unpack(*this), right.unpack(*this), {});
+    const Tensor whole = rounds_down ? floor(quotient, {}) : trunc(quotient, {});
+    context.set(1, b.reduce(neg(mul(grad, whole, {}), {})));
+  }
+};
+
+struct RemainderNumberNode final : autograd::Node {
+  void backward(BackwardContext& context) override { context.set(0, context.grad()); }
+};
+
+Tensor remainder_of(const autograd::OpInfo& info, const Tensor& a, const Tensor& b, BinaryFunction f) {
+  Tensor y = located(info.where, [&] { return kernels::binary_function(a, b, f); });
+  if (auto* node = record<RemainderNode>(info, {a, b}, y)) {
+    node->take(a, b, y);
+    node->rounds_down = f == BinaryFunction::Remainder;
+  }
+  return y;
+}
+
+Tensor remainder_of(const autograd::OpInfo& info, const Tensor& a, double b, BinaryFunction f) {
+  Tensor y = located(info.where, [&] { return kernels::binary_function_scalar(a, b, f, false); });
+  record<RemainderNumberNode>(info, {a}, y);
+  return y;
+}
+
+// Exponents that have a function of their own.
+Tensor power(const Tensor& base, double exponent) {
+  using kernels::unary;
+  using kernels::UnaryOp;
+  if (is_floating_point(base.dtype())) {
+    if (exponent == 1) return kernels::clone(base);
+    if (exponent == 2) return unary(base, UnaryOp::Square);
+    if (exponent == 3) return kernels::binary(unary(base, UnaryOp::Square), base, kernels::BinaryOp::Mul);
+    if (exponent == 0.5) return unary(base, UnaryOp::Sqrt);
+    if (exponent == -0.5) return kernels::function(base, kernels::Function::Rsqrt);
+    if (exponent == -1) return unary(base, UnaryOp::Reciprocal);
+  } else if (exponent < 0 && exponent == std::floor(exponent)) {
+    throw ValueError("pow: integers have no negative power (got " + std::to_string(exponent) +
+                     "); convert the base with .to(kFloat32)");
+  }
+  return kernels::binary_function_scalar(base, exponent, BinaryFunction::Pow, false);
+}
+
+}  // namespace
+
+Tensor pow(const Tensor& base, const Tensor& exponent, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::binary_function(base, exponent, BinaryFunction::Pow); });
+  if (auto* node = record<PowNode>({.op = "pow", .where = where}, {base, exponent}, y)) {
+    node->take(base, exponent, y);
+    node->y.save_output(*node, y);
+  }
+  return y;
+}
+
+Tensor pow(const Tensor& base, double exponent, SourceLocation where) {
+  Tensor y = located(where, [&] { return power(base, exponent); });
+  if (auto* node = record<PowNumberNode>({.op = "pow", .where = where}, {base}, y)) {
+    node->base.save_input(*node, base);
+    node->exponent = exponent;
+  }
+  return y;
+}
+
+Tensor pow(double base, const Tensor& exponent, SourceLocation where) {
+  Tensor y = located(where, [&] { return kernels::binary_function_scalar(exponent, base, BinaryFunction::Pow, true); });
+  if (auto* node = record<NumberPowNode>({.op = "pow", .where = where}, {exponent}, y)) {
+    node->x.save_input(*node, exponent);
+    node->y.save_output(*node, y);
+    node->base = base;
+  }
+  return y;
+}
+
+Tensor atan2(const Tensor& y, const Tensor& x, SourceLocation where) {
+  Tensor angle = located(where, [&] { return kernels::binary_function(y, x, BinaryFunction::Atan2); });
+  if (auto* node = record<Atan2Node>({.op = "atan2", .where = where}, {y, x}, angle)) node->take(y, x, angle);
+  return angle;
+}
+
+Tensor remainder(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return remainder_of({.op = "remainder", .where = where}, a, b, BinaryFunction::Remainder);
+}
+Tensor remainder(const Tensor& a, double b, SourceLocation where) {
+  return remainder_of({.op = "remainder", .where = where}, a, b, BinaryFunction::Remainder);
+}
+Tensor fmod(const Tensor& a, const Tensor& b, SourceLocation where) {
+  return remainder_of({.op = "fmod", .where = where}, a, b, BinaryFunction::Fmod);
+}
+Tensor fmod(const Tensor& a, double b, SourceLocation where) {
+  return remainder_of({.op = "fmod", .where = where}, a, b, BinaryFunction::Fmod);
+}
+
+}  // namespace brigade

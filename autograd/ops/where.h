@@ -1,0 +1,23 @@
+// Choices between two operands, element by element. Every dtype; gradients go to the side that was chosen.
+//
+// Throw DTypeError unless the condition is bool, ShapeError when shapes do not broadcast.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+namespace brigade {
+
+// a where `condition` holds, b elsewhere; all three broadcast. The result has the common dtype of two tensors, or the
+// tensor's beside a number (float32 for an integer tensor and a number that is not whole).
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b,
+             SourceLocation where = SourceLocation::current());
+Tensor where(const Tensor& condition, const Tensor& a, double b, SourceLocation where = SourceLocation::current());
+Tensor where(const Tensor& condition, double a, const Tensor& b, SourceLocation where = SourceLocation::current());
+// float32
+Tensor where(const Tensor& condition, double a, double b, SourceLocation where = SourceLocation::current());
+
+// x with `value` where `mask` holds; both broadcast. Keeps the dtype of x. Throws ValueError for an integer x and a
+// value that it cannot hold.
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value, SourceLocation where = SourceLocation::current());
+
+}  // namespace brigade

@@ -1,0 +1,98 @@
+#include <brigade/nn/parametric_activation.h>
+
+#include <brigade/autograd/ops/parametric_activation.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/nn/detail/text.h>
+
+namespace brigade::nn {
+
+using detail::text_of;
+
+Tensor ELUImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return elu(x, alpha, where);
+}
+std::string ELUImpl::extra() const { return "alpha=" + text_of(alpha); }
+
+Tensor SELUImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return selu(x, where);
+}
+
+Tensor CELUImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return celu(x, alpha, where);
+}
+std::string CELUImpl::extra() const { return "alpha=" + text_of(alpha); }
+
+Tensor SoftplusImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return softplus(x, beta, threshold, where);
+}
+std::string SoftplusImpl::extra() const { return "beta=" + text_of(beta) + ", threshold=" + text_of(threshold); }
+
+Tensor HardtanhImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return hardtanh(x, min_val, max_val, where);
+}
+std::string HardtanhImpl::extra() const { return "min_val=" + text_of(min_val) + ", max_val=" + text_of(max_val); }
+
+Tensor ReLU6Impl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return relu6(x, where);
+}
+
+Tensor HardsigmoidImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return hardsigmoid(x, where);
+}
+
+Tensor HardswishImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return hardswish(x, where);
+}
+
+Tensor MishImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return mish(x, where);
+}
+
+Tensor SoftsignImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return softsign(x, where);
+}
+
+Tensor LogSigmoidImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return logsigmoid(x, where);
+}
+
+Tensor SoftshrinkImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return softshrink(x, lambda, where);
+}
+std::string SoftshrinkImpl::extra() const { return text_of(lambda); }
+
+Tensor HardshrinkImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return hardshrink(x, lambda, where);
+}
+std::string HardshrinkImpl::extra() const { return text_of(lambda); }
+
+PReLUImpl::PReLUImpl(const PReLUOptions& o) : options(o) {
+  if (o.num_parameters < 1)
+    throw ValueError("PReLU: num_parameters must be at least 1, got " + std::to_string(o.num_parameters));
+  weight = register_parameter("weight", full({o.num_parameters}, o.init, o.dtype));
+}
+Tensor PReLUImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return prelu(x, weight, where);
+}
+std::string PReLUImpl::extra() const { return "num_parameters=" + std::to_string(options.num_parameters); }
+
+Tensor GLUImpl::forward(const Tensor& x, SourceLocation where) {
+  const CallScope scope(*this, where);
+  return glu(x, dim, where);
+}
+
+}  // namespace brigade::nn

@@ -74,17 +74,6 @@ Tensor full_like(const Tensor& tensor, double value) { return full(tensor.sizes(
 Tensor zeros_like(const Tensor& tensor) { return full_like(tensor, 0); }
 Tensor ones_like(const Tensor& tensor) { return full_like(tensor, 1); }
 
-namespace {
-// Values that were made on the host, where and as the options ask.
-Tensor placed(const Tensor& values, const TensorOptions& options) {
-  const Tensor here = kernels::cast(values, options.dtype);
-  if (options.device == here.device()) return here;
-  const Tensor there = empty(here.sizes(), options);
-  kernels::copy(there, here);
-  return there;
-}
-}  // namespace
-
 Tensor arange(double start, double end, double step, TensorOptions options) {
   if (step == 0 || (end - start) / step < 0) {
     throw ValueError("arange: a step of " + std::to_string(step) + " does not lead from " + std::to_string(start) +

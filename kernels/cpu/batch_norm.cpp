@@ -25,7 +25,7 @@ void store(const Tensor& tensor, int64_t c, double value) {
 // and loops go along them; else they go along the values of all channels of the strip, each of which is a column.
 constexpr int64_t kLongArea = 32;
 constexpr int64_t kColumns = 256;
-constexpr int64_t kGroup = 64;  // rows of columns that are added up in the type that is computed in
+constexpr int64_t kGroup = 16;  // rows of columns that are added up in the type that is computed in
 
 struct Strip {
   int64_t first, count;  // channels

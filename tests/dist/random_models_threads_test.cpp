@@ -142,7 +142,7 @@ std::set<std::string> plausible_causes(const Program& program, size_t layer, int
 }
 
 // "" when the run of all ranks is as the oracle says.
-std::string check(uint64_t seed) {
+std::string expect_right(uint64_t seed) {
   const Program program = random_program(seed);
   std::vector<std::vector<Tensor>> by_rank;
   for (int r = 0; r < program.ranks; ++r)
@@ -246,7 +246,7 @@ TEST_CASE("random models and random usage: flags, gradients and verdicts are tho
   int errors = 0;
   const uint64_t count = seeds();
   for (uint64_t seed = 1; seed <= count; ++seed) {
-    const std::string wrong = check(seed);
+    const std::string wrong = expect_right(seed);
     CHECK_MESSAGE(wrong == "", "seed " << seed << ": " << wrong);
     if (!wrong.empty() && ++errors == 10) break;
   }

@@ -117,13 +117,20 @@ Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const T* i
   Moments result;
   if (count == 0) return result;
   strip_sums<C>(layout, strip, result.mean, [=](int64_t i, int64_t) { return static_cast<C>(in[i]); });
-  for (int64_t c = 0; c < strip.count; ++c)
-    result.mean[c] /= count;
-  const Columns<C> center(strip, [&](int64_t c) { return result.mean[c]; });
+  // What the first sums lost where numbers lie far from 0 is found by those of the distances from it.
+  const Columns<C> center(strip, [&](int64_t c) { return result.mean[c] / count; });
+  double shift[kColumns];
+  strip_sums<C>(layout, strip, shift,
+                [=, &center](int64_t i, int64_t column) { return static_cast<C>(in[i]) - center[column]; });
   strip_sums<C>(layout, strip, result.squares, [=, &center](int64_t i, int64_t column) {
     const C d = static_cast<C>(in[i]) - center[column];
     return d * d;
   });
+  for (int64_t c = 0; c < strip.count; ++c) {
+    result.mean[c] = static_cast<double>(static_cast<C>(result.mean[c] / count)) + shift[c] / count;
+    const double squares = result.squares[c] - shift[c] * shift[c] / count;
+    result.squares[c] = squares < 0 ? 0 : squares;  // a NaN stays one
+  }
   return result;
 }
 

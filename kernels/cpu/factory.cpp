@@ -50,9 +50,7 @@ namespace {
 PhiloxState reserve(Generator* generator, int64_t count) {
   return (generator ? *generator : default_generator()).reserve(static_cast<uint64_t>(count));
 }
-}  // namespace
 
-namespace {
 // Values that the host has computed, in the dtype and on the device that are asked for.
 Tensor placed(const Tensor& values, TensorOptions options) {
   Tensor result = kernels::cast(values, options.dtype);

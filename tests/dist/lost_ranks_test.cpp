@@ -62,7 +62,7 @@ int repeats() {
   return text ? std::atoi(text) : 2;
 }
 
-void check(Trouble trouble) {
+void expect(Trouble trouble) {
   for (const std::string& backend : test::backends()) {
     if (backend == "threads") continue;  // a thread does not die alone
     for (int repeat = 0; repeat < repeats(); ++repeat) {
@@ -102,7 +102,7 @@ void check(Trouble trouble) {
 
 }  // namespace
 
-TEST_CASE("kill -9 of a rank in its backward") { check(Trouble::Kill); }
-TEST_CASE("a rank that is stopped") { check(Trouble::Stop); }
-TEST_CASE("an exception in one rank's forward") { check(Trouble::ExceptionInForward); }
-TEST_CASE("a rank that leaves out a step") { check(Trouble::SkippedStep); }
+TEST_CASE("kill -9 of a rank in its backward") { expect(Trouble::Kill); }
+TEST_CASE("a rank that is stopped") { expect(Trouble::Stop); }
+TEST_CASE("an exception in one rank's forward") { expect(Trouble::ExceptionInForward); }
+TEST_CASE("a rank that leaves out a step") { expect(Trouble::SkippedStep); }

@@ -77,6 +77,11 @@ std::vector<Layer> layers() {
       {layer<RMSNorm>(6), leaf({4, 6})},
       {layer<RMSNorm>(Shape{3, 4}, RMSNormOptions{.eps = 1e-3, .elementwise_affine = false}), leaf({5, 3, 4})},
       {layer<Dropout>(0.3), leaf({9, 11})},
+      {layer<GroupNorm>(2, 4), leaf(image), 8},
+      {layer<InstanceNorm1d>(4), leaf({2, 4, 9}), 8},
+      {layer<InstanceNorm2d>(4, InstanceNormOptions{.affine = true, .track_running_stats = true}), leaf(image), 8},
+      {layer<InstanceNorm3d>(2), leaf({2, 2, 3, 2, 2}), 8},
+      {layer<BatchNorm3d>(2), leaf({2, 2, 3, 2, 2}), 8},
       {layer<Embedding>(6, 5), words},
       {layer<Embedding>(EmbeddingOptions{.num_embeddings = 6, .embedding_dim = 5, .padding_idx = 3}), words},
       {layer<MaxPool2d>(2), leaf(image)},
@@ -156,8 +161,46 @@ std::vector<Loss> losses() {
   const Tensor x = values({5, 4}).requires_grad_();
   const Tensor target = abs(values({5, 4}, 2)).detach().requires_grad_();
   const Tensor classes = tensor<int64_t>({3, 0, -100, 1, 3});
+  const Tensor labels = sign(values({5, 4}, 3)).detach();
+  const auto divergence = [](const Tensor& log_probs, const Tensor& z, Reduction reduction) {
+    return nn::KLDivLoss(static_cast<KLDivReduction>(reduction))(log_probs, z);
+  };
+  const auto triplet = [](const Tensor& anchor, const Tensor& z, Reduction reduction) {
+    return nn::TripletMarginLoss(TripletMarginLossOptions{.reduction = reduction})(anchor, z, z + 0.5);
+  };
+  const auto cosine = [](const Tensor& a, const Tensor& z, Reduction reduction) {
+    return nn::CosineEmbeddingLoss(0.1, reduction)(a, a * a + 1.0, z.select(1, 0));
+  };
+  const auto ranking = [](const Tensor& a, const Tensor& z, Reduction reduction) {
+    return nn::MarginRankingLoss(0.1, reduction)(a, a * 0.5, z);
+  };
+  const auto gaussian = [](const Tensor& a, const Tensor& z, Reduction reduction) {
+    return nn::GaussianNLLLoss(GaussianNLLLossOptions{.reduction = reduction})(a, z, ones_like(z));
+  };
   return {
       {"CrossEntropyLoss", by_module<nn::CrossEntropyLoss>, x, classes},
+      {"NLLLoss", by_module<nn::NLLLoss>, x, classes},
+      {"BCELoss",
+       [](const Tensor& a, const Tensor& z, Reduction reduction) {
+         return nn::BCELoss(reduction)(sigmoid(a), sigmoid(z));
+       },
+       x, target},
+      {"SmoothL1Loss", by_module<nn::SmoothL1Loss>, x, target},
+      {"HuberLoss", by_module<nn::HuberLoss>, x, target},
+      {"KLDivLoss", divergence, x, target},
+      {"HingeEmbeddingLoss",
+       [](const Tensor& a, const Tensor& z, Reduction reduction) { return nn::HingeEmbeddingLoss(1, reduction)(a, z); },
+       x, labels},
+      {"MarginRankingLoss", ranking, x, labels},
+      {"CosineEmbeddingLoss", cosine, x, labels},
+      {"SoftMarginLoss", by_module<nn::SoftMarginLoss>, x, labels},
+      {"TripletMarginLoss", triplet, x, target},
+      {"PoissonNLLLoss",
+       [](const Tensor& a, const Tensor& z, Reduction reduction) {
+         return nn::PoissonNLLLoss(PoissonNLLLossOptions{.reduction = reduction})(a, z);
+       },
+       x, target},
+      {"GaussianNLLLoss", gaussian, x, target},
       {"BCEWithLogitsLoss", by_module<nn::BCEWithLogitsLoss>, x, target},
       {"MSELoss", by_module<nn::MSELoss>, x, target},
       {"L1Loss", by_module<nn::L1Loss>, x, target},

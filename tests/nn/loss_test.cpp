@@ -1,0 +1,106 @@
+// Losses as modules: that each hands its inputs and options to its function.
+#include <nn/models.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace brigade;
+using namespace brigade::test;
+
+namespace {
+
+Tensor numbers(const Shape& sizes, uint64_t seed) {
+  Generator generator(seed);
+  return randn(sizes, kFloat64, &generator);
+}
+
+}  // namespace
+
+TEST_CASE("losses against classes take weights, an ignored class and smoothing") {
+  const Tensor logits = numbers({4, 3}, 1);
+  const Tensor classes = tensor<int64_t>({2, 0, 1, 2});
+  const Tensor weight = tensor<double>({1, 2, 3});
+  const CrossEntropyLossOptions options{.weight = weight, .ignore_index = 1, .label_smoothing = 0.1};
+  const nn::CrossEntropyLoss loss(options);
+  CHECK(loss(logits, classes).item() == cross_entropy(logits, classes, options).item());
+  CHECK(loss(logits, classes).item() != cross_entropy(logits, classes).item());
+  CHECK(names_of(loss->named_buffers()) == std::vector<std::string>{"weight"});
+  CHECK(nn::CrossEntropyLoss()->named_buffers().empty());
+  // The weight goes with the module; the user's stays.
+  loss->to(kFloat32);
+  CHECK(loss->options.weight.dtype() == kFloat32);
+  CHECK(weight.dtype() == kFloat64);
+  CHECK(nn::NLLLoss(NLLLossOptions{.weight = weight})(logits, classes).item() ==
+        nll_loss(logits, classes, NLLLossOptions{.weight = weight}).item());
+  CHECK(nn::NLLLoss(Reduction::None)(logits, classes).sizes() == Shape{4});
+}
+
+TEST_CASE("losses of an input and a target hand over their numbers") {
+  const Tensor x = numbers({3, 4}, 1), z = numbers({3, 4}, 2);
+  const Tensor p = sigmoid(x), q = sigmoid(z);
+  const Tensor weight = numbers({4}, 3);
+  CHECK(nn::BCELoss(BCELossOptions{.weight = weight})(p, q).item() ==
+        binary_cross_entropy(p, q, {.weight = weight}).item());
+  CHECK(nn::BCELoss(Reduction::Sum)(p, q).item() == binary_cross_entropy(p, q, Reduction::Sum).item());
+  const BCEWithLogitsLossOptions options{.weight = weight, .pos_weight = exp(weight)};
+  const nn::BCEWithLogitsLoss with_logits(options);
+  CHECK(with_logits(x, q).item() == binary_cross_entropy_with_logits(x, q, options).item());
+  CHECK(names_of(with_logits->named_buffers()) == std::vector<std::string>{"weight", "pos_weight"});
+  CHECK(nn::SmoothL1Loss(Reduction::Sum, 0.5)(x, z).item() == smooth_l1_loss(x, z, Reduction::Sum, 0.5).item());
+  CHECK(nn::HuberLoss(Reduction::Mean, 0.5)(x, z).item() == huber_loss(x, z, Reduction::Mean, 0.5).item());
+  CHECK(nn::KLDivLoss(KLDivReduction::BatchMean)(x, q).item() ==
+        doctest::Approx(nn::KLDivLoss(KLDivReduction::Sum)(x, q).item() / 3));
+  CHECK(nn::KLDivLoss(KLDivReduction::Mean, true)(x, z).item() == kl_div(x, z, KLDivReduction::Mean, true).item());
+  CHECK_THROWS_AS(nn::HuberLoss(Reduction::Mean, 0.0)(x, z), ValueError);
+  CHECK_THROWS_AS(nn::SmoothL1Loss(Reduction::Mean, -1.0)(x, z), ValueError);
+}
+
+TEST_CASE("losses with a margin, by hand") {
+  const Tensor x = tensor<double>({0.5, 0.25, 2});
+  const Tensor labels = tensor<double>({1, -1, -1});
+  CHECK(doubles(nn::HingeEmbeddingLoss(1.0, Reduction::None)(x, labels)) == std::vector<double>{0.5, 0.75, 0});
+  CHECK(doubles(nn::MarginRankingLoss(0.5, Reduction::None)(x, ones_like(x), labels)) ==
+        std::vector<double>{1, 0, 1.5});
+  CHECK(nn::SoftMarginLoss(Reduction::Sum)(x, labels).item() ==
+        doctest::Approx(std::log1p(std::exp(-0.5)) + std::log1p(std::exp(0.25)) + std::log1p(std::exp(2))));
+  CHECK(nn::SoftMarginLoss()(tensor<double>({1000}), tensor<double>({-1})).item() == 1000);
+  const Tensor a = tensor(std::vector<double>{3, 4, 1, 0}, {2, 2}), b = tensor(std::vector<double>{4, 3, 1, 1}, {2, 2});
+  const std::vector<double> cosines =
+      doubles(nn::CosineEmbeddingLoss(0.5, Reduction::None)(a, b, tensor<double>({1, -1})));
+  CHECK(cosines[0] == doctest::Approx(1 - 24.0 / 25));
+  CHECK(cosines[1] == doctest::Approx(std::sqrt(0.5) - 0.5));
+  const Tensor far = tensor(std::vector<double>{3, 0, 1, 0}, {2, 2});
+  // Distances sqrt(2) and 4, then 1 and 0.
+  const std::vector<double> triplets =
+      doubles(nn::TripletMarginLoss(TripletMarginLossOptions{.margin = 3, .reduction = Reduction::None})(a, b, far));
+  CHECK(triplets[0] == doctest::Approx(std::sqrt(2) - 4 + 3).epsilon(1e-5));
+  CHECK(triplets[1] == doctest::Approx(1 + 3).epsilon(1e-5));
+  // The positive stands nearer to the negative: sqrt(1 + 9) below 4.
+  CHECK(
+      doubles(nn::TripletMarginLoss(TripletMarginLossOptions{.margin = 3, .swap = true, .reduction = Reduction::None})(
+          a, b, far))[0] == doctest::Approx(std::sqrt(2) - std::sqrt(10) + 3).epsilon(1e-5));
+  CHECK_THROWS_AS(triplet_margin_loss(a, b, far, {.p = 3}), ValueError);
+  CHECK_THROWS_AS(triplet_margin_loss(a, b, far, {.margin = 0}), ValueError);
+  CHECK_THROWS_AS(cosine_embedding_loss(a, b, labels), ShapeError);
+}
+
+TEST_CASE("likelihoods, by hand") {
+  const Tensor x = tensor<double>({1, 0.5, 2}), z = tensor<double>({1, 3, 0});
+  const std::vector<double> logs = doubles(poisson_nll_loss(x, z, {.full = true, .reduction = Reduction::None}));
+  CHECK(logs[0] == doctest::Approx(std::exp(1) - 1));
+  CHECK(logs[1] == doctest::Approx(1.9128).epsilon(1e-4));
+  CHECK(logs[2] == doctest::Approx(std::exp(2)));
+  const std::vector<double> rates = doubles(poisson_nll_loss(x, z, {.log_input = false, .reduction = Reduction::None}));
+  CHECK(rates[1] == doctest::Approx(0.5 + 3 * std::log(2)));
+
+  const Tensor var = tensor<double>({0.5, 0, 2}).requires_grad_();
+  const Tensor losses = gaussian_nll_loss(x, z, var, {.eps = 1e-2, .reduction = Reduction::None});
+  CHECK(doubles(losses)[0] == doctest::Approx(std::log(0.5) / 2));
+  CHECK(doubles(losses)[1] == doctest::Approx((std::log(0.01) + 625) / 2));
+  sum(losses).backward();
+  CHECK(doubles(var.grad())[1] == doctest::Approx((100 - 62500) / 2.0));  // not cut off by eps
+  CHECK_THROWS_WITH_AS(gaussian_nll_loss(x, z, neg(var)), doctest::Contains("negative"), ValueError);
+  CHECK_THROWS_AS(gaussian_nll_loss(x, z, ones({2}, kFloat64)), ShapeError);
+  CHECK(gaussian_nll_loss(ones({2, 3}), ones({2, 3}), ones({2})).item() == 0);
+}

@@ -30,13 +30,16 @@ Tensor unless_within(const Tensor& x, double border, const Tensor& grad) {
 Tensor differentiable(Activation kind, const ActivationParams& with, const Tensor& grad, const Tensor& x) {
   switch (kind) {
     case Activation::Elu: {
-      const Tensor below = exp(mul(where(gt(x, 0.0, {}), 0.0, x, {}), with.r, {}), {});
+      // At 0 the second derivative is that of the right side, as in PyTorch, while the first is that of the left.
+      const Tensor below = exp(mul(where(ge(x, 0.0, {}), 0.0, x, {}), with.r, {}), {});
       const Tensor slope = mul(below, with.p * with.q * with.r, {});
       return where(le(x, 0.0, {}), mul(grad, slope, {}), mul(grad, with.q, {}), {});
     }
     case Activation::Softplus: {
       const Tensor scaled = mul(x, with.p, {});
-      return where(gt(scaled, with.q, {}), grad, mul(grad, sigmoid(scaled, {}), {}), {});
+      // At the threshold the second derivative is 0, as in PyTorch.
+      const Tensor below = where(ge(scaled, with.q, {}), with.q, scaled, {});
+      return where(gt(scaled, with.q, {}), grad, mul(grad, sigmoid(below, {}), {}), {});
     }
     case Activation::Hardtanh: return where(logical_or(le(x, with.p, {}), ge(x, with.q, {}), {}), 0.0, grad, {});
     case Activation::Hardsigmoid:

@@ -79,6 +79,10 @@ constexpr float kEnd = static_cast<float>((kPieces - 1) * kWidth);
 
 __m512 distance(__m512 x) { return _mm512_min_ps(_mm512_set1_ps(kEnd), _mm512_abs_ps(x)); }
 
+// What the formulas make of infinities, in the table of vfixupimmps: the product of one with a vanished tail is NaN.
+constexpr int kNaNOfMinusInfinity = 0x30000;
+constexpr int kNaNOfInfinities = 0x330000;
+
 // Calls body(first, mask) for stretches of 16; the last one may be shorter.
 template <class Body>
 void for_vectors(int64_t count, Body&& body) {
@@ -97,7 +101,8 @@ void gelu_by_table(const float* x, float* y, int64_t count) {
     const __m512 v = _mm512_maskz_loadu_ps(mask, x + i);
     const __m512 z = distance(v);
     const __m512 positive = _mm512_max_ps(_mm512_setzero_ps(), v);  // of NaN: NaN
-    _mm512_mask_storeu_ps(y + i, mask, _mm512_fnmadd_ps(z, pieces(z), positive));
+    const __m512 result = _mm512_fnmadd_ps(z, pieces(z), positive);
+    _mm512_mask_storeu_ps(y + i, mask, _mm512_fixupimm_ps(result, v, _mm512_set1_epi32(kNaNOfMinusInfinity), 0));
   });
 }
 
@@ -109,7 +114,8 @@ void gelu_backward_by_table(const float* grad, const float* x, float* out, int64
     const __m512 u = pieces(distance(v));
     const __mmask16 is_positive = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GT_OQ);
     const __m512 derivative = _mm512_mask_sub_ps(u, is_positive, _mm512_set1_ps(1.0F), u);
-    _mm512_mask_storeu_ps(out + i, mask, _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, grad + i), derivative));
+    const __m512 result = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, grad + i), derivative);
+    _mm512_mask_storeu_ps(out + i, mask, _mm512_fixupimm_ps(result, v, _mm512_set1_epi32(kNaNOfInfinities), 0));
   });
 }
 

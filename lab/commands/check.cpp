@@ -14,6 +14,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 namespace brigade::lab {
@@ -76,12 +77,21 @@ struct Arguments {
   bool verbose = false;
 };
 
+std::optional<DType> dtype_option(const Arguments& given) {
+  if (given.dtype.empty()) return std::nullopt;
+  try {
+    return dtype_from_name(given.dtype);
+  } catch (const DTypeError& error) {
+    throw ValueError(std::string("check: --dtype: ") + error.what());
+  }
+}
+
 int check_all(const Arguments& given) {
   reference::SuiteOptions options;
   options.folder = given.reference.empty() ? reference::reference_folder() : given.reference;
   options.device = choose_device(given.device);
   options.only = given.only;
-  if (!given.dtype.empty()) options.dtype = dtype_from_name(given.dtype);
+  options.dtype = dtype_option(given);
   json output = json_envelope(command_line());
   std::ostream& report = given.json_file == "-" ? std::cerr : std::cout;
   std::map<std::string, FamilyTotals> families;
@@ -126,7 +136,7 @@ int check_all(const Arguments& given) {
 int check_file(const Arguments& given) {
   reference::FileOptions options{.model = given.model, .op = given.op, .bound = given.bound};
   options.device = choose_device(given.device);
-  if (!given.dtype.empty()) options.dtype = dtype_from_name(given.dtype);
+  options.dtype = dtype_option(given);
   const reference::FileResult found = reference::check_file(given.file, options);
   json output = json_envelope(command_line());
   for (const check::Comparison& tensor : found.report.rows) {

@@ -1,6 +1,7 @@
 #include <brigade/lab/reference/suite.h>
 
 #include <brigade/core/safetensors.h>
+#include <brigade/lab/reference/operation.h>
 #include <brigade/lab/reference/training.h>
 
 #include <nlohmann/json.hpp>
@@ -22,6 +23,10 @@ void fail(CaseResult& result, const std::string& why) { result.error = why; }
 // A fixture that says of itself what the table says.
 CaseResult run_one(const Case& which, const SafetensorsFile& fixtures, const SuiteOptions& options) {
   CaseResult result;
+  if (!find_operation(which.op)) {
+    fail(result, "the operation '" + which.op + "' is not known; add it to lab/reference/ops");
+    return result;
+  }
   const auto found = fixtures.metadata().find(which.id());
   if (found == fixtures.metadata().end()) {
     fail(result, fixtures.path() + " has no case of this name; run tests/reference/generate.py");

@@ -177,5 +177,8 @@ TEST_CASE(
   CHECK(std::isnan(gelu(tensor<float>({std::nanf("")}), false).to_vector<float>()[0]));
   CHECK(std::isnan(gelu_backward(ones({1}), tensor<float>({std::nanf("")}), false).to_vector<float>()[0]));
   CHECK(gelu(tensor<float>({INFINITY}), false).to_vector<float>()[0] == INFINITY);
+  CHECK(std::isnan(gelu(tensor<float>({-INFINITY}), false).to_vector<float>()[0]));
+  for (const float infinity : {INFINITY, -INFINITY})
+    CHECK(std::isnan(gelu_backward(ones({1}), tensor<float>({infinity}), false).to_vector<float>()[0]));
   CHECK_THROWS_AS(gelu_backward(zeros({3}), zeros({2}), false), ShapeError);
 }

@@ -1,5 +1,6 @@
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/ops/embedding.h>
+#include <brigade/autograd/ops/gather.h>
 #include <brigade/lab/reference/operation.h>
 
 namespace brigade::lab::reference {
@@ -15,8 +16,40 @@ const AddOperations add_indexing{
      [](const Inputs& in, const Arguments& args) -> Outputs { return one_hot(in[0], args.integer("num_classes")); }},
     {"embedding",
      [](const Inputs& in, const Arguments& args) -> Outputs {
+       if (args.has("scale_grad_by_freq")) return embedding(in[0], in[1], -1, args.flag("scale_grad_by_freq"));
        return args.has("padding_idx") ? embedding(in[0], in[1], args.integer("padding_idx")) : embedding(in[0], in[1]);
      }},
+    {"gather",
+     [](const Inputs& in, const Arguments& args) -> Outputs { return gather(in[0], args.integer("dim"), in[1]); }},
+    {"take_along_dim",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return args.has("dim") ? take_along_dim(in[0], in[1], args.integer("dim")) : take_along_dim(in[0], in[1]);
+     }},
+    {"scatter",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       const int64_t dim = args.integer("dim");
+       return args.has("value") ? scatter(in[0], dim, in[1], args.number("value")) : scatter(in[0], dim, in[1], in[2]);
+     }},
+    {"scatter_add",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return scatter_add(in[0], args.integer("dim"), in[1], in[2]);
+     }},
+    {"index_add",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       const int64_t dim = args.integer("dim");
+       return args.has("alpha") ? index_add(in[0], dim, in[1], in[2], args.number("alpha"))
+                                : index_add(in[0], dim, in[1], in[2]);
+     }},
+    {"index_copy",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return index_copy(in[0], args.integer("dim"), in[1], in[2]);
+     }},
+    {"index_fill",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return index_fill(in[0], args.integer("dim"), in[1], args.number("value"));
+     }},
+    {"masked_select", [](const Inputs& in, const Arguments&) -> Outputs { return masked_select(in[0], in[1]); }},
+    {"nonzero", [](const Inputs& in, const Arguments&) -> Outputs { return nonzero(in[0]); }},
 };
 
 }  // namespace

@@ -1,0 +1,80 @@
+#include <brigade/autograd/ops/pad.h>
+#include <brigade/autograd/ops/rearrange.h>
+#include <brigade/autograd/ops/triangle.h>
+#include <brigade/lab/reference/operation.h>
+
+#include <optional>
+
+namespace brigade::lab::reference {
+
+namespace {
+
+PadMode pad_mode(const std::string& name) {
+  if (name == "constant") return PadMode::Constant;
+  if (name == "reflect") return PadMode::Reflect;
+  if (name == "replicate") return PadMode::Replicate;
+  if (name == "circular") return PadMode::Circular;
+  throw ValueError("argument 'mode': expected constant, reflect, replicate or circular, got '" + name + "'");
+}
+
+const AddOperations add_rearrange{
+    {"flip", [](const Inputs& in, const Arguments& args) -> Outputs { return flip(in[0], args.shape("dims")); }},
+    {"roll",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       const Shape shifts = args.shape("shifts");
+       return args.has("dims") ? roll(in[0], shifts, args.shape("dims")) : roll(in[0], shifts);
+     }},
+    {"repeat", [](const Inputs& in, const Arguments& args) -> Outputs { return repeat(in[0], args.shape("repeats")); }},
+    {"tile", [](const Inputs& in, const Arguments& args) -> Outputs { return tile(in[0], args.shape("dims")); }},
+    {"repeat_interleave",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       const int64_t repeats = args.integer("repeats");
+       return args.has("dim") ? repeat_interleave(in[0], repeats, args.integer("dim"))
+                              : repeat_interleave(in[0], repeats);
+     }},
+    {"movedim",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return movedim(in[0], args.shape("source"), args.shape("destination"));
+     }},
+    {"swapaxes",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return swapaxes(in[0], args.integer("dim0"), args.integer("dim1"));
+     }},
+    {"swapdims",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return swapdims(in[0], args.integer("dim0"), args.integer("dim1"));
+     }},
+    {"unbind",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return args.has("dim") ? unbind(in[0], args.integer("dim")) : unbind(in[0]);
+     }},
+    {"diagonal",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return args.has("offset") ? diagonal(in[0], args.integer("offset"), args.integer("dim1"), args.integer("dim2"))
+                                 : diagonal(in[0]);
+     }},
+    {"diag_embed",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return args.has("offset") ? diag_embed(in[0], args.integer("offset"), args.integer("dim1"), args.integer("dim2"))
+                                 : diag_embed(in[0]);
+     }},
+    {"tril",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return args.has("diagonal") ? tril(in[0], args.integer("diagonal")) : tril(in[0]);
+     }},
+    {"triu",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return args.has("diagonal") ? triu(in[0], args.integer("diagonal")) : triu(in[0]);
+     }},
+    {"pad",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       const Shape given = args.shape("pad");
+       const std::vector<int64_t> pads(given.begin(), given.end());
+       if (args.has("value")) return pad(in[0], pads, PadMode::Constant, args.number("value"));
+       return args.has("mode") ? pad(in[0], pads, pad_mode(args.text("mode"))) : pad(in[0], pads);
+     }},
+};
+
+}  // namespace
+
+}  // namespace brigade::lab::reference

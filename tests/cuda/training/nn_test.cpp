@@ -124,7 +124,7 @@ std::vector<Layer> layers() {
       {layer<Softshrink>(0.3), leaf({4, 9})},
       {layer<Hardshrink>(0.3), leaf({4, 9})},
       {layer<PReLU>(), leaf({4, 9})},
-      {layer<PReLU>(PReLUOptions{.num_parameters = 3}), leaf(image)},
+      {layer<PReLU>(PReLUOptions{.num_parameters = 4}), leaf(image)},
       {layer<GLU>(), leaf({4, 10})},
       {layer<Softmax>(-1), leaf({4, 9})},
       {layer<LogSoftmax>(0), leaf({4, 9})},

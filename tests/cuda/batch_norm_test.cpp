@@ -110,7 +110,8 @@ TEST_CASE("moments and sums are the CPU's; a mean far from zero costs no digits"
         const Tensor expected = batch_norm_moments(x);
         const Tensor found = batch_norm_moments(on_device(x));
         const double bound = dtype == kFloat64 ? 1e-13 : 1e-6;
-        CHECK(difference(view::select(found, 0, 0), view::select(expected, 0, 0)) <= bound / 4);  // below a rounding of x
+        CHECK(difference(view::select(found, 0, 0), view::select(expected, 0, 0)) <=
+              bound / 4);  // below a rounding of x
         CHECK(difference(view::select(found, 0, 1), view::select(expected, 0, 1)) <= bound);
         const Tensor grad = numbers(sizes, dtype, 2);
         const BatchNorm norm = batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5);

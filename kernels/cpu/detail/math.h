@@ -63,9 +63,9 @@ struct Binary {
 inline Binary split(float x) noexcept {
   const bool is_small = x < 1.17549435e-38F;  // its exponent bits do not tell
   const float scaled = is_small ? x * 8388608.0F : x;
-  const int32_t bits = std::bit_cast<int32_t>(scaled);
-  const int32_t exponent = (bits - 0x3F3504F3) >> 23;  // the bits of sqrt(1/2)
-  const float m = std::bit_cast<float>(bits - exponent * (1 << 23));
+  const auto bits = std::bit_cast<uint32_t>(scaled);
+  const int32_t exponent = static_cast<int32_t>(bits - 0x3F3504F3) >> 23;  // the bits of sqrt(1/2)
+  const float m = std::bit_cast<float>(bits - (static_cast<uint32_t>(exponent) << 23));
   return {static_cast<float>(exponent) - (is_small ? 23.0F : 0.0F), m - 1.0F};
 }
 // log(1 + f) = f + rest

@@ -35,16 +35,16 @@ inline double wide_exp(double x) noexcept {
   p = p * r + 0.5;
   p = p * r + 1;
   p = p * r + 1;
-  return p * std::bit_cast<double>((std::bit_cast<int64_t>(shifted) << 52) + (int64_t{1023} << 52));
+  return p * std::bit_cast<double>((std::bit_cast<uint64_t>(shifted) << 52) + (uint64_t{1023} << 52));
 }
 
 // log to 1e-12 for positive normal numbers: twice the atanh of f = (m - 1) / (m + 1).
 inline double wide_log(double x) noexcept {
-  const int64_t bits = std::bit_cast<int64_t>(x);
+  const auto bits = std::bit_cast<uint64_t>(x);
   // The exponent, by a sum instead of a conversion: the bits of sqrt(1/2) stand for 0.
-  const int64_t exponent = (bits - 0x3FE6A09E667F3BCD) >> 52;
+  const auto exponent = static_cast<uint64_t>(static_cast<int64_t>(bits - 0x3FE6A09E667F3BCD) >> 52);
   const double m = std::bit_cast<double>(bits - (exponent << 52));
-  const double e = std::bit_cast<double>(exponent + std::bit_cast<int64_t>(kRounder)) - kRounder;
+  const double e = std::bit_cast<double>(exponent + std::bit_cast<uint64_t>(kRounder)) - kRounder;
   const double f = (m - 1) / (m + 1);
   const double s = f * f;
   double p = 2.0 / 13;

@@ -138,7 +138,7 @@ inline float expm1(float x) noexcept {
   const float clamped = x < -30.0F ? -30.0F : x > 89.0F ? 89.0F : x;
   const float n = (clamped * 1.44269504088896341F + 12582912.0F) - 12582912.0F;
   const float r = (clamped - n * 0.693145751953125F) - n * 1.42860682030941723e-6F;
-  const float half = detail::power_of_two(static_cast<int32_t>(n) - 1);
+  const float half = detail::power_of_two(static_cast<int32_t>(n - 1.0F));
   const float result = 2.0F * (half * detail::expm1_near(r) + (half - 0.5F));
   return x != x || x == 0 ? x : result;
 }

@@ -12,9 +12,8 @@ import zlib
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
-from generate import fill
+from generate import fill, save
 from models import MODELS
 from table import HERE, Input
 
@@ -45,6 +44,7 @@ def train(row, model, inputs, optimizer, dtype, tensors):
 
 
 def main():
+    torch.set_num_threads(1)
     folder = HERE / "fixtures" / "models"
     folder.mkdir(parents=True, exist_ok=True)
     for row in json.loads((HERE / "models.json").read_text()):
@@ -62,11 +62,8 @@ def main():
                 model.load_state_dict(initial.state_dict())
                 model.to(dtype)
                 train(row, model, [x.to(dtype) if x.is_floating_point() else x for x in inputs], optimizer, dtype, tensors)
-        # Tied tensors are written under each of their names.
-        tensors = {key: value.detach().clone().contiguous() for key, value in tensors.items()}
         path = folder / f"{name}.safetensors"
-        save_file(tensors, path, {"case": json.dumps(row, separators=(",", ":")), "torch": torch.__version__.split("+")[0]})
-        path.chmod(0o644)
+        save(tensors, path, {"case": json.dumps(row, separators=(",", ":")), "torch": torch.__version__.split("+")[0]})
         print(f"{name}: loss {[round(tensors[f'sgd/float64/loss.0'][i].item(), 4) for i in (0, -1)]} with SGD, "
               f"{[round(tensors[f'adamw/float64/loss.0'][i].item(), 4) for i in (0, -1)]} with AdamW, {path.stat().st_size} bytes")
 

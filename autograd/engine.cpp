@@ -8,7 +8,6 @@
 #include <brigade/autograd/tape.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/kernels/reduce.h>
 
 #include <algorithm>
 #include <atomic>

@@ -46,7 +46,6 @@ class Picture {
   void add_root(const Tensor& root) {
     const std::string id = "root" + std::to_string(roots_++);
     vertex(id, "root\n" + describe(root), "shape=box, style=bold");
-    root_ids_.push_back(root.id());
     if (!root.requires_grad()) {
       cut_roots_.emplace(root.id(), id);
       return;
@@ -178,7 +177,6 @@ class Picture {
   std::set<const TensorImpl*> seen_leaves_;
   std::map<uint64_t, const Node*> nodes_;
   std::set<uint64_t> behind_;
-  std::vector<uint64_t> root_ids_;
   std::map<uint64_t, std::string> cut_roots_;
   std::string body_;
   int roots_ = 0;

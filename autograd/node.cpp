@@ -57,13 +57,6 @@ void Node::release_saved(SourceLocation freed_by) noexcept {
   }
 }
 
-size_t Node::saved_tensors() const noexcept {
-  size_t count = 0;
-  for (const SavedTensor* saved = saved_; saved; saved = saved->next_)
-    count += saved->tensor_.defined() || saved->packed_;
-  return count;
-}
-
 SavedTensor::SavedTensor() noexcept = default;
 SavedTensor::~SavedTensor() = default;
 

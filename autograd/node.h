@@ -99,8 +99,6 @@ class Node : public GradFnBase {
 
   // Of what forward saved, leaves not counted.
   size_t saved_bytes() const noexcept;
-  // How many tensors are still held, packed ones included.
-  size_t saved_tensors() const noexcept;
   // Calls f(saved tensor) for each that is still held.
   template <class F>
   void for_each_saved(F&& f) const;

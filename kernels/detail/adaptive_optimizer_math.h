@@ -95,12 +95,12 @@ struct AdadeltaUpdate {
 
 // What RAdam and NAdam share: the decay of weights, and the moments.
 template <class C>
-struct Moments {
+struct AdamMoments {
   Slope<C> slope;
   C shrink;
   RunningMean<C> first, second;
 
-  Moments(double beta1, double beta2, double lr, double weight_decay, bool decoupled, bool maximize)
+  AdamMoments(double beta1, double beta2, double lr, double weight_decay, bool decoupled, bool maximize)
       : slope(maximize, decoupled ? 0 : weight_decay),
         shrink(static_cast<C>(decoupled ? 1 - lr * weight_decay : 1)),
         first(beta1),
@@ -118,7 +118,7 @@ struct Moments {
 template <class C, bool rectified>
 struct RAdamUpdate {
   static constexpr int kArrays = 4;
-  Moments<C> moments;
+  AdamMoments<C> moments;
   C step_size, eps;  // step_size: with the rectification
 
   RAdamUpdate(const RAdamParams& r, double rectification)
@@ -148,7 +148,7 @@ inline double radam_rectification(double beta2, int64_t step) {
 template <class C>
 struct NAdamUpdate {
   static constexpr int kArrays = 4;
-  Moments<C> moments;
+  AdamMoments<C> moments;
   C by_gradient, by_mean, root, eps;
 
   explicit NAdamUpdate(const NAdamParams& n)

@@ -9,11 +9,11 @@
 
 namespace brigade::kernels::cpu {
 
-inline constexpr int kLanes = 64;            // running values of a row: what hides the time of an addition
-inline constexpr int64_t kLineBlock = 1024;  // elements that lanes add up before blocks are joined pairwise
-inline constexpr int64_t kPiece = 1 << 16;   // elements of a long row that a thread takes at once
-inline constexpr int64_t kStrip = 256;       // columns at a time
-inline constexpr int64_t kGroup = 64;        // rows of a strip that are added up before groups are joined
+inline constexpr int kLanes = 64;               // running values of a row: what hides the time of an addition
+inline constexpr int64_t kLineBlock = 1024;     // elements that lanes add up before blocks are joined pairwise
+inline constexpr int64_t kLinePiece = 1 << 16;  // elements of a long row that a thread takes at once
+inline constexpr int64_t kStrip = 256;          // columns at a time
+inline constexpr int64_t kGroup = 64;           // rows of a strip that are added up before groups are joined
 
 // A row of n elements, pairwise above blocks, so that the error of a sum grows with log(n).
 template <class T, class R>
@@ -58,16 +58,16 @@ struct SumOf {
 // many threads there are; then store(i, Value).
 template <class Value, class T, class Row, class Join, class Store>
 void for_rows(const Reduction& r, const T* x, Row row, Join join, Store store) {
-  if (r.outer == 1 && r.reduced > 2 * kPiece) {
-    const int64_t pieces = (r.reduced + kPiece - 1) / kPiece;
+  if (r.outer == 1 && r.reduced > 2 * kLinePiece) {
+    const int64_t pieces = (r.reduced + kLinePiece - 1) / kLinePiece;
     std::vector<Value> parts(static_cast<size_t>(pieces));
     parallel_for(
         pieces,
         [&](int64_t begin, int64_t end) {
           for (int64_t p = begin; p < end; ++p)
-            parts[static_cast<size_t>(p)] = row(x + p * kPiece, std::min(kPiece, r.reduced - p * kPiece));
+            parts[static_cast<size_t>(p)] = row(x + p * kLinePiece, std::min(kLinePiece, r.reduced - p * kLinePiece));
         },
-        kPiece);
+        kLinePiece);
     for (int64_t width = 1; width < pieces; width *= 2) {
       for (int64_t p = 0; p + width < pieces; p += 2 * width)
         parts[static_cast<size_t>(p)] = join(parts[static_cast<size_t>(p)], parts[static_cast<size_t>(p + width)]);

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Checks that each constant and each type has one definition: a name that two files define in one namespace, outside an
+unnamed one, breaks the one-definition rule, and the linker takes either without a word."""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+OPEN = re.compile(r"^namespace( [\w:]+)? \{$")
+CLOSE = re.compile(r"^\}  // namespace( [\w:]+)?$")
+CONSTANT = re.compile(r"^(?:inline |static |BRIGADE_\w+ )*(?:inline|constexpr)\b[^(={]*?\b(\w+)(?:\[[^\]]*\])? ?(?:=|\{)")
+TYPE = re.compile(r"^(?:struct|class|union|enum class|enum) (\w+)(?: final)?(?: :[^:;]*)?(?: \{.*)?$")
+TEMPLATE = re.compile(r"^template <.*>$")
+
+
+def definitions(text: str):
+    """(namespace, name, line) of what stands at the left margin; the formatter indents nothing in a namespace."""
+    inside = []
+    specialised = False
+    for number, line in enumerate(text.splitlines(), 1):
+        opened, closed = OPEN.match(line), CLOSE.match(line)
+        if opened:
+            inside.append((opened.group(1) or "").strip())
+        elif closed and inside:
+            inside.pop()
+        elif "" not in inside and inside:
+            match = CONSTANT.match(line) or (None if specialised else TYPE.match(line))
+            if match and not line.rstrip().endswith(";") or match and CONSTANT.match(line):
+                yield "::".join(inside), match.group(1), number
+        specialised = bool(TEMPLATE.match(line)) and line == "template <>"
+
+
+def main() -> int:
+    root = pathlib.Path(__file__).resolve().parent.parent
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.h", "*.cpp", "*.cu", "*.cuh"],
+                            cwd=root, capture_output=True, text=True, check=True)
+    # A program of bench/ or examples/ is linked with no other; tests/ of one folder are one program.
+    files = [line for line in listed.stdout.split() if not line.startswith(("bench/", "examples/")) and (root / line).exists()]
+    seen = collections.defaultdict(set)
+    count = 0
+    for name in files:
+        for namespace, defined, line in definitions((root / name).read_text()):
+            seen[namespace, defined].add((name, line))
+            count += 1
+    wrong = 0
+    for (namespace, defined), places in sorted(seen.items()):
+        if len({name for name, _ in places}) > 1:
+            wrong += 1
+            print(f"{namespace}::{defined} is defined in " + " and in ".join(f"{name}:{line}" for name, line in sorted(places)))
+    print(f"{count} constants and types in {len(files)} files, {wrong} defined twice")
+    return 1 if wrong or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

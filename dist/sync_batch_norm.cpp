@@ -83,9 +83,18 @@ struct SyncBatchNormNode final : autograd::Node {
   ProcessGroupPtr group;  // lives as long as a backward may want it
   int64_t count = 0;      // of all ranks
   DType weight_dtype = kFloat32, bias_dtype = kFloat32;
-  std::string description;
+  std::string layer;
 
   void backward(autograd::BackwardContext& context) override {
+    if (context.create_graph()) {
+      // The statistics follow the batches of all ranks, and so would a second derivative.
+      throw AutogradError(
+          fmt::format(
+              "{} has no second derivative: create_graph ran through it (called at {}). Use BatchNorm, GroupNorm "
+              "or the running statistics (eval) where gradients are differentiated again",
+              layer, to_string(where)),
+          where);
+    }
     const Tensor& grad = context.grad();
     const Tensor input = x.unpack(*this);
     const Tensor scale = weight.unpack(*this);
@@ -104,7 +113,7 @@ struct SyncBatchNormNode final : autograd::Node {
     if (!context.needs_input_grad(0)) return;
     const Tensor total = group->allocate(sums.numel(), kFloat64, sums.device());
     kernels::copy(total, view::flat(sums));
-    group->all_reduce(total, {.op = ReduceOp::Sum, .description = description}, where)->wait();
+    group->all_reduce(total, {.op = ReduceOp::Sum, .description = layer + " gradient sums"}, where)->wait();
     kernels::copy(view::flat(sums), total);
     context.set(0, kernels::batch_norm_input_gradient(grad, input, scale, center, inverse, sums, count));
   }
@@ -151,7 +160,7 @@ Tensor sync_batch_norm(const ProcessGroupPtr& group, const Tensor& x, const Tens
     node->count = count;
     if (weight.defined()) node->weight_dtype = weight.dtype();
     if (bias.defined()) node->bias_dtype = bias.dtype();
-    node->description = layer(name) + " gradient sums";
+    node->layer = layer(name);
   }
   return result.y;
 }

@@ -18,7 +18,8 @@ namespace brigade::dist {
 // As batch_norm in training, over the batches of all ranks. x [N, C, ...], N may be 0. Collective in forward (one
 // all_gather) and, when gradients flow to x, in backward (one all_reduce). On one rank it equals batch_norm, bit for
 // bit. `name`: what it is called in messages. Throws ShapeError; ValueError, on every rank, "Expected more than 1 value
-// per channel when training" when all ranks together hold less than two.
+// per channel when training" when all ranks together hold less than two; backward throws AutogradError under
+// create_graph: there is no second derivative.
 Tensor sync_batch_norm(const ProcessGroupPtr& group, const Tensor& x, const Tensor& weight, const Tensor& bias,
                        const Tensor& running_mean, const Tensor& running_var, double momentum, double eps,
                        const std::string& name, SourceLocation where = SourceLocation::current());

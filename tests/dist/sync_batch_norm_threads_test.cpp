@@ -70,6 +70,15 @@ TEST_CASE("SyncBatchNorm: gradients equal finite differences") {
   }
 }
 
+TEST_CASE("SyncBatchNorm: a second derivative is refused, not left out") {
+  dist::SyncBatchNorm norm(3, dist::make_thread_groups(1).front());
+  const std::vector<Tensor> x{random_tensor({4, 3}, 1, kFloat32).requires_grad_()};
+  const std::vector<Tensor> loss{sum(square(norm(x[0])))};
+  CHECK_THROWS_WITH_AS(autograd::grad(loss, x, {.create_graph = true}),
+                       doctest::Contains("SyncBatchNorm has no second derivative: create_graph ran through it"),
+                       AutogradError);
+}
+
 TEST_CASE("SyncBatchNorm: backward after the layer and the handle of the group are gone; weights alone need no peers") {
   const Tensor x = random_tensor({4, 3}, 1, kFloat32).requires_grad_();
   Tensor y;

@@ -17,12 +17,20 @@ int64_t out_size(int64_t in, int64_t reach, int64_t stride, int64_t padding, boo
   return out;
 }
 
-std::string pair(const std::array<int64_t, 2>& values) {
+// What the caller wrote, in words.
+std::string both(const Pool2dParams& p, const std::array<int64_t, 2>& values) {
+  if (p.lines) return std::to_string(values[1]);
   return "[" + std::to_string(values[0]) + ", " + std::to_string(values[1]) + "]";
 }
-
+std::string input(const Pool2dParams& p, const Shape& x) {
+  if (!p.lines) return to_string(x);
+  Shape line;
+  for (int d = 0; d < x.size(); ++d)
+    if (d != x.size() - 2) line.push_back(x[d]);
+  return to_string(line);
+}
 std::string name_of(PoolKind kind, const Pool2dParams& p) {
-  const std::string name = kind == PoolKind::Max ? "max_pool2d" : "avg_pool2d";
+  const std::string name = std::string(kind == PoolKind::Max ? "max_pool" : "avg_pool") + (p.lines ? "1d" : "2d");
   return p.output_size == std::array<int64_t, 2>{0, 0} ? name : "adaptive_" + name;
 }
 
@@ -70,14 +78,14 @@ PoolPlan plan_pool(const Shape& x, const Pool2dParams& p, PoolKind kind) {
     return adaptive ? adaptive_axis(in, p.output_size[d], what) : sliding_axis(in, p, d, what);
   };
   if (kind == PoolKind::Average && p.dilation != std::array<int64_t, 2>{1, 1})
-    throw ValueError(what + ": dilation is for max pooling, got " + pair(p.dilation));
+    throw ValueError(what + ": dilation is for max pooling, got " + both(p, p.dilation));
   if (p.divisor_override == 0) throw ValueError(what + ": divisor_override must not be 0");
   PoolPlan plan{1, {axis(0), axis(1), p.divisor_override.value_or(0)}, x};
   const PoolAxis<int64_t>& rows = plan.plane.rows;
   const PoolAxis<int64_t>& columns = plan.plane.columns;
   if (rows.in < 1 || columns.in < 1 || rows.out < 1 || columns.out < 1) {
-    throw ShapeError(what + ": input " + to_string(x) + " is too small" +
-                     (adaptive ? " to be pooled" : " for kernel_size " + pair(p.kernel_size)));
+    throw ShapeError(what + ": input " + input(p, x) + " is too small" +
+                     (adaptive ? " to be pooled" : " for kernel_size " + both(p, p.kernel_size)));
   }
   for (int d = 0; d < dims - 2; ++d)
     plan.planes *= x[d];

@@ -22,6 +22,8 @@ struct Pool2dParams {
   // Unless zeros, sizes of the result of adaptive pooling: window o is [floor(o * in / out), ceil((o + 1) * in / out)),
   // and what stands above means nothing.
   std::array<int64_t, 2> output_size = {0, 0};
+  // The first of the two dimensions was put there for pooling over one: what errors then speak of.
+  bool lines = false;
 };
 
 struct MaxPool {

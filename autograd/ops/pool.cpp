@@ -110,7 +110,8 @@ Pool2dParams in_two(const Pool1dParams& p) {
           .padding = {0, p.padding},
           .ceil_mode = p.ceil_mode,
           .count_include_pad = p.count_include_pad,
-          .dilation = {1, p.dilation}};
+          .dilation = {1, p.dilation},
+          .lines = true};
 }
 
 // Calls pool(the image) and turns what it gives back into lines.
@@ -135,11 +136,13 @@ MaxPoolResult on_lines_with_indices(const char* op, const Tensor& x, SourceLocat
 
 // --- adaptive
 
-Pool2dParams dividing(const char* op, const Tensor& x, const PoolOutputSize& output_size, SourceLocation where) {
+// `lines`: x was given as lines.
+Pool2dParams dividing(const char* op, const Tensor& x, const PoolOutputSize& output_size, bool lines,
+                      SourceLocation where) {
   return located(where, [&] {
     if (x.dim() != 3 && x.dim() != 4)
       throw ShapeError(std::string(op) + ": expected [N, C, H, W] or [C, H, W], got " + to_string(x.sizes()));
-    Pool2dParams params;
+    Pool2dParams params{.lines = lines};
     for (size_t d = 0; d < 2; ++d) {
       params.output_size[d] = output_size.values[d].value_or(x.size(static_cast<int64_t>(d) - 2));
       if (params.output_size[d] < 1) {
@@ -180,19 +183,19 @@ Tensor avg_pool1d(const Tensor& x, const Pool1dParams& params, SourceLocation wh
 
 Tensor adaptive_avg_pool2d(const Tensor& x, const PoolOutputSize& output_size, SourceLocation where) {
   const OpInfo info{.op = "adaptive_avg_pool2d", .where = where};
-  return avg_pool(info, x, dividing(info.op, x, output_size, where));
+  return avg_pool(info, x, dividing(info.op, x, output_size, false, where));
 }
 Tensor adaptive_avg_pool1d(const Tensor& x, int64_t output_size, SourceLocation where) {
   const OpInfo info{.op = "adaptive_avg_pool1d", .where = where};
   return on_lines(info.op, x, where, [&](const Tensor& image) {
-    return avg_pool(info, image, dividing(info.op, image, {1, output_size}, where));
+    return avg_pool(info, image, dividing(info.op, image, {1, output_size}, true, where));
   });
 }
 
 MaxPoolResult adaptive_max_pool2d_with_indices(const Tensor& x, const PoolOutputSize& output_size,
                                                SourceLocation where) {
   const OpInfo info{.op = "adaptive_max_pool2d", .where = where};
-  return max_pool(info, x, dividing(info.op, x, output_size, where));
+  return max_pool(info, x, dividing(info.op, x, output_size, false, where));
 }
 Tensor adaptive_max_pool2d(const Tensor& x, const PoolOutputSize& output_size, SourceLocation where) {
   return adaptive_max_pool2d_with_indices(x, output_size, where).values;
@@ -201,7 +204,7 @@ Tensor adaptive_max_pool2d(const Tensor& x, const PoolOutputSize& output_size, S
 MaxPoolResult adaptive_max_pool1d_with_indices(const Tensor& x, int64_t output_size, SourceLocation where) {
   const OpInfo info{.op = "adaptive_max_pool1d", .where = where};
   return on_lines_with_indices(info.op, x, where, [&](const Tensor& image) {
-    return max_pool(info, image, dividing(info.op, image, {1, output_size}, where));
+    return max_pool(info, image, dividing(info.op, image, {1, output_size}, true, where));
   });
 }
 Tensor adaptive_max_pool1d(const Tensor& x, int64_t output_size, SourceLocation where) {

@@ -63,3 +63,17 @@ TEST_CASE("adaptive pooling gives the size asked for") {
                        ValueError);
   CHECK_THROWS_AS(nn::AdaptiveMaxPool1d(0), ValueError);
 }
+
+TEST_CASE("errors of pooling over lines speak of lines") {
+  const Tensor line = zeros({2, 3, 4});
+  CHECK_THROWS_WITH_AS(max_pool1d(line, {.kernel_size = 5}),
+                       doctest::Contains("max_pool1d: input [2, 3, 4] is too small for kernel_size 5"), ShapeError);
+  CHECK_THROWS_WITH_AS(avg_pool1d(line, {.kernel_size = 2, .padding = 2}),
+                       doctest::Contains("avg_pool1d: padding must be between 0 and half of kernel_size, got 2"),
+                       ValueError);
+  CHECK_THROWS_WITH_AS(adaptive_avg_pool1d(zeros({2, 3, 0}), 2),
+                       doctest::Contains("adaptive_avg_pool1d: input [2, 3, 0] is too small to be pooled"), ShapeError);
+  CHECK_THROWS_WITH_AS(max_pool2d(line, {.kernel_size = {5, 1}}),
+                       doctest::Contains("max_pool2d: input [2, 3, 4] is too small for kernel_size [5, 1]"),
+                       ShapeError);
+}

@@ -5,10 +5,10 @@
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/extremes.h>
 #include <brigade/autograd/ops/loss.h>
+#include <brigade/autograd/ops/norm.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/kernels/factory.h>
 
-#include <cmath>
 #include <string>
 
 namespace brigade {
@@ -25,17 +25,8 @@ Tensor equal_to(const Tensor& target, double label, const Tensor& x, SourceLocat
   return eq(target, label, where).to(x.dtype(), where);
 }
 
-// The square root, with derivative 0 at 0.
-Tensor length_of(const Tensor& squares, SourceLocation where) {
-  const Tensor none = equal_to(squares, 0, squares, where);
-  return sub(sqrt(add(squares, none, where), where), none, where);
-}
-
 Tensor distance(const Tensor& a, const Tensor& b, double p, double eps, SourceLocation where) {
-  const Tensor difference = add(sub(a, b, where), eps, where);
-  if (p == 1) return sum(abs(difference, where), {-1}, false, where);
-  if (p == 2) return length_of(sum(square(difference, where), {-1}, false, where), where);
-  return max(abs(difference, where), -1, false, where).values;
+  return norm(add(sub(a, b, where), eps, where), p, {-1}, false, where);
 }
 
 }  // namespace
@@ -85,7 +76,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
                          to_string(where) + ")",
                      where);
   };
-  if (options.p != 1 && options.p != 2 && options.p != INFINITY) refuse("p to be 1, 2 or infinity", options.p);
+  if (!(options.p > 0)) refuse("p above 0", options.p);
   if (!(options.margin > 0)) refuse("a margin above 0", options.margin);
   if (anchor.dim() == 0 || anchor.dim() != positive.dim() || anchor.dim() != negative.dim()) {
     throw ShapeError(

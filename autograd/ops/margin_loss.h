@@ -23,13 +23,13 @@ Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reducti
 
 struct TripletMarginLossOptions {
   double margin = 1;
-  double p = 2;  // of the norm: 1, 2, or infinity
+  double p = 2;  // of the norm; may be infinity
   double eps = 1e-6;
   bool swap = false;  // the nearer of anchor and positive stands against the negative (Balntas et al., BMVC 2016)
   Reduction reduction = Reduction::Mean;
 };
 // max(0, d(anchor, positive) - d(anchor, negative) + margin), d(a, b) the norm of a - b + eps over the last dimension.
-// Throws ValueError for a p that is none of these and for a margin that is not positive.
+// Throws ValueError for a p or a margin that is not positive.
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginLossOptions& options = {},
                            SourceLocation where = SourceLocation::current());

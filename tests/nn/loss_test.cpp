@@ -80,7 +80,10 @@ TEST_CASE("losses with a margin, by hand") {
   CHECK(
       doubles(nn::TripletMarginLoss(TripletMarginLossOptions{.margin = 3, .swap = true, .reduction = Reduction::None})(
           a, b, far))[0] == doctest::Approx(std::sqrt(2) - std::sqrt(10) + 3).epsilon(1e-5));
-  CHECK_THROWS_AS(triplet_margin_loss(a, b, far, {.p = 3}), ValueError);
+  // Cubes: (1 + 1)^(1/3) and 4, then 1 and 0.
+  CHECK(triplet_margin_loss(a, b, far, {.margin = 3, .p = 3, .reduction = Reduction::Sum}).item() ==
+        doctest::Approx(std::cbrt(2) - 4 + 3 + 1 + 3).epsilon(1e-5));
+  CHECK_THROWS_AS(triplet_margin_loss(a, b, far, {.p = 0}), ValueError);
   CHECK_THROWS_AS(triplet_margin_loss(a, b, far, {.margin = 0}), ValueError);
   CHECK_THROWS_AS(cosine_embedding_loss(a, b, labels), ShapeError);
 }

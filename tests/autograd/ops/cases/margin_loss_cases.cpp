@@ -46,6 +46,7 @@ const AddCases add_margin_loss_cases([] {
       triplet("triplet_margin_loss", 2, false, Reduction::Mean),
       triplet("triplet_margin_loss swapped", 2, true, Reduction::None),
       triplet("triplet_margin_loss of p 1", 1, false, Reduction::Sum),
+      triplet("triplet_margin_loss of p 3", 3, false, Reduction::Sum),
       triplet("triplet_margin_loss of p infinity", INFINITY, false, Reduction::Sum),
       {"poisson_nll_loss",
        [](const Inputs& i) { return poisson_nll_loss(i[0], i[1] * 3.0, {.full = true}); },

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 namespace brigade {
@@ -41,10 +42,23 @@ size_t class_bytes(int index) noexcept {
   return (size_t{1} << log) + (static_cast<size_t>((index - 4) % 4) + 1) * (size_t{1} << (log - 2));
 }
 
+// Libraries that compute (oneDNN, Eigen) take their room from malloc in each call. What free gives back to the
+// operating system in between comes back as page faults, so some of it stays, unless the environment says how much.
+void keep_heap() noexcept {
+#ifdef __GLIBC__
+  for (const char* chosen : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"})
+    if (std::getenv(chosen)) return;
+  mallopt(M_MMAP_THRESHOLD, 8 << 20);
+  mallopt(M_TRIM_THRESHOLD, 32 << 20);
+#endif
+}
+
 bool caching() noexcept {
   static const bool on = [] {
     const char* value = std::getenv("BRIGADE_CPU_ALLOC");
-    return !(value && std::strcmp(value, "system") == 0);
+    if (value && std::strcmp(value, "system") == 0) return false;
+    keep_heap();
+    return true;
   }();
   return on;
 }

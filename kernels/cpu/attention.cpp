@@ -2,6 +2,7 @@
 // are computed in float32.
 #include <brigade/kernels/attention.h>
 
+#include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/gemm.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 namespace brigade::kernels {
 
@@ -18,6 +18,17 @@ namespace {
 
 constexpr int64_t kQueryTile = 64;
 constexpr int64_t kKeyTile = 256;
+
+// Elements to work in, from the tensors' allocator: a step takes none from the operating system.
+template <class C>
+class Room {
+ public:
+  explicit Room(int64_t count) : tensor_(empty({count}, {dtype_of<C>})) {}
+  C* data() const { return static_cast<C*>(tensor_.raw_data()); }
+
+ private:
+  Tensor tensor_;
+};
 
 template <class C>
 struct Operand {
@@ -151,10 +162,9 @@ struct Backward {
         results(gradients) {}
 
   struct Scratch {
-    std::vector<C> probabilities = std::vector<C>(kQueryTile * kKeyTile);
-    std::vector<C> slopes = std::vector<C>(kQueryTile * kKeyTile);
-    std::vector<C> dropped = std::vector<C>(kQueryTile * kKeyTile);
-    std::vector<C> delta;  // per query: sum of grad * out
+    Room<C> probabilities{kQueryTile * kKeyTile}, slopes{kQueryTile * kKeyTile}, dropped{kQueryTile * kKeyTile};
+    Room<C> delta;  // per query: sum of grad * out
+    explicit Scratch(const AttentionShape& shape) : delta(shape.queries) {}
   };
 
   static C* rows_of(const Tensor& gradient, int64_t first, int64_t width) {
@@ -170,14 +180,13 @@ struct Backward {
     clear(results.q, shape.queries, shape.width);
     clear(results.k, shape.keys, shape.width);
     clear(results.v, shape.keys, shape.value_width);
-    scratch.delta.resize(static_cast<size_t>(shape.queries));
     for (int64_t i = 0; i < shape.queries; ++i) {
       const C* const g = grad.row(shape, entry, i);
       const C* const y = out.row(shape, entry, i);
       C sum = 0;
       for (int64_t c = 0; c < shape.value_width; ++c)
         sum += g[c] * y[c];
-      scratch.delta[static_cast<size_t>(i)] = sum;
+      scratch.delta.data()[i] = sum;
     }
     for (int64_t key = 0; key < shape.keys; key += kKeyTile) {
       const int64_t first = shape.is_causal ? key / kQueryTile * kQueryTile : 0;
@@ -224,7 +233,7 @@ struct Backward {
     for (int64_t r = 0; r < rows; ++r) {
       C* const row = slopes + r * count;
       if (!plan.kept.all()) drop(plan.kept, element(r), row, count);
-      const C delta = scratch.delta[static_cast<size_t>(query + r)];
+      const C delta = scratch.delta.data()[query + r];
       for (int64_t j = 0; j < count; ++j)
         row[j] = p[r * count + j] * (row[j] - delta) * static_cast<C>(shape.scale);
     }
@@ -270,7 +279,7 @@ Attention attention_cpu(const Tensor& q, const Tensor& k, const Tensor& v, const
     cpu::parallel_for(
         shape.batches * tiles,
         [&](int64_t begin, int64_t end) {
-          std::vector<C> weights(kQueryTile * kKeyTile);
+          const Room<C> weights(kQueryTile * kKeyTile);
           for (int64_t t = begin; t < end; ++t) {
             const int64_t first = t % tiles * kQueryTile;
             forward.tile(t / tiles, first, std::min(kQueryTile, shape.queries - first), weights.data());
@@ -295,7 +304,7 @@ AttentionGradients attention_backward_cpu(const Tensor& grad, const Tensor& q, c
     cpu::parallel_for(
         plan.shape.batches,
         [&](int64_t begin, int64_t end) {
-          typename Backward<C>::Scratch scratch;
+          typename Backward<C>::Scratch scratch(plan.shape);
           for (int64_t entry = begin; entry < end; ++entry)
             backward.batch_entry(entry, scratch);
         },

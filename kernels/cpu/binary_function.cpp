@@ -13,7 +13,6 @@ template <class T>
 struct Side {
   const T* data;
   compute_type<T> number;
-  compute_type<T> operator[](int64_t i) const { return data ? static_cast<compute_type<T>>(data[i]) : number; }
 };
 
 // out = f(a, b) for a function with a short way for most numbers of float32 (cpu/detail/wide_math.h): the short way
@@ -34,12 +33,12 @@ void map_mostly(Side<T> a, Side<T> b, const Tensor& out, F f) {
             constexpr int64_t kStretch = 1024;
             for (int64_t first = begin; first < end; first += kStretch) {
               const int64_t last = std::min(end, first + kStretch);
-              int32_t all_short = 1;
+              int32_t rest = 0;
               for (int64_t i = first; i < last; ++i) {
-                all_short &= static_cast<int32_t>(F::is_short(left(i), right(i)));
+                rest += F::is_short(left(i), right(i)) ? 0 : 1;
                 to[i] = static_cast<T>(f(left(i), right(i)));
               }
-              if (all_short) continue;
+              if (rest == 0) continue;
               for (int64_t i = first; i < last; ++i) {
                 if (!F::is_short(left(i), right(i))) to[i] = static_cast<T>(F::exact(left(i), right(i)));
               }
@@ -71,16 +70,8 @@ void compute(Side<T> a, Side<T> b, const Tensor& out, BinaryFunction f) {
     case BinaryFunction::Pow: return map_mostly<T>(a, b, out, cpu::Pow{});
     case BinaryFunction::Remainder: return map_mostly<T>(a, b, out, cpu::Remainder{});
     case BinaryFunction::Fmod: return map_mostly<T>(a, b, out, cpu::Fmod{});
-    case BinaryFunction::Atan2: break;
+    case BinaryFunction::Atan2: return map_mostly<T>(a, b, out, cpu::Atan2{});
   }
-  T* const to = static_cast<T*>(out.raw_data());
-  cpu::parallel_for(
-      out.numel(),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          to[i] = static_cast<T>(cpu::atan2(a[i], b[i]));
-      },
-      16);
 }
 
 Tensor binary_function_cpu(const Tensor& a, const Tensor& b, BinaryFunction f) {

@@ -1,6 +1,7 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/map.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/strided_map.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
@@ -55,31 +56,10 @@ Tensor compare_scalar_cpu(const Tensor& a, double scalar, CompareOp op) {
   return out;
 }
 
-// In float32 by functions that the compiler vectorises.
-struct Exp {
-  template <class C>
-  C operator()(C x) const {
-    return cpu::exp(x);
-  }
-};
-struct Log {
-  template <class C>
-  C operator()(C x) const {
-    return cpu::log(x);
-  }
-};
-template <UnaryOp op>
-auto on_cpu(Unary<op> f) {
-  if constexpr (op == UnaryOp::Exp) {
-    return Exp{};
-  } else if constexpr (op == UnaryOp::Log) {
-    return Log{};
-  } else {
-    return f;
-  }
-}
-
 Tensor unary_cpu(const Tensor& x, UnaryOp op) {
+  // By functions that the compiler vectorises in float32.
+  if (op == UnaryOp::Exp) return cpu::map(x, "exp", 8, [](auto v) { return cpu::exp(v); });
+  if (op == UnaryOp::Log) return cpu::map(x, "log", 8, [](auto v) { return cpu::log(v); });
   Tensor out = empty(x.sizes(), x.options());
   if (takes_integers(op) && x.dtype() == kInt64) {
     with_unary_any(op, [&](auto f) { map1<int64_t, int64_t>(x, out, f); });
@@ -87,7 +67,7 @@ Tensor unary_cpu(const Tensor& x, UnaryOp op) {
     with_unary_any(op, [&](auto f) { map1<int32_t, int32_t>(x, out, f); });
   } else {
     visit_floating(x.dtype(), "unary operation",
-                   [&]<class T>() { with_unary(op, [&](auto f) { map1<T, T>(x, out, on_cpu(f)); }); });
+                   [&]<class T>() { with_unary(op, [&](auto f) { map1<T, T>(x, out, f); }); });
   }
   return out;
 }

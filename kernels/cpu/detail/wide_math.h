@@ -177,19 +177,25 @@ inline float acos(float x) noexcept {
 }
 inline double acos(double x) noexcept { return std::acos(x); }
 // The angle of the point (x, y).
-inline float atan2(float y, float x) noexcept {
-  const double a = std::fabs(static_cast<double>(x));
-  const double b = std::fabs(static_cast<double>(y));
-  const double low = a < b ? a : b;
-  const double high = a < b ? b : a;
-  const double ratio = high == 0 ? 0 : low == high ? 1 : low / high;
-  const double near = detail::atan_near(ratio);
-  const double steep = b > a ? std::numbers::pi / 2 - near : near;
-  const double angle = std::signbit(x) ? std::numbers::pi - steep : steep;
-  const float result = static_cast<float>(std::copysign(angle, static_cast<double>(y)));
-  return x != x || y != y ? x + y : result;
-}
-inline double atan2(double y, double x) noexcept { return std::atan2(y, x); }
+struct Atan2 {
+  static bool is_short(float, float) noexcept { return true; }
+  float operator()(float y, float x) const noexcept {
+    const double a = std::fabs(static_cast<double>(x));
+    const double b = std::fabs(static_cast<double>(y));
+    const double low = a < b ? a : b;
+    const double high = a < b ? b : a;
+    const double quotient = low / high;
+    const double near = detail::atan_near(high == 0 ? 0 : low == high ? 1 : quotient);  // of two infinities: 1
+    const double steep = b > a ? std::numbers::pi / 2 - near : near;
+    const double angle = std::bit_cast<int32_t>(x) < 0 ? std::numbers::pi - steep : steep;  // left of 0, or -0
+    const float result = static_cast<float>(std::copysign(angle, static_cast<double>(y)));
+    return x != x || y != y ? x + y : result;
+  }
+  template <class C>
+  static C exact(C y, C x) noexcept {
+    return std::atan2(y, x);
+  }
+};
 
 inline float erfc(float x) noexcept {
   const double v = static_cast<double>(x);
@@ -202,8 +208,9 @@ inline double erfc(double x) noexcept { return std::erfc(x); }
 // x^y for positive x and results that are normal numbers; others are std::pow's.
 struct Pow {
   static bool is_short(float x, float y) noexcept {
-    return x >= 1.17549435e-38F && x <= std::numeric_limits<float>::max() &&
-           std::fabs(static_cast<double>(y) * detail::wide_log(static_cast<double>(x))) < 87;
+    const double exponent = static_cast<double>(y) * detail::wide_log(static_cast<double>(x));
+    // Without branches: all three are computed.
+    return (x >= 1.17549435e-38F) & (x <= std::numeric_limits<float>::max()) & (std::fabs(exponent) < 87);
   }
   float operator()(float x, float y) const noexcept {
     return static_cast<float>(detail::wide_exp(static_cast<double>(y) * detail::wide_log(static_cast<double>(x))));
@@ -219,8 +226,8 @@ struct Pow {
 struct Fmod {
   static bool is_short(float x, float y) noexcept {
     // Neither for 0 / 0 nor for NaN.
-    return std::fabs(static_cast<double>(x) / static_cast<double>(y)) < 0x1p28 &&
-           std::fabs(y) <= std::numeric_limits<float>::max();
+    return (std::fabs(static_cast<double>(x) / static_cast<double>(y)) < 0x1p28) &
+           (std::fabs(y) <= std::numeric_limits<float>::max());
   }
   static double rest(double x, double y) noexcept {
     const double r = x - std::trunc(x / y) * y;

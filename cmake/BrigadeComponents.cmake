@@ -2,8 +2,6 @@
 target_link_libraries(brigade_core PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 target_link_libraries(brigade_kernels PRIVATE $<BUILD_INTERFACE:Eigen3::Eigen>)
 target_compile_definitions(brigade_kernels PRIVATE EIGEN_DONT_PARALLELIZE EIGEN_MPL2_ONLY)
-# Lets a choice between two numbers be computed as such, where a trap would have to be kept: half the time of an exponential. No result changes.
-set_source_files_properties(kernels/cpu/softmax.cpp kernels/cpu/logsumexp.cpp PROPERTIES COMPILE_OPTIONS -fno-trapping-math)
 if(BRIGADE_OPENMP)
   target_link_libraries(brigade_kernels PUBLIC OpenMP::OpenMP_CXX)
 endif()

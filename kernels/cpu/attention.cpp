@@ -16,7 +16,7 @@ namespace brigade::kernels {
 
 namespace {
 
-constexpr int64_t kQueryTile = 64;
+constexpr int64_t kQueryTile = 128;
 constexpr int64_t kKeyTile = 256;
 
 // Elements to work in, from the tensors' allocator: a step takes none from the operating system.
@@ -59,11 +59,23 @@ C fold(const C* x, int64_t n, C start, F combine) {
   return start;
 }
 
-// Query i, keys [first_key, first_key + count): from products to scores.
+// Query i, keys [first_key, first_key + count): from products to scores, as Scores does for one.
 template <class C>
 void score_row(const Scores<C>& scores, C* row, int64_t i, int64_t first_key, int64_t count) {
-  for (int64_t j = 0; j < count; ++j)
-    row[j] = scores(row[j], i, first_key + j);
+  constexpr C kNothing = -std::numeric_limits<C>::infinity();
+  const int64_t seen = scores.is_causal ? std::clamp<int64_t>(i + 1 - first_key, 0, count) : count;
+  const int64_t mask = i * scores.mask.row + first_key * scores.mask.column;
+  const int64_t step = scores.mask.column;
+  for (int64_t j = 0; j < seen; ++j)
+    row[j] *= scores.scale;
+  if (scores.bias) {
+    for (int64_t j = 0; j < seen; ++j)
+      row[j] += scores.bias[mask + j * step];
+  } else if (scores.allowed) {
+    for (int64_t j = 0; j < seen; ++j)
+      row[j] = scores.allowed[mask + j * step] ? row[j] : kNothing;
+  }
+  std::fill(row + seen, row + count, kNothing);
 }
 
 // x *= dropout's mask of the elements from `first` on.
@@ -188,11 +200,12 @@ struct Backward {
         sum += g[c] * y[c];
       scratch.delta.data()[i] = sum;
     }
-    for (int64_t key = 0; key < shape.keys; key += kKeyTile) {
+    // Square tiles waste less on what a causal query does not see.
+    const int64_t keys = shape.is_causal ? kQueryTile : kKeyTile;
+    for (int64_t key = 0; key < shape.keys; key += keys) {
       const int64_t first = shape.is_causal ? key / kQueryTile * kQueryTile : 0;
       for (int64_t query = first; query < shape.queries; query += kQueryTile)
-        tile(entry, query, std::min(kQueryTile, shape.queries - query), key, std::min(kKeyTile, shape.keys - key),
-             scratch);
+        tile(entry, query, std::min(kQueryTile, shape.queries - query), key, std::min(keys, shape.keys - key), scratch);
     }
   }
 

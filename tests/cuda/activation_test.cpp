@@ -1,6 +1,8 @@
 // Activations, softmax, dropout and random numbers, and optimizer steps: the CUDA column beside the CPU's.
 #include "on_device.h"
 
+#include <near.h>
+
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/dropout.h>
 #include <brigade/kernels/optimizer.h>
@@ -184,7 +186,7 @@ TEST_CASE("optimizer steps: SGD and Adam in all their forms, with odd sizes and 
         const auto compare = [&] {
           double worst = 0;
           for (size_t i = 0; i < here.size(); ++i)
-            worst = std::max(worst, difference(there[i], here[i]));
+            worst = worse(worst, difference(there[i], here[i]));
           return worst;
         };
         const double bound = 4 * function_tolerance(dtype);

@@ -7,6 +7,8 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -58,7 +60,7 @@ inline double difference(const Tensor& found, const Tensor& expected) {
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
     const double distance = std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i]));
-    worst = std::isnan(distance) ? INFINITY : std::max(worst, distance);
+    worst = worse(worst, distance);
   }
   return worst;
 }

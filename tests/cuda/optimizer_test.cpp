@@ -1,6 +1,8 @@
 // Steps of optimizers over many parameters: the CUDA column beside the CPU's.
 #include "tensor_pairs.h"
 
+#include <near.h>
+
 #include <brigade/kernels/adaptive_optimizer.h>
 #include <brigade/kernels/foreach.h>
 #include <brigade/kernels/optimizer.h>
@@ -22,7 +24,7 @@ struct Lists {
   double difference() const {
     double worst = 0;
     for (const Pair* pair : {&params, &first, &second, &third})
-      worst = std::max(worst, pair->difference());
+      worst = worse(worst, pair->difference());
     return worst;
   }
 };

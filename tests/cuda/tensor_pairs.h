@@ -3,6 +3,8 @@
 
 #include "on_device.h"
 
+#include <near.h>
+
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,7 @@ struct Pair {
   double difference() const {
     double worst = 0;
     for (size_t i = 0; i < here.size(); ++i)
-      worst = std::max(worst, test::difference(there[i], here[i]));
+      worst = worse(worst, test::difference(there[i], here[i]));
     return worst;
   }
 };

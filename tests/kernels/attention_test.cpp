@@ -6,6 +6,8 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -110,7 +112,7 @@ void check(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v
   const auto found = result.logsumexp.to_vector<double>();
   for (size_t i = 0; i < found.size(); ++i) {
     if (found[i] != expected.logsumexp[i])
-      worst = std::max(worst, std::abs(found[i] - expected.logsumexp[i]) / std::max(1.0, std::abs(found[i])));
+      worst = test::worse(worst, std::abs(found[i] - expected.logsumexp[i]) / std::max(1.0, std::abs(found[i])));
   }
   CHECK(worst <= (q.dtype() == kFloat64 ? 1e-13 : 1e-5));
   const AttentionGradients gradients = attention_backward(grad, q, k, v, result, options, {});

@@ -5,11 +5,14 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/softmax.h>
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 using namespace brigade;
+using test::check_near;
 using namespace brigade::kernels;
 
 namespace {
@@ -69,15 +72,6 @@ Reference reference(const Tensor& x, const Tensor& target, const ClassLossOption
     result.counted += weight[static_cast<size_t>(y)];
   }
   return result;
-}
-
-void check_near(const Tensor& found, const std::vector<double>& expected, double bound) {
-  const std::vector<double> values = found.to_vector<double>();
-  REQUIRE(values.size() == expected.size());
-  double worst = 0;
-  for (size_t i = 0; i < values.size(); ++i)
-    worst = std::max(worst, std::abs(values[i] - expected[i]) / std::max(1.0, std::abs(expected[i])));
-  CHECK(worst <= bound);
 }
 
 double total(const std::vector<double>& values) {

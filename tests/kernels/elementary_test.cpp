@@ -6,6 +6,8 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -64,7 +66,7 @@ TEST_CASE(
       }
     }
     CHECK_MESSAGE(worst <= 3, "function " << f << " is off by " << worst << " units at " << where);
-    worst_of_all = std::max(worst_of_all, worst);
+    worst_of_all = test::worse(worst_of_all, worst);
   }
   MESSAGE("worst error: " << worst_of_all << " units of the last place");
 }
@@ -79,8 +81,8 @@ TEST_CASE("exp and log in float32 are within 2 units of the last place over dens
     const auto logs = unary(each, UnaryOp::Log).to_vector<float>();
     double worst = 0;
     for (size_t i = 0; i < in.size(); ++i) {
-      worst = std::max(worst, units_off(exps[i], std::exp(static_cast<double>(in[i]))));
-      worst = std::max(worst, units_off(logs[i], std::log(static_cast<double>(in[i]))));
+      worst = test::worse(worst, units_off(exps[i], std::exp(static_cast<double>(in[i]))));
+      worst = test::worse(worst, units_off(logs[i], std::log(static_cast<double>(in[i]))));
     }
     CHECK(worst <= 2);
   }

@@ -4,6 +4,8 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/group_norm.h>
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <tuple>
 
 using namespace brigade;
+using test::check_near;
 using namespace brigade::kernels;
 
 namespace {
@@ -57,15 +60,6 @@ Reference reference(const Tensor& x_, const Tensor& grad_, int64_t groups, const
     r.rstd.push_back(rstd);
   }
   return r;
-}
-
-void check_near(const Tensor& found, const std::vector<double>& expected, double bound) {
-  const std::vector<double> values = found.to_vector<double>();
-  REQUIRE(values.size() == expected.size());
-  double worst = 0;
-  for (size_t i = 0; i < values.size(); ++i)
-    worst = std::max(worst, std::abs(values[i] - expected[i]) / std::max(1.0, std::abs(expected[i])));
-  CHECK(worst <= bound);
 }
 
 }  // namespace

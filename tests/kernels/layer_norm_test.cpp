@@ -4,11 +4,14 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/layer_norm.h>
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 using namespace brigade;
+using test::check_near;
 using namespace brigade::kernels;
 
 namespace {
@@ -49,15 +52,6 @@ Reference reference(const std::vector<double>& x, const std::vector<double>& gra
     r.rstd.push_back(rstd);
   }
   return r;
-}
-
-void check_near(const Tensor& found, const std::vector<double>& expected, double bound) {
-  const std::vector<double> values = found.to_vector<double>();
-  REQUIRE(values.size() == expected.size());
-  double worst = 0;
-  for (size_t i = 0; i < values.size(); ++i)
-    worst = std::max(worst, std::abs(values[i] - expected[i]) / std::max(1.0, std::abs(expected[i])));
-  CHECK(worst <= bound);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/loss.h>
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <functional>
 
 using namespace brigade;
+using test::check_near;
 using namespace brigade::kernels;
 
 namespace {
@@ -67,13 +70,6 @@ Tensor probabilities(const Shape& sizes, uint64_t seed, DType dtype) {
   return cast(binary_scalar(binary_scalar(rand(sizes, kFloat64, &generator), 0.96, BinaryOp::Mul, false), 0.02,
                             BinaryOp::Add, false),
               dtype);
-}
-
-void check_near(const Tensor& found, const std::vector<double>& expected, double bound) {
-  const std::vector<double> values = found.to_vector<double>();
-  REQUIRE(values.size() == expected.size());
-  for (size_t i = 0; i < values.size(); ++i)
-    REQUIRE(std::abs(values[i] - expected[i]) <= bound * std::max(1.0, std::abs(expected[i])));
 }
 
 std::vector<double> map(const Tensor& x, const Tensor& z, const Function& f) {
@@ -134,15 +130,15 @@ TEST_CASE("log and log1p in float32 are within a few units in the last place") {
     return std::abs(found - expected) / ulp;
   };
   for (const float x : {1e-45F, 1e-44F, 3e-42F, 1e-39F})  // without all their digits
-    worst = std::max(worst, error(cpu::log(x), std::log(static_cast<double>(x))));
+    worst = test::worse(worst, error(cpu::log(x), std::log(static_cast<double>(x))));
   for (float x = 2e-38F; x < 3e38F; x *= 1.0037F)
-    worst = std::max(worst, error(cpu::log(x), std::log(static_cast<double>(x))));
+    worst = test::worse(worst, error(cpu::log(x), std::log(static_cast<double>(x))));
   for (float x = 0.5F; x < 2; x += 1.7e-5F)
-    worst = std::max(worst, error(cpu::log(x), std::log(static_cast<double>(x))));
+    worst = test::worse(worst, error(cpu::log(x), std::log(static_cast<double>(x))));
   for (float x = 1e-30F; x < 1; x *= 1.0037F) {
     for (const float y : {x, -x})
-      worst1 = std::max(worst1, error(cpu::log1p(y), std::log1p(static_cast<double>(y))));
-    worst1 = std::max(worst1, error(cpu::log1p_unit(x), std::log1p(static_cast<double>(x))));
+      worst1 = test::worse(worst1, error(cpu::log1p(y), std::log1p(static_cast<double>(y))));
+    worst1 = test::worse(worst1, error(cpu::log1p_unit(x), std::log1p(static_cast<double>(x))));
   }
   MESSAGE("worst error in ulp: log " << worst << ", log1p " << worst1);
   CHECK(worst < 3);

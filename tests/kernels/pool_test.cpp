@@ -6,6 +6,8 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/pool.h>
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -154,7 +156,7 @@ void check_average(const Row& row, DType dtype) {
       sum += in[plane + place];
       expected[plane + place] += slopes[o] / window.divisor;
     }
-    worst = std::max(worst, std::abs(values[o] - sum / window.divisor));
+    worst = test::worse(worst, std::abs(values[o] - sum / window.divisor));
   });
   CHECK(worst <= tolerance(dtype) * 4);
   const auto found = avg_pool2d_backward(grad, row.x, row.params).to_vector<double>();

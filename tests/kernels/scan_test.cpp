@@ -5,11 +5,14 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/scan.h>
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 using namespace brigade;
+using test::check_near;
 using namespace brigade::kernels;
 
 namespace {
@@ -51,15 +54,6 @@ std::vector<double> running(const Shape& sizes, int dim, bool reverse, double st
     }
   }
   return result;
-}
-
-void check_near(const Tensor& found, const std::vector<double>& expected, double bound) {
-  const auto values = found.to_vector<double>();
-  REQUIRE(values.size() == expected.size());
-  double worst = 0;
-  for (size_t i = 0; i < values.size(); ++i)
-    worst = std::max(worst, std::abs(values[i] - expected[i]) / std::max(1.0, std::abs(expected[i])));
-  CHECK(worst <= bound);
 }
 
 const std::vector<std::pair<Shape, int>> kRows{{{}, 0},        {{0}, 0},      {{9}, 0},        {{3, 0}, 0},

@@ -2,6 +2,8 @@
 
 #include "program.h"
 
+#include <near.h>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -40,7 +42,7 @@ TEST_CASE("with the same global batch the loss curves of 1, 2 and 4 ranks agree 
         REQUIRE(losses.size() == reference.size());
         double worst = 0;
         for (size_t i = 0; i < losses.size(); ++i)
-          worst = std::max(worst, std::abs(losses[i] - reference[i]) / std::abs(reference[i]));
+          worst = test::worse(worst, std::abs(losses[i] - reference[i]) / std::abs(reference[i]));
         CAPTURE(backend);
         CAPTURE(ranks);
         CAPTURE(precision);

@@ -2,6 +2,8 @@
 // comparison of ranks.
 #include "on_device.h"
 
+#include <near.h>
+
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/comm_hook.h>
@@ -54,7 +56,7 @@ void compare(const Body& body, double bound) {
       REQUIRE(there[rank][i].size() == here[rank][i].size());
       for (size_t k = 0; k < here[rank][i].size(); ++k)
         worst =
-            std::max(worst, std::abs(there[rank][i][k] - here[rank][i][k]) / std::max(1.0, std::abs(here[rank][i][k])));
+            worse(worst, std::abs(there[rank][i][k] - here[rank][i][k]) / std::max(1.0, std::abs(here[rank][i][k])));
     }
   }
   CHECK(worst <= bound);

@@ -3,6 +3,8 @@
 // name.
 #include "agreement.h"
 
+#include <near.h>
+
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/gradcheck.h>
 
@@ -46,7 +48,7 @@ Outcome run(const Case& row, DType dtype, Device device, Layout layout) {
 double compare(const Outcome& there, const Outcome& here, DType dtype, double roundings) {
   double worst = disagreement(there.result, here.result, dtype, roundings);
   for (size_t i = 0; i < here.gradients.size(); ++i) {
-    worst = std::max(worst, disagreement(there.gradients[i], here.gradients[i], dtype, roundings));
+    worst = worse(worst, disagreement(there.gradients[i], here.gradients[i], dtype, roundings));
     if (there.gradients[i].defined() && there.gradients[i].device() != kDevice) worst = INFINITY;
   }
   return worst;
@@ -74,7 +76,7 @@ TEST_CASE("every differentiable operation gives on the device what it gives on t
         }
         const double off = compare(there, here, dtype, row.options.roundings);
         CHECK_MESSAGE(off <= 1, which << " is off by " << off << " bounds");
-        worst[dtype] = std::max(worst[dtype], off);
+        worst[dtype] = worse(worst[dtype], off);
         ran[dtype].insert(there.operations.begin(), there.operations.end());
         ++compared;
       }

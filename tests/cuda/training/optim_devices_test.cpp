@@ -1,6 +1,8 @@
 // Optimizers and clipping of parameters of several dtypes that lie on several devices, beside the CPU.
 #include "on_device.h"
 
+#include <near.h>
+
 #include <brigade/autograd/functional.h>
 #include <brigade/optim/optim.h>
 
@@ -37,7 +39,7 @@ struct Sides {
   double difference() const {
     double worst = 0;
     for (size_t i = 0; i < here.size(); ++i)
-      worst = std::max(worst, test::difference(there[i], on_cpu(here[i])));
+      worst = worse(worst, test::difference(there[i], on_cpu(here[i])));
     return worst;
   }
 };

@@ -36,12 +36,6 @@ struct CopySlicesNode final : Node {
   }
 };
 
-// A view of a base with a new history.
-struct ViewOfBaseNode final : Node {
-  StridedPart part;
-  void backward(BackwardContext& context) override { context.set(0, as_strided_backward(context.grad(), part, {})); }
-};
-
 bool repeats_elements(const Tensor& tensor) {
   for (int d = 0; d < tensor.dim(); ++d) {
     if (tensor.strides()[d] == 0 && tensor.sizes()[d] > 1) return true;
@@ -104,7 +98,7 @@ void refresh_view(const Tensor& view) {
   impl.history = impl.view_base->history;
   if (!base.requires_grad()) return;
   const Edge edge = gradient_edge(base);
-  auto* node = new ViewOfBaseNode;
+  auto* node = new AsStridedNode;  // of a view whose base has a new history
   impl.grad_fn = NodePtr(node);
   impl.output_nr = 0;
   impl.requires_grad = true;

@@ -34,11 +34,6 @@ Tensor copy_in_layout(const Tensor& x, const StridedPart& part) {
   return memory;
 }
 
-struct AsStridedNode final : Node {
-  StridedPart part;
-  void backward(BackwardContext& context) override { context.set(0, as_strided_backward(context.grad(), part, {})); }
-};
-
 struct AsStridedBackwardNode final : Node {
   StridedPart part;
   void backward(BackwardContext& context) override { context.set(0, as_strided(context.grad(), part, {})); }
@@ -55,6 +50,10 @@ struct AsStridedScatterNode final : Node {
 };
 
 }  // namespace
+
+void AsStridedNode::backward(BackwardContext& context) {
+  context.set(0, as_strided_backward(context.grad(), part, {}));
+}
 
 StridedPart StridedPart::of(const TensorImpl& view, const TensorImpl& base) {
   return {base.sizes, base.strides, view.sizes, view.strides, view.offset - base.offset};

@@ -2,6 +2,7 @@
 // appear twice. Any dtype with a derivative; results are dense.
 #pragma once
 
+#include <brigade/autograd/node.h>
 #include <brigade/core/tensor.h>
 
 namespace brigade::autograd {
@@ -23,5 +24,11 @@ Tensor as_strided(const Tensor& x, const StridedPart& part, SourceLocation where
 Tensor as_strided_backward(const Tensor& x, const StridedPart& part, SourceLocation where);
 // `x` with the part replaced by `source`. Not for parts with repeated elements.
 Tensor as_strided_scatter(const Tensor& x, const Tensor& source, const StridedPart& part, SourceLocation where);
+
+// Of a part of its input.
+struct AsStridedNode final : Node {
+  StridedPart part;
+  void backward(BackwardContext& context) override;
+};
 
 }  // namespace brigade::autograd

@@ -9,6 +9,41 @@
 
 namespace brigade::autograd {
 
+namespace {
+
+// The worst of the pairs that were seen so far.
+class Worst {
+ public:
+  void see(size_t input, int64_t element, double from_backward, double expected) {
+    double error = std::abs(from_backward - expected) / std::max({1.0, std::abs(from_backward), std::abs(expected)});
+    if (std::isnan(error)) error = INFINITY;
+    if (any_ && error <= result_.worst) return;
+    any_ = true;
+    result_.worst = error;
+    result_.input = input;
+    result_.element = element;
+    result_.from_backward = from_backward;
+    result_.from_difference = expected;
+  }
+  bool empty() const { return !any_; }
+  // `expected`: what the second number of a pair is.
+  GradcheckResult result(double tolerance, const std::string& expected) {
+    result_.ok = any_ && result_.worst < tolerance;
+    result_.report = any_ ? "worst relative error " + std::to_string(result_.worst) + " at element " +
+                                std::to_string(result_.element) + " of input " + std::to_string(result_.input) +
+                                ": backward " + std::to_string(result_.from_backward) + ", " + expected + " " +
+                                std::to_string(result_.from_difference)
+                          : "no input requires grad";
+    return result_;
+  }
+
+ private:
+  GradcheckResult result_;
+  bool any_ = false;
+};
+
+}  // namespace
+
 GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -28,9 +63,7 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
   };
   scalar().backward();
 
-  GradcheckResult worst;
-  worst.ok = true;
-  bool any = false;
+  Worst worst;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
     const Tensor grad = inputs[i].grad();
@@ -52,23 +85,10 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
       kernels::fill(place, value);
       const double difference = (above - below) / (2 * options.step);
       const double analytic = grad.defined() ? brigade::detail::element_as_double(grad, element) : 0.0;
-      const double error = std::abs(analytic - difference) / std::max({1.0, std::abs(analytic), std::abs(difference)});
-      if (!any || !(error <= worst.worst)) {
-        worst.worst = error;
-        worst.input = i;
-        worst.element = element;
-        worst.from_backward = analytic;
-        worst.from_difference = difference;
-      }
-      any = true;
+      worst.see(i, element, analytic, difference);
     }
   }
-  worst.ok = any && worst.worst < options.tolerance;
-  worst.report = any ? "worst relative error " + std::to_string(worst.worst) + " at element " +
-                           std::to_string(worst.element) + " of input " + std::to_string(worst.input) + ": backward " +
-                           std::to_string(worst.from_backward) + ", difference " + std::to_string(worst.from_difference)
-                     : "no input requires grad";
-  return worst;
+  return worst.result(options.tolerance, "difference");
 }
 
 GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
@@ -81,15 +101,34 @@ GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tenso
   for (const Tensor& input : inputs)
     weights.push_back(input.requires_grad() ? randn(input.sizes(), {kFloat64}, &generator).to(input.device())
                                             : Tensor());
-  const auto weighted_gradients = [&](const std::vector<Tensor>& now) {
-    const EnableGradGuard recording;
+  const auto gradients_of = [&](const std::vector<Tensor>& now, bool create_graph) {
     std::vector<Tensor> wanted;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].requires_grad()) wanted.push_back(now[i]);
     }
     const Tensor outputs[] = {function(std::vector<Tensor>(now.begin(), now.end() - 1))};
-    const std::vector<Tensor> gradients = autograd::grad(
-        outputs, wanted, {.grad_outputs = {now.back()}, .create_graph = true, .materialize_grads = true});
+    return autograd::grad(outputs, wanted,
+                          {.grad_outputs = {now.back()}, .create_graph = create_graph, .materialize_grads = true});
+  };
+
+  // Operations may take another way when their backward is recorded: it has to lead to the same gradient.
+  const std::vector<Tensor> plain = gradients_of(all, false), recorded = gradients_of(all, true);
+  Worst first;
+  size_t place = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].requires_grad()) continue;
+    const std::vector<double> with_graph = recorded[place].to_vector<double>();
+    const std::vector<double> without = plain[place].to_vector<double>();
+    for (size_t k = 0; k < without.size(); ++k)
+      first.see(i, static_cast<int64_t>(k), with_graph[k], without[k]);
+    ++place;
+  }
+  const GradcheckResult same = first.result(options.tolerance, "without create_graph");
+  if (!first.empty() && !same.ok) return same;
+
+  const auto weighted_gradients = [&](const std::vector<Tensor>& now) {
+    const EnableGradGuard recording;
+    const std::vector<Tensor> gradients = gradients_of(now, true);
     Tensor total;
     size_t next = 0;
     for (const Tensor& weight : weights) {

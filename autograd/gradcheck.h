@@ -21,8 +21,8 @@ struct GradcheckResult {
   size_t input = 0;  // where
   int64_t element = 0;
   double from_backward = 0;
-  double from_difference = 0;
-  std::string report;  // one line
+  double from_difference = 0;  // or without create_graph
+  std::string report;          // one line
 };
 
 // `function` takes the inputs and returns one tensor; the check is on a random weighted sum of its elements. Inputs are
@@ -31,9 +31,9 @@ struct GradcheckResult {
 GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 
-// The same for second derivatives: checks, against central differences, the derivatives of the gradients that backward
-// computes with create_graph, with respect to the inputs and to the gradient of the result. An input of the report
-// beyond the last is that gradient.
+// The same for second derivatives: checks that backward computes the same gradients with create_graph as without, and,
+// against central differences, the derivatives of these gradients with respect to the inputs and to the gradient of the
+// result. An input of the report beyond the last is that gradient.
 GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                               const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 

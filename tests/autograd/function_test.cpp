@@ -80,6 +80,11 @@ struct Undefined : Function<Undefined> {
   }
 };
 
+struct Both : Function<Both> {
+  static Tensors forward(AutogradContext&, const Tensor& x) { return {x * 1.0, x * 2.0}; }
+  static Tensors backward(AutogradContext&, const Tensors& grads) { return {grads[0] + grads[1] * 2.0}; }
+};
+
 }  // namespace
 
 TEST_CASE("a custom function has first and second derivatives") {
@@ -109,6 +114,14 @@ TEST_CASE("several results, one of them without a derivative") {
   CHECK_FALSE(results[1].requires_grad());
   sum(results[0] * results[1]).backward();
   CHECK(values(x.grad()) == Values{6, 4});
+}
+
+TEST_CASE("grad with respect to the second result of an operation") {
+  const Tensor x = leaf({1, -2});
+  const Tensors y = Both::apply(x), outputs{sum(y[0] + y[1] * 5.0)};
+  const Tensors gradients = autograd::grad(outputs, {{y[1], y[0]}});
+  CHECK(values(gradients[0]) == Values{5, 5});
+  CHECK(values(gradients[1]) == Values{1, 1});
 }
 
 TEST_CASE("results that were never used come as zeros, or undefined when asked for") {

@@ -1,5 +1,7 @@
 // Hooks around what backward keeps and makes: saved-tensor hooks, hooks after accumulation, anomaly mode.
 #include <brigade/autograd/anomaly_mode.h>
+#include <brigade/autograd/checkpoint.h>
+#include <brigade/autograd/function.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/gradcheck.h>
 #include <brigade/autograd/meta.h>
@@ -18,6 +20,11 @@ namespace {
 
 Tensor leaf(Values values) { return tensor(values, {static_cast<int64_t>(values.size())}).requires_grad_(); }
 Values values(const Tensor& x) { return x.to_vector<double>(); }
+
+struct NoGradient : autograd::Function<NoGradient> {
+  static Tensor forward(autograd::AutogradContext&, const Tensor& x) { return x * 1.0; }
+  static std::vector<Tensor> backward(autograd::AutogradContext&, const std::vector<Tensor>&) { return {Tensor()}; }
+};
 
 }  // namespace
 
@@ -58,6 +65,30 @@ TEST_CASE("second derivatives come through packed tensors, leaves and results") 
   };
   const auto result = autograd::gradgradcheck(function, {leaf({0.5, -1}), leaf({0.3, 0.2})});
   CHECK_MESSAGE(result.ok, result.report);
+}
+
+TEST_CASE("what pack computes has no history, and backward leaves random numbers as they were") {
+  const Tensor x = leaf({0.5, -1});
+  bool recorded = false;
+  Tensor y;
+  {
+    const SavedTensorHooks hooks(
+        [&](const Tensor& tensor) -> std::any {
+          const Tensor half = tensor * 0.5;
+          recorded = recorded || half.requires_grad();
+          return half;
+        },
+        [](const std::any& packed) { return std::any_cast<const Tensor&>(packed) * 2.0; });
+    y = exp(x);
+  }
+  CHECK_FALSE(recorded);
+  sum(y).backward();
+  CHECK(values(x.grad())[1] == doctest::Approx(std::exp(-1.0)));
+
+  const Tensor z = autograd::checkpoint([](const Tensor& in) { return dropout(in, 0.5); }, x);
+  const auto position = default_generator().offset();
+  sum(z).backward();
+  CHECK(default_generator().offset() == position);
 }
 
 TEST_CASE("unpack must restore the shape, and the innermost hooks count") {
@@ -108,6 +139,14 @@ TEST_CASE("hooks after accumulation see the sum, and may step and clear") {
   w.remove_hook(handle);
   sum(w).backward();
   CHECK(seen.size() == 3);
+  // Once for a leaf that an operation took twice, and not at all when no gradient came.
+  int calls = 0;
+  const Tensor v = leaf({3, 4});
+  v.register_post_accumulate_grad_hook([&](const Tensor&) { ++calls; });
+  sum(v * v).backward();
+  CHECK(calls == 1);
+  sum(NoGradient::apply(v)).backward();
+  CHECK(calls == 1);
   CHECK_THROWS_WITH_AS((w * 2.0).register_post_accumulate_grad_hook([](const Tensor&) {}),
                        doctest::Contains("post accumulate grad hooks cannot be registered on non-leaf tensors"),
                        AutogradError);

@@ -152,3 +152,15 @@ TEST_CASE("a root without history is explained") {
   CHECK(text.find("does not require grad and does not have a grad_fn: cut by detach() at autograd/tape_test.cpp:") !=
         std::string::npos);
 }
+
+TEST_CASE("a backward is on the tape when it is recorded, and else not") {
+  const TapeOn on;
+  const Tensor x = leaf();
+  const Tensor y = exp(x * 2.0).sum();
+  const size_t before = Tape::current()->records().size();
+  y.backward({.retain_graph = true});
+  CHECK(Tape::current()->records().size() == before);
+  x.set_grad(Tensor());
+  y.backward({.create_graph = true});
+  CHECK(Tape::current()->records().size() > before);
+}

@@ -128,6 +128,39 @@ TEST_CASE("retain_grad follows the value of a tensor over a write") {
   CHECK(grad_of(x) == Values{72, 144});
 }
 
+TEST_CASE("retain_grad follows a view and its base over a write through the view") {
+  const Tensor x = leaf({1, 2});
+  const Tensor base = x * 3.0;
+  const Tensor first = base.slice(0, 0, 1);
+  base.retain_grad();
+  first.retain_grad();
+  first.mul_(2.0);
+  (sum(base * base) + sum(first * 4.0)).backward();
+  CHECK(grad_of(base) == Values{16, 12});
+  CHECK(grad_of(first) == Values{4});
+  CHECK(grad_of(x) == Values{96, 36});
+}
+
+TEST_CASE("a view takes the history of its base once for each write") {
+  const Tensor x = leaf({1, 2});
+  const Tensor base = x * 3.0;
+  const Tensor first = base.slice(0, 0, 1);
+  base.mul_(2.0);
+  const Tensor y = first * 1.0;
+  const autograd::Node* const past = autograd::grad_fn(first);
+  const Tensor z = first * 1.0;
+  CHECK(autograd::grad_fn(first) == past);
+}
+
+TEST_CASE("the gradient of a transposed base that was written to through a view") {
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor base = (x * 1.0).reshape({2, 2}).t();
+  base.select(0, 1).mul_(10.0);  // of [[1, 3], [2, 4]] the second row
+  const Tensor weights = tensor(Values{1, 2, 3, 4}, {2, 2});
+  sum(base * weights).backward();
+  CHECK(grad_of(x) == Values{1, 30, 2, 40});
+}
+
 TEST_CASE("views of a base that is gone keep what they need and no more") {
   const Tensor x = leaf({1, 2, 3});
   Tensor view;

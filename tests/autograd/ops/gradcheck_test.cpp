@@ -3,10 +3,13 @@
 #include "cases.h"
 #include "operations.h"
 
+#include <brigade/autograd/function.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/gradcheck.h>
 
 #include <doctest/doctest.h>
+
+#include <cmath>
 
 using namespace brigade;
 using namespace brigade::test;
@@ -37,6 +40,27 @@ TEST_CASE("gradcheck finds a wrong gradient") {
       autograd::gradcheck([](const Inputs& i) { return i[0] * i[0].detach(); }, {x});
   CHECK_FALSE(result.ok);
   CHECK(result.worst > 0.1);
+}
+
+namespace {
+
+// A NaN in its first element, the right derivative in the rest.
+struct NanFirst : autograd::Function<NanFirst> {
+  static Tensor forward(autograd::AutogradContext&, const Tensor& x) { return x * 2.0; }
+  static Inputs backward(autograd::AutogradContext&, const Inputs& grads) {
+    Tensor slope = grads[0] * 2.0;
+    slope.slice(0, 0, 1).fill_(std::nan(""));
+    return {slope};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("gradcheck finds a NaN, whatever comes after it") {
+  const autograd::GradcheckResult result =
+      autograd::gradcheck([](const Inputs& i) { return NanFirst::apply(i[0]); }, {input({3}, 1)});
+  CHECK_FALSE(result.ok);
+  CHECK(result.element == 0);
 }
 
 TEST_CASE("no differentiable operation is missing from the table") {

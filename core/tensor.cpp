@@ -101,6 +101,14 @@ TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_)
   if (numel == 0) strides = contiguous_strides(sizes);
 }
 
+void Tensor::throw_undefined() {
+  throw ValueError(
+      "expected a tensor, got an undefined one, which has no shape and no data: the grad() of a tensor that no "
+      "backward "
+      "has reached, a Tensor() that nothing was assigned to, or an optional result or parameter that is not there; ask "
+      "defined() first");
+}
+
 void Tensor::throw_dtype_mismatch(DType asked) const {
   throw DTypeError(std::string("data_ptr: expected a tensor of ") + name(asked) + ", got " + name(dtype()) +
                    "; ask for that type or convert with .to()");

@@ -92,43 +92,43 @@ struct BackwardOptions;
 
 class Tensor {
  public:
-  // An undefined tensor: no shape, no data; only defined() may be asked.
+  // An undefined tensor: no shape, no data; asking for more than defined() throws ValueError.
   Tensor() noexcept = default;
   explicit Tensor(TensorImplPtr impl) noexcept : impl_(std::move(impl)) {}
 
   // --- metadata
   // ---------------------------------------------------------------------------------------------------------------
   bool defined() const noexcept { return static_cast<bool>(impl_); }
-  const Shape& sizes() const noexcept { return impl_->sizes; }
-  const Shape& strides() const noexcept { return impl_->strides; }
+  const Shape& sizes() const { return state().sizes; }
+  const Shape& strides() const { return state().strides; }
   // Size along `dim` (negative counts from the end). Throws IndexError.
-  int64_t size(int64_t dim) const { return impl_->sizes[wrap_dim(dim, this->dim())]; }
-  int64_t stride(int64_t dim) const { return impl_->strides[wrap_dim(dim, this->dim())]; }
-  int dim() const noexcept { return impl_->sizes.size(); }
-  int64_t numel() const noexcept { return impl_->numel; }
-  DType dtype() const noexcept { return impl_->dtype; }
-  Device device() const noexcept { return impl_->storage->device(); }
-  bool is_cuda() const noexcept { return device().type == DeviceType::CUDA; }
-  TensorOptions options() const noexcept { return {dtype(), device()}; }
-  size_t itemsize() const noexcept { return brigade::itemsize(impl_->dtype); }
-  size_t nbytes() const noexcept { return itemsize() * static_cast<size_t>(numel()); }
-  bool is_contiguous() const noexcept { return impl_->contiguous; }
-  int64_t storage_offset() const noexcept { return impl_->offset; }
-  const StoragePtr& storage() const noexcept { return impl_->storage; }
-  uint64_t id() const noexcept { return impl_->id; }
+  int64_t size(int64_t dim) const { return sizes()[wrap_dim(dim, this->dim())]; }
+  int64_t stride(int64_t dim) const { return strides()[wrap_dim(dim, this->dim())]; }
+  int dim() const { return state().sizes.size(); }
+  int64_t numel() const { return state().numel; }
+  DType dtype() const { return state().dtype; }
+  Device device() const { return state().storage->device(); }
+  bool is_cuda() const { return device().type == DeviceType::CUDA; }
+  TensorOptions options() const { return {dtype(), device()}; }
+  size_t itemsize() const { return brigade::itemsize(dtype()); }
+  size_t nbytes() const { return itemsize() * static_cast<size_t>(numel()); }
+  bool is_contiguous() const { return state().contiguous; }
+  int64_t storage_offset() const { return state().offset; }
+  const StoragePtr& storage() const { return state().storage; }
+  uint64_t id() const { return state().id; }
   uint32_t use_count() const noexcept { return impl_ ? impl_->use_count() : 0; }
   bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
   TensorImpl* impl() const noexcept { return impl_.get(); }
 
   // Number of in-place writes that the storage has seen (PyTorch: _version).
-  uint32_t version() const noexcept { return impl_->storage->version(); }
-  void bump_version() const noexcept { impl_->storage->bump_version(); }
+  uint32_t version() const { return state().storage->version(); }
+  void bump_version() const { state().storage->bump_version(); }
 
   // --- raw data
   // ---------------------------------------------------------------------------------------------------------------
   // First element; not checked. Writing through it is invisible to the version counter: call bump_version() after.
-  void* raw_data() const noexcept {
-    return static_cast<char*>(impl_->storage->data()) + impl_->offset * static_cast<int64_t>(itemsize());
+  void* raw_data() const {
+    return static_cast<char*>(storage()->data()) + impl_->offset * static_cast<int64_t>(itemsize());
   }
   // Throws DTypeError when T is not the dtype of the tensor.
   template <class T>
@@ -147,9 +147,7 @@ class Tensor {
     return impl_ && (impl_->requires_grad || (impl_->has_stale_history() && impl_->view_base->requires_grad));
   }
   // True when no recorded operation made this tensor.
-  bool is_leaf() const noexcept {
-    return !impl_->grad_fn && !(impl_->has_stale_history() && impl_->view_base->requires_grad);
-  }
+  bool is_leaf() const { return !state().grad_fn && !(impl_->has_stale_history() && impl_->view_base->requires_grad); }
   // Switches recording for a leaf. Throws AutogradError on a result ("you can only change requires_grad flags of leaf
   // variables.") and DTypeError for a dtype without derivatives. Remembers the call site, so that a freeze can be
   // explained. Returns *this.
@@ -226,6 +224,12 @@ class Tensor {
   const Tensor& mul_(double factor, SourceLocation where = SourceLocation::current()) const;
 
  private:
+  TensorImpl& state() const {
+    if (!impl_) [[unlikely]]
+      throw_undefined();
+    return *impl_;
+  }
+  [[noreturn]] static void throw_undefined();
   [[noreturn]] void throw_dtype_mismatch(DType asked) const;
 
   TensorImplPtr impl_;

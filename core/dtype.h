@@ -21,11 +21,8 @@ inline constexpr DType kInt32 = DType::Int32;
 inline constexpr DType kUInt8 = DType::UInt8;
 inline constexpr DType kBool = DType::Bool;
 
-// Bytes of one element.
-constexpr size_t itemsize(DType dtype) noexcept {
-  constexpr size_t kSizes[] = {8, 4, 2, 2, 8, 4, 1, 1};
-  return kSizes[static_cast<int>(dtype)];
-}
+// Bytes of one element. (Four bits each, by position: quicker than a table in memory.)
+constexpr size_t itemsize(DType dtype) noexcept { return uint32_t{0x11482248} >> (4 * static_cast<int>(dtype)) & 15; }
 constexpr bool is_floating_point(DType dtype) noexcept { return dtype <= DType::BFloat16; }
 constexpr bool is_half(DType dtype) noexcept { return dtype == DType::Float16 || dtype == DType::BFloat16; }
 

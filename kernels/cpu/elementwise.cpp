@@ -16,8 +16,9 @@ using cpu::map2;
 
 Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
   // Nothing to check, cast or broadcast.
-  if (a.dtype() == kFloat32 && b.dtype() == kFloat32 && a.sizes() == b.sizes() && a.device() == b.device()) {
-    const Tensor out = empty(a.sizes(), a.options());
+  if (a.dtype() == kFloat32 && b.dtype() == kFloat32 && a.sizes() == b.sizes() && a.device() == Device() &&
+      b.device() == Device()) {
+    const Tensor out = empty(a.sizes(), kFloat32);
     with_binary(op, [&](auto f) { map2<float, float>(a, b, out, f); });
     return out;
   }

@@ -144,10 +144,13 @@ TEST_CASE("brigade run: exit status, last words, forwarded signals, nothing left
   CHECK(run_program("run --no-prefix -n 2 -- true").status == 0);
   // A restart gives the ranks another chance, and tells them so.
   CHECK(run_program("run -n 2 --max-restarts 1 -- sh -c 'exit $((1 - TORCHELASTIC_RESTART_COUNT))'").status == 0);
-  // Ctrl-C reaches the ranks.
-  const test::Outcome interrupted = run_program(
-      "run -n 2 -- sh -c 'trap \"echo caught; exit 3\" INT; kill -INT $(ps -o ppid= -p $$); while true; do sleep 0.1; "
-      "done'");
+  // Ctrl-C reaches the ranks; it comes when both wait for it.
+  const Folder folder;
+  const std::string ready = (folder.path / "ready-").string();
+  const test::Outcome interrupted =
+      run_program("run -n 2 -- sh -c 'trap \"echo caught; exit 3\" INT; touch " + ready +
+                  "$RANK; if [ $RANK = 0 ]; then " + "while [ ! -e " + ready +
+                  "1 ]; do sleep 0.05; done; kill -INT $(ps -o ppid= -p $$); fi; " + "while true; do sleep 0.1; done'");
   CHECK(contains(interrupted.output, "caught"));
   CHECK(interrupted.status == 3);
 }

@@ -41,8 +41,9 @@ struct Round {
   WorkPtr p_sent, plain_sent;
 };
 
-// Gram-Schmidt on the columns of a contiguous n x r matrix. Columns that vanish become zero. On the host: the matrix is
-// small, and each column needs the sums over those before it.
+// Gram-Schmidt on the columns of a contiguous n x r matrix, twice each: what one pass leaves of a column that depends
+// on those before it is not orthogonal to them (Kahan's "twice is enough"). Columns that vanish become zero. On the
+// host: the matrix is small, and each column needs the sums over those before it.
 void orthogonalize(const Tensor& matrix) {
   if (matrix.device() != Device()) {
     const Tensor on_host = detail::on_host(matrix);
@@ -61,19 +62,22 @@ void orthogonalize(const Tensor& matrix) {
       data[i * r + j] = static_cast<T>(static_cast<compute_type<T>>(value));
     };
     for (int64_t j = 0; j < r; ++j) {
-      for (int64_t k = 0; k < j; ++k) {
-        double dot = 0;
+      // The second pass has hardly anything to take off, unless rounding is all that the first one left.
+      for (const double least : {1e-30, 1e-3}) {
+        for (int64_t k = 0; k < j; ++k) {
+          double dot = 0;
+          for (int64_t i = 0; i < n; ++i)
+            dot += at(i, j) * at(i, k);
+          for (int64_t i = 0; i < n; ++i)
+            put(i, j, at(i, j) - dot * at(i, k));
+        }
+        double norm = 0;
         for (int64_t i = 0; i < n; ++i)
-          dot += at(i, j) * at(i, k);
+          norm += at(i, j) * at(i, j);
+        norm = std::sqrt(norm);
         for (int64_t i = 0; i < n; ++i)
-          put(i, j, at(i, j) - dot * at(i, k));
+          put(i, j, norm > least ? at(i, j) / norm : 0);
       }
-      double norm = 0;
-      for (int64_t i = 0; i < n; ++i)
-        norm += at(i, j) * at(i, j);
-      norm = std::sqrt(norm);
-      for (int64_t i = 0; i < n; ++i)
-        put(i, j, norm > 1e-30 ? at(i, j) / norm : 0);
     }
   });
 }

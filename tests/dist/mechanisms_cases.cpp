@@ -243,6 +243,18 @@ void check_accumulation(const std::string& backend, int ranks) {
   }
 }
 
+// The mean over the ranks of a float64 tensor, computed by each from all.
+Values mean_over(dist::ProcessGroup& group, const Tensor& tensor) {
+  Values mean(static_cast<size_t>(tensor.numel()), 0);
+  const std::string mine(static_cast<const char*>(tensor.raw_data()), tensor.nbytes());
+  for (const std::string& text : group.all_gather_text(mine)) {
+    const auto* values = reinterpret_cast<const double*>(text.data());
+    for (size_t i = 0; i < mean.size(); ++i)
+      mean[i] += values[i] / group.size();
+  }
+  return mean;
+}
+
 void check_hooks(const std::string& backend, int ranks) {
   const Values expected = plain_reference(ranks);
   struct Variant {
@@ -284,13 +296,8 @@ void check_hooks(const std::string& backend, int ranks) {
     const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 1, .min_compression_rate = 1});
     Generator generator(7 + static_cast<uint64_t>(group->rank()));
     const Tensor meant = randn({8, 8}, kFloat64, &generator);
-    Values mean(64, 0), sum(64, 0);
-    for (const std::string& text :
-         group->all_gather_text(std::string(static_cast<const char*>(meant.raw_data()), meant.nbytes()))) {
-      const auto* values = reinterpret_cast<const double*>(text.data());
-      for (size_t i = 0; i < 64; ++i)
-        mean[i] += values[i] / ranks;
-    }
+    const Values mean = mean_over(*group, meant);
+    Values sum(64, 0);
     const Tensor buffer = group->allocate(64, kFloat64);
     constexpr int kRounds = 200;
     for (int round = 0; round < kRounds; ++round) {
@@ -312,6 +319,26 @@ void check_hooks(const std::string& backend, int ranks) {
     other->load_state_dict(hook->state_dict());
     return other->state_dict().size() == hook->state_dict().size() && !hook->state_dict().empty() ? "" : "state";
   }));
+  // A mean of lower rank than the approximation: nothing is lost, though columns of P depend on others.
+  for (const DType dtype : {kFloat64, kFloat32}) {
+    expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+      const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 7, .min_compression_rate = 0.1});
+      Generator alike(5), own(50 + static_cast<uint64_t>(group->rank()));
+      const Tensor meant = matmul(randn({8, 2}, dtype, &alike), randn({2, 8}, dtype, &own));
+      const Values mean = mean_over(*group, meant.to(kFloat64));
+      const Tensor buffer = group->allocate(64, dtype);
+      const Tensor gradient = view::as_strided(buffer, {8, 8}, {8, 1}, 0);
+      for (int round = 0; round < 20; ++round) {
+        hook->begin_round(static_cast<uint64_t>(round) + 2);
+        gradient.copy_(meant);
+        hook->run(*group, dist::GradBucket(0, true, buffer, {meant}, {gradient}), {.op = dist::ReduceOp::Avg}, {})
+            ->wait();
+        const std::string wrong = compare(values_of({gradient}), mean, dtype == kFloat64 ? 1e-12 : 1e-5);
+        if (!wrong.empty()) return fmt::format("round {}: {}", round, wrong);
+      }
+      return "";
+    }));
+  }
   // Only one, and only before the first backward.
   expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     Net net;

@@ -40,12 +40,12 @@ MatrixOperand prepare_operand(const Tensor& x, bool transpose) {
   const int64_t row_stride = x.strides()[dims - 2];
   const int64_t column_stride = x.strides()[dims - 1];
   if ((column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1)) {
-    return {x, rows == 1 ? std::max<int64_t>(columns, 1) : row_stride, transpose};
+    return {&x, {}, rows == 1 ? std::max<int64_t>(columns, 1) : row_stride, transpose};
   }
   if ((row_stride == 1 || rows == 1) && (column_stride >= rows || columns == 1)) {
-    return {x, columns == 1 ? std::max<int64_t>(rows, 1) : column_stride, !transpose};
+    return {&x, {}, columns == 1 ? std::max<int64_t>(rows, 1) : column_stride, !transpose};
   }
-  return {clone(x), std::max<int64_t>(columns, 1), transpose};
+  return {&x, clone(x), std::max<int64_t>(columns, 1), transpose};
 }
 
 MatmulPlan prepare_matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
@@ -71,7 +71,8 @@ MatmulPlan prepare_matmul(const Tensor& a, const Tensor& b, const MatmulOptions&
   const auto batch_sizes = [](const Tensor& x) {
     return Shape(std::span(x.sizes().begin(), static_cast<size_t>(x.dim() - 2)));
   };
-  Shape sizes = broadcast_shapes(batch_sizes(a), batch_sizes(b));
+  Shape sizes;
+  if (a.dim() > 2 || b.dim() > 2) sizes = broadcast_shapes(batch_sizes(a), batch_sizes(b));
   sizes.push_back(plan.m);
   sizes.push_back(plan.n);
   plan.out = options.out;
@@ -114,8 +115,8 @@ LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& b
   return plan;
 }
 
-LinearActivation activate(Tensor pre, Activation activation, bool keep_pre) {
-  if (activation == Activation::Relu) return {.y = relu(pre), .pre = {}};
+LinearActivation activate(Tensor pre, FusedActivation activation, bool keep_pre) {
+  if (activation == FusedActivation::Relu) return {.y = relu(pre), .pre = {}};
   Tensor y = gelu(pre, true);
   return {.y = std::move(y), .pre = keep_pre ? std::move(pre) : Tensor()};
 }

@@ -23,8 +23,8 @@ extern Kernel<Tensor(const Tensor& a, const Tensor& b, const MatmulOptions& opti
 // matmul.
 extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias)> linear;
 
-// An activation of linear's result: ReLU, or GELU by the tanh approximation (kernels/activation.h).
-enum class Activation : uint8_t { Relu, GeluTanh };
+// What is taken of linear's result in the same pass: ReLU, or GELU by the tanh approximation (kernels/activation.h).
+enum class FusedActivation : uint8_t { Relu, GeluTanh };
 struct LinearActivation {
   Tensor y;
   Tensor pre;  // what GeluTanh was taken of, for its derivative; undefined unless asked for, and for Relu
@@ -33,7 +33,7 @@ struct LinearActivation {
 // (cuda/detail/gemm.h), so that the result does not go through memory once more. There the activation is taken of the
 // sum before it is rounded to a half type, and whether Relu hands on a NaN or makes it 0 is the library's choice.
 // Throws as matmul.
-extern Kernel<LinearActivation(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
+extern Kernel<LinearActivation(const Tensor& x, const Tensor& weight, const Tensor& bias, FusedActivation activation,
                                bool keep_pre)>
     linear_activation;
 

@@ -11,24 +11,26 @@ OPEN = re.compile(r"^namespace( [\w:]+)? \{$")
 CLOSE = re.compile(r"^\}  // namespace( [\w:]+)?$")
 CONSTANT = re.compile(r"^(?:inline |static |BRIGADE_\w+ )*(?:inline|constexpr)\b[^(={]*?\b(\w+)(?:\[[^\]]*\])? ?(?:=|\{)")
 TYPE = re.compile(r"^(?:struct|class|union|enum class|enum) (\w+)(?: final)?(?: :[^:;]*)?(?: \{.*)?$")
-TEMPLATE = re.compile(r"^template <.*>$")
 
 
 def definitions(text: str):
     """(namespace, name, line) of what stands at the left margin; the formatter indents nothing in a namespace."""
     inside = []
-    specialised = False
+    before = ""
     for number, line in enumerate(text.splitlines(), 1):
         opened, closed = OPEN.match(line), CLOSE.match(line)
         if opened:
             inside.append((opened.group(1) or "").strip())
         elif closed and inside:
             inside.pop()
-        elif "" not in inside and inside:
-            match = CONSTANT.match(line) or (None if specialised else TYPE.match(line))
-            if match and not line.rstrip().endswith(";") or match and CONSTANT.match(line):
-                yield "::".join(inside), match.group(1), number
-        specialised = bool(TEMPLATE.match(line)) and line == "template <>"
+        elif inside and "" not in inside:
+            constant, made = CONSTANT.match(line), TYPE.match(line)
+            only_declared = line.endswith(";") and "{" not in line
+            if made and (only_declared or before == "template <>"):
+                made = None
+            if constant or made:
+                yield "::".join(inside), (constant or made).group(1), number
+        before = line
 
 
 def main() -> int:

@@ -1,5 +1,7 @@
 #include <brigade/kernels/cpu/detail/gemm.h>
 
+#include <brigade/kernels/cpu/detail/small_gemm.h>
+
 #include <Eigen/Core>
 
 #ifdef BRIGADE_HAVE_ONEDNN
@@ -37,6 +39,10 @@ void gemm_eigen(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, i
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb,
           float beta, float* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
+  if (SmallGemm<float>::suits(m, n, k)) {
+    SmallGemm<float>::multiply(ta, tb, m, n, k, a, lda, b, ldb, beta != 0, c, ldc);
+    return;
+  }
 #ifdef BRIGADE_HAVE_ONEDNN
   // Below about 24^3 Eigen's smaller overhead wins.
   if (k > 0 && m * n * k > 24 * 24 * 24) {
@@ -52,6 +58,10 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb,
           double beta, double* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
+  if (SmallGemm<double>::suits(m, n, k)) {
+    SmallGemm<double>::multiply(ta, tb, m, n, k, a, lda, b, ldb, beta != 0, c, ldc);
+    return;
+  }
   gemm_eigen(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
 }
 

@@ -13,14 +13,19 @@ namespace {
 
 template <class T>
 void multiply(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& plan) {
-  const T* x = static_cast<const T*>(a.tensor.raw_data());
-  const T* y = static_cast<const T*>(b.tensor.raw_data());
+  const T* x = static_cast<const T*>(a.tensor().raw_data());
+  const T* y = static_cast<const T*>(b.tensor().raw_data());
   T* z = static_cast<T*>(plan.out.raw_data());
   const int64_t m = plan.m;
   const int64_t n = plan.n;
   const int64_t k = plan.k;
+  const T beta = plan.accumulate ? T(1) : T(0);
   const Shape& sizes = plan.out.sizes();
   const int batch_dims = sizes.size() - 2;
+  if (batch_dims == 0) {
+    cpu::gemm(a.transposed, b.transposed, m, n, k, x, a.row_length, y, b.row_length, beta, z, n);
+    return;
+  }
   const int64_t batches = plan.out.numel() / (m * n);
   const auto offset_of = [&](const Tensor& operand, int64_t batch) {
     int64_t offset = 0;
@@ -33,8 +38,8 @@ void multiply(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& 
     return offset;
   };
   const auto one = [&](int64_t batch) {
-    cpu::gemm(a.transposed, b.transposed, m, n, k, x + offset_of(a.tensor, batch), a.row_length,
-              y + offset_of(b.tensor, batch), b.row_length, plan.accumulate ? T(1) : T(0), z + batch * m * n, n);
+    cpu::gemm(a.transposed, b.transposed, m, n, k, x + offset_of(a.tensor(), batch), a.row_length,
+              y + offset_of(b.tensor(), batch), b.row_length, beta, z + batch * m * n, n);
   };
   if (batches == 1) {
     one(0);
@@ -51,8 +56,8 @@ void multiply(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& 
 }
 
 Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
-  const MatmulPlan plan = prepare_matmul(a, b, options);
-  if (plan.done) return plan.out;
+  MatmulPlan plan = prepare_matmul(a, b, options);
+  if (plan.done) return std::move(plan.out);
   if (is_half(a.dtype())) {
     const Tensor product = matmul_cpu(cast(a, kFloat32), cast(b, kFloat32), {options.transpose_a, options.transpose_b});
     if (plan.accumulate) {
@@ -60,7 +65,7 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
     } else {
       copy(plan.out, product);
     }
-    return plan.out;
+    return std::move(plan.out);
   }
   const MatrixOperand x = prepare_operand(a, options.transpose_a);
   const MatrixOperand y = prepare_operand(b, options.transpose_b);
@@ -69,7 +74,7 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
   } else {
     multiply<double>(x, y, plan);
   }
-  return plan.out;
+  return std::move(plan.out);
 }
 
 Tensor linear_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
@@ -86,8 +91,8 @@ Tensor linear_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return view::as_strided(result, plan.sizes, contiguous_strides(plan.sizes), 0);
 }
 
-LinearActivation linear_activation_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
-                                       bool keep_pre) {
+LinearActivation linear_activation_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                       FusedActivation activation, bool keep_pre) {
   return activate(linear_cpu(x, weight, bias), activation, keep_pre);
 }
 
@@ -95,7 +100,7 @@ LinearActivation linear_activation_cpu(const Tensor& x, const Tensor& weight, co
 
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const MatmulOptions&)> matmul("matmul", &matmul_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&)> linear("linear", &linear_cpu);
-constinit Kernel<LinearActivation(const Tensor&, const Tensor&, const Tensor&, Activation, bool)> linear_activation(
-    "linear_activation", &linear_activation_cpu);
+constinit Kernel<LinearActivation(const Tensor&, const Tensor&, const Tensor&, FusedActivation, bool)>
+    linear_activation("linear_activation", &linear_activation_cpu);
 
 }  // namespace brigade::kernels

@@ -75,7 +75,7 @@ std::string describe(const GemmShape& shape, bool bias) {
   std::string text = std::string(name(shape.dtype)) + " " + matrix(shape.m, shape.k, shape.transpose_a) + " x " +
                      matrix(shape.k, shape.n, shape.transpose_b);
   if (bias) text += " + bias";
-  if (shape.activation) text += *shape.activation == Activation::Relu ? ", relu" : ", gelu";
+  if (shape.activation) text += *shape.activation == FusedActivation::Relu ? ", relu" : ", gelu";
   if (shape.batches > 1) text += ", " + std::to_string(shape.batches) + " batches";
   return text;
 }

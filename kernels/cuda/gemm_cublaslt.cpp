@@ -86,7 +86,7 @@ Layout make_layout(const GemmShape& shape, int64_t rows, int64_t columns, int64_
 cublasLtEpilogue_t epilogue_of(const GemmProblem& problem) {
   const bool bias = problem.bias_alignment > 0;
   if (!problem.shape.activation) return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-  if (*problem.shape.activation == Activation::Relu) {
+  if (*problem.shape.activation == FusedActivation::Relu) {
     return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
   }
   if (problem.pre_alignment > 0) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;

@@ -48,8 +48,8 @@ GemmShape shape_of(const MatmulPlan& plan, const MatrixOperand& a, const MatrixO
 }
 
 void multiply(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperand& b) {
-  const Tensor a_batch = batch_of(a.tensor);
-  const Tensor b_batch = batch_of(b.tensor);
+  const Tensor a_batch = batch_of(a.tensor());
+  const Tensor b_batch = batch_of(b.tensor());
   const StridedLayout<2> batch(without_matrix(plan.out.sizes()), {&a_batch, &b_batch});
   const int outer_dims = std::max(batch.sizes.size() - 1, 0);
   GemmShape shape = shape_of(plan, a, b);
@@ -81,8 +81,8 @@ void multiply(const MatmulPlan& plan, const MatrixOperand& a, const MatrixOperan
     for (int64_t first = 0; first < inner; first += kMostBatches) {
       shape.batches = std::min(kMostBatches, inner - first);
       gemm({.shape = shape,
-            .a = at(a.tensor, a_at + first * shape.a_batch),
-            .b = at(b.tensor, b_at + first * shape.b_batch),
+            .a = at(a.tensor(), a_at + first * shape.a_batch),
+            .b = at(b.tensor(), b_at + first * shape.b_batch),
             .c = const_cast<char*>(at(plan.out, outer * c_step + first * shape.c_batch))},
            plan.out.device());
     }
@@ -101,7 +101,7 @@ Tensor prepare_bias(const Tensor& bias) {
   return aligned && bias.is_contiguous() ? bias : clone(bias);
 }
 
-// The one product that linear is, with all that it reads and writes.
+// The one product that linear is, with all that it reads and writes. Its arguments have to outlive it.
 class LinearProduct {
  public:
   LinearProduct(const Tensor& x, const Tensor& weight, const Tensor& bias)
@@ -113,6 +113,8 @@ class LinearProduct {
     weight_ = prepare_operand(weight, true);
     if (bias.defined()) bias_ = prepare_bias(bias);
   }
+  LinearProduct(const LinearProduct&) = delete;
+  LinearProduct& operator=(const LinearProduct&) = delete;
 
   // Nothing is to be multiplied.
   bool done() const noexcept { return product_.done; }
@@ -120,8 +122,8 @@ class LinearProduct {
 
   GemmCall call() const {
     return {.shape = shape_of(product_, rows_, weight_),
-            .a = rows_.tensor.raw_data(),
-            .b = weight_.tensor.raw_data(),
+            .a = rows_.tensor().raw_data(),
+            .b = weight_.tensor().raw_data(),
             .c = product_.out.raw_data(),
             .bias = bias_.defined() ? bias_.raw_data() : nullptr};
   }
@@ -154,13 +156,13 @@ Tensor linear_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }
 
 LinearActivation linear_activation_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                        Activation activation, bool keep_pre) {
+                                        FusedActivation activation, bool keep_pre) {
   const LinearProduct product(x, weight, bias);
   if (!product.done()) {
     GemmCall call = product.call();
     call.shape.activation = activation;
     Tensor pre;
-    if (keep_pre && activation == Activation::GeluTanh) {
+    if (keep_pre && activation == FusedActivation::GeluTanh) {
       pre = empty(product.out().sizes(), product.out().options());
       call.pre = pre.raw_data();
     }

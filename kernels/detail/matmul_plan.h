@@ -9,11 +9,14 @@ namespace brigade::kernels {
 // A matrix as libraries take it, or a batch of them: rows that lie `row_length` elements apart, dense within, possibly
 // to be transposed.
 struct MatrixOperand {
-  Tensor tensor;
+  const Tensor* given;
+  Tensor copy;  // in its place, when it is defined
   int64_t row_length;
   bool transposed;
+
+  const Tensor& tensor() const noexcept { return copy.defined() ? copy : *given; }
 };
-// Of the last two dimensions. A copy when no stride is 1.
+// Of the last two dimensions of `x`, which has to outlive it. Copies when no stride is 1.
 MatrixOperand prepare_operand(const Tensor& x, bool transpose);
 
 struct MatmulPlan {
@@ -33,6 +36,6 @@ struct LinearPlan {
 LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 // The result of linear_activation from that of linear, by the activation's own kernel.
-LinearActivation activate(Tensor pre, Activation activation, bool keep_pre);
+LinearActivation activate(Tensor pre, FusedActivation activation, bool keep_pre);
 
 }  // namespace brigade::kernels

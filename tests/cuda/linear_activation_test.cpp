@@ -26,10 +26,11 @@ namespace library = brigade::kernels::cuda;
 namespace {
 
 struct Form {
-  Activation activation;
+  FusedActivation activation;
   bool keep_pre;
 };
-constexpr Form kForms[] = {{Activation::Relu, false}, {Activation::GeluTanh, false}, {Activation::GeluTanh, true}};
+constexpr Form kForms[] = {
+    {FusedActivation::Relu, false}, {FusedActivation::GeluTanh, false}, {FusedActivation::GeluTanh, true}};
 
 enum class Fused : uint8_t { Yes, No, LibrarysChoice };
 
@@ -79,7 +80,7 @@ TEST_CASE("one call of the library computes product, bias and activation") {
       check(x, weight, bias, Fused::Yes);
       check(x, weight, {}, Fused::Yes);
       const uint64_t before = library_calls();
-      linear_activation(x, weight, bias, Activation::GeluTanh, true);
+      linear_activation(x, weight, bias, FusedActivation::GeluTanh, true);
       CHECK(library_calls() - before == 1);
     }
   }
@@ -101,11 +102,11 @@ TEST_CASE("what GELU was taken of is kept by the library when its rows are multi
       const Tensor weight = on_device(numbers({n, 32}, dtype, 2));
       const Tensor bias = on_device(numbers({n}, dtype, 3));
       for (const Tensor& added : {bias, Tensor()}) {
-        check_form(x, weight, added, {Activation::GeluTanh, true}, n % 8 == 0 ? Fused::Yes : Fused::No);
+        check_form(x, weight, added, {FusedActivation::GeluTanh, true}, n % 8 == 0 ? Fused::Yes : Fused::No);
         // Nothing is kept: no such rule.
         const Fused alone = kEmulated || n % 8 == 0 ? Fused::Yes : Fused::LibrarysChoice;
-        check_form(x, weight, added, {Activation::GeluTanh, false}, alone);
-        check_form(x, weight, added, {Activation::Relu, false}, alone);
+        check_form(x, weight, added, {FusedActivation::GeluTanh, false}, alone);
+        check_form(x, weight, added, {FusedActivation::Relu, false}, alone);
       }
     }
   }
@@ -186,7 +187,7 @@ TEST_CASE("TF32 goes with activations, too") {
   const Tensor x = on_device(full({64, 128}, 1.0 + 1.0 / 4096));
   const Tensor weight = on_device(full({64, 128}, 1));
   const auto first = [&] {
-    return on_cpu(linear_activation(x, weight, {}, Activation::Relu, false).y).to_vector<float>()[0];
+    return on_cpu(linear_activation(x, weight, {}, FusedActivation::Relu, false).y).to_vector<float>()[0];
   };
   CHECK(first() == 128 + 128 / 4096.0F);
   device::set_allow_tf32(true);
@@ -205,7 +206,7 @@ TEST_CASE("far out GELU is 0 or the identity, and a NaN stays one") {
   const Tensor weight = full({8, 8}, 1);
   const uint64_t before = library::gemm_activations(0);
   const LinearActivation found =
-      linear_activation(on_device(x), on_device(weight), on_device(zeros({8})), Activation::GeluTanh, true);
+      linear_activation(on_device(x), on_device(weight), on_device(zeros({8})), FusedActivation::GeluTanh, true);
   CHECK(library::gemm_activations(0) - before == 1);
   const auto y = on_cpu(found.y).to_vector<float>();
   CHECK(std::abs(y[0]) < 1e-6);
@@ -216,7 +217,7 @@ TEST_CASE("far out GELU is 0 or the identity, and a NaN stays one") {
   CHECK(pre[0] == -40);
   CHECK(std::isnan(pre[16]));
   // ReLU: what the library makes of a NaN is not documented.
-  const Tensor relu = linear_activation(on_device(x), on_device(weight), {}, Activation::Relu, false).y;
+  const Tensor relu = linear_activation(on_device(x), on_device(weight), {}, FusedActivation::Relu, false).y;
   const float of_nan = on_cpu(relu).to_vector<float>()[16];
   CHECK((std::isnan(of_nan) || of_nan == 0));
 }
@@ -230,8 +231,8 @@ TEST_CASE("a captured linear layer with GELU runs with each replay") {
   LinearActivation hidden, out;
   // The second is not fused, and nothing was planned before the capture.
   const auto step = [&] {
-    hidden = linear_activation(x, weight, bias, Activation::GeluTanh, true);
-    out = linear_activation(hidden.y, odd_weight, {}, Activation::GeluTanh, true);
+    hidden = linear_activation(x, weight, bias, FusedActivation::GeluTanh, true);
+    out = linear_activation(hidden.y, odd_weight, {}, FusedActivation::GeluTanh, true);
   };
   device::synchronize();
   device::Graph graph;
@@ -241,10 +242,10 @@ TEST_CASE("a captured linear layer with GELU runs with each replay") {
     copy(x, input);
     graph.replay();
     const LinearActivation expected =
-        linear_activation(exact(input), exact(weight), exact(bias), Activation::GeluTanh, true);
+        linear_activation(exact(input), exact(weight), exact(bias), FusedActivation::GeluTanh, true);
     CHECK(difference(exact(hidden.y), expected.y) <= bound(kFloat32, 64));
     CHECK(difference(exact(hidden.pre), expected.pre) <= bound(kFloat32, 64));
-    const Tensor second = linear_activation(exact(hidden.y), exact(odd_weight), {}, Activation::GeluTanh, false).y;
+    const Tensor second = linear_activation(exact(hidden.y), exact(odd_weight), {}, FusedActivation::GeluTanh, false).y;
     CHECK(difference(exact(out.y), second) <= 2 * bound(kFloat32, 40));
   }
 }
@@ -253,7 +254,7 @@ TEST_CASE("on a stream of its own, in its order") {
   const Tensor x = on_device(zeros({16, 32}));
   const Tensor source = on_device(numbers({16, 32}, kFloat32, 1));
   const Tensor weight = on_device(numbers({8, 32}, kFloat32, 2));
-  const Tensor expected = linear_activation(exact(source), exact(weight), {}, Activation::Relu, false).y;
+  const Tensor expected = linear_activation(exact(source), exact(weight), {}, FusedActivation::Relu, false).y;
   const device::Stream stream = device::Stream::create();
   for (int round = 0; round < 10; ++round) {
     device::Event ready;
@@ -261,7 +262,7 @@ TEST_CASE("on a stream of its own, in its order") {
     const device::StreamGuard guard(stream);
     ready.block(stream);
     copy(x, source);
-    const Tensor y = linear_activation(x, weight, {}, Activation::Relu, false).y;
+    const Tensor y = linear_activation(x, weight, {}, FusedActivation::Relu, false).y;
     fill(x, 0);
     stream.synchronize();
     CHECK(difference(exact(y), expected) <= bound(kFloat32, 32));
@@ -272,7 +273,7 @@ TEST_CASE("what does not fit together is refused as by linear") {
   const Tensor x = on_device(zeros({2, 8}));
   const uint64_t before = library_calls();
   const auto call = [&](const Tensor& weight, const Tensor& bias) {
-    return linear_activation(x, weight, bias, Activation::Relu, false);
+    return linear_activation(x, weight, bias, FusedActivation::Relu, false);
   };
   CHECK_THROWS_AS(call(on_device(zeros({8, 4})), {}), ShapeError);
   CHECK_THROWS_AS(call(on_device(zeros({8, 8})), on_device(zeros({4}))), ShapeError);

@@ -319,6 +319,6 @@ TEST_CASE("what does not fit together is refused before the library sees it") {
   CHECK(library_calls() == before);
   CHECK(library::describe({.dtype = kFloat16, .transpose_b = true, .m = 3, .n = 5, .k = 4, .batches = 2}, true) ==
         "float16 [3, 4] x [5, 4]^T + bias, 2 batches");
-  CHECK(library::describe({.m = 3, .n = 5, .k = 4, .activation = Activation::GeluTanh}, false) ==
+  CHECK(library::describe({.m = 3, .n = 5, .k = 4, .activation = FusedActivation::GeluTanh}, false) ==
         "float32 [3, 4] x [4, 5], gelu");
 }

@@ -40,8 +40,8 @@ std::vector<double> sums(const Tensor& x, const Tensor& weight, const Tensor& bi
   return result;
 }
 
-double activated(Activation activation, double x) {
-  if (activation == Activation::Relu) return std::max(x, 0.0);
+double activated(FusedActivation activation, double x) {
+  if (activation == FusedActivation::Relu) return std::max(x, 0.0);
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("linear with ReLU and GELU, with and without a bias, leading dimension
       const Tensor weight = random({13, 7}, 2, dtype);
       for (const Tensor& bias : {random({13}, 3, dtype), Tensor()}) {
         const std::vector<double> before = sums(x, weight, bias);
-        for (const Activation activation : {Activation::Relu, Activation::GeluTanh}) {
+        for (const FusedActivation activation : {FusedActivation::Relu, FusedActivation::GeluTanh}) {
           for (const bool keep : {false, true}) {
             const LinearActivation found = linear_activation(x, weight, bias, activation, keep);
             Shape expected_sizes = sizes;
@@ -76,7 +76,7 @@ TEST_CASE("linear with ReLU and GELU, with and without a bias, leading dimension
             for (const double sum : before)
               expected.push_back(activated(activation, sum));
             CHECK(worst(found.y, expected) <= bound);
-            REQUIRE(found.pre.defined() == (keep && activation == Activation::GeluTanh));
+            REQUIRE(found.pre.defined() == (keep && activation == FusedActivation::GeluTanh));
             if (!found.pre.defined()) continue;
             CHECK(found.pre.sizes() == expected_sizes);
             CHECK(worst(found.pre, before) <= bound);
@@ -89,25 +89,26 @@ TEST_CASE("linear with ReLU and GELU, with and without a bias, leading dimension
 
 TEST_CASE("linear with an activation of nothing") {
   const Tensor bias = random({3}, 1, kFloat32);
-  const Tensor none = linear_activation(zeros({2, 0}), zeros({3, 0}), bias, Activation::Relu, false).y;
+  const Tensor none = linear_activation(zeros({2, 0}), zeros({3, 0}), bias, FusedActivation::Relu, false).y;
   for (int64_t row = 0; row < 2; ++row) {
     for (int64_t j = 0; j < 3; ++j) {
       CHECK(none.to_vector<double>()[static_cast<size_t>(row * 3 + j)] ==
             std::max(bias.to_vector<double>()[static_cast<size_t>(j)], 0.0));
     }
   }
-  CHECK(linear_activation(zeros({0, 4}), zeros({3, 4}), bias, Activation::GeluTanh, true).pre.sizes() == Shape{0, 3});
+  CHECK(linear_activation(zeros({0, 4}), zeros({3, 4}), bias, FusedActivation::GeluTanh, true).pre.sizes() ==
+        Shape{0, 3});
 }
 
 TEST_CASE("linear with ReLU hands on a NaN on the CPU") {
   const Tensor x = full({1, 2}, std::numeric_limits<double>::quiet_NaN());
-  CHECK(std::isnan(linear_activation(x, full({1, 2}, 1), {}, Activation::Relu, false).y.to_vector<double>()[0]));
+  CHECK(std::isnan(linear_activation(x, full({1, 2}, 1), {}, FusedActivation::Relu, false).y.to_vector<double>()[0]));
 }
 
 TEST_CASE("linear with an activation refuses what linear refuses") {
   const Tensor x = zeros({2, 3});
   const auto call = [&](const Tensor& weight, const Tensor& bias) {
-    return linear_activation(x, weight, bias, Activation::GeluTanh, false);
+    return linear_activation(x, weight, bias, FusedActivation::GeluTanh, false);
   };
   CHECK_THROWS_AS(call(zeros({3, 4}), {}), ShapeError);
   CHECK_THROWS_AS(call(zeros({4, 3}), zeros({3})), ShapeError);

@@ -25,7 +25,7 @@ struct GemmShape {
   int64_t batches = 1;
   // Elements from one product's operand to the next; 0: the same for all.
   int64_t a_batch = 0, b_batch = 0, c_batch = 0;
-  std::optional<Activation> activation = {};  // of c, after the bias; for gemm_with_activation
+  std::optional<FusedActivation> activation = {};  // of c, after the bias; for gemm_with_activation
 
   auto operator<=>(const GemmShape&) const = default;
 };

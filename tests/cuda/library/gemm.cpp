@@ -36,8 +36,8 @@ std::vector<compute_type<T>> gather(const T* x, int64_t rows, int64_t columns, i
 
 // As cuBLASLt words them: max(x, 0), which makes a NaN 0, and GELU by tanh.
 template <class C>
-C activated(Activation activation, C x) {
-  if (activation == Activation::Relu) return x > C(0) ? x : C(0);
+C activated(FusedActivation activation, C x) {
+  if (activation == FusedActivation::Relu) return x > C(0) ? x : C(0);
   return x / 2 * (1 + std::tanh(C(0.7978845608028654) * (x + C(0.044715) * x * x * x)));
 }
 
@@ -79,7 +79,7 @@ class StandIn final : public GemmPlan {
             "rows overlap");
     if (s.activation) require(s.dtype != kFloat64 && s.batches == 1, "no activation for " + describe(s, false));
     if (problem.pre_alignment > 0) {
-      require(s.activation == Activation::GeluTanh, "only GELU keeps what it is taken of");
+      require(s.activation == FusedActivation::GeluTanh, "only GELU keeps what it is taken of");
       require(s.c_row % kPreRowMultiple == 0, "what GELU keeps has rows of " + std::to_string(s.c_row));
     }
   }

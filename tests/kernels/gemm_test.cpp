@@ -1,0 +1,75 @@
+// One matrix product on the CPU, small ones and such as go to a library, against plain loops in double.
+#include <brigade/kernels/cpu/detail/gemm.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace brigade;
+
+namespace {
+
+constexpr int64_t kGap = 3;  // elements between the rows of a matrix that belong to nobody
+
+// `rows` of `width` whole numbers, exact in every sum below; NaN in the gaps.
+template <class T>
+std::vector<T> matrix(int64_t rows, int64_t width, int seed) {
+  std::vector<T> values(static_cast<size_t>(rows * (width + kGap)), std::numeric_limits<T>::quiet_NaN());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < width; ++j)
+      values[static_cast<size_t>(i * (width + kGap) + j)] = static_cast<T>((i * 5 + j * 3 + seed) % 11 - 5);
+  }
+  return values;
+}
+
+template <class T>
+void check_product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool accumulate) {
+  CAPTURE("m " + std::to_string(m) + ", n " + std::to_string(n) + ", k " + std::to_string(k));
+  CAPTURE(ta);
+  CAPTURE(tb);
+  CAPTURE(accumulate);
+  const int64_t lda = (ta ? m : k) + kGap;
+  const int64_t ldb = (tb ? k : n) + kGap;
+  const int64_t ldc = n + kGap;
+  const std::vector<T> a = matrix<T>(ta ? k : m, lda - kGap, 1), b = matrix<T>(tb ? n : k, ldb - kGap, 2);
+  // What is there before: something to add to, or nothing that may be read.
+  std::vector<T> c(static_cast<size_t>(m * ldc), std::numeric_limits<T>::quiet_NaN());
+  if (accumulate) c = matrix<T>(m, n, 3);
+  const std::vector<T> before = c;
+  kernels::cpu::gemm(ta, tb, m, n, k, a.data(), lda, b.data(), ldb, accumulate ? T(1) : T(0), c.data(), ldc);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < ldc; ++j) {
+      const T found = c[static_cast<size_t>(i * ldc + j)];
+      if (j >= n) {
+        wrong += !std::isnan(found);
+        continue;
+      }
+      double expected = accumulate ? static_cast<double>(before[static_cast<size_t>(i * ldc + j)]) : 0;
+      for (int64_t p = 0; p < k; ++p)
+        expected += static_cast<double>(a[static_cast<size_t>(ta ? p * lda + i : i * lda + p)]) *
+                    static_cast<double>(b[static_cast<size_t>(tb ? j * ldb + p : p * ldb + j)]);
+      wrong += !(static_cast<double>(found) == expected);
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("gemm: every size around what vectors and blocks hold, transposed, added to, with gaps between the rows") {
+  for (const int64_t m : {1, 2, 7, 8, 9, 16, 33}) {
+    for (const int64_t n : {1, 3, 4, 8, 15, 16, 17, 32, 48}) {
+      for (const int64_t k : {1, 5, 16, 31, 200}) {
+        for (const int flags : {0, 1, 2, 3, 4, 5, 6, 7}) {
+          check_product<float>(m, n, k, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0);
+          check_product<double>(m, n, k, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0);
+        }
+      }
+    }
+  }
+}

@@ -8,8 +8,9 @@ PyTorch: one pool of --threads threads, no OPENBLAS_CORETYPE, and memory that gl
     bench/beside_torch.py ops --threads 2
     bench/beside_torch.py autograd            # compiles bench/torch/autograd.cpp against the same PyTorch
     bench/beside_torch.py ops --cases 'matmul|conv2d|attention|layer_norm|softmax' --json ratios.json
+    bench/beside_torch.py ops --openblas      # matrix products beside NumPy's OpenBLAS
 
-Run it with a Python that has PyTorch. Exits with 1 when --at-most is exceeded by the geometric mean.
+Run it with a Python that has PyTorch, or NumPy for --openblas. Exits with 1 when --at-most is exceeded by the geometric mean.
 """
 import argparse
 import json
@@ -45,6 +46,23 @@ def compile_autograd(folder):
     return program
 
 
+def find_peer(given, folder):
+    """(name with version, command)"""
+    if given.openblas:
+        import numpy
+        blas = numpy.show_config(mode="dicts")["Build Dependencies"]["blas"]
+        if "openblas" not in blas["name"]:
+            raise SystemExit(f"this NumPy computes with {blas['name']}, not with OpenBLAS")
+        return f"OpenBLAS {blas['version']}", [sys.executable, str(ROOT / "bench/openblas/products.py"), "--seconds",
+                                               str(given.seconds)]
+    import torch
+    name = f"PyTorch {torch.__version__}"
+    if given.suite == "autograd":
+        return name, [compile_autograd(folder), str(given.seconds)]
+    return name, [sys.executable, str(ROOT / "bench/torch/ops.py"), given.suite, "--seconds", str(given.seconds), "--threads",
+                  str(given.threads), *(["--not-fused"] if given.not_fused else [])]
+
+
 class Program:
     def __init__(self, command, env):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
@@ -67,41 +85,41 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.3, help="for each case, program and round")
     parser.add_argument("--program", default=str(ROOT / "build/cpu/bin/brigade"))
     parser.add_argument("--not-fused", action="store_true", help="PyTorch's foreach optimizers instead of its fused ones")
+    parser.add_argument("--openblas", action="store_true", help="matrix products beside NumPy's OpenBLAS, forward")
     parser.add_argument("--at-most", type=float, help="fail when the geometric mean of the ratios is larger")
     parser.add_argument("--json")
     given = parser.parse_args()
-    import torch
     env = environment(given.threads)
     listed = subprocess.run([given.program, "bench", given.suite, "--list"], check=True, capture_output=True, text=True)
     cases = [name for name in listed.stdout.splitlines() if re.search(given.cases, name)]
+    if given.openblas:
+        cases = [name for name in cases if re.fullmatch("(matmul|linear|bmm) .* forward", name)]
     if not cases:
         raise SystemExit(f"no case of {given.suite} matches '{given.cases}'")
     with tempfile.TemporaryDirectory() as folder:
-        peer = ([compile_autograd(folder), str(given.seconds)] if given.suite == "autograd" else
-                [sys.executable, str(ROOT / "bench/torch/ops.py"), given.suite, "--seconds", str(given.seconds),
-                 "--threads", str(given.threads), *(["--not-fused"] if given.not_fused else [])])
+        peer, command = find_peer(given, folder)
         ours = Program([given.program, "bench", given.suite, "--follow", "--seconds", str(given.seconds), "--threads",
                         str(given.threads)], env)
-        theirs = Program(peer, env)
+        theirs = Program(command, env)
         unit, factor = ("ns", 1000) if given.suite == "autograd" else ("us", 1)
-        print(f"PyTorch {torch.__version__}, {given.threads} thread(s), {given.rounds} rounds; median [minimum] in {unit}")
-        print(f"{'case':<40} {'brigade':>22} {'PyTorch':>22} {'ratio':>8} {'of minima':>10}")
+        print(f"{peer}, {given.threads} thread(s), {given.rounds} rounds; median [minimum] in {unit}")
+        print(f"{'case':<40} {'brigade':>22} {peer.split()[0]:>22} {'ratio':>8} {'of minima':>10}")
         rows = []
         for case in cases:
             rounds = [(ours.time(case), theirs.time(case)) for _ in range(given.rounds)]
             a, b = [x for r in rounds for x in r[0]], [x for r in rounds for x in r[1]]
             ratio = statistics.median(statistics.median(x) / statistics.median(y) for x, y in rounds)
             row = {"case": case, "brigade_us": {"median": statistics.median(a), "min": min(a)},
-                   "torch_us": {"median": statistics.median(b), "min": min(b)}, "ratio": ratio,
+                   "peer_us": {"median": statistics.median(b), "min": min(b)}, "ratio": ratio,
                    "ratio_of_minima": min(a) / min(b)}
             rows.append(row)
-            shown = [f"{factor * x['median']:.1f} [{factor * x['min']:.1f}]" for x in (row["brigade_us"], row["torch_us"])]
+            shown = [f"{factor * x['median']:.1f} [{factor * x['min']:.1f}]" for x in (row["brigade_us"], row["peer_us"])]
             print(f"{case:<40} {shown[0]:>22} {shown[1]:>22} {ratio:>8.3f} {row['ratio_of_minima']:>10.3f}", flush=True)
     mean = math.exp(statistics.fmean(math.log(row["ratio"]) for row in rows))
     worst = max(rows, key=lambda row: row["ratio"])
     print(f"geometric mean of {len(rows)} ratios: {mean:.3f}; largest: {worst['ratio']:.3f} ({worst['case']})")
     if given.json:
-        pathlib.Path(given.json).write_text(json.dumps({"torch": torch.__version__, "threads": given.threads, "rows": rows,
+        pathlib.Path(given.json).write_text(json.dumps({"peer": peer, "threads": given.threads, "rows": rows,
                                                         "geometric_mean": mean}, indent=1))
     return 1 if given.at_most is not None and mean > given.at_most else 0
 

@@ -3,13 +3,15 @@
 Started by bench/beside_torch.py, which sets the environment and takes turns with Brigade's program.
 """
 import argparse
-import json
+import pathlib
 import re
 import sys
-import time
 
 import torch
 import torch.nn.functional as F
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from follow import follow, microseconds, repeated  # noqa: E402
 
 
 def rand(*sizes, seed=1):
@@ -48,19 +50,6 @@ def operations():
     ops["max_pool2d 32x64x56x56"] = (lambda: [rand(32, 64, 56, 56)], lambda x: F.max_pool2d(x, 2))
     ops["embedding 50000x256, 8192"] = (lambda: [rand(50000, 256), ints(50000, 8192)], lambda w, i: F.embedding(i, w))
     return ops
-
-
-def microseconds(calls, f):
-    begin = time.perf_counter()
-    for _ in range(calls):
-        f()
-    return (time.perf_counter() - begin) * 1e6 / calls
-
-
-def repeated(f):
-    f()
-    calls = min(max(int(1000 / max(microseconds(1, f), 0.01)), 1), 100000)
-    return lambda: microseconds(calls, f)
 
 
 def ops_case(name):
@@ -102,17 +91,7 @@ def main():
     parser.add_argument("--not-fused", action="store_true", help="foreach instead of fused optimizers")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    for line in sys.stdin:
-        name = line.strip()
-        sample = ops_case(name) if given.suite == "ops" else optim_case(name, not given.not_fused)
-        warm_up = time.perf_counter()
-        sample()
-        while time.perf_counter() - warm_up < given.seconds / 4:
-            sample()
-        samples, begin = [], time.perf_counter()
-        while len(samples) < 3 or (time.perf_counter() - begin < given.seconds and len(samples) < 10000):
-            samples.append(sample())
-        print(json.dumps({"case": name, "us": samples}), flush=True)
+    follow(ops_case if given.suite == "ops" else lambda name: optim_case(name, not given.not_fused), given.seconds)
 
 
 main()

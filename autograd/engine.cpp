@@ -5,6 +5,7 @@
 #include <brigade/autograd/detail/listeners.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -129,7 +130,6 @@ void Engine::visit(const Edge& edge, uint64_t from_sequence) {
     stack_.push_back(node);
     return;
   }
-  if (!edge.leaf) return;
   Tensor leaf(edge.leaf);
   AutogradMeta& leaf_meta = ensure_meta(leaf);
   if (leaf_meta.task != task_) {
@@ -156,8 +156,9 @@ void Engine::gather() {
   while (!stack_.empty()) {
     Node* node = stack_.back();
     stack_.pop_back();
-    for (const Edge& edge : node->edges)
-      visit(edge, node->sequence);
+    for (const Edge& edge : node->edges) {
+      if (edge.defined()) visit(edge, node->sequence);
+    }
   }
   const auto newest_first = [](const PlannedNode& a, const PlannedNode& b) {
     return a.node->sequence > b.node->sequence;
@@ -294,8 +295,7 @@ void Engine::run_node(PlannedNode& planned) {
     if (captured.node == &node) captured_[captured.input] = grads[captured.output];
   }
   if (any) {
-    results_.clear();
-    results_.resize(node.edges.size());
+    if (results_.size() < node.edges.size()) results_.resize(node.edges.size());  // all of them undefined
     BackwardContext context(*this, node, grads, results_);
     if (create_graph_) detail::running_where = node.where;
     node.backward(context);
@@ -306,7 +306,8 @@ void Engine::run_node(PlannedNode& planned) {
     for (uint32_t i = 0; i < node.outputs.size(); ++i)
       grads[i] = Tensor();
     for (uint32_t i = 0; i < node.edges.size(); ++i) {
-      if (results_[i].defined() && node.edges[i].defined()) deliver(node, i, std::move(results_[i]));
+      Tensor result = std::move(results_[i]);
+      if (result.defined() && node.edges[i].defined()) deliver(node, i, std::move(result));
     }
   }
   for (const Edge& edge : node.edges) {
@@ -478,6 +479,15 @@ Tensor BackwardContext::grad_or_zeros(uint32_t i) const {
   if (grads_[i].defined()) return grads_[i];
   const OutputInfo& info = node_.outputs[i];
   return full(info.sizes, 0.0, {info.dtype, info.device});
+}
+
+Tensor BackwardContext::fit(const Edge& edge, Tensor grad) {
+  const OutputInfo like = edge.node ? edge.node->outputs[edge.output]
+                                    : OutputInfo{edge.leaf->sizes, edge.leaf->dtype, edge.leaf->storage->device()};
+  if (grad.sizes() != like.sizes) grad = sum_to(grad, like.sizes, {});
+  if (grad.dtype() != like.dtype) grad = grad.to(like.dtype, {});
+  if (grad.device() != like.device) grad = grad.to(like.device, {});
+  return grad;
 }
 
 BackwardContext::Destination BackwardContext::destination(uint32_t i) const {

@@ -114,7 +114,7 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
     for (const Tensor& tensor : ctx.to_save_) {
       if (!tensor.defined()) throw AutogradError("save_for_backward got an undefined tensor" + place, where_);
     }
-    detail::attach(owner_, {.op = op, .where = where_}, in, out);
+    detail::attach(NodePtr(owner_).detach(), {.op = op, .where = where_}, in, out);
     for (const Tensor& dirty : ctx.dirty_)
       ++dirty.impl()->history;  // its views lag behind now
     for (const Tensor& output : outputs) {

@@ -8,7 +8,7 @@ namespace brigade {
 namespace autograd {
 
 namespace detail {
-inline constinit thread_local bool recording = true;
+BRIGADE_INITIAL_EXEC inline constinit thread_local bool recording = true;
 }
 
 struct GradMode {

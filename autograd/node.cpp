@@ -5,22 +5,26 @@
 #include <brigade/core/view.h>
 
 #include <cctype>
+#include <utility>
 
 namespace brigade::autograd {
+
+namespace {
+// While a node of this thread is being freed: the first of those that die meanwhile.
+BRIGADE_INITIAL_EXEC constinit thread_local const Node** dying = nullptr;
+}  // namespace
 
 void Node::destroy() const noexcept {
   // Deleting this node drops its edges and saved tensors, which may be the last owners of more nodes, and so on along a
   // chain of any length. The outermost call deletes them one after another instead of inside each other.
-  thread_local std::vector<const Node*>* dying = nullptr;
   if (dying) {
-    dying->push_back(this);
+    next_dying_ = std::exchange(*dying, this);
     return;
   }
-  std::vector<const Node*> list{this};
-  dying = &list;
-  while (!list.empty()) {
-    const Node* node = list.back();
-    list.pop_back();
+  const Node* first = this;
+  dying = &first;
+  while (first) {
+    const Node* const node = std::exchange(first, first->next_dying_);
     delete node;
   }
   dying = nullptr;
@@ -57,8 +61,7 @@ void Node::release_saved(SourceLocation freed_by) noexcept {
   }
 }
 
-SavedTensor::SavedTensor() noexcept = default;
-SavedTensor::~SavedTensor() = default;
+void detail::DropPacked::operator()(PackedTensor* packed) const noexcept { delete packed; }
 
 void SavedTensor::keep(Node& owner, const Tensor& tensor) {
   tensor_ = tensor;
@@ -72,7 +75,7 @@ void SavedTensor::save_input(Node& owner, const Tensor& tensor) {
   if (!tensor.defined()) return;
   keep(owner, tensor);
   if (detail::saved_tensor_hooks) [[unlikely]] {
-    packed_ = detail::pack_tensor(tensor);
+    packed_.reset(detail::pack_tensor(tensor).release());
     tensor_ = Tensor();
   }
 }
@@ -83,7 +86,7 @@ void SavedTensor::save_output(Node& owner, const Tensor& tensor, uint32_t output
   is_output_ = true;
   output_ = output;
   if (detail::saved_tensor_hooks) [[unlikely]] {
-    packed_ = detail::pack_tensor(tensor_);
+    packed_.reset(detail::pack_tensor(tensor_).release());
     tensor_ = Tensor();
   }
 }

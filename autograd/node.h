@@ -21,7 +21,10 @@ class Node;
 class BackwardContext;
 namespace detail {
 struct PackedTensor;
-}
+struct DropPacked {
+  void operator()(PackedTensor* packed) const noexcept;
+};
+}  // namespace detail
 using NodePtr = IntrusivePtr<Node>;
 
 // Where the gradient of an input goes: to output `output` of `node`, to `leaf`, or nowhere (the input needs none).
@@ -38,6 +41,10 @@ struct OutputInfo {
   Shape sizes;
   DType dtype = DType::Float32;
   Device device;
+
+  bool matches(const Tensor& grad) const {
+    return grad.dtype() == dtype && grad.device() == device && grad.sizes() == sizes;
+  }
 };
 
 // A tensor that forward keeps for backward. Remembers the version of the storage; unpack() throws AutogradError "one of
@@ -45,8 +52,7 @@ struct OutputInfo {
 // naming the operation, its line and both versions.
 class SavedTensor {
  public:
-  SavedTensor() noexcept;
-  ~SavedTensor();
+  SavedTensor() noexcept = default;
   SavedTensor(const SavedTensor&) = delete;
   SavedTensor& operator=(const SavedTensor&) = delete;
 
@@ -62,8 +68,8 @@ class SavedTensor {
   void keep(Node& owner, const Tensor& tensor);
 
   Tensor tensor_;
-  std::unique_ptr<detail::PackedTensor> packed_;  // in its place, under saved-tensor hooks
-  SavedTensor* next_ = nullptr;                   // the owner's list, through which it frees them
+  std::unique_ptr<detail::PackedTensor, detail::DropPacked> packed_;  // in its place, under saved-tensor hooks
+  SavedTensor* next_ = nullptr;                                       // the owner's list, through which it frees them
   uint32_t version_ = 0;
   uint32_t output_ = 0;
   bool is_output_ = false;
@@ -125,6 +131,7 @@ class Node : public GradFnBase {
   void destroy() const noexcept final;
 
   SavedTensor* saved_ = nullptr;
+  mutable const Node* next_dying_ = nullptr;
   bool freed_ = false;
   SourceLocation freed_by_;
   // Place of this node in the backward that is running over it (0: none).
@@ -151,8 +158,23 @@ class BackwardContext {
   // Whether the gradients will be differentiated again. Then recording is on, unpacked tensors have their history,
   // there are no destinations, and everything must be computed by differentiable operations.
   bool create_graph() const noexcept { return GradMode::is_enabled(); }
+  // The shape of input i, which needs a gradient.
+  const Shape& input_sizes(uint32_t i) const noexcept {
+    const Edge& edge = node_.edges[i];
+    return edge.node ? edge.node->outputs[edge.output].sizes : edge.leaf->sizes;
+  }
   // Hands over the gradient of input i (undefined is allowed: no gradient).
   void set(uint32_t i, Tensor grad) { results_[i] = std::move(grad); }
+  // The same for an input that was broadcast, promoted or moved on its way in, from a gradient like the result: sums,
+  // casts and moves it back.
+  void set_fitted(uint32_t i, Tensor grad) {
+    const Edge& edge = node_.edges[i];
+    if (edge.node && edge.node->outputs[edge.output].matches(grad)) {
+      set(i, std::move(grad));
+    } else {
+      set(i, fit(edge, std::move(grad)));
+    }
+  }
 
   // Where the gradient of input i may be written directly, to save a copy: memory of the leaf's gradient (a bucket of
   // DDP), to be overwritten, or added to when `accumulate`. `out` is undefined when there is no such place: then
@@ -172,6 +194,8 @@ class BackwardContext {
   friend class Engine;
   BackwardContext(Engine& engine, Node& node, const Tensor* grads, std::vector<Tensor>& results) noexcept
       : engine_(engine), node_(node), grads_(grads), results_(results) {}
+
+  static Tensor fit(const Edge& edge, Tensor grad);
 
   Engine& engine_;
   Node& node_;

@@ -8,7 +8,7 @@
 namespace brigade::autograd {
 
 namespace {
-thread_local LeafCollector* leaf_collector = nullptr;
+BRIGADE_INITIAL_EXEC constinit thread_local LeafCollector* leaf_collector = nullptr;
 }  // namespace
 
 LeafCollector::LeafCollector() noexcept : outer_(std::exchange(leaf_collector, this)) {}
@@ -23,7 +23,8 @@ bool any_requires_grad(TensorRefs inputs) noexcept {
   return false;
 }
 
-void attach(NodePtr node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
+void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
+  NodePtr node = NodePtr::adopt(made);
   node->op = info.op;
   node->where = info.where.line() != 0 ? info.where : running_where;
   node->scope = current_call;

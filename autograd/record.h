@@ -34,8 +34,8 @@ using TensorRefs = std::span<const Tensor* const>;
 
 namespace detail {
 bool any_requires_grad(TensorRefs inputs) noexcept;
-// Sequence number, edges, output infos; makes the outputs results of `node`.
-void attach(NodePtr node, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
+// Sequence number, edges, output infos; makes the outputs results of `made`, of which it takes over a reference.
+void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
 // Tells the tape, if it is on.
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
 // Hands the leaves among the inputs that require grad to the LeafCollector of this thread, if there is one.
@@ -66,7 +66,7 @@ N* record(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
   if (GradMode::is_enabled() && info.differentiable && detail::any_requires_grad(inputs)) {
     node = new N;
     node->retain_new();
-    detail::attach(NodePtr::adopt(node), info, inputs, outputs);  // the outputs keep the node alive
+    detail::attach(node, info, inputs, outputs);  // the outputs keep the node alive
   } else if (!GradMode::is_enabled()) {
     detail::collect_leaves(inputs);
   }

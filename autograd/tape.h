@@ -88,7 +88,7 @@ class Tape {
  private:
   friend class Pause;
   static void update_current() noexcept;
-  static inline constinit thread_local Tape* current_ = nullptr;
+  BRIGADE_INITIAL_EXEC static inline constinit thread_local Tape* current_ = nullptr;
 
   void drop_before(uint64_t position);
 

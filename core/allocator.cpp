@@ -1,7 +1,8 @@
 // Size classes: 64, 128, 192, 256, then four steps per power of two. Each thread keeps a few small blocks per class for
-// itself (no lock); everything else goes through one mutex. A block's class follows from its size, so blocks carry no
-// header and stay 64-byte aligned.
+// itself (no lock), chained through their first bytes; everything else goes through one mutex. A block's class follows
+// from its size, so blocks carry no header and stay 64-byte aligned.
 #include <brigade/core/allocator.h>
+#include <brigade/core/detail/block_pool.h>
 #include <brigade/core/error.h>
 
 #include <algorithm>
@@ -25,6 +26,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr int kClasses = 4 + 4 * 40;            // up to 256 << 40 bytes: more than any machine has
 constexpr size_t kThreadBlockLimit = 32 << 10;  // larger blocks always go through the shared pool
+constexpr int kThreadClasses = 4 + 4 * 7;       // up to that
 constexpr size_t kThreadBytes = 256 << 10;      // that a thread keeps per class
 constexpr size_t kHugePage = 2 << 20;
 
@@ -74,7 +76,7 @@ struct Pending {
   int64_t bytes_in_use;
   uint64_t allocations;
 };
-constinit thread_local Pending pending{};
+BRIGADE_INITIAL_EXEC constinit thread_local Pending pending{};
 constexpr int64_t kTellEvery = 256 << 10;  // bytes
 
 // Intentionally never destroyed: tensors in static objects are freed after any destructor that we could order.
@@ -88,13 +90,13 @@ Pool& pool() {
   return *instance;
 }
 
-struct ThreadCache {
-  std::vector<void*> free_blocks[kClasses];
-  ~ThreadCache();
+// What a thread keeps for itself, once AtThreadEnd is there; after that, late frees use the shared pool.
+struct ThreadBlocks {
+  detail::FreeBlock* first[kThreadClasses];
+  uint32_t count[kThreadClasses];
+  enum class State : uint8_t { New, Keeps, Ended } state;
 };
-// Set once the cache of the thread is gone, so that late frees use the shared pool.
-thread_local bool thread_cache_gone = false;
-thread_local ThreadCache thread_cache;
+BRIGADE_INITIAL_EXEC constinit thread_local ThreadBlocks thread_blocks{};
 
 void tell_pending() noexcept {
   Counters& counters = pool().counters;
@@ -107,29 +109,58 @@ void tell_pending() noexcept {
   }
 }
 
-void count_in(size_t bytes) noexcept {
-  ++pending.allocations;
-  pending.bytes_in_use += static_cast<int64_t>(bytes);
-  if (pending.bytes_in_use >= kTellEvery) tell_pending();
-}
-void count_out(size_t bytes) noexcept {
-  pending.bytes_in_use -= static_cast<int64_t>(bytes);
-  if (pending.bytes_in_use <= -kTellEvery) tell_pending();
-}
-
 void give_to_pool(void* data, int index) {
   Pool& shared = pool();
   std::lock_guard lock(shared.mutex);
   shared.free_blocks[index].push_back(data);
 }
+void* take_from_pool(int index) {
+  Pool& shared = pool();
+  std::lock_guard lock(shared.mutex);
+  std::vector<void*>& blocks = shared.free_blocks[index];
+  if (blocks.empty()) return nullptr;
+  void* const data = blocks.back();
+  blocks.pop_back();
+  return data;
+}
 
-ThreadCache::~ThreadCache() {
-  thread_cache_gone = true;
-  tell_pending();
-  for (int i = 0; i < kClasses; ++i) {
-    for (void* data : free_blocks[i])
-      give_to_pool(data, i);
+// Calls take(block, class) for each block that this thread keeps.
+template <class Take>
+void empty_thread_blocks(Take&& take) {
+  for (int i = 0; i < kThreadClasses; ++i) {
+    while (detail::FreeBlock* const block = thread_blocks.first[i]) {
+      thread_blocks.first[i] = block->next;
+      take(block, i);
+    }
+    thread_blocks.count[i] = 0;
   }
+}
+
+struct AtThreadEnd {
+  ~AtThreadEnd() {
+    thread_blocks.state = ThreadBlocks::State::Ended;
+    tell_pending();
+    empty_thread_blocks(give_to_pool);
+  }
+  void touch() noexcept { thread_blocks.state = ThreadBlocks::State::Keeps; }
+};
+thread_local AtThreadEnd at_thread_end;
+
+// Before a thread counts or keeps anything.
+void prepare_thread() noexcept {
+  if (thread_blocks.state == ThreadBlocks::State::New) at_thread_end.touch();
+}
+
+void count_in(size_t bytes) noexcept {
+  ++pending.allocations;
+  pending.bytes_in_use += static_cast<int64_t>(bytes);
+  if (pending.bytes_in_use >= kTellEvery) [[unlikely]]
+    tell_pending();
+}
+void count_out(size_t bytes) noexcept {
+  pending.bytes_in_use -= static_cast<int64_t>(bytes);
+  if (pending.bytes_in_use <= -kTellEvery) [[unlikely]]
+    tell_pending();
 }
 
 void* from_system(size_t bytes) {
@@ -148,32 +179,49 @@ void* from_system(size_t bytes) {
   return data;
 }
 
+bool keep(void* data, int index, size_t bytes) noexcept {
+  ThreadBlocks& mine = thread_blocks;
+  if (index >= kThreadClasses || mine.count[index] * bytes >= kThreadBytes) return false;
+  if (mine.state != ThreadBlocks::State::Keeps) [[unlikely]]
+    return false;
+  auto* const block = static_cast<detail::FreeBlock*>(data);
+  block->next = mine.first[index];
+  mine.first[index] = block;
+  ++mine.count[index];
+  return true;
+}
+
+[[gnu::noinline]] void free_by_pool(void* data, int index) {
+  const size_t bytes = class_bytes(index);
+  prepare_thread();
+  count_out(bytes);
+  if (!keep(data, index, bytes)) give_to_pool(data, index);
+}
+
 void free_cached(void* data, void* context, size_t) {
   const int index = static_cast<int>(reinterpret_cast<intptr_t>(context));
   const size_t bytes = class_bytes(index);
+  if (!keep(data, index, bytes)) return free_by_pool(data, index);
   count_out(bytes);
-  if (bytes <= kThreadBlockLimit && !thread_cache_gone) {
-    std::vector<void*>& mine = thread_cache.free_blocks[index];
-    if (mine.size() < kThreadBytes / bytes) {
-      mine.push_back(data);
-      return;
-    }
-  }
-  give_to_pool(data, index);
 }
 
 void free_system(void* data, void*, size_t bytes) {
+  prepare_thread();
   count_out(bytes);
   pool().counters.bytes_reserved.fetch_sub(static_cast<int64_t>(bytes == 0 ? kAlignment : bytes),
                                            std::memory_order_relaxed);
   std::free(data);
 }
 
-}  // namespace
+Allocation cached(void* data, int index) noexcept {
+  count_in(class_bytes(index));
+  return {data, reinterpret_cast<void*>(static_cast<intptr_t>(index)), &free_cached};
+}
 
-Allocation cpu_allocate(size_t bytes) {
+[[gnu::noinline]] Allocation allocate_by_pool(size_t bytes) {
+  prepare_thread();
   if (!caching()) {
-    void* data = from_system(bytes == 0 ? kAlignment : bytes);
+    void* const data = from_system(bytes == 0 ? kAlignment : bytes);
     count_in(bytes);
     return {data, nullptr, &free_system};
   }
@@ -182,22 +230,24 @@ Allocation cpu_allocate(size_t bytes) {
                            " bytes, more than an address space holds; check the sizes");
   }
   const int index = class_of(bytes);
-  const size_t rounded = class_bytes(index);
-  void* data = nullptr;
-  if (rounded <= kThreadBlockLimit && !thread_cache_gone && !thread_cache.free_blocks[index].empty()) {
-    data = thread_cache.free_blocks[index].back();
-    thread_cache.free_blocks[index].pop_back();
-  } else {
-    Pool& shared = pool();
-    std::lock_guard lock(shared.mutex);
-    if (!shared.free_blocks[index].empty()) {
-      data = shared.free_blocks[index].back();
-      shared.free_blocks[index].pop_back();
+  void* data = take_from_pool(index);
+  if (!data) data = from_system(class_bytes(index));
+  return cached(data, index);
+}
+
+}  // namespace
+
+Allocation cpu_allocate(size_t bytes) {
+  if (bytes <= kThreadBlockLimit) {
+    const int index = class_of(bytes);
+    ThreadBlocks& mine = thread_blocks;
+    if (detail::FreeBlock* const block = mine.first[index]) [[likely]] {
+      mine.first[index] = block->next;
+      --mine.count[index];
+      return cached(block, index);
     }
   }
-  if (!data) data = from_system(rounded);
-  count_in(rounded);
-  return {data, reinterpret_cast<void*>(static_cast<intptr_t>(index)), &free_cached};
+  return allocate_by_pool(bytes);
 }
 
 AllocatorStats cpu_allocator_stats() {
@@ -210,19 +260,18 @@ AllocatorStats cpu_allocator_stats() {
 }
 
 void cpu_allocator_empty_cache() {
-  const auto release = [](std::vector<void*>(&lists)[kClasses]) {
-    for (int i = 0; i < kClasses; ++i) {
-      for (void* data : lists[i]) {
-        std::free(data);
-        pool().counters.bytes_reserved.fetch_sub(static_cast<int64_t>(class_bytes(i)), std::memory_order_relaxed);
-      }
-      lists[i].clear();
-    }
-  };
-  release(thread_cache.free_blocks);
   Pool& shared = pool();
+  const auto release = [&](void* data, int index) {
+    std::free(data);
+    shared.counters.bytes_reserved.fetch_sub(static_cast<int64_t>(class_bytes(index)), std::memory_order_relaxed);
+  };
+  empty_thread_blocks(release);
   std::lock_guard lock(shared.mutex);
-  release(shared.free_blocks);
+  for (int i = 0; i < kClasses; ++i) {
+    for (void* data : shared.free_blocks[i])
+      release(data, i);
+    shared.free_blocks[i].clear();
+  }
 }
 
 }  // namespace brigade

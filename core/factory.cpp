@@ -2,20 +2,25 @@
 
 #include <brigade/core/device_runtime.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace brigade {
 
 namespace {
 
+[[noreturn, gnu::cold]] void throw_bad_sizes(const Shape& sizes) {
+  if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; }))
+    throw ShapeError("sizes must not be negative, got " + to_string(sizes));
+  throw ShapeError("sizes " + to_string(sizes) + " overflow the address space");
+}
+
 // Throws ShapeError.
 size_t bytes_of(const Shape& sizes, DType dtype) {
   size_t bytes = itemsize(dtype);
   for (int64_t size : sizes) {
-    if (size < 0) throw ShapeError("sizes must not be negative, got " + to_string(sizes));
-    if (__builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes)) {
-      throw ShapeError("sizes " + to_string(sizes) + " overflow the address space");
-    }
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes)) [[unlikely]]
+      throw_bad_sizes(sizes);
   }
   return bytes;
 }
@@ -29,7 +34,8 @@ Tensor dense(Allocation allocation, size_t bytes, const Shape& sizes, TensorOpti
 
 Tensor empty(const Shape& sizes, TensorOptions options) {
   const size_t bytes = bytes_of(sizes, options.dtype);
-  return dense(allocate_on(options.device, bytes), bytes, sizes, options);
+  const bool on_cpu = options.device.type == DeviceType::CPU;
+  return dense(on_cpu ? cpu_allocate(bytes) : allocate_on(options.device, bytes), bytes, sizes, options);
 }
 
 Tensor empty_pinned(const DeviceRuntime& runtime, const Shape& sizes, DType dtype) {

@@ -1,6 +1,7 @@
 // Bad indices: the text of the error, alike on every device, and the user's line for errors that come to light late.
 #pragma once
 
+#include <brigade/core/detail/thread_variable.h>
 #include <brigade/core/error.h>
 
 #include <cstdint>
@@ -33,7 +34,7 @@ class CallSite {
   static std::source_location current() noexcept { return current_; }
 
  private:
-  static inline constinit thread_local std::source_location current_{};
+  BRIGADE_INITIAL_EXEC static inline constinit thread_local std::source_location current_{};
 
   std::source_location before_;
 };

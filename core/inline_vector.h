@@ -51,7 +51,7 @@ class InlineVector {
   void clear() noexcept { resize(0); }
 
  private:
-  void grow() {
+  [[gnu::noinline, gnu::cold]] void grow() {
     const uint32_t capacity = capacity_ * 2;
     auto larger = std::make_unique<T[]>(capacity);
     std::move(begin(), end(), larger.get());

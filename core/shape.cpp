@@ -2,6 +2,8 @@
 
 namespace brigade {
 
+void Shape::throw_too_many() { throw ShapeError("a tensor has at most " + std::to_string(kMaxDims) + " dimensions"); }
+
 std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (int i = 0; i < shape.size(); ++i) {

@@ -44,7 +44,8 @@ class Shape {
   int64_t* end() noexcept { return values_ + size_; }
 
   void push_back(int64_t value) {
-    if (size_ == kMaxDims) throw ShapeError("a tensor has at most 8 dimensions");
+    if (size_ == kMaxDims) [[unlikely]]
+      throw_too_many();
     values_[size_++] = value;
   }
   void pop_back() noexcept { --size_; }
@@ -73,6 +74,8 @@ class Shape {
   }
 
  private:
+  [[noreturn]] static void throw_too_many();
+
   int64_t values_[kMaxDims] = {};
   int size_ = 0;
 };

@@ -1,5 +1,6 @@
 #include <brigade/core/tensor.h>
 
+#include <brigade/core/detail/thread_variable.h>
 #include <brigade/core/device_runtime.h>
 
 #include <atomic>
@@ -10,16 +11,14 @@ namespace brigade {
 namespace {
 
 // Ids come in blocks per thread, so that making a tensor touches no shared cache line.
+constexpr uint64_t kIdBlock = 1 << 20;
+std::atomic<uint64_t> next_id_block{1};
+BRIGADE_INITIAL_EXEC constinit thread_local uint64_t next_of_block = 0;
+
 uint64_t next_id() noexcept {
-  static std::atomic<uint64_t> next_block{1};
-  constexpr uint64_t kBlock = 1 << 20;
-  thread_local uint64_t next = 0;
-  thread_local uint64_t end = 0;
-  if (next == end) {
-    next = next_block.fetch_add(1, std::memory_order_relaxed) * kBlock;
-    end = next + kBlock;
-  }
-  return next++;
+  if (next_of_block % kIdBlock == 0) [[unlikely]]
+    next_of_block = next_id_block.fetch_add(1, std::memory_order_relaxed) * kIdBlock + 1;
+  return next_of_block++;
 }
 
 bool strides_are_contiguous(const Shape& sizes, const Shape& strides) noexcept {
@@ -89,13 +88,11 @@ TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, const Shape& st
       contiguous(strides_are_contiguous(sizes_, strides_)) {}
 
 TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_)
-    : storage(std::move(storage_)), sizes(sizes_), id(next_id()), dtype(dtype_) {
+    : storage(std::move(storage_)), sizes(sizes_), strides(sizes_), id(next_id()), dtype(dtype_) {
   int64_t product = 1;
-  for (int i = 0; i < sizes.size(); ++i)
-    strides.push_back(0);
-  for (int i = sizes.size() - 1; i >= 0; --i) {
+  for (int i = sizes_.size() - 1; i >= 0; --i) {
     strides[i] = product;
-    product *= sizes[i];
+    product *= sizes_[i];
   }
   numel = product;
   if (numel == 0) strides = contiguous_strides(sizes);
@@ -104,9 +101,8 @@ TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_)
 void Tensor::throw_undefined() {
   throw ValueError(
       "expected a tensor, got an undefined one, which has no shape and no data: the grad() of a tensor that no "
-      "backward "
-      "has reached, a Tensor() that nothing was assigned to, or an optional result or parameter that is not there; ask "
-      "defined() first");
+      "backward has reached, a Tensor() that nothing was assigned to, or an optional result or parameter that is not "
+      "there; ask defined() first");
 }
 
 void Tensor::throw_dtype_mismatch(DType asked) const {

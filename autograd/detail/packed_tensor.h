@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/node.h>
 #include <brigade/autograd/saved_tensor_hooks.h>
+#include <brigade/core/detail/thread_variable.h>
 
 #include <memory>
 #include <vector>
@@ -15,7 +16,7 @@ struct HookPair {
 };
 using HookStack = std::vector<std::shared_ptr<const HookPair>>;
 // Of this thread; nullptr when there are none.
-inline constinit thread_local HookStack* saved_tensor_hooks = nullptr;
+BRIGADE_INITIAL_EXEC inline constinit thread_local HookStack* saved_tensor_hooks = nullptr;
 
 struct PackedTensor {
   std::shared_ptr<const HookPair> hooks;

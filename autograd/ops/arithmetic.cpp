@@ -1,7 +1,6 @@
 #include <brigade/autograd/ops/arithmetic.h>
 
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/operand_shape.h>
 #include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
@@ -16,46 +15,41 @@ using autograd::OpInfo;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::located;
-using autograd::detail::OperandShape;
 using kernels::BinaryOp;
 using kernels::CompareOp;
 using kernels::UnaryOp;
 
-struct BinaryNode : Node {
-  OperandShape a, b;
-};
-
-struct AddNode final : BinaryNode {
+struct AddNode final : Node {
   double sign = 1;  // -1 for a difference
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) context.set(0, a.reduce(grad));
-    if (context.needs_input_grad(1)) context.set(1, b.reduce(sign < 0 ? neg(grad, {}) : grad));
+    if (context.needs_input_grad(0)) context.set_fitted(0, grad);
+    if (context.needs_input_grad(1)) context.set_fitted(1, sign < 0 ? neg(grad, {}) : grad);
   }
 };
 
-struct MulNode final : BinaryNode {
+struct MulNode final : Node {
   SavedTensor left, right;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) context.set(0, a.reduce(mul(grad, right.unpack(*this), {})));
-    if (context.needs_input_grad(1)) context.set(1, b.reduce(mul(grad, left.unpack(*this), {})));
+    if (context.needs_input_grad(0)) context.set_fitted(0, mul(grad, right.unpack(*this), {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, mul(grad, left.unpack(*this), {}));
   }
 };
 
-struct DivNode final : BinaryNode {
+struct DivNode final : Node {
   SavedTensor left, right;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     const Tensor y = right.unpack(*this);
-    if (context.needs_input_grad(0)) context.set(0, a.reduce(div(grad, y, {})));
+    if (context.needs_input_grad(0)) context.set_fitted(0, div(grad, y, {}));
     if (context.needs_input_grad(1)) {
-      context.set(1, b.reduce(neg(div(mul(grad, left.unpack(*this), {}), mul(y, y, {}), {}), {})));
+      context.set_fitted(1, neg(div(mul(grad, left.unpack(*this), {}), mul(y, y, {}), {}), {}));
     }
   }
 };
 
-struct ExtremumNode final : BinaryNode {
+struct ExtremumNode final : Node {
   SavedTensor left, right;
   bool is_maximum = true;
   void backward(BackwardContext& context) override {
@@ -65,26 +59,21 @@ struct ExtremumNode final : BinaryNode {
     // Half of it where they tie; nothing for the one that lost. A NaN loses to nothing.
     const Tensor shared = brigade::where(eq(x, y, {}), mul(grad, 0.5, {}), grad, {});
     const auto unless = [&](const Tensor& lost) { return brigade::where(lost, 0.0, shared, {}); };
-    if (context.needs_input_grad(0)) context.set(0, a.reduce(unless(is_maximum ? lt(x, y, {}) : gt(x, y, {}))));
-    if (context.needs_input_grad(1)) context.set(1, b.reduce(unless(is_maximum ? gt(x, y, {}) : lt(x, y, {}))));
+    if (context.needs_input_grad(0)) context.set_fitted(0, unless(is_maximum ? lt(x, y, {}) : gt(x, y, {})));
+    if (context.needs_input_grad(1)) context.set_fitted(1, unless(is_maximum ? gt(x, y, {}) : lt(x, y, {})));
   }
 };
 
 Tensor add_or_sub(const Tensor& a, const Tensor& b, bool is_sum, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary(a, b, is_sum ? BinaryOp::Add : BinaryOp::Sub); });
-  if (auto* node = record<AddNode>({.op = is_sum ? "add" : "sub", .where = where}, {a, b}, y)) {
-    node->a.take(a, y);
-    node->b.take(b, y);
+  if (auto* node = record<AddNode>({.op = is_sum ? "add" : "sub", .where = where}, {a, b}, y))
     node->sign = is_sum ? 1 : -1;
-  }
   return y;
 }
 
 template <class N>
-N* save_both(N* node, const Tensor& a, const Tensor& b, const Tensor& y) {
+N* save_both(N* node, const Tensor& a, const Tensor& b) {
   if (node) {
-    node->a.take(a, y);
-    node->b.take(b, y);
     node->left.save_input(*node, a);
     node->right.save_input(*node, b);
   }
@@ -94,7 +83,7 @@ N* save_both(N* node, const Tensor& a, const Tensor& b, const Tensor& y) {
 Tensor extremum(const Tensor& a, const Tensor& b, bool is_maximum, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary(a, b, is_maximum ? BinaryOp::Maximum : BinaryOp::Minimum); });
   const OpInfo info{.op = is_maximum ? "maximum" : "minimum", .where = where};
-  if (auto* node = save_both(record<ExtremumNode>(info, {a, b}, y), a, b, y)) node->is_maximum = is_maximum;
+  if (auto* node = save_both(record<ExtremumNode>(info, {a, b}, y), a, b)) node->is_maximum = is_maximum;
   return y;
 }
 
@@ -186,8 +175,6 @@ Tensor mul(const Tensor& a, const Tensor& b, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary(a, b, BinaryOp::Mul); });
   auto* node = record<MulNode>({.op = "mul", .where = where}, {a, b}, y);
   if (!node) return y;
-  node->a.take(a, y);
-  node->b.take(b, y);
   if (b.requires_grad()) node->left.save_input(*node, a);
   if (a.requires_grad()) node->right.save_input(*node, b);
   return y;
@@ -195,7 +182,7 @@ Tensor mul(const Tensor& a, const Tensor& b, SourceLocation where) {
 
 Tensor div(const Tensor& a, const Tensor& b, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary(a, b, BinaryOp::Div); });
-  save_both(record<DivNode>({.op = "div", .where = where}, {a, b}, y), a, b, y);
+  save_both(record<DivNode>({.op = "div", .where = where}, {a, b}, y), a, b);
   return y;
 }
 

@@ -1,7 +1,6 @@
 #include <brigade/autograd/ops/clamp.h>
 
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/operand_shape.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/logical.h>
 #include <brigade/autograd/ops/where.h>
@@ -17,7 +16,6 @@ using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::located;
-using autograd::detail::OperandShape;
 using kernels::BinaryOp;
 
 struct ClampNode final : autograd::Node {
@@ -38,7 +36,6 @@ struct ClampNode final : autograd::Node {
 
 struct ClampTensorsNode final : autograd::Node {
   SavedTensor x, lower, upper;
-  OperandShape operands[3];
   void backward(BackwardContext& context) override {
     const Tensor input = x.unpack(*this);
     const Tensor low = lower.unpack(*this);
@@ -49,7 +46,7 @@ struct ClampTensorsNode final : autograd::Node {
       return brigade::where(logical_and(eq(input, border, {}), is_open, {}), mul(grad, 0.5, {}), grad, {});
     };
     const auto set = [&](uint32_t i, const Tensor& to, const Tensor& gets) {
-      context.set(i, operands[i].reduce(brigade::where(gets, to, 0.0, {})));
+      context.set_fitted(i, brigade::where(gets, to, 0.0, {}));
     };
     if (context.needs_input_grad(0)) {
       const Tensor on_border = logical_or(eq(input, low, {}), eq(input, high, {}), {});
@@ -108,8 +105,6 @@ Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max, SourceLocati
     node->x.save_input(*node, x);
     node->lower.save_input(*node, min);
     node->upper.save_input(*node, max);
-    for (size_t i = 0; i < 3; ++i)
-      node->operands[i].take(*inputs[i], y);
   }
   return y;
 }

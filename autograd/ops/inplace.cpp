@@ -5,7 +5,6 @@
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -20,11 +19,6 @@ using autograd::record_inplace;
 using autograd::SavedTensor;
 using autograd::detail::located;
 
-// The gradient of what was read, in its own shape and dtype, on its own device.
-Tensor fit(const Tensor& grad, const Shape& sizes, TensorOptions options) {
-  return sum_to(grad, sizes, {}).to(options.dtype, {}).to(options.device, {});
-}
-
 // An operand that lies in the memory that is about to be written is read, and kept for backward, as it is now.
 Tensor as_it_is(const Tensor& operand, const Tensor& self) {
   if (operand.storage() != self.storage()) return operand;
@@ -32,11 +26,9 @@ Tensor as_it_is(const Tensor& operand, const Tensor& self) {
 }
 
 struct CopyNode final : Node {
-  Shape sizes;
-  TensorOptions options;
   void backward(BackwardContext& context) override {
     if (context.needs_input_grad(0)) context.set(0, mul(context.grad(), 0.0, {}));  // the past was overwritten
-    if (context.needs_input_grad(1)) context.set(1, fit(context.grad(), sizes, options));
+    if (context.needs_input_grad(1)) context.set_fitted(1, context.grad());
   }
 };
 
@@ -46,22 +38,18 @@ struct FillNode final : Node {
 
 struct AddInplaceNode final : Node {
   double alpha = 1;
-  Shape sizes;
-  TensorOptions options;
   void backward(BackwardContext& context) override {
     if (context.needs_input_grad(0)) context.set(0, context.grad());
     if (context.needs_input_grad(1))
-      context.set(1, fit(alpha == 1 ? context.grad() : mul(context.grad(), alpha, {}), sizes, options));
+      context.set_fitted(1, alpha == 1 ? context.grad() : mul(context.grad(), alpha, {}));
   }
 };
 
 struct MulInplaceNode final : Node {
   SavedTensor past, other;
-  Shape sizes;
-  TensorOptions options;
   void backward(BackwardContext& context) override {
     if (context.needs_input_grad(0)) context.set(0, mul(context.grad(), other.unpack(*this), {}));
-    if (context.needs_input_grad(1)) context.set(1, fit(mul(context.grad(), past.unpack(*this), {}), sizes, options));
+    if (context.needs_input_grad(1)) context.set_fitted(1, mul(context.grad(), past.unpack(*this), {}));
   }
 };
 
@@ -76,10 +64,7 @@ const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
   check_inplace(*this, source.requires_grad(), where);
   const Tensor operand = as_it_is(source, *this);
   located(where, [&] { kernels::copy(*this, operand); });
-  if (auto* node = record_inplace<CopyNode>({.op = "copy_", .where = where}, {*this, operand}, *this)) {
-    node->sizes = source.sizes();
-    node->options = source.options();
-  }
+  record_inplace<CopyNode>({.op = "copy_", .where = where}, {*this, operand}, *this);
   return *this;
 }
 
@@ -96,11 +81,8 @@ const Tensor& Tensor::add_(const Tensor& other, double alpha, SourceLocation whe
   check_inplace(*this, other.requires_grad(), where);
   const Tensor operand = as_it_is(other, *this);
   located(where, [&] { kernels::add_inplace(*this, operand, alpha); });
-  if (auto* node = record_inplace<AddInplaceNode>({.op = "add_", .where = where}, {*this, operand}, *this)) {
+  if (auto* node = record_inplace<AddInplaceNode>({.op = "add_", .where = where}, {*this, operand}, *this))
     node->alpha = alpha;
-    node->sizes = other.sizes();
-    node->options = other.options();
-  }
   return *this;
 }
 
@@ -114,8 +96,6 @@ const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
   if (auto* node = record_inplace<MulInplaceNode>({.op = "mul_", .where = where}, {*this, operand}, *this)) {
     node->past.save_input(*node, past);
     node->other.save_input(*node, operand);
-    node->sizes = other.sizes();
-    node->options = other.options();
   }
   return *this;
 }

@@ -24,25 +24,23 @@ using autograd::detail::located;
 // Both at least 2-d.
 struct MatmulNode final : Node {
   SavedTensor a, b;
-  Shape a_sizes, b_sizes;
 
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) side(context, 0, a_sizes, grad, b.unpack(*this), false, true);
-    if (context.needs_input_grad(1)) side(context, 1, b_sizes, a.unpack(*this), grad, true, false);
+    if (context.needs_input_grad(0)) side(context, 0, grad, b.unpack(*this), false, true);
+    if (context.needs_input_grad(1)) side(context, 1, a.unpack(*this), grad, true, false);
   }
 
  private:
-  static void side(BackwardContext& context, uint32_t input, const Shape& sizes, const Tensor& x, const Tensor& y,
-                   bool tx, bool ty) {
+  static void side(BackwardContext& context, uint32_t input, const Tensor& x, const Tensor& y, bool tx, bool ty) {
     if (context.create_graph()) {
       const Tensor left = tx ? x.transpose(-2, -1, {}) : x;
       const Tensor right = ty ? y.transpose(-2, -1, {}) : y;
-      context.set(input, sum_to(brigade::matmul(left, right, {}), sizes, {}));
+      context.set_fitted(input, brigade::matmul(left, right, {}));
       return;
     }
     // A gradient that needs no sum over broadcast dimensions can be born where it belongs.
-    if (sizes.size() == x.dim() && sizes.size() == y.dim() && sizes.size() == 2) {
+    if (context.input_sizes(input).size() == 2 && x.dim() == 2 && y.dim() == 2) {
       if (const auto destination = context.destination(input); destination.out.defined()) {
         kernels::matmul(
             x, y, {.transpose_a = tx, .transpose_b = ty, .out = destination.out, .accumulate = destination.accumulate});
@@ -50,15 +48,13 @@ struct MatmulNode final : Node {
         return;
       }
     }
-    context.set(input, sum_to(kernels::matmul(x, y, {.transpose_a = tx, .transpose_b = ty}), sizes, {}));
+    context.set_fitted(input, kernels::matmul(x, y, {.transpose_a = tx, .transpose_b = ty}));
   }
 };
 
 Tensor matmul_at_least_2d(const char* op, const Tensor& a, const Tensor& b, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::matmul(a, b, {}); });
   if (auto* node = record<MatmulNode>({.op = op, .where = where}, {a, b}, y)) {
-    node->a_sizes = a.sizes();
-    node->b_sizes = b.sizes();
     if (b.requires_grad()) node->a.save_input(*node, a);
     if (a.requires_grad()) node->b.save_input(*node, b);
   }
@@ -240,8 +236,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
 }
 
 Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
-  const Tensor y =
-      located(where, [&] { return kernels::linear_activation(x, weight, bias, kernels::Activation::Relu, false).y; });
+  const Tensor y = located(
+      where, [&] { return kernels::linear_activation(x, weight, bias, kernels::FusedActivation::Relu, false).y; });
   const LinearInputs inputs(x, weight, bias);
   if (auto* node = inputs.record<LinearReluNode>({.op = "linear_relu", .where = where}, y)) {
     node->y.save_output(*node, y);
@@ -252,7 +248,7 @@ Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias, So
 Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
   const LinearInputs inputs(x, weight, bias);
   const kernels::LinearActivation result = located(where, [&] {
-    return kernels::linear_activation(x, weight, bias, kernels::Activation::GeluTanh, inputs.will_be_recorded());
+    return kernels::linear_activation(x, weight, bias, kernels::FusedActivation::GeluTanh, inputs.will_be_recorded());
   });
   if (auto* node = inputs.record<LinearGeluNode>({.op = "linear_gelu", .where = where}, result.y)) {
     node->pre.save_input(*node, result.pre);

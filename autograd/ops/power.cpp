@@ -1,7 +1,6 @@
 #include <brigade/autograd/ops/power.h>
 
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/operand_shape.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/elementary.h>
 #include <brigade/autograd/ops/logical.h>
@@ -21,16 +20,12 @@ using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::located;
-using autograd::detail::OperandShape;
 using kernels::BinaryFunction;
 
 struct PairNode : autograd::Node {
-  OperandShape a, b;
   SavedTensor left, right;
 
-  void take(const Tensor& first, const Tensor& second, const Tensor& result) {
-    a.take(first, result);
-    b.take(second, result);
+  void take(const Tensor& first, const Tensor& second) {
     left.save_input(*this, first);
     right.save_input(*this, second);
   }
@@ -44,14 +39,14 @@ struct PowNode final : PairNode {
     const Tensor exponent = right.unpack(*this);
     if (context.needs_input_grad(0)) {
       const Tensor slope = mul(grad, mul(exponent, pow(base, sub(exponent, 1.0, {}), {}), {}), {});
-      context.set(0, a.reduce(brigade::where(eq(exponent, 0.0, {}), 0.0, slope, {})));
+      context.set_fitted(0, brigade::where(eq(exponent, 0.0, {}), 0.0, slope, {}));
     }
     if (context.needs_input_grad(1)) {
       // The logarithm of a base of 0 counts for negative exponents only; elsewhere that of 1 stands in, so that no NaN
       // comes of it in a second derivative.
       const Tensor is_flat = logical_and(eq(base, 0.0, {}), ge(exponent, 0.0, {}), {});
       const Tensor slope = mul(grad, mul(y.unpack(*this), log(brigade::where(is_flat, 1.0, base, {}), {}), {}), {});
-      context.set(1, b.reduce(brigade::where(is_flat, 0.0, slope, {})));
+      context.set_fitted(1, brigade::where(is_flat, 0.0, slope, {}));
     }
   }
 };
@@ -85,8 +80,8 @@ struct Atan2Node final : PairNode {
     const Tensor x = right.unpack(*this);
     const Tensor squares = add(square(y, {}), square(x, {}), {});
     const Tensor scaled = div(context.grad(), brigade::where(eq(squares, 0.0, {}), 1.0, squares, {}), {});
-    if (context.needs_input_grad(0)) context.set(0, a.reduce(mul(scaled, x, {})));
-    if (context.needs_input_grad(1)) context.set(1, b.reduce(neg(mul(scaled, y, {}), {})));
+    if (context.needs_input_grad(0)) context.set_fitted(0, mul(scaled, x, {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, neg(mul(scaled, y, {}), {}));
   }
 };
 
@@ -95,11 +90,11 @@ struct RemainderNode final : PairNode {
   bool rounds_down = true;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) context.set(0, a.reduce(grad));
+    if (context.needs_input_grad(0)) context.set_fitted(0, grad);
     if (!context.needs_input_grad(1)) return;
     const Tensor quotient = div(left.unpack(*this), right.unpack(*this), {});
     const Tensor whole = rounds_down ? floor(quotient, {}) : trunc(quotient, {});
-    context.set(1, b.reduce(neg(mul(grad, whole, {}), {})));
+    context.set_fitted(1, neg(mul(grad, whole, {}), {}));
   }
 };
 
@@ -110,7 +105,7 @@ struct RemainderNumberNode final : autograd::Node {
 Tensor remainder_of(const autograd::OpInfo& info, const Tensor& a, const Tensor& b, BinaryFunction f) {
   Tensor y = located(info.where, [&] { return kernels::binary_function(a, b, f); });
   if (auto* node = record<RemainderNode>(info, {a, b}, y)) {
-    node->take(a, b, y);
+    node->take(a, b);
     node->rounds_down = f == BinaryFunction::Remainder;
   }
   return y;
@@ -145,7 +140,7 @@ Tensor power(const Tensor& base, double exponent) {
 Tensor pow(const Tensor& base, const Tensor& exponent, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary_function(base, exponent, BinaryFunction::Pow); });
   if (auto* node = record<PowNode>({.op = "pow", .where = where}, {base, exponent}, y)) {
-    node->take(base, exponent, y);
+    node->take(base, exponent);
     node->y.save_output(*node, y);
   }
   return y;
@@ -172,7 +167,7 @@ Tensor pow(double base, const Tensor& exponent, SourceLocation where) {
 
 Tensor atan2(const Tensor& y, const Tensor& x, SourceLocation where) {
   Tensor angle = located(where, [&] { return kernels::binary_function(y, x, BinaryFunction::Atan2); });
-  if (auto* node = record<Atan2Node>({.op = "atan2", .where = where}, {y, x}, angle)) node->take(y, x, angle);
+  if (auto* node = record<Atan2Node>({.op = "atan2", .where = where}, {y, x}, angle)) node->take(y, x);
   return angle;
 }
 

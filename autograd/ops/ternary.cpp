@@ -1,7 +1,6 @@
 #include <brigade/autograd/ops/ternary.h>
 
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/operand_shape.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/ternary.h>
@@ -14,24 +13,21 @@ using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::located;
-using autograd::detail::OperandShape;
 using kernels::TernaryOp;
 
 // Keeps the three tensors; `number` is the factor of the product or quotient.
 struct TernaryNode : autograd::Node {
-  OperandShape operands[3];
   SavedTensor saved[3];
   double number = 1;
-
-  void set(BackwardContext& context, uint32_t i, const Tensor& grad) { context.set(i, operands[i].reduce(grad)); }
 };
 
 struct AddcmulNode final : TernaryNode {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) set(context, 0, grad);
+    if (context.needs_input_grad(0)) context.set_fitted(0, grad);
     for (const uint32_t i : {1U, 2U}) {
-      if (context.needs_input_grad(i)) set(context, i, mul(mul(grad, saved[3 - i].unpack(*this), {}), number, {}));
+      if (context.needs_input_grad(i))
+        context.set_fitted(i, mul(mul(grad, saved[3 - i].unpack(*this), {}), number, {}));
     }
   }
 };
@@ -39,12 +35,12 @@ struct AddcmulNode final : TernaryNode {
 struct AddcdivNode final : TernaryNode {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) set(context, 0, grad);
+    if (context.needs_input_grad(0)) context.set_fitted(0, grad);
     if (!context.needs_input_grad(1) && !context.needs_input_grad(2)) return;
     const Tensor b = saved[2].unpack(*this);
     const Tensor by_a = mul(div(grad, b, {}), number, {});
-    if (context.needs_input_grad(1)) set(context, 1, by_a);
-    if (context.needs_input_grad(2)) set(context, 2, neg(mul(by_a, div(saved[1].unpack(*this), b, {}), {}), {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, by_a);
+    if (context.needs_input_grad(2)) context.set_fitted(2, neg(mul(by_a, div(saved[1].unpack(*this), b, {}), {}), {}));
   }
 };
 
@@ -52,20 +48,19 @@ struct LerpNode final : TernaryNode {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     const Tensor weight = saved[2].unpack(*this);
-    if (context.needs_input_grad(0)) set(context, 0, mul(grad, sub(1.0, weight, {}), {}));
-    if (context.needs_input_grad(1)) set(context, 1, mul(grad, weight, {}));
+    if (context.needs_input_grad(0)) context.set_fitted(0, mul(grad, sub(1.0, weight, {}), {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, mul(grad, weight, {}));
     if (context.needs_input_grad(2))
-      set(context, 2, mul(grad, sub(saved[1].unpack(*this), saved[0].unpack(*this), {}), {}));
+      context.set_fitted(2, mul(grad, sub(saved[1].unpack(*this), saved[0].unpack(*this), {}), {}));
   }
 };
 
 struct LerpNumberNode final : autograd::Node {
-  OperandShape start, end;
   double weight = 0;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) context.set(0, start.reduce(mul(grad, 1 - weight, {})));
-    if (context.needs_input_grad(1)) context.set(1, end.reduce(mul(grad, weight, {})));
+    if (context.needs_input_grad(0)) context.set_fitted(0, mul(grad, 1 - weight, {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, mul(grad, weight, {}));
   }
 };
 
@@ -76,10 +71,8 @@ Tensor apply(const char* op, const Tensor& x, const Tensor& a, const Tensor& b, 
   const Tensor* const inputs[] = {&x, &a, &b};
   const Tensor* const outputs[] = {&y};
   if (auto* node = record<N>({.op = op, .where = where}, inputs, outputs)) {
-    for (size_t i = 0; i < 3; ++i) {
-      node->operands[i].take(*inputs[i], y);
+    for (size_t i = 0; i < 3; ++i)
       node->saved[i].save_input(*node, *inputs[i]);
-    }
     node->number = number;
   }
   return y;
@@ -98,11 +91,7 @@ Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, Source
 }
 Tensor lerp(const Tensor& start, const Tensor& end, double weight, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::lerp(start, end, weight); });
-  if (auto* node = record<LerpNumberNode>({.op = "lerp", .where = where}, {start, end}, y)) {
-    node->start.take(start, y);
-    node->end.take(end, y);
-    node->weight = weight;
-  }
+  if (auto* node = record<LerpNumberNode>({.op = "lerp", .where = where}, {start, end}, y)) node->weight = weight;
   return y;
 }
 

@@ -1,10 +1,10 @@
 #include <brigade/autograd/ops/where.h>
 
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/detail/operand_shape.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/where.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace brigade {
@@ -13,21 +13,19 @@ namespace {
 
 using autograd::record;
 using autograd::detail::located;
-using autograd::detail::OperandShape;
 using kernels::Choice;
 
 // Inputs: the operands that are tensors, of which there may be one.
 struct WhereNode final : autograd::Node {
   autograd::SavedTensor condition;
-  OperandShape operands[2];
   bool is_first[2] = {true, false};  // whether the input is what a true condition chooses
   void backward(autograd::BackwardContext& context) override {
     const Tensor chosen = condition.unpack(*this);
     const Tensor& grad = context.grad();
     for (uint32_t i = 0; i < 2; ++i) {
       if (!context.needs_input_grad(i)) continue;
-      context.set(i, operands[i].reduce(is_first[i] ? brigade::where(chosen, grad, 0.0, {})
-                                                    : brigade::where(chosen, 0.0, grad, {})));
+      context.set_fitted(i,
+                         is_first[i] ? brigade::where(chosen, grad, 0.0, {}) : brigade::where(chosen, 0.0, grad, {}));
     }
   }
 };
@@ -46,10 +44,7 @@ Tensor choose(const char* op, const Tensor& condition, const Choice& a, const Ch
   const Tensor* const outputs[] = {&y};
   if (auto* node = record<WhereNode>(info, autograd::TensorRefs(inputs, count), outputs)) {
     node->condition.save_input(*node, condition);
-    for (size_t i = 0; i < count; ++i) {
-      node->operands[i].take(*inputs[i], y);
-      node->is_first[i] = is_first[i];
-    }
+    std::copy_n(is_first, count, node->is_first);
   }
   return y;
 }

@@ -2,6 +2,8 @@
 // and size, in steps of 64 bytes, so that a step that repeats itself asks the system for nothing.
 #pragma once
 
+#include <brigade/core/detail/thread_variable.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -26,7 +28,7 @@ struct BlockLists {
   bool kept_until_end;
   bool gone;
 };
-inline constinit thread_local BlockLists block_lists{};
+BRIGADE_INITIAL_EXEC inline constinit thread_local BlockLists block_lists{};
 
 // Checkers of memory want to see every object.
 #if defined(__SANITIZE_ADDRESS__)

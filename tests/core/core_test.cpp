@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -144,6 +145,44 @@ TEST_CASE("the caching allocator gives aligned memory back and counts") {
   CHECK(b.data == a.data);
   CHECK(cpu_allocator_stats().system_calls == calls);
   b.deleter(b.data, b.context, 3 << 20);
+}
+
+TEST_CASE("a thread keeps small blocks, and leaves them to the others when it ends") {
+  const char* mode = std::getenv("BRIGADE_CPU_ALLOC");
+  if (mode && std::string(mode) == "system") return;
+  constexpr size_t kBytes = 20000;
+  constexpr int kBlocks = 40;  // more than it keeps
+  const AllocatorStats before = cpu_allocator_stats();
+  std::set<void*> of_first, of_second;
+  const auto take_and_free = [](std::set<void*>& seen) {
+    std::vector<Allocation> blocks;
+    for (int i = 0; i < kBlocks; ++i) {
+      blocks.push_back(cpu_allocate(kBytes));
+      std::memset(blocks.back().data, 1, kBytes);
+      seen.insert(blocks.back().data);
+    }
+    CHECK(cpu_allocator_stats().bytes_in_use >= kBlocks * kBytes);
+    for (const Allocation& block : blocks)
+      block.deleter(block.data, block.context, kBytes);
+  };
+  std::thread([&] {
+    take_and_free(of_first);
+    std::set<void*> again;
+    take_and_free(again);
+    CHECK(again == of_first);
+  }).join();
+  CHECK(of_first.size() == kBlocks);
+  const uint64_t calls = cpu_allocator_stats().system_calls;
+  std::thread([&] { take_and_free(of_second); }).join();
+  CHECK(of_second == of_first);
+  CHECK(cpu_allocator_stats().system_calls == calls);
+  CHECK(cpu_allocator_stats().bytes_in_use == before.bytes_in_use);
+  // A thread that only frees what another one took, and one that only takes.
+  std::vector<Allocation> blocks;
+  std::thread([&] { blocks.push_back(cpu_allocate(kBytes)); }).join();
+  CHECK(cpu_allocator_stats().bytes_in_use >= before.bytes_in_use + kBytes);
+  std::thread([&] { blocks[0].deleter(blocks[0].data, blocks[0].context, kBytes); }).join();
+  CHECK(cpu_allocator_stats().bytes_in_use == before.bytes_in_use);
 }
 
 TEST_CASE("bad factories are refused with a reason") {

@@ -49,7 +49,7 @@ SCHEDULES = {
         o, [ConstantLR(o, 0.1, 5), ExponentialLR(o, 0.9), StepLR(o, 20, 0.5), CosineAnnealingWarmRestarts(o, 30)], [10, 60, 150]),
     "sequential with a milestone at 0": lambda o: SequentialLR(o, [LinearLR(o), StepLR(o, 8, 0.5), MultiStepLR(o, [3, 4])], [0, 100]),
     "chained": chain,
-    "chained, then cosine": lambda o: SequentialLR(o, [chain(o), PolynomialLR(o, 100)], [60]),
+    "chained, then polynomial": lambda o: SequentialLR(o, [chain(o), PolynomialLR(o, 100)], [60]),
     "OneCycle in a sequence": lambda o: SequentialLR(o, [ConstantLR(o, 0.5, 100), OneCycleLR(o, max_lr=0.3, total_steps=250)], [59]),
 }
 

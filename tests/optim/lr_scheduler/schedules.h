@@ -92,7 +92,7 @@ inline std::vector<Schedule> schedules() {
                                                std::vector<int64_t>{0, 100});
        }},
       {"chained", chain},
-      {"chained, then cosine",
+      {"chained, then polynomial",
        [](SGD& o) -> Made {
          return std::make_shared<SequentialLR>(o, List{chain(o), std::make_shared<PolynomialLR>(o, 100)},
                                                std::vector<int64_t>{60});

@@ -1,4 +1,5 @@
 // Schedules of learning rates beside PyTorch's.
+#include <optim/lr_scheduler/expected.h>
 #include <optim/lr_scheduler/schedules.h>
 #include <optim/reference.h>
 
@@ -24,30 +25,43 @@ std::vector<double> rates_of(const Optimizer& optimizer) {
   return rates;
 }
 
+// Calls check(what, its expected epochs) for each of `table`. One without expected numbers fails the test, and so do
+// expected numbers of nothing in `table`.
+template <class T, class Check>
+void with_expected(const std::vector<T>& table, ExpectedEntries entries, const Check& check) {
+  for (const T& each : table) {
+    CAPTURE(each.name);
+    const auto entry = entries.extract(each.name);
+    CHECK_MESSAGE(!entry.empty(), "schedules.json has no numbers, or they were taken by another of this name");
+    if (!entry.empty()) check(each, entry.mapped());
+  }
+  for (const auto& [name, epochs] : entries)
+    FAIL_CHECK("schedules.json has numbers for '" << name << "', which schedules.h does not make");
+}
+
 }  // namespace
 
-TEST_CASE("300 epochs of every schedule have PyTorch's rates, and its momentum") {
-  for (const Schedule& each : schedules()) {
-    CAPTURE(each.name);
+TEST_CASE("300 epochs of every schedule have PyTorch's rates and momentums") {
+  with_expected(schedules(), expected().schedules, [](const Schedule& each, const std::vector<ExpectedEpoch>& epochs) {
     const auto optimizer = two_groups();
     const Made scheduler = each.make(*optimizer);
-    size_t next = 0;
+    auto next = epochs.begin();
     for (int64_t epoch = 0; epoch < 300; ++epoch) {
       CAPTURE(epoch);
       if (epoch > 0) scheduler->step();
       CHECK(scheduler->get_last_lr() == rates_of(*optimizer));
-      if (next == kEpochs.size() || kEpochs[next] != epoch) continue;
+      if (next == epochs.end() || next->epoch != epoch) continue;
       for (size_t g = 0; g < 2; ++g) {
         CAPTURE(g);
         CAPTURE(optimizer->lr(g));
-        CHECK(same(optimizer->lr(g), each.rates[g][next]));
-        CHECK(same(optimizer->momentum(g), each.momentums.empty() ? 0.9 : each.momentums[g][next]));
+        CHECK(same(optimizer->lr(g), next->lr[g]));
+        CHECK(same(optimizer->momentum(g), next->momentum[g]));
       }
       ++next;
     }
-    CHECK(next == kEpochs.size());
+    CHECK(next == epochs.end());
     CHECK(scheduler->last_epoch() == 299);
-  }
+  });
 }
 
 TEST_CASE("a schedule goes on from its state, and its optimizer's, bit for bit") {
@@ -195,34 +209,35 @@ TEST_CASE("ConstantLR comes back from a factor of 0") {
 }
 
 TEST_CASE("ReduceLROnPlateau reduces when PyTorch does, and goes on from its state") {
-  const auto metric = [](int64_t epoch) {
-    const auto e = static_cast<double>(epoch);
-    return std::cos(e * 0.7) * 0.5 / (1 + 0.1 * e) + (epoch > 20 ? 0.2 : 0.5 - 0.015 * e);
-  };
-  for (const Plateau& each : plateaus()) {
-    CAPTURE(each.options.patience);
+  const Expected all = expected();
+  with_expected(plateaus(), all.plateaus, [&](const Plateau& each, const std::vector<ExpectedEpoch>& epochs) {
     const auto optimizer = two_groups(), other = two_groups();
     ReduceLROnPlateau scheduler(*optimizer, each.options), resumed(*other, {.patience = 77});
-    size_t next = 0;
+    auto next = epochs.begin();
     for (int64_t epoch = 0; epoch < 80; ++epoch) {
       CAPTURE(epoch);
-      scheduler.step(metric(epoch));
+      const double metric = all.metrics.at(static_cast<size_t>(epoch));
+      scheduler.step(metric);
       CHECK(scheduler.last_epoch() == epoch + 1);
       CHECK(scheduler.get_last_lr() == rates_of(*optimizer));
       if (epoch > 9) {
-        resumed.step(metric(epoch));
+        resumed.step(metric);
         CHECK(rates_of(*other) == rates_of(*optimizer));
       } else if (epoch == 9) {
         other->load_state_dict(optimizer->state_dict());
         resumed.load_state_dict(scheduler.state_dict());
       }
-      if (next == kPlateauEpochs.size() || kPlateauEpochs[next] != epoch) continue;
+      if (next == epochs.end() || next->epoch != epoch) continue;
       for (size_t g = 0; g < 2; ++g)
-        CHECK(same(optimizer->lr(g), each.rates[g][next]));
+        CHECK(same(optimizer->lr(g), next->lr[g]));
+      CHECK(same(scheduler.best(), next->best));
       ++next;
     }
-    CHECK(same(scheduler.best(), each.best));
-  }
+    CHECK(next == epochs.end());
+  });
+}
+
+TEST_CASE("ReduceLROnPlateau never takes a NaN for better, and refuses groups that came later") {
   const auto optimizer = two_groups();
   ReduceLROnPlateau scheduler(*optimizer, {.patience = 0});
   scheduler.step(NAN);

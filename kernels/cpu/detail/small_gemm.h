@@ -28,25 +28,11 @@ class SmallGemm {
   // As gemm().
   static void multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
                        const T* b, int64_t ldb, bool accumulate, T* c, int64_t ldc) {
-    alignas(kVectorBytes) T room[kRoom];
+    const Problem problem{m, n, k, a, transpose_a ? 1 : lda, transpose_a ? lda : 1, c, ldc, accumulate};
     if (transpose_b || n % kLanes != 0) {
-      copy_rows(transpose_b, n, k, b, ldb, room);
-      b = room;
-      ldb = padded(n);
-    }
-    const int64_t row = transpose_a ? 1 : lda;
-    const int64_t step = transpose_a ? lda : 1;
-    for (int64_t i = 0; i < m; i += kRows) {
-      for (int64_t j = 0; j < n; j += kColumns * kLanes) {
-        const int64_t columns = std::min(n - j, kColumns * kLanes);
-        const Block block{k, a + i * row, row, step, b + j, ldb, c + i * ldc + j, ldc, columns, accumulate};
-        const auto rows = static_cast<int>(std::min<int64_t>(m - i, kRows));
-        if (columns > kLanes) {
-          run<kRows, kColumns>(block, rows);
-        } else {
-          run<kRows, 1>(block, rows);
-        }
-      }
+      multiply_copy(problem, transpose_b, b, ldb);
+    } else {
+      multiply_rows(problem, b, ldb);
     }
   }
 
@@ -58,16 +44,23 @@ class SmallGemm {
   static constexpr int kColumns = 2;
   static constexpr int64_t kRoom = 4096;  // elements of a copy of op(b)
 
-  struct Block {
-    int64_t k;
+  // But for b. The element in row i and column j of op(a) is a[i * a_row + j * a_step].
+  struct Problem {
+    int64_t m, n, k;
     const T* a;
     int64_t a_row, a_step;
+    T* c;
+    int64_t ldc;
+    bool accumulate;
+  };
+  // The part of it that computes `columns` columns of a few rows.
+  struct Block {
+    const Problem& of;
+    const T* a;
     const T* b;
     int64_t ldb;
     T* c;
-    int64_t ldc;
     int64_t columns;
-    bool accumulate;
   };
 
   static int64_t padded(int64_t n) noexcept { return (n + kLanes - 1) / kLanes * kLanes; }
@@ -76,6 +69,28 @@ class SmallGemm {
     Vector vector;
     std::memcpy(&vector, from, sizeof vector);
     return vector;
+  }
+
+  // By a copy of op(b) whose rows are whole vectors.
+  [[gnu::noinline]] static void multiply_copy(const Problem& problem, bool transpose_b, const T* b, int64_t ldb) {
+    alignas(kVectorBytes) T room[kRoom];
+    copy_rows(transpose_b, problem.n, problem.k, b, ldb, room);
+    multiply_rows(problem, room, padded(problem.n));
+  }
+
+  static void multiply_rows(const Problem& problem, const T* b, int64_t ldb) {
+    for (int64_t i = 0; i < problem.m; i += kRows) {
+      const auto rows = static_cast<int>(std::min<int64_t>(problem.m - i, kRows));
+      for (int64_t j = 0; j < problem.n; j += kColumns * kLanes) {
+        const Block block{problem, problem.a + i * problem.a_row,   b + j,
+                          ldb,     problem.c + i * problem.ldc + j, std::min(problem.n - j, kColumns * kLanes)};
+        if (block.columns > kLanes) {
+          run<kRows, kColumns>(block, rows);
+        } else {
+          run<kRows, 1>(block, rows);
+        }
+      }
+    }
   }
 
   // op(b), its rows filled up with zeros to whole vectors.
@@ -130,38 +145,43 @@ class SmallGemm {
     Vector sums[Rows][Columns] = {};
     const T* left = block.a;
     const T* right = block.b;
-    for (int64_t p = 0; p < block.k; ++p) {
+    for (int64_t p = 0; p < block.of.k; ++p) {
       Vector row[Columns];
 #pragma GCC unroll 2
       for (int j = 0; j < Columns; ++j)
         row[j] = load(right + j * kLanes);
 #pragma GCC unroll 8
       for (int i = 0; i < Rows; ++i) {
-        const T factor = left[i * block.a_row];
+        const T factor = left[i * block.of.a_row];
 #pragma GCC unroll 2
         for (int j = 0; j < Columns; ++j)
           sums[i][j] += factor * row[j];
       }
-      left += block.a_step;
+      left += block.of.a_step;
       right += block.ldb;
     }
+    // Held here, since a store could change them for all that the compiler knows.
+    T* to = block.c;
+    const int64_t ldc = block.of.ldc;
+    const int64_t columns = block.columns;
+    const bool accumulate = block.of.accumulate;
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 2
       for (int j = 0; j < Columns; ++j) {
-        T* const to = block.c + i * block.ldc + j * kLanes;
-        const int64_t columns = block.columns - j * kLanes;
-        if (columns >= kLanes) {
-          const Vector sum = block.accumulate ? sums[i][j] + load(to) : sums[i][j];
-          std::memcpy(to, &sum, sizeof sum);
+        T* const part = to + j * kLanes;
+        if (columns - j * kLanes >= kLanes) {
+          const Vector sum = accumulate ? sums[i][j] + load(part) : sums[i][j];
+          std::memcpy(part, &sum, sizeof sum);
         } else {
-          store_part(sums[i][j], columns, block.accumulate, to);
+          store_part(sums[i][j], columns - j * kLanes, accumulate, part);
         }
       }
+      to += ldc;
     }
   }
 
-  static void store_part(Vector sum, int64_t columns, bool accumulate, T* to) {
+  [[gnu::noinline]] static void store_part(Vector sum, int64_t columns, bool accumulate, T* to) {
     T values[kLanes];
     std::memcpy(values, &sum, sizeof values);
     for (int j = 0; j < kLanes; ++j) {

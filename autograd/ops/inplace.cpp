@@ -48,8 +48,10 @@ struct AddInplaceNode final : Node {
 struct MulInplaceNode final : Node {
   SavedTensor past, other;
   void backward(BackwardContext& context) override {
-    if (context.needs_input_grad(0)) context.set(0, mul(context.grad(), other.unpack(*this), {}));
-    if (context.needs_input_grad(1)) context.set_fitted(1, mul(context.grad(), past.unpack(*this), {}));
+    const Tensor& grad = context.grad();
+    // The other may be of a wider dtype.
+    if (context.needs_input_grad(0)) context.set(0, mul(grad, other.unpack(*this), {}).to(grad.dtype(), {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, mul(grad, past.unpack(*this), {}));
   }
 };
 

@@ -1,6 +1,8 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/autograd/record.h>
+#include <brigade/core/allocator.h>
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
@@ -29,6 +31,16 @@ std::string message_of(F&& f) {
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// An operation whose backward hands over nothing.
+struct SilentNode final : autograd::Node {
+  void backward(autograd::BackwardContext&) override {}
+};
+Tensor silent(const Tensor& x) {
+  Tensor y = x.detach().clone();
+  autograd::record<SilentNode>({.op = "silent", .where = SourceLocation::current()}, {x}, y);
+  return y;
+}
 
 }  // namespace
 
@@ -84,6 +96,26 @@ TEST_CASE("a chain of a million operations goes backward and is freed without de
     y = y * 1.0;
   y = Tensor();
   CHECK(x.use_count() == 1);
+}
+
+TEST_CASE("a graph with branches is freed as a whole, though no backward has run over it") {
+  const Tensor x = leaf({1, 2});
+  const uint64_t before = cpu_allocator_stats().bytes_in_use;
+  {
+    Tensor y = x * 2.0;
+    for (int i = 0; i < 20; ++i)
+      y = (y * x) + (y * 3.0) * (y * y);
+    CHECK(cpu_allocator_stats().bytes_in_use > before);
+  }
+  CHECK(cpu_allocator_stats().bytes_in_use == before);
+}
+
+TEST_CASE("a backward that hands over nothing sends nothing on") {
+  const Tensor x = leaf({1, 2});
+  (silent(x) * 3.0).sum().backward();
+  CHECK(!x.grad().defined());
+  (silent(x * 2.0) * x).sum().backward();
+  CHECK(grad_of(x) == std::vector<float>{2, 4});
 }
 
 TEST_CASE("a second backward through a freed graph names the operation and both backwards") {

@@ -67,6 +67,25 @@ TEST_CASE("second derivatives come through packed tensors, leaves and results") 
   CHECK_MESSAGE(result.ok, result.report);
 }
 
+TEST_CASE("what pack returned goes with the graph, or with its backward") {
+  const auto packed = std::make_shared<int>(1);
+  const Tensor x = tensor<float>({1, 2}).requires_grad_();
+  const auto squared = [&] {
+    const autograd::SavedTensorHooks hooks(
+        [&](const Tensor& tensor) { return std::make_pair(packed, tensor); },
+        [](const std::any& kept) { return std::any_cast<std::pair<std::shared_ptr<int>, Tensor>>(kept).second; });
+    return sum(square(x));
+  };
+  {
+    const Tensor y = squared();
+    CHECK(packed.use_count() == 2);
+  }
+  CHECK(packed.use_count() == 1);
+  const Tensor y = squared();
+  y.backward();
+  CHECK(packed.use_count() == 1);
+}
+
 TEST_CASE("what pack computes has no history, and backward leaves random numbers as they were") {
   const Tensor x = leaf({0.5, -1});
   bool recorded = false;

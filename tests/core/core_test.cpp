@@ -177,6 +177,16 @@ TEST_CASE("a thread keeps small blocks, and leaves them to the others when it en
   CHECK(of_second == of_first);
   CHECK(cpu_allocator_stats().system_calls == calls);
   CHECK(cpu_allocator_stats().bytes_in_use == before.bytes_in_use);
+  // It keeps 256 KiB of a size, and one more; the rest can be had at once.
+  std::thread([&] {
+    for (int i = 0; i < 3; ++i)
+      take_and_free(of_first);
+    std::set<void*> of_other;
+    const uint64_t so_far = cpu_allocator_stats().system_calls;
+    std::thread([&] { take_and_free(of_other); }).join();
+    CHECK(cpu_allocator_stats().system_calls - so_far == (256 << 10) / (20 << 10) + 1);
+  }).join();
+  CHECK(of_first.size() == kBlocks);
   // A thread that only frees what another one took, and one that only takes.
   std::vector<Allocation> blocks;
   std::thread([&] { blocks.push_back(cpu_allocate(kBytes)); }).join();

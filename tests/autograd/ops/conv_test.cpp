@@ -95,6 +95,31 @@ TEST_CASE("one dimension is two with a first of size 1") {
                              {.stride = {1, 2}, .padding = {0, 1}, .output_padding = {0, 1}, .groups = 2})) == 0);
 }
 
+TEST_CASE("a kernel of one element sees single pixels, those of the padding and of every other step too") {
+  const Tensor pixels = normal_input({2, 3, 4, 5}, 1), kernel = normal_input({2, 3, 1, 1}, 2);
+  using Two = std::array<int64_t, 2>;
+  for (const Two padding : {Two{0, 0}, Two{0, 1}, Two{1, 0}, Two{2, 1}}) {
+    for (const Two stride : {Two{1, 1}, Two{1, 2}, Two{2, 1}}) {
+      CAPTURE(padding[0]);
+      CAPTURE(padding[1]);
+      CAPTURE(stride[0]);
+      CAPTURE(stride[1]);
+      const Tensor x = pixels.detach().requires_grad_(), weight = kernel.detach().requires_grad_();
+      const Tensor y = conv2d(x, weight, {}, {.stride = stride, .padding = padding});
+      sum(square(y)).backward();
+      const Tensor x2 = pixels.detach().requires_grad_(), weight2 = kernel.detach().requires_grad_();
+      const Tensor padded = pad(x2, {padding[1], padding[1], padding[0], padding[0]});
+      const Tensor seen = padded.slice(2, 0, padded.size(2), stride[0]).slice(3, 0, padded.size(3), stride[1]);
+      const Tensor expected = einsum("oc,nchw->nohw", {weight2.view({2, 3}), seen});
+      sum(square(expected)).backward();
+      REQUIRE(y.sizes() == expected.sizes());
+      CHECK(largest_difference(y, expected) < 1e-12);
+      CHECK(largest_difference(x.grad(), x2.grad()) < 1e-12);
+      CHECK(largest_difference(weight.grad(), weight2.grad()) < 1e-11);
+    }
+  }
+}
+
 TEST_CASE("padding in words: as many zeros as keep the size, the odd one at the end; or none") {
   const Tensor x = tensor(std::vector<double>{1, 2, 3, 4, 5}, {1, 1, 5});
   const auto line = [&](const std::vector<double>& kernel, const Conv1dParams& params) {

@@ -161,7 +161,7 @@ Tensor pair_loss_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor&
       if (g.numel() == 1) {
         times([factor = static_cast<C>(slopes[0]) * scale](int64_t) { return factor; });
       } else {
-        times([=](int64_t i) { return static_cast<C>(slopes[i]) * scale; });
+        times([=](int64_t i) { return static_cast<C>(slopes[i]); });  // a gradient for each: nothing was averaged
       }
     });
   });

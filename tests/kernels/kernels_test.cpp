@@ -152,6 +152,28 @@ TEST_CASE("matrix products agree with plain loops, in every dtype and layout, an
   const Tensor product = matmul(view, numbers({1, 4, 2}, kFloat32, 1), {});
   CHECK(product.sizes() == Shape{2, 3, 2});
   CHECK(product.to_vector<float>() == matmul(clone(view), numbers({1, 4, 2}, kFloat32, 1), {}).to_vector<float>());
+  // Leading dimensions that are missing, or 1, stand for all.
+  const Tensor batches = numbers({3, 2, 4, 5}, kFloat64);
+  for (const Shape& sizes : {Shape{5, 6}, Shape{1, 5, 6}, Shape{2, 5, 6}, Shape{3, 1, 5, 6}, Shape{1, 2, 5, 6}}) {
+    CAPTURE(to_string(sizes));
+    const Tensor b = numbers(sizes, kFloat64, 2);
+    const Tensor all = view::expand(b, {3, 2, 5, 6});
+    const Tensor both[] = {matmul(batches, b, {}), matmul(b, batches, {.transpose_a = true, .transpose_b = true})};
+    REQUIRE(both[0].sizes() == Shape{3, 2, 4, 6});
+    REQUIRE(both[1].sizes() == Shape{3, 2, 6, 4});
+    int64_t wrong = 0;
+    for (int64_t batch = 0; batch < 6; ++batch) {
+      for (int64_t i = 0; i < 4; ++i) {
+        for (int64_t j = 0; j < 6; ++j) {
+          double expected = 0;
+          for (int64_t l = 0; l < 5; ++l)
+            expected += at(batches, (batch * 4 + i) * 5 + l) * at(all, (batch * 5 + l) * 6 + j);
+          wrong += at(both[0], (batch * 4 + i) * 6 + j) != expected || at(both[1], (batch * 6 + j) * 4 + i) != expected;
+        }
+      }
+    }
+    CHECK(wrong == 0);
+  }
   CHECK_THROWS_WITH_AS(matmul(zeros({2, 3}), zeros({4, 5}), {}),
                        doctest::Contains("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"), ShapeError);
   CHECK_THROWS_AS(matmul(zeros({2, 3}), zeros({3, 2}, kFloat64), {}), DTypeError);

@@ -118,4 +118,7 @@ TEST_CASE("integers: powers wrap around, remainders have the sign of the divisor
         std::vector<int>{0, 9});
   CHECK(binary_function_scalar(tensor<int64_t>({4}), 0.5, BinaryFunction::Pow, false).to_vector<double>()[0] == 2);
   CHECK(binary_function(tensor<int64_t>({1}), tensor<int64_t>({1}), BinaryFunction::Atan2).dtype() == kFloat32);
+  CHECK(binary_function_scalar(a, 1, BinaryFunction::Atan2, false).dtype() == kFloat32);
+  for (const BinaryFunction f : {BinaryFunction::Pow, BinaryFunction::Remainder, BinaryFunction::Fmod})
+    CHECK(binary_function_scalar(a, 2, f, false).dtype() == kInt64);
 }

@@ -32,7 +32,7 @@ double at(const Tensor& x, const Shape& sizes, int64_t i) {
 
 TEST_CASE("where: every dtype, dense, broadcast, strided, with numbers on either side") {
   for (const DType dtype : kAll) {
-    CAPTURE(name(dtype));
+    CAPTURE(std::string(name(dtype)));
     const Tensor wide = counted({9, 14}, dtype, 3);
     const std::vector<std::array<Tensor, 3>> rows{
         {counted({5, 7}, kBool, 0), counted({5, 7}, dtype, 1), counted({5, 7}, dtype, 2)},
@@ -99,10 +99,28 @@ TEST_CASE("clamp: borders, NaN, integers") {
   CHECK_THROWS_AS(clamp_backward(zeros({3}), zeros({4}), {0, 1}), ShapeError);
 }
 
+TEST_CASE("a whole number leaves integers what they are, another one makes float32 of them") {
+  const Tensor yes = ones({3}, kBool);
+  for (const DType dtype : {kInt64, kInt32, kUInt8}) {
+    CAPTURE(std::string(name(dtype)));
+    const Tensor x = ones({3}, dtype);
+    for (const Borders& whole : {Borders{1, 2}, Borders{1, std::nullopt}, Borders{std::nullopt, 2}})
+      CHECK(clamp(x, whole).dtype() == dtype);
+    for (const Borders& part : {Borders{0.5, 2}, Borders{1, 2.5}, Borders{std::nullopt, 2.5}})
+      CHECK(clamp(x, part).dtype() == kFloat32);
+    CHECK(where(yes, x, 5.0).dtype() == dtype);
+    CHECK(where(yes, 5.0, x).dtype() == dtype);
+    CHECK(where(yes, x, 0.5).dtype() == kFloat32);
+  }
+  CHECK(where(yes, ones({3}, kBool), 1.0).dtype() == kBool);
+  CHECK(where(yes, ones({3}, kBool), 2.0).dtype() == kInt64);
+  CHECK(where(yes, ones({3}, kFloat16), 0.5).dtype() == kFloat16);
+}
+
 TEST_CASE("addcmul, addcdiv and lerp: dense and broadcast, every floating dtype") {
   for (const auto& [dtype, tolerance] : std::vector<std::pair<DType, double>>{
            {kFloat64, 1e-15}, {kFloat32, 1e-6}, {kFloat16, 2e-3}, {kBFloat16, 2e-2}}) {
-    CAPTURE(name(dtype));
+    CAPTURE(std::string(name(dtype)));
     const auto number = [&, d = dtype](const Shape& sizes, int first) {
       return binary_scalar(counted(sizes, d, first), 8, BinaryOp::Div, false);
     };

@@ -1,0 +1,175 @@
+// Communication hooks: exact ones, lossy ones, and steps without communication.
+#include "mechanisms_cases.h"
+
+#include "mechanisms_net.h"
+#include "on_ranks.h"
+
+#include <brigade/core/view.h>
+#include <brigade/dist/model_averaging.h>
+
+#include <doctest/doctest.h>
+
+namespace brigade::test {
+
+using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
+
+// The mean over the ranks of a float64 tensor, computed by each from all.
+Values mean_over(dist::ProcessGroup& group, const Tensor& tensor) {
+  Values mean(static_cast<size_t>(tensor.numel()), 0);
+  const std::string mine(static_cast<const char*>(tensor.raw_data()), tensor.nbytes());
+  for (const std::string& text : group.all_gather_text(mine)) {
+    const auto* values = reinterpret_cast<const double*>(text.data());
+    for (size_t i = 0; i < mean.size(); ++i)
+      mean[i] += values[i] / group.size();
+  }
+  return mean;
+}
+
+}  // namespace
+
+void check_hooks(const std::string& backend, int ranks) {
+  const Values expected = plain_reference(ranks);
+  struct Variant {
+    const char* name;
+    std::function<dist::CommHookPtr()> make;
+    double tolerance;
+  };
+  const std::vector<Variant> variants{
+      {"allreduce", [] { return dist::allreduce_hook(); }, 1e-12},
+      {"fp16_compress", [] { return dist::fp16_compress_hook(); }, 5e-3},
+      {"bf16_compress", [] { return dist::bf16_compress_hook(); }, 4e-2},
+      {"powersgd of full rank",
+       [] { return dist::powersgd_hook({.matrix_approximation_rank = 8, .min_compression_rate = 0.1}); }, 1e-9},
+      {"post-local SGD that does not begin", [] { return dist::post_local_sgd_hook(100); }, 1e-12},
+      {"a user's own",
+       [] {
+         return dist::make_comm_hook("mine", [](dist::ProcessGroup& group, const dist::GradBucket& bucket) {
+           // Sum, then divide, in two steps.
+           const dist::WorkPtr sum = group.all_reduce(bucket.buffer());
+           return dist::then(sum, [buffer = bucket.buffer(), size = group.size()] { buffer.mul_(1.0 / size); });
+         });
+       },
+       1e-12},
+  };
+  for (const Variant& variant : variants) {
+    for (const double bucket_mb : {25.0, 1e-4}) {
+      CAPTURE(variant.name);
+      CAPTURE(bucket_mb);
+      expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) {
+        return compare(train(group, {.bucket_cap_mb = bucket_mb, .first_bucket_mb = bucket_mb},
+                             [&](Ddp& ddp) { ddp.register_comm_hook(variant.make()); }),
+                       expected, variant.tolerance);
+      }));
+    }
+  }
+  // Low rank: lossy, the same on all ranks, and what is lost comes later (error feedback): the sum over many rounds of
+  // a constant gradient approaches the sum of what was meant.
+  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 1, .min_compression_rate = 1});
+    Generator generator(7 + static_cast<uint64_t>(group->rank()));
+    const Tensor meant = randn({8, 8}, kFloat64, &generator);
+    const Values mean = mean_over(*group, meant);
+    Values sum(64, 0);
+    const Tensor buffer = group->allocate(64, kFloat64);
+    constexpr int kRounds = 200;
+    for (int round = 0; round < kRounds; ++round) {
+      hook->begin_round(static_cast<uint64_t>(round) + 2);
+      const Tensor gradient = view::as_strided(buffer, {8, 8}, {8, 1}, 0);
+      gradient.copy_(meant);
+      hook->run(*group, dist::GradBucket(0, true, buffer, {meant}, {gradient}), {.op = dist::ReduceOp::Avg}, {})
+          ->wait();
+      for (size_t i = 0; i < 64; ++i)
+        sum[i] += buffer.data_ptr<double>()[i];
+      if (round == 0 && compare(values_of({gradient}), mean, 1e-3).empty()) return "rank 1 cannot be exact";
+    }
+    for (double& each : sum)
+      each /= kRounds;
+    const std::string wrong = compare(sum, mean, 0.05);
+    if (!wrong.empty()) return wrong;
+    // The state goes into a checkpoint and back.
+    const auto other = dist::powersgd_hook();
+    other->load_state_dict(hook->state_dict());
+    return other->state_dict().size() == hook->state_dict().size() && !hook->state_dict().empty() ? "" : "state";
+  }));
+  // A mean of lower rank than the approximation: nothing is lost, though columns of P depend on others.
+  for (const DType dtype : {kFloat64, kFloat32}) {
+    expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+      const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 7, .min_compression_rate = 0.1});
+      Generator alike(5), own(50 + static_cast<uint64_t>(group->rank()));
+      const Tensor meant = matmul(randn({8, 2}, dtype, &alike), randn({2, 8}, dtype, &own));
+      const Values mean = mean_over(*group, meant.to(kFloat64));
+      const Tensor buffer = group->allocate(64, dtype);
+      const Tensor gradient = view::as_strided(buffer, {8, 8}, {8, 1}, 0);
+      for (int round = 0; round < 20; ++round) {
+        hook->begin_round(static_cast<uint64_t>(round) + 2);
+        gradient.copy_(meant);
+        hook->run(*group, dist::GradBucket(0, true, buffer, {meant}, {gradient}), {.op = dist::ReduceOp::Avg}, {})
+            ->wait();
+        const std::string wrong = compare(values_of({gradient}), mean, dtype == kFloat64 ? 1e-12 : 1e-5);
+        if (!wrong.empty()) return fmt::format("round {}: {}", round, wrong);
+      }
+      return "";
+    }));
+  }
+  // Only one, and only before the first backward.
+  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    Net net;
+    Ddp ddp(net, group);
+    ddp.register_comm_hook(dist::allreduce_hook());
+    try {
+      ddp.register_comm_hook(dist::fp16_compress_hook());
+      return "a second hook was taken";
+    } catch (const DistError& error) {
+      return std::string(error.what()).find("has `allreduce` already") != std::string::npos ? "" : error.what();
+    }
+  }));
+}
+
+void check_local_sgd_and_averaging(const std::string& backend, int ranks) {
+  // With plain SGD, averaging the parameters after each local step is averaging the gradients.
+  manual_seed(1);
+  Net one;
+  optim::SGD plain(one->parameters(), {.lr = 0.1});
+  for (int s = 0; s < kSteps; ++s) {
+    plain.zero_grad();
+    loss_of(one(whole_batch(ranks, s))).backward();
+    plain.step();
+  }
+  const Values expected = values_of(one->parameters());
+  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    manual_seed(1);
+    Net net;
+    Ddp ddp(net, group);
+    ddp.register_comm_hook(dist::post_local_sgd_hook(3));  // two global rounds, then local ones
+    dist::PeriodicModelAverager averager(group, 1);
+    optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+    uint64_t collectives = 0;
+    for (int s = 0; s < kSteps; ++s) {
+      optimizer.zero_grad();
+      if (s == 2) collectives = ddp.reducer().collectives();
+      loss_of(ddp(batch_of(group->rank(), s))).backward();
+      optimizer.step();
+      averager.average_parameters(net->parameters());
+    }
+    if (ddp.reducer().collectives() != collectives) return "a local round was sent";
+    return compare(values_of(net->parameters()), expected);
+  }));
+  // Period and warm-up.
+  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    dist::PeriodicModelAverager averager(group, 3, 2);
+    std::string pattern;
+    for (int call = 0; call < 9; ++call) {
+      const Tensor value = full({2}, static_cast<double>(group->rank()), kFloat64);
+      const Tensor half = full({3}, static_cast<double>(group->rank()), kFloat16);
+      const bool averaged = averager.average_parameters({value, half});
+      pattern += averaged ? '1' : '0';
+      const double middle = averaged ? (ranks - 1) / 2.0 : group->rank();
+      if (values_of({value, half}) != Values(5, middle)) return "the mean";
+    }
+    return pattern == "001001001" ? "" : pattern;
+  }));
+}
+
+}  // namespace brigade::test

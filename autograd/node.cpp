@@ -75,7 +75,7 @@ void SavedTensor::save_input(Node& owner, const Tensor& tensor) {
   if (!tensor.defined()) return;
   keep(owner, tensor);
   if (detail::saved_tensor_hooks) [[unlikely]] {
-    packed_.reset(detail::pack_tensor(tensor).release());
+    packed_ = detail::pack_tensor(tensor);
     tensor_ = Tensor();
   }
 }
@@ -86,7 +86,7 @@ void SavedTensor::save_output(Node& owner, const Tensor& tensor, uint32_t output
   is_output_ = true;
   output_ = output;
   if (detail::saved_tensor_hooks) [[unlikely]] {
-    packed_.reset(detail::pack_tensor(tensor_).release());
+    packed_ = detail::pack_tensor(tensor_);
     tensor_ = Tensor();
   }
 }

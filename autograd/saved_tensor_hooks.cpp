@@ -8,9 +8,9 @@ namespace brigade::autograd {
 
 namespace detail {
 
-std::unique_ptr<PackedTensor> pack_tensor(const Tensor& tensor) {
+std::unique_ptr<PackedTensor, DropPacked> pack_tensor(const Tensor& tensor) {
   const std::shared_ptr<const HookPair> hooks = saved_tensor_hooks->back();
-  auto packed = std::make_unique<PackedTensor>();
+  std::unique_ptr<PackedTensor, DropPacked> packed(new PackedTensor);
   packed->hooks = hooks;
   packed->sizes = tensor.sizes();
   packed->dtype = tensor.dtype();

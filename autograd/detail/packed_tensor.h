@@ -30,6 +30,6 @@ struct PackedTensor {
   Tensor unpack(const Node& owner) const;
 };
 
-std::unique_ptr<PackedTensor> pack_tensor(const Tensor& tensor);
+std::unique_ptr<PackedTensor, DropPacked> pack_tensor(const Tensor& tensor);
 
 }  // namespace brigade::autograd::detail

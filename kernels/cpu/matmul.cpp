@@ -22,11 +22,7 @@ void multiply(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& 
   const T beta = plan.accumulate ? T(1) : T(0);
   const Shape& sizes = plan.out.sizes();
   const int batch_dims = sizes.size() - 2;
-  if (batch_dims == 0) {
-    cpu::gemm(a.transposed, b.transposed, m, n, k, x, a.row_length, y, b.row_length, beta, z, n);
-    return;
-  }
-  const int64_t batches = plan.out.numel() / (m * n);
+  const int64_t batches = batch_dims == 0 ? 1 : plan.out.numel() / (m * n);
   const auto offset_of = [&](const Tensor& operand, int64_t batch) {
     int64_t offset = 0;
     const int added = batch_dims - (operand.dim() - 2);

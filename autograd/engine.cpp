@@ -5,10 +5,8 @@
 #include <brigade/autograd/detail/listeners.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/kernels/elementwise.h>
-#include <brigade/kernels/factory.h>
 
 #include <algorithm>
 #include <atomic>
@@ -33,15 +31,6 @@ constexpr uint64_t kBeforeAllNodes = ~uint64_t{0};
 bool is_exclusive(const Tensor& tensor) noexcept {
   return tensor.use_count() == 1 && tensor.storage()->use_count() == 1 && tensor.is_contiguous() &&
          tensor.storage()->home() == nullptr;
-}
-
-// Makes the target hold the gradient, if there is one from elsewhere; says whether it holds one now.
-bool move_into_target(AutogradMeta& meta) {
-  if (meta.grad.defined() && !meta.grad.is_same(meta.grad_target)) {
-    kernels::copy(meta.grad_target, meta.grad);
-    meta.grad = meta.grad_target;
-  }
-  return meta.grad.defined();
 }
 
 void check_gradient(const Node& from, uint32_t input, const Tensor& gradient, const Shape& sizes, DType dtype) {
@@ -83,6 +72,14 @@ void Engine::add_to(Tensor& buffer, Tensor gradient) {
   } else {
     buffer = kernels::binary(buffer, gradient, kernels::BinaryOp::Add);
   }
+}
+
+bool Engine::move_into_target(AutogradMeta& meta) {
+  if (meta.grad.defined() && !meta.grad.is_same(meta.grad_target)) {
+    kernels::copy(meta.grad_target, meta.grad);
+    meta.grad = meta.grad_target;
+  }
+  return meta.grad.defined();
 }
 
 void Engine::accumulate(AutogradMeta& meta, Tensor gradient) {
@@ -473,45 +470,6 @@ void Engine::run() {
   }
   if (Tape* tape = Tape::current()) tape->finish_backward(plan.number(), where_, roots_);
   if (first_error) std::rethrow_exception(first_error);
-}
-
-Tensor BackwardContext::grad_or_zeros(uint32_t i) const {
-  if (grads_[i].defined()) return grads_[i];
-  const OutputInfo& info = node_.outputs[i];
-  return full(info.sizes, 0.0, {info.dtype, info.device});
-}
-
-Tensor BackwardContext::fit(const Edge& edge, Tensor grad) {
-  const OutputInfo like = edge.node ? edge.node->outputs[edge.output]
-                                    : OutputInfo{edge.leaf->sizes, edge.leaf->dtype, edge.leaf->storage->device()};
-  if (grad.sizes() != like.sizes) grad = sum_to(grad, like.sizes, {});
-  if (grad.dtype() != like.dtype) grad = grad.to(like.dtype, {});
-  if (grad.device() != like.device) grad = grad.to(like.device, {});
-  return grad;
-}
-
-BackwardContext::Destination BackwardContext::destination(uint32_t i) const {
-  if (!needs_input_grad(i) || !node_.edges[i].leaf || engine_.capturing_ || engine_.create_graph_) return {};
-  // The same leaf twice among the inputs (x @ x): the second could overwrite the first, which is not delivered yet.
-  for (uint32_t other = 0; other < node_.edges.size(); ++other) {
-    if (other != i && node_.edges[other].leaf == node_.edges[i].leaf) return {};
-  }
-  AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
-  if (!leaf_meta.grad_target.defined() || !leaf_meta.hooks.empty()) return {};
-  const bool holds = move_into_target(leaf_meta);
-  return {leaf_meta.grad_target, holds};
-}
-
-void BackwardContext::set_written(uint32_t i) {
-  AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
-  leaf_meta.grad = leaf_meta.grad_target;
-  leaf_meta.grad.bump_version();
-  engine_.planned_leaves_[leaf_meta.task_index].received = true;
-}
-
-void BackwardContext::run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results) {
-  BackwardContext context(engine_, inner, grads, results);
-  inner.backward(context);
 }
 
 }  // namespace brigade::autograd

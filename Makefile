@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= 1
 
 build: deps
-	@cmake --preset cpu > build-configure.log 2>&1 || { cat build-configure.log; rm -f build-configure.log; exit 1; }; rm -f build-configure.log
+	@cmake --preset cpu $(CMAKE_FLAGS) > build-configure.log 2>&1 || { cat build-configure.log; rm -f build-configure.log; exit 1; }; rm -f build-configure.log
 	@cmake --build --preset cpu -j $(JOBS)
 
 demo: build
@@ -18,7 +18,7 @@ test: build
 	@grep -hE '^[0-9]+ kernels, |^[0-9]+ operations in |largest relative difference' $(BUILD)/Testing/Temporary/LastTest.log || true
 
 asan: deps
-	cmake --preset asan
+	cmake --preset asan $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(TEST_JOBS)
 
@@ -30,7 +30,7 @@ coverage: deps
 
 # The tests with the label tsan are all in test_dist.
 tsan: deps
-	cmake --preset tsan
+	cmake --preset tsan $(CMAKE_FLAGS)
 	cmake --build --preset tsan -j $(JOBS) --target test_dist
 	ctest --preset tsan -j $(TEST_JOBS)
 

@@ -48,8 +48,9 @@ if(CLI11_FOUND)
   add_library(brigade_lab STATIC ${lab_sources} $<TARGET_OBJECTS:brigade_faults>)
   add_library(brigade::lab ALIAS brigade_lab)
   target_link_libraries(brigade_lab PUBLIC brigade_brigade nlohmann_json::nlohmann_json CLI11::CLI11 PRIVATE ZLIB::ZLIB fmt::fmt brigade_flags)
-  target_compile_definitions(brigade_lab PRIVATE BRIGADE_DATA_DIR="${CMAKE_CURRENT_SOURCE_DIR}/lab/data"
-                             BRIGADE_REFERENCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}/tests/reference")
+  # In the files that look there only: elsewhere a compiler cache would take two checkouts for two programs.
+  set_source_files_properties(lab/digits.cpp PROPERTIES COMPILE_DEFINITIONS BRIGADE_DATA_DIR="${CMAKE_CURRENT_SOURCE_DIR}/lab/data")
+  set_source_files_properties(lab/reference/table.cpp PROPERTIES COMPILE_DEFINITIONS BRIGADE_REFERENCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}/tests/reference")
   add_executable(brigade_program lab/main.cpp)
   set_target_properties(brigade_program PROPERTIES OUTPUT_NAME brigade)
   # Recipes and faults make themselves known from static objects, which a linker would drop.

@@ -95,6 +95,12 @@ class Tensor {
   // An undefined tensor: no shape, no data; asking for more than defined() throws ValueError.
   Tensor() noexcept = default;
   explicit Tensor(TensorImplPtr impl) noexcept : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) noexcept = default;
+  Tensor(Tensor&&) noexcept = default;
+  // To a variable only: `p.grad() = t` would change a temporary handle (say p.set_grad(t)).
+  Tensor& operator=(const Tensor&) & noexcept = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  ~Tensor() = default;
 
   // --- metadata
   // ---------------------------------------------------------------------------------------------------------------

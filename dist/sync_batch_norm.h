@@ -34,7 +34,7 @@ struct SyncBatchNormImpl : nn::BatchNormImpl {
 //   dist::SyncBatchNorm norm(64, group, {.momentum = 0.01});
 class SyncBatchNorm : public nn::ModuleHolder<SyncBatchNormImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(SyncBatchNorm, SyncBatchNormImpl)
   SyncBatchNorm(int64_t num_features, const ProcessGroupPtr& group, const nn::BatchNormOptions& options = {})
       : ModuleHolder(std::make_shared<SyncBatchNormImpl>(num_features, group, options)) {}
 };

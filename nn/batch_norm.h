@@ -72,19 +72,19 @@ struct BatchNorm3dImpl : BatchNormImpl {
 //   nn::BatchNorm2d norm(64, {.momentum = 0.01});
 class BatchNorm1d : public ModuleHolder<BatchNorm1dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(BatchNorm1d, BatchNorm1dImpl)
   explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
       : ModuleHolder(std::make_shared<BatchNorm1dImpl>(num_features, options)) {}
 };
 class BatchNorm2d : public ModuleHolder<BatchNorm2dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(BatchNorm2d, BatchNorm2dImpl)
   explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
       : ModuleHolder(std::make_shared<BatchNorm2dImpl>(num_features, options)) {}
 };
 class BatchNorm3d : public ModuleHolder<BatchNorm3dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(BatchNorm3d, BatchNorm3dImpl)
   explicit BatchNorm3d(int64_t num_features, const BatchNormOptions& options = {})
       : ModuleHolder(std::make_shared<BatchNorm3dImpl>(num_features, options)) {}
 };

@@ -54,8 +54,7 @@ struct SequentialImpl : Module {
 };
 class Sequential : public ModuleHolder<SequentialImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
-  Sequential() = default;
+  BRIGADE_HANDLE(Sequential, SequentialImpl)
   Sequential(std::initializer_list<std::pair<std::string, AnyModule>> modules)
       : ModuleHolder(std::make_shared<SequentialImpl>(Named<AnyModule>(modules))) {}
 };
@@ -114,7 +113,7 @@ struct ModuleListImpl : Module {
 template <Holder H>
 class ModuleList : public ModuleHolder<ModuleListImpl<H>> {
  public:
-  using ModuleHolder<ModuleListImpl<H>>::ModuleHolder;
+  BRIGADE_HANDLE(ModuleList, ModuleListImpl<H>)
 };
 
 // Modules of one type (AnyModule for mixed ones) by name, in the order in which they were inserted; it is not called
@@ -160,7 +159,7 @@ struct ModuleDictImpl : Module {
 template <Holder H>
 class ModuleDict : public ModuleHolder<ModuleDictImpl<H>> {
  public:
-  using ModuleHolder<ModuleDictImpl<H>>::ModuleHolder;
+  BRIGADE_HANDLE(ModuleDict, ModuleDictImpl<H>)
 };
 
 // Parameters named "0", "1", ...; not called.

@@ -61,7 +61,7 @@ struct Conv2dImpl : Module {
 //   nn::Conv1d conv(16, 32, 3, {.padding = "same"});
 class Conv1d : public ModuleHolder<Conv1dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(Conv1d, Conv1dImpl)
   Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {})
       : ModuleHolder(std::make_shared<Conv1dImpl>(in_channels, out_channels, kernel_size, options)) {}
 };
@@ -69,7 +69,7 @@ class Conv1d : public ModuleHolder<Conv1dImpl> {
 //   nn::Conv2d wide(16, 32, {3, 5}, {.padding = {1, 2}, .bias = false});
 class Conv2d : public ModuleHolder<Conv2dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(Conv2d, Conv2dImpl)
   Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {})
       : ModuleHolder(std::make_shared<Conv2dImpl>(in_channels, out_channels, kernel_size, options)) {}
 };

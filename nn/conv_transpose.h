@@ -63,7 +63,7 @@ struct ConvTranspose2dImpl : Module {
 
 class ConvTranspose1d : public ModuleHolder<ConvTranspose1dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(ConvTranspose1d, ConvTranspose1dImpl)
   ConvTranspose1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
                   const ConvTranspose1dOptions& options = {})
       : ModuleHolder(std::make_shared<ConvTranspose1dImpl>(in_channels, out_channels, kernel_size, options)) {}
@@ -71,7 +71,7 @@ class ConvTranspose1d : public ModuleHolder<ConvTranspose1dImpl> {
 //   nn::ConvTranspose2d up(64, 32, 4, {.stride = 2, .padding = 1});
 class ConvTranspose2d : public ModuleHolder<ConvTranspose2dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(ConvTranspose2d, ConvTranspose2dImpl)
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
                   const ConvTranspose2dOptions& options = {})
       : ModuleHolder(std::make_shared<ConvTranspose2dImpl>(in_channels, out_channels, kernel_size, options)) {}

@@ -39,7 +39,7 @@ struct EmbeddingImpl : Module {
 //   nn::Embedding words({.num_embeddings = 100, .embedding_dim = 8, .padding_idx = 0});
 class Embedding : public ModuleHolder<EmbeddingImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(Embedding, EmbeddingImpl)
   explicit Embedding(const EmbeddingOptions& options) : ModuleHolder(std::make_shared<EmbeddingImpl>(options)) {}
 };
 

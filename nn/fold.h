@@ -54,13 +54,13 @@ struct PixelUnshuffleImpl : Module {
 
 class Unfold : public ModuleHolder<UnfoldImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(Unfold, UnfoldImpl)
   explicit Unfold(Size2 kernel_size, const FoldOptions& options = {})
       : ModuleHolder(std::make_shared<UnfoldImpl>(kernel_size, options)) {}
 };
 class Fold : public ModuleHolder<FoldImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(Fold, FoldImpl)
   Fold(Size2 output_size, Size2 kernel_size, const FoldOptions& options = {})
       : ModuleHolder(std::make_shared<FoldImpl>(output_size, kernel_size, options)) {}
 };

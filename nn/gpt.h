@@ -52,7 +52,7 @@ struct GPTImpl : Module {
 //   nn::GPT model({.vocab_size = 256, .block_size = 64, .n_layer = 2, .n_head = 4, .n_embd = 64});
 class GPT : public ModuleHolder<GPTImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(GPT, GPTImpl)
   explicit GPT(const GPTOptions& options) : ModuleHolder(std::make_shared<GPTImpl>(options)) {}
 };
 

@@ -75,25 +75,25 @@ struct InstanceNorm3dImpl : InstanceNormImpl {
 //   nn::InstanceNorm2d norm(64, {.affine = true});
 class GroupNorm : public ModuleHolder<GroupNormImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(GroupNorm, GroupNormImpl)
   GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {})
       : ModuleHolder(std::make_shared<GroupNormImpl>(num_groups, num_channels, options)) {}
 };
 class InstanceNorm1d : public ModuleHolder<InstanceNorm1dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(InstanceNorm1d, InstanceNorm1dImpl)
   explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {})
       : ModuleHolder(std::make_shared<InstanceNorm1dImpl>(num_features, options)) {}
 };
 class InstanceNorm2d : public ModuleHolder<InstanceNorm2dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(InstanceNorm2d, InstanceNorm2dImpl)
   explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
       : ModuleHolder(std::make_shared<InstanceNorm2dImpl>(num_features, options)) {}
 };
 class InstanceNorm3d : public ModuleHolder<InstanceNorm3dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(InstanceNorm3d, InstanceNorm3dImpl)
   explicit InstanceNorm3d(int64_t num_features, const InstanceNormOptions& options = {})
       : ModuleHolder(std::make_shared<InstanceNorm3dImpl>(num_features, options)) {}
 };

@@ -56,14 +56,14 @@ struct RMSNormImpl : Module {
 //   nn::LayerNorm norm({8, 64}, {.eps = 1e-6});
 class LayerNorm : public ModuleHolder<LayerNormImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(LayerNorm, LayerNormImpl)
   explicit LayerNorm(int64_t features, const LayerNormOptions& options = {}) : LayerNorm(Shape{features}, options) {}
   explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {})
       : ModuleHolder(std::make_shared<LayerNormImpl>(normalized_shape, options)) {}
 };
 class RMSNorm : public ModuleHolder<RMSNormImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(RMSNorm, RMSNormImpl)
   explicit RMSNorm(int64_t features, const RMSNormOptions& options = {}) : RMSNorm(Shape{features}, options) {}
   explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {})
       : ModuleHolder(std::make_shared<RMSNormImpl>(normalized_shape, options)) {}

@@ -32,7 +32,7 @@ struct LinearImpl : Module {
 //   nn::Linear fc({.in_features = 64, .out_features = 10, .bias = false});
 class Linear : public ModuleHolder<LinearImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(Linear, LinearImpl)
   explicit Linear(const LinearOptions& options) : ModuleHolder(std::make_shared<LinearImpl>(options)) {}
 };
 

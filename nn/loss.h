@@ -28,7 +28,7 @@ struct CrossEntropyLossImpl : Module {
 };
 class CrossEntropyLoss : public ModuleHolder<CrossEntropyLossImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(CrossEntropyLoss, CrossEntropyLossImpl)
   explicit CrossEntropyLoss(const CrossEntropyLossOptions& options)
       : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options)) {}
 };
@@ -46,7 +46,7 @@ struct NLLLossImpl : Module {
 };
 class NLLLoss : public ModuleHolder<NLLLossImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(NLLLoss, NLLLossImpl)
   explicit NLLLoss(const NLLLossOptions& options) : ModuleHolder(std::make_shared<NLLLossImpl>(options)) {}
 };
 
@@ -65,7 +65,7 @@ struct BCELossImpl : Module {
 };
 class BCELoss : public ModuleHolder<BCELossImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(BCELoss, BCELossImpl)
   explicit BCELoss(const BCELossOptions& options) : ModuleHolder(std::make_shared<BCELossImpl>(options)) {}
 };
 
@@ -84,7 +84,7 @@ struct BCEWithLogitsLossImpl : Module {
 };
 class BCEWithLogitsLoss : public ModuleHolder<BCEWithLogitsLossImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(BCEWithLogitsLoss, BCEWithLogitsLossImpl)
   explicit BCEWithLogitsLoss(const BCEWithLogitsLossOptions& options)
       : ModuleHolder(std::make_shared<BCEWithLogitsLossImpl>(options)) {}
 };
@@ -206,7 +206,7 @@ struct TripletMarginLossImpl : Module {
 };
 class TripletMarginLoss : public ModuleHolder<TripletMarginLossImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(TripletMarginLoss, TripletMarginLossImpl)
   explicit TripletMarginLoss(const TripletMarginLossOptions& options)
       : ModuleHolder(std::make_shared<TripletMarginLossImpl>(options)) {}
 };
@@ -223,7 +223,7 @@ struct PoissonNLLLossImpl : Module {
 };
 class PoissonNLLLoss : public ModuleHolder<PoissonNLLLossImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(PoissonNLLLoss, PoissonNLLLossImpl)
   explicit PoissonNLLLoss(const PoissonNLLLossOptions& options)
       : ModuleHolder(std::make_shared<PoissonNLLLossImpl>(options)) {}
 };
@@ -239,7 +239,7 @@ struct GaussianNLLLossImpl : Module {
 };
 class GaussianNLLLoss : public ModuleHolder<GaussianNLLLossImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(GaussianNLLLoss, GaussianNLLLossImpl)
   explicit GaussianNLLLoss(const GaussianNLLLossOptions& options)
       : ModuleHolder(std::make_shared<GaussianNLLLossImpl>(options)) {}
 };

@@ -33,10 +33,22 @@ class ModuleHolder {
  public:
   using ImplType = Impl;
 
-  ModuleHolder() : impl_(std::make_shared<Impl>()) {}
+  ModuleHolder() {
+    static_assert(
+        std::is_default_constructible_v<Impl>,
+        "this module needs arguments: give them here, or write `nn::Linear fc{nullptr};` for an empty handle that "
+        "is assigned later");
+    if constexpr (std::is_default_constructible_v<Impl>) impl_ = std::make_shared<Impl>();
+  }
   // An empty handle, to be assigned in the constructor of the module that owns it. Using it throws ValueError.
   ModuleHolder(std::nullptr_t) noexcept {}                                       // NOLINT
   ModuleHolder(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}  // NOLINT
+  ModuleHolder(const ModuleHolder&) noexcept = default;
+  ModuleHolder(ModuleHolder&&) noexcept = default;
+  // To a variable only: what a temporary handle is given is lost.
+  ModuleHolder& operator=(const ModuleHolder&) & noexcept = default;
+  ModuleHolder& operator=(ModuleHolder&&) & noexcept = default;
+  ~ModuleHolder() = default;
   template <class First, class... Rest>
   requires(!std::is_base_of_v<ModuleHolder, std::remove_cvref_t<First>> &&
            std::is_constructible_v<Impl, First, Rest...>) explicit ModuleHolder(First&& first, Rest&&... rest)
@@ -87,9 +99,19 @@ class ModuleHolder {
 
 }  // namespace brigade::nn
 
+// What each handle to an Impl has: the constructors of ModuleHolder, and no assignment to temporaries.
+#define BRIGADE_HANDLE(Name, ...)                             \
+  using brigade::nn::ModuleHolder<__VA_ARGS__>::ModuleHolder; \
+  Name() = default;                                           \
+  Name(const Name&) noexcept = default;                       \
+  Name(Name&&) noexcept = default;                            \
+  Name& operator=(const Name&)& noexcept = default;           \
+  Name& operator=(Name&&)& noexcept = default;                \
+  ~Name() = default;
+
 // Defines Name as the handle of NameImpl.
-#define BRIGADE_MODULE(Name)                                   \
-  class Name : public brigade::nn::ModuleHolder<Name##Impl> {  \
-   public:                                                     \
-    using brigade::nn::ModuleHolder<Name##Impl>::ModuleHolder; \
+#define BRIGADE_MODULE(Name)                                  \
+  class Name : public brigade::nn::ModuleHolder<Name##Impl> { \
+   public:                                                    \
+    BRIGADE_HANDLE(Name, Name##Impl)                          \
   }

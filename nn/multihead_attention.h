@@ -62,7 +62,7 @@ struct MultiheadAttentionImpl : Module {
 //   auto [y, weights] = attention(x, x, x, nn::AttentionMasks{.need_weights = false, .is_causal = true});
 class MultiheadAttention : public ModuleHolder<MultiheadAttentionImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(MultiheadAttention, MultiheadAttentionImpl)
   explicit MultiheadAttention(const MultiheadAttentionOptions& options)
       : ModuleHolder(std::make_shared<MultiheadAttentionImpl>(options)) {}
 };

@@ -123,7 +123,7 @@ struct PReLUImpl : Module {
 //   nn::PReLU slopes({.num_parameters = 64});
 class PReLU : public ModuleHolder<PReLUImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(PReLU, PReLUImpl)
   explicit PReLU(const PReLUOptions& options) : ModuleHolder(std::make_shared<PReLUImpl>(options)) {}
 };
 

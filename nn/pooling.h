@@ -111,25 +111,25 @@ struct AdaptiveMaxPool2dImpl : Module {
 //   nn::MaxPool2d pool(3, {.stride = 2, .padding = 1});
 class MaxPool2d : public ModuleHolder<MaxPool2dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(MaxPool2d, MaxPool2dImpl)
   explicit MaxPool2d(Size2 kernel_size, const MaxPool2dOptions& options = {})
       : ModuleHolder(std::make_shared<MaxPool2dImpl>(kernel_size, options)) {}
 };
 class AvgPool2d : public ModuleHolder<AvgPool2dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(AvgPool2d, AvgPool2dImpl)
   explicit AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& options = {})
       : ModuleHolder(std::make_shared<AvgPool2dImpl>(kernel_size, options)) {}
 };
 class MaxPool1d : public ModuleHolder<MaxPool1dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(MaxPool1d, MaxPool1dImpl)
   explicit MaxPool1d(int64_t kernel_size, const MaxPool1dOptions& options = {})
       : ModuleHolder(std::make_shared<MaxPool1dImpl>(kernel_size, options)) {}
 };
 class AvgPool1d : public ModuleHolder<AvgPool1dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(AvgPool1d, AvgPool1dImpl)
   explicit AvgPool1d(int64_t kernel_size, const AvgPool1dOptions& options = {})
       : ModuleHolder(std::make_shared<AvgPool1dImpl>(kernel_size, options)) {}
 };
@@ -137,13 +137,13 @@ class AvgPool1d : public ModuleHolder<AvgPool1dImpl> {
 //   nn::AdaptiveAvgPool2d rows({std::nullopt, 3});  // keeps the height
 class AdaptiveAvgPool2d : public ModuleHolder<AdaptiveAvgPool2dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(AdaptiveAvgPool2d, AdaptiveAvgPool2dImpl)
   explicit AdaptiveAvgPool2d(PoolOutputSize output_size)
       : ModuleHolder(std::make_shared<AdaptiveAvgPool2dImpl>(output_size)) {}
 };
 class AdaptiveMaxPool2d : public ModuleHolder<AdaptiveMaxPool2dImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(AdaptiveMaxPool2d, AdaptiveMaxPool2dImpl)
   explicit AdaptiveMaxPool2d(PoolOutputSize output_size)
       : ModuleHolder(std::make_shared<AdaptiveMaxPool2dImpl>(output_size)) {}
 };

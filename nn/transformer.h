@@ -54,7 +54,7 @@ struct TransformerEncoderLayerImpl : Module {
 //   nn::TransformerEncoderLayer layer({.d_model = 64, .nhead = 8, .batch_first = true});
 class TransformerEncoderLayer : public ModuleHolder<TransformerEncoderLayerImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(TransformerEncoderLayer, TransformerEncoderLayerImpl)
   explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options)
       : ModuleHolder(std::make_shared<TransformerEncoderLayerImpl>(options)) {}
 };
@@ -73,7 +73,7 @@ struct TransformerEncoderImpl : Module {
 };
 class TransformerEncoder : public ModuleHolder<TransformerEncoderImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(TransformerEncoder, TransformerEncoderImpl)
   TransformerEncoder(const TransformerEncoderLayerOptions& layer, int64_t num_layers, bool final_norm = false)
       : ModuleHolder(std::make_shared<TransformerEncoderImpl>(layer, num_layers, final_norm)) {}
 };

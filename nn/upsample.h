@@ -39,7 +39,7 @@ struct UpsampleImpl : Module {
 //   nn::Upsample up({.size = nn::Size2(7, 9), .mode = InterpolateMode::Bilinear, .align_corners = true});
 class Upsample : public ModuleHolder<UpsampleImpl> {
  public:
-  using ModuleHolder::ModuleHolder;
+  BRIGADE_HANDLE(Upsample, UpsampleImpl)
   explicit Upsample(const UpsampleOptions& options) : ModuleHolder(std::make_shared<UpsampleImpl>(options)) {}
 };
 

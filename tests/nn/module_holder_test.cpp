@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <type_traits>
 
 using namespace brigade;
 using namespace brigade::test;
@@ -55,6 +56,12 @@ BRIGADE_MODULE(Wider);
 
 template <class T>
 struct TemplatedImpl : nn::Module {};
+
+// What a temporary handle is given would be lost, so it does not compile: `block.fc() = other`, `p.grad() = t`.
+static_assert(std::is_assignable_v<Tensor&, Tensor> && !std::is_assignable_v<Tensor, Tensor>);
+static_assert(!std::is_assignable_v<Tensor, const Tensor&>);
+static_assert(std::is_assignable_v<nn::Linear&, nn::Linear> && !std::is_assignable_v<nn::Linear, nn::Linear>);
+static_assert(!std::is_assignable_v<nn::Linear, const nn::Linear&>);
 
 }  // namespace
 

@@ -220,14 +220,14 @@ Allocation cached(void* data, int index) noexcept {
 
 [[gnu::noinline]] Allocation allocate_by_pool(size_t bytes) {
   prepare_thread();
+  if (bytes > (size_t{1} << 47)) {
+    throw OutOfMemoryError("out of memory on the cpu: asked for " + std::to_string(bytes) +
+                           " bytes, more than an address space holds; check the sizes");
+  }
   if (!caching()) {
     void* const data = from_system(bytes == 0 ? kAlignment : bytes);
     count_in(bytes);
     return {data, nullptr, &free_system};
-  }
-  if (bytes > (size_t{1} << 47)) {
-    throw OutOfMemoryError("out of memory on the cpu: asked for " + std::to_string(bytes) +
-                           " bytes, more than an address space holds; check the sizes");
   }
   const int index = class_of(bytes);
   void* data = take_from_pool(index);

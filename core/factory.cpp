@@ -68,7 +68,7 @@ template Tensor from_values(std::span<const bool>, const Shape&);
 
 Tensor from_blob(void* data, const Shape& sizes, TensorOptions options, std::function<void()> release) {
   if (options.device != Device()) device_runtime(options.device);  // throws when there is no such device
-  const size_t bytes = static_cast<size_t>(sizes.numel()) * itemsize(options.dtype);
+  const size_t bytes = bytes_of(sizes, options.dtype);
   Allocation allocation{data, nullptr, nullptr};
   if (release) {
     allocation.context = new std::function<void()>(std::move(release));

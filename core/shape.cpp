@@ -4,6 +4,15 @@ namespace brigade {
 
 void Shape::throw_too_many() { throw ShapeError("a tensor has at most " + std::to_string(kMaxDims) + " dimensions"); }
 
+void Shape::throw_too_large() const {
+  throw ShapeError("a shape " + to_string(*this) + " has more elements than fit into 64 bits; check the sizes");
+}
+
+void detail::throw_size_overflow(int64_t a, char op, int64_t b) {
+  throw ShapeError("sizes overflow: " + std::to_string(a) + " " + op + " " + std::to_string(b) +
+                   " does not fit into 64 bits; check the sizes and the numbers given beside them");
+}
+
 std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (int i = 0; i < shape.size(); ++i) {
@@ -13,10 +22,10 @@ std::string to_string(const Shape& shape) {
   return text + "]";
 }
 
-Shape contiguous_strides(const Shape& sizes) noexcept {
+Shape contiguous_strides(const Shape& sizes) {
   Shape strides = Shape::filled(sizes.size(), 1);
   for (int i = sizes.size() - 2; i >= 0; --i)
-    strides[i] = strides[i + 1] * std::max<int64_t>(sizes[i + 1], 1);
+    strides[i] = (Size(strides[i + 1]) * std::max<int64_t>(sizes[i + 1], 1)).value();
   return strides;
 }
 

@@ -1,9 +1,11 @@
-// A short list of int64: sizes and strides of a tensor, without a heap allocation.
+// A short list of int64: sizes and strides of a tensor, without a heap allocation; and arithmetic with sizes that
+// throws where a result does not fit, instead of going on with a number that has wrapped around.
 #pragma once
 
 #include <brigade/core/error.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -14,6 +16,58 @@ namespace brigade {
 
 // The most dimensions that a tensor may have.
 inline constexpr int kMaxDims = 8;
+
+namespace detail {
+[[noreturn, gnu::cold]] void throw_size_overflow(int64_t a, char op, int64_t b);
+}  // namespace detail
+
+// A size, stride or offset (or a bound of one) that is being computed from numbers that a caller chose: every step is
+// checked and throws ShapeError, with both numbers, when it leaves 64 bits. Write Size(a) * b + c, and value() in the
+// end; the first operand of each operator has to be a Size.
+class Size {
+ public:
+  constexpr explicit Size(int64_t value) noexcept : value_(value) {}
+  constexpr int64_t value() const noexcept { return value_; }
+
+  friend constexpr Size operator+(Size a, int64_t b) { return a.plus(b); }
+  friend constexpr Size operator-(Size a, int64_t b) { return a.minus(b); }
+  friend constexpr Size operator*(Size a, int64_t b) { return a.times(b); }
+  friend constexpr Size operator+(Size a, Size b) { return a.plus(b.value_); }
+  friend constexpr Size operator-(Size a, Size b) { return a.minus(b.value_); }
+  friend constexpr Size operator*(Size a, Size b) { return a.times(b.value_); }
+  constexpr Size& operator+=(int64_t b) { return *this = plus(b); }
+  constexpr Size& operator*=(int64_t b) { return *this = times(b); }
+
+ private:
+  constexpr Size plus(int64_t b) const {
+    int64_t result = 0;
+    if (__builtin_add_overflow(value_, b, &result)) [[unlikely]]
+      detail::throw_size_overflow(value_, '+', b);
+    return Size(result);
+  }
+  constexpr Size minus(int64_t b) const {
+    int64_t result = 0;
+    if (__builtin_sub_overflow(value_, b, &result)) [[unlikely]]
+      detail::throw_size_overflow(value_, '-', b);
+    return Size(result);
+  }
+  constexpr Size times(int64_t b) const {
+    int64_t result = 0;
+    if (__builtin_mul_overflow(value_, b, &result)) [[unlikely]]
+      detail::throw_size_overflow(value_, '*', b);
+    return Size(result);
+  }
+
+  int64_t value_;
+};
+
+// Bytes of `count` elements of `itemsize` bytes. Throws ShapeError for a negative count and where it does not fit.
+constexpr size_t checked_bytes(int64_t count, size_t itemsize) {
+  size_t bytes = 0;
+  if (count < 0 || __builtin_mul_overflow(static_cast<size_t>(count), itemsize, &bytes)) [[unlikely]]
+    detail::throw_size_overflow(count, '*', static_cast<int64_t>(itemsize));
+  return bytes;
+}
 
 class Shape {
  public:
@@ -58,11 +112,13 @@ class Shape {
     --size_;
   }
 
-  // Product of all entries (1 for no dimensions).
-  int64_t numel() const noexcept {
+  // Product of all entries (1 for no dimensions). Throws ShapeError where it does not fit into 64 bits.
+  int64_t numel() const {
     int64_t product = 1;
-    for (int64_t value : *this)
-      product *= value;
+    for (int64_t value : *this) {
+      if (__builtin_mul_overflow(product, value, &product)) [[unlikely]]
+        throw_too_large();
+    }
     return product;
   }
   bool operator==(const Shape& other) const noexcept {
@@ -75,6 +131,7 @@ class Shape {
 
  private:
   [[noreturn]] static void throw_too_many();
+  [[noreturn, gnu::cold]] void throw_too_large() const;
 
   int64_t values_[kMaxDims] = {};
   int size_ = 0;
@@ -83,8 +140,8 @@ class Shape {
 // "[2, 3, 4]"
 std::string to_string(const Shape& shape);
 
-// Row-major strides, in elements.
-Shape contiguous_strides(const Shape& sizes) noexcept;
+// Row-major strides, in elements. Throws ShapeError where one does not fit into 64 bits.
+Shape contiguous_strides(const Shape& sizes);
 
 // The shape both broadcast to, from the right, as NumPy does; throws ShapeError that names both shapes and the
 // dimension.

@@ -21,6 +21,7 @@ uint64_t next_id() noexcept {
   return next_of_block++;
 }
 
+// Of sizes whose product is a number of elements.
 bool strides_are_contiguous(const Shape& sizes, const Shape& strides) noexcept {
   int64_t expected = 1;
   for (int i = sizes.size() - 1; i >= 0; --i) {
@@ -92,7 +93,10 @@ TensorImpl::TensorImpl(StoragePtr storage_, const Shape& sizes_, DType dtype_)
   int64_t product = 1;
   for (int i = sizes_.size() - 1; i >= 0; --i) {
     strides[i] = product;
-    product *= sizes_[i];
+    if (__builtin_mul_overflow(product, sizes_[i], &product)) [[unlikely]] {
+      sizes_.numel();  // one of the two throws: either is too large
+      contiguous_strides(sizes_);
+    }
   }
   numel = product;
   if (numel == 0) strides = contiguous_strides(sizes);

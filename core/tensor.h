@@ -117,7 +117,8 @@ class Tensor {
   bool is_cuda() const { return device().type == DeviceType::CUDA; }
   TensorOptions options() const { return {dtype(), device()}; }
   size_t itemsize() const { return brigade::itemsize(dtype()); }
-  size_t nbytes() const { return itemsize() * static_cast<size_t>(numel()); }
+  // Throws ShapeError where a stretched view has more than fit into 64 bits.
+  size_t nbytes() const { return checked_bytes(numel(), itemsize()); }
   bool is_contiguous() const { return state().contiguous; }
   int64_t storage_offset() const { return state().offset; }
   const StoragePtr& storage() const { return state().storage; }

@@ -16,15 +16,18 @@ Tensor as_strided(const Tensor& tensor, const Shape& sizes, const Shape& strides
     throw ShapeError("as_strided: sizes " + to_string(sizes) + " and strides " + to_string(strides) +
                      " have different lengths");
   }
+  if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; }))
+    throw ShapeError("as_strided: sizes must not be negative, got " + to_string(sizes));
+  if (offset < 0) throw IndexError("as_strided: the offset must not be negative, got " + std::to_string(offset));
   if (sizes.numel() > 0) {
-    int64_t lowest = offset;
-    int64_t highest = offset;
+    Size lowest(offset);
+    Size highest(offset);
     for (int i = 0; i < sizes.size(); ++i) {
-      const int64_t reach = (sizes[i] - 1) * strides[i];
-      (reach < 0 ? lowest : highest) += reach;
+      const Size reach = Size(sizes[i] - 1) * strides[i];
+      (reach.value() < 0 ? lowest : highest) += reach.value();
     }
     const int64_t capacity = static_cast<int64_t>(tensor.storage()->bytes() / tensor.itemsize());
-    if (lowest < 0 || highest >= capacity) {
+    if (lowest.value() < 0 || highest.value() >= capacity) {
       throw IndexError("as_strided: sizes " + to_string(sizes) + ", strides " + to_string(strides) + ", offset " +
                        std::to_string(offset) + " reach outside a storage of " + std::to_string(capacity) +
                        " elements");
@@ -68,6 +71,7 @@ Shape infer_sizes(const Shape& sizes, int64_t numel, SourceLocation where) {
   Shape result = sizes;
   int unknown = -1;
   int64_t known = 1;
+  bool fits = true;
   for (int i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == -1) {
       if (unknown >= 0) throw ShapeError("only one size may be -1, got " + to_string(sizes), where);
@@ -75,12 +79,12 @@ Shape infer_sizes(const Shape& sizes, int64_t numel, SourceLocation where) {
     } else if (sizes[i] < 0) {
       throw ShapeError("sizes must be -1 or at least 0, got " + to_string(sizes), where);
     } else {
-      known *= sizes[i];
+      fits = !__builtin_mul_overflow(known, sizes[i], &known) && fits;
     }
   }
-  if (unknown >= 0 && known > 0 && numel % known == 0) {
+  if (fits && unknown >= 0 && known > 0 && numel % known == 0) {
     result[unknown] = numel / known;
-  } else if (unknown >= 0 || known != numel) {
+  } else if (!fits || unknown >= 0 || known != numel) {
     throw ShapeError("shape " + to_string(sizes) + " does not fit " + std::to_string(numel) + " elements", where);
   }
   return result;
@@ -143,7 +147,7 @@ Tensor unsqueeze(const Tensor& tensor, int64_t dim) {
   Shape sizes = tensor.sizes();
   Shape strides = tensor.strides();
   sizes.insert(at, 1);
-  strides.insert(at, at < tensor.dim() ? tensor.sizes()[at] * tensor.strides()[at] : 1);
+  strides.insert(at, at < tensor.dim() ? (Size(tensor.sizes()[at]) * tensor.strides()[at]).value() : 1);
   return make(tensor, sizes, strides, tensor.storage_offset());
 }
 
@@ -166,11 +170,12 @@ Tensor slice(const Tensor& tensor, int64_t dim, int64_t start, int64_t end, int6
   const auto clamp = [size](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size); };
   start = clamp(start);
   end = std::max(clamp(end), start);
+  step = std::min(step, std::max<int64_t>(size, 1));  // a longer one takes no other elements
   Shape sizes = tensor.sizes();
   Shape strides = tensor.strides();
-  sizes[at] = (end - start + step - 1) / step;
-  const int64_t offset = tensor.storage_offset() + start * strides[at];
-  strides[at] *= step;
+  sizes[at] = end > start ? (end - start - 1) / step + 1 : 0;
+  const int64_t offset = (Size(start) * strides[at] + tensor.storage_offset()).value();
+  strides[at] = (Size(strides[at]) * step).value();
   return make(tensor, sizes, strides, offset);
 }
 
@@ -185,7 +190,7 @@ Tensor select(const Tensor& tensor, int64_t dim, int64_t index, SourceLocation w
   }
   Shape sizes = tensor.sizes();
   Shape strides = tensor.strides();
-  const int64_t offset = tensor.storage_offset() + (index < 0 ? index + size : index) * strides[at];
+  const int64_t offset = (Size(index < 0 ? index + size : index) * strides[at] + tensor.storage_offset()).value();
   sizes.erase(at);
   strides.erase(at);
   return make(tensor, sizes, strides, offset);

@@ -51,6 +51,10 @@ void give_back(void*, void* context, size_t) {
 }  // namespace
 
 Allocation pinned_allocate(size_t bytes) {
+  if (bytes > (size_t{1} << 47)) {
+    throw OutOfMemoryError("out of page-locked memory: asked for " + std::to_string(bytes) +
+                           " bytes, more than an address space holds; check the sizes");
+  }
   const size_t size = std::bit_ceil(std::max<size_t>(bytes, 512));
   PinnedPool& shared = pool();
   const std::lock_guard lock(shared.mutex);

@@ -96,7 +96,7 @@ bool equal_everywhere(dist::ProcessGroup& group, const std::vector<Tensor>& tens
 // On one rank: runs the steps and tells what was reported, and whether the parameters are equal over ranks.
 std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const json given = json::parse(arguments);
-  const Fault& fault = find_fault(given.at("id"));
+  const Fault& fault = find_fault(given.at("id").get_ref<const std::string&>());
   FaultContext context;
   std::vector<Tensor> watched;
   context.group = group;

@@ -4,7 +4,9 @@
 set -euo pipefail
 
 required=(g++ cmake ninja-build python3 libeigen3-dev libfmt-dev zlib1g-dev doctest-dev libcli11-dev nlohmann-json3-dev git make)
-optional=(ccache libdnnl-dev libgloo-dev valgrind)  # faster builds; oneDNN for GEMM and convolution; ranks on several hosts; counted instructions
+# Faster builds; oneDNN for GEMM and convolution, whose CMake package demands OpenCL where it is version 2 (libdnnl-dev only recommends it);
+# ranks on several hosts; counted instructions.
+optional=(ccache libdnnl-dev ocl-icd-opencl-dev libgloo-dev valgrind)
 
 list_for_humans() {
   cat >&2 <<'TEXT'

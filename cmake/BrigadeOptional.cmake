@@ -1,0 +1,87 @@
+# A library that the build can do without: used where it is whole; left out, with one line that says why, where it is missing or half
+# installed. find_package ends the configuration at an error inside the package's own file (libdnnl-dev's demands OpenCL, which another
+# package brings), so a project of a few lines asks first, in a process of its own: it finds the package, includes a header and links.
+
+# brigade_optional(SWITCH package target header result): result is ON or OFF. SWITCH is the name of the user's setting: AUTO takes the package
+# where it is whole, ON demands it, OFF does not look. A macro, since find_package's own variables belong to the caller.
+macro(brigade_optional switch package target header result)
+  set(${result} OFF)
+  set(brigade_problem "switched off by ${switch}")
+  if("${${switch}}" STREQUAL "AUTO")
+    brigade_probe(${package} ${target} ${header} brigade_problem)
+    if(NOT brigade_problem)
+      find_package(${package} QUIET CONFIG)
+    endif()
+  elseif(NOT "${${switch}}" STREQUAL "OFF")
+    set(brigade_problem "")
+    find_package(${package} REQUIRED CONFIG)
+    if(NOT TARGET ${target})
+      message(FATAL_ERROR "brigade: ${switch} is ${${switch}}, but the package ${package} (${${package}_DIR}) has no target ${target}")
+    endif()
+  endif()
+  if(brigade_problem)
+    message(STATUS "brigade: without ${package}: ${brigade_problem}")
+  else()
+    set(${result} ON)
+    message(STATUS "brigade: with ${package} ${${package}_VERSION}")
+  endif()
+endmacro()
+
+# Why the package cannot be used, in one line; empty where it can. The project stays in the build folder, so that a later configuration
+# does not look at the compiler again.
+function(brigade_probe package target header problem)
+  # Where to look and what to compile with, as here.
+  set(same -DCMAKE_BUILD_TYPE=Release)
+  foreach(variable CMAKE_CXX_COMPILER CMAKE_CXX_FLAGS CMAKE_EXE_LINKER_FLAGS CMAKE_MAKE_PROGRAM CMAKE_TOOLCHAIN_FILE CMAKE_PREFIX_PATH
+                   CMAKE_LIBRARY_ARCHITECTURE CMAKE_SYSROOT CMAKE_FIND_ROOT_PATH ${package}_DIR ${package}_ROOT)
+    if(${variable})
+      list(JOIN ${variable} "\\;" value)
+      list(APPEND same "-D${variable}=${value}")
+    endif()
+  endforeach()
+  if(CMAKE_CROSSCOMPILING)
+    list(APPEND same -DCMAKE_SYSTEM_NAME=${CMAKE_SYSTEM_NAME} -DCMAKE_SYSTEM_PROCESSOR=${CMAKE_SYSTEM_PROCESSOR})
+  endif()
+  string(MD5 key "${same}")
+  string(SUBSTRING ${key} 0 8 key)
+  set(folder ${CMAKE_BINARY_DIR}/probe/${package}-${key})
+  file(CONFIGURE OUTPUT ${folder}/CMakeLists.txt @ONLY CONTENT [[
+cmake_minimum_required(VERSION 3.25)
+project(probe LANGUAGES CXX)
+find_package(@package@ QUIET CONFIG)
+if(NOT @package@_FOUND)
+  message(FATAL_ERROR "not found ${@package@_NOT_FOUND_MESSAGE}")
+endif()
+if(NOT TARGET @target@)
+  message(FATAL_ERROR "the package in ${@package@_DIR} has no target @target@")
+endif()
+add_executable(probe main.cpp)
+target_compile_features(probe PRIVATE cxx_std_20)
+target_link_libraries(probe PRIVATE @target@)
+]])
+  file(CONFIGURE OUTPUT ${folder}/main.cpp CONTENT "#include <${header}>\nint main() {}\n")
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${folder} -B ${folder}/build -G ${CMAKE_GENERATOR} ${same}
+                  RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT failed)
+    execute_process(COMMAND ${CMAKE_COMMAND} --build ${folder}/build RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  endif()
+  set(${problem} "" PARENT_SCOPE)
+  if(failed)
+    brigade_first_error("${output}" line)
+    set(${problem} "${line}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The first error in what CMake, the compiler or the linker has printed, in one line.
+function(brigade_first_error output line)
+  if(output MATCHES "CMake Error[^\n]*:\n+((  [^\n]*\n)+)")  # a paragraph, indented
+    set(text "${CMAKE_MATCH_1}")
+  elseif(output MATCHES "([^\n]*(error|undefined reference|cannot find|missing and no known rule)[^\n]*)")
+    set(text "${CMAKE_MATCH_1}")
+  else()
+    set(text "${output}")
+  endif()
+  string(REGEX REPLACE "[ \n\t]+" " " text "${text}")
+  string(STRIP "${text}" text)
+  set(${line} "${text}" PARENT_SCOPE)
+endfunction()

@@ -1,15 +1,22 @@
 # `make demo` and `make test` each do everything from a fresh clone: install what is missing, build, run.
-.PHONY: build demo test asan tsan coverage format format-check lint deps clean
+.PHONY: build configure demo test asan tsan coverage format format-check lint deps clean
 BUILD := build/cpu
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
 JOBS ?= $(shell nproc)
 TEST_JOBS ?= 1
 
-build: deps
-	@cmake --preset cpu $(CMAKE_FLAGS) > build-configure.log 2>&1 || { cat build-configure.log; rm -f build-configure.log; exit 1; }; rm -f build-configure.log
+build: configure
 	@cmake --build --preset cpu -j $(JOBS)
 
-demo: build
+# All that CMake says if it fails; otherwise which libraries it goes on without, and why.
+configure: deps
+	@mkdir -p $(BUILD)
+	@cmake --preset cpu $(CMAKE_FLAGS) > $(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
+	@grep -- '^-- brigade: without' $(BUILD)/configure.log || true
+
+# Builds what it runs, and nothing else.
+demo: configure
+	@cmake --build --preset cpu -j $(JOBS) --target brigade_program
 	$(BUILD)/bin/brigade demo
 
 # Afterwards the figures that tests print: CUDA kernels covered, operations compared with the CPU, training on the emulated device.

@@ -27,6 +27,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <cstring>
 #include <string>
 
 using namespace brigade;

@@ -4,6 +4,7 @@
 #include <brigade/core/device_runtime.h>
 
 #include <atomic>
+#include <cstdio>
 #include <ostream>
 
 namespace brigade {

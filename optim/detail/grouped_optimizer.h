@@ -8,6 +8,7 @@
 #include <brigade/optim/optimizer.h>
 
 #include <type_traits>
+#include <unordered_map>
 
 namespace brigade::optim {
 

@@ -146,15 +146,11 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   return cudaSuccess;
 }
 
-#if CUDART_VERSION >= 13000
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id,
                                      cudaGraph_t* graph, const cudaGraphNode_t** nodes, const cudaGraphEdgeData**,
                                      size_t*) {
   // Nodes have no handles here, and there is no graph before the end.
   if (graph != nullptr || nodes != nullptr) return set_last_error(cudaErrorInvalidValue);
-#else
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id) {
-#endif
   if (const cudaError_t error = cudaStreamIsCapturing(handle, status); error != cudaSuccess) return error;
   const Lock held = lock();
   if (id != nullptr && *status == cudaStreamCaptureStatusActive) *id = find_stream(handle)->capture->id;

@@ -88,14 +88,6 @@ cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
-  const Lock held = lock();
-  const CUstream_st* const stream = find_stream(handle);
-  if (stream == nullptr) return set_last_error(cudaErrorInvalidResourceHandle);
-  *device = stream->device;
-  return cudaSuccess;
-}
-
 cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
   if (lowest != nullptr) *lowest = kLowestPriority;
   if (highest != nullptr) *highest = kHighestPriority;

@@ -8,20 +8,13 @@
 
 #ifndef __CUDACC__
 
-// Before the macros below: they have the names of this header's variables.
-#include <device_launch_parameters.h>
-#include <vector_functions.h>
-
 #include <simt/atomics.h>
 #include <simt/barrier.h>
 #include <simt/half.h>
 #include <simt/math.h>
 #include <simt/warp.h>
 
-// __global__, __device__, __host__ and __constant__ are empty already in CUDA's own headers.
-#ifndef __launch_bounds__
 #define __launch_bounds__(...)
-#endif
 #define threadIdx (simt::detail::thread_index())
 #define blockIdx (simt::detail::block_index())
 #define blockDim (simt::detail::block_size())

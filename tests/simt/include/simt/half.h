@@ -1,5 +1,5 @@
-// Half precision: cuda_fp16.h and cuda_bf16.h give types, conversions, arithmetic and comparisons to the host, and
-// these to the device alone. Each is computed in double and rounded once.
+// Functions of the half types that the device alone has: those of one number are computed in double and rounded from
+// there, multiply-add rounds once. (Types, conversions, arithmetic and comparisons: cuda_fp16.h and cuda_bf16.h.)
 #pragma once
 
 #include <cuda_bf16.h>
@@ -9,18 +9,20 @@
 
 namespace simt::detail {
 
-inline double wide(__half x) { return static_cast<double>(__half2float(x)); }
-inline double wide(__nv_bfloat16 x) { return static_cast<double>(__bfloat162float(x)); }
-
+// x * y + z with one rounding. A double holds the product, but not always the sum: the double next to the sum that has
+// an odd last bit rounds as the sum itself does, because no number half-way between two halves is odd.
 template <class T>
-T narrow(double x);
-template <>
-inline __half narrow<__half>(double x) {
-  return __double2half(x);
-}
-template <>
-inline __nv_bfloat16 narrow<__nv_bfloat16>(double x) {
-  return __double2bfloat16(x);
+T multiply_add(T x, T y, T z) {
+  const double product = static_cast<double>(static_cast<float>(x)) * static_cast<double>(static_cast<float>(y));
+  const double addend = static_cast<float>(z);
+  double sum = product + addend;
+  if (!std::isfinite(sum)) return sum;
+  // What the sum lost (Knuth's two-sum).
+  const double of_addend = sum - product;
+  const double lost = (product - (sum - of_addend)) + (addend - of_addend);
+  const bool odd = (std::bit_cast<uint64_t>(sum) & 1) != 0;
+  if (lost != 0 && !odd) sum = std::nextafter(sum, lost > 0 ? HUGE_VAL : -HUGE_VAL);
+  return sum;
 }
 
 template <class Pair, class Function>
@@ -32,13 +34,10 @@ Pair both(Pair x, Function function) {
 
 }  // namespace simt::detail
 
-inline __half __hfma(__half x, __half y, __half z) {
-  return simt::detail::narrow<__half>(std::fma(simt::detail::wide(x), simt::detail::wide(y), simt::detail::wide(z)));
-}
+inline __half __hfma(__half x, __half y, __half z) { return simt::detail::multiply_add(x, y, z); }
 inline __half2 __hfma2(__half2 x, __half2 y, __half2 z) { return {__hfma(x.x, y.x, z.x), __hfma(x.y, y.y, z.y)}; }
 inline __nv_bfloat16 __hfma(__nv_bfloat16 x, __nv_bfloat16 y, __nv_bfloat16 z) {
-  return simt::detail::narrow<__nv_bfloat16>(
-      std::fma(simt::detail::wide(x), simt::detail::wide(y), simt::detail::wide(z)));
+  return simt::detail::multiply_add(x, y, z);
 }
 inline __nv_bfloat162 __hfma2(__nv_bfloat162 x, __nv_bfloat162 y, __nv_bfloat162 z) {
   return {__hfma(x.x, y.x, z.x), __hfma(x.y, y.y, z.y)};
@@ -47,8 +46,8 @@ inline __nv_bfloat162 __hfma2(__nv_bfloat162 x, __nv_bfloat162 y, __nv_bfloat162
 // h<name> of one number and h2<name> of a pair, for both types.
 #define SIMT_HALF_FUNCTION(name, T, Pair, expression)                 \
   inline T h##name(T value) {                                         \
-    const double x = simt::detail::wide(value);                       \
-    return simt::detail::narrow<T>(expression);                       \
+    const double x = static_cast<float>(value);                       \
+    return static_cast<T>(expression);                                \
   }                                                                   \
   inline Pair h2##name(Pair value) {                                  \
     return simt::detail::both(value, [](T x) { return h##name(x); }); \

@@ -13,6 +13,7 @@
 #include <brigade/dist/bucket.h>
 #include <brigade/dist/comm_hook.h>
 #include <brigade/dist/diagnosis/advisories.h>
+#include <brigade/dist/diagnosis/slow_rank.h>
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/payload.h>
 #include <brigade/dist/process_group.h>
@@ -172,6 +173,7 @@ class Reducer final : public autograd::Listener {
     int changed = 0;         // ranks whose graph changed (static_graph)
     int non_finite = 0;      // ranks with an infinite or NaN gradient
     bool same_round = true;
+    // Seen from means and variances, which rounding blurs: worth a look.
     bool late = false;           // one rank is much later than the others
     bool outlier = false;        // one rank's gradients are much larger
     bool uneven = false;         // batches of different sizes
@@ -216,7 +218,7 @@ class Reducer final : public autograd::Listener {
   void advise();
   void advise_on_needless_option();
   void advise_on_non_finite();
-  void advise_on_late_rank();
+  void advise_on_slow_rank();
   void advise_on_outlier();
   void advise_on_batches();
   void warn_of_early_write(uint32_t parameter);
@@ -264,7 +266,9 @@ class Reducer final : public autograd::Listener {
   uint64_t round_ = 0;
   uint64_t collectives_ = 0;
   int64_t rows_ = 0;
-  int late_rounds_ = 0;
+  SlowRankStreak slow_streak_;
+  int slow_looks_ = 0;
+  int batch_looks_ = 0;
   int outlier_looks_ = 0;
   std::vector<int> outlier_ranks_;  // who stood out last
   int outlier_rounds_ = 0;          // and for how many rounds in a row

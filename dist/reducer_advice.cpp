@@ -39,14 +39,18 @@ void Reducer::advise() {
   } else {
     non_finite_before_ = false;
   }
-  late_rounds_ = outcome_.late ? late_rounds_ + 1 : 0;
-  if (late_rounds_ == 4 && !advisories_.has("late")) advise_on_late_rank();
+  // Who it is takes an exchange: a few times only, where the machine is uneven by itself.
+  if (!outcome_.late) {
+    slow_streak_.add(std::nullopt);
+  } else if (!advisories_.has("late") && slow_looks_++ < 64) {
+    advise_on_slow_rank();
+  }
   if (!outcome_.outlier) {
     outlier_rounds_ = 0;
   } else if (!advisories_.has("outlier") && outlier_looks_++ < 64) {
     advise_on_outlier();
   }
-  if (outcome_.uneven && !advisories_.has("batches")) advise_on_batches();
+  if (outcome_.uneven && !advisories_.has("batches") && batch_looks_++ < 8) advise_on_batches();
 }
 
 void Reducer::advise_on_needless_option() {
@@ -121,50 +125,27 @@ void Reducer::advise_on_non_finite() {
   advisories_.add(fmt::format("non-finite {}", round_), std::move(verdict), group_->rank() == 0);
 }
 
-void Reducer::advise_on_late_rank() {
-  // Per rank: when each gradient became ready, in microseconds since its backward began.
+void Reducer::advise_on_slow_rank() {
   FieldWriter mine;
   for (uint32_t i = 0; i < parameters_.size(); ++i)
     mine << (events_.ready[i] ? (events_.ready[i] - events_.began) / 1000 : int64_t{-1});
-  const std::vector<std::string> all = exchange(mine.text(), "ready times");
-  std::vector<std::vector<int64_t>> times(all.size());
-  std::vector<int64_t> last(all.size(), 0);
-  for (size_t r = 0; r < all.size(); ++r) {
-    for (FieldReader in(all[r]); !in.done();) {
-      times[r].push_back(in.number());
-      last[r] = std::max(last[r], times[r].back());
-    }
-    if (times[r].size() != parameters_.size()) return;
+  std::vector<ReadyTimes> times;
+  for (const std::string& text : exchange(mine.text(), "ready times")) {
+    ReadyTimes& of_rank = times.emplace_back();
+    for (FieldReader in(text); !in.done();)
+      of_rank.push_back(in.number());
+    if (of_rank.size() != parameters_.size()) return;
   }
-  const auto slowest = static_cast<size_t>(std::max_element(last.begin(), last.end()) - last.begin());
-  std::vector<int64_t> sorted = last;
-  std::sort(sorted.begin(), sorted.end());
-  const int64_t typical = sorted[(sorted.size() - 1) / 2];
-  // The first parameter, in ready order, at which the slow rank falls behind by half of what it loses in all.
-  std::vector<uint32_t> order;
-  for (uint32_t i = 0; i < parameters_.size(); ++i) {
-    if (times[slowest][i] >= 0) order.push_back(i);
-  }
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return times[slowest][a] < times[slowest][b]; });
-  uint32_t first_late = order.empty() ? 0 : order.front();
-  for (const uint32_t parameter : order) {
-    std::vector<int64_t> others;
-    for (size_t r = 0; r < times.size(); ++r) {
-      if (r != slowest && times[r][parameter] >= 0) others.push_back(times[r][parameter]);
-    }
-    if (others.empty()) continue;
-    std::sort(others.begin(), others.end());
-    first_late = parameter;
-    if (times[slowest][parameter] - others[others.size() / 2] > (last[slowest] - typical) / 2) break;
-  }
+  const std::optional<SlowRank> slow = find_slow_rank(times);
+  if (!slow_streak_.add(slow)) return;
   Verdict verdict = new_advice("slow_rank", Severity::Warning, CauseKind::Slow);
-  verdict.ranks = {static_cast<int>(slowest)};
-  verdict.parameters.push_back(about(first_late, {}, verdict.ranks));
+  verdict.ranks = {slow->rank};
+  verdict.parameters.push_back(about(slow->parameter, {}, verdict.ranks));
   verdict.cause.text = fmt::format(
-      "in four backwards in a row rank {} was late: its last gradient came after {:.1f} ms, {:.1f} ms on the others; "
+      "in {} backwards in a row rank {} was late: its last gradient came after {:.1f} ms, {:.1f} ms on the others; "
       "the first that is late is {}",
-      slowest, static_cast<double>(last[slowest]) * 1e-3, static_cast<double>(typical) * 1e-3,
-      parameters_[first_late].name);
+      SlowRankStreak::kBackwards, slow->rank, static_cast<double>(slow->last_us) * 1e-3,
+      static_cast<double>(slow->others_us) * 1e-3, parameters_[slow->parameter].name);
   verdict.message = verdict.cause.text + "; every rank waits for it";
   verdict.advice = "look at what that rank does before this parameter: a hook, a larger batch, a slower or busier core";
   advisories_.add("late", std::move(verdict), group_->rank() == 0);
@@ -267,6 +248,7 @@ void Reducer::advise_on_outlier() {
 
 void Reducer::advise_on_batches() {
   const std::vector<std::string> all = exchange(std::to_string(rows_), "batch sizes");
+  if (std::all_of(all.begin(), all.end(), [&](const std::string& rows) { return rows == all.front(); })) return;
   Verdict verdict = new_advice("uneven_batches", Severity::Warning, CauseKind::UnevenBatches);
   double total = 0;
   for (const std::string& rows : all)

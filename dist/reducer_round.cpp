@@ -4,6 +4,7 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/core/factory.h>
+#include <brigade/dist/diagnosis/spread.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -334,13 +335,11 @@ void Reducer::complete(uint32_t index) {
   outcome_.non_finite = std::max(outcome_.non_finite, payload.count(Word::NonFinite, size));
   if (hook_sends_ && !payload.all_equal(Word::Round, payload.countable(round_))) outcome_.same_round = false;
   if (hook_sends_ && payload.count(Word::Silent, size) == 0) {
-    // The spread of n values with one far away by d is d * sqrt(n - 1) / n.
-    const double far = std::sqrt(static_cast<double>(size - 1)) / size;
-    const double time = payload.mean(Word::Time);
-    outcome_.late = outcome_.late || std::sqrt(payload.variance(Word::Time)) > far * std::max(12.0, 0.5 * time);
-    outcome_.outlier = outcome_.outlier || std::sqrt(payload.variance(Word::Norm)) > far * 9;  // 22 times the norm
+    outcome_.late = outcome_.late || may_have_slow_rank(payload.mean(Word::Time), payload.variance(Word::Time), size);
+    outcome_.outlier =
+        outcome_.outlier || distance_of_one(payload.variance(Word::Norm), size) > 9;  // 22 times the norm
     const double rows = payload.mean(Word::Rows);
-    outcome_.uneven = outcome_.uneven || payload.variance(Word::Rows) > 1e-3 * rows * rows;
+    outcome_.uneven = outcome_.uneven || (size > 1 && payload.variance(Word::Rows) > 1e-3 * rows * rows);
     // Looking at the result would wait for a device: later, when that is idle.
     if (!payload.on_device()) check_hook_result(bucket, index);
   }

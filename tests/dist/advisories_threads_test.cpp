@@ -78,3 +78,45 @@ TEST_CASE("a gradient hook that all ranks share is no matter, whatever it does o
     });
   });
 }
+
+TEST_CASE("a world of one compares itself with nobody: no advice, and no collective but its buckets'") {
+  for (const DType dtype : {kFloat32, kBFloat16}) {
+    CAPTURE(name(dtype));
+    const dist::ProcessGroupPtr group = dist::make_thread_groups(1).front();
+    nn::Linear net(3, 2);
+    net->to(dtype);
+    dist::DistributedDataParallel ddp(net, group);
+    const Tensor x = full({53, 3}, 0.5, {dtype});  // 53 * 53 is rounded in bfloat16
+    for (int step = 0; step < 30; ++step) {
+      net->zero_grad();
+      square(ddp(x)).mean().backward();
+    }
+    CHECK(ddp.advisories().empty());
+    for (const dist::CollectiveInfo& info : group->flight_recorder().entries()) {
+      CAPTURE(info.description);
+      for (const char* question : {"ready times", "sizes of gradients", "batch sizes"})
+        CHECK(info.description.find(question) == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("batches of one size are no matter in a dtype that rounds their squares; of two sizes they are told") {
+  test::on_threads([](const std::string& backend, int ranks) {
+    for (const int64_t more : {0, 7}) {
+      test::expect_well(backend, ranks, [more](const dist::ProcessGroupPtr& group) {
+        nn::Linear net(3, 2);
+        net->to(kBFloat16);
+        dist::DistributedDataParallel ddp(net, group);
+        const Tensor x = full({53 + (group->rank() == 1 ? more : 0), 3}, 0.5, {kBFloat16});
+        for (int step = 0; step < 3; ++step) {
+          net->zero_grad();
+          square(ddp(x)).mean().backward();
+        }
+        std::string kinds;
+        for (const dist::Verdict& verdict : ddp.advisories())
+          kinds += verdict.kind + ";";
+        return expect(kinds, more == 0 ? "" : "uneven_batches;");
+      });
+    }
+  });
+}

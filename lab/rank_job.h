@@ -51,6 +51,9 @@ struct JoinedJob {
 JoinedJob join_rank_job(const std::string& job, const std::string& arguments, const std::string& backend,
                         std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
+// What this rank says of the error in its result: the text. Where all ranks raise the same, only rank 0 says it in
+// full.
+std::string error_in_words(const JoinedJob& joined);
 // The hidden subcommand in which a rank process ends up: `brigade rank-job NAME`. Returns the exit status.
 int rank_job_main(const std::string& job);
 

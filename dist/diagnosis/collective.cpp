@@ -123,7 +123,7 @@ Verdict lost_verdict(const CollectiveInfo& waiting, const Whereabouts& lost, con
   verdict.ranks = {lost.rank};
   place_at(verdict.cause, lost.last.where);
   verdict.cause.text = fmt::format("rank {} {}; {}", lost.rank, how, in_words(lost));
-  verdict.advice = by_exception ? "mend the error on the rank that is named; the other ranks only report it"
+  verdict.advice = by_exception ? "repair the error on the rank that is named; the other ranks only report it"
                    : how.starts_with("died")
                        ? "see its own output and exit status (brigade run prints them): a signal, a crash, no memory"
                        : "it left its loop before the others: give every rank the same number of batches, or use Join";

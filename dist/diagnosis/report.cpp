@@ -38,7 +38,7 @@ ReductionError rank_failed(std::span<const RankReport> reports, SourceLocation w
                     report.backward.empty() ? "" : " at " + report.backward, report.failure);
   }
   verdict.cause.text = verdict.message;
-  verdict.advice = "mend the error on the rank that is named; the other ranks only report it";
+  verdict.advice = "repair the error on the rank that is named; the other ranks only report it";
   return ReductionError(verdict.message + ". " + kAfterwards, {verdict}, where);
 }
 
@@ -70,6 +70,23 @@ std::string parameters_in_words(const Verdict& verdict) {
   }
   if (verdict.parameters.size() > kShown) names += fmt::format(" and {} more", verdict.parameters.size() - kShown);
   return fmt::format("{} ({})", names, bytes_in_words(bytes));
+}
+
+// What is printed of a verdict: the cause first, then whom it concerns, then what to do.
+std::string paragraph(const Verdict& verdict, const std::string& parameters) {
+  std::string text = "cause:      " + (verdict.cause.text.empty() ? "not known" : verdict.cause.text);
+  if (!verdict.cause.note.empty()) text += "\nnote:       " + verdict.cause.note;
+  return text + "\nparameters: " + parameters + "\nfix:        " + verdict.advice;
+}
+
+// The text of an error: what Brigade knows, and after it what PyTorch says in this case, for those who search for that.
+std::string compose_text(std::span<const Verdict> verdicts, uint64_t round, SourceLocation where,
+                         const std::string& words_of_pytorch) {
+  std::string text;
+  for (const Verdict& verdict : verdicts)
+    text += verdict.message + "\n\n";
+  return text + fmt::format("Found at the end of backward number {} ({}). {}\n\nIn the words of PyTorch: {}", round,
+                            to_string(where), kAfterwards, words_of_pytorch);
 }
 
 // Bits of parameters as text, and back.
@@ -121,26 +138,20 @@ ReductionError graph_changed(std::span<const RankReport> reports, std::span<cons
       verdict.cause.line = cause->second.line;
     }
     verdict.advice = advice_for(CauseKind::GraphChanged, false);
-    verdict.message =
-        fmt::format("{} ({}) on {}: {}", parameters[i].name, bytes_in_words(verdict.parameters.front().bytes),
-                    ranks_in_words(verdict.ranks), verdict.cause.text);
-    if (!verdict.cause.note.empty()) verdict.message += "\n    note:  " + verdict.cause.note;
-    verdict.message += "\n    fix:   " + verdict.advice;
+    verdict.message = paragraph(
+        verdict, fmt::format("{} ({}) on {}", parameters[i].name, bytes_in_words(verdict.parameters.front().bytes),
+                             ranks_in_words(verdict.ranks)));
     verdicts.push_back(std::move(verdict));
   }
-  std::string message =
+  const char* const words_of_pytorch =
       fewer
           ? "Expected to have finished reduction in the prior iteration before starting a new one. This error "
-            "indicates "
-            "that your training graph has changed in this iteration, e.g., one parameter is used in first iteration, "
-            "but "
-            "then got unused in the second iteration. this is not compatible with static_graph set to True."
+            "indicates that your training graph has changed in this iteration, e.g., one parameter is used in first "
+            "iteration, but then got unused in the second iteration. this is not compatible with static_graph set to "
+            "True."
           : "Your training graph has changed in this iteration, e.g., one parameter is unused in first iteration, but "
             "then got used in the second iteration. this is not compatible with static_graph set to True.";
-  message += fmt::format("\nBrigade found it at the end of the same backward (number {}, {}). {}\n",
-                         reports.front().round, to_string(where), kAfterwards);
-  for (const Verdict& verdict : verdicts)
-    message += "\n  " + verdict.message;
+  const std::string message = compose_text(verdicts, reports.front().round, where, words_of_pytorch);
   return ReductionError(message, std::move(verdicts), where);
 }
 
@@ -188,21 +199,17 @@ std::vector<Verdict> group_by_cause(std::span<const RankReport> reports, std::sp
   }
   for (Verdict& verdict : verdicts) {
     const ParameterVerdict& first = verdict.parameters.front();
-    verdict.message =
+    std::string concerned =
         fmt::format("{}: never ready on {}", parameters_in_words(verdict), ranks_in_words(first.missing_ranks));
-    if (!first.ready_ranks.empty()) {
-      verdict.message += fmt::format(" (ready on {})", ranks_in_words(first.ready_ranks));
-    }
+    if (!first.ready_ranks.empty()) concerned += fmt::format(" (ready on {})", ranks_in_words(first.ready_ranks));
     std::set<uint32_t> buckets;
     for (uint32_t i = 0; i < parameters.size(); ++i) {
       for (const ParameterVerdict& each : verdict.parameters) {
         if (each.name == parameters[i].name) buckets.insert(context.buckets[i]);
       }
     }
-    verdict.message += fmt::format("; held up bucket{} {}", buckets.size() > 1 ? "s" : "", fmt::join(buckets, ", "));
-    verdict.message += fmt::format("\n    cause: {}", verdict.cause.text);
-    if (!verdict.cause.note.empty()) verdict.message += "\n    note:  " + verdict.cause.note;
-    verdict.message += "\n    fix:   " + verdict.advice;
+    concerned += fmt::format("; held up bucket{} {}", buckets.size() > 1 ? "s" : "", fmt::join(buckets, ", "));
+    verdict.message = paragraph(verdict, concerned);
   }
   return verdicts;
 }
@@ -257,21 +264,14 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
   if (context.changed) return graph_changed(reports, parameters, where);
 
   std::vector<Verdict> verdicts = group_by_cause(reports, parameters, context);
-  std::string message =
+  std::string words_of_pytorch =
       "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
-      "your module has "
-      "parameters that were not used in producing loss.";
+      "your module has parameters that were not used in producing loss.";
   if (!context.find_unused_parameters) {
-    message +=
+    words_of_pytorch +=
         " You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True`, and "
-        "by making sure "
-        "all `forward` function outputs participate in calculating loss.";
+        "by making sure all `forward` function outputs participate in calculating loss.";
   }
-  message += fmt::format("\nBrigade found it at the end of the same backward (number {}, {}). {}\n",
-                         reports.front().round, to_string(where), kAfterwards);
-  for (const Verdict& verdict : verdicts)
-    message += "\n  " + verdict.message;
-  // The lines of PyTorch that people search for.
   for (const RankReport& report : reports) {
     std::string names;
     std::string indices;
@@ -281,9 +281,11 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
       indices += " " + std::to_string(i);
     }
     if (names.empty()) continue;
-    message += fmt::format("\nParameters which did not receive grad for rank {}: {}", report.rank, names);
-    message += fmt::format("\nParameter indices which did not receive grad for rank {}:{}", report.rank, indices);
+    words_of_pytorch += fmt::format("\nParameters which did not receive grad for rank {}: {}", report.rank, names);
+    words_of_pytorch +=
+        fmt::format("\nParameter indices which did not receive grad for rank {}:{}", report.rank, indices);
   }
+  const std::string message = compose_text(verdicts, reports.front().round, where, words_of_pytorch);
   return ReductionError(message, std::move(verdicts), where);
 }
 

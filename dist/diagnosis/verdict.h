@@ -99,11 +99,16 @@ class Diagnosed {
   std::vector<Verdict> verdicts_;
 };
 
+// See dist/diagnosis/announcement.h.
+void announce(const std::string& message, const std::vector<Verdict>& verdicts) noexcept;
+
 template <class Base>
 class DiagnosedAs : public Base, public Diagnosed {
  public:
   DiagnosedAs(const std::string& message, std::vector<Verdict> verdicts, std::source_location where = {})
-      : Base(message, where), Diagnosed(std::move(verdicts)) {}
+      : Base(message, where), Diagnosed(std::move(verdicts)) {
+    announce(message, this->verdicts());
+  }
 };
 
 // The error that every rank raises at the end of a backward whose gradients cannot be trusted. The same text on every

@@ -2,6 +2,7 @@
 #include <brigade/dist/launch/launcher.h>
 
 #include <brigade/dist/launch/nodes.h>
+#include <brigade/dist/launch/output.h>
 #include <brigade/dist/store.h>
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -30,65 +30,12 @@ namespace brigade::dist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kLastLines = 20;
-
-// One pipe of a child, cut into lines.
-struct Stream {
-  int fd = -1;
-  FILE* target = nullptr;
-  std::string partial;
-};
-
-struct Child {
-  int rank = 0;
+struct Child : RankOutput {
   pid_t pid = -1;
   int process = -1;  // pidfd
-  Stream out, err;
-  std::deque<std::string> last_lines;
   bool running = false;
   int status = 0;
 };
-
-// Writes whole lines, so that the output of two ranks never mixes within one.
-void take_lines(Child& child, Stream& stream, bool prefix, bool is_error, bool at_end) {
-  const std::string head = prefix ? fmt::format("[rank {}] ", child.rank) : "";
-  size_t begin = 0;
-  while (begin < stream.partial.size()) {
-    size_t end = stream.partial.find('\n', begin);
-    // Without prefixes a progress bar, which ends in no newline, passes at once.
-    const bool whole = end != std::string::npos;
-    if (!whole && prefix && !at_end) break;
-    if (!whole) end = stream.partial.size();
-    const std::string line = stream.partial.substr(begin, end - begin);
-    std::fprintf(stream.target, "%s%s%s", head.c_str(), line.c_str(), whole || (prefix && at_end) ? "\n" : "");
-    if (is_error && !line.empty()) {
-      child.last_lines.push_back(line);
-      if (child.last_lines.size() > kLastLines) child.last_lines.pop_front();
-    }
-    begin = end + (whole ? 1 : 0);
-  }
-  stream.partial.erase(0, begin);
-  std::fflush(stream.target);
-}
-
-// False at the end of the stream.
-bool drain(Child& child, Stream& stream, bool prefix, bool is_error) {
-  char bytes[8192];
-  while (true) {
-    const ssize_t got = read(stream.fd, bytes, sizeof bytes);
-    if (got > 0) {
-      stream.partial.append(bytes, static_cast<size_t>(got));
-      take_lines(child, stream, prefix, is_error, false);
-      continue;
-    }
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return true;
-    take_lines(child, stream, prefix, is_error, true);
-    close(stream.fd);
-    stream.fd = -1;
-    return false;
-  }
-}
 
 void start(Child& child, const std::vector<std::string>& command,
            std::vector<std::pair<std::string, std::string>> environment) {
@@ -162,7 +109,7 @@ void start(Child& child, const std::vector<std::string>& command,
 class Attempt {
  public:
   Attempt(const std::vector<std::string>& command, const LaunchOptions& options, int restart, int port, NodePlace place)
-      : options_(options), place_(place) {
+      : options_(options), place_(place), output_(options.prefix_output) {
     // Signals are read from a descriptor while ranks run, so that they reach the ranks and not only us.
     sigemptyset(&signals_);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
@@ -190,17 +137,18 @@ class Attempt {
   LaunchOutcome watch() {
     while (std::any_of(children_.begin(), children_.end(),
                        [](const Child& c) { return c.running || c.out.fd >= 0 || c.err.fd >= 0; })) {
-      std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}};
+      // The socket too: ranks that announce many errors and print none wait for its room.
+      std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}, {output_.socket().fd(), POLLIN, 0}};
       for (Child& child : children_) {
         for (const int fd : {child.running ? child.process : -1, child.out.fd, child.err.fd})
           entries.push_back({fd, POLLIN, 0});
       }
       poll(entries.data(), entries.size(), time_to_next_step());
       forward_signals();
-      for (size_t i = 0; i < children_.size(); ++i) {
-        Child& child = children_[i];
-        if (child.out.fd >= 0) drain(child, child.out, options_.prefix_output, false);
-        if (child.err.fd >= 0) drain(child, child.err, options_.prefix_output, true);
+      output_.receive();
+      for (Child& child : children_) {
+        if (child.out.fd >= 0) output_.drain(child, child.out);
+        if (child.err.fd >= 0) output_.drain(child, child.err);
         if (child.running) reap(child);
       }
       escalate();
@@ -210,15 +158,17 @@ class Attempt {
 
  private:
   std::vector<std::pair<std::string, std::string>> environment_for(int rank, int local, int restart, int port) const {
-    std::vector<std::pair<std::string, std::string>> result{{"RANK", std::to_string(rank)},
-                                                            {"WORLD_SIZE", std::to_string(place_.world_size)},
-                                                            {"LOCAL_RANK", std::to_string(local)},
-                                                            {"LOCAL_WORLD_SIZE", std::to_string(options_.ranks)},
-                                                            {"GROUP_RANK", std::to_string(options_.node_rank)},
-                                                            {"MASTER_ADDR", options_.master_addr},
-                                                            {"MASTER_PORT", std::to_string(port)},
-                                                            {"TORCHELASTIC_RESTART_COUNT", std::to_string(restart)},
-                                                            {"BRIGADE_AGENT_STORE", "1"}};
+    std::vector<std::pair<std::string, std::string>> result{
+        {"RANK", std::to_string(rank)},
+        {"WORLD_SIZE", std::to_string(place_.world_size)},
+        {"LOCAL_RANK", std::to_string(local)},
+        {"LOCAL_WORLD_SIZE", std::to_string(options_.ranks)},
+        {"GROUP_RANK", std::to_string(options_.node_rank)},
+        {"MASTER_ADDR", options_.master_addr},
+        {"MASTER_PORT", std::to_string(port)},
+        {"TORCHELASTIC_RESTART_COUNT", std::to_string(restart)},
+        {"BRIGADE_AGENT_STORE", "1"},
+        {"BRIGADE_ANNOUNCE_TO", output_.socket().address_for(rank)}};
     if (!std::getenv("OMP_NUM_THREADS")) {
       const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
       result.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1, cores / options_.ranks)));
@@ -314,6 +264,7 @@ class Attempt {
 
   const LaunchOptions& options_;
   const NodePlace place_;
+  Output output_;
   std::vector<Child> children_;
   sigset_t signals_{}, previous_signals_{};
   int signal_fd_ = -1;

@@ -151,8 +151,7 @@ void add_train(CLI::App& app, int& exit_code) {
     if (launched > 0) {
       const JoinedJob joined =
           join_rank_job("train-digits", in_words(given->options), backend->count() ? given->backend : "auto", timeout);
-      if (!joined.result.ok)
-        throw DistError(fmt::format("rank {} ({}): {}", joined.rank, joined.result.error, joined.result.text));
+      if (!joined.result.ok) throw DistError(error_in_words(joined));
       result = result_of(joined.result);
       exit_code = result.parameters_equal ? 0 : 1;
       if (joined.rank != 0) return;

@@ -136,6 +136,16 @@ TEST_CASE("the common error is composed from what each rank saw") {
   context.expected = {1, 0, 1};
   CHECK(dist::compose_error(reports, parameters, context).verdicts().size() == 1);
   const std::string text = error.what();
+  // What Brigade knows comes first, what PyTorch says after it.
+  CHECK(text.starts_with("cause:      "));
+  size_t last = 0;
+  for (const char* part : {"\nparameters: ", "\nfix:        ", "\n\nFound at the end of backward number ",
+                           "Expected to have finished reduction in the prior iteration before starting a new one."}) {
+    CAPTURE(part);
+    const size_t at = text.find(part, last);
+    REQUIRE(at != std::string::npos);
+    last = at;
+  }
   CHECK(text.find("Parameters which did not receive grad for rank 1: c") != std::string::npos);
   CHECK(text.find("Parameter indices which did not receive grad for rank 2: 1") != std::string::npos);
   CHECK(dist::list_of({0, 1, 3}) == "0, 1 and 3");

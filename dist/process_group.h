@@ -168,8 +168,8 @@ class Activity {
   ProcessGroup& group_;
 };
 
-// How to find the other ranks. The defaults read the environment of the launcher (RANK, WORLD_SIZE, LOCAL_RANK,
-// MASTER_ADDR, MASTER_PORT as torchrun sets them; else OMPI_COMM_WORLD_*; else SLURM_*).
+// How to find the other ranks. The defaults read the environment of the launcher: torchrun, Open MPI, MPICH or Slurm
+// (dist/launch/environment.h).
 struct InitOptions {
   std::string backend = "auto";        // "shm", "gloo", "hosts", or "auto": shm when all ranks are on one host, hosts
                                        // when some share one, gloo otherwise

@@ -1,5 +1,7 @@
 // From the environment of a launcher to a process group.
+#include <brigade/dist/fnv.h>
 #include <brigade/dist/hosts/host_layout.h>
+#include <brigade/dist/launch/environment.h>
 #include <brigade/dist/process_group.h>
 #include <brigade/dist/shm/control.h>
 #include <brigade/dist/store.h>
@@ -16,28 +18,6 @@ namespace {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-// The first of several variables that is set, as a number; throws when none is.
-int number_from(std::initializer_list<const char*> names, const char* what) {
-  for (const char* name : names) {
-    const std::string text = variable(name);
-    if (text.empty()) continue;
-    char* end = nullptr;
-    const long value = std::strtol(text.c_str(), &end, 10);
-    if (*end != '\0' || value < 0)
-      throw DistError(fmt::format(
-          "rendezvous: the environment variable {} must be a whole number of at least 0, got '{}'", name, text));
-    return static_cast<int>(value);
-  }
-  std::string list;
-  for (const char* name : names)
-    list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
-  throw DistError(
-      fmt::format("rendezvous: no {}: none of the environment variables {} is set. Start the program with `brigade run "
-                  "-n 2 PROGRAM`, or set for example "
-                  "RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
-                  what, list));
 }
 
 // A store that keeps the server which rank 0 hosts.
@@ -65,9 +45,11 @@ std::shared_ptr<Store> open_tcp(const std::string& host, int port, bool host_it,
   return std::make_shared<HostedStore>(std::move(server), std::move(store));
 }
 
-std::shared_ptr<Store> open_store(const InitOptions& options, int rank, int size) {
+std::shared_ptr<Store> open_store(const InitOptions& options, const Variables& variables,
+                                  const LaunchedRank& launched) {
   const std::string& method = options.init_method;
-  if (method.starts_with("file://")) return open_file_store(method.substr(7), size);
+  const int rank = launched.rank;
+  if (method.starts_with("file://")) return open_file_store(method.substr(7), launched.world_size);
   if (method.starts_with("tcp://")) {
     const size_t colon = method.rfind(':');
     const int port = colon > 5 ? std::atoi(method.c_str() + colon + 1) : 0;
@@ -77,12 +59,20 @@ std::shared_ptr<Store> open_store(const InitOptions& options, int rank, int size
   }
   if (method != "env://")
     throw DistError(fmt::format("rendezvous: expected env://, tcp://HOST:PORT or file:///PATH, got '{}'", method));
-  const std::string host = variable("MASTER_ADDR").empty() ? "127.0.0.1" : variable("MASTER_ADDR");
-  int port = number_from({"MASTER_PORT"}, "port of the store");
-  if (port > 65535) throw DistError(fmt::format("rendezvous: MASTER_PORT must be at most 65535, got {}", port));
-  // torchrun may host a store of its own on that port, whose language we do not speak.
-  if (variable("TORCHELASTIC_USE_AGENT_STORE") == "True" && variable("BRIGADE_AGENT_STORE").empty()) ++port;
-  return open_tcp(host, port, rank == 0 && variable("BRIGADE_AGENT_STORE").empty(), options.timeout);
+  const MeetingPlace place = find_meeting_place(variables, launched);
+  return open_tcp(place.address, place.port, rank == 0 && !place.hosted_by_launcher, options.timeout);
+}
+
+// Rank and world size as the options say, else as the launcher does.
+LaunchedRank rank_of(const InitOptions& options, const Variables& variables) {
+  LaunchedRank result{.launcher = "the options of init_process_group"};
+  if (options.rank < 0 || options.world_size < 0) result = launched_rank(variables);
+  if (options.rank >= 0) result.rank = options.rank;
+  if (options.world_size >= 0) result.world_size = options.world_size;
+  if (result.world_size < 1 || result.rank >= result.world_size)
+    throw DistError(fmt::format("rendezvous: rank {} of a world of {}: expected 0 <= rank < world size", result.rank,
+                                result.world_size));
+  return result;
 }
 
 // "auto": the fastest way between ranks that lie like this.
@@ -96,23 +86,22 @@ const char* choose_backend(const HostLayout& layout, int size) {
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
-  const int rank =
-      options.rank >= 0 ? options.rank : number_from({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}, "rank");
-  const int size = options.world_size >= 0
-                       ? options.world_size
-                       : number_from({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"}, "world size");
-  if (size < 1 || rank >= size)
-    throw DistError(fmt::format("rendezvous: rank {} of a world of {}: expected 0 <= rank < world size", rank, size));
+  const Variables variables = launch_variables();
+  const LaunchedRank launched = rank_of(options, variables);
+  const int rank = launched.rank;
+  const int size = launched.world_size;
   std::string backend = options.backend;
   if (backend != "auto" && backend != "shm" && backend != "gloo" && backend != "hosts")
     throw DistError(fmt::format(
         "unknown backend '{}'; known are auto, shm, gloo, hosts (and threads, through run_threads)", backend));
 
-  const std::shared_ptr<Store> store = open_store(options, rank, size);
+  const std::shared_ptr<Store> store = open_store(options, variables, launched);
   const std::string generation = variable("TORCHELASTIC_RESTART_COUNT");
   // Several groups may be made in one run: each rank counts its own calls.
   static std::atomic<int> calls{0};
-  const std::string prefix = fmt::format("group{}.{}", generation, calls.fetch_add(1));
+  // With the name of the run: should two runs derive the same port, they do not take each other's ranks for their own.
+  const std::string run = launched.job.empty() ? "" : fmt::format("run{:x}.", fnv(launched.job));
+  const std::string prefix = fmt::format("{}group{}.{}", run, generation, calls.fetch_add(1));
   if (store->add(fmt::format("{}/rank/{}", prefix, rank), 1) > 1) {
     throw DistError(fmt::format("rendezvous: rank {} announced itself twice; two processes have the same RANK", rank));
   }

@@ -1,6 +1,7 @@
 #include <brigade/lab/rank_job.h>
 
 #include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/launch/environment.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -97,8 +98,8 @@ RankJobOutcome run_on_threads(const RankJob& job, const std::string& arguments, 
 AddRankJob::AddRankJob(const std::string& name, RankJob job) { jobs().emplace(name, std::move(job)); }
 
 int local_rank(const dist::ProcessGroup& group) {
-  const char* const given = std::getenv("LOCAL_RANK");
-  return given ? std::atoi(given) : group.rank();
+  const std::optional<dist::LaunchedRank> launched = dist::find_launched_rank(dist::launch_variables());
+  return launched && launched->local_rank >= 0 ? launched->local_rank : group.rank();
 }
 
 void check_backend(const std::string& backend) {
@@ -114,6 +115,9 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
                             std::chrono::milliseconds timeout) {
   check_backend(backend);
   if (ranks < 1) throw ValueError("expected at least 1 rank, got " + std::to_string(ranks));
+  if (const int launched = launched_ranks(); launched > 1)
+    throw ValueError("this command starts its ranks itself, but a launcher has started it " + std::to_string(launched) +
+                     " times; start it once, without the launcher");
   if (backend == "threads") return run_on_threads(find_job(job), arguments, ranks, timeout);
 
   const ScratchFolder folder;
@@ -144,15 +148,15 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
 }
 
 int launched_ranks() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (variable("MASTER_PORT").empty()) return 0;
-  // Slurm sets SLURM_PROCID in batch scripts too, which are no ranks.
-  if (!variable("RANK").empty()) return std::atoi(variable("WORLD_SIZE").c_str());
-  if (!variable("OMPI_COMM_WORLD_RANK").empty()) return std::atoi(variable("OMPI_COMM_WORLD_SIZE").c_str());
-  return 0;
+  try {
+    const dist::Variables variables = dist::launch_variables();
+    const std::optional<dist::LaunchedRank> launched = dist::find_launched_rank(variables);
+    if (!launched) return 0;
+    dist::find_meeting_place(variables, *launched);
+    return launched->world_size;
+  } catch (const DistError& error) {
+    throw ValueError(error.what());
+  }
 }
 
 std::string error_in_words(const JoinedJob& joined) {

@@ -32,12 +32,13 @@ struct RankJobOutcome {
 
 // `backend`: "threads", "shm", "gloo", "hosts", "auto". An error that a job throws is a result (ok = false), not a
 // failure of the run. Throws DistError when a rank ends without a result (it names the rank, its exit code or signal,
-// and its last words).
+// and its last words), and ValueError in a process that is one of several ranks of a launcher: each of them would start
+// ranks of its own.
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
                             std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
-// When this process is a rank that somebody else has started (brigade run, torchrun, mpirun), which shows in a rank, a
-// world size and a MASTER_PORT in its environment: the world size, else 0.
+// When this process is a rank that a launcher has started (dist/launch/environment.h): the world size, else 0. Throws
+// ValueError when a launcher shows whose variables are not complete.
 int launched_ranks();
 
 // The work of this rank, when it has been launched. `backend` may also be "hosts" or "auto". Throws what
@@ -50,14 +51,14 @@ struct JoinedJob {
 };
 JoinedJob join_rank_job(const std::string& job, const std::string& arguments, const std::string& backend,
                         std::chrono::milliseconds timeout = std::chrono::seconds(30));
-
 // What this rank says of the error in its result: the text. Where all ranks raise the same, only rank 0 says it in
 // full.
 std::string error_in_words(const JoinedJob& joined);
+
 // The hidden subcommand in which a rank process ends up: `brigade rank-job NAME`. Returns the exit status.
 int rank_job_main(const std::string& job);
 
-// The number of this rank among those on its host: $LOCAL_RANK of the launcher, else its rank.
+// The number of this rank among those on its host, as the launcher says; its rank where it does not.
 int local_rank(const dist::ProcessGroup& group);
 
 // Known backends; throws ValueError that lists them for another name.

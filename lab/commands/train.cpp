@@ -96,8 +96,8 @@ void add_train(CLI::App& app, int& exit_code) {
       "ddp_find_unused_parameters_true --epochs 3 --json -\n  brigade train digits --epochs 1 --trace trace.json\n  "
       "brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr "
       "10.0.0.1 --master-port 29500 -- brigade train digits\n"
-      "Under brigade run, torchrun or mpirun each process is one rank: --ranks is theirs to say, the backend is auto "
-      "unless given, and rank 0 reports.");
+      "Under brigade run, torchrun, mpirun or srun each process is one rank: --ranks is theirs to say, the backend is "
+      "auto unless given, and rank 0 reports.");
   train->add_option("recipe", given->recipe, "what to train: digits")->required();
   CLI::Option* ranks =
       train->add_option("--ranks", given->ranks, "number of ranks")->check(CLI::Range(1, 64))->capture_default_str();

@@ -11,9 +11,8 @@ bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&,
 #else
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/onednn_primitives.h>
 #include <brigade/kernels/elementwise.h>
-
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include <map>
 #include <memory>
@@ -84,7 +83,6 @@ struct Key {
 };
 
 std::unique_ptr<Cached> make(const Key& key) {
-  using dnnl::algorithm;
   const ConvShape& s = key.shape;
   const Conv2dParams& p = s.params;
   const Memory::dims x{s.batch, s.channels, s.height, s.width};
@@ -98,9 +96,15 @@ std::unique_ptr<Cached> make(const Key& key) {
   const Memory::desc any_x(x, type, Tag::any), any_w(w, type, Tag::any), any_y(y, type, Tag::any);
   const Memory::desc plain_x(x, type, Tag::nchw), plain_y(y, type, Tag::nchw),
       plain_w(w, type, grouped ? Tag::goihw : Tag::oihw);
-  const Memory::dims stride{p.stride[0], p.stride[1]}, dilation{p.dilation[0] - 1, p.dilation[1] - 1},
-      pad{p.padding[0], p.padding[1]};
-  const Memory::desc bias = key.bias ? Memory::desc({s.out_channels}, type, Tag::a) : Memory::desc();
+  const OnednnConvolution convolution{
+      .x = any_x,
+      .weight = any_w,
+      .bias = key.bias ? Memory::desc({s.out_channels}, type, Tag::a) : Memory::desc(),
+      .y = any_y,
+      .stride = {p.stride[0], p.stride[1]},
+      .dilation = {p.dilation[0] - 1, p.dilation[1] - 1},
+      .padding = {p.padding[0], p.padding[1]},
+  };
   auto cached = std::make_unique<Cached>();
   const auto set = [&](const auto& primitive, const Port& a, int arg_a, const Port& b, int arg_b, const Port& result,
                        int arg_result) {
@@ -110,30 +114,22 @@ std::unique_ptr<Cached> make(const Key& key) {
     cached->result = result;
     cached->arguments = {{arg_a, a.memory()}, {arg_b, b.memory()}, {arg_result, result.memory()}};
   };
-  const dnnl::convolution_forward::desc forward_desc(dnnl::prop_kind::forward_training, algorithm::convolution_direct,
-                                                     any_x, any_w, bias, any_y, stride, dilation, pad, pad);
-  const dnnl::convolution_forward::primitive_desc forward(forward_desc, engine());
+  const OnednnForward forward = describe_forward(engine(), convolution);
   if (key.pass == kForward) {
     set(dnnl::convolution_forward(forward), Port(plain_x, forward.src_desc(), true), DNNL_ARG_SRC,
         Port(plain_w, forward.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_y, forward.dst_desc(), false),
         DNNL_ARG_DST);
     if (key.bias) {
-      cached->bias = Memory(bias, engine(), nullptr);
+      cached->bias = Memory(convolution.bias, engine(), nullptr);
       cached->arguments.emplace(DNNL_ARG_BIAS, cached->bias);
     }
   } else if (key.pass == kBackwardInput) {
-    const dnnl::convolution_backward_data::primitive_desc desc(
-        dnnl::convolution_backward_data::desc(algorithm::convolution_direct, any_x, any_w, any_y, stride, dilation, pad,
-                                              pad),
-        engine(), forward);
+    const OnednnBackwardInput desc = describe_backward_input(engine(), convolution, forward);
     set(dnnl::convolution_backward_data(desc), Port(plain_y, desc.diff_dst_desc(), true), DNNL_ARG_DIFF_DST,
         Port(plain_w, desc.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_x, desc.diff_src_desc(), false),
         DNNL_ARG_DIFF_SRC);
   } else {
-    const dnnl::convolution_backward_weights::primitive_desc desc(
-        dnnl::convolution_backward_weights::desc(algorithm::convolution_direct, any_x, any_w, any_y, stride, dilation,
-                                                 pad, pad),
-        engine(), forward);
+    const OnednnBackwardWeight desc = describe_backward_weight(engine(), convolution, forward);
     set(dnnl::convolution_backward_weights(desc), Port(plain_y, desc.diff_dst_desc(), true), DNNL_ARG_DIFF_DST,
         Port(plain_x, desc.src_desc(), true), DNNL_ARG_SRC, Port(plain_w, desc.diff_weights_desc(), false),
         DNNL_ARG_DIFF_WEIGHTS);

@@ -1,0 +1,68 @@
+// Descriptions of oneDNN's convolutions under the interface of oneDNN 2 as of oneDNN 3: the one file that tells them
+// apart. Version 3 dropped the operation's own descriptor (`convolution_forward::desc`), which version 2 asks for on
+// the way to the primitive's; what a primitive's descriptor answers afterwards, and all of memory and execution that
+// Brigade uses, is the same in both. Both are kept: distributions of today bring version 3, and Debian 12 and
+// Ubuntu 22.04, version 2. Without it their convolutions would go through im2col.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace brigade::kernels::cpu {
+
+// One convolution, layouts left to oneDNN where they say format_tag::any. `bias` is empty where there is none.
+// Dilation counts from 0, as oneDNN does.
+struct OnednnConvolution {
+  dnnl::memory::desc x, weight, bias, y;
+  dnnl::memory::dims stride, dilation, padding;
+};
+
+using OnednnForward = dnnl::convolution_forward::primitive_desc;
+using OnednnBackwardInput = dnnl::convolution_backward_data::primitive_desc;
+using OnednnBackwardWeight = dnnl::convolution_backward_weights::primitive_desc;
+
+inline constexpr auto kOnednnAlgorithm = dnnl::algorithm::convolution_direct;
+
+// Each throws dnnl::error where oneDNN has no primitive for the shape.
+
+#if DNNL_VERSION_MAJOR >= 3
+
+inline OnednnForward describe_forward(const dnnl::engine& engine, const OnednnConvolution& c) {
+  return OnednnForward(engine, dnnl::prop_kind::forward_training, kOnednnAlgorithm, c.x, c.weight, c.bias, c.y,
+                       c.stride, c.dilation, c.padding, c.padding);
+}
+
+inline OnednnBackwardInput describe_backward_input(const dnnl::engine& engine, const OnednnConvolution& c,
+                                                   const OnednnForward& forward) {
+  return {engine, kOnednnAlgorithm, c.x, c.weight, c.y, c.stride, c.dilation, c.padding, c.padding, forward};
+}
+
+inline OnednnBackwardWeight describe_backward_weight(const dnnl::engine& engine, const OnednnConvolution& c,
+                                                     const OnednnForward& forward) {
+  return {engine, kOnednnAlgorithm, c.x, c.weight, c.y, c.stride, c.dilation, c.padding, c.padding, forward};
+}
+
+#else
+
+inline OnednnForward describe_forward(const dnnl::engine& engine, const OnednnConvolution& c) {
+  const dnnl::convolution_forward::desc operation(dnnl::prop_kind::forward_training, kOnednnAlgorithm, c.x, c.weight,
+                                                  c.bias, c.y, c.stride, c.dilation, c.padding, c.padding);
+  return {operation, engine};
+}
+
+inline OnednnBackwardInput describe_backward_input(const dnnl::engine& engine, const OnednnConvolution& c,
+                                                   const OnednnForward& forward) {
+  const dnnl::convolution_backward_data::desc operation(kOnednnAlgorithm, c.x, c.weight, c.y, c.stride, c.dilation,
+                                                        c.padding, c.padding);
+  return {operation, engine, forward};
+}
+
+inline OnednnBackwardWeight describe_backward_weight(const dnnl::engine& engine, const OnednnConvolution& c,
+                                                     const OnednnForward& forward) {
+  const dnnl::convolution_backward_weights::desc operation(kOnednnAlgorithm, c.x, c.weight, c.y, c.stride, c.dilation,
+                                                           c.padding, c.padding);
+  return {operation, engine, forward};
+}
+
+#endif
+
+}  // namespace brigade::kernels::cpu

@@ -36,9 +36,13 @@ def definitions(text: str):
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.h", "*.cpp", "*.cu", "*.cuh"],
-                            cwd=root, capture_output=True, text=True, check=True)
+                            cwd=root, capture_output=True, text=True)
+    if listed.returncode == 0:
+        names = listed.stdout.split()
+    else:  # not a git checkout
+        names = [str(path.relative_to(root)) for path in sorted(root.rglob("*")) if path.suffix in (".h", ".cpp", ".cu", ".cuh")]
     # A program of bench/ or examples/ is linked with no other; tests/ of one folder are one program.
-    files = [line for line in listed.stdout.split() if not line.startswith(("bench/", "examples/")) and (root / line).exists()]
+    files = [name for name in names if not name.startswith(("bench/", "examples/", "build/")) and (root / name).exists()]
     seen = collections.defaultdict(set)
     count = 0
     for name in files:

@@ -66,6 +66,23 @@ template Tensor from_values(std::span<const int32_t>, const Shape&);
 template Tensor from_values(std::span<const uint8_t>, const Shape&);
 template Tensor from_values(std::span<const bool>, const Shape&);
 
+Tensor tensor(const NestedList& values) { return tensor(values, values.dtype()); }
+
+Tensor tensor(const NestedList& values, TensorOptions options) {
+  const Tensor result = empty(values.sizes(), options.dtype);
+  visit_dtype(options.dtype, [&]<class T>() {
+    T* const to = static_cast<T*>(result.raw_data());
+    for (int64_t i = 0; i < values.numel(); ++i)
+      to[i] = values.value<T>(i);
+  });
+  if (options.device == Device()) return result;
+  const Tensor moved = empty(values.sizes(), options);
+  copy_bytes(moved.raw_data(), options.device, result.raw_data(), Device(), result.nbytes());
+  return moved;
+}
+
+Tensor scalar_tensor(double value, TensorOptions options) { return tensor(value, options); }
+
 Tensor from_blob(void* data, const Shape& sizes, TensorOptions options, std::function<void()> release) {
   if (options.device != Device()) device_runtime(options.device);  // throws when there is no such device
   const size_t bytes = bytes_of(sizes, options.dtype);

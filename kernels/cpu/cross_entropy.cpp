@@ -238,7 +238,7 @@ Reduced reduce_losses(const Tensor& losses, const ClassLossPlan& plan, const Cla
       if (wanted[i] != options.ignore_index) counted += static_cast<double>(shares.weight_of(wanted[i]));
     }
   });
-  return {cast(binary_scalar(total, counted, BinaryOp::Div, false), dtype), scalar_tensor(counted)};
+  return {cast(binary_scalar(total, counted, BinaryOp::Div, false), dtype), scalar_tensor<double>(counted)};
 }
 
 // The gradient of each position's loss.

@@ -93,11 +93,11 @@ TEST_CASE("a file says what is expected; another floating dtype has the bound of
                           {"parameter.w", values({1})},
                           {"grad_output.0", values({1})},
                           {"grad.w", tenth},
-                          {"loss", scalar_tensor(2.0)}});
-  const check::Report report = check::compare(file, {{"loss", scalar_tensor(2.0)}, {"grad.w", values({0.1})}});
+                          {"loss", scalar_tensor<double>(2.0)}});
+  const check::Report report = check::compare(file, {{"loss", scalar_tensor<double>(2.0)}, {"grad.w", values({0.1})}});
   CHECK_MESSAGE(report.passed(), report.table());
   CHECK(report.rows.size() == 2);
-  CHECK_FALSE(check::compare(file, {{"loss", scalar_tensor(2.0)}}).passed());
-  CHECK_FALSE(check::compare(file, {{"loss", scalar_tensor(2.0)}, {"grad.w", values({0.1001})}}).passed());
+  CHECK_FALSE(check::compare(file, {{"loss", scalar_tensor<double>(2.0)}}).passed());
+  CHECK_FALSE(check::compare(file, {{"loss", scalar_tensor<double>(2.0)}, {"grad.w", values({0.1001})}}).passed());
   CHECK_THROWS_AS(check::compare(folder / "none.safetensors", {}), IoError);
 }

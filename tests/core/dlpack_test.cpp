@@ -83,7 +83,7 @@ TEST_CASE("DLPack: every dtype goes out and comes back over the same memory, in 
 }
 
 TEST_CASE("DLPack: scalars and tensors without elements") {
-  for (const Tensor& sent : {scalar_tensor(2.5F), empty({0, 3}), empty({3, 0, 2}, kInt64)}) {
+  for (const Tensor& sent : {scalar_tensor(2.5), empty({0, 3}), empty({3, 0, 2}, kInt64)}) {
     dlpack::ManagedVersioned* managed = to_dlpack_versioned(sent);
     CHECK((managed->dl_tensor.data == nullptr) == (sent.numel() == 0));
     const Tensor back = from_dlpack(managed);

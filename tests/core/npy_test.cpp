@@ -214,7 +214,7 @@ TEST_CASE("npy: arrays that Brigade cannot hold are named") {
 TEST_CASE("npy: what cannot be saved is refused before the old file is touched") {
   const TemporaryFolder folder;
   const std::string path = folder / "f.npy";
-  save_npy(path, scalar_tensor(1.0F));
+  save_npy(path, scalar_tensor(1.0));
   const std::string before = read_bytes(path);
   CHECK_THROWS_AS(save_npy(path, empty({2}, kBFloat16)), DTypeError);
   CHECK(error_of([&] { save_npy(path, empty({2}, kBFloat16)); }) ==

@@ -47,7 +47,7 @@ std::vector<std::pair<std::string, Tensor>> one_of_each_dtype() {
           {"floats", tensor(std::vector<float>{1, 2, 3, -0.0F, 5e-45F, INFINITY}, {2, 3})},
           {"doubles", tensor<double>({0.1, -1e300})},
           {"none", empty({0, 4}, kFloat32)},
-          {"scalar", scalar_tensor(2.5F)}};
+          {"scalar", scalar_tensor(2.5)}};
 }
 
 void check_same(const Tensor& a, const Tensor& b) {
@@ -359,7 +359,7 @@ TEST_CASE("safetensors: paths that cannot be read are named with the reason") {
 TEST_CASE("safetensors: what cannot be saved is refused before the old file is touched") {
   const TemporaryFolder folder;
   const std::string path = folder / "f";
-  const Tensor one = scalar_tensor(1.0F);
+  const Tensor one = scalar_tensor(1.0);
   save_safetensors(path, {{"a", one}});
   const std::string before = read_bytes(path);
   const auto message = [&](const std::vector<std::pair<std::string, Tensor>>& tensors,
@@ -368,7 +368,7 @@ TEST_CASE("safetensors: what cannot be saved is refused before the old file is t
     return error_of([&] { save_safetensors(path, tensors, metadata); });
   };
   CHECK(message({{"a", one}, {"b", Tensor()}}) == "save_safetensors: tensor \"b\" is undefined; leave it out");
-  CHECK(message({{"a", one}, {"a", scalar_tensor(1.0)}}) ==
+  CHECK(message({{"a", one}, {"a", scalar_tensor<double>(1.0)}}) ==
         "save_safetensors: two tensors are called \"a\"; expected each name once");
   CHECK(message({{"__metadata__", one}}) ==
         "save_safetensors: a tensor cannot be called \"__metadata__\"; the format keeps that name");

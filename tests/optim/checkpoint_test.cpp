@@ -349,14 +349,14 @@ TEST_CASE("a damaged checkpoint is named with the entry") {
         "generator \"random\" holds 0 tensors and 1 numbers; expected 2 numbers alone");
   CHECK(message(changed("step/other", "1")) ==
         "integer \"step\" holds 0 tensors and 2 numbers; expected 1 numbers alone");
-  CHECK(message(changed("rate/value", ""), {{"rate/value", scalar_tensor(1.0)}}) ==
+  CHECK(message(changed("rate/value", ""), {{"rate/value", scalar_tensor<double>(1.0)}}) ==
         "number \"rate\" holds 1 tensors and 0 numbers; expected 1 numbers alone");
   SafetensorsMetadata renamed = changed("rate/value", "");
   renamed["rate/size"] = "1";
   CHECK(message(renamed) == "number \"rate/value\" is missing; expected it in the metadata");
   CHECK(message(changed("epoch/value", "1")) ==
         "number \"epoch/value\" belongs to no part; expected \"<part>/<name>\" of a part that the metadata names");
-  CHECK(message(changed("", ""), {{"w", scalar_tensor(1.0)}}) ==
+  CHECK(message(changed("", ""), {{"w", scalar_tensor<double>(1.0)}}) ==
         "tensor \"w\" belongs to no part; expected \"<part>/<name>\" of a part that the metadata names");
   save_safetensors(path, {}, changed("", ""));
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);

@@ -47,7 +47,7 @@ TEST_CASE("masked_select chooses in row-major order, and the gradient goes back 
   CHECK(masked_select(x, zeros({2, 3}, kBool)).sizes() == Shape{0});
   CHECK(values(masked_select(tensor<float>({7}), tensor<bool>({true, true, false}))) == Values{7, 7});
   CHECK(values(masked_select(counted({3, 2}).t(), tensor<bool>({false, true, true}))) == Values{2, 4, 3, 5});
-  CHECK(values(masked_select(scalar_tensor(2.0F), ones({}, kBool))) == Values{2});
+  CHECK(values(masked_select(scalar_tensor(2.0), ones({}, kBool))) == Values{2});
   CHECK_THROWS_WITH_AS(masked_select(x, ones({2, 3})), doctest::Contains("expected a bool mask"), DTypeError);
   CHECK_THROWS_AS(masked_select(x, ones({4}, kBool)), ShapeError);
 }

@@ -26,7 +26,7 @@ TEST_CASE("flip and roll copy in another order") {
   CHECK(values(flip(x, {})) == values(x));
   CHECK_FALSE(shares_memory(flip(x, {}), x));
   CHECK(flip(zeros({0, 3}), {0, 1}).sizes() == Shape{0, 3});
-  CHECK(values(flip(scalar_tensor(3.0F), {0})) == Values{3});
+  CHECK(values(flip(scalar_tensor(3.0), {0})) == Values{3});
   CHECK(values(roll(x, {4}, {1})) == Values{2, 0, 1, 5, 3, 4});
   CHECK(values(roll(x, {1, -1}, {0, 1})) == Values{4, 5, 3, 1, 2, 0});
   CHECK(values(roll(x, {2})) == Values{4, 5, 0, 1, 2, 3});
@@ -47,7 +47,7 @@ TEST_CASE("repeat, tile and repeat_interleave") {
   CHECK(repeat(x, {2, 1, 2}).sizes() == Shape{2, 2, 6});
   CHECK(values(repeat(x, {2, 1, 2}).select(0, 1)) == values(repeat(x, {1, 2})));
   CHECK(repeat(x, {2, 0}).sizes() == Shape{4, 0});
-  CHECK(values(repeat(scalar_tensor(2.0F), {3})) == Values{2, 2, 2});
+  CHECK(values(repeat(scalar_tensor(2.0), {3})) == Values{2, 2, 2});
   for (const Shape& counts : std::vector<Shape>{{1, 1}, {1, 1, 1}, {4, 1, 1}}) {
     const Tensor y = repeat(x, counts);
     CHECK_FALSE(shares_memory(y, x));
@@ -89,7 +89,7 @@ TEST_CASE("movedim, swapaxes, unbind and diagonal are views") {
     CHECK(shares_memory(view, x));
   CHECK_THROWS_AS(movedim(x, {0, 0}, {1, 2}), ShapeError);
   CHECK_THROWS_AS(movedim(x, {0, 1}, {1}), ShapeError);
-  CHECK_THROWS_AS(unbind(scalar_tensor(1.0F)), ShapeError);
+  CHECK_THROWS_AS(unbind(scalar_tensor(1.0)), ShapeError);
   CHECK_THROWS_WITH_AS(diagonal(x, 0, 1, -2), doctest::Contains("two different dimensions"), ShapeError);
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("diag_embed puts vectors on diagonals") {
   CHECK(values(y.select(1, 1)) == Values{0, 0, 0, 0, 3, 0, 0, 0, 0, 4, 0, 0, 0, 0, 5, 0});
   CHECK(values(diagonal(y, -1, 0, 2)) == values(x));
   CHECK(diag_embed(zeros({2, 0})).sizes() == Shape{2, 0, 0});
-  CHECK_THROWS_AS(diag_embed(scalar_tensor(1.0F)), ShapeError);
+  CHECK_THROWS_AS(diag_embed(scalar_tensor(1.0)), ShapeError);
 }
 
 TEST_CASE("tril and triu of matrices, with the diagonal anywhere") {

@@ -17,8 +17,8 @@ namespace {
 using brigade::detail::in_quotes;
 using detail::CheckpointPart;
 
-// By the order of the alternatives of a part.
-constexpr const char* kKinds[] = {"module", "optimizer", "generator", "integer", "number", "state"};
+// By the order of the alternatives of a part; a custom part says its own.
+constexpr const char* kKinds[] = {"module", "optimizer", "generator", "integer", "number"};
 
 class Writer {
  public:
@@ -141,12 +141,38 @@ Checkpoint& Checkpoint::part(const std::string& name, std::function<OptimizerSta
   return add(name, Custom{std::move(save), std::move(load)});
 }
 
+template <class Scheduler>
+Checkpoint& Checkpoint::add_scheduler(const std::string& name, Scheduler& scheduler) {
+  const auto save = [&scheduler] {
+    const SchedulerState state = scheduler.state_dict();
+    return OptimizerState{state.scheduler, {}, state.numbers};
+  };
+  const auto load = [&scheduler](const OptimizerState& state) {
+    if (!state.tensors.empty())
+      throw ValueError("a scheduler has no tensors; this one has " + in_quotes(state.tensors.front().first));
+    scheduler.load_state_dict({state.optimizer, state.numbers});
+  };
+  return add(name, Custom{save, load, "scheduler"});
+}
+
+Checkpoint& Checkpoint::scheduler(const std::string& name, LRScheduler& scheduler) {
+  return add_scheduler(name, scheduler);
+}
+Checkpoint& Checkpoint::scheduler(const std::string& name, ReduceLROnPlateau& scheduler) {
+  return add_scheduler(name, scheduler);
+}
+
+const char* Checkpoint::Part::kind() const {
+  const auto* custom = std::get_if<Custom>(&what);
+  return custom ? custom->kind : kKinds[what.index()];
+}
+
 void Checkpoint::save(const std::string& path) const {
   nn::Named<Tensor> tensors;
   SafetensorsMetadata metadata = {{detail::kCheckpointKey, detail::kCheckpointVersion}};
   for (const Part& part : parts_) {
     Writer writer(part.name);
-    const char* kind = kKinds[part.what.index()];
+    const char* kind = part.kind();
     if (auto* const* module = std::get_if<nn::Module*>(&part.what)) {
       writer.begin(kind, (*module)->name());
       for (const auto& [name, tensor] : (*module)->state_dict())
@@ -182,7 +208,7 @@ void Checkpoint::load(const std::string& path) {
   std::set<std::string> own;
   for (const Part& part : parts_) {
     own.insert(part.name);
-    const std::string kind = kKinds[part.what.index()];
+    const std::string kind = part.kind();
     const auto found = file.parts().find(part.name);
     if (found == file.parts().end()) {
       differences.add("missing " + kind + " " + in_quotes(part.name));

@@ -1,9 +1,13 @@
 // Checkpoint: all that training needs to go on from where it was, bit for bit, in one file.
 //
 //   optim::Checkpoint checkpoint;
-//   checkpoint.module("model", *net).optimizer("adam", adam).generator("random", default_generator()).number("step",
-//   step); if (std::filesystem::exists(path)) checkpoint.load(path); for (; step < steps; ++step) { ...; if (step % 100
-//   == 0) checkpoint.save(path); }
+//   checkpoint.module("model", *net).optimizer("adam", adam).scheduler("rate", cosine);
+//   checkpoint.generator("random", default_generator()).number("step", step);
+//   if (std::filesystem::exists(path)) checkpoint.load(path);
+//   for (; step < steps; ++step) {
+//     ...
+//     if (step % 100 == 0) checkpoint.save(path);
+//   }
 //
 // The file is a safetensors file (core/safetensors.h), so that other programs can look into it: tensors are called
 // "<part>/<name>" ("model/fc1.weight", "adam/0.exp_avg"), numbers lie in its metadata under such names, and for each
@@ -15,6 +19,8 @@
 
 #include <brigade/core/random.h>
 #include <brigade/nn/module.h>
+#include <brigade/optim/lr_scheduler/lr_scheduler.h>
+#include <brigade/optim/lr_scheduler/plateau.h>
 #include <brigade/optim/optimizer.h>
 
 #include <cstdint>
@@ -31,12 +37,15 @@ class Checkpoint {
   // ValueError for a name that is taken, empty, "brigade", or contains '/'.
   Checkpoint& module(const std::string& name, nn::Module& module);
   Checkpoint& optimizer(const std::string& name, Optimizer& optimizer);
+  // A schedule of learning rates. The rates themselves belong to the optimizer: name both.
+  Checkpoint& scheduler(const std::string& name, LRScheduler& scheduler);
+  Checkpoint& scheduler(const std::string& name, ReduceLROnPlateau& scheduler);
   // Seed and position of a stream of random numbers (dropout, shuffling).
   Checkpoint& generator(const std::string& name, Generator& generator);
   // Counters and values of the training loop.
   Checkpoint& number(const std::string& name, int64_t& number);
   Checkpoint& number(const std::string& name, double& number);
-  // Anything else whose state can be said in tensors and numbers (a schedule, a loss scaler). `load` takes a state
+  // Anything else whose state can be said in tensors and numbers (a loss scaler). `load` takes a state
   // that `save` gave, and may throw, having changed nothing, when it does not fit; the other parts are then put back.
   Checkpoint& part(const std::string& name, std::function<OptimizerState()> save,
                    std::function<void(const OptimizerState&)> load);
@@ -51,11 +60,15 @@ class Checkpoint {
   struct Custom {
     std::function<OptimizerState()> save;
     std::function<void(const OptimizerState&)> load;
+    const char* kind = "state";
   };
   struct Part {
     std::string name;
     std::variant<nn::Module*, Optimizer*, Generator*, int64_t*, double*, Custom> what;
+    const char* kind() const;  // "optimizer"
   };
+  template <class Scheduler>
+  Checkpoint& add_scheduler(const std::string& name, Scheduler& scheduler);
   Checkpoint& add(const std::string& name, decltype(Part::what) what);
 
   std::vector<Part> parts_;

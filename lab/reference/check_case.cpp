@@ -78,13 +78,17 @@ Run run(const Case& which, const Fixture& fixture, Device device) {
 // Compares with the fixture's tensors, by their names.
 class Judge {
  public:
-  Judge(const Case& which, const Fixture& fixture, check::Report& report, int64_t terms, double bound)
-      : which_(which), fixture_(fixture), report_(report), terms_(terms), bound_(bound) {}
+  Judge(const Case& which, const Fixture& fixture, check::Report& report, int64_t terms, const CheckOptions& options)
+      : which_(which), fixture_(fixture), report_(report), terms_(terms), options_(options) {}
 
   void compare(const std::string& name, const Tensor& actual, const std::string& by = "", double factor = 1) {
     const Tensor expected = fixture_(name);
-    if (!expected.defined()) throw ValueError("the fixture lacks " + name);
-    const double bound = bound_ > 0 ? bound_ : which_.bound * factor * check::default_bound(expected.dtype(), terms_);
+    if (!expected.defined()) {
+      if (options_.partial) return;
+      throw ValueError("the fixture lacks " + name);
+    }
+    const double bound =
+        options_.bound > 0 ? options_.bound : which_.bound * factor * check::default_bound(expected.dtype(), terms_);
     const check::Options options{.bound = bound, .least_scale = kLeastScale};
     report_.rows.push_back(check::compare(name + by, actual, expected, options));
   }
@@ -99,7 +103,7 @@ class Judge {
   const Fixture& fixture_;
   check::Report& report_;
   int64_t terms_;
-  double bound_;
+  const CheckOptions& options_;
 };
 
 // The sum of <gradients, random weights>, undefined when no gradient has a history.
@@ -119,13 +123,17 @@ void check_gradients(const Fixture& fixture, const Run& ran, Judge& judge, const
   std::vector<Numbered> reached;  // results with a gradient
   std::vector<Tensor> grad_outputs;
   for (size_t i = 0; i < ran.outputs.size(); ++i) {
-    const Tensor grad_output = fixture(numbered("grad_output", i));
+    Tensor grad_output = fixture(numbered("grad_output", i));
+    if (!grad_output.defined() && options.partial && ran.outputs.size() == 1 && ran.outputs[i].numel() == 1)
+      grad_output = ones_like(ran.outputs[i]).detach();
     if (!grad_output.defined()) continue;
     if (!ran.outputs[i].requires_grad())
       throw ValueError("result " + std::to_string(i) + " has no gradient, the reference has one");
     reached.push_back({i, ran.outputs[i]});
     grad_outputs.push_back(grad_output.to(options.device).detach());
   }
+  if (reached.empty())
+    throw ValueError("gradients are expected, but there is no grad_output.0 to start from (the gradient of result 0)");
   const std::vector<Tensor> outputs = tensors_of(reached), inputs = tensors_of(ran.differentiated);
   const bool twice = fixture(numbered("grad_weight", ran.differentiated[0].number)).defined();
 
@@ -177,7 +185,7 @@ CaseResult check_case(const Case& which, const Fixture& fixture, const CheckOpti
     int64_t terms = 1;
     for (const Tensor& input : ran.inputs)
       if (input.defined()) terms = std::max(terms, input.numel());
-    Judge judge(which, fixture, result.report, terms, options.bound);
+    Judge judge(which, fixture, result.report, terms, options);
     for (size_t i = 0; i < ran.outputs.size(); ++i) {
       judge.compare(numbered("output", i), ran.outputs[i]);
       if (options.seen) options.seen(ran.outputs[i]);
@@ -185,6 +193,8 @@ CaseResult check_case(const Case& which, const Fixture& fixture, const CheckOpti
     if (fixture(numbered("output", ran.outputs.size())).defined())
       throw ValueError("the reference has more results than " + std::to_string(ran.outputs.size()));
     if (!ran.differentiated.empty()) check_gradients(fixture, ran, judge, options);
+    if (result.report.rows.empty())
+      throw ValueError("there is nothing to compare: expected results as output.0, ... or gradients as grad.0, ...");
   } catch (const std::exception& error) {
     result.error = error.what();
   }

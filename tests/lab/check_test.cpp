@@ -202,12 +202,52 @@ TEST_CASE("a user's file of an operation is checked, in its dtype or another") {
   // Without its padding, the result has another shape; and a tensor that no operation gives is named.
   rewrite(file, [](Safetensors& all) {
     all.metadata["arguments"] = "{\"stride\": [2, 1]}";
-    all.tensors.emplace_back("grad.7", scalar_tensor(1.0));
+    all.tensors.emplace_back("grad.7", scalar_tensor<double>(1.0));
   });
   const std::string json = folder / "rows.json";
   outcome = run_program("check " + file + " --json " + json);
   CHECK(outcome.status != 0);
   CHECK(contains(outcome.output, "shape"));
+}
+
+TEST_CASE("what a file of an operation leaves out is not compared") {
+  const TemporaryFolder folder;
+  const std::string file = folder / "conv.safetensors";
+  const auto without = [&](const std::vector<std::string>& prefixes) {
+    write_op(file, "conv", "conv2d/stride padding/float64");
+    rewrite(file, [&](Safetensors& all) {
+      std::erase_if(all.tensors, [&](const auto& named) {
+        return std::any_of(prefixes.begin(), prefixes.end(),
+                           [&](const std::string& prefix) { return named.first.starts_with(prefix); });
+      });
+    });
+    return run_program("check " + file);
+  };
+  const auto agrees = [&](const std::vector<std::string>& prefixes, const std::string& summary) {
+    const test::Outcome outcome = without(prefixes);
+    CAPTURE(outcome.output);
+    CHECK(outcome.status == 0);
+    CHECK(contains(outcome.output, summary));
+  };
+  agrees({"output."}, "10 of 10 tensors agree");
+  agrees({"grad", "double."}, "1 of 1 tensors agree");
+  agrees({"grad_weight.", "double."}, "4 of 4 tensors agree");
+  agrees({"double.grad_output."}, "10 of 10 tensors agree");
+  agrees({"grad.2", "grad_weight.2", "double."}, "5 of 5 tensors agree");
+
+  test::Outcome outcome = without({"output.", "grad", "double."});
+  CHECK(outcome.status == 2);
+  CHECK(contains(outcome.output, "there is nothing to compare: expected results as output.0"));
+  outcome = without({"grad_output."});
+  CHECK(outcome.status == 2);
+  CHECK(contains(outcome.output, "no grad_output.0 to start from"));
+
+  // One result with one element starts from 1; an input that is not given is left out by its number.
+  save_safetensors(file, {{"input.0", tensor<double>({1, 2})}, {"grad.0", tensor<double>({1, 1})}}, {{"op", "sum"}});
+  outcome = run_program("check " + file);
+  CAPTURE(outcome.output);
+  CHECK(outcome.status == 0);
+  CHECK(contains(outcome.output, "grad.0"));
 }
 
 TEST_CASE("a user's file of a model is checked: loss and gradients of one step") {
@@ -250,12 +290,13 @@ TEST_CASE("what a model and a file do not share is named") {
     std::erase_if(all.tensors, [&](const auto& named) { return named.first == name; });
   };
   fails_with("missing: the module has", [&](Safetensors& all) { drop(all, "parameter.layers.0.bias"); });
-  fails_with("additional: the file has",
-             [&](Safetensors& all) { all.tensors.emplace_back("parameter.layers.9.bias", scalar_tensor(1.0)); });
+  fails_with("additional: the file has", [&](Safetensors& all) {
+    all.tensors.emplace_back("parameter.layers.9.bias", scalar_tensor<double>(1.0));
+  });
   fails_with("additional: float64 [8] is expected by nobody",
              [&](Safetensors& all) { drop(all, "grad.layers.1.bias"); });
   fails_with("missing: expected float64 []",
-             [&](Safetensors& all) { all.tensors.emplace_back("grad.layers.9.bias", scalar_tensor(1.0)); });
+             [&](Safetensors& all) { all.tensors.emplace_back("grad.layers.9.bias", scalar_tensor<double>(1.0)); });
 }
 
 TEST_CASE("files and arguments that make no sense get clear errors") {
@@ -270,14 +311,14 @@ TEST_CASE("files and arguments that make no sense get clear errors") {
   says("/no/such/file.safetensors", 3, "/no/such/file.safetensors");
   test::write_bytes(file, "not a safetensors file");
   says(file, 3, file);
-  save_safetensors(file, {{"input.0", scalar_tensor(1.0)}});
+  save_safetensors(file, {{"input.0", scalar_tensor<double>(1.0)}});
   says(file, 2, "give one of --model and --op");
   says(file + " --model no_such_model", 2, "known are cnn, gan, gpt, mlp, unet");
   says(file + " --op no_such_op", 2, "'no_such_op' is not known");
   says(file + " --op relu --model mlp", 2, "either --model or --op");
-  save_safetensors(file, {{"input.0", scalar_tensor(1.0)}}, {{"op", "relu"}, {"arguments", "7"}});
+  save_safetensors(file, {{"input.0", scalar_tensor<double>(1.0)}}, {{"op", "relu"}, {"arguments", "7"}});
   says(file, 2, "must be a JSON object");
-  save_safetensors(file, {{"input.x", scalar_tensor(1.0)}}, {{"op", "relu"}});
+  save_safetensors(file, {{"input.x", scalar_tensor<double>(1.0)}}, {{"op", "relu"}});
   says(file, 2, "input.x");
   says("--all --only no_such_case", 2, "no case is in 'no_such_case'");
   says("--all --dtype float12", 2, "float12");

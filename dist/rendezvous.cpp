@@ -1,4 +1,5 @@
 // From the environment of a launcher to a process group.
+#include <brigade/core/warning.h>
 #include <brigade/dist/fnv.h>
 #include <brigade/dist/hosts/host_layout.h>
 #include <brigade/dist/launch/environment.h>
@@ -108,6 +109,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   // Also for those that need not know: others may have asked for "auto".
   store->set(fmt::format("{}/host/{}", prefix, rank), host_identity());
   if (backend == "auto") backend = choose_backend(exchange_hosts(*store, rank, size, options.timeout, prefix), size);
+  if (rank > 0) print_warnings(false);
   if (backend == "shm") return make_shm_group(store, rank, size, options.timeout, prefix);
   if (backend == "hosts") return make_hosts_group(store, rank, size, options.timeout, prefix);
   return make_gloo_group(store, rank, size, options.timeout, prefix);

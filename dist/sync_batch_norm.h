@@ -35,8 +35,9 @@ struct SyncBatchNormImpl : nn::BatchNormImpl {
 class SyncBatchNorm : public nn::ModuleHolder<SyncBatchNormImpl> {
  public:
   BRIGADE_HANDLE(SyncBatchNorm, SyncBatchNormImpl)
-  SyncBatchNorm(int64_t num_features, const ProcessGroupPtr& group, const nn::BatchNormOptions& options = {})
-      : ModuleHolder(std::make_shared<SyncBatchNormImpl>(num_features, group, options)) {}
+  SyncBatchNorm(int64_t num_features, const ProcessGroupPtr& group, const nn::BatchNormOptions& options = {},
+                SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<SyncBatchNormImpl>(num_features, group, options), where) {}
 };
 
 // Makes every BatchNorm1d and BatchNorm2d of the tree synchronise in training, in place: modules, parameters and

@@ -73,20 +73,23 @@ struct BatchNorm3dImpl : BatchNormImpl {
 class BatchNorm1d : public ModuleHolder<BatchNorm1dImpl> {
  public:
   BRIGADE_HANDLE(BatchNorm1d, BatchNorm1dImpl)
-  explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
-      : ModuleHolder(std::make_shared<BatchNorm1dImpl>(num_features, options)) {}
+  explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {},
+                       SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<BatchNorm1dImpl>(num_features, options), where) {}
 };
 class BatchNorm2d : public ModuleHolder<BatchNorm2dImpl> {
  public:
   BRIGADE_HANDLE(BatchNorm2d, BatchNorm2dImpl)
-  explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
-      : ModuleHolder(std::make_shared<BatchNorm2dImpl>(num_features, options)) {}
+  explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {},
+                       SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<BatchNorm2dImpl>(num_features, options), where) {}
 };
 class BatchNorm3d : public ModuleHolder<BatchNorm3dImpl> {
  public:
   BRIGADE_HANDLE(BatchNorm3d, BatchNorm3dImpl)
-  explicit BatchNorm3d(int64_t num_features, const BatchNormOptions& options = {})
-      : ModuleHolder(std::make_shared<BatchNorm3dImpl>(num_features, options)) {}
+  explicit BatchNorm3d(int64_t num_features, const BatchNormOptions& options = {},
+                       SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<BatchNorm3dImpl>(num_features, options), where) {}
 };
 
 }  // namespace brigade::nn

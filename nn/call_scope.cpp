@@ -11,12 +11,14 @@
 namespace brigade::nn {
 
 namespace {
-// The module whose call is running on this thread. Only compared, never followed.
+// The module whose call is running on this thread.
 thread_local const Module* innermost = nullptr;
 }  // namespace
 
 CallScope::CallScope(const Module& module, SourceLocation where) : outer_(innermost) {
   if (innermost == &module) return;
+  if (outer_ && !module.parent_ && !module.accounted_for_.load(std::memory_order_relaxed)) [[unlikely]]
+    module.warn_if_unregistered(*outer_, where);
   // Path and type cost something to find: only a tape wants them.
   if (autograd::Tape::current()) scope_.emplace(&module.path(), module.type_name(), where);
   innermost = &module;

@@ -55,8 +55,9 @@ struct SequentialImpl : Module {
 class Sequential : public ModuleHolder<SequentialImpl> {
  public:
   BRIGADE_HANDLE(Sequential, SequentialImpl)
-  Sequential(std::initializer_list<std::pair<std::string, AnyModule>> modules)
-      : ModuleHolder(std::make_shared<SequentialImpl>(Named<AnyModule>(modules))) {}
+  Sequential(std::initializer_list<std::pair<std::string, AnyModule>> modules,
+             SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<SequentialImpl>(Named<AnyModule>(modules)), where) {}
 };
 
 namespace detail {

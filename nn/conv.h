@@ -62,16 +62,18 @@ struct Conv2dImpl : Module {
 class Conv1d : public ModuleHolder<Conv1dImpl> {
  public:
   BRIGADE_HANDLE(Conv1d, Conv1dImpl)
-  Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {})
-      : ModuleHolder(std::make_shared<Conv1dImpl>(in_channels, out_channels, kernel_size, options)) {}
+  Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {},
+         SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<Conv1dImpl>(in_channels, out_channels, kernel_size, options), where) {}
 };
 //   nn::Conv2d conv(16, 32, 3, {.stride = 2, .padding = 1});
 //   nn::Conv2d wide(16, 32, {3, 5}, {.padding = {1, 2}, .bias = false});
 class Conv2d : public ModuleHolder<Conv2dImpl> {
  public:
   BRIGADE_HANDLE(Conv2d, Conv2dImpl)
-  Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {})
-      : ModuleHolder(std::make_shared<Conv2dImpl>(in_channels, out_channels, kernel_size, options)) {}
+  Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {},
+         SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<Conv2dImpl>(in_channels, out_channels, kernel_size, options), where) {}
 };
 
 }  // namespace brigade::nn

@@ -65,16 +65,16 @@ class ConvTranspose1d : public ModuleHolder<ConvTranspose1dImpl> {
  public:
   BRIGADE_HANDLE(ConvTranspose1d, ConvTranspose1dImpl)
   ConvTranspose1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
-                  const ConvTranspose1dOptions& options = {})
-      : ModuleHolder(std::make_shared<ConvTranspose1dImpl>(in_channels, out_channels, kernel_size, options)) {}
+                  const ConvTranspose1dOptions& options = {}, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<ConvTranspose1dImpl>(in_channels, out_channels, kernel_size, options), where) {}
 };
 //   nn::ConvTranspose2d up(64, 32, 4, {.stride = 2, .padding = 1});
 class ConvTranspose2d : public ModuleHolder<ConvTranspose2dImpl> {
  public:
   BRIGADE_HANDLE(ConvTranspose2d, ConvTranspose2dImpl)
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
-                  const ConvTranspose2dOptions& options = {})
-      : ModuleHolder(std::make_shared<ConvTranspose2dImpl>(in_channels, out_channels, kernel_size, options)) {}
+                  const ConvTranspose2dOptions& options = {}, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<ConvTranspose2dImpl>(in_channels, out_channels, kernel_size, options), where) {}
 };
 
 }  // namespace brigade::nn

@@ -40,7 +40,8 @@ struct EmbeddingImpl : Module {
 class Embedding : public ModuleHolder<EmbeddingImpl> {
  public:
   BRIGADE_HANDLE(Embedding, EmbeddingImpl)
-  explicit Embedding(const EmbeddingOptions& options) : ModuleHolder(std::make_shared<EmbeddingImpl>(options)) {}
+  explicit Embedding(const EmbeddingOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<EmbeddingImpl>(options), where) {}
 };
 
 }  // namespace brigade::nn

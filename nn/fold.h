@@ -55,14 +55,15 @@ struct PixelUnshuffleImpl : Module {
 class Unfold : public ModuleHolder<UnfoldImpl> {
  public:
   BRIGADE_HANDLE(Unfold, UnfoldImpl)
-  explicit Unfold(Size2 kernel_size, const FoldOptions& options = {})
-      : ModuleHolder(std::make_shared<UnfoldImpl>(kernel_size, options)) {}
+  explicit Unfold(Size2 kernel_size, const FoldOptions& options = {}, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<UnfoldImpl>(kernel_size, options), where) {}
 };
 class Fold : public ModuleHolder<FoldImpl> {
  public:
   BRIGADE_HANDLE(Fold, FoldImpl)
-  Fold(Size2 output_size, Size2 kernel_size, const FoldOptions& options = {})
-      : ModuleHolder(std::make_shared<FoldImpl>(output_size, kernel_size, options)) {}
+  Fold(Size2 output_size, Size2 kernel_size, const FoldOptions& options = {},
+       SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<FoldImpl>(output_size, kernel_size, options), where) {}
 };
 BRIGADE_MODULE(PixelShuffle);
 BRIGADE_MODULE(PixelUnshuffle);

@@ -53,7 +53,8 @@ struct GPTImpl : Module {
 class GPT : public ModuleHolder<GPTImpl> {
  public:
   BRIGADE_HANDLE(GPT, GPTImpl)
-  explicit GPT(const GPTOptions& options) : ModuleHolder(std::make_shared<GPTImpl>(options)) {}
+  explicit GPT(const GPTOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<GPTImpl>(options), where) {}
 };
 
 }  // namespace brigade::nn

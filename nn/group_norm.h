@@ -76,26 +76,30 @@ struct InstanceNorm3dImpl : InstanceNormImpl {
 class GroupNorm : public ModuleHolder<GroupNormImpl> {
  public:
   BRIGADE_HANDLE(GroupNorm, GroupNormImpl)
-  GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {})
-      : ModuleHolder(std::make_shared<GroupNormImpl>(num_groups, num_channels, options)) {}
+  GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {},
+            SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<GroupNormImpl>(num_groups, num_channels, options), where) {}
 };
 class InstanceNorm1d : public ModuleHolder<InstanceNorm1dImpl> {
  public:
   BRIGADE_HANDLE(InstanceNorm1d, InstanceNorm1dImpl)
-  explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {})
-      : ModuleHolder(std::make_shared<InstanceNorm1dImpl>(num_features, options)) {}
+  explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {},
+                          SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<InstanceNorm1dImpl>(num_features, options), where) {}
 };
 class InstanceNorm2d : public ModuleHolder<InstanceNorm2dImpl> {
  public:
   BRIGADE_HANDLE(InstanceNorm2d, InstanceNorm2dImpl)
-  explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
-      : ModuleHolder(std::make_shared<InstanceNorm2dImpl>(num_features, options)) {}
+  explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {},
+                          SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<InstanceNorm2dImpl>(num_features, options), where) {}
 };
 class InstanceNorm3d : public ModuleHolder<InstanceNorm3dImpl> {
  public:
   BRIGADE_HANDLE(InstanceNorm3d, InstanceNorm3dImpl)
-  explicit InstanceNorm3d(int64_t num_features, const InstanceNormOptions& options = {})
-      : ModuleHolder(std::make_shared<InstanceNorm3dImpl>(num_features, options)) {}
+  explicit InstanceNorm3d(int64_t num_features, const InstanceNormOptions& options = {},
+                          SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<InstanceNorm3dImpl>(num_features, options), where) {}
 };
 
 }  // namespace brigade::nn

@@ -57,16 +57,22 @@ struct RMSNormImpl : Module {
 class LayerNorm : public ModuleHolder<LayerNormImpl> {
  public:
   BRIGADE_HANDLE(LayerNorm, LayerNormImpl)
-  explicit LayerNorm(int64_t features, const LayerNormOptions& options = {}) : LayerNorm(Shape{features}, options) {}
-  explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {})
-      : ModuleHolder(std::make_shared<LayerNormImpl>(normalized_shape, options)) {}
+  explicit LayerNorm(int64_t features, const LayerNormOptions& options = {},
+                     SourceLocation where = SourceLocation::current())
+      : LayerNorm(Shape{features}, options, where) {}
+  explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {},
+                     SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<LayerNormImpl>(normalized_shape, options), where) {}
 };
 class RMSNorm : public ModuleHolder<RMSNormImpl> {
  public:
   BRIGADE_HANDLE(RMSNorm, RMSNormImpl)
-  explicit RMSNorm(int64_t features, const RMSNormOptions& options = {}) : RMSNorm(Shape{features}, options) {}
-  explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {})
-      : ModuleHolder(std::make_shared<RMSNormImpl>(normalized_shape, options)) {}
+  explicit RMSNorm(int64_t features, const RMSNormOptions& options = {},
+                   SourceLocation where = SourceLocation::current())
+      : RMSNorm(Shape{features}, options, where) {}
+  explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {},
+                   SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<RMSNormImpl>(normalized_shape, options), where) {}
 };
 
 }  // namespace brigade::nn

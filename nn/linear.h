@@ -33,7 +33,8 @@ struct LinearImpl : Module {
 class Linear : public ModuleHolder<LinearImpl> {
  public:
   BRIGADE_HANDLE(Linear, LinearImpl)
-  explicit Linear(const LinearOptions& options) : ModuleHolder(std::make_shared<LinearImpl>(options)) {}
+  explicit Linear(const LinearOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<LinearImpl>(options), where) {}
 };
 
 }  // namespace brigade::nn

@@ -29,8 +29,8 @@ struct CrossEntropyLossImpl : Module {
 class CrossEntropyLoss : public ModuleHolder<CrossEntropyLossImpl> {
  public:
   BRIGADE_HANDLE(CrossEntropyLoss, CrossEntropyLossImpl)
-  explicit CrossEntropyLoss(const CrossEntropyLossOptions& options)
-      : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options)) {}
+  explicit CrossEntropyLoss(const CrossEntropyLossOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options), where) {}
 };
 
 struct NLLLossImpl : Module {
@@ -47,7 +47,8 @@ struct NLLLossImpl : Module {
 class NLLLoss : public ModuleHolder<NLLLossImpl> {
  public:
   BRIGADE_HANDLE(NLLLoss, NLLLossImpl)
-  explicit NLLLoss(const NLLLossOptions& options) : ModuleHolder(std::make_shared<NLLLossImpl>(options)) {}
+  explicit NLLLoss(const NLLLossOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<NLLLossImpl>(options), where) {}
 };
 
 // --- of an input and a target
@@ -66,7 +67,8 @@ struct BCELossImpl : Module {
 class BCELoss : public ModuleHolder<BCELossImpl> {
  public:
   BRIGADE_HANDLE(BCELoss, BCELossImpl)
-  explicit BCELoss(const BCELossOptions& options) : ModuleHolder(std::make_shared<BCELossImpl>(options)) {}
+  explicit BCELoss(const BCELossOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<BCELossImpl>(options), where) {}
 };
 
 struct BCEWithLogitsLossImpl : Module {
@@ -85,8 +87,8 @@ struct BCEWithLogitsLossImpl : Module {
 class BCEWithLogitsLoss : public ModuleHolder<BCEWithLogitsLossImpl> {
  public:
   BRIGADE_HANDLE(BCEWithLogitsLoss, BCEWithLogitsLossImpl)
-  explicit BCEWithLogitsLoss(const BCEWithLogitsLossOptions& options)
-      : ModuleHolder(std::make_shared<BCEWithLogitsLossImpl>(options)) {}
+  explicit BCEWithLogitsLoss(const BCEWithLogitsLossOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<BCEWithLogitsLossImpl>(options), where) {}
 };
 
 struct MSELossImpl : Module {
@@ -207,8 +209,8 @@ struct TripletMarginLossImpl : Module {
 class TripletMarginLoss : public ModuleHolder<TripletMarginLossImpl> {
  public:
   BRIGADE_HANDLE(TripletMarginLoss, TripletMarginLossImpl)
-  explicit TripletMarginLoss(const TripletMarginLossOptions& options)
-      : ModuleHolder(std::make_shared<TripletMarginLossImpl>(options)) {}
+  explicit TripletMarginLoss(const TripletMarginLossOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<TripletMarginLossImpl>(options), where) {}
 };
 
 // --- of distributions
@@ -224,8 +226,8 @@ struct PoissonNLLLossImpl : Module {
 class PoissonNLLLoss : public ModuleHolder<PoissonNLLLossImpl> {
  public:
   BRIGADE_HANDLE(PoissonNLLLoss, PoissonNLLLossImpl)
-  explicit PoissonNLLLoss(const PoissonNLLLossOptions& options)
-      : ModuleHolder(std::make_shared<PoissonNLLLossImpl>(options)) {}
+  explicit PoissonNLLLoss(const PoissonNLLLossOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<PoissonNLLLossImpl>(options), where) {}
 };
 
 struct GaussianNLLLossImpl : Module {
@@ -240,8 +242,8 @@ struct GaussianNLLLossImpl : Module {
 class GaussianNLLLoss : public ModuleHolder<GaussianNLLLossImpl> {
  public:
   BRIGADE_HANDLE(GaussianNLLLoss, GaussianNLLLossImpl)
-  explicit GaussianNLLLoss(const GaussianNLLLossOptions& options)
-      : ModuleHolder(std::make_shared<GaussianNLLLossImpl>(options)) {}
+  explicit GaussianNLLLoss(const GaussianNLLLossOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<GaussianNLLLossImpl>(options), where) {}
 };
 
 }  // namespace brigade::nn

@@ -189,6 +189,11 @@ std::vector<T> without_names(const Named<T>& named) {
 }  // namespace
 
 Named<Tensor> Module::named_parameters(bool recurse, const std::string& prefix) const {
+  accounted_for_.store(true, std::memory_order_relaxed);
+  return list_parameters(recurse, prefix);
+}
+
+Named<Tensor> Module::list_parameters(bool recurse, const std::string& prefix) const {
   Named<Tensor> result;
   std::set<const TensorImpl*> seen;
   if (!recurse) {

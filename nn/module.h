@@ -16,6 +16,7 @@
 
 #include <brigade/core/tensor.h>
 
+#include <atomic>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -134,6 +135,11 @@ class Module {
   // Path from the root of the tree that this module was registered in ("encoder.0.fc1"; "" for a root). Interned: the
   // text lives as long as the process, also when the tree changes.
   const std::string& path() const;
+  // The line where its handle was made; line() is 0 when that is not known. The first call counts.
+  const SourceLocation& made_at() const noexcept { return made_at_; }
+  void note_made_at(SourceLocation where) noexcept {
+    if (made_at_.line() == 0) made_at_ = where;
+  }
 
  protected:
   // The text between the parentheses when a tree is printed.
@@ -146,6 +152,8 @@ class Module {
   void convert(const std::string& what, const std::function<TensorOptions(const Tensor&)>& wanted,
                SourceLocation where);
   friend class CallScope;
+  void warn_if_unregistered(const Module& caller, SourceLocation where) const;
+  Named<Tensor> list_parameters(bool recurse, const std::string& prefix) const;
   friend std::ostream& operator<<(std::ostream& out, const Module& module);
   void check_name(const std::string& name, const char* kind) const;
   void check_child(const std::string& name, const std::shared_ptr<Module>& module) const;
@@ -163,6 +171,9 @@ class Module {
   std::string own_name_;
   mutable const std::string* path_ = nullptr;  // cached, as is the type's name: calls ask for both
   mutable const char* type_name_ = nullptr;
+  SourceLocation made_at_ = {};
+  // Its parameters have been asked for, or a warning has been given: nothing to say about a missing registration.
+  mutable std::atomic<bool> accounted_for_ = false;
   bool training_ = true;
 };
 

@@ -33,26 +33,48 @@ class ModuleHolder {
  public:
   using ImplType = Impl;
 
-  ModuleHolder() {
-    static_assert(
-        std::is_default_constructible_v<Impl>,
-        "this module needs arguments: give them here, or write `nn::Linear fc{nullptr};` for an empty handle that "
-        "is assigned later");
-    if constexpr (std::is_default_constructible_v<Impl>) impl_ = std::make_shared<Impl>();
+  // `where`: the line where the module was made, for messages about it.
+  ModuleHolder(SourceLocation where = SourceLocation::current()) {  // NOLINT
+    static_assert(std::is_default_constructible_v<Impl>,
+                  "this module needs arguments: give them here, or write `nn::Linear fc{nullptr};` for an empty handle "
+                  "that is assigned later");
+    if constexpr (std::is_default_constructible_v<Impl>) impl_ = made(where);
   }
   // An empty handle, to be assigned in the constructor of the module that owns it. Using it throws ValueError.
-  ModuleHolder(std::nullptr_t) noexcept {}                                       // NOLINT
-  ModuleHolder(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}  // NOLINT
+  ModuleHolder(std::nullptr_t) noexcept {}                                                             // NOLINT
+  ModuleHolder(std::shared_ptr<Impl> impl, SourceLocation where = SourceLocation::current()) noexcept  // NOLINT
+      : impl_(std::move(impl)) {
+    if (impl_) impl_->note_made_at(where);
+  }
+  // Arguments go to the constructor of Impl.
+  template <class A>
+  requires(!std::is_base_of_v<ModuleHolder, std::remove_cvref_t<A>> && detail::NotALocation<A> &&
+           std::is_constructible_v<Impl, A>) explicit ModuleHolder(A&& a,
+                                                                   SourceLocation where = SourceLocation::current())
+      : impl_(made(where, std::forward<A>(a))) {}
+  template <class A, detail::NotALocation B>
+  requires std::is_constructible_v<Impl, A, B>
+  explicit ModuleHolder(A&& a, B&& b, SourceLocation where = SourceLocation::current())
+      : impl_(made(where, std::forward<A>(a), std::forward<B>(b))) {}
+  template <class A, class B, detail::NotALocation C>
+  requires std::is_constructible_v<Impl, A, B, C>
+  explicit ModuleHolder(A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current())
+      : impl_(made(where, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c))) {}
+  template <class A, class B, class C, detail::NotALocation D>
+  requires std::is_constructible_v<Impl, A, B, C, D>
+  explicit ModuleHolder(A&& a, B&& b, C&& c, D&& d, SourceLocation where = SourceLocation::current())
+      : impl_(made(where, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d))) {}
+  template <class A, class B, class C, class D, detail::NotALocation E, class... Rest>
+  requires std::is_constructible_v<Impl, A, B, C, D, E, Rest...>
+  explicit ModuleHolder(A&& a, B&& b, C&& c, D&& d, E&& e, Rest&&... rest)
+      : impl_(made({}, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d),
+                   std::forward<E>(e), std::forward<Rest>(rest)...)) {}
   ModuleHolder(const ModuleHolder&) noexcept = default;
   ModuleHolder(ModuleHolder&&) noexcept = default;
   // To a variable only: what a temporary handle is given is lost.
   ModuleHolder& operator=(const ModuleHolder&) & noexcept = default;
   ModuleHolder& operator=(ModuleHolder&&) & noexcept = default;
   ~ModuleHolder() = default;
-  template <class First, class... Rest>
-  requires(!std::is_base_of_v<ModuleHolder, std::remove_cvref_t<First>> &&
-           std::is_constructible_v<Impl, First, Rest...>) explicit ModuleHolder(First&& first, Rest&&... rest)
-      : impl_(std::make_shared<Impl>(std::forward<First>(first), std::forward<Rest>(rest)...)) {}
 
   const std::shared_ptr<Impl>& ptr() const noexcept { return impl_; }
   Impl* get() const { return checked(); }
@@ -78,6 +100,12 @@ class ModuleHolder {
   }
 
  private:
+  template <class... Args>
+  static std::shared_ptr<Impl> made(SourceLocation where, Args&&... args) {
+    auto impl = std::make_shared<Impl>(std::forward<Args>(args)...);
+    impl->note_made_at(where);
+    return impl;
+  }
   Impl* checked() const {
     if (!impl_) [[unlikely]]
       detail::throw_empty_handle(typeid(Impl));
@@ -99,14 +127,17 @@ class ModuleHolder {
 
 }  // namespace brigade::nn
 
-// What each handle to an Impl has: the constructors of ModuleHolder, and no assignment to temporaries.
-#define BRIGADE_HANDLE(Name, ...)                             \
-  using brigade::nn::ModuleHolder<__VA_ARGS__>::ModuleHolder; \
-  Name() = default;                                           \
-  Name(const Name&) noexcept = default;                       \
-  Name(Name&&) noexcept = default;                            \
-  Name& operator=(const Name&)& noexcept = default;           \
-  Name& operator=(Name&&)& noexcept = default;                \
+// What each handle to an Impl has: the constructors of ModuleHolder, and no assignment to temporaries. (A template, so
+// that a module that needs arguments is looked at only where it is made without them.)
+#define BRIGADE_HANDLE(Name, ...)                                          \
+  using brigade::nn::ModuleHolder<__VA_ARGS__>::ModuleHolder;              \
+  template <class = void>                                                  \
+  Name(brigade::SourceLocation where = brigade::SourceLocation::current()) \
+      : brigade::nn::ModuleHolder<__VA_ARGS__>(where) {}                   \
+  Name(const Name&) noexcept = default;                                    \
+  Name(Name&&) noexcept = default;                                         \
+  Name& operator=(const Name&)& noexcept = default;                        \
+  Name& operator=(Name&&)& noexcept = default;                             \
   ~Name() = default;
 
 // Defines Name as the handle of NameImpl.

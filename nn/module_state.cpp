@@ -34,7 +34,7 @@ void Module::train(bool on) {
 }
 
 void Module::zero_grad(bool set_to_none, SourceLocation where) {
-  for (const Tensor& parameter : parameters()) {
+  for (const auto& [name, parameter] : list_parameters(true, "")) {
     const Tensor grad = parameter.grad();
     if (!grad.defined()) continue;
     if (set_to_none) {
@@ -48,7 +48,7 @@ void Module::zero_grad(bool set_to_none, SourceLocation where) {
 }
 
 void Module::requires_grad_(bool requires_grad, SourceLocation where) {
-  for (const Tensor& parameter : parameters())
+  for (const auto& [name, parameter] : list_parameters(true, ""))
     parameter.requires_grad_(requires_grad, where);
 }
 
@@ -70,7 +70,7 @@ void Module::to(Device device, SourceLocation where) {
 void Module::convert(const std::string& what, const std::function<TensorOptions(const Tensor&)>& wanted,
                      SourceLocation where) {
   std::vector<std::pair<Tensor, TensorOptions>> changing;
-  for (const auto& list : {named_parameters(), named_buffers()}) {
+  for (const auto& list : {list_parameters(true, ""), named_buffers()}) {
     for (const auto& [name, tensor] : list) {
       const TensorOptions options = wanted(tensor);
       if (options.dtype == tensor.dtype() && options.device == tensor.device()) continue;

@@ -63,8 +63,9 @@ struct MultiheadAttentionImpl : Module {
 class MultiheadAttention : public ModuleHolder<MultiheadAttentionImpl> {
  public:
   BRIGADE_HANDLE(MultiheadAttention, MultiheadAttentionImpl)
-  explicit MultiheadAttention(const MultiheadAttentionOptions& options)
-      : ModuleHolder(std::make_shared<MultiheadAttentionImpl>(options)) {}
+  explicit MultiheadAttention(const MultiheadAttentionOptions& options,
+                              SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<MultiheadAttentionImpl>(options), where) {}
 };
 
 }  // namespace brigade::nn

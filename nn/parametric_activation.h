@@ -124,7 +124,8 @@ struct PReLUImpl : Module {
 class PReLU : public ModuleHolder<PReLUImpl> {
  public:
   BRIGADE_HANDLE(PReLU, PReLUImpl)
-  explicit PReLU(const PReLUOptions& options) : ModuleHolder(std::make_shared<PReLUImpl>(options)) {}
+  explicit PReLU(const PReLUOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<PReLUImpl>(options), where) {}
 };
 
 // Halves the size along `dim`.

@@ -112,40 +112,44 @@ struct AdaptiveMaxPool2dImpl : Module {
 class MaxPool2d : public ModuleHolder<MaxPool2dImpl> {
  public:
   BRIGADE_HANDLE(MaxPool2d, MaxPool2dImpl)
-  explicit MaxPool2d(Size2 kernel_size, const MaxPool2dOptions& options = {})
-      : ModuleHolder(std::make_shared<MaxPool2dImpl>(kernel_size, options)) {}
+  explicit MaxPool2d(Size2 kernel_size, const MaxPool2dOptions& options = {},
+                     SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<MaxPool2dImpl>(kernel_size, options), where) {}
 };
 class AvgPool2d : public ModuleHolder<AvgPool2dImpl> {
  public:
   BRIGADE_HANDLE(AvgPool2d, AvgPool2dImpl)
-  explicit AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& options = {})
-      : ModuleHolder(std::make_shared<AvgPool2dImpl>(kernel_size, options)) {}
+  explicit AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& options = {},
+                     SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<AvgPool2dImpl>(kernel_size, options), where) {}
 };
 class MaxPool1d : public ModuleHolder<MaxPool1dImpl> {
  public:
   BRIGADE_HANDLE(MaxPool1d, MaxPool1dImpl)
-  explicit MaxPool1d(int64_t kernel_size, const MaxPool1dOptions& options = {})
-      : ModuleHolder(std::make_shared<MaxPool1dImpl>(kernel_size, options)) {}
+  explicit MaxPool1d(int64_t kernel_size, const MaxPool1dOptions& options = {},
+                     SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<MaxPool1dImpl>(kernel_size, options), where) {}
 };
 class AvgPool1d : public ModuleHolder<AvgPool1dImpl> {
  public:
   BRIGADE_HANDLE(AvgPool1d, AvgPool1dImpl)
-  explicit AvgPool1d(int64_t kernel_size, const AvgPool1dOptions& options = {})
-      : ModuleHolder(std::make_shared<AvgPool1dImpl>(kernel_size, options)) {}
+  explicit AvgPool1d(int64_t kernel_size, const AvgPool1dOptions& options = {},
+                     SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<AvgPool1dImpl>(kernel_size, options), where) {}
 };
 //   nn::AdaptiveAvgPool2d pool({1, 1});
 //   nn::AdaptiveAvgPool2d rows({std::nullopt, 3});  // keeps the height
 class AdaptiveAvgPool2d : public ModuleHolder<AdaptiveAvgPool2dImpl> {
  public:
   BRIGADE_HANDLE(AdaptiveAvgPool2d, AdaptiveAvgPool2dImpl)
-  explicit AdaptiveAvgPool2d(PoolOutputSize output_size)
-      : ModuleHolder(std::make_shared<AdaptiveAvgPool2dImpl>(output_size)) {}
+  explicit AdaptiveAvgPool2d(PoolOutputSize output_size, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<AdaptiveAvgPool2dImpl>(output_size), where) {}
 };
 class AdaptiveMaxPool2d : public ModuleHolder<AdaptiveMaxPool2dImpl> {
  public:
   BRIGADE_HANDLE(AdaptiveMaxPool2d, AdaptiveMaxPool2dImpl)
-  explicit AdaptiveMaxPool2d(PoolOutputSize output_size)
-      : ModuleHolder(std::make_shared<AdaptiveMaxPool2dImpl>(output_size)) {}
+  explicit AdaptiveMaxPool2d(PoolOutputSize output_size, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<AdaptiveMaxPool2dImpl>(output_size), where) {}
 };
 BRIGADE_MODULE(AdaptiveAvgPool1d);
 BRIGADE_MODULE(AdaptiveMaxPool1d);

@@ -55,8 +55,9 @@ struct TransformerEncoderLayerImpl : Module {
 class TransformerEncoderLayer : public ModuleHolder<TransformerEncoderLayerImpl> {
  public:
   BRIGADE_HANDLE(TransformerEncoderLayer, TransformerEncoderLayerImpl)
-  explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options)
-      : ModuleHolder(std::make_shared<TransformerEncoderLayerImpl>(options)) {}
+  explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options,
+                                   SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<TransformerEncoderLayerImpl>(options), where) {}
 };
 
 // `num_layers` layers one after another, which start with the same numbers, as PyTorch's copies of one layer do; then a
@@ -74,8 +75,9 @@ struct TransformerEncoderImpl : Module {
 class TransformerEncoder : public ModuleHolder<TransformerEncoderImpl> {
  public:
   BRIGADE_HANDLE(TransformerEncoder, TransformerEncoderImpl)
-  TransformerEncoder(const TransformerEncoderLayerOptions& layer, int64_t num_layers, bool final_norm = false)
-      : ModuleHolder(std::make_shared<TransformerEncoderImpl>(layer, num_layers, final_norm)) {}
+  TransformerEncoder(const TransformerEncoderLayerOptions& layer, int64_t num_layers, bool final_norm = false,
+                     SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<TransformerEncoderImpl>(layer, num_layers, final_norm), where) {}
 };
 
 }  // namespace brigade::nn

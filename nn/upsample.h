@@ -40,7 +40,8 @@ struct UpsampleImpl : Module {
 class Upsample : public ModuleHolder<UpsampleImpl> {
  public:
   BRIGADE_HANDLE(Upsample, UpsampleImpl)
-  explicit Upsample(const UpsampleOptions& options) : ModuleHolder(std::make_shared<UpsampleImpl>(options)) {}
+  explicit Upsample(const UpsampleOptions& options, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<UpsampleImpl>(options), where) {}
 };
 
 }  // namespace brigade::nn

@@ -1,0 +1,29 @@
+// The warning about a module that is used in another's forward and registered nowhere.
+#include <brigade/autograd/grad_mode.h>
+#include <brigade/core/warning.h>
+#include <brigade/nn/module.h>
+
+#include <algorithm>
+
+namespace brigade::nn {
+
+// Nobody can list the parameters of such a module, so no optimizer steps them and no reducer averages them. It is no
+// mistake where nothing would be trained: under no_grad, when all is frozen, or when its parameters were asked for by
+// themselves (a network with an optimizer of its own).
+void Module::warn_if_unregistered(const Module& caller, SourceLocation where) const {
+  if (!autograd::GradMode::is_enabled()) return;
+  const Named<Tensor> parameters = list_parameters(true, "");
+  const auto trained = std::count_if(parameters.begin(), parameters.end(),
+                                     [](const auto& parameter) { return parameter.second.requires_grad(); });
+  if (trained == 0) return;
+  accounted_for_.store(true, std::memory_order_relaxed);
+  const std::string made = made_at_.line() == 0 ? "" : ", made at " + to_string(made_at_) + ",";
+  warn({"the module " + name() + made + " is called in the forward of " + caller.name() + " (" + to_string(where) +
+            "), but is registered in no module: its " + std::to_string(trained) +
+            " parameters are not in parameters(), so no optimizer moves them and no reducer averages them",
+        "register it in the constructor of " + caller.name() +
+            ": name = register_module(\"name\", ...); if it is not to be trained, freeze it (requires_grad_(false)) or "
+            "call it under no_grad"});
+}
+
+}  // namespace brigade::nn

@@ -1,18 +1,33 @@
-// All of Brigade.
+// All of Brigade that a program uses: everything but the kernels, and what the libraries keep to themselves (detail/,
+// and the files that scripts/check-umbrella.py lists).
 #pragma once
 
+#include <brigade/autograd/anomaly_mode.h>
 #include <brigade/autograd/checkpoint.h>
+#include <brigade/autograd/function.h>
 #include <brigade/autograd/functional.h>
+#include <brigade/autograd/gradcheck.h>
+#include <brigade/autograd/graph_picture.h>
+#include <brigade/autograd/ops/as_strided.h>
+#include <brigade/autograd/saved_tensor_hooks.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/autograd/tape_query.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/dlpack.h>
 #include <brigade/core/npy.h>
 #include <brigade/core/safetensors.h>
+#include <brigade/core/version.h>
+#include <brigade/core/warning.h>
 #include <brigade/dist/consistency.h>
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/dist/join.h>
+#include <brigade/dist/launch/environment.h>
+#include <brigade/dist/launch/error_once.h>
+#include <brigade/dist/launch/launcher.h>
 #include <brigade/dist/logging_data.h>
 #include <brigade/dist/model_averaging.h>
 #include <brigade/dist/sampler.h>
+#include <brigade/dist/store.h>
 #include <brigade/dist/sync_batch_norm.h>
 #include <brigade/dist/trace.h>
 #include <brigade/dist/zero_redundancy_optimizer.h>

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Checks that brigade.h brings every public header: all of core, autograd, nn, optim, amp and dist but those listed here."""
+import pathlib
+import re
+import sys
+
+FOLDERS = ["core", "autograd", "nn", "optim", "amp", "dist"]
+# Inside the libraries: no program includes them. A folder stands for all in it.
+INTERNAL = [
+    "autograd/engine.h", "autograd/record.h", "autograd/write_log.h",
+    "core/atomic_file.h", "core/index_error.h", "core/view.h",
+    "dist/diagnosis/", "dist/fnv.h", "dist/gloo/", "dist/hosts/", "dist/launch/nodes.h", "dist/launch/output.h", "dist/replica_check.h", "dist/shm/",
+    "dist/staging.h", "dist/store/", "dist/work_queue.h",
+]
+# Streams and graphs: for programs that are built with CUDA, by themselves.
+BY_THEMSELVES = ["core/cuda/"]
+INCLUDE = re.compile(r"^#include <brigade/([^>]+)>", re.M)
+
+
+def main() -> int:
+    root = pathlib.Path(__file__).resolve().parent.parent
+    reached = set()
+
+    def walk(name):
+        path = root / name
+        if name in reached or not path.exists():
+            return
+        reached.add(name)
+        for below in INCLUDE.findall(path.read_text()):
+            walk(below)
+
+    walk("brigade.h")
+    public = sorted(str(path.relative_to(root)) for folder in FOLDERS for path in (root / folder).rglob("*.h"))
+    left_out = INTERNAL + BY_THEMSELVES
+    missing = [name for name in public
+               if name not in reached and "/detail/" not in name and not any(name.startswith(each) for each in left_out)]
+    unknown = [each for each in left_out if not (root / each).exists()]
+    for name in missing:
+        print(f"{name}: brigade.h does not bring it; include it there, or list it as internal in scripts/check-umbrella.py")
+    for each in unknown:
+        print(f"scripts/check-umbrella.py lists {each}, which does not exist")
+    print(f"{len(reached)} headers through brigade.h, {len(missing)} missing")
+    return 1 if missing or unknown or len(reached) < 50 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

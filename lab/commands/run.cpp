@@ -1,13 +1,35 @@
 // brigade run: starts a program once per rank.
+#include <brigade/dist/launch/environment.h>
 #include <brigade/dist/launch/launcher.h>
 #include <brigade/lab/commands/commands.h>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <iostream>
 #include <memory>
 
 namespace brigade::lab {
+
+namespace {
+
+// One launcher for each node, started by another one (srun -N 2 brigade run ...), needs to be told so.
+void refuse_jobs_side_by_side() {
+  std::optional<dist::LaunchedRank> launched;
+  try {
+    launched = dist::find_launched_rank(dist::launch_variables());
+  } catch (const DistError&) {
+    // Variables that are not complete are no matter here: the ranks get a whole set.
+  }
+  if (!launched || launched->world_size < 2) return;
+  throw ValueError(fmt::format(
+      "this is process {} of {} of {}, and each would start a job of its own; one job on {} nodes: --nnodes {} "
+      "--node-rank {} --master-addr ADDRESS_OF_NODE_0 --master-port PORT; jobs side by side: --nnodes 1",
+      launched->rank, launched->world_size, launched->launcher, launched->world_size, launched->world_size,
+      launched->rank));
+}
+
+}  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
   struct Arguments {
@@ -25,7 +47,7 @@ void add_run(CLI::App& app, int& exit_code) {
                   "ranks on this node (other nodes may have other numbers)")
       ->required()
       ->check(CLI::Range(1, 64));
-  run->add_option("--nnodes", arguments->options.nodes, "nodes")->check(CLI::PositiveNumber);
+  CLI::Option* nodes = run->add_option("--nnodes", arguments->options.nodes, "nodes")->check(CLI::PositiveNumber);
   run->add_option("--node-rank", arguments->options.node_rank, "number of this node")->check(CLI::NonNegativeNumber);
   run->add_option("--master-addr", arguments->options.master_addr, "address of node 0");
   run->add_option("--master-port", arguments->options.master_port,
@@ -40,7 +62,8 @@ void add_run(CLI::App& app, int& exit_code) {
   run->add_flag("--no-prefix", arguments->no_prefix, "do not put [rank r] before each line");
   run->add_option("command", arguments->command, "program and its arguments")->required();
   run->prefix_command(false)->positionals_at_end();
-  run->callback([arguments, &exit_code] {
+  run->callback([arguments, nodes, &exit_code] {
+    if (nodes->count() == 0) refuse_jobs_side_by_side();
     arguments->options.meeting_timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments->meeting_s * 1000));
     arguments->options.prefix_output = !arguments->no_prefix;
     const dist::LaunchOutcome outcome = dist::launch_processes(arguments->command, arguments->options);

@@ -230,6 +230,7 @@ slurm() {
   mpirun=$(mpirun_of openmpi 'Open MPI|OpenRTE') &&
     one_job "Open MPI's mpirun in a batch script" bash -c "in_batch '$mpirun --oversubscribe -n 2 $command'"
   mpirun=$(mpirun_of mpich 'HYDRA') && one_job "MPICH's mpirun in a batch script" bash -c "in_batch '$mpirun -n 2 $command'"
+  refused "srun, brigade run without --nnodes" "each would start a job of its own" srun -n 2 "$program" run -n 2 "${train[@]}"
   refused "srun, --ranks 3" "--ranks 3, but the launcher has started 2 ranks" srun -n 2 "${train[@]}" --ranks 3
 }
 

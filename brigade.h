@@ -22,7 +22,6 @@
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/dist/join.h>
 #include <brigade/dist/launch/environment.h>
-#include <brigade/dist/launch/error_once.h>
 #include <brigade/dist/launch/launcher.h>
 #include <brigade/dist/logging_data.h>
 #include <brigade/dist/model_averaging.h>

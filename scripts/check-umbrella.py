@@ -9,7 +9,7 @@ FOLDERS = ["core", "autograd", "nn", "optim", "amp", "dist"]
 INTERNAL = [
     "autograd/engine.h", "autograd/record.h", "autograd/write_log.h",
     "core/atomic_file.h", "core/index_error.h", "core/view.h",
-    "dist/diagnosis/", "dist/fnv.h", "dist/gloo/", "dist/hosts/", "dist/launch/nodes.h", "dist/launch/output.h", "dist/replica_check.h", "dist/shm/",
+    "dist/diagnosis/", "dist/fnv.h", "dist/gloo/", "dist/hosts/", "dist/launch/error_once.h", "dist/launch/nodes.h", "dist/launch/output.h", "dist/replica_check.h", "dist/shm/",
     "dist/staging.h", "dist/store/", "dist/work_queue.h",
 ]
 # Streams and graphs: for programs that are built with CUDA, by themselves.

@@ -105,7 +105,7 @@ train+=(--json "$json")
 mpirun_of() {
   local name
   for name in "mpirun.$1" mpirun; do
-    command -v "$name" > /dev/null && "$name" --version 2>&1 | grep -qE "$2" && { command -v "$name"; return; }
+    type -P "$name" > /dev/null && "$name" --version 2>&1 | grep -qE "$2" && { type -P "$name"; return; }
   done
   return 1
 }
@@ -136,7 +136,7 @@ mpich() {
 
 torchrun() {
   local torchrun
-  torchrun=$(command -v "${TORCHRUN:-torchrun}") || { skip "torchrun is not installed"; return; }
+  torchrun=$(type -P "${TORCHRUN:-torchrun}") || { skip "torchrun is not installed"; return; }
   ran=1
   one_job "torchrun --standalone" "$torchrun" --standalone --nproc-per-node 2 --no-python "${train[@]}"
   one_job "torchrun with a port" "$torchrun" --nproc-per-node 2 --master-addr 127.0.0.1 --master-port "$(free_port)" --no-python "${train[@]}"
@@ -148,7 +148,7 @@ torchrun() {
 start_slurm() {
   local tool host
   for tool in munged slurmctld slurmd srun sbatch sinfo; do
-    command -v $tool > /dev/null || { skip "Slurm: $tool is not installed"; return 1; }
+    type -P $tool > /dev/null || { skip "Slurm: $tool is not installed"; return 1; }
   done
   [ "$(id -u)" = 0 ] || { skip "Slurm: starting its daemons needs root"; return 1; }
   host=$(hostname -s)

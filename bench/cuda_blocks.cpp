@@ -11,7 +11,7 @@
 // capture has not seen, the gradients of the step by itself, to the bit; and the norms of the gradients, which
 // bench/cuda_blocks_torch.py compares with PyTorch's for the same parameters.
 //
-// Usage: bench_cuda_blocks [--json] [--smoke] [repeats]; --smoke fails (exit status 1) where the bits differ.
+// Usage: bench_cuda_blocks [--json] [--smoke] [REPEATS]; --smoke fails (exit status 1) where the bits differ.
 #include "cuda_timing.h"
 
 #include <brigade/autograd/functional.h>
@@ -238,11 +238,11 @@ void print_json(const std::vector<Row>& rows) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bench::Arguments arguments(argc, argv, 20);
   if (cuda::device_count() == 0) {
     fmt::print(stderr, "bench_cuda_blocks: {}\n", cuda::why_not_available());
     return 77;
   }
-  const bench::Arguments arguments(argc, argv, 20);
   bench::Timing timing{.repeats = arguments.repeats, .warm_up_ms = 100};
   if (arguments.smoke) timing = {.repeats = 1, .warm_up = 1};
   std::vector<Row> rows;

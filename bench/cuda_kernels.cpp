@@ -6,7 +6,7 @@
 // an operation has to read and to write. Times are those of events around one call, medians of repeats; before each
 // repeat a large buffer is read, so that nothing is left in the L2 cache, and nothing in it has to be written back.
 //
-// Usage: bench_cuda_kernels [--json] [--smoke] [repeats]
+// Usage: bench_cuda_kernels [--json] [--smoke] [REPEATS]
 #include "cuda_timing.h"
 
 #include <brigade/core/cuda/device.h>
@@ -108,11 +108,11 @@ void print_json(const std::vector<Row>& rows) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bench::Arguments arguments(argc, argv, 50);
   if (cuda::device_count() == 0) {
     fmt::print(stderr, "bench_cuda_kernels: {}\n", cuda::why_not_available());
     return 77;
   }
-  const bench::Arguments arguments(argc, argv, 50);
   const Tensor flush = zeros({arguments.smoke ? 1000 : 128 * kMiB}, {kFloat32, kGpu});  // 512 MiB, but for smoke
   bench::Timing timing{.repeats = arguments.repeats, .before = [&] { kernels::sum(flush, {}); }};
   if (arguments.smoke) timing.warm_up = 1;

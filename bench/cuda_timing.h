@@ -4,16 +4,18 @@
 #include <brigade/core/cuda/stream.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace brigade::bench {
 
-// [--json] [--smoke] [repeats], in any order.
+// [--json] [--smoke] [REPEATS], in any order; --help, and what is none of these, ends the program with status 0 or 2.
 struct Arguments {
   bool json = false;
   bool smoke = false;  // tiny sizes and one repeat, to see that it runs: the times mean nothing
@@ -21,15 +23,34 @@ struct Arguments {
 
   Arguments(int argc, char** argv, int usual_repeats) : repeats(usual_repeats) {
     for (int i = 1; i < argc; ++i) {
-      if (std::strcmp(argv[i], "--json") == 0) {
+      const std::string_view word = argv[i];
+      if (word == "--json") {
         json = true;
-      } else if (std::strcmp(argv[i], "--smoke") == 0) {
+      } else if (word == "--smoke") {
         smoke = true;
+      } else if (word == "--help" || word == "-h") {
+        usage(stdout, argv[0], usual_repeats);
+        std::exit(0);
       } else {
-        repeats = std::max(1, std::atoi(argv[i]));
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), repeats);
+        if (error == std::errc() && end == word.data() + word.size() && repeats > 0) continue;
+        std::fprintf(stderr, "%s: unknown argument '%s'\n", argv[0], argv[i]);
+        usage(stderr, argv[0], usual_repeats);
+        std::exit(2);
       }
     }
     if (smoke) repeats = 1;
+  }
+
+ private:
+  static void usage(std::FILE* out, const char* program, int usual_repeats) {
+    std::fprintf(out,
+                 "usage: %s [--json] [--smoke] [REPEATS]\n"
+                 "  --json    one line of JSON per case\n"
+                 "  --smoke   tiny sizes and one repeat, to see that it runs: the times mean nothing\n"
+                 "  REPEATS   timed repeats of each case, above 0 (%d)\n"
+                 "Example:\n  %s --json 20\n",
+                 program, usual_repeats, program);
   }
 };
 

@@ -5,12 +5,32 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <string>
 
 using namespace brigade;
+
+namespace {
+
+int usage(std::FILE* out, const char* program, int status) {
+  std::fprintf(out,
+               "usage: %s add|mul|relu|matmul forward|both COUNT ROUNDS\n"
+               "Runs a chain of COUNT operations forward, or forward and backward, ROUNDS times.\n"
+               "Example:\n  valgrind --tool=callgrind %s mul both 1000 3\n",
+               program, program);
+  return status;
+}
+
+// Above 0, or 0 for a text that is no such number.
+int number_in(const std::string& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   const std::map<std::string, Tensor (*)(const Tensor&, const Tensor&)> operations = {
@@ -19,14 +39,13 @@ int main(int argc, char** argv) {
       {"relu", [](const Tensor& x, const Tensor&) { return relu(x); }},
       {"matmul", [](const Tensor& x, const Tensor& c) { return matmul(x, c); }},
   };
-  if (argc != 5 || !operations.contains(argv[1])) {
-    std::fprintf(stderr, "usage: %s add|mul|relu|matmul forward|both COUNT ROUNDS\n", argv[0]);
-    return 2;
-  }
+  if (argc == 2 && (argv[1] == std::string("--help") || argv[1] == std::string("-h"))) return usage(stdout, argv[0], 0);
+  if (argc != 5 || !operations.contains(argv[1])) return usage(stderr, argv[0], 2);
   const auto apply = operations.at(argv[1]);
   const bool backward = argv[2] == std::string("both");
-  const int count = std::atoi(argv[3]);
-  const int rounds = std::atoi(argv[4]);
+  const int count = number_in(argv[3]);
+  const int rounds = number_in(argv[4]);
+  if ((!backward && argv[2] != std::string("forward")) || count == 0 || rounds == 0) return usage(stderr, argv[0], 2);
   const Shape sizes = argv[1] == std::string("matmul") ? Shape{16, 16} : Shape{1};
   const Tensor x = full(sizes, 1.0).requires_grad_();
   const Tensor constant = full(sizes, 0.0625);

@@ -1,0 +1,13 @@
+# The programs below bench/ say how they are used, and refuse what they do not know: cmake -DPROGRAMS=a;b -P arguments.cmake
+function(expect status program)
+  execute_process(COMMAND ${program} ${ARGN} RESULT_VARIABLE found OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT found EQUAL status OR NOT "${output}${errors}" MATCHES "usage: ")
+    message(FATAL_ERROR "${program} ${ARGN}\nexpected status ${status} and its usage, got ${found}:\n${output}${errors}")
+  endif()
+endfunction()
+foreach(program ${PROGRAMS})
+  expect(0 ${program} --help)
+  expect(2 ${program} --no-such-option)
+  expect(2 ${program} nonsense)
+  expect(2 ${program} -1)
+endforeach()

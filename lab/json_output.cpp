@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <sstream>
 #include <thread>
 
@@ -55,14 +54,6 @@ nlohmann::json json_envelope(const std::vector<std::string>& command) {
           {"results", nlohmann::json::array()}};
 }
 
-void write_json(const std::string& path, const nlohmann::json& value) {
-  if (path == "-") {
-    std::cout << value.dump(2) << "\n";
-    return;
-  }
-  write_text(path, value.dump(2) + "\n");
-}
-
 void write_text(const std::string& path, const std::string& text) {
   std::ofstream out(path);
   out << text;
@@ -71,7 +62,8 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 void check_writable(const std::string& path) {
-  if (path.empty() || path == "-") return;
+  if (path.empty()) return;
+  if (path == "-") throw ValueError("cannot write -: a file is expected here");
   std::error_code error;
   const bool existed = std::filesystem::exists(path, error);
   if (!std::ofstream(path, std::ios::app))

@@ -1,4 +1,4 @@
-// The JSON that every command can write (docs/cli.md).
+// Parts of the JSON that every command can write (docs/cli.md), and files that commands write.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,12 +10,10 @@ namespace brigade::lab {
 
 // {"command", "version", "commit", "machine", "results": []}
 nlohmann::json json_envelope(const std::vector<std::string>& command);
-// To a file, or to standard output for "-". Throws IoError.
-void write_json(const std::string& path, const nlohmann::json& value);
 // To a file. Throws IoError.
 void write_text(const std::string& path, const std::string& text);
-// Before the work is done: throws ValueError if `path` ("" and "-" are no files) could not be written. An existing file
-// is left as it is.
+// Before the work is done: throws ValueError if `path` ("" is no file) could not be written. An existing file is left
+// as it is.
 void check_writable(const std::string& path);
 // {"median", "min", "max", "n"}
 nlohmann::json statistics(std::vector<double> values);

@@ -38,6 +38,9 @@ int main(int argc, char** argv) {
   } catch (const brigade::IoError& error) {
     std::cerr << "brigade: " << error.what() << "\n";
     return 3;
+  } catch (const brigade::DeviceError& error) {
+    std::cerr << "brigade: " << error.what() << "\n";
+    return 3;
   } catch (const std::exception& error) {
     std::cerr << "brigade: " << error.what() << "\n";
     return 1;

@@ -42,11 +42,25 @@ RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const
     return failed("PeerError", error);
   } catch (const DistError& error) {
     return failed("DistError", error);
+  } catch (const ValueError& error) {
+    return failed("ValueError", error);
+  } catch (const IoError& error) {
+    return failed("IoError", error);
+  } catch (const DeviceError& error) {
+    return failed("DeviceError", error);
   } catch (const Error& error) {
     return failed("Error", error);
   } catch (const std::exception& error) {
     return failed("exception", error);
   }
+}
+
+// What run_one() has caught, as far as the exit status depends on its kind.
+[[noreturn]] void throw_as(const std::string& kind, const std::string& text) {
+  if (kind == "ValueError") throw ValueError(text);
+  if (kind == "IoError") throw IoError(text);
+  if (kind == "DeviceError") throw DeviceError(text);
+  throw DistError(text);
 }
 
 // A folder that goes with its contents.
@@ -165,6 +179,21 @@ std::string error_in_words(const JoinedJob& joined) {
   const bool same_everywhere = result.error == "ReductionError";
   return "rank " + std::to_string(joined.rank) + " (" + result.error +
          "): " + (same_everywhere && joined.rank != 0 ? "the same error as on rank 0" : result.text);
+}
+
+void require_ok(const JoinedJob& joined) {
+  if (!joined.result.ok) throw_as(joined.result.error, error_in_words(joined));
+}
+
+void require_ok(const RankJobOutcome& outcome) {
+  // A rank whose peer has gone has nothing to tell but that.
+  for (const bool peers_too : {false, true}) {
+    for (size_t rank = 0; rank < outcome.ranks.size(); ++rank) {
+      const RankResult& result = outcome.ranks[rank];
+      if (result.ok || (result.error == "PeerError" && !peers_too)) continue;
+      throw_as(result.error, "rank " + std::to_string(rank) + " (" + result.error + "): " + result.text);
+    }
+  }
 }
 
 JoinedJob join_rank_job(const std::string& job, const std::string& arguments, const std::string& backend,

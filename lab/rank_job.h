@@ -37,6 +37,10 @@ struct RankJobOutcome {
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
                             std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
+// Throws the error of the first rank that failed by itself: ValueError, IoError and DeviceError as such, every other as
+// DistError.
+void require_ok(const RankJobOutcome& outcome);
+
 // When this process is a rank that a launcher has started (dist/launch/environment.h): the world size, else 0. Throws
 // ValueError when a launcher shows whose variables are not complete.
 int launched_ranks();
@@ -54,6 +58,8 @@ JoinedJob join_rank_job(const std::string& job, const std::string& arguments, co
 // What this rank says of the error in its result: the text. Where all ranks raise the same, only rank 0 says it in
 // full.
 std::string error_in_words(const JoinedJob& joined);
+// Throws the error of this rank, with these words, as require_ok() of all ranks does.
+void require_ok(const JoinedJob& joined);
 
 // The hidden subcommand in which a rank process ends up: `brigade rank-job NAME`. Returns the exit status.
 int rank_job_main(const std::string& job);

@@ -101,7 +101,7 @@ void start(Child& child, const std::vector<std::string>& command,
   if (got == sizeof why) {
     waitpid(pid, &child.status, 0);
     child.running = false;
-    throw DistError(fmt::format("cannot start '{}': {}", command.front(), std::strerror(why)));
+    throw IoError(fmt::format("cannot start '{}': {}", command.front(), std::strerror(why)));
   }
 }
 

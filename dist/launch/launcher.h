@@ -41,8 +41,8 @@ struct LaunchOutcome {
 // Starts `command` once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR,
 // MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the launcher of node 0 hosts the
 // store) and waits for all. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT to the ranks; when one fails the others are
-// ended; ranks die with the launcher (PR_SET_PDEATHSIG). Throws DistError when the program cannot be started (exit
-// status 127 as a shell would give is left to the caller), and when the launchers of several nodes do not meet.
+// ended; ranks die with the launcher (PR_SET_PDEATHSIG). Throws IoError when the program cannot be started, and
+// DistError when the launchers of several nodes do not meet.
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options);
 
 // Runs `body` on `ranks` threads, each with its group; waits for all. Rethrows the error of the lowest rank that failed

@@ -1,9 +1,10 @@
 // brigade check: gradients beside references.
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/commands/commands.h>
-#include <brigade/lab/json_output.h>
+#include <brigade/lab/options.h>
 #include <brigade/lab/reference/file.h>
 #include <brigade/lab/reference/suite.h>
+#include <brigade/lab/results.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -73,27 +74,22 @@ struct Arguments {
   bool all = false;
   std::string file, model, op;
   double bound = 0;
-  std::string only, device = "cpu", dtype, reference, json_file;
+  std::string only, device = "cpu", dtype, reference;
   bool verbose = false;
+  Results results;
 };
 
 std::optional<DType> dtype_option(const Arguments& given) {
   if (given.dtype.empty()) return std::nullopt;
-  try {
-    return dtype_from_name(given.dtype);
-  } catch (const DTypeError& error) {
-    throw ValueError(std::string("check: --dtype: ") + error.what());
-  }
+  return dtype_from_name(given.dtype);
 }
 
-int check_all(const Arguments& given) {
+int check_all(Arguments& given) {
   reference::SuiteOptions options;
   options.folder = given.reference.empty() ? reference::reference_folder() : given.reference;
   options.device = choose_device(given.device);
   options.only = given.only;
   options.dtype = dtype_option(given);
-  json output = json_envelope(command_line());
-  std::ostream& report = given.json_file == "-" ? std::cerr : std::cout;
   std::map<std::string, FamilyTotals> families;
   std::vector<std::string> order;
   reference::run_suite(options, [&](const reference::SuiteResult& done) {
@@ -104,57 +100,56 @@ int check_all(const Arguments& given) {
     totals.operations.insert(done.op);
     if (!done.result.passed()) {
       ++totals.failed;
-      tell_failure(report, done);
+      tell_failure(std::cout, done);
     } else if (given.verbose) {
-      report << done.id << "\n" << done.result.report.table();
+      std::cout << done.id << "\n" << done.result.report.table();
     }
     if (const check::Comparison* worst = done.result.worst();
         worst && reference::part_of_bound(*worst) >= totals.worst) {
       totals.worst = reference::part_of_bound(*worst);
       totals.where = done.id + " " + worst->name;
     }
-    output["results"].push_back(row_of(done, to_string(options.device)));
+    given.results.add(row_of(done, to_string(options.device)));
   });
+  if (order.empty()) throw ValueError("check: no case is in '" + given.only + "' " + given.dtype);
   int cases = 0, failed = 0;
   std::set<std::string> operations, models;
   for (const std::string& family : order) {
     const FamilyTotals& totals = families[family];
-    report << fmt::format("{:<14} {:>4} cases  {:>3} ops  {:>4} failed   closest to its bound ({:.3g} %): {}\n", family,
-                          totals.cases, totals.operations.size(), totals.failed, 100 * totals.worst, totals.where);
+    std::cout << fmt::format("{:<14} {:>4} cases  {:>3} ops  {:>4} failed   closest to its bound ({:.3g} %): {}\n",
+                             family, totals.cases, totals.operations.size(), totals.failed, 100 * totals.worst,
+                             totals.where);
     cases += totals.cases;
     failed += totals.failed;
     (family == reference::kModelsFamily ? models : operations)
         .insert(totals.operations.begin(), totals.operations.end());
   }
-  report << fmt::format("{} cases over {} ops and {} models passed, {} failed, 0 skipped\n", cases - failed,
-                        operations.size(), models.size(), failed);
-  if (cases == 0) throw ValueError("check: no case is in '" + given.only + "' " + given.dtype);
-  if (!given.json_file.empty()) write_json(given.json_file, output);
+  std::cout << fmt::format("{} cases over {} ops and {} models passed, {} failed, 0 skipped\n", cases - failed,
+                           operations.size(), models.size(), failed);
+  given.results.write();
   return failed == 0 ? 0 : 1;
 }
 
-int check_file(const Arguments& given) {
+int check_file(Arguments& given) {
   reference::FileOptions options{.model = given.model, .op = given.op, .bound = given.bound};
   options.device = choose_device(given.device);
   options.dtype = dtype_option(given);
   const reference::FileResult found = reference::check_file(given.file, options);
-  json output = json_envelope(command_line());
   for (const check::Comparison& tensor : found.report.rows) {
     json row{{"case", given.file},         {found.kind, found.name},
              {"dtype", name(found.dtype)}, {"device", to_string(options.device)},
              {"passed", tensor.passed},    {"error", tensor.problem}};
     add_numbers(row, tensor);
-    output["results"].push_back(row);
+    given.results.add(std::move(row));
   }
   const auto failed = std::count_if(found.report.rows.begin(), found.report.rows.end(),
                                     [](const check::Comparison& row) { return !row.passed; });
-  std::ostream& report = given.json_file == "-" ? std::cerr : std::cout;
-  report << fmt::format("{} {} in {} on {}\n", found.kind, found.name, name(found.dtype), to_string(options.device))
-         << found.report.table()
-         << fmt::format("{} of {} tensors agree\n", found.report.rows.size() - static_cast<size_t>(failed),
-                        found.report.rows.size());
+  std::cout << fmt::format("{} {} in {} on {}\n", found.kind, found.name, name(found.dtype), to_string(options.device))
+            << found.report.table()
+            << fmt::format("{} of {} tensors agree\n", found.report.rows.size() - static_cast<size_t>(failed),
+                           found.report.rows.size());
   if (found.report.rows.empty()) throw ValueError("check: " + given.file + " holds nothing to compare with");
-  if (!given.json_file.empty()) write_json(given.json_file, output);
+  given.results.write();
   return failed == 0 ? 0 : 1;
 }
 
@@ -175,20 +170,21 @@ void add_check(CLI::App& app, int& exit_code) {
   command
       ->add_option("--bound", given->bound,
                    "with a file: how far an element may be off, as a part of its tensor's scale")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_option("--only", given->only, "with --all: a family, or part of a case's name");
   command->add_option("--device", given->device, "cpu, cuda, cuda:N or auto")->capture_default_str();
-  command->add_option("--dtype", given->dtype, "with --all: only cases in this dtype; with a file: computes in it");
+  command->add_option("--dtype", given->dtype, "with --all: only cases in this dtype; with a file: computes in it")
+      ->check(dtype_name());
   command->add_option("--reference", given->reference,
                       "with --all: folder of cases and fixtures (default: the one it came with)");
   command->add_flag("--verbose", given->verbose, "with --all: the tables of cases that pass, too");
-  command->add_option("--json", given->json_file, "write the results as JSON to a file (- for standard output)");
+  given->results.add_json_option(*command);
   command->callback([given, &exit_code] {
-    check_writable(given->json_file);
     if (given->all == !given->file.empty()) throw ValueError("check: give either --all or a file");
     if (!given->model.empty() && !given->op.empty()) throw ValueError("check: give either --model or --op");
     if (given->all && !(given->model.empty() && given->op.empty()))
       throw ValueError("check: --model and --op are for a file; --only chooses among all cases");
+    given->results.begin();
     exit_code = given->all ? check_all(*given) : check_file(*given);
   });
 }

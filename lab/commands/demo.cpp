@@ -1,10 +1,13 @@
 // brigade demo: a real training job on two ranks, then the two classic failures, each explained and repaired.
 #include <brigade/lab/commands/commands.h>
+#include <brigade/lab/commands/diagnose.h>
 #include <brigade/lab/commands/train.h>
-#include <brigade/lab/faults/diagnosis.h>
+#include <brigade/lab/rank_job.h>
+#include <brigade/lab/results.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <memory>
@@ -18,10 +21,12 @@ constexpr double kWantedAccuracy = 0.97;
 void heading(const std::string& text) { std::cout << "\n== " << text << "\n" << std::flush; }
 
 // Shows one fault; true when the verdict was as expected and the fix worked.
-bool show_fault(const std::string& id, const std::string& backend) {
+bool show_fault(const std::string& id, const std::string& backend, Results& results) {
   const Fault& fault = find_fault(id);
   heading("planted fault " + fault.id + ": " + fault.title);
-  const Diagnosis found = diagnose(fault, {.backend = backend, .ranks = 2});
+  const DiagnoseOptions options{.backend = backend, .ranks = 2};
+  const Diagnosis found = diagnose(fault, options);
+  results.add(diagnosis_row(fault, options, found));
   std::cout << "every rank raised:\n\n" << found.text << "\n\n";
   if (!found.passed) {
     std::cout << "NOT as expected: " << found.why_not << "\n";
@@ -38,6 +43,7 @@ void add_demo(CLI::App& app, int& exit_code) {
     std::string backend = "shm";
     DigitsOptions options;
     bool quiet = false;
+    Results results;
   };
   auto given = std::make_shared<Arguments>();
   CLI::App* demo = app.add_subcommand("demo", "Train digits on two ranks, then show and explain two classic failures");
@@ -47,10 +53,14 @@ void add_demo(CLI::App& app, int& exit_code) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   demo->add_flag("--quiet", given->quiet, "no progress bar");
+  given->results.add_json_option(*demo);
   demo->callback([given, &exit_code] {
+    check_backend(given->backend);
+    given->results.begin();
     heading("a small convolutional network learns 1,438 handwritten digits on 2 ranks (" + given->backend + ")");
     given->options.progress = !given->quiet;
     const DigitsResult result = run_digits(given->backend, 2, given->options);
+    given->results.add(train_row(2, given->backend, given->options, result));
     std::cout << fmt::format("loss {:.4f} -> {:.4f} in {} steps, {:.1f} s\n", result.loss.front(), result.loss.back(),
                              result.loss.size(), result.seconds);
     std::cout << fmt::format("accuracy on 359 held-out digits: {:.2f} %\n", 100 * result.accuracy);
@@ -59,9 +69,10 @@ void add_demo(CLI::App& app, int& exit_code) {
     bool good = result.parameters_equal && result.accuracy >= kWantedAccuracy;
     if (result.accuracy < kWantedAccuracy)
       std::cout << fmt::format("expected at least {:.0f} %\n", 100 * kWantedAccuracy);
-    good = show_fault("UNU-01", given->backend) && good;
-    good = show_fault("UNU-12", given->backend) && good;
+    good = show_fault("UNU-01", given->backend, given->results) && good;
+    good = show_fault("UNU-12", given->backend, given->results) && good;
     heading(good ? "all as expected" : "NOT all as expected");
+    given->results.write();
     exit_code = good ? 0 : 1;
   });
 }

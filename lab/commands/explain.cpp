@@ -5,8 +5,10 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json_output.h>
+#include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/digits.h>
+#include <brigade/lab/results.h>
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>
@@ -14,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -147,6 +150,49 @@ std::string explain(const json& trace) {
   return text;
 }
 
+json trace_of_digits(const std::string& backend, int ranks, double bucket_mb, const std::string& trace_file) {
+  const RankJobOutcome outcome = run_rank_job("explain-digits", json{{"bucket_mb", bucket_mb}}.dump(), backend, ranks);
+  require_ok(outcome);
+  if (!trace_file.empty()) write_text(trace_file, outcome.ranks[0].text);
+  return json::parse(outcome.ranks[0].text);
+}
+
+// A row of "results": the section "brigade" of the trace, and the events.
+json row_of(const json& trace) {
+  json row = trace.at("brigade");
+  row["traceEvents"] = trace.at("traceEvents");
+  return row;
+}
+
+json trace_of(const json& row) {
+  json facts = row;
+  json events = facts.at("traceEvents");
+  facts.erase("traceEvents");
+  return {{"brigade", std::move(facts)}, {"traceEvents", std::move(events)}};
+}
+
+// A trace, or what --json has written.
+json read_trace(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw IoError("explain: cannot read " + file + ": " + std::strerror(errno));
+  try {
+    json found;
+    in >> found;
+    if (found.contains("results")) return trace_of(found.at("results").at(0));
+    static_cast<void>(found.at("brigade"));
+    return found;
+  } catch (const json::exception& error) {
+    throw ValueError("explain: " + file +
+                     " is neither a trace of Brigade nor what explain --json writes: " + error.what());
+  }
+}
+
+// A word that can be no recipe.
+bool names_file(const std::string& word) {
+  std::error_code error;
+  return word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, error);
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, int& exit_code) {
@@ -156,7 +202,7 @@ void add_explain(CLI::App& app, int& exit_code) {
     int ranks = 2;
     double bucket_mb = 0.02;
     std::string trace_file;
-    std::string json_file;
+    Results results;
   };
   auto given = std::make_shared<Arguments>();
   CLI::App* command =
@@ -164,50 +210,35 @@ void add_explain(CLI::App& app, int& exit_code) {
   command->footer(
       "Examples:\n  brigade explain digits\n  brigade explain digits --bucket-mb 25 --trace trace.json\n  brigade "
       "explain "
-      "trace.json\nA trace opens in https://ui.perfetto.dev and chrome://tracing.");
-  command->add_option("what", given->what, "a recipe (digits) or a trace file")->required();
+      "trace.json\n  brigade explain digits --json digits.json\n  brigade explain digits.json\nA trace opens in "
+      "https://ui.perfetto.dev and chrome://tracing.");
+  command->add_option("what", given->what, "a recipe (digits), or a file that --trace or --json has written")
+      ->required();
   command->add_option("--ranks", given->ranks, "number of ranks")->check(CLI::Range(1, 64))->capture_default_str();
   command->add_option("--backend", given->backend, "threads, shm or gloo")->capture_default_str();
   command->add_option("--bucket-mb", given->bucket_mb, "cap of the buckets in MiB (small, so that there are several)")
-      ->check(CLI::PositiveNumber)
+      ->check(number_from(1e-6, 1e6))
       ->capture_default_str();
   command->add_option("--trace", given->trace_file, "write the trace of the recipe to a file");
-  command->add_option("--json", given->json_file, "write the trace as JSON to a file (- for standard output)");
+  given->results.add_json_option(*command);
   command->callback([given, &exit_code] {
-    json trace;
+    const bool recipe = given->what == "digits";
+    if (!recipe && !names_file(given->what))
+      throw ValueError("explain: '" + given->what + "' is neither a recipe (digits) nor a file");
+    if (!recipe && !given->trace_file.empty())
+      throw ValueError("explain: --trace writes the trace of a recipe; " + given->what + " is a file");
+    check_backend(given->backend);
     check_writable(given->trace_file);
-    check_writable(given->json_file);
-    if (given->what == "digits") {
-      check_backend(given->backend);
-      const RankJobOutcome outcome =
-          run_rank_job("explain-digits", json{{"bucket_mb", given->bucket_mb}}.dump(), given->backend, given->ranks);
-      for (const RankResult& rank : outcome.ranks) {
-        if (!rank.ok) throw DistError("explain: a rank failed: " + rank.text);
-      }
-      trace = json::parse(outcome.ranks[0].text);
-      if (!given->trace_file.empty()) write_text(given->trace_file, outcome.ranks[0].text);
-    } else {
-      std::ifstream in(given->what);
-      if (!in)
-        throw ValueError("explain: '" + given->what + "' is neither a recipe (digits) nor a file that can be read");
-      try {
-        in >> trace;
-        static_cast<void>(trace.at("brigade"));
-      } catch (const json::exception& error) {
-        throw ValueError("explain: " + given->what + " is not a trace of Brigade: " + error.what());
-      }
-    }
-    std::ostream& report = given->json_file == "-" ? std::cerr : std::cout;
+    given->results.begin();
+    const json trace = recipe ? trace_of_digits(given->backend, given->ranks, given->bucket_mb, given->trace_file)
+                              : read_trace(given->what);
     try {
-      report << explain(trace);
+      std::cout << explain(trace);
     } catch (const json::exception& error) {
       throw ValueError("explain: " + given->what + " lacks something that a trace of Brigade has: " + error.what());
     }
-    if (!given->json_file.empty()) {
-      json output = json_envelope(command_line());
-      output["results"].push_back(trace.at("brigade"));
-      write_json(given->json_file, output);
-    }
+    given->results.add(row_of(trace));
+    given->results.write();
     exit_code = 0;
   });
 }

@@ -2,9 +2,12 @@
 #include <brigade/dist/launch/environment.h>
 #include <brigade/dist/launch/launcher.h>
 #include <brigade/lab/commands/commands.h>
+#include <brigade/lab/options.h>
+#include <brigade/lab/results.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <memory>
@@ -29,6 +32,18 @@ void refuse_jobs_side_by_side() {
       launched->rank));
 }
 
+nlohmann::json row_of(const std::vector<std::string>& command, const dist::LaunchOutcome& outcome) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (const dist::RankOutcome& rank : outcome.ranks) {
+    ranks.push_back({{"rank", rank.rank},
+                     {"exit_code", rank.exit_code},
+                     {"signal", rank.signal},
+                     {"first_failure", rank.first_failure},
+                     {"last_words", rank.last_words}});
+  }
+  return {{"command", command}, {"exit_code", outcome.exit_code}, {"summary", outcome.summary}, {"ranks", ranks}};
+}
+
 }  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
@@ -37,6 +52,7 @@ void add_run(CLI::App& app, int& exit_code) {
     bool no_prefix = false;
     double meeting_s = 300;
     std::vector<std::string> command;
+    Results results;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* run = app.add_subcommand("run", "Start a program once per rank, with torchrun's environment variables");
@@ -54,21 +70,25 @@ void add_run(CLI::App& app, int& exit_code) {
                   "port of the store on node 0; 0 picks a free one (one node only)")
       ->check(CLI::Range(0, 65535));
   run->add_option("--meeting-timeout", arguments->meeting_s, "seconds for the launchers of all nodes to come")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(number_from(0.1, 86400.0))
       ->capture_default_str();
   run->add_option("--max-restarts", arguments->options.max_restarts,
                   "start all ranks again after a failure, at most so often")
       ->check(CLI::NonNegativeNumber);
   run->add_flag("--no-prefix", arguments->no_prefix, "do not put [rank r] before each line");
+  arguments->results.add_json_option(*run);
   run->add_option("command", arguments->command, "program and its arguments")->required();
   run->prefix_command(false)->positionals_at_end();
   run->callback([arguments, nodes, &exit_code] {
     if (nodes->count() == 0) refuse_jobs_side_by_side();
     arguments->options.meeting_timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments->meeting_s * 1000));
     arguments->options.prefix_output = !arguments->no_prefix;
+    arguments->results.begin();
     const dist::LaunchOutcome outcome = dist::launch_processes(arguments->command, arguments->options);
     if (!outcome.summary.empty())
       std::cerr << "brigade run: " << outcome.summary << (outcome.summary.back() == '\n' ? "" : "\n");
+    arguments->results.add(row_of(arguments->command, outcome));
+    arguments->results.write();
     exit_code = outcome.exit_code;
   });
 }

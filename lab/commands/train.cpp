@@ -4,7 +4,9 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json_output.h>
+#include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
+#include <brigade/lab/results.h>
 #include <brigade/lab/strategy.h>
 
 #include <fmt/format.h>
@@ -71,11 +73,24 @@ DigitsResult result_of(const RankResult& rank_result) {
 DigitsResult run_digits(const std::string& backend, int ranks, const DigitsOptions& options,
                         std::chrono::milliseconds timeout) {
   const RankJobOutcome outcome = run_rank_job("train-digits", in_words(options), backend, ranks, timeout);
-  for (size_t rank = 0; rank < outcome.ranks.size(); ++rank) {
-    const RankResult& result = outcome.ranks[rank];
-    if (!result.ok) throw DistError(fmt::format("rank {} ({}): {}", rank, result.error, result.text));
-  }
+  require_ok(outcome);
   return result_of(outcome.ranks.at(0));
+}
+
+json train_row(int ranks, const std::string& backend, const DigitsOptions& options, const DigitsResult& result) {
+  return {{"recipe", "digits"},
+          {"form", "default"},
+          {"ranks", ranks},
+          {"backend", backend},
+          {"device", result.device},
+          {"strategy", options.strategy},
+          {"precision", options.precision},
+          {"epochs", options.epochs},
+          {"loss", result.loss},
+          {"metrics", {{"accuracy", result.accuracy}}},
+          {"seconds", result.seconds},
+          {"step_ms", statistics(result.step_ms)},
+          {"parameters_equal", result.parameters_equal}};
 }
 
 void add_train(CLI::App& app, int& exit_code) {
@@ -87,7 +102,7 @@ void add_train(CLI::App& app, int& exit_code) {
     DigitsOptions options;
     bool quiet = false;
     std::string trace_file;
-    std::string json_file;
+    Results results;
   };
   auto given = std::make_shared<Arguments>();
   CLI::App* train = app.add_subcommand("train", "Run one training job");
@@ -104,7 +119,7 @@ void add_train(CLI::App& app, int& exit_code) {
   CLI::Option* backend =
       train->add_option("--backend", given->backend, "shm, gloo, hosts, auto or threads")->capture_default_str();
   train->add_option("--timeout", given->timeout_s, "seconds that a collective may take")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(number_from(0.1, 86400.0))
       ->capture_default_str();
   train->add_option("--strategy", given->options.strategy, "ddp or ddp_find_unused_parameters_true")
       ->capture_default_str();
@@ -119,13 +134,14 @@ void add_train(CLI::App& app, int& exit_code) {
   train->add_option("--batch", given->options.global_batch, "examples per step, over all ranks")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  train->add_option("--lr", given->options.lr, "learning rate")->check(CLI::NonNegativeNumber)->capture_default_str();
+  train->add_option("--lr", given->options.lr, "learning rate")->check(number_from(0, 1e6))->capture_default_str();
   train->add_option("--seed", given->options.seed, "seed of the model and of the order of examples")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   train->add_flag("--quiet", given->quiet, "no progress bar");
   train->add_option("--trace", given->trace_file,
                     "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");
-  train->add_option("--json", given->json_file, "write the results as JSON to a file (- for standard output)");
+  given->results.add_json_option(*train);
   train->callback([given, ranks, backend, &exit_code] {
     if (given->recipe != "digits") throw ValueError("unknown recipe '" + given->recipe + "'; known is digits");
     // Wrong names are told before any rank starts.
@@ -146,12 +162,12 @@ void add_train(CLI::App& app, int& exit_code) {
     given->options.progress = !given->quiet;
     given->options.trace_steps = given->trace_file.empty() ? 0 : 8;
     check_writable(given->trace_file);
-    check_writable(given->json_file);
+    given->results.begin();
     DigitsResult result;
     if (launched > 0) {
       const JoinedJob joined =
           join_rank_job("train-digits", in_words(given->options), backend->count() ? given->backend : "auto", timeout);
-      if (!joined.result.ok) throw DistError(error_in_words(joined));
+      require_ok(joined);
       result = result_of(joined.result);
       exit_code = result.parameters_equal ? 0 : 1;
       if (joined.rank != 0) return;
@@ -166,23 +182,8 @@ void add_train(CLI::App& app, int& exit_code) {
         given->ranks, given->backend, result.device, result.loss.front(), result.loss.back(), result.loss.size(),
         100 * result.accuracy, result.seconds, result.parameters_equal ? "identical" : "DIFFERENT");
     if (!given->trace_file.empty()) write_text(given->trace_file, result.trace);
-    if (!given->json_file.empty()) {
-      json output = json_envelope(command_line());
-      output["results"].push_back({{"recipe", given->recipe},
-                                   {"form", "default"},
-                                   {"ranks", given->ranks},
-                                   {"backend", given->backend},
-                                   {"device", result.device},
-                                   {"strategy", given->options.strategy},
-                                   {"precision", given->options.precision},
-                                   {"epochs", given->options.epochs},
-                                   {"loss", result.loss},
-                                   {"metrics", {{"accuracy", result.accuracy}}},
-                                   {"seconds", result.seconds},
-                                   {"step_ms", statistics(result.step_ms)},
-                                   {"parameters_equal", result.parameters_equal}});
-      write_json(given->json_file, output);
-    }
+    given->results.add(train_row(given->ranks, given->backend, given->options, result));
+    given->results.write();
     exit_code = result.parameters_equal ? 0 : 1;
   });
 }

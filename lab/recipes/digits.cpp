@@ -81,6 +81,10 @@ DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOption
   const Device device = choose_device(options.device, local_rank(*group));
   set_current_device(device);
   Digits digits = load_digits(digits_path(), dtype);
+  if (options.global_batch > digits.train.labels.numel()) {
+    throw ValueError(fmt::format("the global batch of {} is larger than the {} examples to train on",
+                                 options.global_batch, digits.train.labels.numel()));
+  }
   digits = {on(device, digits.train), on(device, digits.test)};
   const int64_t batch = options.global_batch / group->size();
 

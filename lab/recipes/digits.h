@@ -42,7 +42,8 @@ struct DigitsResult {
 };
 
 // On one rank; the result is the same on every rank. The dtype of `precision`; throws ValueError for an unknown name or
-// a batch that the ranks cannot share evenly, DeviceError for a device that is not there.
+// a batch that is larger than the data or that the ranks cannot share evenly, DeviceError for a device that is not
+// there.
 DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOptions& options);
 
 }  // namespace brigade::lab

@@ -41,10 +41,37 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
   const test::Outcome again = test::run_program("explain " + file);
   CHECK(again.status == 0);
   CHECK(again.output == outcome.output);
-  std::ofstream(file) << "{}";
-  const test::Outcome wrong = test::run_program("explain " + file);
-  CHECK(wrong.status == 2);
-  CHECK(test::contains(wrong.output, "is not a trace of Brigade"));
+  CHECK(test::run_program("explain " + file + " --trace copy.json").status == 2);
+  for (const char* content : {"{}", "[]", "{\"results\": []}", "{\"results\": [{\"module\": \"Net\"}]}", "no JSON"}) {
+    CAPTURE(content);
+    std::ofstream(file) << content;
+    const test::Outcome wrong = test::run_program("explain " + file);
+    CHECK(wrong.status == 2);
+    CHECK(test::contains(wrong.output, "is neither a trace of Brigade nor what explain --json writes"));
+  }
   std::filesystem::remove(file);
-  CHECK(test::run_program("explain nothing-there").status == 2);
+}
+
+TEST_CASE("explain --json writes the section of the trace with its events, and explain reads it back") {
+  const std::string trace_file = (std::filesystem::temp_directory_path() / "brigade-explain-trace.json").string();
+  const std::string json_file = (std::filesystem::temp_directory_path() / "brigade-explain.json").string();
+  const test::Outcome first = test::run_program("explain digits --trace " + trace_file + " --json " + json_file);
+  REQUIRE_MESSAGE(first.status == 0, first.output);
+  std::ifstream trace_in(trace_file), json_in(json_file);
+  const nlohmann::json trace = nlohmann::json::parse(trace_in);
+  const nlohmann::json written = nlohmann::json::parse(json_in);
+  CHECK(written.at("command").at(1) == "explain");
+  REQUIRE(written.at("results").size() == 1);
+  nlohmann::json row = written.at("results").at(0);
+  CHECK(row.at("traceEvents") == trace.at("traceEvents"));
+  row.erase("traceEvents");
+  CHECK(row == trace.at("brigade"));
+  // The same words from the recipe, from its trace, from its JSON, and from the JSON of that.
+  CHECK(test::run_program("explain " + trace_file).output == first.output);
+  CHECK(test::run_program("explain " + json_file).output == first.output);
+  const std::string again_file = json_file + ".again";
+  CHECK(test::run_program("explain " + json_file + " --json " + again_file).output == first.output);
+  CHECK(test::run_program("explain " + again_file).output == first.output);
+  for (const std::string& file : {trace_file, json_file, again_file})
+    std::filesystem::remove(file);
 }

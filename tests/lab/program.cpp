@@ -2,14 +2,21 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace brigade::test {
 
-Outcome run_program(const std::string& arguments, const std::string& environment, int deadline_s) {
-  const std::string command =
-      environment + " timeout -k 5 " + std::to_string(deadline_s) + " " + BRIGADE_PROGRAM + " " + arguments + " 2>&1";
+namespace {
+
+Outcome run_to_the_end(const std::string& arguments, const std::string& environment, int deadline_s,
+                       const std::string& redirection) {
+  const std::string command = environment + " timeout -k 5 " + std::to_string(deadline_s) + " " + BRIGADE_PROGRAM +
+                              " " + arguments + " " + redirection;
   const auto begin = std::chrono::steady_clock::now();
   Outcome outcome;
   FILE* pipe = popen(command.c_str(), "r");
@@ -22,6 +29,21 @@ Outcome run_program(const std::string& arguments, const std::string& environment
   outcome.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
+}
+
+}  // namespace
+
+Outcome run_program(const std::string& arguments, const std::string& environment, int deadline_s) {
+  return run_to_the_end(arguments, environment, deadline_s, "2>&1");
+}
+
+Streams run_program_apart(const std::string& arguments, const std::string& environment, int deadline_s) {
+  const auto file = std::filesystem::temp_directory_path() / ("brigade-errors-" + std::to_string(getpid()));
+  const Outcome outcome = run_to_the_end(arguments, environment, deadline_s, "2>" + file.string());
+  std::ostringstream errors;
+  errors << std::ifstream(file).rdbuf();
+  std::filesystem::remove(file);
+  return {outcome.status, outcome.output, errors.str()};
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -16,6 +16,12 @@ struct Outcome {
 // `brigade` with these arguments, through a shell; `environment` in front ("A=1 B=2"). Ended after the deadline (status
 // 124).
 Outcome run_program(const std::string& arguments, const std::string& environment = "", int deadline_s = 120);
+// The same, with standard output and standard error apart.
+struct Streams {
+  int status = 0;
+  std::string output, errors;
+};
+Streams run_program_apart(const std::string& arguments, const std::string& environment = "", int deadline_s = 120);
 bool contains(const std::string& text, const std::string& part);
 
 }  // namespace brigade::test

@@ -1,9 +1,10 @@
 // brigade bench ops, autograd, optim: microbenchmarks of one process.
-#include <brigade/lab/commands/bench_micro.h>
-
 #include <brigade/core/error.h>
+#include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/microbench/micro_case.h>
+#include <brigade/lab/options.h>
+#include <brigade/lab/results.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -30,7 +31,7 @@ struct Arguments {
   int threads = 0;
   bool list = false;
   bool follow = false;
-  std::string json_file;
+  Results results;
 };
 
 // A line in, a line out: times the case that is named, so that another program can take turns.
@@ -42,31 +43,30 @@ void follow(const Arguments& given) {
   }
 }
 
-void run(const Arguments& given) {
+void run(Arguments& given) {
   const bool per_operation = given.suite == "autograd";
-  json output = json_envelope(command_line());
-  check_writable(given.json_file);
-  std::ostream& table = given.json_file == "-" ? std::cerr : std::cout;
-  table << fmt::format("{:<38} {:>12} {:>12} {:>10} {:>10}\n", "case", per_operation ? "ns, median" : "us, median",
-                       "minimum", "GFLOP/s", "GB/s");
   const std::regex filter(given.filter);
-  for (const MicroCase& each : micro_cases(given.suite)) {
-    if (!std::regex_search(each.name, filter)) continue;
+  std::vector<MicroCase> cases = micro_cases(given.suite);
+  std::erase_if(cases, [&](const MicroCase& each) { return !std::regex_search(each.name, filter); });
+  if (cases.empty()) throw ValueError("no case of " + given.suite + " matches '" + given.filter + "'");
+  std::cout << fmt::format("{:<38} {:>12} {:>12} {:>10} {:>10}\n", "case", per_operation ? "ns, median" : "us, median",
+                           "minimum", "GFLOP/s", "GB/s");
+  for (const MicroCase& each : cases) {
     const json stat = statistics(time_micro_case(each, given.seconds));
     const double best = stat.at("min");
     const double factor = per_operation ? 1000 : 1;
     const auto rate = [&](double amount) { return amount > 0 ? fmt::format("{:.1f}", amount / best / 1e3) : "-"; };
-    table << fmt::format("{:<38} {:>12.2f} {:>12.2f} {:>10} {:>10}\n", each.name,
-                         stat.at("median").get<double>() * factor, best * factor, rate(each.flops), rate(each.bytes))
-          << std::flush;
+    std::cout << fmt::format("{:<38} {:>12.2f} {:>12.2f} {:>10} {:>10}\n", each.name,
+                             stat.at("median").get<double>() * factor, best * factor, rate(each.flops),
+                             rate(each.bytes))
+              << std::flush;
     json row = {{"case", each.name}, {"dtype", each.dtype}, {"device", "cpu"}, {"time_us", stat}};
     if (per_operation) row["ns_per_node"] = stat.at("median").get<double>() * 1000;
     if (each.flops > 0) row["gflops"] = each.flops / best / 1e3;
     if (each.bytes > 0) row["GBps"] = each.bytes / best / 1e3;
-    output["results"].push_back(std::move(row));
+    given.results.add(std::move(row));
   }
-  if (output["results"].empty()) throw ValueError("no case of " + given.suite + " matches '" + given.filter + "'");
-  if (!given.json_file.empty()) write_json(given.json_file, output);
+  given.results.write();
 }
 
 void add_suite(CLI::App& bench, int& exit_code, const std::string& suite, const std::string& about) {
@@ -76,38 +76,47 @@ void add_suite(CLI::App& bench, int& exit_code, const std::string& suite, const 
   command->footer("Examples:\n  brigade bench " + suite + "\n  brigade bench " + suite +
                   " --cases '1024' --threads 1 --json -\nBeside PyTorch in the same run: bench/beside_torch.py " +
                   suite);
-  command->add_option("--cases", given->filter, "only cases whose name matches this regular expression");
+  command->add_option("--cases", given->filter, "only cases whose name matches this regular expression")
+      ->check(regular_expression());
   command->add_option("--seconds", given->seconds, "time for each case")
-      ->check(CLI::Range(0.001, 600.0))
+      ->check(number_from(0.001, 600.0))
       ->capture_default_str();
   command->add_option("--threads", given->threads, "threads of the kernels (0: as OpenMP decides)")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  command->add_flag("--list", given->list, "print the names of the cases");
-  command->add_flag("--follow", given->follow, "time the cases named on standard input, one answer a line");
-  command->add_option("--json", given->json_file, "write the results as JSON to a file (- for standard output)");
+  CLI::Option* list = command->add_flag("--list", given->list, "print the names of the cases");
+  given->results.add_options(*command);
+  command->add_flag("--follow", given->follow, "time the cases named on standard input, one answer a line")
+      ->excludes(list, command->get_option("--json"), command->get_option("--csv"));
   command->callback([given, &exit_code] {
 #ifdef _OPENMP
     if (given->threads > 0) omp_set_num_threads(given->threads);
 #endif
     if (given->list) {
-      for (const MicroCase& each : micro_cases(given->suite))
+      given->results.begin();
+      for (const MicroCase& each : micro_cases(given->suite)) {
         std::cout << each.name << "\n";
+        given->results.add({{"case", each.name}, {"dtype", each.dtype}});
+      }
+      given->results.write();
     } else if (given->follow) {
       follow(*given);
     } else {
+      given->results.begin();
       run(*given);
     }
     exit_code = 0;
   });
 }
 
-}  // namespace
-
-void add_bench_micro(CLI::App& bench, int& exit_code) {
+void add_suites(CLI::App& bench, int& exit_code) {
   add_suite(bench, exit_code, "ops", "Operations at the sizes of models, forward and backward");
   add_suite(bench, exit_code, "autograd", "What recording an operation and running its backward costs");
   add_suite(bench, exit_code, "optim", "Steps of optimizers over ten million parameters");
 }
+
+const AddBenchmark add_microbenchmarks(&add_suites);
+
+}  // namespace
 
 }  // namespace brigade::lab

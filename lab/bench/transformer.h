@@ -1,4 +1,4 @@
-// The model of the benches: attention and MLP blocks with residuals, four heads.
+// The model of the benchmarks of DDP: attention and MLP blocks with residuals, four heads.
 #pragma once
 
 #include <brigade/autograd/checkpoint.h>
@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace brigade::bench {
+namespace brigade::lab::bench {
 
 struct BlockImpl : nn::Module {
   int64_t heads, width;
@@ -58,4 +58,4 @@ struct TransformerImpl : nn::Module {
 };
 BRIGADE_MODULE(Transformer);
 
-}  // namespace brigade::bench
+}  // namespace brigade::lab::bench

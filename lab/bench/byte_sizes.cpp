@@ -1,0 +1,64 @@
+#include <brigade/lab/bench/byte_sizes.h>
+
+#include <brigade/core/error.h>
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <map>
+
+namespace brigade::lab {
+
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+const std::map<std::string, int64_t>& units() {
+  static const std::map<std::string, int64_t> known{{"", 1},          {"B", 1},       {"K", 1 << 10},  {"k", 1 << 10},
+                                                    {"KiB", 1 << 10}, {"M", 1 << 20}, {"m", 1 << 20},  {"MiB", 1 << 20},
+                                                    {"G", 1 << 30},   {"g", 1 << 30}, {"GiB", 1 << 30}};
+  return known;
+}
+
+}  // namespace
+
+int64_t parse_byte_size(const std::string& text) {
+  int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  const auto unit = units().find(std::string(stopped, end));
+  if (error == std::errc::invalid_argument || value < 1 || unit == units().end())
+    throw ValueError("a size is a whole number above 0 with K, M, G (powers of 1024) or nothing, got '" + text + "'");
+  if (error != std::errc() || value > kMost / unit->second)
+    throw ValueError("a size of '" + text + "' is more than 64 bits hold");
+  return value * unit->second;
+}
+
+std::vector<int64_t> parse_byte_sizes(const std::vector<std::string>& words, int64_t factor) {
+  if (factor < 2) throw ValueError(fmt::format("sizes of a range grow by a factor of at least 2, got {}", factor));
+  std::vector<int64_t> sizes;
+  for (const std::string& word : words) {
+    const size_t dash = word.find('-', 1);
+    if (dash == std::string::npos) {
+      sizes.push_back(parse_byte_size(word));
+      continue;
+    }
+    const int64_t first = parse_byte_size(word.substr(0, dash));
+    const int64_t last = parse_byte_size(word.substr(dash + 1));
+    if (first > last) throw ValueError("a range of sizes goes from the smaller to the larger, got '" + word + "'");
+    sizes.push_back(first);
+    while (sizes.back() <= last / factor)
+      sizes.push_back(sizes.back() * factor);
+  }
+  return sizes;
+}
+
+std::string byte_size_in_words(int64_t bytes) {
+  if (bytes % (1 << 30) == 0) return fmt::format("{} GiB", bytes >> 30);
+  if (bytes % (1 << 20) == 0) return fmt::format("{} MiB", bytes >> 20);
+  if (bytes % (1 << 10) == 0) return fmt::format("{} KiB", bytes >> 10);
+  return fmt::format("{} B", bytes);
+}
+
+}  // namespace brigade::lab

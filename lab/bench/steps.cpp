@@ -1,0 +1,156 @@
+#include <brigade/lab/bench/steps.h>
+
+#include <brigade/core/error.h>
+#include <brigade/dist/launch/launcher.h>
+#include <brigade/lab/json_output.h>
+#include <brigade/lab/results.h>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <limits>
+
+namespace brigade::lab::bench {
+
+namespace {
+
+using nlohmann::json;
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
+}
+
+// What the group did since collective number `before`.
+void count_collectives(const dist::ProcessGroup& group, uint64_t before, Way& way) {
+  const std::vector<dist::CollectiveInfo> entries = group.flight_recorder().entries();
+  if (entries.empty()) return;
+  way.collectives += entries.back().sequence - before;
+  if (entries.front().sequence > before + 1) way.bytes = std::numeric_limits<double>::quiet_NaN();
+  for (const dist::CollectiveInfo& info : entries) {
+    if (info.sequence > before && !info.dtype.empty())
+      way.bytes += static_cast<double>(info.count) * static_cast<double>(itemsize(dtype_from_name(info.dtype)));
+  }
+}
+
+// Of the times of neighbouring steps, with the middle half of them.
+json ratio(const Way& a, const Way& b) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < a.ms.size(); ++i)
+    ratios.push_back(a.ms[i] / b.ms[i]);
+  json found = statistics(ratios);
+  found["low"] = quantile(ratios, 0.25);
+  found["high"] = quantile(ratios, 0.75);
+  found["of_minima"] = quantile(a.ms, 0) / quantile(b.ms, 0);
+  return found;
+}
+
+json row_of(const std::vector<Way>& ways, const Way& way, const StepsOptions& options, int ranks) {
+  const auto steps = static_cast<double>(way.ms.size());
+  json ratios = json::object();
+  for (const size_t other : way.compared_with)
+    ratios[ways[other].name] = ratio(way, ways[other]);
+  return {{"mode", way.name},
+          {"ranks", ranks},
+          {"backend", "threads"},
+          {"layers", options.layers},
+          {"width", options.width},
+          {"step_ms", statistics(way.ms)},
+          {"ratios", std::move(ratios)},
+          {"collectives_per_step", static_cast<double>(way.collectives) / steps},
+          {"bytes_per_step", way.bytes / steps}};
+}
+
+void print(const json& row) {
+  std::string ratios;
+  for (const auto& [other, ratio] : row.at("ratios").items()) {
+    ratios +=
+        fmt::format("{}{:.3f} [{:.3f} - {:.3f}] x {}", ratios.empty() ? "" : ", ", ratio.at("median").get<double>(),
+                    ratio.at("low").get<double>(), ratio.at("high").get<double>(), other);
+  }
+  std::cout << fmt::format("{:<36} {:>9.3f} {:>9.3f} {:>12.2f} {:>10.1f}  {}\n", row.at("mode").get<std::string>(),
+                           row.at("step_ms").at("median").get<double>(), row.at("step_ms").at("min").get<double>(),
+                           row.at("collectives_per_step").get<double>(), row.at("bytes_per_step").get<double>() / 1024,
+                           ratios);
+}
+
+struct Arguments {
+  StepsOptions options;
+  int ranks = 2;
+  Results results;
+};
+
+void run(const StepsBenchmark& benchmark, Arguments& given) {
+  if (given.options.width % benchmark.width_multiple_of != 0) {
+    throw ValueError(fmt::format("bench {}: --width is a multiple of {}, got {}", benchmark.name,
+                                 benchmark.width_multiple_of, given.options.width));
+  }
+  given.results.begin();
+  dist::run_threads(given.ranks, [&](const dist::ProcessGroupPtr& group) {
+    std::vector<Way> ways = benchmark.ways(group, given.options);
+    interleave(*group, ways, benchmark.warm_up, given.options.steps);
+    if (group->rank() != 0) return;
+    std::cout << fmt::format("{} layers of width {}, {} steps of each way, interleaved; rank 0 of {} (threads)\n",
+                             given.options.layers, given.options.width, given.options.steps, given.ranks);
+    std::cout << fmt::format("{:<36} {:>9} {:>9} {:>12} {:>10}  {}\n", "way", "median ms", "minimum", "collectives",
+                             "KiB", "ratio of neighbouring steps [middle half]");
+    for (const Way& way : ways) {
+      json row = row_of(ways, way, given.options, given.ranks);
+      print(row);
+      given.results.add(std::move(row));
+    }
+  });
+  given.results.write();
+}
+
+}  // namespace
+
+void interleave(dist::ProcessGroup& group, std::vector<Way>& ways, int warm_up, int steps) {
+  using Clock = std::chrono::steady_clock;
+  for (int step = -warm_up; step < steps; ++step) {
+    for (size_t k = 0; k < ways.size(); ++k) {
+      Way& way = ways[(k + static_cast<size_t>(step + warm_up)) % ways.size()];
+      group.barrier();
+      const uint64_t before = group.flight_recorder().entries().back().sequence;
+      const auto begin = Clock::now();
+      way.step();
+      const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+      if (step < 0) continue;
+      way.ms.push_back(ms);
+      count_collectives(group, before, way);
+    }
+  }
+}
+
+void add_steps_benchmark(CLI::App& bench, int& exit_code, const StepsBenchmark& benchmark) {
+  auto given = std::make_shared<Arguments>();
+  given->options = benchmark.usual;
+  CLI::App* command = bench.add_subcommand(benchmark.name, benchmark.about);
+  command->footer(
+      fmt::format("Examples:\n  brigade bench {0}\n  brigade bench {0} --layers {1} --steps 20 --json -\n"
+                  "  brigade bench {0} --csv {0}.csv\n{2}",
+                  benchmark.name, 2 * benchmark.usual.layers, benchmark.footer));
+  command->add_option("--layers", given->options.layers, "layers or blocks of the model")
+      ->check(CLI::Range(benchmark.least_layers, 10000))
+      ->capture_default_str();
+  command->add_option("--width", given->options.width, "their width")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
+      ->capture_default_str();
+  command->add_option("--steps", given->options.steps, "timed steps of each way")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--ranks", given->ranks, "number of ranks, which are threads")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  given->results.add_options(*command);
+  command->callback([given, benchmark, &exit_code] {
+    run(benchmark, *given);
+    exit_code = 0;
+  });
+}
+
+}  // namespace brigade::lab::bench

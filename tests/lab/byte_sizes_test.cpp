@@ -1,0 +1,63 @@
+// Sizes in bytes as `brigade bench allreduce --sizes` takes them.
+#include <brigade/lab/bench/byte_sizes.h>
+
+#include <brigade/core/error.h>
+
+#include <doctest/doctest.h>
+
+using namespace brigade;
+using lab::parse_byte_size;
+using lab::parse_byte_sizes;
+
+TEST_CASE("a size is a whole number with K, M or G, powers of 1024") {
+  for (const auto& [text, bytes] :
+       std::vector<std::pair<std::string, int64_t>>{{"1", 1},
+                                                    {"4096", 4096},
+                                                    {"512B", 512},
+                                                    {"4K", 4096},
+                                                    {"4k", 4096},
+                                                    {"4KiB", 4096},
+                                                    {"3M", 3 << 20},
+                                                    {"3MiB", 3 << 20},
+                                                    {"2G", int64_t{2} << 30},
+                                                    {"2GiB", int64_t{2} << 30},
+                                                    {"8589934591G", 8589934591 * (1 << 30)}}) {
+    CAPTURE(text);
+    CHECK(parse_byte_size(text) == bytes);
+  }
+  for (const std::string text : {"", "K", "0", "-4K", "4KB", "4 K", "1.5M", "4Kx", "x", "+4", "9223372036854775808",
+                                 "8589934592G", "99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_byte_size(text), ValueError);
+  }
+}
+
+TEST_CASE("a range goes up to its end by a factor") {
+  struct Row {
+    std::vector<std::string> words;
+    int64_t factor;
+    std::vector<int64_t> expected;
+  };
+  for (const Row& row : std::vector<Row>{{{"4K-64K"}, 2, {4096, 8192, 16384, 32768, 65536}},
+                                         {{"4K-64K"}, 4, {4096, 16384, 65536}},
+                                         {{"4K-63K"}, 4, {4096, 16384}},
+                                         {{"1-5"}, 3, {1, 3}},
+                                         {{"7M-7M"}, 2, {7 << 20}},
+                                         {{"1K", "8-16", "2K"}, 2, {1024, 8, 16, 2048}},
+                                         {{"8589934591G-8589934591G"}, 1000, {8589934591 * (1 << 30)}}}) {
+    CAPTURE(row.words.front());
+    CHECK(parse_byte_sizes(row.words, row.factor) == row.expected);
+  }
+  for (const std::string word : {"64K-4K", "4K-", "-4K", "4K-8K-16K", "4K--8K"}) {
+    CAPTURE(word);
+    CHECK_THROWS_AS(parse_byte_sizes({word}, 2), ValueError);
+  }
+  CHECK_THROWS_AS(parse_byte_sizes({"4K-8K"}, 1), ValueError);
+}
+
+TEST_CASE("a size in words") {
+  CHECK(lab::byte_size_in_words(3) == "3 B");
+  CHECK(lab::byte_size_in_words(65536) == "64 KiB");
+  CHECK(lab::byte_size_in_words(3 << 20) == "3 MiB");
+  CHECK(lab::byte_size_in_words(int64_t{2} << 30) == "2 GiB");
+}

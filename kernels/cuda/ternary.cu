@@ -59,12 +59,10 @@ void map3(const TernaryOperands& o, F f) {
                  &ternary_kernel<kLength, T, F>, out.numel(), f, a, b, c, to);
     return;
   }
-  const StridedLayout<4> layout(out.sizes(), {&o.a, &o.b, &o.c, &out});
-  cuda::for_strided_parts<4>(
-      layout.sizes, layout.strides, {}, [&](const cuda::DeviceStrides<4>& strides, uint32_t count, const auto& at) {
-        cuda::launch({"ternary", cuda::blocks_for(count, kMapThreads * cuda::kStridedItems), kMapThreads}, out.device(),
-                     &ternary_strided_kernel<T, F>, count, strides, f, a + at[0], b + at[1], c + at[2], to + at[3]);
-      });
+  for (const auto& [strides, count, at] : cuda::strided_parts<4>(out.sizes(), {&o.a, &o.b, &o.c, &out})) {
+    cuda::launch({"ternary", cuda::blocks_for(count, kMapThreads * cuda::kStridedItems), kMapThreads}, out.device(),
+                 &ternary_strided_kernel<T, F>, count, strides, f, a + at[0], b + at[1], c + at[2], to + at[3]);
+  }
 }
 
 Tensor ternary_cuda(const Tensor& a, const Tensor& b, const Tensor& c, TernaryOp op, double number) {

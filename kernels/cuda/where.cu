@@ -91,12 +91,11 @@ Tensor where_cuda(const Tensor& condition, const Choice& a, const Choice& b) {
       if (from.data) from.data += by;
       return from;
     };
-    cuda::for_strided_parts<4>(
-        layout.sizes, layout.strides, {}, [&](const cuda::DeviceStrides<4>& strides, uint32_t count, const auto& at) {
-          cuda::launch({"where", cuda::blocks_for(count, kMapThreads * cuda::kStridedItems), kMapThreads}, out.device(),
-                       &where_strided_kernel<Word>, count, strides, chosen + at[0], moved(left, at[1]),
-                       moved(right, at[2]), to + at[3]);
-        });
+    for (const auto& [strides, count, at] : cuda::strided_parts<4>(layout)) {
+      cuda::launch({"where", cuda::blocks_for(count, kMapThreads * cuda::kStridedItems), kMapThreads}, out.device(),
+                   &where_strided_kernel<Word>, count, strides, chosen + at[0], moved(left, at[1]), moved(right, at[2]),
+                   to + at[3]);
+    }
   });
   return out;
 }

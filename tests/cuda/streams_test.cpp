@@ -96,7 +96,7 @@ TEST_CASE("an error names the call, what CUDA says, and the kernel launched last
     CHECK(error.code() == cudaErrorInvalidValue);
     CHECK(text.find("cudaSomething failed: ") == 0);
     CHECK(text.find("cudaErrorInvalidValue") != std::string::npos);
-    CHECK(text.find("the kernel launched last was fill at cuda/elementwise.cu:") != std::string::npos);
+    CHECK(text.find("the kernel launched last was fill at cuda/inplace.cu:") != std::string::npos);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace brigade::kernels::cuda {
 
@@ -136,9 +137,18 @@ inline bool is_dense(const Tensor& a, const Tensor& out) {
   return a.is_contiguous() && out.is_contiguous() && a.numel() == out.numel();
 }
 
-// Calls run(strides, count, offsets): once, or for halves of what has too many elements for 32 bits.
-template <int N, class Run>
-void for_strided_parts(Shape sizes, const std::array<Shape, N>& strides, std::array<int64_t, N> offsets, Run&& run) {
+template <int N>
+struct StridedPart {
+  DeviceStrides<N> strides;
+  uint32_t count;
+  std::array<int64_t, N> offsets;
+};
+
+// Appends the parts of a layout: one, or halves of what has too many elements for 32 bits. Not inlined: it would be
+// most of what the callers compile, once for each type and function.
+template <int N>
+[[gnu::noinline]] void append_strided_parts(std::vector<StridedPart<N>>& parts, Shape sizes,
+                                            const std::array<Shape, N>& strides, std::array<int64_t, N> offsets) {
   const int64_t count = sizes.numel();
   if (count == 0) return;
   if (count >= (int64_t{1} << 31)) {
@@ -147,21 +157,34 @@ void for_strided_parts(Shape sizes, const std::array<Shape, N>& strides, std::ar
       widest = sizes[d] > sizes[widest] ? d : widest;
     const int64_t whole = sizes[widest];
     sizes[widest] = whole / 2;
-    for_strided_parts<N>(sizes, strides, offsets, run);
+    append_strided_parts<N>(parts, sizes, strides, offsets);
     for (int k = 0; k < N; ++k)
       offsets[static_cast<size_t>(k)] += whole / 2 * strides[static_cast<size_t>(k)][widest];
     sizes[widest] = whole - whole / 2;
-    for_strided_parts<N>(sizes, strides, offsets, run);
+    append_strided_parts<N>(parts, sizes, strides, offsets);
     return;
   }
-  DeviceStrides<N> device{};
-  device.dims = sizes.size();
-  for (int d = 0; d < device.dims; ++d) {
-    device.sizes[d] = static_cast<uint32_t>(sizes[d]);
+  StridedPart<N>& part = parts.emplace_back();
+  part.count = static_cast<uint32_t>(count);
+  part.offsets = offsets;
+  part.strides.dims = sizes.size();
+  for (int d = 0; d < part.strides.dims; ++d) {
+    part.strides.sizes[d] = static_cast<uint32_t>(sizes[d]);
     for (int k = 0; k < N; ++k)
-      device.strides[k][d] = strides[static_cast<size_t>(k)][d];
+      part.strides.strides[k][d] = strides[static_cast<size_t>(k)][d];
   }
-  run(device, static_cast<uint32_t>(count), offsets);
+}
+template <int N>
+[[gnu::noinline]] std::vector<StridedPart<N>> strided_parts(const StridedLayout<N>& layout) {
+  std::vector<StridedPart<N>> parts;
+  append_strided_parts<N>(parts, layout.sizes, layout.strides, {});
+  return parts;
+}
+// Of operands that broadcast to `shape`.
+template <int N>
+[[gnu::noinline]] std::vector<StridedPart<N>> strided_parts(const Shape& shape,
+                                                            const std::array<const Tensor*, N>& operands) {
+  return strided_parts<N>(StridedLayout<N>(shape, operands));
 }
 
 // out = f(a); a broadcasts to the shape of out. Over strides, whatever the operands are.
@@ -170,12 +193,10 @@ void map1_strided(const char* name, const Tensor& a, const Tensor& out, F f,
                   std::source_location where = std::source_location::current()) {
   const A* x = static_cast<const A*>(a.raw_data());
   Out* y = static_cast<Out*>(out.raw_data());
-  const StridedLayout<2> layout(out.sizes(), {&a, &out});
-  for_strided_parts<2>(layout.sizes, layout.strides, {},
-                       [&](const DeviceStrides<2>& strides, uint32_t count, const auto& at) {
-                         launch({name, blocks_for(count, kMapThreads * kStridedItems), kMapThreads, 0, where},
-                                out.device(), &map1_strided_kernel<A, Out, F>, count, strides, f, x + at[0], y + at[1]);
-                       });
+  for (const StridedPart<2>& part : strided_parts<2>(out.sizes(), {&a, &out})) {
+    launch({name, blocks_for(part.count, kMapThreads * kStridedItems), kMapThreads, 0, where}, out.device(),
+           &map1_strided_kernel<A, Out, F>, part.count, part.strides, f, x + part.offsets[0], y + part.offsets[1]);
+  }
 }
 
 // out = f(a) where both are dense and aligned; false, with nothing done, where not.
@@ -223,12 +244,11 @@ void map2_strided(const char* name, const Tensor& a, const Tensor& b, const Tens
   const A* x = static_cast<const A*>(a.raw_data());
   const A* y = static_cast<const A*>(b.raw_data());
   Out* z = static_cast<Out*>(out.raw_data());
-  const StridedLayout<3> layout(out.sizes(), {&a, &b, &out});
-  for_strided_parts<3>(
-      layout.sizes, layout.strides, {}, [&](const DeviceStrides<3>& strides, uint32_t count, const auto& at) {
-        launch({name, blocks_for(count, kMapThreads * kStridedItems), kMapThreads, 0, where}, out.device(),
-               &map2_strided_kernel<A, Out, F>, count, strides, f, x + at[0], y + at[1], z + at[2]);
-      });
+  for (const StridedPart<3>& part : strided_parts<3>(out.sizes(), {&a, &b, &out})) {
+    launch({name, blocks_for(part.count, kMapThreads * kStridedItems), kMapThreads, 0, where}, out.device(),
+           &map2_strided_kernel<A, Out, F>, part.count, part.strides, f, x + part.offsets[0], y + part.offsets[1],
+           z + part.offsets[2]);
+  }
 }
 
 // out = f(a, b); both broadcast to the shape of out.

@@ -103,20 +103,20 @@ inline bool order_for_transpose(StridedLayout<2>& layout) {
 
 template <class Bits>
 void launch_transpose(Device device, const StridedLayout<2>& ordered, const void* source, void* target) {
-  for_strided_parts<2>(
-      ordered.sizes, ordered.strides, {}, [&](DeviceStrides<2> strides, uint32_t count, const auto& at) {
-        const int rows = strides.dims - 2;
-        const int columns = strides.dims - 1;
-        strides.dims -= 2;  // the others are the batch
-        const TransposedMatrix matrix{strides.sizes[rows], strides.sizes[columns], strides.strides[0][rows],
-                                      strides.strides[1][columns]};
-        const unsigned batch = count / matrix.rows / matrix.columns;
-        // A part has less than 2^31 elements, and no tile is without one: x of a grid has room for all blocks.
-        const unsigned blocks =
-            blocks_for(matrix.rows, kTransposeTile<Bits>) * blocks_for(matrix.columns, kTransposeTile<Bits>) * batch;
-        launch({"copy_transposed", blocks, dim3(kWarp, kTransposeRows)}, device, &transpose_kernel<Bits>, strides,
-               matrix, static_cast<const Bits*>(source) + at[0], static_cast<Bits*>(target) + at[1]);
-      });
+  for (const StridedPart<2>& part : strided_parts<2>(ordered)) {
+    DeviceStrides<2> strides = part.strides;
+    const int rows = strides.dims - 2;
+    const int columns = strides.dims - 1;
+    strides.dims -= 2;  // the others are the batch
+    const TransposedMatrix matrix{strides.sizes[rows], strides.sizes[columns], strides.strides[0][rows],
+                                  strides.strides[1][columns]};
+    const unsigned batch = part.count / matrix.rows / matrix.columns;
+    // A part has less than 2^31 elements, and no tile is without one: x of a grid has room for all blocks.
+    const unsigned blocks =
+        blocks_for(matrix.rows, kTransposeTile<Bits>) * blocks_for(matrix.columns, kTransposeTile<Bits>) * batch;
+    launch({"copy_transposed", blocks, dim3(kWarp, kTransposeRows)}, device, &transpose_kernel<Bits>, strides, matrix,
+           static_cast<const Bits*>(source) + part.offsets[0], static_cast<Bits*>(target) + part.offsets[1]);
+  }
 }
 
 // out = x, of one dtype and device, x broadcasting to the shape of out, where they are dense along different

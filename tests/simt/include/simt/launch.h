@@ -20,7 +20,6 @@ void launch(const char* /*name*/, void (*kernel)(Parameters...), dim3 grid, dim3
 #else
 
 #include <functional>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -51,8 +50,8 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
   static_assert((std::is_trivially_copyable_v<Parameters> && ...), "a kernel's parameters are copied byte by byte");
   static_assert((sizeof(Parameters) + ... + 0) <= 4096, "a kernel's parameters have room for 4 KiB");
   detail::Launch queued{name, reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, {}};
-  queued.body = [kernel, values = std::tuple<Parameters...>(std::forward<Arguments>(arguments)...)] {
-    std::apply(kernel, values);
+  queued.body = [kernel, ... values = static_cast<Parameters>(std::forward<Arguments>(arguments))] {
+    kernel(values...);
   };
   detail::launch(std::move(queued), stream);
 }

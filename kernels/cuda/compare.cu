@@ -1,0 +1,33 @@
+// The CUDA column of elementwise.h: comparisons.
+#include <brigade/core/factory.h>
+#include <brigade/kernels/cuda/detail/map.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
+#include <brigade/kernels/detail/functors.h>
+
+namespace brigade::kernels {
+
+namespace {
+
+using cuda::map1;
+using cuda::map2;
+
+Tensor compare_cuda(const Tensor& a, const Tensor& b, CompareOp op) {
+  const Operands o = prepare_compare(a, b);
+  visit_dtype(o.x.dtype(), [&]<class T>() { map2<T, bool>("compare", o.x, o.y, o.out, AnyCompare{op}); });
+  return o.out;
+}
+
+Tensor compare_scalar_cuda(const Tensor& a, double scalar, CompareOp op) {
+  Tensor out = empty(a.sizes(), {kBool, a.device()});
+  visit_dtype(a.dtype(), [&]<class T>() {
+    map1<T, bool>("compare_scalar", a, out, CompareWithNumber<AnyCompare>{AnyCompare{op}, scalar});
+  });
+  return out;
+}
+
+const AddKernel add_compare(compare, kCUDA, &compare_cuda);
+const AddKernel add_compare_scalar(compare_scalar, kCUDA, &compare_scalar_cuda);
+
+}  // namespace
+
+}  // namespace brigade::kernels

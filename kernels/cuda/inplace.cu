@@ -1,0 +1,90 @@
+// The CUDA column of elementwise.h: what writes into a tensor that is there.
+#include <brigade/kernels/cuda/detail/map.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
+#include <brigade/kernels/detail/functors.h>
+
+namespace brigade::kernels {
+
+namespace {
+
+using cuda::map1;
+using cuda::map2;
+
+// Writes only: what is there may be no value of the type.
+template <int length, class T>
+__global__ void __launch_bounds__(cuda::kMapThreads) fill_kernel(int64_t count, T value, T* out) {
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * cuda::kMapThreads + threadIdx.x) * length;
+  if (first + length <= count) {
+    cuda::Vector<T, length> values;
+    for (int k = 0; k < length; ++k)
+      values.values[k] = value;
+    cuda::store_vector<T, length>(out + first, values);
+    return;
+  }
+  for (int64_t i = first; i < count; ++i)
+    out[i] = value;
+}
+
+template <class T>
+__global__ void __launch_bounds__(cuda::kMapThreads)
+    fill_strided_kernel(uint32_t count, cuda::DeviceStrides<1> strides, T value, T* out) {
+  const uint32_t i = blockIdx.x * cuda::kMapThreads + threadIdx.x;
+  if (i >= count) return;
+  int64_t at[1];
+  strides.offsets(i, at);
+  out[at[0]] = value;
+}
+
+void fill_cuda(const Tensor& out, double value) {
+  visit_dtype(out.dtype(), [&]<class T>() {
+    const T element = static_cast<T>(static_cast<compute_type<T>>(value));
+    T* const data = static_cast<T*>(out.raw_data());
+    constexpr int kLength = cuda::kVectorLength<T>;
+    if (out.is_contiguous() && cuda::is_aligned(data, kLength)) {
+      cuda::launch({"fill", cuda::blocks_for(out.numel(), cuda::kMapThreads * kLength), cuda::kMapThreads},
+                   out.device(), &fill_kernel<kLength, T>, out.numel(), element, data);
+      return;
+    }
+    for (const auto& [strides, count, at] : cuda::strided_parts<1>(out.sizes(), {&out})) {
+      cuda::launch({"fill", cuda::blocks_for(count, cuda::kMapThreads), cuda::kMapThreads}, out.device(),
+                   &fill_strided_kernel<T>, count, strides, element, data + at[0]);
+    }
+  });
+}
+
+template <class C>
+struct AddScaled {
+  C alpha;
+  BRIGADE_HOST_DEVICE C operator()(C x, C y) const { return static_cast<C>(x + alpha * y); }
+};
+
+void add_inplace_cuda(const Tensor& out, const Tensor& x, double alpha) {
+  check_fits(out, x, "add_");
+  const Tensor same = cast(x, out.dtype());
+  visit_dtype(out.dtype(), [&]<class T>() {
+    using C = compute_type<T>;
+    map2<T, T>("add_inplace", out, same, out, AddScaled<C>{static_cast<C>(alpha)});
+  });
+}
+
+void mul_inplace_cuda(const Tensor& out, const Tensor& x) {
+  check_fits(out, x, "mul_");
+  const Tensor same = cast(x, out.dtype());
+  visit_dtype(out.dtype(), [&]<class T>() { map2<T, T>("mul_inplace", out, same, out, Mul{}); });
+}
+
+void scale_inplace_cuda(const Tensor& out, double factor) {
+  visit_dtype(out.dtype(), [&]<class T>() {
+    using C = compute_type<T>;
+    map1<T, T>("scale_inplace", out, out, WithNumber<Mul, C>{Mul{}, static_cast<C>(factor), false});
+  });
+}
+
+const AddKernel add_fill(fill, kCUDA, &fill_cuda);
+const AddKernel add_add_inplace(add_inplace, kCUDA, &add_inplace_cuda);
+const AddKernel add_mul_inplace(mul_inplace, kCUDA, &mul_inplace_cuda);
+const AddKernel add_scale_inplace(scale_inplace, kCUDA, &scale_inplace_cuda);
+
+}  // namespace
+
+}  // namespace brigade::kernels

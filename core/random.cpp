@@ -1,9 +1,12 @@
 #include <brigade/core/random.h>
 
+#include <atomic>
+
 namespace brigade {
 
 Generator& default_generator() noexcept {
-  thread_local Generator generator;
+  static std::atomic<uint64_t> threads{0};
+  thread_local Generator generator(threads.fetch_add(1, std::memory_order_relaxed));
   return generator;
 }
 

@@ -77,9 +77,11 @@ class Generator {
   PhiloxState state_;
 };
 
-// The generator of the calling thread.
+// The generator of the calling thread. Threads that nobody has seeded draw different numbers: the first thread that
+// asks has seed 0, the next one seed 1, and so on. Ranks that are threads have their rank as seed (dist::run_threads).
 Generator& default_generator() noexcept;
-// Seeds the generator of the calling thread.
+// Seeds the generator of the calling thread, and of no other. As in PyTorch, ranks that all call it with one number
+// draw the same dropout masks: seed with one number before the model is made, and with number + rank after.
 void manual_seed(uint64_t seed) noexcept;
 
 }  // namespace brigade

@@ -15,7 +15,7 @@ Tensor zeros_like(const Tensor& tensor);
 Tensor ones_like(const Tensor& tensor);
 Tensor full_like(const Tensor& tensor, double value);
 // start, start + step, ... below end; int64 unless options say otherwise. Throws ValueError for a zero or wrong-signed
-// step.
+// step, and for numbers that are not finite.
 Tensor arange(double start, double end, double step = 1, TensorOptions options = {kInt64});
 // `steps` numbers from start to end, both included, at equal distances; of one number, start. Throws ValueError for a
 // negative count.
@@ -23,17 +23,20 @@ Tensor linspace(double start, double end, int64_t steps, TensorOptions options =
 // Ones on the diagonal, zeros beside it: square, or [rows, columns]. Throws ValueError for a negative size.
 Tensor eye(int64_t n, TensorOptions options = {});
 Tensor eye(int64_t rows, int64_t columns, TensorOptions options = {});
-// Uniform in [0, 1).
+// Uniform in [0, 1), with as many bits as the dtype holds there: 53, 24, 11, 8.
 Tensor rand(const Shape& sizes, TensorOptions options = {}, Generator* generator = nullptr);
 // Standard normal (Box-Muller on Philox words).
 Tensor randn(const Shape& sizes, TensorOptions options = {}, Generator* generator = nullptr);
 // Integers in [low, high).
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options = {kInt64},
                Generator* generator = nullptr);
-// A random permutation of 0..n-1 (int64).
+// A random permutation of 0..n-1 (int64). Throws ValueError for a negative count.
 Tensor randperm(int64_t n, Generator* generator = nullptr);
 
 namespace kernels {
+// The part of a generator's stream (of the calling thread's, unless one is given) that a fill of `out` takes: a word
+// for each element, two of float64.
+PhiloxState reserve_random(const Tensor& out, Generator* generator = nullptr);
 extern Kernel<void(const Tensor& out, PhiloxState state, double low, double high)> fill_uniform;
 extern Kernel<void(const Tensor& out, PhiloxState state, double mean, double stddev)> fill_normal;
 }  // namespace kernels

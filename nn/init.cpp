@@ -13,8 +13,6 @@ void check(const Tensor& tensor, const char* what) {
   if (!tensor.defined()) throw ValueError(std::string(what) + ": the tensor is undefined");
 }
 
-PhiloxState reserve(const Tensor& tensor) { return default_generator().reserve(static_cast<uint64_t>(tensor.numel())); }
-
 double gain_by_fan(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
   const Fans fans = fans_of(tensor);
   const int64_t fan = mode == FanMode::FanIn ? fans.in : fans.out;
@@ -25,13 +23,13 @@ double gain_by_fan(const Tensor& tensor, double a, FanMode mode, Nonlinearity no
 
 void uniform_(const Tensor& tensor, double low, double high) {
   check(tensor, "uniform_");
-  kernels::fill_uniform(tensor, reserve(tensor), low, high);
+  kernels::fill_uniform(tensor, kernels::reserve_random(tensor), low, high);
   tensor.bump_version();
 }
 
 void normal_(const Tensor& tensor, double mean, double stddev) {
   check(tensor, "normal_");
-  kernels::fill_normal(tensor, reserve(tensor), mean, stddev);
+  kernels::fill_normal(tensor, kernels::reserve_random(tensor), mean, stddev);
   tensor.bump_version();
 }
 

@@ -37,8 +37,6 @@ void fill_from_host(const Tensor& tensor, const std::function<void(double*)>& ma
   tensor.bump_version();
 }
 
-PhiloxState reserve(int64_t count) { return default_generator().reserve(static_cast<uint64_t>(count)); }
-
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
 // x with normal_cdf(x) = p within [low, high], by bisection that Newton's method cuts short.
@@ -97,7 +95,7 @@ void trunc_normal_(const Tensor& tensor, double mean, double stddev, double a, d
   if (mirrored) std::tie(low, high) = std::pair(-high, -low);
   const double from = normal_cdf(low), to = normal_cdf(high);
   const Tensor uniform = empty(tensor.sizes(), kFloat64);
-  kernels::fill_uniform(uniform, reserve(tensor.numel()), 0, 1);
+  kernels::fill_uniform(uniform, kernels::reserve_random(uniform), 0, 1);
   fill_from_host(tensor, [&](double* values) {
     const double* u = uniform.data_ptr<double>();
     for (int64_t i = 0; i < tensor.numel(); ++i) {
@@ -142,7 +140,7 @@ void orthogonal_(const Tensor& tensor, double gain) {
   const bool wide = rows < columns;
   const int64_t count = std::min(rows, columns), length = std::max(rows, columns);
   const Tensor normal = empty({count, length}, kFloat64);
-  kernels::fill_normal(normal, reserve(tensor.numel()), 0, 1);
+  kernels::fill_normal(normal, kernels::reserve_random(normal), 0, 1);
   std::vector<std::vector<double>> vectors;
   for (int64_t i = 0; i < count; ++i) {
     const double* row = normal.data_ptr<double>() + i * length;
@@ -165,7 +163,7 @@ void sparse_(const Tensor& tensor, double sparsity, double stddev) {
   const int64_t rows = tensor.size(0), columns = tensor.size(1);
   const auto zeroed = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
   const Tensor normal = empty(tensor.sizes(), kFloat64);
-  kernels::fill_normal(normal, reserve(tensor.numel()), 0, stddev);
+  kernels::fill_normal(normal, kernels::reserve_random(normal), 0, stddev);
   fill_from_host(tensor, [&](double* values) {
     std::copy_n(normal.data_ptr<double>(), tensor.numel(), values);
     for (int64_t column = 0; column < columns; ++column) {

@@ -45,8 +45,8 @@ struct LaunchOutcome {
 // DistError when the launchers of several nodes do not meet.
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options);
 
-// Runs `body` on `ranks` threads, each with its group; waits for all. Rethrows the error of the lowest rank that failed
-// first; the others' groups are aborted with its text, so that nobody waits for ever.
+// Runs `body` on `ranks` threads, each with its group and with its rank as seed; waits for all. Rethrows the error of
+// the lowest rank that failed first; the others' groups are aborted with its text, so that nobody waits for ever.
 void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body,
                  std::chrono::milliseconds timeout = std::chrono::seconds(30));
 

@@ -1,3 +1,4 @@
+#include <brigade/core/random.h>
 #include <brigade/dist/launch/launcher.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@ void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body, st
 #ifdef _OPENMP
       omp_set_num_threads(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks));
 #endif
+      manual_seed(static_cast<uint64_t>(group->rank()));
       try {
         body(group);
       } catch (...) {

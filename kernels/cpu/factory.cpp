@@ -1,5 +1,6 @@
 #include <brigade/kernels/factory.h>
 
+#include <brigade/core/view.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/detail/random_numbers.h>
 #include <brigade/kernels/elementwise.h>
@@ -22,8 +23,8 @@ void fill_from_stream(const Tensor& out, PhiloxState state, F number) {
         target.numel(),
         [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            const double value = number(state.block(static_cast<uint64_t>(i) / 4), static_cast<int>(i % 4));
-            values[i] = static_cast<T>(static_cast<compute_type<T>>(value));
+            const RandomWords words = state.block(static_cast<uint64_t>(i) / per_block<T>);
+            values[i] = number.template make<T>(words, static_cast<int>(i % per_block<T>));
           }
         },
         8);
@@ -40,6 +41,11 @@ void fill_normal_cpu(const Tensor& out, PhiloxState state, double mean, double s
 }
 
 }  // namespace
+
+PhiloxState reserve_random(const Tensor& out, Generator* generator) {
+  const uint64_t words = out.dtype() == kFloat64 ? 2 : 1;
+  return (generator ? *generator : default_generator()).reserve(words * static_cast<uint64_t>(out.numel()));
+}
 
 constinit Kernel<void(const Tensor&, PhiloxState, double, double)> fill_uniform("fill_uniform", &fill_uniform_cpu);
 constinit Kernel<void(const Tensor&, PhiloxState, double, double)> fill_normal("fill_normal", &fill_normal_cpu);
@@ -77,23 +83,29 @@ Tensor arange(double start, double end, double step, TensorOptions options) {
     throw ValueError("arange: a step of " + std::to_string(step) + " does not lead from " + std::to_string(start) +
                      " to " + std::to_string(end));
   }
-  std::vector<double> values;
-  const auto count = static_cast<int64_t>(std::ceil((end - start) / step));
-  for (int64_t i = 0; i < count; ++i)
-    values.push_back(start + static_cast<double>(i) * step);
-  return placed(tensor(values, {count}), options);
+  const double count = std::ceil((end - start) / step);
+  if (!(count < 0x1p63)) {
+    throw ValueError("arange: expected finite numbers and fewer than 2^63 of them, got a start of " +
+                     std::to_string(start) + ", an end of " + std::to_string(end) + " and a step of " +
+                     std::to_string(step));
+  }
+  const Tensor values = empty({static_cast<int64_t>(count)}, kFloat64);
+  double* const numbers = values.data_ptr<double>();
+  for (int64_t i = 0; i < values.numel(); ++i)
+    numbers[i] = start + static_cast<double>(i) * step;
+  return placed(values, options);
 }
 
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options) {
   if (steps < 0) throw ValueError("linspace: the count must not be negative, got " + std::to_string(steps));
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
-  std::vector<double> values;
+  const Tensor values = empty({steps}, kFloat64);
+  double* const numbers = values.data_ptr<double>();
   // From both ends, so that the last number is `end` itself and the middle is as near to one end as to the other.
   for (int64_t i = 0; i < steps; ++i)
-    values.push_back(2 * i < steps ? start + static_cast<double>(i) * step
-                                   : end - static_cast<double>(steps - 1 - i) * step);
-  if (steps == 1) values[0] = start;
-  return placed(tensor(values, {steps}), options);
+    numbers[i] =
+        i < steps - steps / 2 ? start + static_cast<double>(i) * step : end - static_cast<double>(steps - 1 - i) * step;
+  return placed(values, options);
 }
 
 Tensor eye(int64_t n, TensorOptions options) { return eye(n, n, options); }
@@ -103,51 +115,52 @@ Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
     throw ValueError("eye: sizes must not be negative, got " + std::to_string(rows) + " and " +
                      std::to_string(columns));
   }
-  std::vector<double> values(static_cast<size_t>(rows * columns), 0.0);
-  for (int64_t i = 0; i < std::min(rows, columns); ++i)
-    values[static_cast<size_t>(i * columns + i)] = 1;
-  return placed(tensor(values, {rows, columns}), options);
+  Tensor result = zeros({rows, columns}, options);
+  if (result.numel() > 0) kernels::fill(view::as_strided(result, {std::min(rows, columns)}, {columns + 1}, 0), 1);
+  return result;
 }
 
 Tensor rand(const Shape& sizes, TensorOptions options, Generator* generator) {
   Tensor result = empty(sizes, options);
-  kernels::fill_uniform(result, reserve(generator, result.numel()), 0, 1);
+  kernels::fill_uniform(result, kernels::reserve_random(result, generator), 0, 1);
   return result;
 }
 
 Tensor randn(const Shape& sizes, TensorOptions options, Generator* generator) {
   Tensor result = empty(sizes, options);
-  kernels::fill_normal(result, reserve(generator, result.numel()), 0, 1);
+  kernels::fill_normal(result, kernels::reserve_random(result, generator), 0, 1);
   return result;
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options, Generator* generator) {
   if (high <= low)
     throw ValueError("randint: expected low < high, got " + std::to_string(low) + " and " + std::to_string(high));
-  const auto range = static_cast<uint64_t>(high - low);
-  const int64_t count = sizes.numel();
-  const PhiloxState state = reserve(generator, 4 * count);
-  std::vector<int64_t> values;
-  for (int64_t i = 0; i < count; ++i) {
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  const Tensor values = empty(sizes, kInt64);
+  int64_t* const numbers = values.data_ptr<int64_t>();
+  const PhiloxState state = reserve(generator, 4 * values.numel());
+  for (int64_t i = 0; i < values.numel(); ++i) {
     const auto words = state.block(static_cast<uint64_t>(i));
     const uint64_t random = (static_cast<uint64_t>(words[0]) << 32) | words[1];
-    values.push_back(low +
-                     static_cast<int64_t>(static_cast<uint64_t>((static_cast<__uint128_t>(random) * range) >> 64)));
+    const auto above = static_cast<uint64_t>((static_cast<__uint128_t>(random) * range) >> 64);
+    numbers[i] = static_cast<int64_t>(static_cast<uint64_t>(low) + above);
   }
-  return placed(tensor(values, sizes), options);
+  return placed(values, options);
 }
 
 Tensor randperm(int64_t n, Generator* generator) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), int64_t{0});
+  if (n < 0) throw ValueError("randperm: the count must not be negative, got " + std::to_string(n));
+  const Tensor result = empty({n}, kInt64);
+  int64_t* const order = result.data_ptr<int64_t>();
+  std::iota(order, order + n, int64_t{0});
   const PhiloxState state = reserve(generator, 4 * n);
   for (int64_t i = n - 1; i > 0; --i) {
     const auto words = state.block(static_cast<uint64_t>(i));
     const uint64_t random = (static_cast<uint64_t>(words[0]) << 32) | words[1];
     const auto j = static_cast<uint64_t>((static_cast<__uint128_t>(random) * static_cast<uint64_t>(i + 1)) >> 64);
-    std::swap(order[static_cast<size_t>(i)], order[j]);
+    std::swap(order[i], order[j]);
   }
-  return tensor(order, {n});
+  return result;
 }
 
 }  // namespace brigade

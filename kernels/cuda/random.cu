@@ -1,5 +1,5 @@
 // Random numbers and dropout on the device: the numbers of the CPU, since element i is a function of the seed, the
-// offset and i. A thread makes one block of the stream: four words, four elements.
+// offset and i. A thread makes one block of the stream: four words, four elements, of float64 two.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/vector.h>
 #include <brigade/kernels/detail/random_numbers.h>
@@ -15,15 +15,16 @@ namespace {
 
 constexpr int kThreads = 256;
 
-using Words = std::array<uint32_t, 4>;
+using Words = RandomWords;
 
 template <class T, class F>
 __global__ void __launch_bounds__(kThreads) random_kernel(int64_t count, PhiloxState state, F f, T* out) {
+  constexpr int kEach = per_block<T>;
   const int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (4 * block >= count) return;
+  if (kEach * block >= count) return;
   const Words words = state.now().block(static_cast<uint64_t>(block));
-  for (int k = 0; k < 4 && 4 * block + k < count; ++k)
-    out[4 * block + k] = static_cast<T>(static_cast<compute_type<T>>(f(words, k)));
+  for (int k = 0; k < kEach && kEach * block + k < count; ++k)
+    out[kEach * block + k] = f.template make<T>(words, k);
 }
 
 template <class F>
@@ -31,8 +32,8 @@ void fill_from_stream(const char* what, const Tensor& out, PhiloxState state, F 
   const Tensor target = out.is_contiguous() ? out : empty_like(out);
   const int64_t count = target.numel();
   visit_floating(out.dtype(), what, [&]<class T>() {
-    cuda::launch({what, cuda::blocks_for(count, 4 * kThreads), kThreads}, out.device(), &random_kernel<T, F>, count,
-                 state, f, static_cast<T*>(target.raw_data()));
+    cuda::launch({what, cuda::blocks_for(count, per_block<T> * kThreads), kThreads}, out.device(), &random_kernel<T, F>,
+                 count, state, f, static_cast<T*>(target.raw_data()));
   });
   if (!out.is_contiguous()) copy(out, target);
 }

@@ -28,7 +28,7 @@ Tensor prepare_cat(std::span<const Tensor> tensors, int dim) {
       throw DeviceError("cat: all tensors must be on one device, got " + to_string(tensors[0].device()) +
                         " and tensor " + std::to_string(i) + " on " + to_string(tensors[i].device()));
     }
-    sizes[dim] += tensors[i].sizes()[dim];
+    sizes[dim] = (Size(sizes[dim]) + tensors[i].sizes()[dim]).value();
     dtype = promote_types(dtype, tensors[i].dtype());
   }
   return empty(sizes, {dtype, tensors[0].device()});

@@ -4,6 +4,7 @@
 #include <brigade/kernels/detail/conv_plan.h>
 #include <brigade/kernels/elementwise.h>
 
+#include <algorithm>
 #include <string>
 
 namespace brigade::kernels {
@@ -15,7 +16,7 @@ ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
     throw ShapeError("conv2d: expected input [N, C, H, W] and weight [out, C / groups, kh, kw], got " + to_string(x) +
                      " and " + to_string(weight));
   }
-  if (p.groups < 1 || x[1] != weight[1] * p.groups || weight[0] % p.groups != 0) {
+  if (p.groups < 1 || x[1] != (Size(weight[1]) * p.groups).value() || weight[0] % p.groups != 0) {
     throw ShapeError("conv2d: input " + to_string(x) + " has " + std::to_string(x[1]) + " channels, but weight " +
                      to_string(weight) + " with groups=" + std::to_string(p.groups) + " expects " +
                      std::to_string(weight[1] * p.groups) + " (and out divisible by groups)");
@@ -26,8 +27,13 @@ ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
     if (p.stride[d] < 1 || p.dilation[d] < 1 || p.padding[d] < 0) {
       throw ValueError("conv2d: stride and dilation must be at least 1 and padding at least 0");
     }
-    *out[d] = (x[2 + d] + 2 * p.padding[d] - p.dilation[d] * (weight[2 + d] - 1) - 1) / p.stride[d] + 1;
-    if (x[2 + d] + 2 * p.padding[d] < p.dilation[d] * (weight[2 + d] - 1) + 1) {
+    const Size padded = Size(x[2 + d]) + p.padding[d] + p.padding[d];
+    const Size reach = Size(p.dilation[d]) * (weight[2 + d] - 1) + 1;
+    *out[d] = (padded - reach).value() / p.stride[d] + 1;
+    // What makes no difference must not leave the range of the libraries that compute.
+    s.params.stride[d] = std::clamp<int64_t>(p.stride[d], 1, std::max<int64_t>(padded.value(), 1));
+    if (weight[2 + d] == 1) s.params.dilation[d] = 1;
+    if (padded.value() < reach.value()) {
       throw ShapeError("conv2d: the padded input " + to_string(x) + " is smaller than the kernel of weight " +
                        to_string(weight));
     }

@@ -3,6 +3,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/detail/pool.h>
 
+#include <algorithm>
 #include <string>
 
 namespace brigade::kernels {
@@ -39,6 +40,8 @@ PoolAxis<int64_t> sliding_axis(int64_t in, const Pool2dParams& p, size_t d, cons
   const int64_t stride = p.stride == std::array<int64_t, 2>{0, 0} ? kernel : p.stride[d];
   if (kernel < 1 || stride < 1 || p.dilation[d] < 1)
     throw ValueError(what + ": kernel_size, stride and dilation must be at least 1");
+  if (std::max({kernel, stride, p.dilation[d]}) > INT32_MAX)
+    throw ValueError(what + ": kernel_size, stride and dilation must be below 2^31");
   if (p.padding[d] < 0 || p.padding[d] > kernel / 2) {
     throw ValueError(what + ": padding must be between 0 and half of kernel_size, got " + std::to_string(p.padding[d]) +
                      " for kernel_size " + std::to_string(kernel));

@@ -1,5 +1,6 @@
 #include <brigade/autograd/ops/concat.h>
 
+#include <brigade/autograd/detail/indices.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/record.h>
@@ -15,6 +16,7 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::as_indices;
 using autograd::detail::located;
 
 struct CatNode final : Node {
@@ -98,8 +100,9 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLoca
         "split: size must be at least 1, got " + std::to_string(size) + " (called at " + to_string(where) + ")", where);
   const int at = wrap_dim(dim, x.dim(), where);
   std::vector<Tensor> parts;
-  for (int64_t start = 0; start < x.sizes()[at] || parts.empty(); start += size)
-    parts.push_back(view::slice(x, at, start, start + size));
+  const int64_t length = std::min(size, std::max<int64_t>(x.sizes()[at], 1));
+  for (int64_t start = 0; start < x.sizes()[at] || parts.empty(); start += length)
+    parts.push_back(view::slice(x, at, start, start + length));
   const Tensor* inputs[] = {&x};
   std::vector<const Tensor*> outputs;
   for (const Tensor& part : parts)
@@ -115,12 +118,23 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim, SourceLoc
     throw ValueError(
         "chunk: count must be at least 1, got " + std::to_string(count) + " (called at " + to_string(where) + ")",
         where);
-  return split(x, std::max<int64_t>((x.size(dim) + count - 1) / count, 1), dim, where);
+  const int64_t size = x.size(dim);
+  return split(x, size / count + (size % count > 0 || size == 0 ? 1 : 0), dim, where);
 }
 
-Tensor index_select(const Tensor& x, int64_t dim, const Tensor& indices, SourceLocation where) {
+Tensor index_select(const Tensor& x, int64_t dim, const Tensor& given, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);
-  if (at != 0) return index_select(x.transpose(0, at, where), 0, indices, where).transpose(0, at, where);
+  if (at != 0) return index_select(x.transpose(0, at, where), 0, given, where).transpose(0, at, where);
+  const Tensor positions = as_indices(given);
+  const Tensor indices = positions.dim() == 0 ? view::unsqueeze(positions, 0) : positions;
+  if (x.dim() == 0) {
+    if (indices.numel() != 1) {
+      throw ShapeError("index_select: a tensor without dimensions has one element to choose, got indices " +
+                           to_string(given.sizes()) + " (called at " + to_string(where) + ")",
+                       where);
+    }
+    return index_select(x.reshape({1}, where), 0, indices, where).reshape({}, where);
+  }
   Tensor y = located(where, [&] { return kernels::index_rows(x, indices); });
   if (auto* node = record<IndexRowsNode>({.op = "index_select", .where = where}, {x, indices}, y)) {
     node->indices.save_input(*node, indices);

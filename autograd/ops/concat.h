@@ -17,7 +17,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim = 0,
 // At most `count` views of equal size (the last may be shorter).
 std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim = 0,
                           SourceLocation where = SourceLocation::current());
-// Slices of x along `dim` at int64 indices [n]. Throws IndexError with the position and value of a bad index.
+// Slices of x along `dim` at int64 or int32 indices [n]. Throws IndexError with the position and value of a bad index.
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& indices,
                     SourceLocation where = SourceLocation::current());
 // int64 zeros and ones [..., classes] from class indices [...]. No derivative. Throws IndexError.

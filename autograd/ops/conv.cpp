@@ -59,23 +59,25 @@ Tensor convolve(const OpInfo& info, const Tensor& x, const Tensor& weight, const
     check_dims(info, x, weight, "[out, C / groups,", spatial);
     check_params(info, params, spatial);
     const int64_t channels = x.size(x.dim() - spatial - 1);
-    if (channels != weight.size(1) * params.groups || weight.size(0) % params.groups != 0) {
+    const int64_t expected_channels = (Size(weight.size(1)) * params.groups).value();
+    if (channels != expected_channels || weight.size(0) % params.groups != 0) {
       throw ShapeError(std::string(info.op) + ": input " + to_string(x.sizes()) + " has " + std::to_string(channels) +
                        " channels, but weight " + to_string(weight.sizes()) +
                        " with groups=" + std::to_string(params.groups) + " expects " +
-                       std::to_string(weight.size(1) * params.groups) + " (and out divisible by groups)");
+                       std::to_string(expected_channels) + " (and out divisible by groups)");
     }
     for (size_t d = first; d < 2; ++d) {
-      const int64_t reach = params.dilation[d] * (weight.size(static_cast<int64_t>(d) + spatial) - 1);
+      const int64_t reach = (Size(params.dilation[d]) * (weight.size(static_cast<int64_t>(d) + spatial) - 1)).value();
       if (same) {
         if (params.stride[d] != 1)
           throw ValueError(std::string(info.op) + ": padding \"same\" is for a stride of 1, got " +
                            several(&params.stride[first], spatial));
         // Where the zeros are odd in number, one too many at the start makes a first row, which is cut off.
-        params.padding[d] = (reach + 1) / 2;
+        params.padding[d] = reach / 2 + reach % 2;
         odd[d] = reach % 2 != 0;
       }
-      if (x.size(x.dim() - 2 + static_cast<int64_t>(d)) + 2 * params.padding[d] < reach + 1) {
+      const Size padded = Size(x.size(x.dim() - 2 + static_cast<int64_t>(d))) + params.padding[d] + params.padding[d];
+      if (padded.value() <= reach) {
         throw ShapeError(std::string(info.op) + ": the padded input " + to_string(x.sizes()) +
                          " is smaller than the kernel of weight " + to_string(weight.sizes()));
       }
@@ -105,7 +107,7 @@ Tensor transpose_convolve(const OpInfo& info, Tensor x, const Tensor& weight, co
                        " expects " + std::to_string(weight.size(0)) +
                        " (and these divisible by groups=" + std::to_string(params.groups) + ")");
     }
-    const int64_t out = weight.size(1) * params.groups;
+    const int64_t out = (Size(weight.size(1)) * params.groups).value();
     if (bias.defined() && (bias.dim() != 1 || bias.size(0) != out || bias.dtype() != x.dtype())) {
       throw ShapeError(std::string(info.op) + ": expected a bias " + name(x.dtype()) + " [" + std::to_string(out) +
                        "], got " + describe(bias));
@@ -122,8 +124,9 @@ Tensor transpose_convolve(const OpInfo& info, Tensor x, const Tensor& weight, co
                          several(&output_padding[first], spatial));
       }
       const int dim = x.dim() - 2 + static_cast<int>(d);
-      sizes[dim] = (x.sizes()[dim] - 1) * params.stride[d] - 2 * params.padding[d] +
-                   params.dilation[d] * (weight.size(static_cast<int64_t>(d) + spatial) - 1) + output_padding[d] + 1;
+      const Size reach = Size(params.dilation[d]) * (weight.size(static_cast<int64_t>(d) + spatial) - 1);
+      const Size steps = Size(x.sizes()[dim] - 1) * params.stride[d];
+      sizes[dim] = (steps - params.padding[d] - params.padding[d] + reach + output_padding[d] + 1).value();
       if (x.sizes()[dim] < 1 || sizes[dim] < 1) {
         throw ShapeError(std::string(info.op) + ": input " + to_string(x.sizes()) + " with weight " +
                          to_string(weight.sizes()) + " and padding " + several(&params.padding[first], spatial) +

@@ -97,14 +97,14 @@ Tensor fold(const Tensor& columns, const std::array<int64_t, 2>& output_size, co
 Tensor pixel_shuffle(const Tensor& x, int64_t r, SourceLocation where) {
   located(where, [&] {
     check_shuffle("pixel_shuffle", "upscale_factor", x, r);
-    if (x.size(-3) % (r * r) == 0) return;
+    if (x.size(-3) % (Size(r) * r).value() == 0) return;
     throw ShapeError("pixel_shuffle: the channels of " + to_string(x.sizes()) + " are no multiple of upscale_factor " +
                      std::to_string(r) + " squared");
   });
   const int64_t channels = x.size(-3) / (r * r), height = x.size(-2), width = x.size(-1);
   const Tensor parts = x.reshape(with_last(x, {channels, r, r, height, width}), where);
   return parts.permute(last_in_order(parts.dim(), {0, 3, 1, 4, 2}), where)
-      .reshape(with_last(x, {channels, height * r, width * r}), where);
+      .reshape(with_last(x, {channels, (Size(height) * r).value(), (Size(width) * r).value()}), where);
 }
 
 Tensor pixel_unshuffle(const Tensor& x, int64_t r, SourceLocation where) {
@@ -117,7 +117,7 @@ Tensor pixel_unshuffle(const Tensor& x, int64_t r, SourceLocation where) {
   const int64_t channels = x.size(-3), height = x.size(-2) / r, width = x.size(-1) / r;
   const Tensor parts = x.reshape(with_last(x, {channels, height, r, width, r}), where);
   return parts.permute(last_in_order(parts.dim(), {0, 2, 4, 1, 3}), where)
-      .reshape(with_last(x, {channels * r * r, height, width}), where);
+      .reshape(with_last(x, {(Size(channels) * r * r).value(), height, width}), where);
 }
 
 }  // namespace brigade

@@ -3,6 +3,7 @@
 // as it is), and backward adds the border's gradient to that stretch.
 #include <brigade/autograd/ops/pad.h>
 
+#include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/rearrange.h>
 #include <brigade/autograd/ops/reduce.h>
@@ -21,6 +22,7 @@ namespace {
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
+using autograd::detail::located;
 
 struct PadNode final : Node {
   std::vector<int64_t> back;
@@ -88,8 +90,8 @@ Tensor with_border(const char* op, const Tensor& x, PadMode mode, int dim, int64
                    SourceLocation where) {
   const int64_t size = x.sizes()[dim];
   Shape sizes = x.sizes();
-  sizes[dim] += left + right;
-  Tensor y = empty(sizes, x.options());
+  sizes[dim] = located(where, [&] { return (Size(size) + left + right).value(); });
+  Tensor y = located(where, [&] { return empty(sizes, x.options()); });
   kernels::copy(view::slice(y, dim, left, left + size), x);
   const auto fill_border = [&](int64_t start, const Border& border) {
     if (border.length == 0) return;
@@ -130,13 +132,16 @@ Tensor constant_pad(const Tensor& x, const std::vector<int64_t>& pads, double va
   Tensor from = x;  // without what negative pads take away
   for (size_t i = 0; i < pads.size() / 2; ++i) {
     const int dim = x.dim() - 1 - static_cast<int>(i);
-    sizes[dim] += pads[2 * i] + pads[2 * i + 1];
+    const int64_t size = x.sizes()[dim];
+    if (pads[2 * i] < -size || pads[2 * i + 1] < -size)
+      refuse(x, pads, "more elements are taken away than there are", where);
+    sizes[dim] = located(where, [&] { return (Size(size) + pads[2 * i] + pads[2 * i + 1]).value(); });
     const int64_t begin = std::max<int64_t>(-pads[2 * i], 0);
-    const int64_t end = x.sizes()[dim] - std::max<int64_t>(-pads[2 * i + 1], 0);
+    const int64_t end = size - std::max<int64_t>(-pads[2 * i + 1], 0);
     if (begin > end || sizes[dim] < 0) refuse(x, pads, "more elements are taken away than there are", where);
     from = view::slice(from, dim, begin, end);
   }
-  Tensor y = empty(sizes, x.options());
+  Tensor y = located(where, [&] { return empty(sizes, x.options()); });
   Tensor to = y;
   for (size_t i = 0; i < pads.size() / 2; ++i) {
     const int dim = x.dim() - 1 - static_cast<int>(i);

@@ -104,7 +104,7 @@ Tensor kron(const Tensor& a, const Tensor& b, SourceLocation where) {
     left.push_back(1);
     right.push_back(1);
     right.push_back(m);
-    sizes.push_back(n * m);
+    sizes.push_back((Size(n) * m).value());
   }
   return mul(a.reshape(left, where), b.reshape(right, where), where).reshape(sizes, where);
 }

@@ -15,6 +15,7 @@ namespace {
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
+using autograd::detail::located;
 
 std::string called_at(SourceLocation where) { return " (called at " + to_string(where) + ")"; }
 
@@ -61,6 +62,7 @@ struct Diagonal {
   int64_t row, column, length;
 };
 Diagonal diagonal_of(int64_t rows, int64_t columns, int64_t offset) {
+  offset = std::clamp(offset, -rows, columns);  // beyond the corners there is nothing
   const int64_t row = std::max<int64_t>(-offset, 0);
   const int64_t column = std::max<int64_t>(offset, 0);
   return {row, column, std::max<int64_t>(std::min(rows - row, columns - column), 0)};
@@ -155,11 +157,12 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims, SourceLocat
   for (int i = 0; i < dims.size(); ++i) {
     const int dim = wrap_dim(dims[i], x.dim(), where);
     const auto* const found = std::find(along.begin(), along.end(), dim);
+    const int64_t shift = shifts[i] % std::max<int64_t>(x.dim() > 0 ? x.sizes()[dim] : 1, 1);
     if (found != along.end()) {
-      by[static_cast<int>(found - along.begin())] += shifts[i];
+      by[static_cast<int>(found - along.begin())] += shift;
     } else {
       along.push_back(dim);
-      by.push_back(shifts[i]);
+      by.push_back(shift);
     }
   }
   Tensor y = empty(x.sizes(), x.options());
@@ -198,7 +201,7 @@ Tensor repeat(const Tensor& x, const Shape& repeats, SourceLocation where) {
     if (repeats[d] == 1 || sizes[d] == 1) continue;
     const Shape before = y.sizes();
     Shape merged = before;
-    merged[d] *= repeats[d];
+    merged[d] = located(where, [&] { return (Size(merged[d]) * repeats[d]).value(); });
     if (before.size() == kMaxDims) {
       y = cat(std::vector<Tensor>(static_cast<size_t>(std::max<int64_t>(repeats[d], 1)), y), d, where);
       if (repeats[d] == 0) y = y.slice(d, 0, 0, 1, where);
@@ -232,7 +235,7 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
   if (x.dim() == 0) return repeat_interleave(x.reshape({1}, where), repeats, dim, where);
   const int at = wrap_dim(*dim, x.dim(), where);
   Shape merged = x.sizes();
-  merged[at] *= repeats;
+  merged[at] = located(where, [&] { return (Size(merged[at]) * repeats).value(); });
   if (x.dim() == kMaxDims) {
     // No room for one dimension more: through a matrix.
     int64_t outer = 1;
@@ -316,12 +319,13 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, S
   const int first = wrap_dim(dim1, x.dim() + 1, where);
   const int second = wrap_dim(dim2, x.dim() + 1, where);
   check_two_dims("diag_embed", first, second, where);
-  const int64_t side = x.sizes().back() + std::abs(offset);
+  const int64_t side = located(
+      where, [&] { return (offset < 0 ? Size(x.sizes().back()) - offset : Size(x.sizes().back()) + offset).value(); });
   Shape sizes = x.sizes();
   sizes.pop_back();
   sizes.insert(std::min(first, second), side);
   sizes.insert(std::max(first, second), side);
-  Tensor y = empty(sizes, x.options());
+  Tensor y = located(where, [&] { return empty(sizes, x.options()); });
   kernels::fill(y, 0.0);
   if (x.numel() > 0) kernels::copy(diagonal_view(y, offset, first, second), x);
   if (auto* node = record<DiagEmbedNode>({.op = "diag_embed", .where = where}, {x}, y)) {

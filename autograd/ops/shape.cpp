@@ -114,14 +114,14 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, SourceLocation where)
   if (first > last)
     throw ShapeError("flatten: start_dim must not come after end_dim (called at " + to_string(where) + ")", where);
   Shape shape;
-  int64_t product = 1;
+  Size product(1);
   for (int d = 0; d < dim(); ++d) {
     if (d < first || d > last) {
       shape.push_back(sizes()[d]);
       continue;
     }
     product *= sizes()[d];
-    if (d == last) shape.push_back(product);
+    if (d == last) shape.push_back(product.value());
   }
   return reshape(shape, where);
 }
@@ -151,11 +151,13 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation where) const
 }
 
 Tensor Tensor::t(SourceLocation where) const {
-  if (dim() != 2)
-    throw ShapeError(
-        "t(): expected a matrix, got " + to_string(sizes()) + "; use transpose (called at " + to_string(where) + ")",
-        where);
-  return transpose(0, 1, where);
+  if (dim() > 2) {
+    throw ShapeError("t() expects a tensor with <= 2 dimensions, but self is " + std::to_string(dim()) +
+                         "D: " + to_string(sizes()) + "; use transpose (called at " + to_string(where) + ")",
+                     where);
+  }
+  if (dim() == 2) return transpose(0, 1, where);
+  return permute(Shape::filled(dim(), 0), where);  // as it is
 }
 
 Tensor Tensor::expand(const Shape& shape, SourceLocation where) const {
@@ -188,7 +190,7 @@ Tensor Tensor::slice(int64_t dim, int64_t start, int64_t end, int64_t step, Sour
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where) const {
   const int64_t size = this->size(dim);
   const int64_t first = start < 0 ? start + size : start;
-  if (first < 0 || length < 0 || first + length > size) {
+  if (first < 0 || first > size || length < 0 || length > size - first) {
     throw IndexError("narrow: start " + std::to_string(start) + " and length " + std::to_string(length) +
                          " exceed dimension " + std::to_string(dim) + " of size " + std::to_string(size) +
                          " (called at " + to_string(where) + ")",

@@ -167,7 +167,7 @@ class GlooGroup final : public ProcessGroup {
   Tensor allocate(int64_t numel, DType dtype) override {
     if (numel < 0)
       throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
-    const size_t bytes = static_cast<size_t>(numel) * itemsize(dtype);
+    const size_t bytes = checked_bytes(numel, itemsize(dtype));
     auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, Device(), context_.get());
     return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
   }

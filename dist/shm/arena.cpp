@@ -67,6 +67,8 @@ Arena::~Arena() {
 
 Arena::Piece Arena::allocate(size_t bytes) {
   constexpr size_t kPage = 4096;
+  if (bytes > (size_t{1} << 47))
+    throw OutOfMemoryError(fmt::format("cannot make {} bytes of shared memory: an address space holds less", bytes));
   bytes = std::max((bytes + kPage - 1) / kPage * kPage, kPage);
   std::lock_guard lock(mutex_);
   const auto kept = free_.find(bytes);

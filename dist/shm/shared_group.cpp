@@ -153,7 +153,7 @@ void SharedGroup::keep_pending() {
 
 Tensor SharedGroup::allocate(int64_t numel, DType dtype) {
   if (numel < 0) throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
-  const size_t bytes = static_cast<size_t>(numel) * itemsize(dtype);
+  const size_t bytes = checked_bytes(numel, itemsize(dtype));
   auto storage = make_intrusive<Storage>(allocate_shared(bytes), bytes, Device(), control_.get());
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
 }

@@ -1,6 +1,7 @@
 // Sizes, strides and offsets that do not fit into 64 bits are errors, and never numbers that have wrapped around.
 #include "core/error_of.h"
 
+#include <brigade/core/allocator.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 
@@ -150,5 +151,13 @@ TEST_CASE("slices with steps and ends beyond any tensor take what there is") {
     CHECK(part.sizes() == Shape{static_cast<int64_t>(values.size())});
     CHECK(part.to_vector<float>() == values);
     CHECK(view::slice(part, 0, 0, kMost, kMost).numel() == std::min<int64_t>(part.numel(), 1));
+  }
+}
+
+TEST_CASE("the allocator refuses what no address space holds, instead of rounding it up to nothing") {
+  for (const size_t bytes :
+       {std::numeric_limits<size_t>::max(), std::numeric_limits<size_t>::max() - 70, size_t{1} << 50}) {
+    CAPTURE(bytes);
+    CHECK_THROWS_AS(cpu_allocate(bytes), OutOfMemoryError);
   }
 }

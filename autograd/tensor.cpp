@@ -2,9 +2,12 @@
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/engine.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/core/view.h>
+
+#include <algorithm>
 
 namespace brigade {
 
@@ -57,6 +60,7 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
     }
   }
   AutogradMeta& known = ensure_meta(*this);
+  if (known.retained) *known.retained = grad;
   known.grad = grad;
   known.stamp = {};
   known.stamp.by_hand = grad.defined();
@@ -74,7 +78,7 @@ void Tensor::retain_grad() const {
   auto& hooks = autograd::grad_fn(*this)->output_hooks;
   if (!hooks) hooks = std::make_unique<std::vector<autograd::Node::OutputHook>>();
   hooks->push_back({impl_->output_nr, known.retained_by, [slot = known.retained](const Tensor& gradient) {
-                      *slot = gradient;
+                      *slot = slot->defined() ? add(*slot, gradient, {}) : gradient.clone({});
                       return Tensor();
                     }});
 }
@@ -85,7 +89,12 @@ uint64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook, Source
   if (autograd::Node* node = autograd::grad_fn(*this)) {
     auto& hooks = node->output_hooks;
     if (!hooks) hooks = std::make_unique<std::vector<autograd::Node::OutputHook>>();
-    hooks->push_back({impl_->output_nr, handle, std::move(hook)});
+    // Before what retain_grad() put there: it keeps what all other hooks have made of the gradient.
+    const AutogradMeta* const known = meta(*this);
+    const auto retains = [&](const auto& each) {
+      return known && known->retained && each.handle == known->retained_by;
+    };
+    hooks->insert(std::find_if(hooks->begin(), hooks->end(), retains), {impl_->output_nr, handle, std::move(hook)});
   } else {
     ensure_meta(*this).hooks.push_back({handle, std::move(hook), where});
   }

@@ -98,6 +98,7 @@ void refresh_view(const Tensor& view) {
   impl.history = impl.view_base->history;
   if (!base.requires_grad()) return;
   const Edge edge = gradient_edge(base);
+  const NodePtr before(static_cast<Node*>(impl.grad_fn.get()));
   auto* node = new AsStridedNode;  // of a view whose base has a new history
   impl.grad_fn = NodePtr(node);
   impl.output_nr = 0;
@@ -109,6 +110,7 @@ void refresh_view(const Tensor& view) {
   node->edges.push_back(edge);
   node->outputs.push_back({impl.sizes, impl.dtype, view.device()});
   node->part = StridedPart::of(impl, *impl.view_base);
+  move_retained_grad(view, before.get(), *node);
   note("as_strided", node->where, base, view);
 }
 
@@ -181,9 +183,11 @@ void rebase_history(const Tensor& self, Node& node) {
 }
 
 Tensor with_history_of(const Tensor& original, Tensor copy) {
+  if (!original.requires_grad()) return copy;
+  if (original.is_leaf()) return detail::with_history(copy, gradient_edge(original));
   copy.impl()->grad_fn = NodePtr(grad_fn(original));
   copy.impl()->output_nr = original.impl()->output_nr;
-  copy.impl()->requires_grad = original.requires_grad();
+  copy.impl()->requires_grad = true;
   return copy;
 }
 

@@ -164,7 +164,7 @@ class Tensor {
   // Replaces the gradient (an undefined tensor clears it). Shape, dtype and device must match. Throws ShapeError,
   // DTypeError, DeviceError.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
-  // Keeps the gradient of a result too. Throws when it does not require grad.
+  // Adds up the gradient of a result too, as all hooks leave it. Throws when it does not require grad.
   void retain_grad() const;
   // Calls `hook` with the gradient of this tensor each time that backward computes it; a defined return value replaces
   // the gradient. Returns a handle for remove_hook. Throws AutogradError "cannot register a hook on a variable that
@@ -202,7 +202,7 @@ class Tensor {
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1, SourceLocation where = SourceLocation::current()) const;
   Tensor permute(const Shape& dims, SourceLocation where = SourceLocation::current()) const;
   Tensor transpose(int64_t dim0, int64_t dim1, SourceLocation where = SourceLocation::current()) const;
-  // Transpose of a matrix (2-d).
+  // Transpose of a matrix; a tensor with fewer dimensions as it is.
   Tensor t(SourceLocation where = SourceLocation::current()) const;
   Tensor expand(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
   Tensor unsqueeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;

@@ -15,6 +15,7 @@ Tensor leaf(std::vector<double> values) {
 }
 std::vector<double> grad_of(const Tensor& x) { return x.grad().to_vector<double>(); }
 using Values = std::vector<double>;
+Values values(const Tensor& x) { return x.to_vector<double>(); }
 
 }  // namespace
 
@@ -139,6 +140,64 @@ TEST_CASE("retain_grad follows a view and its base over a write through the view
   CHECK(grad_of(base) == Values{16, 12});
   CHECK(grad_of(first) == Values{4});
   CHECK(grad_of(x) == Values{96, 36});
+}
+
+TEST_CASE("retain_grad follows a view over a write to its base, or through another view of it") {
+  for (const bool through_base : {true, false}) {
+    CAPTURE(through_base);
+    const Tensor x = leaf({1, 2});
+    const Tensor base = x * 2;
+    const Tensor first = base.slice(0, 0, 1);
+    first.retain_grad();
+    (through_base ? base : base.slice(0, 0, 2)).mul_(3);
+    (first.sum() * 5 + base.sum()).backward();
+    CHECK(values(first.grad()) == Values{5});
+    CHECK(values(x.grad()) == Values{36, 6});
+  }
+}
+
+TEST_CASE("retain_grad adds up over backwards, until the gradient is cleared") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = x * 2;
+  y.retain_grad();
+  const Tensor z = sum(y * y);
+  z.backward({.retain_graph = true});
+  CHECK(values(y.grad()) == Values{4, 8});
+  const Tensor once = y.grad();
+  z.backward({.retain_graph = true});
+  CHECK(values(y.grad()) == Values{8, 16});
+  CHECK(values(once) == Values{4, 8});
+  y.set_grad({});
+  z.backward({.retain_graph = true});
+  CHECK(values(y.grad()) == Values{4, 8});
+  y.grad().zero_();
+  z.backward();
+  CHECK(values(y.grad()) == Values{4, 8});
+}
+
+TEST_CASE("retain_grad keeps what all hooks have made of the gradient, before or after they were registered") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = x * 2;
+  const auto tenfold = [](const Tensor& grad) { return grad * 10; };
+  y.register_hook(tenfold);
+  y.retain_grad();
+  const uint64_t last = y.register_hook(tenfold);
+  const Tensor z = sum(y * 3);
+  z.backward({.retain_graph = true});
+  CHECK(values(y.grad()) == Values{300, 300});
+  CHECK(values(x.grad()) == Values{600, 600});
+  y.remove_hook(last);
+  z.backward();
+  CHECK(values(y.grad()) == Values{330, 330});
+}
+
+TEST_CASE("a retained gradient has a history where the backward makes one") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = x * 2;
+  y.retain_grad();
+  sum(y * y * y).backward({.create_graph = true});
+  CHECK(values(y.grad()) == Values{12, 48});
+  CHECK(y.grad().requires_grad());
 }
 
 TEST_CASE("a view takes the history of its base once for each write") {

@@ -96,7 +96,9 @@ N* record_inplace(const OpInfo& info, std::initializer_list<std::reference_wrapp
                   const Tensor& self) {
   self.bump_version();
   note_write(self, info.op, info.where);
-  N* const node = record<N>(info, inputs, self);
+  OpInfo how = info;
+  how.differentiable = info.differentiable && is_floating_point(self.dtype());  // integers have no history
+  N* const node = record<N>(how, inputs, self);
   if (node) rebase_history(self, *node);
   return node;
 }

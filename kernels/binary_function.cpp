@@ -1,5 +1,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/detail/binary_functors.h>
+#include <brigade/kernels/promotion.h>
 
 #include <string>
 
@@ -26,7 +27,7 @@ Operands prepare_binary_function(const Tensor& a, const Tensor& b, BinaryFunctio
     throw DeviceError(std::string(name(f)) + ": both tensors must be on one device, got " + to_string(a.device()) +
                       " and " + to_string(b.device()));
   }
-  const DType dtype = checked(promote_types(a.dtype(), b.dtype()), f);
+  const DType dtype = checked(result_type({a, b}), f);
   return {cast(a, dtype), cast(b, dtype),
           empty(broadcast_shapes(a.sizes(), b.sizes()), TensorOptions(dtype, a.device()))};
 }

@@ -4,6 +4,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
+#include <brigade/kernels/promotion.h>
 
 #include <cmath>
 #include <string>
@@ -44,7 +45,7 @@ void check_gradient_like(const Tensor& grad, const Tensor& x, const char* what) 
 
 Operands prepare_binary(const Tensor& a, const Tensor& b, BinaryOp op) {
   check_devices(a, b, name(op));
-  DType dtype = promote_types(a.dtype(), b.dtype());
+  DType dtype = result_type({a, b});
   if (dtype == kBool && (op == BinaryOp::Sub || op == BinaryOp::Div)) {
     throw DTypeError(std::string(name(op)) + ": not defined for two bool tensors; convert one with .to(kInt64)");
   }
@@ -54,7 +55,7 @@ Operands prepare_binary(const Tensor& a, const Tensor& b, BinaryOp op) {
 
 Operands prepare_compare(const Tensor& a, const Tensor& b) {
   check_devices(a, b, "comparison");
-  return prepare(a, b, promote_types(a.dtype(), b.dtype()), kBool);
+  return prepare(a, b, result_type({a, b}), kBool);
 }
 
 Operands prepare_binary_scalar(const Tensor& a, double scalar, BinaryOp op) {
@@ -62,6 +63,13 @@ Operands prepare_binary_scalar(const Tensor& a, double scalar, BinaryOp op) {
   if (!is_floating_point(dtype) && (op == BinaryOp::Div || scalar != std::floor(scalar))) dtype = kFloat32;
   if (dtype == kBool) dtype = kInt64;
   return {cast(a, dtype), Tensor(), empty(a.sizes(), {dtype, a.device()})};
+}
+
+Tensor unary_of_bool(const Tensor& x, UnaryOp op) {
+  if (op == UnaryOp::Square) return cast(x, kInt64);
+  if (op == UnaryOp::Sign) return clone(x);
+  throw DTypeError(std::string(op == UnaryOp::Neg ? "neg" : "abs") +
+                   ": not defined for a bool tensor; use logical_not, or convert with .to(kInt64)");
 }
 
 void copy_between_devices(const Tensor& out, const Tensor& x) {

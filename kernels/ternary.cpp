@@ -1,5 +1,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/detail/ternary_functors.h>
+#include <brigade/kernels/promotion.h>
 
 #include <string>
 
@@ -26,7 +27,7 @@ TernaryOperands prepare_ternary(const Tensor& a, const Tensor& b, const Tensor& 
   const char* const name = kNames[static_cast<int>(op)];
   check(name, a, b);
   check(name, a, c);
-  const DType dtype = promote_types(promote_types(a.dtype(), b.dtype()), c.dtype());
+  const DType dtype = result_type({a, b, c});
   check_floating(name, dtype);
   const Shape sizes = broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes()), c.sizes());
   return {cast(a, dtype), cast(b, dtype), cast(c, dtype), empty(sizes, {dtype, a.device()})};
@@ -34,7 +35,7 @@ TernaryOperands prepare_ternary(const Tensor& a, const Tensor& b, const Tensor& 
 
 Operands prepare_lerp(const Tensor& a, const Tensor& b) {
   check("lerp", a, b);
-  const DType dtype = promote_types(a.dtype(), b.dtype());
+  const DType dtype = result_type({a, b});
   check_floating("lerp", dtype);
   return {cast(a, dtype), cast(b, dtype), empty(broadcast_shapes(a.sizes(), b.sizes()), {dtype, a.device()})};
 }

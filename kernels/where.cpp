@@ -1,6 +1,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/detail/choice.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/promotion.h>
 
 #include <cmath>
 #include <string>
@@ -10,7 +11,7 @@ namespace brigade::kernels {
 namespace {
 
 DType result_dtype(const Choice& a, const Choice& b) {
-  if (a.tensor.defined() && b.tensor.defined()) return promote_types(a.tensor.dtype(), b.tensor.dtype());
+  if (a.tensor.defined() && b.tensor.defined()) return result_type({a.tensor, b.tensor});
   if (!a.tensor.defined() && !b.tensor.defined()) return kFloat32;
   const DType dtype = a.tensor.defined() ? a.tensor.dtype() : b.tensor.dtype();
   const double number = a.tensor.defined() ? b.number : a.number;

@@ -7,6 +7,10 @@
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/promotion.h>
+
+#include <cmath>
+#include <string>
 
 namespace brigade {
 
@@ -23,6 +27,21 @@ using autograd::detail::located;
 Tensor as_it_is(const Tensor& operand, const Tensor& self) {
   if (operand.storage() != self.storage()) return operand;
   return autograd::with_history_of(operand, kernels::clone(operand));
+}
+
+// Of a tensor and a number, which is an integer where it is whole.
+DType type_with(const Tensor& x, double number) {
+  if (is_floating_point(x.dtype())) return x.dtype();
+  return number != std::floor(number) ? kFloat32 : x.dtype() == kBool ? kInt64 : x.dtype();
+}
+
+void check_sum(const Tensor& self, const Tensor& other, double alpha) {
+  const DType type = kernels::result_type({self, other});
+  kernels::check_result_type("add_", type, self);
+  if (!is_floating_point(type) && alpha != std::floor(alpha)) {
+    throw ValueError("For integral input tensors, argument alpha must not be a floating point number: got " +
+                     std::to_string(alpha) + " for " + describe(self));
+  }
 }
 
 struct CopyNode final : Node {
@@ -81,6 +100,7 @@ const Tensor& Tensor::zero_(SourceLocation where) const { return fill_(0, where)
 
 const Tensor& Tensor::add_(const Tensor& other, double alpha, SourceLocation where) const {
   check_inplace(*this, other.requires_grad(), where);
+  located(where, [&] { check_sum(*this, other, alpha); });
   const Tensor operand = as_it_is(other, *this);
   located(where, [&] { kernels::add_inplace(*this, operand, alpha); });
   if (auto* node = record_inplace<AddInplaceNode>({.op = "add_", .where = where}, {*this, operand}, *this))
@@ -90,6 +110,7 @@ const Tensor& Tensor::add_(const Tensor& other, double alpha, SourceLocation whe
 
 const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
   check_inplace(*this, other.requires_grad(), where);
+  located(where, [&] { kernels::check_result_type("mul_", kernels::result_type({*this, other}), *this); });
   // The derivative with respect to the factor needs the value that is about to be overwritten.
   const bool keep_past = autograd::GradMode::is_enabled() && other.requires_grad();
   const Tensor past = keep_past ? autograd::with_history_of(*this, kernels::clone(*this)) : Tensor();
@@ -104,6 +125,7 @@ const Tensor& Tensor::mul_(const Tensor& other, SourceLocation where) const {
 
 const Tensor& Tensor::mul_(double factor, SourceLocation where) const {
   check_inplace(*this, false, where);
+  located(where, [&] { kernels::check_result_type("mul_", type_with(*this, factor), *this); });
   kernels::scale_inplace(*this, factor);
   if (auto* node = record_inplace<ScaleInplaceNode>({.op = "mul_", .where = where}, {*this}, *this))
     node->factor = factor;
@@ -115,10 +137,12 @@ namespace {
 // Writes the result of a differentiable operation on x into x. The operation may keep its operand, so it works on a
 // copy where that is possible.
 template <class F>
-const Tensor& write_back(const Tensor& x, SourceLocation where, F&& operation) {
-  check_inplace(x, false, where);
-  const bool may_keep = autograd::GradMode::is_enabled() && x.requires_grad();
+const Tensor& write_back(const char* op, const Tensor& x, bool other_requires_grad, SourceLocation where,
+                         F&& operation) {
+  check_inplace(x, other_requires_grad, where);
+  const bool may_keep = autograd::GradMode::is_enabled() && (x.requires_grad() || other_requires_grad);
   const Tensor result = operation(may_keep ? autograd::with_history_of(x, kernels::clone(x)) : x);
+  located(where, [&] { kernels::check_result_type(op, result.dtype(), x); });
   if (result.sizes() != x.sizes()) {
     throw ShapeError("output with shape " + to_string(x.sizes()) + " doesn't match the broadcast shape " +
                          to_string(result.sizes()) + "; write out of place (" + to_string(where) + ")",
@@ -133,31 +157,34 @@ const Tensor& sub_(const Tensor& x, const Tensor& other, double alpha, SourceLoc
   return x.add_(other, -alpha, where);
 }
 const Tensor& div_(const Tensor& x, const Tensor& other, SourceLocation where) {
-  return write_back(x, where, [&](const Tensor& value) { return div(value, other, where); });
+  const Tensor operand = as_it_is(other, x);
+  return write_back("div_", x, other.requires_grad(), where,
+                    [&](const Tensor& value) { return div(value, operand, where); });
 }
 const Tensor& div_(const Tensor& x, double number, SourceLocation where) {
-  return write_back(x, where, [&](const Tensor& value) { return div(value, number, where); });
+  return write_back("div_", x, false, where, [&](const Tensor& value) { return div(value, number, where); });
 }
 const Tensor& neg_(const Tensor& x, SourceLocation where) {
-  return write_back(x, where, [&](const Tensor& value) { return neg(value, where); });
+  return write_back("neg_", x, false, where, [&](const Tensor& value) { return neg(value, where); });
 }
 const Tensor& exp_(const Tensor& x, SourceLocation where) {
-  return write_back(x, where, [&](const Tensor& value) { return exp(value, where); });
+  return write_back("exp_", x, false, where, [&](const Tensor& value) { return exp(value, where); });
 }
 const Tensor& sqrt_(const Tensor& x, SourceLocation where) {
-  return write_back(x, where, [&](const Tensor& value) { return sqrt(value, where); });
+  return write_back("sqrt_", x, false, where, [&](const Tensor& value) { return sqrt(value, where); });
 }
 const Tensor& relu_(const Tensor& x, SourceLocation where) {
-  return write_back(x, where, [&](const Tensor& value) { return relu(value, where); });
+  return write_back("relu_", x, false, where, [&](const Tensor& value) { return relu(value, where); });
 }
 const Tensor& leaky_relu_(const Tensor& x, double negative_slope, SourceLocation where) {
-  return write_back(x, where, [&](const Tensor& value) { return leaky_relu(value, negative_slope, where); });
+  return write_back("leaky_relu_", x, false, where,
+                    [&](const Tensor& value) { return leaky_relu(value, negative_slope, where); });
 }
 const Tensor& sigmoid_(const Tensor& x, SourceLocation where) {
-  return write_back(x, where, [&](const Tensor& value) { return sigmoid(value, where); });
+  return write_back("sigmoid_", x, false, where, [&](const Tensor& value) { return sigmoid(value, where); });
 }
 const Tensor& tanh_(const Tensor& x, SourceLocation where) {
-  return write_back(x, where, [&](const Tensor& value) { return tanh(value, where); });
+  return write_back("tanh_", x, false, where, [&](const Tensor& value) { return tanh(value, where); });
 }
 
 }  // namespace brigade

@@ -6,6 +6,7 @@
 #include <brigade/kernels/cpu/detail/strided_map.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
+#include <brigade/kernels/detail/scalar.h>
 
 namespace brigade::kernels {
 
@@ -23,6 +24,11 @@ Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
     return out;
   }
   const Operands o = prepare_binary(a, b, op);
+  // A number beside half types keeps the precision that it has.
+  if (is_half(o.out.dtype()) && a.dim() != b.dim() && a.dtype() != b.dtype()) {
+    if (b.dim() == 0 && is_half(a.dtype())) return binary_scalar(a, detail::element_as_double(b, 0), op, false);
+    if (a.dim() == 0 && is_half(b.dtype())) return binary_scalar(b, detail::element_as_double(a, 0), op, true);
+  }
   visit_dtype(o.out.dtype(), [&]<class T>() { with_binary(op, [&](auto f) { map2<T, T>(o.x, o.y, o.out, f); }); });
   return o.out;
 }
@@ -31,7 +37,7 @@ Tensor binary_scalar_cpu(const Tensor& a, double scalar, BinaryOp op, bool rever
   const Operands o = prepare_binary_scalar(a, scalar, op);
   visit_dtype(o.out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
-    const C s = static_cast<C>(scalar);
+    const C s = scalar_as<C>(scalar);
     with_binary(op, [&](auto f) {
       if (reversed) {
         map1<T, T>(o.x, o.out, [=](C v) { return f(s, v); });
@@ -58,6 +64,7 @@ Tensor compare_scalar_cpu(const Tensor& a, double scalar, CompareOp op) {
 }
 
 Tensor unary_cpu(const Tensor& x, UnaryOp op) {
+  if (x.dtype() == kBool && takes_integers(op)) return unary_of_bool(x, op);
   // By functions that the compiler vectorises in float32.
   if (op == UnaryOp::Exp) return cpu::map(x, "exp", 8, [](auto v) { return cpu::exp(v); });
   if (op == UnaryOp::Log) return cpu::map(x, "log", 8, [](auto v) { return cpu::log(v); });
@@ -66,6 +73,8 @@ Tensor unary_cpu(const Tensor& x, UnaryOp op) {
     with_unary_any(op, [&](auto f) { map1<int64_t, int64_t>(x, out, f); });
   } else if (takes_integers(op) && x.dtype() == kInt32) {
     with_unary_any(op, [&](auto f) { map1<int32_t, int32_t>(x, out, f); });
+  } else if (takes_integers(op) && x.dtype() == kUInt8) {
+    with_unary_any(op, [&](auto f) { map1<uint8_t, uint8_t>(x, out, f); });
   } else {
     visit_floating(x.dtype(), "unary operation",
                    [&]<class T>() { with_unary(op, [&](auto f) { map1<T, T>(x, out, f); }); });

@@ -1,6 +1,7 @@
 // The kernels of elementwise.h that write into a given tensor: copies with casts, fills, sums and scalings.
 #include <brigade/kernels/cpu/detail/strided.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
+#include <brigade/kernels/detail/scalar.h>
 
 #include <cstring>
 
@@ -57,7 +58,7 @@ void copy_cpu(const Tensor& out, const Tensor& x) {
 
 void fill_cpu(const Tensor& out, double value) {
   visit_dtype(out.dtype(), [&]<class T>() {
-    const T element = static_cast<T>(static_cast<compute_type<T>>(value));
+    const T element = static_cast<T>(scalar_as<compute_type<T>>(value));
     T* target = static_cast<T*>(out.raw_data());
     if (out.is_contiguous()) {
       parallel_for(out.numel(), [&](int64_t begin, int64_t end) { std::fill(target + begin, target + end, element); });
@@ -79,7 +80,7 @@ void add_inplace_cpu(const Tensor& out, const Tensor& x, double alpha) {
       update<T, T>(out, same,
                    [](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(t) + static_cast<C>(s))); });
     } else {
-      const C factor = static_cast<C>(alpha);
+      const C factor = scalar_as<C>(alpha);
       update<T, T>(out, same, [factor](T& t, T s) {
         t = static_cast<T>(static_cast<C>(static_cast<C>(t) + factor * static_cast<C>(s)));
       });
@@ -100,7 +101,7 @@ void mul_inplace_cpu(const Tensor& out, const Tensor& x) {
 void scale_inplace_cpu(const Tensor& out, double factor) {
   visit_dtype(out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
-    const C f = static_cast<C>(factor);
+    const C f = scalar_as<C>(factor);
     update<T, T>(out, out, [f](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(s) * f)); });
   });
 }

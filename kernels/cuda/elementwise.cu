@@ -3,6 +3,7 @@
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
+#include <brigade/kernels/detail/scalar.h>
 
 namespace brigade::kernels {
 
@@ -27,7 +28,7 @@ Tensor binary_scalar_cuda(const Tensor& a, double scalar, BinaryOp op, bool reve
   visit_dtype(o.out.dtype(), [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>) {  // a bool is computed as int64
       using C = compute_type<T>;
-      const C number = static_cast<C>(scalar);
+      const C number = scalar_as<C>(scalar);
       const WithNumber<AnyBinary, C> any{AnyBinary{op}, number, reversed};
       bool done = false;
       if constexpr (is_floating_point(dtype_of<T>)) {

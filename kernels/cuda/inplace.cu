@@ -2,6 +2,7 @@
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
+#include <brigade/kernels/detail/scalar.h>
 
 namespace brigade::kernels {
 
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(cuda::kMapThreads)
 
 void fill_cuda(const Tensor& out, double value) {
   visit_dtype(out.dtype(), [&]<class T>() {
-    const T element = static_cast<T>(static_cast<compute_type<T>>(value));
+    const T element = static_cast<T>(scalar_as<compute_type<T>>(value));
     T* const data = static_cast<T*>(out.raw_data());
     constexpr int kLength = cuda::kVectorLength<T>;
     if (out.is_contiguous() && cuda::is_aligned(data, kLength)) {
@@ -63,7 +64,7 @@ void add_inplace_cuda(const Tensor& out, const Tensor& x, double alpha) {
   const Tensor same = cast(x, out.dtype());
   visit_dtype(out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
-    map2<T, T>("add_inplace", out, same, out, AddScaled<C>{static_cast<C>(alpha)});
+    map2<T, T>("add_inplace", out, same, out, AddScaled<C>{scalar_as<C>(alpha)});
   });
 }
 
@@ -76,7 +77,7 @@ void mul_inplace_cuda(const Tensor& out, const Tensor& x) {
 void scale_inplace_cuda(const Tensor& out, double factor) {
   visit_dtype(out.dtype(), [&]<class T>() {
     using C = compute_type<T>;
-    map1<T, T>("scale_inplace", out, out, WithNumber<Mul, C>{Mul{}, static_cast<C>(factor), false});
+    map1<T, T>("scale_inplace", out, out, WithNumber<Mul, C>{Mul{}, scalar_as<C>(factor), false});
   });
 }
 

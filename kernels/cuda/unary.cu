@@ -2,6 +2,7 @@
 // the floating dtypes have one that chooses when it runs.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cuda/detail/map.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
 
 namespace brigade::kernels {
@@ -44,11 +45,14 @@ void unary_of(const Tensor& x, const Tensor& out, UnaryOp op) {
 }
 
 Tensor unary_cuda(const Tensor& x, UnaryOp op) {
+  if (x.dtype() == kBool && takes_integers(op)) return unary_of_bool(x, op);
   Tensor out = empty(x.sizes(), x.options());
   if (takes_integers(op) && x.dtype() == kInt64) {
     unary_of<int64_t>(x, out, op);
   } else if (takes_integers(op) && x.dtype() == kInt32) {
     unary_of<int32_t>(x, out, op);
+  } else if (takes_integers(op) && x.dtype() == kUInt8) {
+    unary_of<uint8_t>(x, out, op);
   } else {
     visit_floating(x.dtype(), "unary operation", [&]<class T>() { unary_of<T>(x, out, op); });
   }

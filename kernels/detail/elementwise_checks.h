@@ -15,6 +15,9 @@ Operands prepare_compare(const Tensor& a, const Tensor& b);
 // Of a op scalar; y is undefined.
 Operands prepare_binary_scalar(const Tensor& a, double scalar, BinaryOp op);
 
+// Of a bool: Square as int64, Sign as it is. Throws DTypeError for the others.
+Tensor unary_of_bool(const Tensor& x, UnaryOp op);
+
 // Throws ShapeError unless x broadcasts to the shape of out.
 void check_fits(const Tensor& out, const Tensor& x, const char* what);
 // Throws ShapeError unless the gradient has the shape and dtype of x.

@@ -5,6 +5,7 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>
+#include <type_traits>
 
 namespace brigade::kernels {
 
@@ -142,7 +143,10 @@ struct Unary {
   template <class C>
   BRIGADE_HOST_DEVICE C operator()(C x) const {
     if constexpr (op == UnaryOp::Neg) return static_cast<C>(-x);
-    if constexpr (op == UnaryOp::Abs) return x < C(0) ? static_cast<C>(-x) : x;
+    if constexpr (op == UnaryOp::Abs) {
+      if constexpr (std::is_floating_point_v<C>) return std::fabs(x);  // of -0 too
+      return x < C(0) ? static_cast<C>(-x) : x;
+    }
     if constexpr (op == UnaryOp::Exp) return std::exp(x);
     if constexpr (op == UnaryOp::Log) return std::log(x);
     if constexpr (op == UnaryOp::Sqrt) return std::sqrt(x);

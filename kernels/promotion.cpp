@@ -1,0 +1,40 @@
+#include <brigade/kernels/promotion.h>
+
+#include <optional>
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+// As PyTorch's messages call them.
+const char* title(DType dtype) {
+  constexpr const char* kTitles[] = {"Double", "Float", "Half", "BFloat16", "Long", "Int", "Byte", "Bool"};
+  return kTitles[static_cast<int>(dtype)];
+}
+
+void join(std::optional<DType>& known, DType dtype) { known = known ? promote_types(*known, dtype) : dtype; }
+
+}  // namespace
+
+DType result_type(std::initializer_list<std::reference_wrapper<const Tensor>> operands) {
+  std::optional<DType> with_dims, without_dims;
+  for (const Tensor& operand : operands) {
+    if (operand.defined()) join(operand.dim() > 0 ? with_dims : without_dims, operand.dtype());
+  }
+  if (!with_dims || !without_dims) return with_dims.value_or(without_dims.value_or(kFloat32));
+  if (is_floating_point(*with_dims)) return *with_dims;
+  const bool is_higher = *with_dims == kBool || is_floating_point(*without_dims);
+  return is_higher ? promote_types(*with_dims, *without_dims) : *with_dims;
+}
+
+void check_result_type(const char* op, DType result, const Tensor& self) {
+  const bool loses_fraction = is_floating_point(result) && !is_floating_point(self.dtype());
+  const bool loses_number = self.dtype() == kBool && result != kBool;
+  if (!loses_fraction && !loses_number) return;
+  throw DTypeError(std::string("result type ") + title(result) + " can't be cast to the desired output type " +
+                   title(self.dtype()) + ": " + op + " on " + describe(self) + " has a result of " + name(result) +
+                   "; write out of place, or convert the tensor first with .to()");
+}
+
+}  // namespace brigade::kernels

@@ -1,6 +1,7 @@
 #include <brigade/autograd/ops/arithmetic.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
@@ -14,7 +15,9 @@ using autograd::Node;
 using autograd::OpInfo;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::in_dtype;
 using autograd::detail::located;
+using autograd::detail::widened;
 using kernels::BinaryOp;
 using kernels::CompareOp;
 using kernels::UnaryOp;
@@ -41,11 +44,37 @@ struct DivNode final : Node {
   SavedTensor left, right;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    const Tensor y = right.unpack(*this);
-    if (context.needs_input_grad(0)) context.set_fitted(0, div(grad, y, {}));
-    if (context.needs_input_grad(1)) {
-      context.set_fitted(1, neg(div(mul(grad, left.unpack(*this), {}), mul(y, y, {}), {}), {}));
+    const Tensor b = right.unpack(*this);
+    if (context.needs_input_grad(0)) context.set_fitted(0, div(grad, b, {}));
+    // -g (a / b) / b: neither g a nor b b, which may leave the range where the gradient does not.
+    if (context.needs_input_grad(1))
+      context.set_fitted(1, neg(mul(widened(grad), slope(widened(left.unpack(*this)), widened(b)), {}), {}));
+  }
+
+ private:
+  static Tensor slope(const Tensor& a, const Tensor& b) { return div(div(a, b, {}), b, {}); }
+};
+
+// x / number
+struct DivNumberNode final : Node {
+  double divisor = 1;
+  void backward(BackwardContext& context) override { context.set(0, div(context.grad(), divisor, {})); }
+};
+
+// number / x
+struct NumberDivNode final : Node {
+  SavedTensor y;
+  double numerator = 1;
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    if (numerator == 0) {
+      context.set(0, mul(grad, 0.0, {}));
+      return;
     }
+    // d(c / x) = -c / x^2 = -y (y / c)
+    const Tensor quotient = widened(y.unpack(*this));
+    const Tensor slope = mul(quotient, div(quotient, numerator, {}), {});
+    context.set(0, in_dtype(neg(mul(widened(grad), slope, {}), {}), grad.dtype()));
   }
 };
 
@@ -102,20 +131,6 @@ Tensor with_number(const char* op, const Tensor& x, double number, BinaryOp kern
   return y;
 }
 
-struct ReciprocalNode final : Node {
-  SavedTensor y;
-  double numerator = 1;
-  void backward(BackwardContext& context) override {
-    // d(c / x) = -c / x^2 = -y^2 / c
-    const Tensor result = y.unpack(*this);
-    if (numerator == 0) {
-      context.set(0, mul(context.grad(), 0.0, {}));
-    } else {
-      context.set(0, mul(mul(context.grad(), mul(result, result, {}), {}), -1 / numerator, {}));
-    }
-  }
-};
-
 // Unary functions: `derivative` makes the gradient from grad, x and y; `keeps` says which of x and y it needs.
 template <class Derivative>
 struct UnaryNode final : Node {
@@ -151,7 +166,7 @@ struct SqrtDerivative {
   Tensor operator()(const Tensor& g, const Tensor&, const Tensor& y) const { return div(g, mul(y, 2.0, {}), {}); }
 };
 struct SquareDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return mul(g, mul(x, 2.0, {}), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return mul(mul(g, x, {}), 2.0, {}); }
 };
 
 Tensor compare(const char* op, const Tensor& a, const Tensor& b, CompareOp kernel, SourceLocation where) {
@@ -202,12 +217,16 @@ Tensor mul(const Tensor& a, double b, SourceLocation where) {
   return with_number("mul", a, b, BinaryOp::Mul, false, b, where);
 }
 Tensor div(const Tensor& a, double b, SourceLocation where) {
-  return with_number("div", a, b, BinaryOp::Div, false, 1 / b, where);
+  Tensor y = located(where, [&] { return kernels::binary_scalar(a, b, BinaryOp::Div, false); });
+  if (auto* node = record<DivNumberNode>({.op = "div", .where = where}, {a}, y)) node->divisor = b;
+  return y;
 }
+
 Tensor div(double a, const Tensor& b, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary_scalar(b, a, BinaryOp::Div, true); });
-  if (auto* node = record<ReciprocalNode>({.op = "div", .where = where}, {b}, y)) {
-    node->y.save_output(*node, y);
+  if (auto* node = record<NumberDivNode>({.op = "div", .where = where}, {b}, y)) {
+    // A copy of its own: both b and the result may be written to before backward, as in PyTorch.
+    node->y.save_output(*node, kernels::clone(y));
     node->numerator = a;
   }
   return y;
@@ -232,8 +251,8 @@ Tensor square(const Tensor& x, SourceLocation where) {
   return unary<SquareDerivative>("square", x, UnaryOp::Square, true, false, where);
 }
 Tensor reciprocal(const Tensor& x, SourceLocation where) {
-  Tensor y = located(where, [&] { return kernels::unary(x, UnaryOp::Reciprocal); });
-  if (auto* node = record<ReciprocalNode>({.op = "reciprocal", .where = where}, {x}, y)) node->y.save_output(*node, y);
+  Tensor y = located(where, [&] { return kernels::binary_scalar(x, 1, BinaryOp::Div, true); });
+  if (auto* node = record<NumberDivNode>({.op = "reciprocal", .where = where}, {x}, y)) node->y.save_output(*node, y);
   return y;
 }
 

@@ -1,6 +1,7 @@
 #include <brigade/autograd/ops/elementary.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementary.h>
@@ -16,7 +17,9 @@ namespace {
 using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::in_dtype;
 using autograd::detail::located;
+using autograd::detail::widened;
 using kernels::Function;
 
 // `Derivative` makes the gradient, by differentiable operations, from grad and what it keeps: x or the result.
@@ -26,7 +29,8 @@ template <class Derivative>
 struct FunctionNode final : autograd::Node {
   SavedTensor saved;
   void backward(BackwardContext& context) override {
-    context.set(0, Derivative()(context.grad(), saved.unpack(*this)));
+    const Tensor& grad = context.grad();
+    context.set(0, in_dtype(Derivative()(widened(grad), widened(saved.unpack(*this))), grad.dtype()));
   }
 };
 
@@ -47,7 +51,7 @@ Tensor one_plus(const Tensor& x) { return add(x, 1.0, {}); }
 
 struct RsqrtDerivative {
   Tensor operator()(const Tensor& g, const Tensor& y) const {
-    return mul(mul(g, mul(square(y, {}), y, {}), {}), -0.5, {});
+    return mul(mul(mul(mul(g, y, {}), y, {}), y, {}), -0.5, {});
   }
 };
 struct SinDerivative {
@@ -83,10 +87,10 @@ struct Expm1Derivative {
   Tensor operator()(const Tensor& g, const Tensor& y) const { return mul(g, one_plus(y), {}); }
 };
 struct Log2Derivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return div(g, mul(x, std::numbers::ln2, {}), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(div(g, x, {}), 1 / std::numbers::ln2, {}); }
 };
 struct Log10Derivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return div(g, mul(x, std::numbers::ln10, {}), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(div(g, x, {}), 1 / std::numbers::ln10, {}); }
 };
 struct Exp2Derivative {
   Tensor operator()(const Tensor& g, const Tensor& y) const { return mul(mul(g, y, {}), std::numbers::ln2, {}); }

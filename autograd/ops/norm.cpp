@@ -2,6 +2,7 @@
 
 #include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
@@ -19,8 +20,10 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::in_dtype;
 using autograd::detail::kept_sizes;
 using autograd::detail::located;
+using autograd::detail::widened;
 
 // 1 and 0 in the dtype of x, without history.
 Tensor ones_where(const Tensor& x, kernels::CompareOp op, double number) {
@@ -45,38 +48,34 @@ struct NormNode final : Node {
 
   // By differentiable operations: the orders that are common take one or two passes over x.
   void backward(BackwardContext& context) override {
-    const Tensor values = x.unpack(*this);
-    const Shape kept = kept_sizes(values.sizes(), dims);
-    const Tensor grad = context.grad().reshape(kept, {});
-    const Tensor result = y.unpack(*this).reshape(kept, {});
-    const Tensor signs = p == 2 ? Tensor() : kernels::unary(values, kernels::UnaryOp::Sign);
-    if (p == 2) {
-      context.set(0, mul(values, div_or_zero(grad, result), {}));
-    } else if (p == 1) {
-      context.set(0, mul(signs, grad, {}));
-    } else if (p == 0) {
-      context.set(0, mul(kernels::binary_scalar(signs, 0.0, kernels::BinaryOp::Mul, false), grad, {}));
-    } else if (std::isinf(p)) {
-      context.set(0, mul(shares(values, result, signs), grad, {}));
-    } else {
-      // sign(x) |x|^(p - 1) / norm^(p - 1), where the quotient would overflow less than its parts.
-      const Tensor ratio = div_or_zero(abs(values, {}), result);
-      context.set(0, mul(mul(signs, power_or_zero(ratio, p - 1), {}), grad, {}));
-    }
+    const Tensor given = x.unpack(*this);
+    const Shape kept = kept_sizes(given.sizes(), dims);
+    const Tensor grad = widened(context.grad()).reshape(kept, {});
+    const Tensor result = widened(y.unpack(*this)).reshape(kept, {});
+    context.set(0, in_dtype(mul(slope(widened(given), result), grad, {}), given.dtype()));
   }
 
  private:
+  Tensor slope(const Tensor& values, const Tensor& result) const {
+    // At most 1, which a gradient divided by the norm need not be.
+    if (p == 2) return div_or_zero(values, result);
+    const Tensor signs = kernels::unary(values, kernels::UnaryOp::Sign);
+    if (p == 1) return signs;
+    if (p == 0) return kernels::binary_scalar(signs, 0.0, kernels::BinaryOp::Mul, false);
+    if (std::isinf(p)) return shares(values, result, signs);
+    // sign(x) |x|^(p - 1) / norm^(p - 1), where the quotient would overflow less than its parts.
+    return mul(signs, power_or_zero(div_or_zero(abs(values, {}), result), p - 1), {});
+  }
   // Of the elements whose absolute value is the norm; a NaN is one of them.
   Tensor shares(const Tensor& values, const Tensor& result, const Tensor& signs) const {
     using enum kernels::CompareOp;
     const Tensor chosen =
         kernels::binary(kernels::compare(kernels::unary(values, kernels::UnaryOp::Abs), result, Equal),
                         kernels::compare(values, values, NotEqual), kernels::BinaryOp::Maximum);
-    const Tensor count = kernels::cast(kernels::sum(chosen, {.dims = dims, .keepdim = true}), kFloat32);
+    const Tensor count = kernels::cast(kernels::sum(chosen, {.dims = dims, .keepdim = true}), values.dtype());
     const Tensor share = kernels::binary_scalar(count, 1.0, kernels::BinaryOp::Div, true);
-    return kernels::binary(kernels::binary(kernels::cast(chosen, values.dtype()), kernels::cast(share, values.dtype()),
-                                           kernels::BinaryOp::Mul),
-                           signs, kernels::BinaryOp::Mul);
+    return kernels::binary(kernels::binary(kernels::cast(chosen, values.dtype()), share, kernels::BinaryOp::Mul), signs,
+                           kernels::BinaryOp::Mul);
   }
 };
 

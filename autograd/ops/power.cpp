@@ -1,6 +1,7 @@
 #include <brigade/autograd/ops/power.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/elementary.h>
 #include <brigade/autograd/ops/logical.h>
@@ -11,6 +12,7 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>
+#include <limits>
 
 namespace brigade {
 
@@ -19,7 +21,9 @@ namespace {
 using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::in_dtype;
 using autograd::detail::located;
+using autograd::detail::widened;
 using kernels::BinaryFunction;
 
 struct PairNode : autograd::Node {
@@ -31,12 +35,17 @@ struct PairNode : autograd::Node {
   }
 };
 
+// An operand that may be of integers, in the dtype of a gradient.
+Tensor as_number(const Tensor& x, const Tensor& grad) {
+  return is_floating_point(x.dtype()) ? widened(x) : kernels::cast(x, grad.dtype());
+}
+
 struct PowNode final : PairNode {
   SavedTensor y;
   void backward(BackwardContext& context) override {
-    const Tensor& grad = context.grad();
-    const Tensor base = left.unpack(*this);
-    const Tensor exponent = right.unpack(*this);
+    const Tensor grad = widened(context.grad());
+    const Tensor base = as_number(left.unpack(*this), grad);
+    const Tensor exponent = as_number(right.unpack(*this), grad);
     if (context.needs_input_grad(0)) {
       const Tensor slope = mul(grad, mul(exponent, pow(base, sub(exponent, 1.0, {}), {}), {}), {});
       context.set_fitted(0, brigade::where(eq(exponent, 0.0, {}), 0.0, slope, {}));
@@ -45,7 +54,8 @@ struct PowNode final : PairNode {
       // The logarithm of a base of 0 counts for negative exponents only; elsewhere that of 1 stands in, so that no NaN
       // comes of it in a second derivative.
       const Tensor is_flat = logical_and(eq(base, 0.0, {}), ge(exponent, 0.0, {}), {});
-      const Tensor slope = mul(grad, mul(y.unpack(*this), log(brigade::where(is_flat, 1.0, base, {}), {}), {}), {});
+      const Tensor slope =
+          mul(grad, mul(widened(y.unpack(*this)), log(brigade::where(is_flat, 1.0, base, {}), {}), {}), {});
       context.set_fitted(1, brigade::where(is_flat, 0.0, slope, {}));
     }
   }
@@ -60,7 +70,8 @@ struct PowNumberNode final : autograd::Node {
       context.set(0, mul(grad, 0.0, {}));
       return;
     }
-    context.set(0, mul(grad, mul(pow(base.unpack(*this), exponent - 1, {}), exponent, {}), {}));
+    const Tensor slope = mul(pow(widened(base.unpack(*this)), exponent - 1, {}), exponent, {});
+    context.set(0, in_dtype(mul(widened(grad), slope, {}), grad.dtype()));
   }
 };
 
@@ -69,19 +80,36 @@ struct NumberPowNode final : autograd::Node {
   SavedTensor x, y;
   double base = 0;
   void backward(BackwardContext& context) override {
-    const Tensor slope = mul(context.grad(), mul(y.unpack(*this), std::log(base), {}), {});
-    context.set(0, base == 0 ? brigade::where(ge(x.unpack(*this), 0.0, {}), 0.0, slope, {}) : slope);
+    const Tensor& grad = context.grad();
+    const Tensor slope = mul(widened(grad), mul(widened(y.unpack(*this)), std::log(base), {}), {});
+    context.set(
+        0, in_dtype(base == 0 ? brigade::where(ge(x.unpack(*this), 0.0, {}), 0.0, slope, {}) : slope, grad.dtype()));
   }
 };
 
 struct Atan2Node final : PairNode {
   void backward(BackwardContext& context) override {
-    const Tensor y = left.unpack(*this);
-    const Tensor x = right.unpack(*this);
+    const Tensor grad = widened(context.grad());
+    // x / (x^2 + y^2) of numbers divided by the larger of both, a constant, so that the squares stay in range.
+    const Tensor size = larger(left.unpack(*this), right.unpack(*this), grad.dtype());
+    const Tensor y = div(as_number(left.unpack(*this), grad), size, {});
+    const Tensor x = div(as_number(right.unpack(*this), grad), size, {});
     const Tensor squares = add(square(y, {}), square(x, {}), {});
-    const Tensor scaled = div(context.grad(), brigade::where(eq(squares, 0.0, {}), 1.0, squares, {}), {});
-    if (context.needs_input_grad(0)) context.set_fitted(0, mul(scaled, x, {}));
-    if (context.needs_input_grad(1)) context.set_fitted(1, neg(mul(scaled, y, {}), {}));
+    const Tensor divisor = brigade::where(eq(squares, 0.0, {}), 1.0, squares, {});
+    const auto slope = [&](const Tensor& of) { return div(mul(grad, div(of, divisor, {}), {}), size, {}); };
+    if (context.needs_input_grad(0)) context.set_fitted(0, slope(x));
+    if (context.needs_input_grad(1)) context.set_fitted(1, neg(slope(y), {}));
+  }
+
+ private:
+  // Of the absolute values; 1 where both are 0, and finite. Without history.
+  static Tensor larger(const Tensor& y, const Tensor& x, DType dtype) {
+    using kernels::BinaryOp;
+    const auto size = [&](const Tensor& t) { return kernels::unary(kernels::cast(t, dtype), kernels::UnaryOp::Abs); };
+    const Tensor found = kernels::binary(size(y), size(x), BinaryOp::Maximum);
+    const Tensor is_zero = kernels::cast(kernels::compare_scalar(found, 0, kernels::CompareOp::Equal), dtype);
+    const double most = dtype == kFloat64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+    return kernels::binary_scalar(kernels::binary(found, is_zero, BinaryOp::Add), most, BinaryOp::Minimum, false);
   }
 };
 
@@ -92,9 +120,9 @@ struct RemainderNode final : PairNode {
     const Tensor& grad = context.grad();
     if (context.needs_input_grad(0)) context.set_fitted(0, grad);
     if (!context.needs_input_grad(1)) return;
-    const Tensor quotient = div(left.unpack(*this), right.unpack(*this), {});
+    const Tensor quotient = div(widened(left.unpack(*this)), widened(right.unpack(*this)), {});
     const Tensor whole = rounds_down ? floor(quotient, {}) : trunc(quotient, {});
-    context.set_fitted(1, neg(mul(grad, whole, {}), {}));
+    context.set_fitted(1, neg(mul(widened(grad), whole, {}), {}));
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/record.h>
@@ -20,9 +21,11 @@ using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::from_lines;
+using autograd::detail::in_dtype;
 using autograd::detail::kept_sizes;
 using autograd::detail::located;
 using autograd::detail::to_lines;
+using autograd::detail::widened;
 
 struct SumNode final : Node {
   Shape sizes;       // of the input
@@ -82,10 +85,11 @@ struct LogsumexpNode final : Node {
   SavedTensor x, y;
   Shape dims;
   void backward(BackwardContext& context) override {
-    const Tensor values = x.unpack(*this);
+    const Tensor& grad = context.grad();
+    const Tensor values = widened(x.unpack(*this));
     const Shape kept = kept_sizes(values.sizes(), dims);
-    const Tensor share = exp(sub(values, y.unpack(*this).reshape(kept, {}), {}), {});
-    context.set(0, mul(share, context.grad().reshape(kept, {}), {}));
+    const Tensor share = exp(sub(values, widened(y.unpack(*this)).reshape(kept, {}), {}), {});
+    context.set(0, in_dtype(mul(share, widened(grad).reshape(kept, {}), {}), grad.dtype()));
   }
 };
 

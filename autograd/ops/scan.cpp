@@ -8,6 +8,7 @@
 #include <brigade/autograd/ops/scan.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/pad.h>
 #include <brigade/autograd/record.h>
@@ -24,7 +25,9 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::in_dtype;
 using autograd::detail::located;
+using autograd::detail::widened;
 using kernels::ScanOp;
 
 // Element i of the result is element i + by of x, and `value` where there is none; by is 1 or -1.
@@ -58,10 +61,11 @@ struct CumprodNode final : Node {
   SavedTensor x;
   int dim = 0;
   void backward(BackwardContext& context) override {
-    const Tensor values = x.unpack(*this);
+    const Tensor& grad = context.grad();
+    const Tensor values = widened(x.unpack(*this));
     const Tensor before = cumprod(neighbour(values, dim, -1, 1), dim, {});
-    const Tensor sums = linear_recurrence(context.grad(), neighbour(values, dim, 1, 0), dim, true, {});
-    context.set(0, mul(before, sums, {}));
+    const Tensor sums = linear_recurrence(widened(grad), neighbour(values, dim, 1, 0), dim, true, {});
+    context.set(0, in_dtype(mul(before, sums, {}), grad.dtype()));
   }
 };
 

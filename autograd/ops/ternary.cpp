@@ -1,6 +1,7 @@
 #include <brigade/autograd/ops/ternary.h>
 
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/ternary.h>
@@ -13,6 +14,7 @@ using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::located;
+using autograd::detail::widened;
 using kernels::TernaryOp;
 
 // Keeps the three tensors; `number` is the factor of the product or quotient.
@@ -27,7 +29,7 @@ struct AddcmulNode final : TernaryNode {
     if (context.needs_input_grad(0)) context.set_fitted(0, grad);
     for (const uint32_t i : {1U, 2U}) {
       if (context.needs_input_grad(i))
-        context.set_fitted(i, mul(mul(grad, saved[3 - i].unpack(*this), {}), number, {}));
+        context.set_fitted(i, mul(mul(widened(grad), widened(saved[3 - i].unpack(*this)), {}), number, {}));
     }
   }
 };
@@ -37,21 +39,26 @@ struct AddcdivNode final : TernaryNode {
     const Tensor& grad = context.grad();
     if (context.needs_input_grad(0)) context.set_fitted(0, grad);
     if (!context.needs_input_grad(1) && !context.needs_input_grad(2)) return;
-    const Tensor b = saved[2].unpack(*this);
-    const Tensor by_a = mul(div(grad, b, {}), number, {});
-    if (context.needs_input_grad(1)) context.set_fitted(1, by_a);
-    if (context.needs_input_grad(2)) context.set_fitted(2, neg(mul(by_a, div(saved[1].unpack(*this), b, {}), {}), {}));
+    const Tensor wide = widened(grad);
+    const Tensor b = widened(saved[2].unpack(*this));
+    if (context.needs_input_grad(1)) context.set_fitted(1, mul(div(wide, b, {}), number, {}));
+    if (context.needs_input_grad(2)) {
+      const Tensor slope = mul(div(div(widened(saved[1].unpack(*this)), b, {}), b, {}), number, {});
+      context.set_fitted(2, neg(mul(wide, slope, {}), {}));
+    }
   }
 };
 
 struct LerpNode final : TernaryNode {
   void backward(BackwardContext& context) override {
-    const Tensor& grad = context.grad();
-    const Tensor weight = saved[2].unpack(*this);
+    const Tensor grad = widened(context.grad());
+    const Tensor weight = widened(saved[2].unpack(*this));
     if (context.needs_input_grad(0)) context.set_fitted(0, mul(grad, sub(1.0, weight, {}), {}));
     if (context.needs_input_grad(1)) context.set_fitted(1, mul(grad, weight, {}));
-    if (context.needs_input_grad(2))
-      context.set_fitted(2, mul(grad, sub(saved[1].unpack(*this), saved[0].unpack(*this), {}), {}));
+    if (context.needs_input_grad(2)) {
+      const Tensor way = sub(widened(saved[1].unpack(*this)), widened(saved[0].unpack(*this)), {});
+      context.set_fitted(2, mul(grad, way, {}));
+    }
   }
 };
 

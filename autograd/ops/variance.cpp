@@ -2,6 +2,7 @@
 
 #include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
@@ -18,8 +19,10 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::in_dtype;
 using autograd::detail::kept_sizes;
 using autograd::detail::located;
+using autograd::detail::widened;
 
 // Outputs: the variance or its root; perhaps the mean as well.
 struct VarianceNode final : Node {
@@ -30,14 +33,15 @@ struct VarianceNode final : Node {
   bool is_root = false;
 
   void backward(BackwardContext& context) override {
-    const Tensor values = x.unpack(*this);
+    const Tensor given = x.unpack(*this);
+    const Tensor values = widened(given);
     const Shape kept = kept_sizes(values.sizes(), dims);
     const auto count = static_cast<double>(autograd::detail::reduced_count(values.sizes(), dims));
     Tensor result;
     if (context.grad(0).defined()) {
-      Tensor factor = context.grad(0).reshape(kept, {});
+      Tensor factor = widened(context.grad(0)).reshape(kept, {});
       if (is_root) {
-        const Tensor spread = root.unpack(*this).reshape(kept, {});
+        const Tensor spread = widened(root.unpack(*this)).reshape(kept, {});
         // 0 where the root is 0.
         const Tensor is_zero =
             kernels::cast(kernels::compare_scalar(spread, 0.0, kernels::CompareOp::Equal), spread.dtype());
@@ -45,22 +49,30 @@ struct VarianceNode final : Node {
         factor = mul(divided, kernels::binary_scalar(is_zero, 1.0, kernels::BinaryOp::Sub, true), {});
       }
       factor = mul(factor, (is_root ? 1 : 2) / std::max(0.0, count - correction), {});
-      result = context.create_graph()
-                   ? mul(sub(values, brigade::mean(values, dims, true, {}), {}), factor, {})
-                   : kernels::variance_backward(factor, values, mean.unpack(*this).reshape(kept, {}), dims);
+      // The mean of half types was rounded to them: too far from the values where these lie close together.
+      const bool is_exact = !is_half(given.dtype()) && !context.create_graph();
+      const Tensor center = is_exact ? mean.unpack(*this).reshape(kept, {}) : brigade::mean(values, dims, true, {});
+      result = context.create_graph() ? mul(sub(values, center, {}), factor, {})
+                                      : kernels::variance_backward(factor, values, center, dims);
     }
     if (outputs.size() > 1 && context.grad(1).defined()) {
-      const Tensor part = mul(context.grad(1).reshape(kept, {}), 1 / count, {});
+      const Tensor part = mul(widened(context.grad(1)).reshape(kept, {}), 1 / count, {});
       result = result.defined() ? add(result, part, {}) : part.expand(values.sizes(), {});
     }
-    context.set(0, result);
+    context.set(0, in_dtype(result, given.dtype()));
   }
 };
 
 SpreadAndMean spread(const autograd::OpInfo& info, const Tensor& x, const Shape& dims, double correction, bool keepdim,
                      bool is_root, bool with_mean) {
-  const kernels::Variance found = located(info.where, [&] { return kernels::variance(x, dims, correction, keepdim); });
-  const Tensor result = is_root ? kernels::unary(found.variance, kernels::UnaryOp::Sqrt) : found.variance;
+  // The root of a variance may be in the range of a half type where the variance is not.
+  const bool in_float = is_root && is_half(x.dtype());
+  kernels::Variance found = located(info.where, [&] {
+    return kernels::variance(in_float ? kernels::cast(x, kFloat32) : x, dims, correction, keepdim);
+  });
+  found.mean = kernels::cast(found.mean, x.dtype());
+  const Tensor result =
+      is_root ? kernels::cast(kernels::unary(found.variance, kernels::UnaryOp::Sqrt), x.dtype()) : found.variance;
   const Tensor* inputs[] = {&x};
   const Tensor* outputs[] = {&result, &found.mean};
   if (auto* node = record<VarianceNode>(info, inputs, autograd::TensorRefs(outputs, with_mean ? 2 : 1))) {

@@ -66,3 +66,59 @@ TEST_CASE("operands of two dtypes, one of them broadcast, get gradients of their
     }
   }
 }
+
+TEST_CASE("the dtype of a result: dimensions before none, floats before integers before bool") {
+  // Rows: a tensor with dimensions; columns: one without. Of PyTorch 2.15.
+  const DType all[] = {kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
+  const auto expected = [&](DType with, DType without) {
+    if (is_floating_point(with)) return with;
+    if (is_floating_point(without)) return without;
+    return with == kBool ? without : with;
+  };
+  for (const DType with : all) {
+    for (const DType without : all) {
+      CAPTURE(std::string(name(with)));
+      CAPTURE(std::string(name(without)));
+      const Tensor x = ones({2}, with), number = ones({}, without);
+      const DType dtype = expected(with, without);
+      CHECK((x * number).dtype() == dtype);
+      CHECK((number * x).dtype() == dtype);
+      CHECK((x + number).dtype() == dtype);
+      CHECK(maximum(x, number).dtype() == dtype);
+      CHECK(where(tensor<bool>({true, false}), x, number).dtype() == dtype);
+      if (dtype != kBool) CHECK(div(number, x).dtype() == (is_floating_point(dtype) ? dtype : kFloat32));
+      if (dtype != kBool) CHECK(remainder(x, number).dtype() == dtype);
+      if (is_floating_point(dtype)) CHECK(addcmul(x, number, x).dtype() == dtype);
+      CHECK((ones({}, with) * number).dtype() == promote_types(with, without));
+    }
+  }
+}
+
+TEST_CASE("a number without dimensions is compared and computed with in the dtype of the other side") {
+  const Tensor x = ones({2});
+  CHECK((x * scalar_tensor(0.5)).to_vector<float>() == std::vector<float>{0.5F, 0.5F});
+  CHECK(lt(x, scalar_tensor(1.00000000001)).to_vector<bool>() == std::vector<bool>{false, false});
+  const Tensor halves = full({2}, 3, kFloat16);
+  // It keeps its precision, and may be beyond the range of a half type.
+  CHECK((halves * scalar_tensor(0.1F)).to_vector<float>()[0] == 0.300048828125F);
+  CHECK((halves / scalar_tensor(1e6F)).to_vector<float>()[0] == 2.9802322387695312e-06F);
+  CHECK((scalar_tensor(1e6F) * full({1}, 1e-3, kFloat16)).to_vector<float>()[0] == 1000.5F);
+}
+
+TEST_CASE("operands of integers have no gradient, and hinder nobody else's") {
+  const auto slopes = [](Tensor (*apply)(const Tensor& whole, const Tensor& x)) {
+    const Tensor x = tensor<float>({1, 2, 0.5F}).requires_grad_();
+    apply(tensor<int64_t>({2, 3, 0}), x).sum().backward();
+    return x.grad();
+  };
+  // Of PyTorch 2.15.
+  check_near(slopes([](const Tensor& i, const Tensor& x) { return pow(i, x); }), {1.3862944, 9.8875106, 0}, 1e-6);
+  check_near(slopes([](const Tensor& i, const Tensor& x) { return pow(x, i); }), {2, 12, 0}, 1e-6);
+  check_near(slopes([](const Tensor& i, const Tensor& x) { return atan2(i, x); }), {-0.4, -0.23076923, 0}, 1e-6);
+  check_near(slopes([](const Tensor& i, const Tensor& x) { return atan2(x, i); }), {0.4, 0.23076923, 0}, 1e-6);
+  check_near(slopes([](const Tensor& i, const Tensor& x) { return fmod(i, x); }), {-2, -1, 0}, 1e-6);
+  check_near(slopes([](const Tensor& i, const Tensor& x) { return remainder(i, x); }), {-2, -1, 0}, 1e-6);
+  check_near(slopes([](const Tensor& i, const Tensor& x) { return div(i, x); }), {-2, -0.75, 0}, 1e-6);
+  check_near(slopes([](const Tensor& i, const Tensor& x) { return addcmul(i, x, x); }), {2, 4, 1}, 1e-6);
+  check_near(slopes([](const Tensor& i, const Tensor& x) { return addcdiv(x, i, x); }), {-1, 0.25, 1}, 1e-6);
+}

@@ -20,6 +20,9 @@ struct Interpolate2dParams {
   InterpolateMode mode = InterpolateMode::Nearest;
   // All but Nearest: the centres of the corner pixels lie upon each other, not the corners of the images.
   bool align_corners = false;
+  // The images are lines, of height 1: Nearest follows the factor of a line always, that of an image only where the
+  // size is not kept or doubled, as in PyTorch.
+  bool lines = false;
 };
 // Throw ShapeError, ValueError, DTypeError. Half types are computed in float32 and rounded once.
 extern Kernel<Tensor(const Tensor& x, const Interpolate2dParams& params)> interpolate2d;

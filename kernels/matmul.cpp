@@ -13,9 +13,11 @@ namespace brigade::kernels {
 namespace {
 
 void check_operands(const Tensor& a, const Tensor& b, const char* what) {
-  if (a.dtype() != b.dtype() || !is_floating_point(a.dtype())) {
-    throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype, got " + describe(a) + " and " +
-                     describe(b) + "; convert one with .to()");
+  const bool has_product = is_floating_point(a.dtype()) || (a.dtype() != kBool && a.device() == Device());
+  if (a.dtype() != b.dtype() || !has_product) {
+    throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype" +
+                     (a.device() == Device() ? ", or of one dtype of integers" : "") + ", got " + describe(a) +
+                     " and " + describe(b) + "; convert one with .to()");
   }
 }
 

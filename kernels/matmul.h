@@ -1,6 +1,7 @@
 // Matrix products. float32 through oneDNN's sgemm where it is present, Eigen otherwise (float64, and float32 without
 // oneDNN); half types are computed in float32. On CUDA devices by cuBLASLt, with float accumulation for half types;
-// TF32 only where brigade::cuda::set_allow_tf32 allows it.
+// TF32 only where brigade::cuda::set_allow_tf32 allows it. Integers (not bool) are multiplied on the CPU only, as in
+// PyTorch, and wrap around.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -8,7 +9,7 @@
 namespace brigade::kernels {
 
 // op(a) x op(b) on the last two dimensions, op = transpose when asked; leading dimensions broadcast. Both at least 2-d,
-// same floating dtype. When `out` is defined (contiguous, right shape and dtype) the result goes there, added to what
+// same dtype. When `out` is defined (contiguous, right shape and dtype) the result goes there, added to what
 // it holds if `accumulate`, and `out` is returned: this is how a gradient is born in its bucket. Throws ShapeError,
 // DTypeError, DeviceError.
 struct MatmulOptions {

@@ -7,6 +7,7 @@
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/batch_norm.h>
+#include <brigade/kernels/elementwise.h>
 
 namespace brigade {
 
@@ -19,6 +20,8 @@ using autograd::detail::Normalised;
 using autograd::detail::normalised_gradient;
 using autograd::detail::widened;
 
+Tensor dense(const Tensor& x) { return x.defined() ? kernels::contiguous(x) : x; }
+
 struct BatchNormNode final : autograd::Node {
   // The statistics are kept as they were used, so that a later change of the running ones (another forward, a
   // broadcast) does no harm.
@@ -29,8 +32,9 @@ struct BatchNormNode final : autograd::Node {
 
   void backward(BackwardContext& context) override {
     if (context.create_graph()) return backward_with_graph(context);
-    const kernels::BatchNormGrads grads = kernels::batch_norm_backward(
-        context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this), invstd.unpack(*this), training);
+    const kernels::BatchNormGrads grads =
+        kernels::batch_norm_backward(context.grad(), x.unpack(*this), dense(weight.unpack(*this)), mean.unpack(*this),
+                                     invstd.unpack(*this), training);
     if (context.needs_input_grad(0)) context.set(0, grads.x);
     if (context.needs_input_grad(1)) context.set(1, in_dtype(grads.weight, weight_dtype));
     if (context.needs_input_grad(2)) context.set(2, in_dtype(grads.bias, bias_dtype));
@@ -70,8 +74,14 @@ struct BatchNormNode final : autograd::Node {
 
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, bool training, double momentum, double eps, SourceLocation where) {
-  const kernels::BatchNorm result = autograd::detail::located(
-      where, [&] { return kernels::batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps); });
+  // Kernels take dense memory: statistics that are not are updated in a copy.
+  const Tensor means = dense(running_mean);
+  const Tensor variances = dense(running_var);
+  const kernels::BatchNorm result = autograd::detail::located(where, [&] {
+    return kernels::batch_norm(x, dense(weight), dense(bias), means, variances, training, momentum, eps);
+  });
+  if (training && !means.is_same(running_mean)) kernels::copy(running_mean, means);
+  if (training && !variances.is_same(running_var)) kernels::copy(running_var, variances);
   if (training && running_mean.defined()) running_mean.bump_version();
   if (training && running_var.defined()) running_var.bump_version();
   if (auto* node = autograd::record<BatchNormNode>({.op = "batch_norm", .where = where}, {x, weight, bias}, result.y)) {

@@ -1,5 +1,6 @@
 #include <brigade/autograd/ops/embedding.h>
 
+#include <brigade/autograd/detail/indices.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/gather.h>
@@ -62,8 +63,9 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_id
   return embedding(indices, weight, padding_idx, false, where);
 }
 
-Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_idx, bool scale_grad_by_freq,
+Tensor embedding(const Tensor& given, const Tensor& weight, int64_t padding_idx, bool scale_grad_by_freq,
                  SourceLocation where) {
+  const Tensor indices = autograd::detail::as_indices(given);
   Tensor y = autograd::detail::located(where, [&] { return kernels::embedding(weight, indices); });
   if (padding_idx < -1 || padding_idx >= weight.size(0)) {
     throw ValueError("embedding: expected a padding_idx of -1 (none) or 0.." + std::to_string(weight.size(0) - 1) +

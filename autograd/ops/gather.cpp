@@ -2,6 +2,7 @@
 // is differentiable to any order.
 #include <brigade/autograd/ops/gather.h>
 
+#include <brigade/autograd/detail/indices.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/concat.h>
@@ -20,6 +21,7 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::as_indices;
 using autograd::detail::located;
 using kernels::Scatter;
 
@@ -112,8 +114,9 @@ struct MaskedSelectNode final : Node {
 
 }  // namespace
 
-Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, SourceLocation where) {
+Tensor gather(const Tensor& x, int64_t dim, const Tensor& given, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);
+  const Tensor index = as_indices(given);
   Tensor y = located(where, [&] { return kernels::gather(x, at, index); });
   keep(record<GatherNode>({.op = "gather", .where = where}, {x, index}, y), at, index, x.sizes());
   return y;
@@ -138,46 +141,55 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int6
   return gather(stretched(x), at, stretched(indices), where);
 }
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, SourceLocation where) {
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& source, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);
+  const Tensor index = as_indices(given);
   Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.source = source}); });
   keep(record<ScatterNode>({.op = "scatter", .where = where}, {x, index, source}, y), at, index, source.sizes());
   return y;
 }
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value, SourceLocation where) {
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& given, double value, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);
+  const Tensor index = as_indices(given);
   Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.value = value}); });
   keep(record<ScatterNode>({.op = "scatter", .where = where}, {x, index}, y), at, index, {});
   return y;
 }
 
-Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, SourceLocation where) {
+Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& source, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);
+  const Tensor index = as_indices(given);
   Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.source = source, .add = true}); });
   keep(record<ScatterAddNode>({.op = "scatter_add", .where = where}, {x, index, source}, y), at, index, source.sizes());
   return y;
 }
 
-Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha,
+Tensor index_add(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& source, double alpha,
                  SourceLocation where) {
-  if (alpha != 1) return index_add(x, dim, index, mul(source, alpha, where), 1, where);
+  if (alpha != 1) return index_add(x, dim, given, mul(source, alpha, where), 1, where);
   const int at = wrap_dim(dim, x.dim(), where);
+  const Tensor index = as_indices(given);
   Tensor y =
       located(where, [&] { return kernels::scatter(x, at, index, {.source = source, .add = true, .slices = true}); });
   keep(record<IndexAddNode>({.op = "index_add", .where = where}, {x, index, source}, y), at, index, source.sizes());
   return y;
 }
 
-Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, SourceLocation where) {
+Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& from, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);
+  const Tensor index = as_indices(given);
+  // A number and a row of one number stand for each other.
+  const bool is_number = from.numel() == 1 && from.dim() + x.dim() == 1;
+  const Tensor source = is_number ? from.reshape(Shape::filled(x.dim(), 1), where) : from;
   Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.source = source, .slices = true}); });
   keep(record<IndexCopyNode>({.op = "index_copy", .where = where}, {x, index, source}, y), at, index, source.sizes());
   return y;
 }
 
-Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, double value, SourceLocation where) {
+Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& given, double value, SourceLocation where) {
   const int at = wrap_dim(dim, x.dim(), where);
+  const Tensor index = as_indices(given);
   Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.value = value, .slices = true}); });
   keep(record<IndexFillNode>({.op = "index_fill", .where = where}, {x, index}, y), at, index, {});
   return y;

@@ -1,9 +1,9 @@
 // Elements and slices by index: read, written, added to, and chosen by a mask.
 //
-// Any dtype. Indices are int64; one outside 0..size-1 is an IndexError with its position (in row-major order) and
-// value, which on a CUDA device comes late (core/cuda/device_error.h). Nothing is written in place: the functions that
-// write return a copy of x. A source has the dtype of x, and has to be on its device. Throw IndexError, ShapeError,
-// DTypeError, DeviceError.
+// Any dtype. Indices are int64 or int32; one outside 0..size-1 is an IndexError with its position (in row-major order)
+// and value, which on a CUDA device comes late (core/cuda/device_error.h). Nothing is written in place: the functions
+// that write return a copy of x. A source has the dtype of x, and has to be on its device. Throw IndexError,
+// ShapeError, DTypeError, DeviceError.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -30,7 +30,8 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value,
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                    SourceLocation where = SourceLocation::current());
 
-// Whole slices of x along `dim`, named by an index [n]; the source has the shape of x, with n along `dim`.
+// Whole slices of x along `dim`, named by an index [n]; the source has the shape of x, with n along `dim`. Of a tensor
+// without dimensions the only slice is itself.
 // x + alpha * source
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha = 1,
                  SourceLocation where = SourceLocation::current());

@@ -78,7 +78,8 @@ Interpolate2dParams params_for(const Tensor& x, const InterpolateOptions& option
   }
   check_dims(x, options.mode);
   const auto count = static_cast<size_t>(x.dim() - 2);
-  Interpolate2dParams params{.size = {1, 1}, .mode = options.mode, .align_corners = options.align_corners};
+  Interpolate2dParams params{
+      .size = {1, 1}, .mode = options.mode, .align_corners = options.align_corners, .lines = x.dim() == 3};
   if (options.size) {
     spread(*options.size, "size", count, params.size);
     return params;

@@ -73,8 +73,7 @@ struct LinearNode : Node {
     if (context.create_graph()) return differentiable(context, grad_of_sum);
     const Tensor grad = kernels::contiguous(grad_of_sum);
     const int64_t out = grad.sizes().back();
-    const Tensor rows =
-        view::as_strided(grad, {out == 0 ? 0 : grad.numel() / out, out}, {out, 1}, grad.storage_offset());
+    const Tensor rows = view::as_strided(grad, {row_count(), out}, {out, 1}, grad.storage_offset());
     if (context.needs_input_grad(1)) {
       const Tensor input = kernels::contiguous(x.unpack(*this));
       const int64_t in = input.sizes().back();
@@ -105,10 +104,14 @@ struct LinearNode : Node {
   }
 
  private:
-  void differentiable(BackwardContext& context, const Tensor& grad) {
+  int64_t row_count() const {
     int64_t rows = 1;
     for (int d = 0; d + 1 < x_sizes.size(); ++d)
       rows *= x_sizes[d];
+    return rows;
+  }
+  void differentiable(BackwardContext& context, const Tensor& grad) {
+    const int64_t rows = row_count();
     const auto as_rows = [rows](const Tensor& tensor) { return tensor.reshape({rows, tensor.sizes().back()}, {}); };
     if (context.needs_input_grad(1)) {
       context.set(1, brigade::matmul(as_rows(grad).transpose(0, 1, {}), as_rows(x.unpack(*this)), {}));

@@ -20,9 +20,9 @@ using autograd::detail::located;
 using kernels::Activation;
 using kernels::ActivationParams;
 
-// 1 where |x| is beyond the border, by exclusion, so that a NaN counts.
-Tensor unless_within(const Tensor& x, double border, const Tensor& grad) {
-  return where(logical_and(ge(x, -border, {}), le(x, border, {}), {}), 0.0, grad, {});
+// Where |x| is beyond the border, and x no NaN.
+Tensor beyond(const Tensor& x, double border, const Tensor& grad) {
+  return where(logical_or(lt(x, -border, {}), gt(x, border, {}), {}), grad, 0.0, {});
 }
 
 // The gradient by differentiable operations. What is not chosen must stay finite, or its derivative would be NaN: hence
@@ -33,7 +33,7 @@ Tensor differentiable(Activation kind, const ActivationParams& with, const Tenso
       // At 0 the second derivative is that of the right side, as in PyTorch, while the first is that of the left.
       const Tensor below = exp(mul(where(ge(x, 0.0, {}), 0.0, x, {}), with.r, {}), {});
       const Tensor slope = mul(below, with.p * with.q * with.r, {});
-      return where(le(x, 0.0, {}), mul(grad, slope, {}), mul(grad, with.q, {}), {});
+      return where(gt(x, 0.0, {}), mul(grad, with.q, {}), mul(grad, slope, {}), {});
     }
     case Activation::Softplus: {
       const Tensor scaled = mul(x, with.p, {});
@@ -41,12 +41,12 @@ Tensor differentiable(Activation kind, const ActivationParams& with, const Tenso
       const Tensor below = where(ge(scaled, with.q, {}), with.q, scaled, {});
       return where(gt(scaled, with.q, {}), grad, mul(grad, sigmoid(below, {}), {}), {});
     }
-    case Activation::Hardtanh: return where(logical_or(le(x, with.p, {}), ge(x, with.q, {}), {}), 0.0, grad, {});
+    case Activation::Hardtanh: return where(logical_and(gt(x, with.p, {}), lt(x, with.q, {}), {}), grad, 0.0, {});
     case Activation::Hardsigmoid:
       return where(logical_and(gt(x, -3.0, {}), lt(x, 3.0, {}), {}), mul(grad, 1.0 / 6, {}), 0.0, {});
     case Activation::Hardswish: {
       const Tensor slope = add(mul(x, 1.0 / 3, {}), 0.5, {});
-      return where(le(x, -3.0, {}), 0.0, where(lt(x, 3.0, {}), mul(grad, slope, {}), grad, {}), {});
+      return where(le(x, -3.0, {}), 0.0, where(ge(x, 3.0, {}), grad, mul(grad, slope, {}), {}), {});
     }
     case Activation::Mish: {
       const Tensor t = brigade::tanh(softplus(x, 1, 20, {}), {});
@@ -58,7 +58,7 @@ Tensor differentiable(Activation kind, const ActivationParams& with, const Tenso
     case Activation::Softshrink:
     case Activation::Hardshrink: break;
   }
-  return unless_within(x, with.p, grad);
+  return beyond(x, with.p, grad);
 }
 
 struct ParametricActivationNode final : autograd::Node {

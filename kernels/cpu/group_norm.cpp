@@ -30,7 +30,10 @@ void normalise_groups(const GroupNormPlan& plan, double eps) {
           const T* const x = plan.x.data_ptr<T>() + row * n;
           T* const y = plan.result.y.data_ptr<T>() + row * n;
           const auto value = [=](int64_t i) { return static_cast<C>(x[i]); };
-          const C center = static_cast<C>(cpu::long_sum<C>(0, n, value) / static_cast<double>(n));
+          // From the distances to the first element: nothing is lost where a group lies far from zero.
+          const C start = n > 0 ? value(0) : C(0);
+          const double distances = cpu::long_sum<C>(0, n, [=](int64_t i) { return value(i) - start; });
+          const C center = static_cast<C>(static_cast<double>(start) + distances / static_cast<double>(n));
           const double squares = cpu::long_sum<C>(0, n, [=](int64_t i) {
             const C distance = value(i) - center;
             return distance * distance;

@@ -47,7 +47,13 @@ void normalise_rows(const LayerNormPlan& plan, double eps) {
           const T* const x = static_cast<const T*>(plan.x.raw_data()) + row * n;
           T* const y = static_cast<T*>(plan.y.raw_data()) + row * n;
           const auto value = [=](int64_t i) { return static_cast<C>(x[i]); };
-          const C center = centered ? static_cast<C>(cpu::long_sum<C>(0, n, value) / static_cast<double>(n)) : C(0);
+          C center = C(0);
+          if constexpr (centered) {
+            // Of the distances from the first element: nothing is lost where a row lies far from zero.
+            const C first = n > 0 ? value(0) : C(0);
+            const double distances = cpu::long_sum<C>(0, n, [=](int64_t i) { return value(i) - first; });
+            center = static_cast<C>(static_cast<double>(first) + distances / static_cast<double>(n));
+          }
           const double squares = cpu::long_sum<C>(0, n, [=](int64_t i) {
             const C distance = value(i) - center;
             return distance * distance;

@@ -7,9 +7,33 @@
 #include <brigade/kernels/detail/matmul_plan.h>
 #include <brigade/kernels/elementwise.h>
 
+#include <algorithm>
+#include <type_traits>
+
 namespace brigade::kernels {
 
 namespace {
+
+// Of integers, by unsigned numbers, which wrap around.
+template <class T>
+void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b, int64_t ldb,
+             T beta, T* c, int64_t ldc) {
+  if constexpr (std::is_floating_point_v<T>) {
+    cpu::gemm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
+  } else {
+    for (int64_t i = 0; i < m; ++i) {
+      T* const row = c + i * ldc;
+      if (beta == T(0)) std::fill(row, row + n, T(0));
+      for (int64_t l = 0; l < k; ++l) {
+        const auto factor = static_cast<uint64_t>(ta ? a[l * lda + i] : a[i * lda + l]);
+        for (int64_t j = 0; j < n; ++j) {
+          const auto other = static_cast<uint64_t>(tb ? b[j * ldb + l] : b[l * ldb + j]);
+          row[j] = static_cast<T>(static_cast<uint64_t>(row[j]) + factor * other);
+        }
+      }
+    }
+  }
+}
 
 template <class T>
 void multiply(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& plan) {
@@ -34,8 +58,8 @@ void multiply(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& 
     return offset;
   };
   const auto one = [&](int64_t batch) {
-    cpu::gemm(a.transposed, b.transposed, m, n, k, x + offset_of(a.tensor(), batch), a.row_length,
-              y + offset_of(b.tensor(), batch), b.row_length, beta, z + batch * m * n, n);
+    product(a.transposed, b.transposed, m, n, k, x + offset_of(a.tensor(), batch), a.row_length,
+            y + offset_of(b.tensor(), batch), b.row_length, beta, z + batch * m * n, n);
   };
   if (batches == 1) {
     one(0);
@@ -65,25 +89,29 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
   }
   const MatrixOperand x = prepare_operand(a, options.transpose_a);
   const MatrixOperand y = prepare_operand(b, options.transpose_b);
-  if (a.dtype() == kFloat32) {
-    multiply<float>(x, y, plan);
-  } else {
-    multiply<double>(x, y, plan);
+  switch (a.dtype()) {
+    case kFloat32: multiply<float>(x, y, plan); break;
+    case kFloat64: multiply<double>(x, y, plan); break;
+    case kInt64: multiply<int64_t>(x, y, plan); break;
+    case kInt32: multiply<int32_t>(x, y, plan); break;
+    default: multiply<uint8_t>(x, y, plan); break;
   }
   return std::move(plan.out);
 }
 
 Tensor linear_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const LinearPlan plan = prepare_linear(x, weight, bias);
+  // The bias is added before anything is rounded.
+  if (bias.defined() && is_half(x.dtype()))
+    return cast(linear_cpu(cast(x, kFloat32), cast(weight, kFloat32), cast(bias, kFloat32)), x.dtype());
   MatmulOptions options{.transpose_b = true};
-  if (bias.defined() && !is_half(x.dtype())) {
+  if (bias.defined()) {
     // The bias is what the product is added to: no second pass over the result.
     options.out = empty({plan.rows.sizes()[0], weight.sizes()[0]}, x.options());
     copy(options.out, bias);
     options.accumulate = true;
   }
   const Tensor result = matmul_cpu(plan.rows, weight, options);
-  if (bias.defined() && is_half(x.dtype())) add_inplace(result, bias, 1.0);
   return view::as_strided(result, plan.sizes, contiguous_strides(plan.sizes), 0);
 }
 

@@ -29,14 +29,16 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   const int64_t n = layout.length();
   if (row >= layout.rows()) return;  // a whole warp of short rows
   const cuda::Row<Variant, T> values(x + row * n, n);
+  // From the distances to the first element: nothing is lost where a group lies far from zero.
+  const C start = static_cast<C>(x[row * n]);
   C sum = C(0);
   Variant::for_vectors(n, [&](int slot, int64_t at) {
     const auto vector = values.get(slot, at);
 #pragma unroll
     for (int k = 0; k < kLength; ++k)
-      sum += static_cast<C>(vector.values[k]);
+      sum += static_cast<C>(vector.values[k]) - start;
   });
-  const C mean = Variant::reduce(sum, cuda::SumOf{}) / static_cast<C>(n);
+  const C mean = start + Variant::reduce(sum, cuda::SumOf{}) / static_cast<C>(n);
   C squares = C(0);
   Variant::for_vectors(n, [&](int slot, int64_t at) {
     const auto vector = values.get(slot, at);

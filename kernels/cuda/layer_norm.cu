@@ -47,14 +47,16 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   const cuda::Row<Variant, T> values(x + row * n, n);
   C mean = C(0);
   if constexpr (centered) {
+    // Of the distances from the first element: nothing is lost where a row lies far from zero.
+    const C first = static_cast<C>(x[row * n]);
     C sum = C(0);
     Variant::for_vectors(n, [&](int slot, int64_t at) {
       const auto vector = values.get(slot, at);
 #pragma unroll
       for (int k = 0; k < kLength; ++k)
-        sum += static_cast<C>(vector.values[k]);
+        sum += static_cast<C>(vector.values[k]) - first;
     });
-    mean = Variant::reduce(sum, cuda::SumOf{}) / static_cast<C>(n);
+    mean = first + Variant::reduce(sum, cuda::SumOf{}) / static_cast<C>(n);
   }
   C squares = C(0);
   Variant::for_vectors(n, [&](int slot, int64_t at) {

@@ -59,16 +59,16 @@ struct ActivateBackward {
   BRIGADE_HOST_DEVICE C operator()(C grad, C x) const {
     if constexpr (kind == Activation::Elu) {
       const C y = M::exp(x * with.r) * (with.p * with.q * with.r);
-      return grad * (x <= C(0) ? y : with.q);
+      return grad * (x > C(0) ? with.q : y);  // of NaN: NaN
     }
     if constexpr (kind == Activation::Softplus) {
       const C y = C(1) / (C(1) + M::exp(-x * with.p));
       return grad * (x * with.p > with.q ? C(1) : y);
     }
-    if constexpr (kind == Activation::Hardtanh) return x <= with.p || x >= with.q ? C(0) : grad;
+    if constexpr (kind == Activation::Hardtanh) return x > with.p && x < with.q ? grad : C(0);
     if constexpr (kind == Activation::Hardsigmoid) return x > C(-3) && x < C(3) ? grad / C(6) : C(0);
     if constexpr (kind == Activation::Hardswish) {
-      const C y = x < C(3) ? grad * (x / C(3) + C(0.5)) : grad;
+      const C y = x >= C(3) ? grad : grad * (x / C(3) + C(0.5));  // of NaN: NaN
       return x <= C(-3) ? C(0) : y;
     }
     if constexpr (kind == Activation::Mish) {
@@ -77,7 +77,8 @@ struct ActivateBackward {
       const C t = n / (n + C(2));
       // The derivative of t by x is (1 - t^2) sigmoid(x), with 1 - t^2 = 4 (n + 1) / (n + 2)^2.
       const C slope = C(4) * (n + C(1)) / ((n + C(2)) * (n + C(2))) * (e / (C(1) + e));
-      return x != x ? x : grad * (t + x * slope);
+      // Where e was held back the slope is 0, but not the one that was computed.
+      return x != x ? x : grad * (t + x * (x < C(20) ? slope : C(0)));
     }
     if constexpr (kind == Activation::Softsign) {
       const C d = C(1) + std::fabs(x);
@@ -88,7 +89,7 @@ struct ActivateBackward {
       return grad * (x < C(0) ? C(1) : e) / (C(1) + e);
     }
     if constexpr (kind == Activation::Softshrink || kind == Activation::Hardshrink) {
-      return x >= -with.p && x <= with.p ? C(0) : grad;
+      return x < -with.p || x > with.p ? grad : C(0);
     }
   }
 };

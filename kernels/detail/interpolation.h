@@ -47,22 +47,19 @@ struct NearestAxis {
   int32_t in, out;
   float scale;  // input elements per output
 
-  NearestAxis(int64_t in_size, int64_t out_size, double scale_factor, bool)
+  NearestAxis(int64_t in_size, int64_t out_size, double scale_factor, bool lines)
       : in(static_cast<int32_t>(in_size)),
         out(static_cast<int32_t>(out_size)),
-        scale(scale_factor > 0 ? static_cast<float>(1 / scale_factor)
-                               : static_cast<float>(in_size) / static_cast<float>(out_size)) {}
+        scale(scale_factor > 0 && (lines || (out != in && out != 2 * int64_t{in}))
+                  ? static_cast<float>(1 / scale_factor)
+                  : static_cast<float>(in_size) / static_cast<float>(out_size)) {}
 
   BRIGADE_HOST_DEVICE Taps<1, C> taps(int32_t o) const {
-    if (out == in) return {{o}, {C(1)}};
-    if (out == 2 * int64_t{in}) return {{o / 2}, {C(1)}};
     const auto i = static_cast<int32_t>(std::floor(static_cast<float>(o) * scale));
     return {{i < in - 1 ? i : in - 1}, {C(1)}};
   }
   // Outputs that element i may be a part of.
   BRIGADE_HOST_DEVICE OutputRange outputs_of(int32_t i) const {
-    if (out == in) return {i, i + 1};
-    if (out == 2 * int64_t{in}) return {2 * i, 2 * i + 2};
     return outputs_between(static_cast<float>(i), static_cast<float>(i + 1), scale, 0.0F, out);
   }
 };
@@ -144,9 +141,9 @@ struct CubicAxis {
 // Calls body(rows, columns) with the axes of the mode; C: what weights are computed in.
 template <class C, class Body>
 void with_axes(const Shape& x_sizes, const Interpolate2dParams& p, Body&& body) {
+  const bool rule = p.mode == InterpolateMode::Nearest ? p.lines : p.align_corners;
   const auto run = [&]<class Axis>() {
-    body(Axis(x_sizes[2], p.size[0], p.scale_factor[0], p.align_corners),
-         Axis(x_sizes[3], p.size[1], p.scale_factor[1], p.align_corners));
+    body(Axis(x_sizes[2], p.size[0], p.scale_factor[0], rule), Axis(x_sizes[3], p.size[1], p.scale_factor[1], rule));
   };
   switch (p.mode) {
     case InterpolateMode::Nearest: run.template operator()<NearestAxis<C>>(); break;

@@ -116,7 +116,7 @@ TEST_CASE("unary operations, and a NaN stays one") {
       }
     }
     if (takes_integers(UnaryOp(op))) {
-      for (const DType dtype : {kInt64, kInt32}) {
+      for (const DType dtype : {kInt64, kInt32, kUInt8}) {
         const Tensor x = numbers({70}, dtype);
         CHECK(difference(unary(on_device(x), UnaryOp(op)), unary(x, UnaryOp(op))) == 0);
         CHECK(difference(unary(strided_on_device(x), UnaryOp(op)), unary(x, UnaryOp(op))) == 0);
@@ -125,6 +125,20 @@ TEST_CASE("unary operations, and a NaN stays one") {
       CHECK_THROWS_AS(unary(on_device(zeros({2}, kInt64)), UnaryOp(op)), DTypeError);
     }
   }
+}
+
+TEST_CASE("numbers that uint8 does not hold wrap around, bool has a square and a sign, and -0 an absolute value of 0") {
+  const Tensor x = numbers({70}, kUInt8);
+  for (const double number : {-1.0, 300.0}) {
+    for (const BinaryOp op : {BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul})
+      CHECK(difference(binary_scalar(on_device(x), number, op, false), binary_scalar(x, number, op, false)) == 0);
+  }
+  const Tensor truths = numbers({70}, kBool);
+  for (const UnaryOp op : {UnaryOp::Square, UnaryOp::Sign})
+    CHECK(difference(unary(on_device(truths), op), unary(truths, op)) == 0);
+  CHECK_THROWS_AS(unary(on_device(truths), UnaryOp::Neg), DTypeError);
+  for (const double value : on_cpu(unary(on_device(full({70}, -0.0)), UnaryOp::Abs)).to_vector<double>())
+    CHECK_FALSE(std::signbit(value));
 }
 
 TEST_CASE("copies cast between all dtypes, dense and strided, within the device and from and to the CPU") {

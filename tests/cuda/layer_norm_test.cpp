@@ -39,6 +39,15 @@ void check_close(const Tensor& found, const Tensor& expected, double allowed) {
 
 }  // namespace
 
+TEST_CASE("a row of equal numbers far from zero is normalised to zeros") {
+  for (const int64_t width : {7, 100, 3000}) {
+    CAPTURE(width);
+    const Tensor x = on_device(full({3, width}, 12345.678));
+    const Tensor y = on_cpu(layer_norm(x, {width}, {}, {}, 1e-5).y);
+    CHECK(difference(y, zeros({3, width})) == 0);
+  }
+}
+
 TEST_CASE("layer norm and RMS norm, forward and backward") {
   for (const DType dtype : kFloatingDTypes) {
     CAPTURE(name(dtype));

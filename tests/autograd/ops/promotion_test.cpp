@@ -96,13 +96,13 @@ TEST_CASE("the dtype of a result: dimensions before none, floats before integers
 
 TEST_CASE("a number without dimensions is compared and computed with in the dtype of the other side") {
   const Tensor x = ones({2});
-  CHECK((x * scalar_tensor(0.5)).to_vector<float>() == std::vector<float>{0.5F, 0.5F});
-  CHECK(lt(x, scalar_tensor(1.00000000001)).to_vector<bool>() == std::vector<bool>{false, false});
+  CHECK((x * full({}, 0.5, kFloat64)).to_vector<float>() == std::vector<float>{0.5F, 0.5F});
+  CHECK(lt(x, full({}, 1.00000000001, kFloat64)).to_vector<bool>() == std::vector<bool>{false, false});
   const Tensor halves = full({2}, 3, kFloat16);
   // It keeps its precision, and may be beyond the range of a half type.
-  CHECK((halves * scalar_tensor(0.1F)).to_vector<float>()[0] == 0.300048828125F);
-  CHECK((halves / scalar_tensor(1e6F)).to_vector<float>()[0] == 2.9802322387695312e-06F);
-  CHECK((scalar_tensor(1e6F) * full({1}, 1e-3, kFloat16)).to_vector<float>()[0] == 1000.5F);
+  CHECK((halves * full({}, 0.1, kFloat32)).to_vector<float>()[0] == 0.300048828125F);
+  CHECK((halves / full({}, 1e6, kFloat32)).to_vector<float>()[0] == 2.9802322387695312e-06F);
+  CHECK((full({}, 1e6, kFloat32) * full({1}, 1e-3, kFloat16)).to_vector<float>()[0] == 1000.5F);
 }
 
 TEST_CASE("operands of integers have no gradient, and hinder nobody else's") {

@@ -320,6 +320,11 @@ void Reducer::complete(uint32_t index) {
   bucket.work->wait();
   receive(bucket);
   events.finished = events.wait_ended = now_ns();
+  if (!hook_) {  // what a hook sends is not the payload, and may be several collectives
+    const WorkTimes times = bucket.work->times();
+    events.arrived = times.arrived;
+    events.reduced = times.reduced;
+  }
   bucket.work.reset();
   bucket.tail_work.reset();
   bucket.completed = true;

@@ -16,6 +16,7 @@ struct Staging::Transfer {
   std::unique_ptr<DeviceEvent> arrived;   // in host memory
   std::unique_ptr<DeviceEvent> returned;  // on the device
   WorkPtr work;
+  WorkTimes times;
   bool finished = false;
   std::exception_ptr error;
 };
@@ -29,6 +30,7 @@ class StagedWork final : public Work {
   }
   void wait() override { staging_.wait_for(transfer_, nullptr); }
   void wait(std::chrono::milliseconds timeout) override { staging_.wait_for(transfer_, &timeout); }
+  WorkTimes times() const override { return transfer_->times; }
 
  private:
   Staging& staging_;
@@ -82,6 +84,7 @@ void Staging::post(Transfer& transfer) {
 // The collective is over: the result goes back.
 void Staging::finish(Transfer& transfer) {
   transfer.finished = true;
+  if (transfer.work && !transfer.error) transfer.times = transfer.work->times();
   transfer.work.reset();
   if (transfer.error) return;
   const DeviceRuntime& runtime = device_runtime(transfer.device);

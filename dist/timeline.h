@@ -18,6 +18,8 @@ struct BucketEvents {
   int64_t bytes = 0;       // payload
   int64_t filled = 0;      // its last gradient became ready (or: known not to come)
   int64_t launched = 0;    // its collective was posted
+  int64_t arrived = 0;     // all ranks had posted it (0: the process group cannot know)
+  int64_t reduced = 0;     // the sums were there (0: unknown)
   int64_t finished = 0;    // seen complete
   int64_t wait_began = 0;  // backward had nothing else to do
   int64_t wait_ended = 0;

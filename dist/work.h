@@ -2,9 +2,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 namespace brigade::dist {
+
+// Moments of a collective, by the steady clock of this process (timeline.h: now_ns); 0: the transport cannot know.
+struct WorkTimes {
+  int64_t arrived = 0;  // all ranks had posted it: before that this rank waited for its peers
+  int64_t reduced = 0;  // the result was there, which this rank may have seen later
+};
 
 class Work {
  public:
@@ -18,6 +25,8 @@ class Work {
   // names both call sites). Without a timeout of its own it takes the group's.
   virtual void wait() = 0;
   virtual void wait(std::chrono::milliseconds timeout) = 0;
+  // Once it is complete.
+  virtual WorkTimes times() const { return {}; }
 };
 
 using WorkPtr = std::shared_ptr<Work>;

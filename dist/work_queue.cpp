@@ -1,6 +1,7 @@
 #include <brigade/dist/work_queue.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/timeline.h>
 
 #include <fmt/format.h>
 
@@ -14,8 +15,9 @@ namespace brigade::dist {
 namespace {
 
 struct Job {
-  std::function<void()> run;
+  std::function<void(WorkTimes&)> run;
   std::string description;
+  WorkTimes times;
   bool complete = false;
   std::exception_ptr error;
 };
@@ -38,10 +40,11 @@ struct WorkQueue::State {
       lock.unlock();
       std::exception_ptr error;
       try {
-        if (job->run) job->run();
+        if (job->run) job->run(job->times);
       } catch (...) {
         error = std::current_exception();
       }
+      job->times.reduced = now_ns();
       job->run = nullptr;  // drops the tensors
       lock.lock();
       jobs.pop_front();
@@ -74,6 +77,10 @@ class QueuedWork final : public Work {
     }
     if (job_->error) std::rethrow_exception(job_->error);
   }
+  WorkTimes times() const override {
+    std::lock_guard lock(state_->mutex);
+    return job_->times;
+  }
 
  private:
   std::shared_ptr<WorkQueue::State> state_;
@@ -94,7 +101,7 @@ WorkQueue::~WorkQueue() {
   thread_.join();
 }
 
-WorkPtr WorkQueue::post(std::string description, std::function<void()> run,
+WorkPtr WorkQueue::post(std::string description, std::function<void(WorkTimes&)> run,
                         std::function<void(std::chrono::milliseconds)> give_up) {
   auto job = std::make_shared<Job>();
   job->run = std::move(run);

@@ -18,10 +18,11 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  // `run` is called on the thread; what it throws is thrown by the Work's wait(). `description` names the work when it
-  // does not come to its end. When a wait takes too long `give_up` is called with how long it took, to throw what is
-  // known then; otherwise a TimeoutError is thrown. A Work may outlive the queue.
-  WorkPtr post(std::string description, std::function<void()> run,
+  // `run` is called on the thread, and may say when all ranks had arrived; what it throws is thrown by the Work's
+  // wait(). `description` names the work when it does not come to its end. When a wait takes too long `give_up` is
+  // called with how long it took, to throw what is known then; otherwise a TimeoutError is thrown. A Work may outlive
+  // the queue.
+  WorkPtr post(std::string description, std::function<void(WorkTimes&)> run,
                std::function<void(std::chrono::milliseconds)> give_up = nullptr);
   // Nothing is running or waiting to run.
   bool idle() const;

@@ -253,20 +253,29 @@ class GlooGroup final : public ProcessGroup {
       last_finished_ = false;
     }
     const bool empty = tensor.defined() && tensor.numel() == 0;
+    std::function<void(WorkTimes&)> job;
     if (size() > 1) {
-      run = [this, run = empty ? std::function<void()>() : std::move(run), info, number = recorded.sequence] {
-        run_checked(run, info, number);
+      job = [this, run = empty ? std::function<void()>() : std::move(run), info,
+             number = recorded.sequence](WorkTimes& times) { run_checked(run, info, number, times); };
+    } else {
+      job = [run = std::move(run)](WorkTimes& times) {
+        times.arrived = now_ns();
+        if (run) run();
       };
     }
-    return queue_->post(in_words(info), std::move(run),
+    return queue_->post(in_words(info), std::move(job),
                         [this, info](std::chrono::milliseconds waited) { give_up(info, "timed out", waited); });
   }
 
   // On the worker thread.
-  void run_checked(const std::function<void()>& run, const CollectiveInfo& info, uint64_t number) {
+  void run_checked(const std::function<void()>& run, const CollectiveInfo& info, uint64_t number, WorkTimes& times) {
     try {
       if (failed_) throw std::runtime_error("the group failed before");
-      if (check_) check_neighbour(info, number);
+      if (check_) {
+        check_neighbour(info, number);
+        // Of two ranks the neighbour is the only peer; of more, nobody can tell when the last one came.
+        if (size() == 2) times.arrived = now_ns();
+      }
       if (run) run();
       recorder().finish(number);
       std::lock_guard lock(place_mutex_);

@@ -398,7 +398,7 @@ class HostsGroup final : public ProcessGroup {
     call->options = options;
     call->options.description = call->info.description;
     call->timeout = timeout;
-    return queue_.post(in_words(call->info), [this, call, run = std::move(run)] {
+    return queue_.post(in_words(call->info), [this, call, run = std::move(run)](WorkTimes&) {
       throw_if_broken();
       call->deadline = Clock::now() + call->timeout;
       try {

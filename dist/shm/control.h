@@ -32,6 +32,7 @@ struct Header {
   char dtype[16] = {};
   int32_t root = -1;
   int64_t count = 0;
+  int64_t posted_at = 0;  // ns of the steady clock
   // For the reader.
   uint64_t number = 0;
   uint64_t iteration = 0;
@@ -62,6 +63,7 @@ struct RankBlock {
   std::atomic<int64_t> activity_since{0};  // ns of the steady clock
   char activity[160] = {};
   Header ring[kRing];
+  int64_t done_at[kRing] = {};  // when the rank was done with its part; ns of the steady clock
   Segment segments[kAllocations];
 };
 

@@ -111,6 +111,7 @@ class SharedWork final : public Work {
   }
   void wait() override { wait(group_.timeout()); }
   void wait(std::chrono::milliseconds timeout) override { group_.wait_for(operation_, timeout); }
+  WorkTimes times() const override { return operation_->times; }
 
  private:
   bool done() const noexcept { return operation_->complete || operation_->error; }
@@ -228,6 +229,7 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
          pending_.front()->sequence <= operation->sequence - kRing) {
     wait_for(OperationPtr(pending_.front()), timeout());  // a copy: the queue drops its own when it completes
   }
+  header.posted_at = now_ns();
   block(rank()).ring[operation->sequence % kRing] = header;
   pending_.push_back(operation);
   publish(block(rank()).arrived, operation->sequence);
@@ -246,11 +248,13 @@ bool SharedGroup::advance() {
     std::array<void*, kMaxRanks> peers{};
     for (int r = 0; r < size(); ++r) {
       const Header& header = block(r).ring[operation->sequence % kRing];
+      operation->times.arrived = std::max(operation->times.arrived, header.posted_at);
       if (header.size == 0) continue;
       peers[static_cast<size_t>(r)] = r == rank() ? operation->shared.raw_data() : resolve(r, header.place);
     }
     if (operation->part) operation->part(std::span<void* const>(peers.data(), static_cast<size_t>(size())));
     operation->part_done = true;
+    block(rank()).done_at[operation->sequence % kRing] = now_ns();
     publish(block(rank()).done, operation->sequence);
     moved = true;
     // Parts run ahead of completions; complete what is complete.
@@ -261,6 +265,9 @@ bool SharedGroup::advance() {
     for (int r = 0; r < size(); ++r) {
       if (!reached(block(r).done.load(std::memory_order_acquire), oldest.sequence)) return moved;
     }
+    // A rank writes this place again when it is done with the collective kRing later, which waits for this rank.
+    for (int r = 0; r < size(); ++r)
+      oldest.times.reduced = std::max(oldest.times.reduced, block(r).done_at[oldest.sequence % kRing]);
     complete(oldest);
     pending_.pop_front();
     moved = true;

@@ -84,6 +84,7 @@ class SharedGroup : public ProcessGroup {
     std::function<void(std::span<void* const> peers)> part;  // this rank's share of the work
     bool part_done = false;
     bool complete = false;
+    WorkTimes times;
     std::exception_ptr error;
   };
   using OperationPtr = std::shared_ptr<Operation>;

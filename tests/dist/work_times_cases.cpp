@@ -1,0 +1,84 @@
+#include "work_times_cases.h"
+
+#include "on_ranks.h"
+
+#include <brigade/dist/timeline.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace brigade::test {
+
+namespace {
+
+struct Seen {
+  int64_t before = 0;  // it was posted
+  dist::WorkTimes times;
+  int64_t after = 0;  // it was waited for
+};
+
+// What every rank has seen of one collective.
+std::vector<Seen> gather(dist::ProcessGroup& group, const Seen& own) {
+  std::vector<Seen> all;
+  for (const std::string& text :
+       group.all_gather_text(fmt::format("{} {} {} {}", own.before, own.times.arrived, own.times.reduced, own.after))) {
+    std::istringstream in(text);
+    Seen seen;
+    in >> seen.before >> seen.times.arrived >> seen.times.reduced >> seen.after;
+    all.push_back(seen);
+  }
+  return all;
+}
+
+// "", or what is wrong.
+std::string check(const std::vector<Seen>& ranks, bool knows_arrival, bool shares_memory) {
+  int64_t last = 0;
+  for (const Seen& seen : ranks)
+    last = std::max(last, seen.before);
+  for (const Seen& seen : ranks) {
+    const dist::WorkTimes& times = seen.times;
+    if (times.reduced < last) return "reduced before the last rank had posted";
+    if (times.reduced > seen.after) return "reduced after the wait for it";
+    if (!knows_arrival) {
+      if (times.arrived != 0) return "an arrival that nobody can know";
+      continue;
+    }
+    if (times.arrived < last) return "all arrived before the last rank had posted";
+    if (times.arrived > times.reduced) return "reduced before all had arrived";
+    if (shares_memory && (times.arrived != ranks[0].times.arrived || times.reduced != ranks[0].times.reduced))
+      return "ranks that share memory disagree";
+  }
+  return "";
+}
+
+}  // namespace
+
+void check_work_times(const std::string& backend, int ranks, bool knows_arrival) {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    constexpr int kPosted = 70;
+    std::vector<Tensor> tensors;
+    std::vector<dist::WorkPtr> works;
+    std::vector<Seen> own(kPosted);
+    for (Seen& seen : own) {
+      tensors.push_back(group->allocate(1000, kFloat32));
+      kernels::fill(tensors.back(), 1.0);
+      seen.before = dist::now_ns();
+      works.push_back(group->all_reduce(tensors.back()));
+    }
+    for (size_t i = 0; i < own.size(); ++i) {
+      works[i]->wait();
+      own[i].after = dist::now_ns();
+      own[i].times = works[i]->times();
+    }
+    for (size_t i = 0; i < own.size(); ++i) {
+      const std::string wrong = check(gather(*group, own[i]), knows_arrival, backend == "threads" || backend == "shm");
+      if (!wrong.empty()) return fmt::format("collective {}: {}", i, wrong);
+    }
+    return "";
+  });
+}
+
+}  // namespace brigade::test

@@ -1,8 +1,9 @@
 // The timelines of all ranks as one trace, in the JSON that chrome://tracing and https://ui.perfetto.dev read.
 //
-// One process per rank, with three lanes: what it computes, the collectives of its buckets (with bytes, algorithm and
-// bus bandwidth), and the moments at which gradients became ready. A section "brigade", which viewers ignore, holds
-// names, bucket layout and ready order, so that `brigade explain FILE` can tell it in words. Format: docs/trace.md.
+// One process per rank: a lane of what it computes, one of the moments at which gradients became ready, and for each
+// bucket its collectives (with bytes and bus bandwidth), as asynchronous events because they overlap. A section
+// "brigade", which viewers ignore, holds names, bucket layout and ready order, so that `brigade explain FILE` can tell
+// it in words. Format: docs/trace.md.
 #pragma once
 
 #include <brigade/dist/process_group.h>

@@ -9,6 +9,7 @@
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/digits.h>
 #include <brigade/lab/results.h>
+#include <brigade/lab/trace_slices.h>
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>
@@ -54,6 +55,37 @@ std::string explain_job(const dist::ProcessGroupPtr& group, const std::string& a
 const AddRankJob add_explain_job("explain-digits", &explain_job);
 
 std::string bytes(int64_t n) { return dist::bytes_in_words(n); }
+
+struct Moment {
+  double time;
+  std::string words;
+};
+
+// A bucket's way, or one of the two phases in it, which not every process group can tell apart.
+void add_collective(const TraceSlice& slice, std::vector<Moment>& moments) {
+  const json& details = slice.arguments;
+  const double length = slice.end - slice.begin;
+  if (slice.name == "wait for peers") {
+    moments.push_back({slice.end, fmt::format("all ranks have launched bucket {}, {:.1f} us after this one",
+                                              details.at("bucket").get<int>(), length)});
+  } else if (slice.name == "reduce") {
+    moments.push_back(
+        {slice.end, fmt::format("bucket {} is averaged in {:.1f} us: {:.2f} GB/s of algorithm bandwidth, "
+                                "{:.2f} GB/s on the bus",
+                                details.at("bucket").get<int>(), length, details.at("algbw_GBps").get<double>(),
+                                details.at("busbw_GBps").get<double>())});
+  } else {
+    // After the gradient that filled it.
+    moments.push_back({details.at("filled_us").get<double>() + 1e-3, fmt::format("{} is full", slice.name)});
+    moments.push_back({slice.begin, fmt::format("{} is launched: {} of payload (gradients, flags, words)", slice.name,
+                                                bytes(details.at("bytes").get<int64_t>()))});
+    moments.push_back({slice.end, details.at("arrival_known").get<bool>()
+                                      ? fmt::format("{} is seen to be averaged", slice.name)
+                                      : fmt::format("{} is averaged {:.1f} us after its launch; how much of that was "
+                                                    "waiting for peers is not known, so there is no bandwidth",
+                                                    slice.name, length)});
+  }
+}
 
 // Throws nlohmann's error for a file that is not a trace of Brigade.
 std::string explain(const json& trace) {
@@ -101,46 +133,33 @@ std::string explain(const json& trace) {
   }
 
   // The last iteration of rank 0, event by event.
+  const std::vector<TraceSlice> slices = slices_of(trace);
   int64_t last = 0;
-  for (const json& event : trace.at("traceEvents")) {
-    if (event.value("name", "") == "backward") last = std::max(last, event.at("args").at("iteration").get<int64_t>());
+  for (const TraceSlice& slice : slices) {
+    if (slice.name == "backward") last = std::max(last, slice.arguments.at("iteration").get<int64_t>());
   }
-  struct Moment {
-    double time;
-    std::string words;
-  };
   std::vector<Moment> moments;
   double begin = -1;
-  for (const json& event : trace.at("traceEvents")) {
-    if (event.value("ph", "") == "M" || event.at("pid") != 0 || event.at("args").value("iteration", int64_t{0}) != last)
-      continue;
-    const double at = event.at("ts");
-    const double length = event.value("dur", 0.0);
-    const std::string name = event.at("name");
-    const json& details = event.at("args");
-    if (event.at("tid") == 2) {
-      moments.push_back({at, fmt::format("gradient of {} is ready", name)});
-    } else if (event.at("tid") == 1) {
-      // After the gradient that filled it.
-      moments.push_back({details.at("filled_us").get<double>() + 1e-3, fmt::format("{} is full", name)});
-      moments.push_back({at, fmt::format("{} is launched: {} of payload (gradients, flags, words)", name,
-                                         bytes(details.at("bytes").get<int64_t>()))});
-      moments.push_back({at + length, fmt::format("{} is averaged after {:.1f} us: {:.2f} GB/s of algorithm bandwidth, "
-                                                  "{:.2f} GB/s on the bus",
-                                                  name, length, details.at("algbw_GBps").get<double>(),
-                                                  details.at("busbw_GBps").get<double>())});
+  for (const TraceSlice& slice : slices) {
+    if (slice.rank != 0 || slice.arguments.value("iteration", int64_t{0}) != last) continue;
+    const std::string& name = slice.name;
+    const json& details = slice.arguments;
+    if (slice.instant) {
+      moments.push_back({slice.begin, fmt::format("gradient of {} is ready", name)});
+    } else if (slice.category == "collective") {
+      add_collective(slice, moments);
     } else if (name == "forward") {
-      moments.push_back({at, "forward begins"});
+      moments.push_back({slice.begin, "forward begins"});
     } else if (name == "backward") {
-      begin = at;
-      moments.push_back({at, fmt::format("backward at {} begins: the plan is known, and with it who will be reached",
-                                         details.at("backward").get<std::string>())});
+      begin = slice.begin;
+      moments.push_back({slice.begin, fmt::format("backward at {} begins: the plan is known, and with it who will be "
+                                                  "reached",
+                                                  details.at("backward").get<std::string>())});
     } else {
-      moments.push_back({at, "all nodes have run; what is in flight is waited for"});
-      moments.push_back(
-          {at + length, fmt::format("gradients are final; {:.0f} % of the communication was hidden behind "
-                                    "backward",
-                                    100 * details.at("overlap").get<double>())});
+      moments.push_back({slice.begin, "all nodes have run; what is in flight is waited for"});
+      moments.push_back({slice.end, fmt::format("gradients are final; {:.0f} % of the communication was hidden behind "
+                                                "backward",
+                                                100 * details.at("overlap").get<double>())});
     }
   }
   std::stable_sort(moments.begin(), moments.end(), [](const Moment& a, const Moment& b) { return a.time < b.time; });

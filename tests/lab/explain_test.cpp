@@ -1,6 +1,10 @@
 // brigade explain: in words, as a trace, and from the trace again.
 #include "program.h"
 
+#include <brigade/core/error.h>
+#include <brigade/dist/detail/trace_events.h>
+#include <brigade/lab/trace_slices.h>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +12,44 @@
 #include <fstream>
 
 using namespace brigade;
+
+namespace {
+
+// One backward of two ranks with one bucket, at round numbers.
+nlohmann::json made_up_trace(const char* backend, bool arrival_known) {
+  dist::BucketEvents bucket;
+  bucket.parameters = {0};
+  bucket.bytes = 40000;
+  bucket.filled = 140000;
+  bucket.launched = 150000;
+  bucket.arrived = arrival_known ? 160000 : 0;
+  bucket.reduced = 180000;
+  bucket.finished = 250000;
+  dist::RoundEvents round;
+  round.round = 1;
+  round.backward = "train.cpp:12";
+  round.began = 100000;
+  round.compute_ended = 200000;
+  round.ended = 260000;
+  round.ready = {140000};
+  round.buckets = {bucket};
+  const std::vector<dist::RankTimeline> ranks(2, {"clock", {round}});
+  const std::vector<std::string> parameters = {"fc.weight"};
+  return {{"traceEvents", nlohmann::json::parse(dist::trace_events(ranks, parameters, backend))},
+          {"brigade",
+           {{"module", "Net"},
+            {"ranks", 2},
+            {"backend", backend},
+            {"first_bucket_bytes", 1000},
+            {"bucket_cap_bytes", 1000},
+            {"rebuilt", false},
+            {"parameters", {{{"name", "fc.weight"}, {"dtype", "float32"}, {"numel", 10000}, {"bytes", 40000}}}},
+            {"buckets", {{{"dtype", "float32"}, {"parameters", {0}}, {"numel", 10000}}}},
+            {"ready_order", {0}},
+            {"users", {2}}}}};
+}
+
+}  // namespace
 
 TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells the same again") {
   const std::string file = (std::filesystem::temp_directory_path() / "brigade-trace.json").string();
@@ -20,19 +62,27 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
   std::ifstream in(file);
   const nlohmann::json trace = nlohmann::json::parse(in);
   int buckets = 0;
+  int phases = 0;
   int ready = 0;
-  for (const auto& event : trace.at("traceEvents")) {
-    if (event.at("ph") == "M") continue;
-    CHECK(event.at("ts").get<double>() >= 0);
-    if (event.at("tid") == 2) ++ready;
-    if (event.at("tid") != 1) continue;
-    ++buckets;
-    CHECK(event.at("dur").get<double>() > 0);
-    CHECK(event.at("args").at("filled_us").get<double>() <= event.at("ts").get<double>() + 1e-3);
-    CHECK(event.at("args").at("busbw_GBps").get<double>() ==
-          doctest::Approx(event.at("args").at("algbw_GBps").get<double>()));
+  for (const lab::TraceSlice& slice : lab::slices_of(trace)) {
+    CHECK(slice.begin >= 0);
+    CHECK(slice.end >= slice.begin);
+    if (slice.instant) ++ready;
+    if (slice.category != "collective") continue;
+    if (slice.name.starts_with("bucket")) {
+      ++buckets;
+      CHECK(slice.arguments.at("filled_us").get<double>() <= slice.begin + 1e-3);
+    } else {
+      ++phases;
+    }
+    if (slice.name == "reduce") {
+      const double bandwidth = slice.arguments.at("bytes").get<double>() / (slice.end - slice.begin) * 1e-3;
+      CHECK(slice.arguments.at("algbw_GBps").get<double>() / bandwidth == doctest::Approx(1).epsilon(1e-3));
+      CHECK(slice.arguments.at("busbw_GBps").get<double>() / bandwidth == doctest::Approx(1).epsilon(1e-3));
+    }
   }
   CHECK(buckets == 2 * 2 * 2);  // ranks, rounds kept, buckets
+  CHECK(phases == 2 * buckets);
   CHECK(ready == 2 * 2 * 8);
   const auto& facts = trace.at("brigade");
   CHECK(facts.at("ready_order").size() == 8);
@@ -74,4 +124,44 @@ TEST_CASE("explain --json writes the section of the trace with its events, and e
   CHECK(test::run_program("explain " + again_file).output == first.output);
   for (const std::string& file : {trace_file, json_file, again_file})
     std::filesystem::remove(file);
+}
+
+TEST_CASE("explain tells waiting for peers from reducing, and the bandwidth of reducing only") {
+  const std::string file = (std::filesystem::temp_directory_path() / "brigade-made-up-trace.json").string();
+  std::ofstream(file) << made_up_trace("shm", true);
+  const test::Outcome known = test::run_program("explain " + file);
+  REQUIRE_MESSAGE(known.status == 0, known.output);
+  for (const char* line : {"     40.0  gradient of fc.weight is ready\n", "     40.0  bucket 0 is full\n",
+                           "     50.0  bucket 0 is launched: 39.1 KiB of payload",
+                           "     60.0  all ranks have launched bucket 0, 10.0 us after this one\n",
+                           "     80.0  bucket 0 is averaged in 20.0 us: 2.00 GB/s of algorithm bandwidth, 2.00 GB/s on "
+                           "the bus\n",
+                           "    150.0  bucket 0 is seen to be averaged\n", "    160.0  gradients are final; 50 %"}) {
+    CHECK_MESSAGE(test::contains(known.output, line), line << " in " << known.output);
+  }
+
+  std::ofstream(file) << made_up_trace("gloo", false);
+  const test::Outcome unknown = test::run_program("explain " + file);
+  REQUIRE_MESSAGE(unknown.status == 0, unknown.output);
+  CHECK(test::contains(unknown.output,
+                       "    150.0  bucket 0 is averaged 100.0 us after its launch; how much of that was waiting "
+                       "for peers is not known, so there is no bandwidth\n"));
+  CHECK_FALSE(test::contains(unknown.output, "GB/s"));
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("a trace whose events do not begin or do not end is refused") {
+  nlohmann::json trace = made_up_trace("shm", true);
+  nlohmann::json& events = trace["traceEvents"];
+  const auto phase = [](const char* name) {
+    return [=](const nlohmann::json& event) { return event.at("ph") == name; };
+  };
+  nlohmann::json without_end = trace;
+  nlohmann::json& fewer = without_end["traceEvents"];
+  fewer.erase(std::find_if(fewer.begin(), fewer.end(), phase("E")));
+  CHECK_THROWS_WITH_AS(lab::slices_of(without_end), "trace: 'backward' of rank 0 begins at 0 us and does not end",
+                       ValueError);
+  events.erase(std::find_if(events.begin(), events.end(), phase("b")));
+  CHECK_THROWS_WITH_AS(lab::slices_of(trace), "trace: 'bucket 0' of rank 0 ends at 150 us and did not begin",
+                       ValueError);
 }

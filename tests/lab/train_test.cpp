@@ -1,4 +1,5 @@
 #include <brigade/lab/commands/train.h>
+#include <brigade/lab/trace_slices.h>
 
 #include "program.h"
 
@@ -82,10 +83,10 @@ TEST_CASE("a trace of the last steps is written, and explain reads it; a file th
   const nlohmann::json trace = nlohmann::json::parse(in);
   int backwards = 0;
   int64_t first = 1000, last = 0;
-  for (const auto& event : trace.at("traceEvents")) {
-    if (event.at("name") != "backward") continue;
+  for (const lab::TraceSlice& slice : lab::slices_of(trace)) {
+    if (slice.name != "backward") continue;
     ++backwards;
-    const int64_t iteration = event.at("args").at("iteration");
+    const int64_t iteration = slice.arguments.at("iteration");
     first = std::min(first, iteration);
     last = std::max(last, iteration);
   }

@@ -1,0 +1,76 @@
+#include <brigade/lab/trace_slices.h>
+
+#include <brigade/core/error.h>
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+namespace brigade::lab {
+
+namespace {
+
+using nlohmann::json;
+
+// What is open on a lane, or of a rank's asynchronous events of one id: the last one that began ends first.
+class OpenSlices {
+ public:
+  void begin(const json& event, TraceSlice slice) { open_[track_of(event)].push_back(std::move(slice)); }
+
+  TraceSlice end(const json& event, double time) {
+    std::vector<TraceSlice>& track = open_[track_of(event)];
+    const std::string name = event.at("name");
+    if (track.empty() || track.back().name != name)
+      throw ValueError(fmt::format("trace: '{}' of rank {} ends at {} us and did not begin", name,
+                                   event.at("pid").get<int>(), time));
+    TraceSlice slice = std::move(track.back());
+    track.pop_back();
+    slice.end = time;
+    return slice;
+  }
+
+  void expect_none() const {
+    for (const auto& [track, slices] : open_) {
+      if (!slices.empty())
+        throw ValueError(fmt::format("trace: '{}' of rank {} begins at {} us and does not end", slices.back().name,
+                                     slices.back().rank, slices.back().begin));
+    }
+  }
+
+ private:
+  static std::string track_of(const json& event) {
+    const bool asynchronous = event.contains("id");
+    return fmt::format("{} {} {}", event.at("pid").get<int>(), asynchronous ? "id" : "lane",
+                       asynchronous ? event.at("id").dump() : event.at("tid").dump());
+  }
+
+  std::map<std::string, std::vector<TraceSlice>> open_;
+};
+
+}  // namespace
+
+std::vector<TraceSlice> slices_of(const json& trace) {
+  std::vector<TraceSlice> slices;
+  OpenSlices open;
+  for (const json& event : trace.at("traceEvents")) {
+    const std::string phase = event.at("ph");
+    if (phase == "M") continue;
+    const double time = event.at("ts");
+    if (phase == "e" || phase == "E") {
+      slices.push_back(open.end(event, time));
+      continue;
+    }
+    TraceSlice slice{event.at("pid"), event.at("name"), event.value("cat", ""), time, time,
+                     phase == "i",    event.at("args")};
+    if (slice.instant) {
+      slices.push_back(std::move(slice));
+    } else if (phase == "b" || phase == "B") {
+      open.begin(event, std::move(slice));
+    }
+  }
+  open.expect_none();
+  return slices;
+}
+
+}  // namespace brigade::lab

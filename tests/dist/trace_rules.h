@@ -1,0 +1,28 @@
+// Reads a trace as Perfetto's importer does, and says what it would drop: the rules of the Chrome trace format.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace brigade::test {
+
+struct ImportedSlice {
+  std::string name;
+  int64_t begin = 0;  // nanoseconds
+  int64_t end = 0;
+  nlohmann::json arguments;
+};
+
+struct ImportedTrace {
+  // By track: "rank 0, lane 1", or "collective 0x100000" for asynchronous events.
+  std::map<std::string, std::vector<ImportedSlice>> tracks;
+  std::vector<std::string> problems;
+};
+
+ImportedTrace import_trace(const nlohmann::json& trace);
+
+}  // namespace brigade::test

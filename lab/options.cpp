@@ -4,8 +4,10 @@
 #include <brigade/core/error.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <regex>
@@ -39,6 +41,17 @@ CLI::Validator positive_number() {
   return check_number("POSITIVE", [](double value) {
     return value > 0 && std::isfinite(value) ? std::string() : fmt::format("expected a number above 0, got {}", value);
   });
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  const std::string known = fmt::format("{}", fmt::join(words, ", "));
+  return CLI::Validator(
+      [words, known](const std::string& text) {
+        return std::find(words.begin(), words.end(), text) != words.end()
+                   ? std::string()
+                   : "expected one of " + known + ", got '" + text + "'";
+      },
+      known);
 }
 
 CLI::Validator dtype_name() {

@@ -112,7 +112,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"bench", "A subcommand is required"},
           {"bench nothing", "A subcommand is required"},
           {"bench allreduce --dtype half", "unknown dtype 'half'; known are float64, float32"},
-          {"bench allreduce --op mean", "--op"},
+          {"bench allreduce --op mean", "expected one of sum, avg, max, min, got 'mean'"},
           {"bench allreduce --op avg --dtype int32", "--op avg is for floating dtypes, got --dtype int32"},
           {"bench allreduce --backend mpi", "unknown backend 'mpi'"},
           {"bench allreduce --backend shm,threads", "cannot be run beside shm or gloo"},

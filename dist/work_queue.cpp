@@ -12,20 +12,16 @@
 
 namespace brigade::dist {
 
-namespace {
-
-struct Job {
-  std::function<void(WorkTimes&)> run;
-  std::string description;
-  WorkTimes times;
-  bool complete = false;
-  std::exception_ptr error;
-};
-
-}  // namespace
-
 // Shared by the queue, its thread and the Works.
 struct WorkQueue::State {
+  struct Job {
+    std::function<void(WorkTimes&)> run;
+    std::string description;
+    WorkTimes times;
+    bool complete = false;
+    std::exception_ptr error;
+  };
+
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::shared_ptr<Job>> jobs;  // a job stays in front while it runs
@@ -57,8 +53,8 @@ struct WorkQueue::State {
 
 class QueuedWork final : public Work {
  public:
-  QueuedWork(std::shared_ptr<WorkQueue::State> state, std::shared_ptr<Job> job, std::chrono::milliseconds timeout,
-             std::function<void(std::chrono::milliseconds)> give_up)
+  QueuedWork(std::shared_ptr<WorkQueue::State> state, std::shared_ptr<WorkQueue::State::Job> job,
+             std::chrono::milliseconds timeout, std::function<void(std::chrono::milliseconds)> give_up)
       : state_(std::move(state)), job_(std::move(job)), timeout_(timeout), give_up_(std::move(give_up)) {}
   bool is_completed() override {
     std::lock_guard lock(state_->mutex);
@@ -84,7 +80,7 @@ class QueuedWork final : public Work {
 
  private:
   std::shared_ptr<WorkQueue::State> state_;
-  std::shared_ptr<Job> job_;
+  std::shared_ptr<WorkQueue::State::Job> job_;
   std::chrono::milliseconds timeout_;
   std::function<void(std::chrono::milliseconds)> give_up_;
 };
@@ -103,7 +99,7 @@ WorkQueue::~WorkQueue() {
 
 WorkPtr WorkQueue::post(std::string description, std::function<void(WorkTimes&)> run,
                         std::function<void(std::chrono::milliseconds)> give_up) {
-  auto job = std::make_shared<Job>();
+  auto job = std::make_shared<State::Job>();
   job->run = std::move(run);
   job->description = std::move(description);
   {

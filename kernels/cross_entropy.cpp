@@ -11,8 +11,6 @@ namespace brigade::kernels {
 
 namespace {
 
-std::string start(const char* what) { return std::string(what) + ": "; }
-
 DType wide(DType dtype) { return is_half(dtype) ? kFloat32 : dtype; }
 
 Shape pairs_of(const Shape& positions) {
@@ -23,19 +21,21 @@ Shape pairs_of(const Shape& positions) {
 
 void check_devices(const char* what, Device logits, const Tensor& other, const char* which) {
   if (logits == other.device()) return;
-  throw DeviceError(start(what) + "input and " + which + " must be on one device, got " + to_string(logits) + " and " +
-                    to_string(other.device()));
+  throw DeviceError(std::string(what) + ": input and " + which + " must be on one device, got " + to_string(logits) +
+                    " and " + to_string(other.device()));
 }
 
 ClassSizes check_classes(const char* what, const Shape& sizes, const Tensor& target) {
-  if (target.dtype() != kInt64) throw DTypeError(start(what) + "expected int64 targets, got " + name(target.dtype()));
-  if (sizes.empty()) throw ShapeError(start(what) + "expected logits [N, C, ...] or [C], got " + to_string(sizes));
+  if (target.dtype() != kInt64)
+    throw DTypeError(std::string(what) + ": expected int64 targets, got " + name(target.dtype()));
+  if (sizes.empty())
+    throw ShapeError(std::string(what) + ": expected logits [N, C, ...] or [C], got " + to_string(sizes));
   const int class_dim = sizes.size() == 1 ? 0 : 1;
   Shape expected = sizes;
   expected.erase(class_dim);
   if (target.sizes() != expected) {
-    throw ShapeError(start(what) + "logits " + to_string(sizes) + " need targets " + to_string(expected) + ", got " +
-                     to_string(target.sizes()));
+    throw ShapeError(std::string(what) + ": logits " + to_string(sizes) + " need targets " + to_string(expected) +
+                     ", got " + to_string(target.sizes()));
   }
   ClassSizes result{sizes.size() == 1 ? 1 : sizes[0], sizes[class_dim], 1};
   for (int d = 2; d < sizes.size(); ++d)
@@ -45,10 +45,10 @@ ClassSizes check_classes(const char* what, const Shape& sizes, const Tensor& tar
 
 void check_weight(const char* what, const Tensor& weight, const ClassSizes& sizes) {
   if (!is_floating_point(weight.dtype()))
-    throw DTypeError(start(what) + "weight must have a floating dtype, got " + name(weight.dtype()));
+    throw DTypeError(std::string(what) + ": weight must have a floating dtype, got " + name(weight.dtype()));
   if (weight.sizes() != Shape{sizes.classes}) {
-    throw ShapeError(start(what) + "weight must have one element for each of the " + std::to_string(sizes.classes) +
-                     " classes, got " + describe(weight));
+    throw ShapeError(std::string(what) + ": weight must have one element for each of the " +
+                     std::to_string(sizes.classes) + " classes, got " + describe(weight));
   }
 }
 
@@ -60,11 +60,11 @@ ClassLossPlan prepare_class_loss(const char* what, const Shape& sizes, TensorOpt
   ClassLossPlan plan;
   plan.sizes = check_classes(what, sizes, target);
   if (!is_floating_point(logits.dtype)) {
-    throw DTypeError(start(what) + "expected logits of a floating dtype, got " + name(logits.dtype) +
+    throw DTypeError(std::string(what) + ": expected logits of a floating dtype, got " + name(logits.dtype) +
                      "; convert with .to(kFloat32)");
   }
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
-    throw ValueError(start(what) + "label_smoothing must be between 0.0 and 1.0, got " +
+    throw ValueError(std::string(what) + ": label_smoothing must be between 0.0 and 1.0, got " +
                      std::to_string(options.label_smoothing));
   }
   plan.target = contiguous(target);

@@ -17,11 +17,11 @@ struct Size2 {
   constexpr operator std::array<int64_t, 2>() const noexcept { return values; }   // NOLINT
   constexpr int64_t operator[](size_t i) const noexcept { return values[i]; }
   constexpr bool operator==(const Size2&) const = default;
-};
 
-// "[3, 5]"
-inline std::string to_string(const Size2& size) {
-  return "[" + std::to_string(size[0]) + ", " + std::to_string(size[1]) + "]";
-}
+  // "[3, 5]". A friend: a function of the namespace would hide the other functions of this name from brigade::nn.
+  friend std::string to_string(const Size2& size) {
+    return "[" + std::to_string(size[0]) + ", " + std::to_string(size[1]) + "]";
+  }
+};
 
 }  // namespace brigade::nn

@@ -78,7 +78,7 @@ struct NumberDivNode final : Node {
   }
 };
 
-struct ExtremumNode final : Node {
+struct LargerOrSmallerNode final : Node {
   SavedTensor left, right;
   bool is_maximum = true;
   void backward(BackwardContext& context) override {
@@ -112,7 +112,7 @@ N* save_both(N* node, const Tensor& a, const Tensor& b) {
 Tensor extremum(const Tensor& a, const Tensor& b, bool is_maximum, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::binary(a, b, is_maximum ? BinaryOp::Maximum : BinaryOp::Minimum); });
   const OpInfo info{.op = is_maximum ? "maximum" : "minimum", .where = where};
-  if (auto* node = save_both(record<ExtremumNode>(info, {a, b}, y), a, b)) node->is_maximum = is_maximum;
+  if (auto* node = save_both(record<LargerOrSmallerNode>(info, {a, b}, y), a, b)) node->is_maximum = is_maximum;
   return y;
 }
 

@@ -23,7 +23,7 @@ using autograd::detail::normalised_gradient;
 using autograd::detail::widened;
 
 // Inputs: x, weight, bias (RMS norm has none).
-struct NormNode : autograd::Node {
+struct RowNormNode : autograd::Node {
   SavedTensor x, weight, mean, rstd;
   Shape normalized_shape;
   double eps = 0;
@@ -77,7 +77,7 @@ struct NormNode : autograd::Node {
   }
 };
 
-struct LayerNormNode final : NormNode {
+struct LayerNormNode final : RowNormNode {
   void backward(BackwardContext& context) override {
     if (context.create_graph()) return backward_with_graph(context, true);
     const auto options = wanted(context);
@@ -87,7 +87,7 @@ struct LayerNormNode final : NormNode {
   }
 };
 
-struct RmsNormNode final : NormNode {
+struct RmsNormNode final : RowNormNode {
   void backward(BackwardContext& context) override {
     if (context.create_graph()) return backward_with_graph(context, false);
     const auto options = wanted(context);

@@ -5,6 +5,7 @@
 #include <brigade/nn/detail/text.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
 
 namespace brigade::optim::detail {
@@ -17,6 +18,10 @@ inline void check_at_least_zero(const std::string& what, double value) { check_o
 inline void check_betas(const std::array<double, 2>& betas) {
   for (size_t i = 0; i < betas.size(); ++i)
     check_option(betas[i] >= 0 && betas[i] < 1, "beta parameter at index " + std::to_string(i), betas[i]);
+}
+// Throws ValueError "Expected positive integer step_size, but got 0".
+inline void check_positive(const std::string& what, int64_t value) {
+  if (value < 1) throw ValueError("Expected positive integer " + what + ", but got " + std::to_string(value));
 }
 
 }  // namespace brigade::optim::detail

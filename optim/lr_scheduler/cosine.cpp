@@ -1,5 +1,7 @@
 #include <brigade/optim/lr_scheduler/cosine.h>
 
+#include <brigade/optim/detail/option_checks.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -9,16 +11,11 @@ namespace {
 
 constexpr double kPi = std::numbers::pi;
 
-void require_positive(const char* what, int64_t value) {
-  if (value < 1)
-    throw ValueError(std::string("Expected positive integer ") + what + ", but got " + std::to_string(value));
-}
-
 }  // namespace
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min)
     : LRScheduler(optimizer), t_max_(t_max), eta_min_(eta_min) {
-  require_positive("t_max", t_max);
+  detail::check_positive("t_max", t_max);
   start();
 }
 
@@ -51,8 +48,8 @@ void CosineAnnealingLR::visit(const SchedulerVisitor& visitor) {
 CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult,
                                                          double eta_min)
     : LRScheduler(optimizer), t_0_(t_0), t_mult_(t_mult), eta_min_(eta_min), period_(t_0) {
-  require_positive("t_0", t_0);
-  require_positive("t_mult", t_mult);
+  detail::check_positive("t_0", t_0);
+  detail::check_positive("t_mult", t_mult);
   start();
 }
 

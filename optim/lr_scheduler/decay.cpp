@@ -1,5 +1,7 @@
 #include <brigade/optim/lr_scheduler/decay.h>
 
+#include <brigade/optim/detail/option_checks.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,11 +18,6 @@ std::vector<LambdaLR::Function> for_groups(std::vector<LambdaLR::Function> funct
     throw ValueError("Expected " + std::to_string(groups) + " lr_lambdas, but got " + std::to_string(functions.size()));
   }
   return functions;
-}
-
-void require_positive(const char* what, int64_t value) {
-  if (value < 1)
-    throw ValueError(std::string("Expected positive integer ") + what + ", but got " + std::to_string(value));
 }
 
 }  // namespace
@@ -49,7 +46,7 @@ std::vector<double> MultiplicativeLR::next_lr() {
 
 StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
     : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
-  require_positive("step_size", step_size);
+  detail::check_positive("step_size", step_size);
   start();
 }
 
@@ -102,7 +99,7 @@ void ExponentialLR::visit(const SchedulerVisitor& visitor) {
 
 PolynomialLR::PolynomialLR(Optimizer& optimizer, int64_t total_iters, double power)
     : LRScheduler(optimizer), total_iters_(total_iters), power_(power) {
-  require_positive("total_iters", total_iters);
+  detail::check_positive("total_iters", total_iters);
   start();
 }
 

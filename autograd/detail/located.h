@@ -1,4 +1,4 @@
-// Adds the user's line to errors that kernels throw, at once or late.
+// Adds the operation and the user's line to errors that shapes, views and kernels throw, at once or late.
 #pragma once
 
 #include <brigade/core/index_error.h>
@@ -6,28 +6,27 @@
 
 namespace brigade::autograd::detail {
 
-template <class E>
-[[noreturn]] void rethrow_located(const E& error, SourceLocation where) {
-  if (error.where().line() != 0) throw;
-  throw E(std::string(error.what()) + " (called at " + to_string(where) + ")", where);
+// Throws `error` once more, of the same type: with "op: " before its message when the message does not name the
+// operation (`op` may be null), and " (called at file.cpp:12)" behind it when the line is not in it. To be called in a
+// handler.
+[[noreturn, gnu::cold]] void rethrow_located(const Error& error, const char* op, SourceLocation where);
+
+template <class F>
+decltype(auto) located(const char* op, SourceLocation where, F&& f) {
+  const CallSite site(where);
+  try {
+    return f();
+  } catch (const Error& error) {
+    rethrow_located(error, op, where);
+  }
 }
 
 template <class F>
 decltype(auto) located(SourceLocation where, F&& f) {
-  const CallSite site(where);
-  try {
-    return f();
-  } catch (const ShapeError& error) {
-    rethrow_located(error, where);
-  } catch (const DTypeError& error) {
-    rethrow_located(error, where);
-  } catch (const IndexError& error) {
-    rethrow_located(error, where);
-  } catch (const ValueError& error) {
-    rethrow_located(error, where);
-  } catch (const DeviceError& error) {
-    rethrow_located(error, where);
-  }
+  return located(nullptr, where, std::forward<F>(f));
 }
+
+// wrap_dim for an operation. Throws IndexError that names it and the user's line.
+int dimension_of(const char* op, int64_t dim, int dims, SourceLocation where);
 
 }  // namespace brigade::autograd::detail

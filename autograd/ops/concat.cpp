@@ -17,6 +17,7 @@ using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::as_indices;
+using autograd::detail::dimension_of;
 using autograd::detail::located;
 
 struct CatNode final : Node {
@@ -62,8 +63,8 @@ struct IndexRowsNode final : Node {
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where) {
   if (tensors.empty())
     throw ValueError("cat: expected a non-empty list of tensors (called at " + to_string(where) + ")", where);
-  const int at = wrap_dim(dim, tensors[0].dim(), where);
-  Tensor y = located(where, [&] { return kernels::cat(std::span<const Tensor>(tensors), at); });
+  const int at = dimension_of("cat", dim, tensors[0].dim(), where);
+  Tensor y = located("cat", where, [&] { return kernels::cat(std::span<const Tensor>(tensors), at); });
   std::vector<const Tensor*> inputs;
   for (const Tensor& tensor : tensors)
     inputs.push_back(&tensor);
@@ -81,7 +82,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where) {
   if (tensors.empty())
     throw ValueError("stack: expected a non-empty list of tensors (called at " + to_string(where) + ")", where);
-  const int at = wrap_dim(dim, tensors[0].dim() + 1, where);
+  const int at = dimension_of("stack", dim, tensors[0].dim() + 1, where);
   std::vector<Tensor> expanded;
   for (const Tensor& tensor : tensors) {
     if (tensor.sizes() != tensors[0].sizes()) {
@@ -98,7 +99,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLoca
   if (size < 1)
     throw ValueError(
         "split: size must be at least 1, got " + std::to_string(size) + " (called at " + to_string(where) + ")", where);
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("split", dim, x.dim(), where);
   std::vector<Tensor> parts;
   const int64_t length = std::min(size, std::max<int64_t>(x.sizes()[at], 1));
   for (int64_t start = 0; start < x.sizes()[at] || parts.empty(); start += length)
@@ -118,12 +119,12 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim, SourceLoc
     throw ValueError(
         "chunk: count must be at least 1, got " + std::to_string(count) + " (called at " + to_string(where) + ")",
         where);
-  const int64_t size = x.size(dim);
+  const int64_t size = located("chunk", where, [&] { return x.size(dim); });
   return split(x, size / count + (size % count > 0 || size == 0 ? 1 : 0), dim, where);
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& given, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("index_select", dim, x.dim(), where);
   if (at != 0) return index_select(x.transpose(0, at, where), 0, given, where).transpose(0, at, where);
   const Tensor positions = as_indices(given);
   const Tensor indices = positions.dim() == 0 ? view::unsqueeze(positions, 0) : positions;
@@ -135,7 +136,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& given, SourceLoc
     }
     return index_select(x.reshape({1}, where), 0, indices, where).reshape({}, where);
   }
-  Tensor y = located(where, [&] { return kernels::index_rows(x, indices); });
+  Tensor y = located("index_select", where, [&] { return kernels::index_rows(x, indices); });
   if (auto* node = record<IndexRowsNode>({.op = "index_select", .where = where}, {x, indices}, y)) {
     node->indices.save_input(*node, indices);
     node->sizes = x.sizes();
@@ -144,7 +145,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& given, SourceLoc
 }
 
 Tensor one_hot(const Tensor& indices, int64_t classes, SourceLocation where) {
-  Tensor y = located(where, [&] { return kernels::one_hot(indices, classes); });
+  Tensor y = located("one_hot", where, [&] { return kernels::one_hot(indices, classes); });
   autograd::record_without_node({.op = "one_hot", .where = where, .differentiable = false}, {indices}, y);
   return y;
 }

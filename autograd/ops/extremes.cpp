@@ -18,6 +18,7 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::dimension_of;
 using autograd::detail::kept_sizes;
 using autograd::detail::located;
 
@@ -53,9 +54,9 @@ struct SelectElementNode final : Node {
 };
 
 MinMax extremum(const char* op, const Tensor& x, int64_t dim, bool keepdim, bool is_max, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of(op, dim, x.dim(), where);
   kernels::Extremes found =
-      located(where, [&] { return is_max ? kernels::max(x, at, keepdim) : kernels::min(x, at, keepdim); });
+      located(op, where, [&] { return is_max ? kernels::max(x, at, keepdim) : kernels::min(x, at, keepdim); });
   const Tensor* inputs[] = {&x};
   const Tensor* outputs[] = {&found.values, &found.indices};
   if (auto* node = record<SelectElementNode>({.op = op, .where = where}, inputs, outputs)) {
@@ -104,7 +105,7 @@ struct ExtremumOptions {
   bool shares_among_nans = false;
 };
 Tensor extremum(const char* op, const Tensor& x, const ExtremumOptions& options, SourceLocation where) {
-  Tensor y = located(where, [&] {
+  Tensor y = located(op, where, [&] {
     return options.is_max ? kernels::amax(x, options.dims, options.keepdim)
                           : kernels::amin(x, options.dims, options.keepdim);
   });
@@ -118,14 +119,14 @@ Tensor extremum(const char* op, const Tensor& x, const ExtremumOptions& options,
 }
 
 Tensor place_along(const char* op, const Tensor& x, int64_t dim, bool keepdim, bool is_max, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
-  Tensor y =
-      located(where, [&] { return is_max ? kernels::argmax(x, at, keepdim) : kernels::min(x, at, keepdim).indices; });
+  const int at = dimension_of(op, dim, x.dim(), where);
+  Tensor y = located(op, where,
+                     [&] { return is_max ? kernels::argmax(x, at, keepdim) : kernels::min(x, at, keepdim).indices; });
   autograd::record_without_node({.op = op, .where = where, .differentiable = false}, {x}, y);
   return y;
 }
 Tensor place_among_all(const char* op, const Tensor& x, bool is_max, SourceLocation where) {
-  Tensor y = located(where, [&] {
+  Tensor y = located(op, where, [&] {
     const Tensor flat = view::flat(kernels::contiguous(x));
     return is_max ? kernels::argmax(flat, 0, false) : kernels::min(flat, 0, false).indices;
   });

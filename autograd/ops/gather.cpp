@@ -22,6 +22,7 @@ using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::as_indices;
+using autograd::detail::dimension_of;
 using autograd::detail::located;
 using kernels::Scatter;
 
@@ -115,9 +116,9 @@ struct MaskedSelectNode final : Node {
 }  // namespace
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& given, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("gather", dim, x.dim(), where);
   const Tensor index = as_indices(given);
-  Tensor y = located(where, [&] { return kernels::gather(x, at, index); });
+  Tensor y = located("gather", where, [&] { return kernels::gather(x, at, index); });
   keep(record<GatherNode>({.op = "gather", .where = where}, {x, index}, y), at, index, x.sizes());
   return y;
 }
@@ -129,11 +130,11 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int6
                          to_string(indices.sizes()) + " (called at " + to_string(where) + ")",
                      where);
   }
-  const int at = wrap_dim(*dim, x.dim(), where);
+  const int at = dimension_of("take_along_dim", *dim, x.dim(), where);
   Shape beside = x.sizes();
   Shape of_indices = indices.sizes();
   if (x.dim() > 0) beside[at] = of_indices[at] = 1;
-  Shape sizes = located(where, [&] { return broadcast_shapes(beside, of_indices); });
+  Shape sizes = located("take_along_dim", where, [&] { return broadcast_shapes(beside, of_indices); });
   const auto stretched = [&](const Tensor& t) {
     if (x.dim() > 0) sizes[at] = t.sizes()[at];
     return t.sizes() == sizes ? t : t.expand(sizes, where);
@@ -142,25 +143,26 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int6
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& source, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("scatter", dim, x.dim(), where);
   const Tensor index = as_indices(given);
-  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.source = source}); });
+  Tensor y = located("scatter", where, [&] { return kernels::scatter(x, at, index, {.source = source}); });
   keep(record<ScatterNode>({.op = "scatter", .where = where}, {x, index, source}, y), at, index, source.sizes());
   return y;
 }
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& given, double value, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("scatter", dim, x.dim(), where);
   const Tensor index = as_indices(given);
-  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.value = value}); });
+  Tensor y = located("scatter", where, [&] { return kernels::scatter(x, at, index, {.value = value}); });
   keep(record<ScatterNode>({.op = "scatter", .where = where}, {x, index}, y), at, index, {});
   return y;
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& source, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("scatter_add", dim, x.dim(), where);
   const Tensor index = as_indices(given);
-  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.source = source, .add = true}); });
+  Tensor y =
+      located("scatter_add", where, [&] { return kernels::scatter(x, at, index, {.source = source, .add = true}); });
   keep(record<ScatterAddNode>({.op = "scatter_add", .where = where}, {x, index, source}, y), at, index, source.sizes());
   return y;
 }
@@ -168,29 +170,31 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& given, const Tens
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& source, double alpha,
                  SourceLocation where) {
   if (alpha != 1) return index_add(x, dim, given, mul(source, alpha, where), 1, where);
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("index_add", dim, x.dim(), where);
   const Tensor index = as_indices(given);
-  Tensor y =
-      located(where, [&] { return kernels::scatter(x, at, index, {.source = source, .add = true, .slices = true}); });
+  Tensor y = located("index_add", where,
+                     [&] { return kernels::scatter(x, at, index, {.source = source, .add = true, .slices = true}); });
   keep(record<IndexAddNode>({.op = "index_add", .where = where}, {x, index, source}, y), at, index, source.sizes());
   return y;
 }
 
 Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& from, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("index_copy", dim, x.dim(), where);
   const Tensor index = as_indices(given);
   // A number and a row of one number stand for each other.
   const bool is_number = from.numel() == 1 && from.dim() + x.dim() == 1;
   const Tensor source = is_number ? from.reshape(Shape::filled(x.dim(), 1), where) : from;
-  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.source = source, .slices = true}); });
+  Tensor y =
+      located("index_copy", where, [&] { return kernels::scatter(x, at, index, {.source = source, .slices = true}); });
   keep(record<IndexCopyNode>({.op = "index_copy", .where = where}, {x, index, source}, y), at, index, source.sizes());
   return y;
 }
 
 Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& given, double value, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("index_fill", dim, x.dim(), where);
   const Tensor index = as_indices(given);
-  Tensor y = located(where, [&] { return kernels::scatter(x, at, index, {.value = value, .slices = true}); });
+  Tensor y =
+      located("index_fill", where, [&] { return kernels::scatter(x, at, index, {.value = value, .slices = true}); });
   keep(record<IndexFillNode>({.op = "index_fill", .where = where}, {x, index}, y), at, index, {});
   return y;
 }
@@ -206,7 +210,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask, SourceLocation where) 
                           describe(mask) + " (called at " + to_string(where) + ")",
                       where);
   }
-  const Shape sizes = located(where, [&] { return broadcast_shapes(x.sizes(), mask.sizes()); });
+  const Shape sizes = located("masked_select", where, [&] { return broadcast_shapes(x.sizes(), mask.sizes()); });
   if (x.sizes() != sizes) return masked_select(x.expand(sizes, where), mask, where);
   const Tensor flat_mask = kernels::contiguous(view::expand(mask, sizes));
   const Shape row{sizes.numel()};

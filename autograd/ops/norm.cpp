@@ -20,6 +20,7 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::dimension_of;
 using autograd::detail::in_dtype;
 using autograd::detail::kept_sizes;
 using autograd::detail::located;
@@ -80,7 +81,7 @@ struct NormNode final : Node {
 };
 
 Tensor apply(const char* op, const Tensor& x, double p, const Shape& dims, bool keepdim, SourceLocation where) {
-  Tensor y = located(where, [&] { return kernels::norm(x, p, dims, keepdim); });
+  Tensor y = located(op, where, [&] { return kernels::norm(x, p, dims, keepdim); });
   if (auto* node = record<NormNode>({.op = op, .where = where}, {x}, y)) {
     node->x.save_input(*node, x);
     node->y.save_output(*node, y);
@@ -117,8 +118,8 @@ Tensor normalize(const Tensor& x, double p, int64_t dim, double eps, SourceLocat
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps, SourceLocation where) {
-  const Shape sizes = broadcast_shapes(a.sizes(), b.sizes(), where);
-  const int at = wrap_dim(dim, sizes.size(), where);
+  const Shape sizes = located("cosine_similarity", where, [&] { return broadcast_shapes(a.sizes(), b.sizes()); });
+  const int at = dimension_of("cosine_similarity", dim, sizes.size(), where);
   const auto scaled = [&](const Tensor& x) {
     const Tensor wide = x.expand(sizes, where);
     const Tensor size = norm(wide, 2, {at}, true, where);

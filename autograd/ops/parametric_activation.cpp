@@ -157,7 +157,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight, SourceLocation where) {
 }
 
 Tensor glu(const Tensor& x, int64_t dim, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = autograd::detail::dimension_of("glu", dim, x.dim(), where);
   const int64_t size = x.dim() == 0 ? 1 : x.sizes()[at];
   if (size % 2 != 0) {
     throw ShapeError("glu: expected an even size along dimension " + std::to_string(at) + ", got " +

@@ -15,6 +15,7 @@ namespace {
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
+using autograd::detail::dimension_of;
 using autograd::detail::located;
 
 std::string called_at(SourceLocation where) { return " (called at " + to_string(where) + ")"; }
@@ -24,7 +25,7 @@ Shape wrap_dims(const char* op, const Shape& dims, int count, SourceLocation whe
   Shape result;
   uint32_t seen = 0;
   for (const int64_t dim : dims) {
-    const int at = wrap_dim(dim, count, where);
+    const int at = dimension_of(op, dim, count, where);
     if (seen & (1U << at)) {
       throw ShapeError(std::string(op) + ": dimension " + std::to_string(dim) + " appears twice in " + to_string(dims) +
                            called_at(where),
@@ -155,7 +156,7 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims, SourceLocat
   Shape along;
   Shape by;
   for (int i = 0; i < dims.size(); ++i) {
-    const int dim = wrap_dim(dims[i], x.dim(), where);
+    const int dim = dimension_of("roll", dims[i], x.dim(), where);
     const auto* const found = std::find(along.begin(), along.end(), dim);
     const int64_t shift = shifts[i] % std::max<int64_t>(x.dim() > 0 ? x.sizes()[dim] : 1, 1);
     if (found != along.end()) {
@@ -201,7 +202,7 @@ Tensor repeat(const Tensor& x, const Shape& repeats, SourceLocation where) {
     if (repeats[d] == 1 || sizes[d] == 1) continue;
     const Shape before = y.sizes();
     Shape merged = before;
-    merged[d] = located(where, [&] { return (Size(merged[d]) * repeats[d]).value(); });
+    merged[d] = located("repeat", where, [&] { return (Size(merged[d]) * repeats[d]).value(); });
     if (before.size() == kMaxDims) {
       y = cat(std::vector<Tensor>(static_cast<size_t>(std::max<int64_t>(repeats[d], 1)), y), d, where);
       if (repeats[d] == 0) y = y.slice(d, 0, 0, 1, where);
@@ -233,9 +234,9 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
   }
   if (!dim) return repeat_interleave(x.flatten(0, -1, where), repeats, 0, where);
   if (x.dim() == 0) return repeat_interleave(x.reshape({1}, where), repeats, dim, where);
-  const int at = wrap_dim(*dim, x.dim(), where);
+  const int at = dimension_of("repeat_interleave", *dim, x.dim(), where);
   Shape merged = x.sizes();
-  merged[at] = located(where, [&] { return (Size(merged[at]) * repeats).value(); });
+  merged[at] = located("repeat_interleave", where, [&] { return (Size(merged[at]) * repeats).value(); });
   if (x.dim() == kMaxDims) {
     // No room for one dimension more: through a matrix.
     int64_t outer = 1;
@@ -276,15 +277,15 @@ Tensor movedim(const Tensor& x, int64_t source, int64_t destination, SourceLocat
 }
 
 Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1, SourceLocation where) {
-  return x.transpose(axis0, axis1, where);
+  return located("swapaxes", where, [&] { return x.transpose(axis0, axis1, where); });
 }
 Tensor swapdims(const Tensor& x, int64_t dim0, int64_t dim1, SourceLocation where) {
-  return x.transpose(dim0, dim1, where);
+  return located("swapdims", where, [&] { return x.transpose(dim0, dim1, where); });
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim, SourceLocation where) {
   if (x.dim() == 0) throw ShapeError("unbind: a tensor without dimensions has no parts" + called_at(where), where);
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("unbind", dim, x.dim(), where);
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < x.sizes()[at]; ++i)
     parts.push_back(view::select(x, at, i));
@@ -300,8 +301,8 @@ std::vector<Tensor> unbind(const Tensor& x, int64_t dim, SourceLocation where) {
 }
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, SourceLocation where) {
-  const int first = wrap_dim(dim1, x.dim(), where);
-  const int second = wrap_dim(dim2, x.dim(), where);
+  const int first = dimension_of("diagonal", dim1, x.dim(), where);
+  const int second = dimension_of("diagonal", dim2, x.dim(), where);
   check_two_dims("diagonal", first, second, where);
   Tensor y = diagonal_view(x, offset, first, second);
   if (auto* node = record<DiagonalNode>({.op = "diagonal", .where = where}, {x}, y)) {
@@ -316,8 +317,8 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, Sou
 
 Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, SourceLocation where) {
   if (x.dim() == 0) throw ShapeError("diag_embed: expected at least 1 dimension, got []" + called_at(where), where);
-  const int first = wrap_dim(dim1, x.dim() + 1, where);
-  const int second = wrap_dim(dim2, x.dim() + 1, where);
+  const int first = dimension_of("diag_embed", dim1, x.dim() + 1, where);
+  const int second = dimension_of("diag_embed", dim2, x.dim() + 1, where);
   check_two_dims("diag_embed", first, second, where);
   const int64_t side = located(
       where, [&] { return (offset < 0 ? Size(x.sizes().back()) - offset : Size(x.sizes().back()) + offset).value(); });
@@ -325,7 +326,7 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, S
   sizes.pop_back();
   sizes.insert(std::min(first, second), side);
   sizes.insert(std::max(first, second), side);
-  Tensor y = located(where, [&] { return empty(sizes, x.options()); });
+  Tensor y = located("diag_embed", where, [&] { return empty(sizes, x.options()); });
   kernels::fill(y, 0.0);
   if (x.numel() > 0) kernels::copy(diagonal_view(y, offset, first, second), x);
   if (auto* node = record<DiagEmbedNode>({.op = "diag_embed", .where = where}, {x}, y)) {

@@ -39,7 +39,7 @@ struct SumNode final : Node {
 
 Tensor reduce(const char* op, const Tensor& x, const Shape& dims, bool keepdim, bool is_mean, SourceLocation where) {
   const kernels::ReduceOptions options{.dims = dims, .keepdim = keepdim};
-  Tensor y = located(where, [&] { return is_mean ? kernels::mean(x, options) : kernels::sum(x, options); });
+  Tensor y = located(op, where, [&] { return is_mean ? kernels::mean(x, options) : kernels::sum(x, options); });
   if (auto* node = record<SumNode>({.op = op, .where = where}, {x}, y)) {
     node->sizes = x.sizes();
     node->kept_sizes = kept_sizes(x.sizes(), dims);
@@ -104,6 +104,18 @@ Tensor truth(const Tensor& counts, kernels::CompareOp op, DType of) {
   return of == kUInt8 ? kernels::cast(result, kUInt8) : result;
 }
 
+// Only what was stretched can be summed again.
+void check_broadcast(const Shape& from, const Shape& to, SourceLocation where) {
+  const int added = to.size() - from.size();
+  bool fits = added >= 0;
+  for (int d = 0; fits && d < from.size(); ++d)
+    fits = from[d] == to[d + added] || from[d] == 1;
+  if (fits) return;
+  throw ShapeError("sum_to: a tensor " + to_string(to) + " cannot be summed to " + to_string(from) +
+                       ", which does not broadcast to it (called at " + to_string(where) + ")",
+                   where);
+}
+
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
@@ -114,7 +126,7 @@ Tensor mean(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation whe
 }
 
 Tensor prod(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
-  Tensor y = located(where, [&] { return kernels::prod(x, dims, keepdim); });
+  Tensor y = located("prod", where, [&] { return kernels::prod(x, dims, keepdim); });
   if (auto* node = record<ProdNode>({.op = "prod", .where = where}, {x}, y)) {
     node->x.save_input(*node, x);
     node->dims = dims;
@@ -124,7 +136,7 @@ Tensor prod(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation whe
 
 Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
   const Tensor values = is_floating_point(x.dtype()) ? x : x.to(kFloat32, where);
-  Tensor y = located(where, [&] { return kernels::logsumexp(values, dims, keepdim); });
+  Tensor y = located("logsumexp", where, [&] { return kernels::logsumexp(values, dims, keepdim); });
   if (auto* node = record<LogsumexpNode>({.op = "logsumexp", .where = where}, {values}, y)) {
     node->x.save_input(*node, values);
     node->y.save_output(*node, y);
@@ -134,13 +146,13 @@ Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim, SourceLocatio
 }
 
 Tensor count_nonzero(const Tensor& x, const Shape& dims, SourceLocation where) {
-  Tensor y = located(where, [&] { return count(x, kernels::CompareOp::NotEqual, dims, false); });
+  Tensor y = located("count_nonzero", where, [&] { return count(x, kernels::CompareOp::NotEqual, dims, false); });
   autograd::record_without_node({.op = "count_nonzero", .where = where, .differentiable = false}, {x}, y);
   return y;
 }
 
 Tensor any(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
-  Tensor y = located(where, [&] {
+  Tensor y = located("any", where, [&] {
     return truth(count(x, kernels::CompareOp::NotEqual, dims, keepdim), kernels::CompareOp::Greater, x.dtype());
   });
   autograd::record_without_node({.op = "any", .where = where, .differentiable = false}, {x}, y);
@@ -148,7 +160,7 @@ Tensor any(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation wher
 }
 
 Tensor all(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
-  Tensor y = located(where, [&] {
+  Tensor y = located("all", where, [&] {
     return truth(count(x, kernels::CompareOp::Equal, dims, keepdim), kernels::CompareOp::Equal, x.dtype());
   });
   autograd::record_without_node({.op = "all", .where = where, .differentiable = false}, {x}, y);
@@ -157,7 +169,8 @@ Tensor all(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation wher
 
 Tensor sum_to(const Tensor& x, const Shape& sizes, SourceLocation where) {
   if (x.sizes() == sizes) return x;
-  Tensor y = located(where, [&] { return kernels::sum_to(x, sizes); });
+  check_broadcast(sizes, x.sizes(), where);
+  Tensor y = located("sum_to", where, [&] { return kernels::sum_to(x, sizes); });
   if (auto* node = record<SumNode>({.op = "sum_to", .where = where}, {x}, y)) {
     node->sizes = x.sizes();
     node->kept_sizes = sizes;

@@ -25,6 +25,7 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
+using autograd::detail::dimension_of;
 using autograd::detail::in_dtype;
 using autograd::detail::located;
 using autograd::detail::widened;
@@ -105,11 +106,11 @@ struct LinearRecurrenceNode final : Node {
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int64_t dim, SourceLocation where) {
-  return cumsum_along(x, wrap_dim(dim, x.dim(), where), false, where);
+  return cumsum_along(x, dimension_of("cumsum", dim, x.dim(), where), false, where);
 }
 
 Tensor cumprod(const Tensor& x, int64_t dim, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("cumprod", dim, x.dim(), where);
   Tensor y = kernels::scan(x, at, ScanOp::Product, false);
   if (auto* node = record<CumprodNode>(
           {.op = "cumprod", .where = where, .differentiable = is_floating_point(x.dtype())}, {x}, y)) {
@@ -120,8 +121,8 @@ Tensor cumprod(const Tensor& x, int64_t dim, SourceLocation where) {
 }
 
 Tensor logcumsumexp(const Tensor& x, int64_t dim, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
-  Tensor y = located(where, [&] { return kernels::scan(x, at, ScanOp::LogSumExp, false); });
+  const int at = dimension_of("logcumsumexp", dim, x.dim(), where);
+  Tensor y = located("logcumsumexp", where, [&] { return kernels::scan(x, at, ScanOp::LogSumExp, false); });
   if (auto* node = record<LogCumsumExpNode>({.op = "logcumsumexp", .where = where}, {x}, y)) {
     node->x.save_input(*node, x);
     node->y.save_output(*node, y);
@@ -131,8 +132,8 @@ Tensor logcumsumexp(const Tensor& x, int64_t dim, SourceLocation where) {
 }
 
 Tensor linear_recurrence(const Tensor& b, const Tensor& a, int64_t dim, bool reverse, SourceLocation where) {
-  const int at = wrap_dim(dim, b.dim(), where);
-  Tensor y = located(where, [&] { return kernels::linear_recurrence(b, a, at, reverse); });
+  const int at = dimension_of("linear_recurrence", dim, b.dim(), where);
+  Tensor y = located("linear_recurrence", where, [&] { return kernels::linear_recurrence(b, a, at, reverse); });
   if (auto* node = record<LinearRecurrenceNode>({.op = "linear_recurrence", .where = where}, {b, a}, y)) {
     node->a.save_input(*node, a);
     node->y.save_output(*node, y);

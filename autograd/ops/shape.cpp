@@ -14,6 +14,7 @@ namespace {
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
+using autograd::detail::dimension_of;
 using autograd::detail::located;
 
 // Same elements, another shape: the gradient takes the old one.
@@ -85,7 +86,7 @@ Tensor viewed(const char* op, const Tensor& x, Tensor y, SourceLocation where) {
 }  // namespace
 
 Tensor Tensor::reshape(const Shape& shape, SourceLocation where) const {
-  const Shape target = view::infer_sizes(shape, numel(), where);
+  const Shape target = located("reshape", where, [&] { return view::infer_sizes(shape, numel()); });
   const auto new_strides = view::reshape_strides(*this, target);
   if (new_strides)
     return viewed("reshape", *this, view::as_strided(*this, target, *new_strides, storage_offset()), where);
@@ -96,7 +97,7 @@ Tensor Tensor::reshape(const Shape& shape, SourceLocation where) const {
 }
 
 Tensor Tensor::view(const Shape& shape, SourceLocation where) const {
-  const Shape target = view::infer_sizes(shape, numel(), where);
+  const Shape target = located("view", where, [&] { return view::infer_sizes(shape, numel()); });
   const auto new_strides = view::reshape_strides(*this, target);
   if (!new_strides) {
     throw ShapeError("view size is not compatible with input tensor's size and stride: " + to_string(sizes()) +
@@ -109,10 +110,11 @@ Tensor Tensor::view(const Shape& shape, SourceLocation where) const {
 
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, SourceLocation where) const {
   if (dim() == 0) return reshape({1}, where);
-  const int first = wrap_dim(start_dim, dim(), where);
-  const int last = wrap_dim(end_dim, dim(), where);
+  const int first = dimension_of("flatten", start_dim, dim(), where);
+  const int last = dimension_of("flatten", end_dim, dim(), where);
   if (first > last)
     throw ShapeError("flatten: start_dim must not come after end_dim (called at " + to_string(where) + ")", where);
+  if (first == last) return *this;
   Shape shape;
   Size product(1);
   for (int d = 0; d < dim(); ++d) {
@@ -127,7 +129,7 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, SourceLocation where)
 }
 
 Tensor Tensor::permute(const Shape& dims, SourceLocation where) const {
-  Tensor y = located(where, [&] { return view::permute(*this, dims); });
+  Tensor y = located("permute", where, [&] { return view::permute(*this, dims); });
   if (auto* node = record<PermuteNode>({.op = "permute", .where = where}, {*this}, y)) {
     node->inverse = dims;
     for (int d = 0; d < dims.size(); ++d)
@@ -141,8 +143,8 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation where) const
   Shape dims;
   for (int d = 0; d < dim(); ++d)
     dims.push_back(d);
-  const int a = wrap_dim(dim0, dim(), where);
-  const int b = wrap_dim(dim1, dim(), where);
+  const int a = dimension_of("transpose", dim0, dim(), where);
+  const int b = dimension_of("transpose", dim1, dim(), where);
   if (dim() > 0) std::swap(dims[a], dims[b]);
   Tensor y = view::transpose(*this, a, b);
   if (auto* node = record<PermuteNode>({.op = "transpose", .where = where}, {*this}, y)) node->inverse = dims;
@@ -161,22 +163,22 @@ Tensor Tensor::t(SourceLocation where) const {
 }
 
 Tensor Tensor::expand(const Shape& shape, SourceLocation where) const {
-  Tensor y = view::expand(*this, shape, where);
+  Tensor y = located("expand", where, [&] { return view::expand(*this, shape); });
   if (auto* node = record<ExpandNode>({.op = "expand", .where = where}, {*this}, y)) node->sizes = sizes();
   autograd::mark_view(y, *this);
   return y;
 }
 
 Tensor Tensor::unsqueeze(int64_t dim, SourceLocation where) const {
-  return viewed("unsqueeze", *this, located(where, [&] { return view::unsqueeze(*this, dim); }), where);
+  return viewed("unsqueeze", *this, located("unsqueeze", where, [&] { return view::unsqueeze(*this, dim); }), where);
 }
 
 Tensor Tensor::squeeze(int64_t dim, SourceLocation where) const {
-  return viewed("squeeze", *this, located(where, [&] { return view::squeeze(*this, dim); }), where);
+  return viewed("squeeze", *this, located("squeeze", where, [&] { return view::squeeze(*this, dim); }), where);
 }
 
 Tensor Tensor::slice(int64_t dim, int64_t start, int64_t end, int64_t step, SourceLocation where) const {
-  Tensor y = view::slice(*this, dim, start, end, step, where);
+  Tensor y = located("slice", where, [&] { return view::slice(*this, dim, start, end, step); });
   if (auto* node = record<SliceNode>({.op = "slice", .where = where}, {*this}, y)) {
     const int at = wrap_dim(dim, this->dim());
     const int64_t size = sizes()[at];
@@ -188,7 +190,7 @@ Tensor Tensor::slice(int64_t dim, int64_t start, int64_t end, int64_t step, Sour
 }
 
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where) const {
-  const int64_t size = this->size(dim);
+  const int64_t size = located("narrow", where, [&] { return this->size(dim); });
   const int64_t first = start < 0 ? start + size : start;
   if (first < 0 || first > size || length < 0 || length > size - first) {
     throw IndexError("narrow: start " + std::to_string(start) + " and length " + std::to_string(length) +
@@ -200,8 +202,8 @@ Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLocation
 }
 
 Tensor Tensor::select(int64_t dim, int64_t index, SourceLocation where) const {
-  view::select(*this, dim, index, where);  // throws for a bad index
-  const int at = wrap_dim(dim, this->dim(), where);
+  located("select", where, [&] { view::select(*this, dim, index); });  // throws for a bad index
+  const int at = wrap_dim(dim, this->dim());
   const int64_t first = index < 0 ? index + sizes()[at] : index;
   return slice(at, first, first + 1, 1, where).squeeze(at, where);
 }

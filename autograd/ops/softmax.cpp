@@ -34,9 +34,9 @@ struct SoftmaxNode final : autograd::Node {
 };
 
 Tensor apply(const char* op, const Tensor& x, int64_t dim, bool is_log, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
-  Tensor y =
-      autograd::detail::located(where, [&] { return is_log ? kernels::log_softmax(x, at) : kernels::softmax(x, at); });
+  const int at = autograd::detail::dimension_of(op, dim, x.dim(), where);
+  Tensor y = autograd::detail::located(op, where,
+                                       [&] { return is_log ? kernels::log_softmax(x, at) : kernels::softmax(x, at); });
   if (auto* node = autograd::record<SoftmaxNode>({.op = op, .where = where}, {x}, y)) {
     node->y.save_output(*node, y);
     node->dim = at;

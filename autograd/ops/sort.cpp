@@ -11,6 +11,7 @@ namespace brigade {
 
 namespace {
 
+using autograd::detail::dimension_of;
 using autograd::detail::located;
 
 // The gradient of a value goes back to its place; no place is named twice.
@@ -41,19 +42,19 @@ SortResult recorded(const char* op, const Tensor& x, int dim, const kernels::Sor
 }  // namespace
 
 SortResult sort(const Tensor& x, int64_t dim, bool descending, bool /*stable*/, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
+  const int at = dimension_of("sort", dim, x.dim(), where);
   return recorded("sort", x, at, kernels::sort(x, at, descending), where);
 }
 
 Tensor argsort(const Tensor& x, int64_t dim, bool descending, bool /*stable*/, SourceLocation where) {
-  Tensor y = kernels::sort(x, wrap_dim(dim, x.dim(), where), descending).indices;
+  Tensor y = kernels::sort(x, dimension_of("argsort", dim, x.dim(), where), descending).indices;
   autograd::record_without_node({.op = "argsort", .where = where, .differentiable = false}, {x}, y);
   return y;
 }
 
 SortResult topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool /*sorted*/, SourceLocation where) {
-  const int at = wrap_dim(dim, x.dim(), where);
-  return recorded("topk", x, at, located(where, [&] { return kernels::topk(x, k, at, largest); }), where);
+  const int at = dimension_of("topk", dim, x.dim(), where);
+  return recorded("topk", x, at, located("topk", where, [&] { return kernels::topk(x, k, at, largest); }), where);
 }
 
 }  // namespace brigade

@@ -67,7 +67,7 @@ SpreadAndMean spread(const autograd::OpInfo& info, const Tensor& x, const Shape&
                      bool is_root, bool with_mean) {
   // The root of a variance may be in the range of a half type where the variance is not.
   const bool in_float = is_root && is_half(x.dtype());
-  kernels::Variance found = located(info.where, [&] {
+  kernels::Variance found = located(info.op, info.where, [&] {
     return kernels::variance(in_float ? kernels::cast(x, kFloat32) : x, dims, correction, keepdim);
   });
   found.mean = kernels::cast(found.mean, x.dtype());

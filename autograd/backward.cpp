@@ -23,8 +23,10 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> gradients =
       Engine(outputs, options.grad_outputs, {options.retain_graph, options.create_graph}, where).run_captured(inputs);
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].defined() && options.materialize_grads)
+    if (!gradients[i].defined() && options.materialize_grads) {
       gradients[i] = full(inputs[i].sizes(), 0.0, inputs[i].options());
+      if (options.create_graph) gradients[i].requires_grad_(true, where);  // to be differentiated, as the others are
+    }
     if (gradients[i].defined() || options.allow_unused) continue;
     throw AutogradError(
         "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "

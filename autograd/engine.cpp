@@ -109,20 +109,10 @@ void Engine::visit(const Edge& edge, uint64_t from_sequence) {
                               to_string(node->where) + " is part of a backward on another thread",
                           where_);
     }
-    if (node->is_freed()) {
-      throw AutogradError(
-          "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-          "already "
-          "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-          "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-          "saved tensors after calling backward. The operation is '" +
-              std::string(node->op) + "' recorded at " + to_string(node->where) + ", freed by the backward at " +
-              to_string(node->freed_by()) + "; this backward is at " + to_string(where_),
-          where_);
-    }
+    if (!capturing_) check_not_freed(*node);
     if (node->retained_by_ > retained_before && node->retained_by_ - retained_before <= retained.size())
       retained[node->retained_by_ - retained_before - 1].used_again = true;
-    nodes_.push_back({node, 0, node->task_, node->task_index_});
+    nodes_.push_back({node, 0, node->task_, node->task_index_, false});
     node->task_ = task_;
     stack_.push_back(node);
     return;
@@ -291,6 +281,7 @@ void Engine::run_node(PlannedNode& planned) {
   for (const CapturedOutput& captured : captured_outputs_) {
     if (captured.node == &node) captured_[captured.input] = grads[captured.output];
   }
+  if (planned.only_read) return;  // what lies behind it stays for another backward
   if (any) {
     if (results_.size() < node.edges.size()) results_.resize(node.edges.size());  // all of them undefined
     BackwardContext context(*this, node, grads, results_);
@@ -345,7 +336,6 @@ void Engine::unmark() noexcept {
 
 // Finds the asked-for tensors among what was gathered.
 void Engine::mark_captured(std::span<const Tensor> inputs) {
-  capturing_ = true;
   captured_.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (const Node* node = grad_fn(inputs[i])) {
@@ -365,7 +355,7 @@ void Engine::prune() {
   };
   for (size_t i = nodes_.size(); i-- > 0;) {
     PlannedNode& planned = nodes_[i];
-    bool needed = is_captured(*planned.node);
+    bool needed = false;
     for (const Edge& edge : planned.node->edges) {
       if (edge.node) needed = needed || edge.node->task_ == task_;
       if (edge.leaf) {
@@ -373,7 +363,9 @@ void Engine::prune() {
         needed = needed || planned_leaves_[leaf_meta.task_index].capture >= 0;
       }
     }
-    if (needed) continue;
+    planned.only_read = !needed;
+    if (needed) check_not_freed(*planned.node);
+    if (needed || is_captured(*planned.node)) continue;
     planned.node->task_ = planned.outer_task;
     planned.node->task_index_ = planned.outer_index;
     planned.node = nullptr;
@@ -388,6 +380,7 @@ std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs) {
     ~Pop() { running_tasks.pop_back(); }
   } pop;
   check_roots();
+  capturing_ = true;
   gather();
   mark_captured(inputs);
   prune();

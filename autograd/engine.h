@@ -49,10 +49,12 @@ class Engine {
     uint32_t first_buffer;
     uint64_t outer_task;
     uint32_t outer_index;
+    bool only_read = false;  // its gradient was asked for, and nothing that lies behind it
   };
   friend class BackwardContext;
 
   void check_roots();
+  void check_not_freed(const Node& node) const;
   void gather();
   void visit(const Edge& edge, uint64_t from_sequence);
   // Positions of the nodes in their order, and room for the gradients of their outputs.

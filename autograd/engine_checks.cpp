@@ -63,6 +63,18 @@ void Engine::check_roots() {
   }
 }
 
+void Engine::check_not_freed(const Node& node) const {
+  if (!node.is_freed()) return;
+  throw AutogradError(
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+      "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+      "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+      "saved tensors after calling backward. The operation is '" +
+          std::string(node.op) + "' recorded at " + to_string(node.where) + ", freed by the backward at " +
+          to_string(node.freed_by()) + "; this backward is at " + to_string(where_),
+      where_);
+}
+
 Tensor Engine::result_of(const Node& node, uint32_t input) const {
   if (results_[input].defined() || !node.edges[input].leaf) return results_[input];
   // It may have been written to its destination.

@@ -9,6 +9,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using namespace brigade;
 
 namespace {
@@ -52,6 +54,40 @@ TEST_CASE("grad returns gradients of leaves and results, and touches no .grad") 
   CHECK_FALSE(autograd::grad(sum, other, {.allow_unused = true})[0].defined());
   const Tensor plain[] = {tensor<double>({1, 2})};
   CHECK_THROWS_WITH_AS(autograd::grad(sum, plain), doctest::Contains("does not require grad"), AutogradError);
+}
+
+TEST_CASE("what lies behind a result whose gradient was asked for stays for another backward") {
+  const Tensor x = leaf({1, 2, 3});
+  const Tensor hidden = square(x);
+  const Tensor loss[] = {brigade::exp(hidden).sum()};
+  const Tensor at[] = {hidden};
+  const Tensor gradient = autograd::grad(loss, at)[0];
+  CHECK(gradient.to_vector<double>()[0] == doctest::Approx(std::exp(1.0)));
+  hidden.backward({.gradient = gradient});
+  CHECK(x.grad().to_vector<double>()[1] == doctest::Approx(4 * std::exp(4.0)));
+}
+
+TEST_CASE("a freed part of the graph that leads to none of the inputs is in nobody's way") {
+  const Tensor a = leaf({1, 2});
+  const Tensor b = leaf({3, 4});
+  const Tensor freed = square(a);
+  freed.sum().backward();
+  const Tensor loss[] = {(freed + square(b)).sum()};
+  const Tensor only_b[] = {b};
+  const Tensor only_a[] = {a};
+  CHECK_THROWS_WITH_AS(autograd::grad(loss, only_a, {.retain_graph = true}),
+                       doctest::Contains("backward through the graph a second time"), AutogradError);
+  const Tensor at_freed[] = {freed};
+  CHECK(values(autograd::grad(loss, at_freed, {.retain_graph = true})[0]) == std::vector<double>{1, 1});
+  CHECK(values(autograd::grad(loss, only_b)[0]) == std::vector<double>{6, 8});
+}
+
+TEST_CASE("zeros in place of a gradient that there is not require grad with create_graph, as the gradients do") {
+  const Tensor a = leaf({1, 2});
+  const Tensor unused[] = {leaf({3})};
+  const Tensor loss[] = {square(a).sum()};
+  CHECK_FALSE(autograd::grad(loss, unused, {.retain_graph = true, .materialize_grads = true})[0].requires_grad());
+  CHECK(autograd::grad(loss, unused, {.create_graph = true, .materialize_grads = true})[0].requires_grad());
 }
 
 TEST_CASE("a checkpointed segment gives the same gradients, nested, shared, and with dropout") {

@@ -6,8 +6,8 @@
 #include <brigade/autograd/ops/extremes.h>
 #include <brigade/autograd/ops/loss.h>
 #include <brigade/autograd/ops/norm.h>
+#include <brigade/autograd/ops/parametric_activation.h>
 #include <brigade/autograd/ops/reduce.h>
-#include <brigade/kernels/factory.h>
 
 #include <string>
 
@@ -65,8 +65,8 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
 }
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
-  const Tensor agreement = mul(x, target, where);
-  return binary_cross_entropy_with_logits(agreement, ones_like(agreement), reduction, where);
+  // log(1 + exp(-x target)); not a cross entropy with targets of 1, whose gradient sigmoid - 1 cancels.
+  return reduced(neg(logsigmoid(mul(x, target, where), where), where), reduction, where);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,

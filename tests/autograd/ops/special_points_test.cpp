@@ -160,3 +160,15 @@ TEST_CASE("choices: dtypes, and arguments that do not fit") {
   CHECK_THROWS_WITH_AS(glu(ones({2, 3})), doctest::Contains("even size along dimension 1"), ShapeError);
   CHECK_THROWS_WITH_AS(prelu(ones({2, 3}), ones({2})), doctest::Contains("1 or 3 elements"), ShapeError);
 }
+
+TEST_CASE("the gradient of a soft margin does not vanish where the loss is small") {
+  const std::vector<double> found = slopes([](const Tensor& x) { return soft_margin_loss(x, ones_like(x)); }, {80});
+  CHECK(found[0] == doctest::Approx(-std::exp(-80.0)).epsilon(1e-12));
+}
+
+TEST_CASE("flattening one dimension gives the tensor itself, without recording too") {
+  const Tensor x = ones({2, 3}).requires_grad_();
+  const NoGradGuard guard;
+  CHECK(x.flatten(1, 1).is_same(x));
+  CHECK_FALSE(x.flatten(0, 1).is_same(x));
+}

@@ -1,7 +1,6 @@
 # What each library links besides its neighbours; the umbrella target; lab and bench.
 target_link_libraries(brigade_core PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
-target_link_libraries(brigade_kernels PRIVATE $<BUILD_INTERFACE:Eigen3::Eigen>)
-target_compile_definitions(brigade_kernels PRIVATE EIGEN_DONT_PARALLELIZE EIGEN_MPL2_ONLY)
+target_link_libraries(brigade_kernels PRIVATE hwy::hwy)
 if(BRIGADE_OPENMP)
   target_link_libraries(brigade_kernels PUBLIC OpenMP::OpenMP_CXX)
 endif()

@@ -1,7 +1,8 @@
 # Libraries that Brigade uses, and flags that hold for all of its targets.
 find_package(Threads REQUIRED)
-find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(fmt REQUIRED)
+# Google Highway: vectors, for the instruction set that is found when the program starts.
+find_package(hwy REQUIRED CONFIG)
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)
 

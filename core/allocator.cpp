@@ -44,7 +44,7 @@ size_t class_bytes(int index) noexcept {
   return (size_t{1} << log) + (static_cast<size_t>((index - 4) % 4) + 1) * (size_t{1} << (log - 2));
 }
 
-// Libraries that compute (oneDNN, Eigen) take their room from malloc in each call. What free gives back to the
+// Libraries that compute (oneDNN) take their room from malloc in each call. What free gives back to the
 // operating system in between comes back as page faults, so some of it stays, unless the environment says how much.
 void keep_heap() noexcept {
 #ifdef __GLIBC__

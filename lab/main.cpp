@@ -1,5 +1,6 @@
 // The program `brigade`.
 #include <brigade/core/version.h>
+#include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/rank_job.h>
 
@@ -12,7 +13,8 @@
 int main(int argc, char** argv) {
   using namespace brigade;
   CLI::App app{"Brigade: autograd and distributed data parallel, from scratch"};
-  app.set_version_flag("--version", std::string(version()) + " (" + std::string(commit()) + ")");
+  app.set_version_flag("--version", std::string(version()) + " (" + std::string(commit()) + "), instruction set " +
+                                        std::string(kernels::instruction_set()));
   app.require_subcommand(1);
   app.get_formatter()->column_width(36);
   int exit_code = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Collects what Brigade needs besides a compiler, CMake and CUDA into a folder, to be carried to a machine that has no
-# network and no packages: scripts/gpu-check-prepare.sh DIR. Headers of Eigen, fmt, doctest, CLI11 and nlohmann-json,
+# network and no packages: scripts/gpu-check-prepare.sh DIR. Headers of fmt, doctest, CLI11 and nlohmann-json, Highway
 # and zlib; about 10 MB. CMake finds them with CMAKE_PREFIX_PATH=DIR; scripts/gpu-check.sh --deps DIR does that.
 set -euo pipefail
 
@@ -21,7 +21,7 @@ root_of() {
   local found flags
   read -ra flags <<<"${CPPFLAGS:-}"
   found=$(printf '#include <%s>\n' "$1" |
-    "$compiler" -std=c++20 -x c++ -M -I/usr/include/eigen3 -I/usr/local/include/eigen3 "${flags[@]}" - 2>/dev/null |
+    "$compiler" -std=c++20 -x c++ -M "${flags[@]}" - 2>/dev/null |
     tr ' ' '\n' | grep -m 1 "/$1\$" || true)
   [ -n "$found" ] || { echo "There is no <$1> here: run scripts/install-deps.sh first, or set CPPFLAGS=-I..." >&2; exit 3; }
   realpath "${found%"/$1"}"
@@ -57,21 +57,30 @@ rm -rf "${folder:?}"/{include,lib,versions.txt}
 mkdir "$folder"/{include,lib}
 
 headers() { cp -RL "$(root_of "$1")/${2:-${1%%/*}}" "$folder/include/"; }
-headers Eigen/Core
 headers fmt/core.h
 headers doctest/doctest.h
 headers CLI/CLI.hpp
 headers nlohmann/json.hpp
+headers hwy/highway.h
 headers zlib.h zlib.h
 headers zconf.h zconf.h
 find "$folder/include" -name CMakeLists.txt -delete
 
-package Eigen3 "$(value_of 'EIGEN_WORLD_VERSION.EIGEN_MAJOR_VERSION.EIGEN_MINOR_VERSION' Eigen/Core)" Eigen3::Eigen
 fmt=$(value_of FMT_VERSION fmt/core.h)
 package fmt "$((fmt / 10000)).$((fmt / 100 % 100)).$((fmt % 100))" fmt::fmt FMT_HEADER_ONLY=1
 package doctest "$(value_of DOCTEST_VERSION_STR doctest/doctest.h)" doctest::doctest
 package CLI11 "$(value_of CLI11_VERSION CLI/CLI.hpp)" CLI11::CLI11
 package nlohmann_json "$(value_of 'NLOHMANN_JSON_VERSION_MAJOR.NLOHMANN_JSON_VERSION_MINOR.NLOHMANN_JSON_VERSION_PATCH' nlohmann/json.hpp)" nlohmann_json::nlohmann_json
+
+# A shared library: programs find it through the path that CMake writes into them.
+hwy=$("$compiler" -print-file-name=libhwy.so)
+[ -e "$hwy" ] || { echo "There is no libhwy.so here: run scripts/install-deps.sh first" >&2; exit 3; }
+cp -L "$hwy" "$folder/lib/libhwy.so.1"
+ln -s libhwy.so.1 "$folder/lib/libhwy.so"
+version=$(value_of HWY_MAJOR.HWY_MINOR.HWY_PATCH hwy/base.h)
+case "$version" in [0-9]*) ;; *) version=1.0.0 ;; esac  # older versions do not tell
+package hwy "$version" hwy::hwy
+sed -i 's|^endif()|  set_target_properties(hwy::hwy PROPERTIES INTERFACE_LINK_LIBRARIES "${prefix}/lib/libhwy.so")\nendif()|' "$folder/lib/cmake/hwy/hwyConfig.cmake"
 
 # The static library, found by CMake's own FindZLIB.
 zlib=$("$compiler" -print-file-name=libz.a)

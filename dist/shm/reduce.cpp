@@ -1,6 +1,9 @@
 #include <brigade/dist/shm/reduce.h>
 
+#include <brigade/kernels/cpu/vector/half.h>
+
 #include <algorithm>
+#include <type_traits>
 
 namespace brigade::dist {
 
@@ -25,6 +28,24 @@ struct Smaller {
   C operator()(C a, C b) const { return a < b ? a : b; }
 };
 
+// Elements in the type that they are computed in, and back; halves many at a time.
+template <class T, class C>
+void load(const T* from, C* to, int64_t n) {
+  if constexpr (std::is_same_v<T, C>) {
+    std::copy_n(from, n, to);
+  } else {
+    kernels::cpu::widen(from, to, n);
+  }
+}
+template <class T, class C>
+void store(const C* from, T* to, int64_t n) {
+  if constexpr (std::is_same_v<T, C>) {
+    std::copy_n(from, n, to);
+  } else {
+    kernels::cpu::narrow(from, to, n);
+  }
+}
+
 template <class T, class F>
 void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs, F f, double factor, int64_t begin,
                   int64_t end) {
@@ -33,10 +54,10 @@ void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs,
   const bool scaled = factor != 1.0;
   // Blocks stay in the first-level cache between the passes over the ranks.
   constexpr int64_t kBlock = 2048;
-  C sum[kBlock];
+  C sum[kBlock], room[kBlock];
   for (int64_t start = begin; start < end; start += kBlock) {
     const int64_t n = std::min(kBlock, end - start);
-    if (inputs.size() == 2 && outputs.size() == 2) {
+    if (std::is_same_v<T, C> && inputs.size() == 2 && outputs.size() == 2) {
       // The commonest case in one pass.
       const T* a = static_cast<const T*>(inputs[0]) + start;
       const T* b = static_cast<const T*>(inputs[1]) + start;
@@ -54,21 +75,24 @@ void reduce_typed(std::span<void* const> inputs, std::span<void* const> outputs,
       continue;
     }
     const T* first = static_cast<const T*>(inputs[0]) + start;
-    for (int64_t i = 0; i < n; ++i)
-      sum[i] = static_cast<C>(first[i]);
+    load(first, sum, n);
     for (size_t r = 1; r < inputs.size(); ++r) {
       const T* next = static_cast<const T*>(inputs[r]) + start;
+      const C* values = room;
+      if constexpr (std::is_same_v<T, C>) {
+        values = next;
+      } else {
+        load(next, room, n);
+      }
       for (int64_t i = 0; i < n; ++i)
-        sum[i] = f(sum[i], static_cast<C>(next[i]));
+        sum[i] = f(sum[i], values[i]);
     }
     if (scaled) {
       for (int64_t i = 0; i < n; ++i)
         sum[i] = static_cast<C>(sum[i] * scale);
     }
     for (void* output : outputs) {
-      T* out = static_cast<T*>(output) + start;
-      for (int64_t i = 0; i < n; ++i)
-        out[i] = static_cast<T>(sum[i]);
+      store(sum, static_cast<T*>(output) + start, n);
     }
   }
 }
@@ -100,8 +124,15 @@ void scale_elements(void* x, DType dtype, double factor, int64_t n) {
     using C = compute_type<T>;
     T* values = static_cast<T*>(x);
     const C scale = static_cast<C>(factor);
-    for (int64_t i = 0; i < n; ++i)
-      values[i] = static_cast<T>(static_cast<C>(static_cast<C>(values[i]) * scale));
+    constexpr int64_t kBlock = 2048;
+    C room[kBlock];
+    for (int64_t start = 0; start < n; start += kBlock) {
+      const int64_t count = std::min(kBlock, n - start);
+      load(values + start, room, count);
+      for (int64_t i = 0; i < count; ++i)
+        room[i] = static_cast<C>(room[i] * scale);
+      store(room, values + start, count);
+    }
   });
 }
 

@@ -4,13 +4,15 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/gemm.h>
-#include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/exponentials.h>
 #include <brigade/kernels/detail/attention.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 namespace brigade::kernels {
 
@@ -41,22 +43,20 @@ struct Operand {
   }
 };
 
-// Combines x[0 .. n) in eight lanes, which the compiler makes one vector.
-template <class C, class F>
-C fold(const C* x, int64_t n, C start, F combine) {
-  constexpr int kLanes = 8;
-  std::array<C, kLanes> lanes;
-  lanes.fill(start);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane)
-      lanes[static_cast<size_t>(lane)] = combine(lanes[static_cast<size_t>(lane)], x[i + lane]);
-  }
-  for (; i < n; ++i)
-    start = combine(start, x[i]);
-  for (const C lane : lanes)
-    start = combine(start, lane);
-  return start;
+// The largest of a row, and the sum of its exponentials, x = exp(x - shift).
+float largest_of(const float* x, int64_t n) { return cpu::largest_float(x, n); }
+float exponentials(float* x, float shift, int64_t n) { return cpu::exp_floats(x, shift, x, n); }
+double largest_of(const double* x, int64_t n) {
+  double best = -std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < n; ++i)
+    best = x[i] > best ? x[i] : best;
+  return best;
+}
+double exponentials(double* x, double shift, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i)
+    sum += x[i] = std::exp(x[i] - shift);
+  return sum;
 }
 
 // Query i, keys [first_key, first_key + count): from products to scores, as Scores does for one.
@@ -127,12 +127,10 @@ struct Forward {
         score_row(scores, row, first + r, key, count);
         const auto at = static_cast<size_t>(r);
         const C before = largest[at];
-        largest[at] = fold(row, count, before, [](C a, C b) { return b > a ? b : a; });
+        largest[at] = std::max(before, largest_of(row, count));
         const C shift = softmax_shift(largest[at]);
-        for (int64_t j = 0; j < count; ++j)
-          row[j] = cpu::exp(row[j] - shift);
-        const C shrink = cpu::exp(before - shift);
-        total[at] = total[at] * shrink + fold(row, count, C(0), [](C a, C b) { return a + b; });
+        const C shrink = std::exp(before - shift);
+        total[at] = total[at] * shrink + exponentials(row, shift, count);
         for (int64_t c = 0; c < width; ++c)
           result[r * width + c] *= shrink;
         if (!plan.kept.all()) {
@@ -224,8 +222,7 @@ struct Backward {
       C* const row = p + r * count;
       score_row(scores, row, query + r, key, count);
       const C shift = softmax_shift(logsumexp[entry * shape.queries + query + r]);
-      for (int64_t j = 0; j < count; ++j)
-        row[j] = cpu::exp(row[j] - shift);
+      exponentials(row, shift, count);
     }
     if (results.v.defined()) {
       const C* weights = p;

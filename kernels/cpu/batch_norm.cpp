@@ -1,7 +1,8 @@
 #include <brigade/core/factory.h>
-#include <brigade/kernels/cpu/detail/lane_sum.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/detail/batch_norm.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +20,28 @@ void store(const Tensor& tensor, int64_t c, double value) {
   visit_floating(tensor.dtype(), "batch_norm", [&]<class T>() {
     static_cast<T*>(tensor.raw_data())[c] = static_cast<T>(static_cast<compute_type<T>>(value));
   });
+}
+
+// Half types are computed in float32.
+Tensor widened(const Tensor& x) { return x.defined() && is_half(x.dtype()) ? cast(x, kFloat32) : x; }
+BatchNormPlan widened(BatchNormPlan plan) {
+  plan.x = widened(plan.x);
+  if (plan.result.y.defined() && is_half(plan.result.y.dtype())) plan.result.y = empty(plan.x.sizes(), kFloat32);
+  return plan;
+}
+BatchNormGradientPlan widened(BatchNormGradientPlan plan) {
+  plan.grad = widened(plan.grad);
+  plan.x = widened(plan.x);
+  return plan;
+}
+BatchNorm narrowed(BatchNorm result, DType dtype) {
+  result.y = cast(result.y, dtype);
+  return result;
+}
+template <class Body>
+void visit_wide(DType dtype, Body&& body) {
+  if (dtype == kFloat64) return body.template operator()<double>();
+  body.template operator()<float>();
 }
 
 // Neighbouring channels that are worked on together. Where a channel has many values beside each other it stands alone,
@@ -63,14 +86,14 @@ struct Columns {
   C operator[](int64_t column) const { return values[column]; }
 };
 
-// sums[c] = sum over the values of the strip's channel c of f(position, column).
-template <class C, class F>
-void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums, F f) {
+// sums[c] = sum over the values of the strip's channel c of f(position, column), which is plane(first position, how
+// many) where the channel stands alone.
+template <class C, class Plane, class F>
+void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums, Plane plane, F f) {
   std::fill_n(sums, strip.count, 0.0);
   if (strip.columns == 1) {
     for (int64_t n = 0; n < layout.batch; ++n) {
-      const int64_t plane = (n * layout.channels + strip.first) * layout.area;
-      sums[0] += cpu::long_sum<C>(plane, plane + layout.area, [=](int64_t i) { return f(i, 0); });
+      sums[0] += plane((n * layout.channels + strip.first) * layout.area, layout.area);
     }
     return;
   }
@@ -90,14 +113,13 @@ void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums,
     sums[j / layout.area] += total[j];
 }
 
-// f(position, column) for all values of the strip.
-template <class F>
-void strip_each(const BatchNormLayout& layout, const Strip& strip, F f) {
+// f(position, column) for all values of the strip; plane(first position, how many) where the channel stands alone.
+template <class Plane, class F>
+void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, F f) {
   for (int64_t n = 0; n < layout.batch; ++n) {
     const int64_t row = (n * layout.channels + strip.first) * layout.area;
     if (strip.columns == 1) {
-      for (int64_t i = row; i < row + layout.area; ++i)
-        f(i, 0);
+      plane(row, layout.area);
     } else {
       for (int64_t j = 0; j < strip.columns; ++j)
         f(row + j, j);
@@ -110,22 +132,28 @@ struct Moments {
   double mean[kColumns] = {}, squares[kColumns] = {};
 };
 
-template <class T>
-Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const T* in) {
-  using C = compute_type<T>;
+template <class C>
+Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const C* in) {
   const auto count = static_cast<double>(layout.count());
   Moments result;
   if (count == 0) return result;
-  strip_sums<C>(layout, strip, result.mean, [=](int64_t i, int64_t) { return static_cast<C>(in[i]); });
+  strip_sums<C>(
+      layout, strip, result.mean, [=](int64_t first, int64_t n) { return cpu::sum(in + first, n); },
+      [=](int64_t i, int64_t) { return in[i]; });
   // What the first sums lost where numbers lie far from 0 is found by those of the distances from it.
   const Columns<C> center(strip, [&](int64_t c) { return result.mean[c] / count; });
   double shift[kColumns];
-  strip_sums<C>(layout, strip, shift,
-                [=, &center](int64_t i, int64_t column) { return static_cast<C>(in[i]) - center[column]; });
-  strip_sums<C>(layout, strip, result.squares, [=, &center](int64_t i, int64_t column) {
-    const C d = static_cast<C>(in[i]) - center[column];
-    return d * d;
-  });
+  strip_sums<C>(
+      layout, strip, shift,
+      [=, &center](int64_t first, int64_t n) { return cpu::sum_distances(in + first, center[0], n); },
+      [=, &center](int64_t i, int64_t column) { return in[i] - center[column]; });
+  strip_sums<C>(
+      layout, strip, result.squares,
+      [=, &center](int64_t first, int64_t n) { return cpu::sum_squares(in + first, center[0], n); },
+      [=, &center](int64_t i, int64_t column) {
+        const C d = in[i] - center[column];
+        return d * d;
+      });
   for (int64_t c = 0; c < strip.count; ++c) {
     result.mean[c] = static_cast<double>(static_cast<C>(result.mean[c] / count)) + shift[c] / count;
     const double squares = result.squares[c] - shift[c] * shift[c] / count;
@@ -149,11 +177,10 @@ void move_running(const Tensor& running_mean, const Tensor& running_var, const S
 }
 
 // What becomes of channels with these means and variances.
-template <class T>
-void normalise(const BatchNormLayout& layout, const Strip& strip, const T* in, const Tensor& weight, const Tensor& bias,
+template <class C>
+void normalise(const BatchNormLayout& layout, const Strip& strip, const C* in, const Tensor& weight, const Tensor& bias,
                const double* mean, const double* variance, double eps, const BatchNorm& result) {
-  using C = compute_type<T>;
-  T* const out = static_cast<T*>(result.y.raw_data());
+  C* const out = result.y.data_ptr<C>();
   double invstd[kColumns];
   for (int64_t c = 0; c < strip.count; ++c) {
     invstd[c] = 1 / std::sqrt(variance[c] + eps);
@@ -163,17 +190,22 @@ void normalise(const BatchNormLayout& layout, const Strip& strip, const T* in, c
   const Columns<C> scale(strip, [&](int64_t c) { return channel(weight, strip.first + c, 1) * invstd[c]; });
   const Columns<C> shift(strip, [&](int64_t c) { return channel(bias, strip.first + c, 0); });
   const Columns<C> center(strip, [&](int64_t c) { return mean[c]; });
-  strip_each(layout, strip, [=, &scale, &shift, &center](int64_t i, int64_t column) {
-    out[i] = static_cast<T>((static_cast<C>(in[i]) - center[column]) * scale[column] + shift[column]);
-  });
+  strip_each(
+      layout, strip,
+      [=, &scale, &shift, &center](int64_t first, int64_t n) {
+        cpu::normalize(in + first, center[0], scale[0], shift[0], out + first, n);
+      },
+      [=, &scale, &shift, &center](int64_t i, int64_t column) {
+        out[i] = (in[i] - center[column]) * scale[column] + shift[column];
+      });
 }
 
 BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                          const Tensor& running_var, bool training, double momentum, double eps) {
-  const BatchNormPlan plan = prepare_batch_norm(x, weight, bias, running_mean, running_var);
+  const BatchNormPlan plan = widened(prepare_batch_norm(x, weight, bias, running_mean, running_var));
   check_batch_norm_mode(plan, running_mean, running_var, training);
   const auto count = static_cast<double>(plan.layout.count());
-  visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
+  visit_wide(x.dtype(), [&]<class T>() {
     const T* in = static_cast<const T*>(plan.x.raw_data());
     for_strips(plan.layout, [&](const Strip& strip) {
       Moments used;
@@ -188,15 +220,15 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
       normalise(plan.layout, strip, in, weight, bias, used.mean, used.squares, eps, plan.result);
     });
   });
-  return plan.result;
+  return narrowed(plan.result, x.dtype());
 }
 
 Tensor batch_norm_moments_cpu(const Tensor& x) {
-  const BatchNormPlan plan = prepare_batch_norm_moments(x);
+  const BatchNormPlan plan = widened(prepare_batch_norm_moments(x));
   const BatchNormLayout& layout = plan.layout;
   const Tensor result = empty({2, layout.channels}, kFloat64);
   auto* const means = result.data_ptr<double>();
-  visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
+  visit_wide(x.dtype(), [&]<class T>() {
     for_strips(layout, [&](const Strip& strip) {
       const Moments batch = moments_of(layout, strip, static_cast<const T*>(plan.x.raw_data()));
       std::copy_n(batch.mean, strip.count, means + strip.first);
@@ -209,10 +241,10 @@ Tensor batch_norm_moments_cpu(const Tensor& x) {
 BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                                const Tensor& running_var, const Tensor& moments, int64_t count, double momentum,
                                double eps) {
-  const BatchNormPlan plan = prepare_batch_norm(x, weight, bias, running_mean, running_var);
+  const BatchNormPlan plan = widened(prepare_batch_norm(x, weight, bias, running_mean, running_var));
   check_batch_norm_pairs(moments, x, "moments");
   const auto* const means = moments.data_ptr<double>();
-  visit_floating(x.dtype(), "batch_norm", [&]<class T>() {
+  visit_wide(x.dtype(), [&]<class T>() {
     for_strips(plan.layout, [&](const Strip& strip) {
       Moments batch;
       std::copy_n(means + strip.first, strip.count, batch.mean);
@@ -224,7 +256,7 @@ BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tens
                 eps, plan.result);
     });
   });
-  return plan.result;
+  return narrowed(plan.result, x.dtype());
 }
 
 // Sums of the gradient, and of the gradient times the normalised x.
@@ -232,46 +264,52 @@ struct GradientSums {
   double sum[kColumns] = {}, dot[kColumns] = {};
 };
 
-template <class T>
-GradientSums gradient_sums(const BatchNormLayout& layout, const Strip& strip, const T* slope, const T* in,
+template <class C>
+GradientSums gradient_sums(const BatchNormLayout& layout, const Strip& strip, const C* slope, const C* in,
                            const Tensor& mean, const Tensor& invstd) {
-  using C = compute_type<T>;
   GradientSums result;
   const Columns<C> center(strip, [&](int64_t c) { return channel(mean, strip.first + c, 0); });
-  strip_sums<C>(layout, strip, result.sum, [=](int64_t i, int64_t) { return static_cast<C>(slope[i]); });
-  strip_sums<C>(layout, strip, result.dot, [=, &center](int64_t i, int64_t column) {
-    return static_cast<C>(slope[i]) * (static_cast<C>(in[i]) - center[column]);
-  });
+  strip_sums<C>(
+      layout, strip, result.sum, [=](int64_t first, int64_t n) { return cpu::sum(slope + first, n); },
+      [=](int64_t i, int64_t) { return slope[i]; });
+  strip_sums<C>(
+      layout, strip, result.dot,
+      [=, &center](int64_t first, int64_t n) { return cpu::dot_distances(slope + first, in + first, center[0], n); },
+      [=, &center](int64_t i, int64_t column) { return slope[i] * (in[i] - center[column]); });
   for (int64_t c = 0; c < strip.count; ++c)
     result.dot[c] *= channel(invstd, strip.first + c, 1);
   return result;
 }
 
 // dx = w * invstd * (g - mean(g) - xhat * mean(g * xhat)), the means over `count` values.
-template <class T>
-void input_gradient(const BatchNormLayout& layout, const Strip& strip, const T* slope, const T* in, T* out,
+template <class C>
+void input_gradient(const BatchNormLayout& layout, const Strip& strip, const C* slope, const C* in, C* out,
                     const Tensor& weight, const Tensor& mean, const Tensor& invstd, const GradientSums& sums,
                     double count) {
-  using C = compute_type<T>;
   const auto scale = [&](int64_t c) { return channel(invstd, strip.first + c, 1); };
   const Columns<C> gain(strip, [&](int64_t c) { return channel(weight, strip.first + c, 1) * scale(c); });
   const Columns<C> mean_slope(strip, [&](int64_t c) { return sums.sum[c] / count; });
   const Columns<C> mean_dot(strip, [&](int64_t c) { return sums.dot[c] / count * scale(c); });
   const Columns<C> center(strip, [&](int64_t c) { return channel(mean, strip.first + c, 0); });
-  strip_each(layout, strip, [=, &gain, &mean_slope, &mean_dot, &center](int64_t i, int64_t column) {
-    out[i] = static_cast<T>(gain[column] * (static_cast<C>(slope[i]) - mean_slope[column] -
-                                            (static_cast<C>(in[i]) - center[column]) * mean_dot[column]));
-  });
+  strip_each(
+      layout, strip,
+      [=, &gain, &mean_slope, &mean_dot, &center](int64_t first, int64_t n) {
+        cpu::norm_gradient(slope + first, in + first, center[0], gain[0], C(1), mean_slope[0], mean_dot[0], out + first,
+                           n);
+      },
+      [=, &gain, &mean_slope, &mean_dot, &center](int64_t i, int64_t column) {
+        out[i] = gain[column] * (slope[i] - mean_slope[column] - (in[i] - center[column]) * mean_dot[column]);
+      });
 }
 
 BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                        const Tensor& invstd, bool training) {
-  const BatchNormGradientPlan plan = prepare_batch_norm_gradient(grad, x, weight, mean, invstd);
+  const BatchNormGradientPlan plan = widened(prepare_batch_norm_gradient(grad, x, weight, mean, invstd));
   const BatchNormLayout& layout = plan.layout;
-  BatchNormGrads result{empty(x.sizes(), x.options()), empty({layout.channels}, plan.parameter_dtype),
+  BatchNormGrads result{empty(x.sizes(), plan.x.dtype()), empty({layout.channels}, plan.parameter_dtype),
                         empty({layout.channels}, plan.parameter_dtype)};
   const auto count = static_cast<double>(layout.count());
-  visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
+  visit_wide(x.dtype(), [&]<class T>() {
     const T* in = static_cast<const T*>(plan.x.raw_data());
     const T* slope = static_cast<const T*>(plan.grad.raw_data());
     for_strips(layout, [&](const Strip& strip) {
@@ -285,15 +323,16 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
                      training ? sums : GradientSums{}, count);
     });
   });
+  result.x = cast(result.x, x.dtype());
   return result;
 }
 
 Tensor batch_norm_gradient_sums_cpu(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& invstd) {
-  const BatchNormGradientPlan plan = prepare_batch_norm_gradient(grad, x, Tensor(), mean, invstd);
+  const BatchNormGradientPlan plan = widened(prepare_batch_norm_gradient(grad, x, Tensor(), mean, invstd));
   const BatchNormLayout& layout = plan.layout;
   const Tensor result = empty({2, layout.channels}, kFloat64);
   auto* const out = result.data_ptr<double>();
-  visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
+  visit_wide(x.dtype(), [&]<class T>() {
     for_strips(layout, [&](const Strip& strip) {
       const GradientSums sums = gradient_sums(layout, strip, static_cast<const T*>(plan.grad.raw_data()),
                                               static_cast<const T*>(plan.x.raw_data()), mean, invstd);
@@ -306,12 +345,12 @@ Tensor batch_norm_gradient_sums_cpu(const Tensor& grad, const Tensor& x, const T
 
 Tensor batch_norm_input_gradient_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                      const Tensor& invstd, const Tensor& sums, int64_t count) {
-  const BatchNormGradientPlan plan = prepare_batch_norm_gradient(grad, x, weight, mean, invstd);
+  const BatchNormGradientPlan plan = widened(prepare_batch_norm_gradient(grad, x, weight, mean, invstd));
   const BatchNormLayout& layout = plan.layout;
   check_batch_norm_pairs(sums, x, "sums of gradients");
-  const Tensor result = empty(x.sizes(), x.options());
+  const Tensor result = empty(x.sizes(), plan.x.dtype());
   const auto* const of_channel = sums.data_ptr<double>();
-  visit_floating(x.dtype(), "batch_norm backward", [&]<class T>() {
+  visit_wide(x.dtype(), [&]<class T>() {
     for_strips(layout, [&](const Strip& strip) {
       GradientSums used;
       std::copy_n(of_channel + strip.first, strip.count, used.sum);
@@ -321,7 +360,7 @@ Tensor batch_norm_input_gradient_cpu(const Tensor& grad, const Tensor& x, const 
                      used, static_cast<double>(count));
     });
   });
-  return result;
+  return cast(result, x.dtype());
 }
 
 }  // namespace

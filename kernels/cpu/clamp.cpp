@@ -1,5 +1,5 @@
-#include <brigade/kernels/cpu/detail/map.h>
-#include <brigade/kernels/cpu/detail/strided_map.h>
+#include <brigade/kernels/cpu/detail/stretches.h>
+#include <brigade/kernels/cpu/vector/arithmetic.h>
 #include <brigade/kernels/detail/clamping.h>
 
 namespace brigade::kernels {
@@ -8,18 +8,28 @@ namespace {
 
 Tensor clamp_cpu(const Tensor& x, const Borders& borders) {
   const ClampPlan plan = prepare_clamp(x, borders);
-  visit_dtype(plan.out.dtype(), [&]<class T>() {
-    using C = compute_type<T>;
-    if constexpr (!std::is_same_v<T, bool>) {
-      cpu::map1<T, T>(plan.x, plan.out, clamping<C>(borders));
-    }
-  });
+  if (cpu::is_computed_in_float(plan.out.dtype())) {
+    const Clamp<float> clamp = clamping<float>(borders);
+    cpu::map_floats({&plan.x}, plan.out, [=](const float* const* in, float* out, int64_t n) {
+      cpu::clamp_floats(in[0], clamp.lower, clamp.upper, out, n);
+    });
+  } else if (plan.out.dtype() == kFloat64) {
+    cpu::map_doubles({&plan.x}, plan.out, cpu::loop1<double>(clamping<double>(borders)));
+  } else {
+    // A border beyond the range of the dtype is the end of that range.
+    visit_dtype(plan.out.dtype(), [&]<class T>() {
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        const Clamp<T> clamp = clamping<T>(borders);
+        cpu::map_integers({&plan.x}, plan.out, cpu::loop1<int64_t>(Clamp<int64_t>{clamp.lower, clamp.upper}));
+      }
+    });
+  }
   return plan.out;
 }
 
 Tensor clamp_backward_cpu(const Tensor& grad, const Tensor& x, const Borders& borders) {
-  return cpu::map_backward(grad, x, "clamp backward", 1,
-                           [&]<class C>(C g, C v) { return clamping_backward<C>(borders)(g, v); });
+  return cpu::map_backward("clamp backward", grad, x, 1, cpu::loop2<float>(clamping_backward<float>(borders)),
+                           cpu::loop2<double>(clamping_backward<double>(borders)));
 }
 
 }  // namespace

@@ -1,47 +1,25 @@
-// Logits [N, C] are rows; of logits [N, C, d1...] a thread takes kColumns neighbouring positions at a time, so that the
-// loops over them vectorise.
+// Logits [N, C] are rows; of logits [N, C, d1...] a thread takes kColumns neighbouring positions at a time, which stand
+// beside each other in vectors.
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/lane_sum.h>
-#include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/exponentials.h>
 #include <brigade/kernels/detail/cross_entropy.h>
 #include <brigade/kernels/detail/loss.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace brigade::kernels {
 
 namespace {
 
-constexpr int kLanes = 32;  // running maxima of a row
-constexpr int64_t kColumns = 64;
-
-// --- rows
-
-template <class T>
-compute_type<T> row_max(const T* x, int64_t n) {
-  using C = compute_type<T>;
-  C lanes[kLanes];
-  std::fill_n(lanes, kLanes, -std::numeric_limits<C>::infinity());
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const C value = static_cast<C>(x[i + lane]);
-      lanes[lane] = value > lanes[lane] ? value : lanes[lane];
-    }
-  }
-  C best = -std::numeric_limits<C>::infinity();
-  for (const C lane : lanes)
-    best = lane > best ? lane : best;
-  for (; i < n; ++i)
-    best = static_cast<C>(x[i]) > best ? static_cast<C>(x[i]) : best;
-  return best;
-}
+constexpr int64_t kColumns = cpu::kStripColumns;
 
 // Position by position: class of the target, or -1 for an ignored one.
 struct Targets {
@@ -49,79 +27,6 @@ struct Targets {
   int64_t ignore_index;
   int64_t at(int64_t position) const { return classes[position] == ignore_index ? -1 : classes[position]; }
 };
-
-// Sum of weight * (logit - max).
-template <class T, class C>
-C weighted_distances(const ClassShares<C>& shares, const T* x, C max) {
-  if (const C* const weight = shares.weight)
-    return cpu::lane_sum<C>(0, shares.classes, [=](int64_t i) { return weight[i] * (static_cast<C>(x[i]) - max); });
-  return cpu::lane_sum<C>(0, shares.classes, [=](int64_t i) { return static_cast<C>(x[i]) - max; });
-}
-
-template <class T, class C>
-void row_losses(const ClassSizes& sizes, const Targets& targets, const ClassShares<C>& shares, const T* logits,
-                C* maxima, C* log_sums, C* losses) {
-  const int64_t n = sizes.classes;
-  cpu::parallel_for(
-      sizes.rows,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const T* const x = logits + row * n;
-          const C max = row_max(x, n);
-          const C log_sum =
-              std::log(cpu::lane_sum<C>(0, n, [=](int64_t i) { return cpu::exp(static_cast<C>(x[i]) - max); }));
-          maxima[row] = max;
-          log_sums[row] = log_sum;
-          const int64_t wanted = targets.at(row);
-          if (wanted < 0) {
-            losses[row] = C(0);
-            continue;
-          }
-          const C distances = shares.share == C(0) ? C(0) : cpu::lane_sum<C>(0, n, [&](int64_t i) {
-            return shares.weight_of(i) * (static_cast<C>(x[i]) - max);
-          });
-          losses[row] = shares.loss(wanted, log_sum, static_cast<C>(x[wanted]) - max, distances);
-        }
-      },
-      4 * n);
-}
-
-// `slopes` holds the gradient of each position's loss.
-template <class T, class C>
-void row_gradients(const ClassSizes& sizes, const Targets& targets, const ClassShares<C>& shares, const C* slopes,
-                   const T* logits, const C* maxima, const C* log_sums, T* result) {
-  const int64_t n = sizes.classes;
-  cpu::parallel_for(
-      sizes.rows,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const T* const x = logits + row * n;
-          T* const out = result + row * n;
-          const int64_t wanted = targets.at(row);
-          if (wanted < 0) {
-            std::fill(out, out + n, T(0.0F));
-            continue;
-          }
-          const C max = maxima[row];
-          const C log_sum = log_sums[row];
-          const C slope = slopes[row];
-          const C total = slope * shares.total(wanted);
-          const auto pull = [=](int64_t i) { return total * cpu::exp((static_cast<C>(x[i]) - max) - log_sum); };
-          if (!shares.weight || shares.share == C(0)) {
-            const C each = slope * shares.share;
-            for (int64_t i = 0; i < n; ++i)
-              out[i] = static_cast<T>(pull(i) - each);
-          } else {
-            for (int64_t i = 0; i < n; ++i)
-              out[i] = static_cast<T>(pull(i) - slope * shares.of_each(i));
-          }
-          out[wanted] = static_cast<T>(pull(wanted) - slope * (shares.of_target(wanted) + shares.of_each(wanted)));
-        }
-      },
-      4 * n);
-}
-
-// --- columns
 
 // Calls body(first position, how many, offset of the first one's logit of class 0) for groups of neighbours.
 template <class Body>
@@ -140,76 +45,136 @@ void for_columns(const ClassSizes& sizes, Body body) {
       4 * kColumns * sizes.classes);
 }
 
-template <class T, class C>
-void column_losses(const ClassSizes& sizes, const Targets& targets, const ClassShares<C>& shares, const T* logits,
-                   C* maxima, C* log_sums, C* losses) {
+// --- the largest logit of each position, and the logarithm of the sum of exp(logit - largest)
+
+void log_sums_of(const ClassSizes& sizes, const float* x, float* maxima, float* log_sums) {
+  const int64_t n = sizes.classes;
+  if (sizes.spatial == 1) {
+    cpu::parallel_for(
+        sizes.rows,
+        [&](int64_t begin, int64_t end) {
+          cpu::log_sum_rows(x + begin * n, end - begin, n, maxima + begin, log_sums + begin);
+        },
+        4 * n);
+    return;
+  }
   for_columns(sizes, [&](int64_t first, int64_t width, int64_t offset) {
-    const T* const x = logits + offset;
-    C max[kColumns], sums[kColumns] = {}, distances[kColumns] = {};
-    std::fill_n(max, kColumns, -std::numeric_limits<C>::infinity());
-    for (int64_t c = 0; c < sizes.classes; ++c) {
-      for (int64_t j = 0; j < width; ++j) {
-        const C value = static_cast<C>(x[c * sizes.spatial + j]);
-        max[j] = value > max[j] ? value : max[j];
-      }
-    }
-    for (int64_t c = 0; c < sizes.classes; ++c) {
-      for (int64_t j = 0; j < width; ++j)
-        sums[j] += cpu::exp(static_cast<C>(x[c * sizes.spatial + j]) - max[j]);
-    }
-    for (int64_t c = 0; c < sizes.classes && shares.share != C(0); ++c) {
-      const C weight = shares.weight_of(c);
-      for (int64_t j = 0; j < width; ++j)
-        distances[j] += weight * (static_cast<C>(x[c * sizes.spatial + j]) - max[j]);
-    }
+    cpu::log_sum_columns(x + offset, n, sizes.spatial, width, maxima + first, log_sums + first);
+  });
+}
+void log_sums_of(const ClassSizes& sizes, const double* x, double* maxima, double* log_sums) {
+  for_columns(sizes, [&](int64_t first, int64_t width, int64_t offset) {
     for (int64_t j = 0; j < width; ++j) {
-      const C log_sum = std::log(sums[j]);
-      maxima[first + j] = max[j];
-      log_sums[first + j] = log_sum;
-      const int64_t wanted = targets.at(first + j);
-      losses[first + j] =
-          wanted < 0
-              ? C(0)
-              : shares.loss(wanted, log_sum, static_cast<C>(x[wanted * sizes.spatial + j]) - max[j], distances[j]);
+      const double* const column = x + offset + j;
+      double max = -std::numeric_limits<double>::infinity();
+      double sum = 0;
+      for (int64_t c = 0; c < sizes.classes; ++c)
+        max = column[c * sizes.spatial] > max ? column[c * sizes.spatial] : max;
+      for (int64_t c = 0; c < sizes.classes; ++c)
+        sum += std::exp(column[c * sizes.spatial] - max);
+      maxima[first + j] = max;
+      log_sums[first + j] = std::log(sum);
     }
   });
 }
 
-template <class T, class C>
-void column_gradients(const ClassSizes& sizes, const Targets& targets, const ClassShares<C>& shares, const C* slopes,
-                      const T* logits, const C* maxima, const C* log_sums, T* result) {
-  for_columns(sizes, [&](int64_t first, int64_t width, int64_t offset) {
-    C total[kColumns] = {}, slope[kColumns] = {}, shift[kColumns] = {}, log_sum[kColumns] = {};
+template <class C>
+void losses_of(const ClassSizes& sizes, const Targets& targets, const ClassShares<C>& shares, const C* logits,
+               const C* maxima, const C* log_sums, C* losses) {
+  const int64_t step = sizes.spatial;
+  cpu::parallel_for(
+      sizes.rows * step,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t wanted = targets.at(i);
+          if (wanted < 0) {
+            losses[i] = C(0);
+            continue;
+          }
+          const C* const x = logits + i / step * sizes.classes * step + i % step;
+          const C max = maxima[i];
+          const C distances = shares.share == C(0) ? C(0) : cpu::lane_sum<C>(0, sizes.classes, [&](int64_t c) {
+            return shares.weight_of(c) * (x[c * step] - max);
+          });
+          losses[i] = shares.loss(wanted, log_sums[i], x[wanted * step] - max, distances);
+        }
+      },
+      shares.share == C(0) ? 4 : sizes.classes);
+}
+
+// --- gradients, of neighbouring positions
+
+// What a position's softmax is multiplied by, and what is taken off for the share of all classes. Ignored positions
+// have zeros.
+template <class C>
+struct Pulls {
+  C total[kColumns] = {}, slope[kColumns] = {};
+
+  Pulls(const Targets& targets, const ClassShares<C>& shares, const C* slopes, int64_t first, int64_t width) {
     for (int64_t j = 0; j < width; ++j) {
       const int64_t wanted = targets.at(first + j);
       if (wanted < 0) continue;
       slope[j] = slopes[first + j];
       total[j] = slope[j] * shares.total(wanted);
-      shift[j] = maxima[first + j];
-      log_sum[j] = log_sums[first + j];
     }
-    const auto gradient = [&](C value, C each, int64_t j) {
-      return total[j] * cpu::exp((value - shift[j]) - log_sum[j]) - slope[j] * each;
-    };
-    for (int64_t c = 0; c < sizes.classes; ++c) {
-      const T* const from = logits + offset + c * sizes.spatial;
-      T* const out = result + offset + c * sizes.spatial;
-      const C each = shares.of_each(c);
-      for (int64_t j = 0; j < width; ++j)
-        out[j] = static_cast<T>(gradient(static_cast<C>(from[j]), each, j));
+  }
+};
+
+// out[c, j] = total * softmax - slope * share of c, for `width` neighbouring positions.
+void pull(const ClassSizes& sizes, const ClassShares<float>& shares, const Pulls<float>& pulls, const float* x,
+          const float* maxima, const float* log_sums, int64_t width, float* out) {
+  if (sizes.spatial == 1) {
+    const bool is_even = !shares.weight || shares.share == 0;
+    cpu::exp_gradient_floats(x, maxima[0], log_sums[0], pulls.total[0], is_even ? pulls.slope[0] * shares.share : 0,
+                             out, sizes.classes);
+    for (int64_t c = 0; c < sizes.classes && !is_even; ++c)
+      out[c] -= pulls.slope[0] * shares.of_each(c);
+    return;
+  }
+  float less[kColumns];
+  for (int64_t c = 0; c < sizes.classes; ++c) {
+    for (int64_t j = 0; j < width; ++j)
+      less[j] = pulls.slope[j] * shares.of_each(c);
+    const int64_t at = c * sizes.spatial;
+    cpu::exp_gradient_columns(x + at, maxima, log_sums, pulls.total, less, out + at, width);
+  }
+}
+void pull(const ClassSizes& sizes, const ClassShares<double>& shares, const Pulls<double>& pulls, const double* x,
+          const double* maxima, const double* log_sums, int64_t width, double* out) {
+  for (int64_t c = 0; c < sizes.classes; ++c) {
+    for (int64_t j = 0; j < width; ++j) {
+      const int64_t at = c * sizes.spatial + j;
+      out[at] = pulls.total[j] * std::exp((x[at] - maxima[j]) - log_sums[j]) - pulls.slope[j] * shares.of_each(c);
     }
+  }
+}
+
+// `slopes` holds the gradient of each position's loss.
+template <class C>
+void gradients_of(const ClassSizes& sizes, const Targets& targets, const ClassShares<C>& shares, const C* slopes,
+                  const C* logits, const C* maxima, const C* log_sums, C* result) {
+  const auto strip = [&](int64_t first, int64_t width, int64_t offset) {
+    const Pulls<C> pulls(targets, shares, slopes, first, width);
+    C* const out = result + offset;
+    pull(sizes, shares, pulls, logits + offset, maxima + first, log_sums + first, width, out);
     for (int64_t j = 0; j < width; ++j) {
       const int64_t wanted = targets.at(first + j);
-      if (wanted < 0) {  // 0, whatever its logits are
+      if (wanted >= 0) {
+        out[wanted * sizes.spatial + j] -= pulls.slope[j] * shares.of_target(wanted);
+      } else {  // 0, whatever its logits are
         for (int64_t c = 0; c < sizes.classes; ++c)
-          result[offset + c * sizes.spatial + j] = T(0.0F);
-        continue;
+          out[c * sizes.spatial + j] = C(0);
       }
-      const int64_t at = offset + wanted * sizes.spatial + j;
-      result[at] = static_cast<T>(gradient(static_cast<C>(logits[at]), shares.of_each(wanted), j) -
-                                  slope[j] * shares.of_target(wanted));
     }
-  });
+  };
+  if (sizes.spatial > 1) return for_columns(sizes, strip);
+  cpu::parallel_for(
+      sizes.rows,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row)
+          strip(row, 1, row * sizes.classes);
+      },
+      4 * sizes.classes);
 }
 
 // --- both
@@ -253,22 +218,30 @@ Tensor position_slopes(const Tensor& grad, const Shape& positions, const Tensor&
   return slopes;
 }
 
+// Half types are computed in float32.
 DType wide(DType dtype) { return is_half(dtype) ? kFloat32 : dtype; }
+Tensor widened(const Tensor& x) { return contiguous(cast(x, wide(x.dtype()))); }
+
+template <class Body>
+void visit_wide(DType dtype, Body&& body) {
+  if (dtype == kFloat64) return body.template operator()<double>();
+  body.template operator()<float>();
+}
 
 CrossEntropy cross_entropy_cpu(const Tensor& logits, const Tensor& target, const ClassLossOptions& options) {
   const ClassLossPlan plan = prepare_class_loss("cross_entropy", logits.sizes(), logits.options(), target, options);
   check_targets(kTargetClass, plan, options.ignore_index);
-  const Tensor source = contiguous(logits);
-  const Tensor losses = empty(target.sizes(), wide(logits.dtype()));
-  const Tensor log_sums = empty_log_sums(target.sizes(), losses.dtype());
+  const Tensor source = widened(logits);
+  const Tensor losses = empty(target.sizes(), source.dtype());
+  const Tensor log_sums = empty_log_sums(target.sizes(), source.dtype());
   const Targets targets{plan.target.data_ptr<int64_t>(), options.ignore_index};
-  visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
-    using C = compute_type<T>;
+  visit_wide(source.dtype(), [&]<class C>() {
+    const C* const x = source.data_ptr<C>();
     C* const maxima = log_sums.data_ptr<C>();
-    (plan.sizes.spatial == 1 ? &row_losses<T, C> : &column_losses<T, C>)(plan.sizes, targets,
-                                                                         class_shares<C>(plan, options.label_smoothing),
-                                                                         source.data_ptr<T>(), maxima,
-                                                                         maxima + target.numel(), losses.data_ptr<C>());
+    C* const sums = maxima + target.numel();
+    log_sums_of(plan.sizes, x, maxima, sums);
+    losses_of<C>(plan.sizes, targets, class_shares<C>(plan, options.label_smoothing), x, maxima, sums,
+                 losses.data_ptr<C>());
   });
   const Reduced result = reduce_losses(losses, plan, options, logits.dtype());
   return {result.loss, log_sums, result.denominator};
@@ -279,20 +252,16 @@ Tensor cross_entropy_backward_cpu(const Tensor& grad, const Tensor& logits, cons
   const ClassLossPlan plan = prepare_class_loss("cross_entropy", logits.sizes(), logits.options(), target, options);
   check_loss_gradient(grad, target.sizes(), "cross_entropy");
   check_log_sums(log_sums, logits, target);
-  const Tensor source = contiguous(logits);
-  const Tensor result = empty(logits.sizes(), logits.options());
+  const Tensor source = widened(logits);
+  const Tensor result = empty(logits.sizes(), source.dtype());
   const Tensor slopes = position_slopes(grad, target.sizes(), denominator, log_sums.dtype());
   const Targets targets{plan.target.data_ptr<int64_t>(), options.ignore_index};
-  visit_floating(logits.dtype(), "cross_entropy backward", [&]<class T>() {
-    using C = compute_type<T>;
+  visit_wide(source.dtype(), [&]<class C>() {
     const C* const maxima = log_sums.data_ptr<C>();
-    (plan.sizes.spatial == 1 ? &row_gradients<T, C>
-                             : &column_gradients<T, C>)(plan.sizes, targets,
-                                                        class_shares<C>(plan, options.label_smoothing),
-                                                        slopes.data_ptr<C>(), source.data_ptr<T>(), maxima,
-                                                        maxima + target.numel(), result.data_ptr<T>());
+    gradients_of<C>(plan.sizes, targets, class_shares<C>(plan, options.label_smoothing), slopes.data_ptr<C>(),
+                    source.data_ptr<C>(), maxima, maxima + target.numel(), result.data_ptr<C>());
   });
-  return result;
+  return cast(result, logits.dtype());
 }
 
 // Calls f(position, offset of the target's element, its weight) for each position that counts.
@@ -311,15 +280,13 @@ void for_targets(const ClassLossPlan& plan, int64_t ignore_index, F f) {
 NllLoss nll_loss_cpu(const Tensor& log_probs, const Tensor& target, const ClassLossOptions& options) {
   const ClassLossPlan plan = prepare_class_loss("nll_loss", log_probs.sizes(), log_probs.options(), target, options);
   check_targets(kNllTargetClass, plan, options.ignore_index);
-  const Tensor source = contiguous(log_probs);
-  const Tensor losses = empty(target.sizes(), wide(log_probs.dtype()));
+  const Tensor source = widened(log_probs);
+  const Tensor losses = empty(target.sizes(), source.dtype());
   fill(losses, 0);
-  visit_floating(log_probs.dtype(), "nll_loss", [&]<class T>() {
-    using C = compute_type<T>;
-    const T* const x = source.data_ptr<T>();
+  visit_wide(source.dtype(), [&]<class C>() {
+    const C* const x = source.data_ptr<C>();
     C* const out = losses.data_ptr<C>();
-    for_targets<C>(plan, options.ignore_index,
-                   [&](int64_t i, int64_t at, C weight) { out[i] = -weight * static_cast<C>(x[at]); });
+    for_targets<C>(plan, options.ignore_index, [&](int64_t i, int64_t at, C weight) { out[i] = -weight * x[at]; });
   });
   const Reduced result = reduce_losses(losses, plan, options, log_probs.dtype());
   return {result.loss, result.denominator};

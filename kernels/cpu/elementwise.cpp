@@ -1,9 +1,9 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/cpu/detail/map.h>
-#include <brigade/kernels/cpu/detail/math.h>
-#include <brigade/kernels/cpu/detail/strided_map.h>
+#include <brigade/kernels/cpu/detail/stretches.h>
+#include <brigade/kernels/cpu/vector/arithmetic.h>
+#include <brigade/kernels/cpu/vector/functions.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/detail/functors.h>
 #include <brigade/kernels/detail/scalar.h>
@@ -12,15 +12,28 @@ namespace brigade::kernels {
 
 namespace {
 
-using cpu::map1;
-using cpu::map2;
+using cpu::is_computed_in_float;
+using cpu::loop1;
+using cpu::loop2;
+
+void binary_into(const Tensor& a, const Tensor& b, const Tensor& out, BinaryOp op) {
+  if (is_computed_in_float(out.dtype())) {
+    cpu::map_floats({&a, &b}, out, [op](const float* const* in, float* to, int64_t n) {
+      cpu::binary_floats(op, in[0], in[1], to, n);
+    });
+  } else if (out.dtype() == kFloat64) {
+    with_binary(op, [&](auto f) { cpu::map_doubles({&a, &b}, out, loop2<double>(f)); });
+  } else {
+    with_binary(op, [&](auto f) { cpu::map_integers({&a, &b}, out, loop2<int64_t>(f)); });
+  }
+}
 
 Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
   // Nothing to check, cast or broadcast.
   if (a.dtype() == kFloat32 && b.dtype() == kFloat32 && a.sizes() == b.sizes() && a.device() == Device() &&
       b.device() == Device()) {
     const Tensor out = empty(a.sizes(), kFloat32);
-    with_binary(op, [&](auto f) { map2<float, float>(a, b, out, f); });
+    binary_into(a, b, out, op);
     return out;
   }
   const Operands o = prepare_binary(a, b, op);
@@ -29,57 +42,77 @@ Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
     if (b.dim() == 0 && is_half(a.dtype())) return binary_scalar(a, detail::element_as_double(b, 0), op, false);
     if (a.dim() == 0 && is_half(b.dtype())) return binary_scalar(b, detail::element_as_double(a, 0), op, true);
   }
-  visit_dtype(o.out.dtype(), [&]<class T>() { with_binary(op, [&](auto f) { map2<T, T>(o.x, o.y, o.out, f); }); });
+  binary_into(o.x, o.y, o.out, op);
   return o.out;
+}
+
+// f(x, number), or f(number, x), with the integers' division by a whole number left to float32 before.
+template <class C>
+struct ByNumber {
+  BinaryOp op;
+  C number;
+  bool reversed;
+  void operator()(const C* const* in, C* out, int64_t n) const {
+    with_binary(op, [&](auto f) { loop1<C>(WithNumber<decltype(f), C>{f, number, reversed})(in, out, n); });
+  }
+};
+
+// A number as an element of an integer dtype.
+int64_t integer_as(DType dtype, double number) {
+  return visit_dtype(dtype, [&]<class T>() { return static_cast<int64_t>(scalar_as<compute_type<T>>(number)); });
 }
 
 Tensor binary_scalar_cpu(const Tensor& a, double scalar, BinaryOp op, bool reversed) {
   const Operands o = prepare_binary_scalar(a, scalar, op);
-  visit_dtype(o.out.dtype(), [&]<class T>() {
-    using C = compute_type<T>;
-    const C s = scalar_as<C>(scalar);
-    with_binary(op, [&](auto f) {
-      if (reversed) {
-        map1<T, T>(o.x, o.out, [=](C v) { return f(s, v); });
-      } else {
-        map1<T, T>(o.x, o.out, [=](C v) { return f(v, s); });
-      }
+  if (is_computed_in_float(o.out.dtype())) {
+    const auto number = scalar_as<float>(scalar);
+    cpu::map_floats({&o.x}, o.out, [=](const float* const* in, float* to, int64_t n) {
+      cpu::binary_number_floats(op, in[0], number, reversed, to, n);
     });
-  });
+  } else if (o.out.dtype() == kFloat64) {
+    cpu::map_doubles({&o.x}, o.out, ByNumber<double>{op, scalar, reversed});
+  } else {
+    cpu::map_integers({&o.x}, o.out, ByNumber<int64_t>{op, integer_as(o.out.dtype(), scalar), reversed});
+  }
   return o.out;
 }
 
 Tensor compare_cpu(const Tensor& a, const Tensor& b, CompareOp op) {
   const Operands o = prepare_compare(a, b);
-  visit_dtype(o.x.dtype(), [&]<class T>() { with_compare(op, [&](auto f) { map2<T, bool>(o.x, o.y, o.out, f); }); });
+  with_compare(op, [&](auto f) {
+    if (is_computed_in_float(o.x.dtype())) {
+      cpu::compare_floats({&o.x, &o.y}, o.out, loop2<float>(f));
+    } else if (o.x.dtype() == kFloat64) {
+      cpu::compare_doubles({&o.x, &o.y}, o.out, loop2<double>(f));
+    } else {
+      cpu::compare_integers({&o.x, &o.y}, o.out, loop2<int64_t>(f));
+    }
+  });
   return o.out;
 }
 
 Tensor compare_scalar_cpu(const Tensor& a, double scalar, CompareOp op) {
   Tensor out = empty(a.sizes(), {kBool, a.device()});
-  visit_dtype(a.dtype(), [&]<class T>() {
-    with_compare(op, [&](auto f) { map1<T, bool>(a, out, CompareWithNumber<decltype(f)>{f, scalar}); });
+  with_compare(op, [&](auto f) {
+    cpu::compare_doubles({&a}, out, loop1<double>(CompareWithNumber<decltype(f)>{f, scalar}));
   });
   return out;
 }
 
 Tensor unary_cpu(const Tensor& x, UnaryOp op) {
   if (x.dtype() == kBool && takes_integers(op)) return unary_of_bool(x, op);
-  // By functions that the compiler vectorises in float32.
-  if (op == UnaryOp::Exp) return cpu::map(x, "exp", 8, [](auto v) { return cpu::exp(v); });
-  if (op == UnaryOp::Log) return cpu::map(x, "log", 8, [](auto v) { return cpu::log(v); });
-  Tensor out = empty(x.sizes(), x.options());
-  if (takes_integers(op) && x.dtype() == kInt64) {
-    with_unary_any(op, [&](auto f) { map1<int64_t, int64_t>(x, out, f); });
-  } else if (takes_integers(op) && x.dtype() == kInt32) {
-    with_unary_any(op, [&](auto f) { map1<int32_t, int32_t>(x, out, f); });
-  } else if (takes_integers(op) && x.dtype() == kUInt8) {
-    with_unary_any(op, [&](auto f) { map1<uint8_t, uint8_t>(x, out, f); });
-  } else {
-    visit_floating(x.dtype(), "unary operation",
-                   [&]<class T>() { with_unary(op, [&](auto f) { map1<T, T>(x, out, f); }); });
+  if (takes_integers(op) && !is_floating_point(x.dtype())) {
+    Tensor out = empty(x.sizes(), x.options());
+    with_unary_any(op, [&](auto f) { cpu::map_integers({&x}, out, loop1<int64_t>(f)); });
+    return out;
   }
-  return out;
+  const int64_t cost = op == UnaryOp::Exp || op == UnaryOp::Log ? 8 : 1;
+  return cpu::map(
+      "unary operation", x, cost,
+      [op](const float* const* in, float* out, int64_t n) { cpu::unary_floats(op, in[0], out, n); },
+      [op](const double* const* in, double* out, int64_t n) {
+        with_unary(op, [&](auto f) { loop1<double>(f)(in, out, n); });
+      });
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 // tensor and back.
 #include <brigade/kernels/foreach.h>
 
+#include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
+#include <brigade/kernels/cpu/vector/arithmetic.h>
 #include <brigade/kernels/detail/foreach_checks.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -14,6 +17,12 @@ namespace brigade::kernels {
 namespace {
 
 double number_in(const Tensor& scalar) { return detail::element_as_double(scalar, 0); }
+
+DType check_dtype(std::span<const Tensor> tensors, const char* what) {
+  const DType dtype = tensors.front().dtype();
+  visit_floating(dtype, what, []<class T>() {});  // throws
+  return dtype;
+}
 
 struct Dense {
   std::span<const Tensor> tensors;
@@ -33,38 +42,60 @@ struct Dense {
   }
 };
 
-// Calls body(first, count, row) for pieces of the rows' elements.
-template <class T, class Body>
-void over(const Dense& rows, Body&& body) {
+// Calls body(elements, count, row) for pieces of the rows' elements, in float64 or float32: halves are converted, and
+// back when `is_written`.
+template <class Body>
+void over(const Dense& rows, bool is_written, Body&& body) {
+  const DType dtype = rows.tensors.front().dtype();
   cpu::for_pieces(rows.numels, [&](size_t row, int64_t begin, int64_t end) {
-    body(static_cast<T*>(rows.dense[row].raw_data()) + begin, end - begin, row);
+    void* const data = rows.dense[row].raw_data();
+    if (dtype == kFloat64) return body(static_cast<double*>(data) + begin, end - begin, row, begin);
+    if (dtype == kFloat32) return body(static_cast<float*>(data) + begin, end - begin, row, begin);
+    float room[cpu::kPiece];
+    for (; begin < end; begin += cpu::kPiece) {
+      const int64_t count = std::min(cpu::kPiece, end - begin);
+      char* const halves = static_cast<char*>(data) + begin * static_cast<int64_t>(itemsize(dtype));
+      cpu::convert(dtype, halves, kFloat32, room, count);
+      body(room, count, row, begin);
+      if (is_written) cpu::convert(kFloat32, room, dtype, halves, count);
+    }
   });
 }
 
-template <class T>
-void scale(T* x, int64_t count, compute_type<T> factor) {
+void scale(float* x, int64_t count, double factor) {
+  cpu::binary_number_floats(BinaryOp::Mul, x, static_cast<float>(factor), false, x, count);
+}
+void scale(double* x, int64_t count, double factor) {
   for (int64_t i = 0; i < count; ++i)
-    x[i] = static_cast<T>(static_cast<compute_type<T>>(x[i]) * factor);
+    x[i] *= factor;
+}
+void clip(float* x, int64_t count, double bound) {
+  cpu::clamp_floats(x, -static_cast<float>(bound), static_cast<float>(bound), x, count);
+}
+void clip(double* x, int64_t count, double bound) {
+  for (int64_t i = 0; i < count; ++i)
+    x[i] = x[i] > bound ? bound : x[i] < -bound ? -bound : x[i];
+}
+
+template <class C>
+bool is_all_finite(const C* x, int64_t count) {
+  // x - x is not 0 where x is not finite.
+  C bad = 0;
+  for (int64_t i = 0; i < count; ++i)
+    bad = x[i] - x[i] == C(0) ? bad : C(1);
+  return bad == C(0);
 }
 
 void foreach_unscale_cpu(std::span<const Tensor> grads, const Tensor& inv_scale, const Tensor& found_inf) {
   check_unscale(grads, inv_scale, found_inf);
   if (grads.empty()) return;
+  check_dtype(grads, "foreach_unscale");
   const Dense rows(grads);
   std::atomic<bool> found = false;
   const double factor = number_in(inv_scale);
-  visit_floating(grads.front().dtype(), "foreach_unscale", [&]<class T>() {
-    using C = compute_type<T>;
-    over<T>(rows, [&](T* x, int64_t count, size_t) {
-      // x - x is not 0 where x is not finite.
-      C bad = 0;
-      for (int64_t i = 0; i < count; ++i) {
-        const C value = static_cast<C>(x[i]);
-        bad = value - value == C(0) ? bad : C(1);
-      }
-      if (bad != C(0)) found.store(true, std::memory_order_relaxed);
-      scale(x, count, static_cast<C>(factor));
-    });
+  over(rows, true, [&](auto* x, int64_t count, size_t, int64_t) {
+    if (!is_all_finite(x, count)) found.store(true, std::memory_order_relaxed);
+    scale(x, count, factor);
   });
   rows.copy_back();
   if (found) fill(found_inf, 1);
@@ -73,28 +104,22 @@ void foreach_unscale_cpu(std::span<const Tensor> grads, const Tensor& inv_scale,
 void foreach_scale_cpu(std::span<const Tensor> tensors, double factor, const Tensor& by) {
   check_scale(tensors, by);
   if (tensors.empty()) return;
+  check_dtype(tensors, "foreach_scale");
   if (by.defined()) factor *= number_in(by);
   const Dense rows(tensors);
-  visit_floating(tensors.front().dtype(), "foreach_scale", [&]<class T>() {
-    over<T>(rows, [&](T* x, int64_t count, size_t) { scale(x, count, static_cast<compute_type<T>>(factor)); });
-  });
+  over(rows, true, [&](auto* x, int64_t count, size_t, int64_t) { scale(x, count, factor); });
   rows.copy_back();
 }
 
 void foreach_clip_cpu(std::span<const Tensor> tensors, double bound) {
   check_clip(tensors, bound);
   if (tensors.empty()) return;
+  const DType dtype = check_dtype(tensors, "foreach_clip");
   const Dense rows(tensors);
-  visit_floating(tensors.front().dtype(), "foreach_clip", [&]<class T>() {
-    using C = compute_type<T>;
-    const C high = static_cast<C>(static_cast<T>(static_cast<C>(bound)));
-    over<T>(rows, [&](T* x, int64_t count, size_t) {
-      for (int64_t i = 0; i < count; ++i) {
-        const C value = static_cast<C>(x[i]);
-        x[i] = static_cast<T>(value > high ? high : value < -high ? -high : value);
-      }
-    });
-  });
+  // A bound that is an element.
+  const Tensor element = scalar_tensor(bound);
+  const double high = detail::element_as_double(cast(element, dtype), 0);
+  over(rows, true, [&](auto* x, int64_t count, size_t, int64_t) { clip(x, count, high); });
   rows.copy_back();
 }
 
@@ -108,7 +133,7 @@ template <NormTerm term, class T>
 double measure(const T* x, int64_t count) {
   double lanes[kLanes] = {};
   const auto take = [](double& lane, T element) {
-    const double value = static_cast<double>(static_cast<compute_type<T>>(element));
+    const double value = static_cast<double>(element);
     if constexpr (term == NormTerm::SumOfSquares) {
       lane += value * value;
     } else if constexpr (term == NormTerm::SumOfAbs) {
@@ -134,25 +159,22 @@ double measure(const T* x, int64_t count) {
 void foreach_norm_cpu(std::span<const Tensor> tensors, NormTerm term, const Tensor& out) {
   check_norm(tensors, out);
   if (tensors.empty()) return;
+  check_dtype(tensors, "foreach_norm");
   const Dense rows(tensors);
   // Of each piece, so that the order of additions does not depend on the threads.
   std::vector<std::vector<double>> pieces(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i)
     pieces[i].resize(static_cast<size_t>((rows.numels[i] + cpu::kPiece - 1) / cpu::kPiece));
-  visit_floating(tensors.front().dtype(), "foreach_norm", [&]<class T>() {
-    over<T>(rows, [&](const T* x, int64_t count, size_t row) {
-      const T* first = static_cast<const T*>(rows.dense[row].raw_data());
-      for (int64_t at = 0; at < count; at += cpu::kPiece) {
-        const int64_t length = std::min(cpu::kPiece, count - at);
-        const T* piece = x + at;
-        double& result = pieces[row][static_cast<size_t>((piece - first) / cpu::kPiece)];
-        switch (term) {
-          case NormTerm::SumOfSquares: result = measure<NormTerm::SumOfSquares>(piece, length); break;
-          case NormTerm::SumOfAbs: result = measure<NormTerm::SumOfAbs>(piece, length); break;
-          case NormTerm::MaxAbs: result = measure<NormTerm::MaxAbs>(piece, length); break;
-        }
+  over(rows, false, [&](const auto* x, int64_t count, size_t row, int64_t begin) {
+    for (int64_t at = 0; at < count; at += cpu::kPiece) {
+      const int64_t length = std::min(cpu::kPiece, count - at);
+      double& result = pieces[row][static_cast<size_t>((begin + at) / cpu::kPiece)];
+      switch (term) {
+        case NormTerm::SumOfSquares: result = measure<NormTerm::SumOfSquares>(x + at, length); break;
+        case NormTerm::SumOfAbs: result = measure<NormTerm::SumOfAbs>(x + at, length); break;
+        case NormTerm::MaxAbs: result = measure<NormTerm::MaxAbs>(x + at, length); break;
       }
-    });
+    }
   });
   for (size_t i = 0; i < tensors.size(); ++i) {
     double result = 0;

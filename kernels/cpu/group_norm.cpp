@@ -4,9 +4,11 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/lane_sum.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/detail/data_or_null.h>
 #include <brigade/kernels/detail/group_norm.h>
 #include <brigade/kernels/detail/layer_norm.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <cmath>
 
@@ -14,39 +16,36 @@ namespace brigade::kernels {
 
 namespace {
 
-template <class T, class W>
+// Half types are computed in float32.
+Tensor widened(const Tensor& x) { return x.defined() && is_half(x.dtype()) ? cast(x, kFloat32) : x; }
+
+template <class C>
 void normalise_groups(const GroupNormPlan& plan, double eps) {
-  using C = compute_type<T>;
   const GroupNormLayout& layout = plan.layout;
   const int64_t n = layout.length();
-  const W* const weight = data_or_null<W>(plan.weight);
-  const W* const bias = data_or_null<W>(plan.bias);
+  const C* const weight = data_or_null<C>(plan.weight);
+  const C* const bias = data_or_null<C>(plan.bias);
   C* const means = plan.result.mean.data_ptr<C>();
   C* const rstds = plan.result.rstd.data_ptr<C>();
   cpu::parallel_for(
       layout.rows(),
       [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
-          const T* const x = plan.x.data_ptr<T>() + row * n;
-          T* const y = plan.result.y.data_ptr<T>() + row * n;
-          const auto value = [=](int64_t i) { return static_cast<C>(x[i]); };
+          const C* const x = plan.x.data_ptr<C>() + row * n;
+          C* const y = plan.result.y.data_ptr<C>() + row * n;
           // From the distances to the first element: nothing is lost where a group lies far from zero.
-          const C start = n > 0 ? value(0) : C(0);
-          const double distances = cpu::long_sum<C>(0, n, [=](int64_t i) { return value(i) - start; });
+          const C start = n > 0 ? x[0] : C(0);
+          const double distances = cpu::sum_distances(x, start, n);
           const C center = static_cast<C>(static_cast<double>(start) + distances / static_cast<double>(n));
-          const double squares = cpu::long_sum<C>(0, n, [=](int64_t i) {
-            const C distance = value(i) - center;
-            return distance * distance;
-          });
+          const double squares = cpu::sum_squares(x, center, n);
           const C rstd = static_cast<C>(1 / std::sqrt(squares / static_cast<double>(n) + eps));
           means[row] = center;
           rstds[row] = rstd;
           const int64_t first = row % layout.groups * layout.channels;
           for (int64_t c = 0; c < layout.channels; ++c) {
-            const C gain = rstd * (weight ? static_cast<C>(weight[first + c]) : C(1));
-            const C shift = bias ? static_cast<C>(bias[first + c]) : C(0);
-            for (int64_t i = c * layout.area; i < (c + 1) * layout.area; ++i)
-              y[i] = static_cast<T>((value(i) - center) * gain + shift);
+            const C gain = rstd * (weight ? weight[first + c] : C(1));
+            const C shift = bias ? bias[first + c] : C(0);
+            cpu::normalize(x + c * layout.area, center, gain, shift, y + c * layout.area, layout.area);
           }
         }
       },
@@ -58,9 +57,8 @@ struct PlaneSums {
   Tensor dots, slopes;
 };
 
-template <class T>
+template <class C>
 PlaneSums plane_sums(const GroupNormGradientPlan& plan, const Tensor& mean, const Tensor& rstd) {
-  using C = compute_type<T>;
   const GroupNormLayout& layout = plan.layout;
   const Shape sizes{layout.batch, layout.groups * layout.channels};
   const PlaneSums sums{empty(sizes, dtype_of<C>), empty(sizes, dtype_of<C>)};
@@ -74,13 +72,10 @@ PlaneSums plane_sums(const GroupNormGradientPlan& plan, const Tensor& mean, cons
         for (int64_t row = begin; row < end; ++row) {
           const C center = means[row];
           for (int64_t plane = row * layout.channels; plane < (row + 1) * layout.channels; ++plane) {
-            const T* const x = plan.x.data_ptr<T>() + plane * layout.area;
-            const T* const grad = plan.grad.data_ptr<T>() + plane * layout.area;
-            const double dot = cpu::long_sum<C>(
-                0, layout.area, [=](int64_t i) { return static_cast<C>(grad[i]) * (static_cast<C>(x[i]) - center); });
-            dots[plane] = static_cast<C>(dot) * rstds[row];
-            slopes[plane] =
-                static_cast<C>(cpu::long_sum<C>(0, layout.area, [=](int64_t i) { return static_cast<C>(grad[i]); }));
+            const C* const x = plan.x.data_ptr<C>() + plane * layout.area;
+            const C* const grad = plan.grad.data_ptr<C>() + plane * layout.area;
+            dots[plane] = static_cast<C>(cpu::dot_distances(grad, x, center, layout.area)) * rstds[row];
+            slopes[plane] = static_cast<C>(cpu::sum(grad, layout.area));
           }
         }
       },
@@ -89,12 +84,11 @@ PlaneSums plane_sums(const GroupNormGradientPlan& plan, const Tensor& mean, cons
 }
 
 // With h = (x - mean) * rstd and s = grad * weight: dx = rstd * (s - mean(s) - h * mean(s * h)), means over a group.
-template <class T, class W>
+template <class C>
 void input_gradient(const GroupNormGradientPlan& plan, const Tensor& mean, const Tensor& rstd, const PlaneSums& sums) {
-  using C = compute_type<T>;
   const GroupNormLayout& layout = plan.layout;
   const int64_t n = layout.length();
-  const W* const weight = data_or_null<W>(plan.weight);
+  const C* const weight = data_or_null<C>(plan.weight);
   const C* const means = mean.data_ptr<C>();
   const C* const rstds = rstd.data_ptr<C>();
   cpu::parallel_for(
@@ -104,7 +98,7 @@ void input_gradient(const GroupNormGradientPlan& plan, const Tensor& mean, const
           const int64_t first = row % layout.groups * layout.channels;
           const C* const dots = sums.dots.data_ptr<C>() + row * layout.channels;
           const C* const slopes = sums.slopes.data_ptr<C>() + row * layout.channels;
-          const auto gain = [=](int64_t c) { return weight ? static_cast<C>(weight[first + c]) : C(1); };
+          const auto gain = [=](int64_t c) { return weight ? weight[first + c] : C(1); };
           const auto count = static_cast<double>(n);
           const C mean_slope = static_cast<C>(
               cpu::long_sum<C>(0, layout.channels, [=](int64_t c) { return gain(c) * slopes[c]; }) / count);
@@ -113,15 +107,12 @@ void input_gradient(const GroupNormGradientPlan& plan, const Tensor& mean, const
           const C center = means[row];
           const C scale = rstds[row];
           const C pull = mean_dot * scale;
-          const T* const x = plan.x.data_ptr<T>() + row * n;
-          const T* const grad = plan.grad.data_ptr<T>() + row * n;
-          T* const out = plan.result.data_ptr<T>() + row * n;
+          const C* const x = plan.x.data_ptr<C>() + row * n;
+          const C* const grad = plan.grad.data_ptr<C>() + row * n;
+          C* const out = plan.result.data_ptr<C>() + row * n;
           for (int64_t c = 0; c < layout.channels; ++c) {
-            const C factor = gain(c);
-            for (int64_t i = c * layout.area; i < (c + 1) * layout.area; ++i) {
-              out[i] = static_cast<T>(
-                  scale * (static_cast<C>(grad[i]) * factor - mean_slope - (static_cast<C>(x[i]) - center) * pull));
-            }
+            const int64_t at = c * layout.area;
+            cpu::norm_gradient(grad + at, x + at, center, scale, gain(c), mean_slope, pull, out + at, layout.area);
           }
         }
       },
@@ -130,23 +121,41 @@ void input_gradient(const GroupNormGradientPlan& plan, const Tensor& mean, const
 
 GroupNorm group_norm_cpu(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
   const GroupNormPlan plan = prepare_group_norm(x, groups, weight, bias);
-  visit_layer_norm("group_norm", x.dtype(), plan.parameter_dtype,
-                   [&]<class T, class W>() { normalise_groups<T, W>(plan, eps); });
+  if (is_half(x.dtype())) {
+    GroupNorm wide = group_norm_cpu(widened(x), groups, widened(weight), widened(bias), eps);
+    wide.y = cast(wide.y, x.dtype());
+    return wide;
+  }
+  if (x.dtype() == kFloat64) {
+    normalise_groups<double>(plan, eps);
+  } else {
+    normalise_groups<float>(plan, eps);
+  }
   return plan.result;
+}
+
+template <class C>
+PlaneSums gradients(const GroupNormGradientPlan& plan, const Tensor& mean, const Tensor& rstd, bool input) {
+  const PlaneSums sums = plane_sums<C>(plan, mean, rstd);
+  if (input) input_gradient<C>(plan, mean, rstd, sums);
+  return sums;
 }
 
 GroupNormGrads group_norm_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                        const Tensor& rstd, const GroupNormBackwardOptions& options) {
-  const GroupNormGradientPlan plan = prepare_group_norm_gradient(grad, x, weight, mean, rstd, options);
-  GroupNormGrads result{plan.result, {}, {}};
-  visit_layer_norm("group_norm backward", x.dtype(), plan.parameter_dtype, [&]<class T, class W>() {
-    const PlaneSums sums = plane_sums<T>(plan, mean, rstd);
-    if (options.input) input_gradient<T, W>(plan, mean, rstd, sums);
-    const Shape channels{sums.dots.sizes()[1]};
-    result.weight = sum_parts(sums.dots, options.weight, channels);
-    result.bias = sum_parts(sums.slopes, options.bias, channels);
-  });
-  return result;
+  GroupNormGradientPlan plan = prepare_group_norm_gradient(grad, x, weight, mean, rstd, options);
+  const Tensor wanted = plan.result;
+  if (is_half(x.dtype())) {
+    plan.x = widened(plan.x);
+    plan.grad = widened(plan.grad);
+    plan.weight = widened(plan.weight);
+    if (options.input) plan.result = empty(wanted.sizes(), kFloat32);
+  }
+  const PlaneSums sums = plan.x.dtype() == kFloat64 ? gradients<double>(plan, mean, rstd, options.input)
+                                                    : gradients<float>(plan, mean, rstd, options.input);
+  if (options.input && is_half(x.dtype())) copy(wanted, plan.result);
+  const Shape channels{sums.dots.sizes()[1]};
+  return {wanted, sum_parts(sums.dots, options.weight, channels), sum_parts(sums.slopes, options.bias, channels)};
 }
 
 }  // namespace

@@ -1,8 +1,13 @@
 // The kernels of elementwise.h that write into a given tensor: copies with casts, fills, sums and scalings.
+#include <brigade/kernels/cpu/detail/conversion.h>
+#include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/detail/strided.h>
+#include <brigade/kernels/cpu/vector/arithmetic.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
+#include <brigade/kernels/detail/functors.h>
 #include <brigade/kernels/detail/scalar.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace brigade::kernels {
@@ -12,29 +17,39 @@ namespace {
 using cpu::parallel_for;
 using cpu::StridedLoop;
 
-// out = f(out, x) for each element, x broadcast.
-template <class To, class From, class F>
-void update(const Tensor& out, const Tensor& x, F f) {
-  To* target = static_cast<To*>(out.raw_data());
-  const From* source = static_cast<const From*>(x.raw_data());
-  if (out.is_contiguous() && x.is_contiguous() && x.numel() == out.numel()) {
-    parallel_for(out.numel(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        f(target[i], source[i]);
-    });
-    return;
-  }
-  StridedLoop<2>(out.sizes(), {&out, &x}).for_each_row([&](const auto& offsets, const auto& steps, int64_t length) {
-    To* t = target + offsets[0];
-    const From* s = source + offsets[1];
-    if (steps[0] == 1 && steps[1] == 1) {
-      for (int64_t i = 0; i < length; ++i)
-        f(t[i], s[i]);
-    } else {
-      for (int64_t i = 0; i < length; ++i)
-        f(t[i * steps[0]], s[i * steps[1]]);
+// Elements of a row, `step` elements apart.
+struct Line {
+  DType dtype;
+  char* data;
+  int64_t step;
+};
+
+// Through dense buffers that stay in the first cache, where a side is not dense.
+void copy_row(const Line& to, const Line& from, int64_t length) {
+  constexpr int64_t kStretch = 1024;
+  alignas(64) char room[2][kStretch * 8];
+  const size_t from_size = itemsize(from.dtype);
+  const size_t to_size = itemsize(to.dtype);
+  for (int64_t first = 0; first < length; first += kStretch) {
+    const int64_t n = std::min(kStretch, length - first);
+    const char* source = from.data + first * from.step * static_cast<int64_t>(from_size);
+    char* const target = to.data + first * to.step * static_cast<int64_t>(to_size);
+    const bool is_same = to.dtype == from.dtype;
+    if (from.step != 1) {
+      // Where nothing is converted and the target is dense, this is all.
+      char* const dense = is_same && to.step == 1 ? target : room[0];
+      cpu::gather_words(source, from.step, from_size, dense, n);
+      if (dense == target) continue;
+      source = dense;
     }
-  });
+    if (!is_same || to.step == 1) {
+      char* const dense = to.step == 1 ? target : room[1];
+      cpu::convert(from.dtype, source, to.dtype, dense, n);
+      if (dense == target) continue;
+      source = dense;
+    }
+    cpu::scatter_words(source, to_size, target, to.step, n);
+  }
 }
 
 void copy_cpu(const Tensor& out, const Tensor& x) {
@@ -49,10 +64,19 @@ void copy_cpu(const Tensor& out, const Tensor& x) {
     });
     return;
   }
-  visit_dtype(out.dtype(), [&]<class To>() {
-    visit_dtype(x.dtype(), [&]<class From>() {
-      update<To, From>(out, x, [](To& t, From s) { t = static_cast<To>(static_cast<compute_type<From>>(s)); });
+  const auto to_size = static_cast<int64_t>(out.itemsize());
+  const auto from_size = static_cast<int64_t>(x.itemsize());
+  char* const to = static_cast<char*>(out.raw_data());
+  char* const from = static_cast<char*>(x.raw_data());
+  if (out.is_contiguous() && x.is_contiguous() && out.numel() == x.numel()) {
+    parallel_for(out.numel(), [&](int64_t begin, int64_t end) {
+      cpu::convert(x.dtype(), from + begin * from_size, out.dtype(), to + begin * to_size, end - begin);
     });
+    return;
+  }
+  StridedLoop<2>(out.sizes(), {&out, &x}).for_each_row([&](const auto& offsets, const auto& steps, int64_t length) {
+    copy_row(Line{out.dtype(), to + offsets[0] * to_size, steps[0]},
+             Line{x.dtype(), from + offsets[1] * from_size, steps[1]}, length);
   });
 }
 
@@ -74,36 +98,46 @@ void fill_cpu(const Tensor& out, double value) {
 void add_inplace_cpu(const Tensor& out, const Tensor& x, double alpha) {
   check_fits(out, x, "add_");
   const Tensor same = cast(x, out.dtype());
-  visit_dtype(out.dtype(), [&]<class T>() {
-    using C = compute_type<T>;
-    if (alpha == 1.0) {
-      update<T, T>(out, same,
-                   [](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(t) + static_cast<C>(s))); });
-    } else {
-      const C factor = scalar_as<C>(alpha);
-      update<T, T>(out, same, [factor](T& t, T s) {
-        t = static_cast<T>(static_cast<C>(static_cast<C>(t) + factor * static_cast<C>(s)));
-      });
-    }
-  });
+  if (cpu::is_computed_in_float(out.dtype())) {
+    const auto factor = static_cast<float>(alpha);
+    cpu::map_floats({&out, &same}, out, [=](const float* const* in, float* to, int64_t n) {
+      if (factor == 1.0F) return cpu::binary_floats(BinaryOp::Add, in[0], in[1], to, n);
+      cpu::add_scaled_floats(in[0], in[1], factor, to, n);
+    });
+  } else if (out.dtype() == kFloat64) {
+    cpu::map_doubles({&out, &same}, out, cpu::loop2<double>([=](double t, double s) { return t + alpha * s; }));
+  } else {
+    const auto factor = scalar_as<int64_t>(alpha);
+    cpu::map_integers({&out, &same}, out, cpu::loop2<int64_t>([=](int64_t t, int64_t s) { return t + factor * s; }));
+  }
 }
 
 void mul_inplace_cpu(const Tensor& out, const Tensor& x) {
   check_fits(out, x, "mul_");
   const Tensor same = cast(x, out.dtype());
-  visit_dtype(out.dtype(), [&]<class T>() {
-    using C = compute_type<T>;
-    update<T, T>(out, same,
-                 [](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(t) * static_cast<C>(s))); });
-  });
+  if (cpu::is_computed_in_float(out.dtype())) {
+    cpu::map_floats({&out, &same}, out, [](const float* const* in, float* to, int64_t n) {
+      cpu::binary_floats(BinaryOp::Mul, in[0], in[1], to, n);
+    });
+  } else if (out.dtype() == kFloat64) {
+    cpu::map_doubles({&out, &same}, out, cpu::loop2<double>(Mul{}));
+  } else {
+    cpu::map_integers({&out, &same}, out, cpu::loop2<int64_t>(Mul{}));
+  }
 }
 
 void scale_inplace_cpu(const Tensor& out, double factor) {
-  visit_dtype(out.dtype(), [&]<class T>() {
-    using C = compute_type<T>;
-    const C f = scalar_as<C>(factor);
-    update<T, T>(out, out, [f](T& t, T s) { t = static_cast<T>(static_cast<C>(static_cast<C>(s) * f)); });
-  });
+  if (cpu::is_computed_in_float(out.dtype())) {
+    const auto number = static_cast<float>(factor);
+    cpu::map_floats({&out}, out, [=](const float* const* in, float* to, int64_t n) {
+      cpu::binary_number_floats(BinaryOp::Mul, in[0], number, false, to, n);
+    });
+  } else if (out.dtype() == kFloat64) {
+    cpu::map_doubles({&out}, out, cpu::loop1<double>([=](double s) { return s * factor; }));
+  } else {
+    const auto number = scalar_as<int64_t>(factor);
+    cpu::map_integers({&out}, out, cpu::loop1<int64_t>([=](int64_t s) { return s * number; }));
+  }
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
 #include <brigade/kernels/logsumexp.h>
 
-#include <brigade/kernels/cpu/detail/exponentials.h>
+#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/cpu/vector/exponentials.h>
 #include <brigade/kernels/detail/reducers.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <cmath>
+#include <vector>
 
 namespace brigade::kernels {
 
@@ -19,46 +24,52 @@ Exponentials<C> join(const Exponentials<C>& a, const Exponentials<C>& b) {
   if (std::isinf(largest)) return {largest, C(0)};
   return {largest, a.sum * std::exp(a.largest - largest) + b.sum * std::exp(b.largest - largest)};
 }
-template <class T, class C>
-Exponentials<C> exponentials_of_row(const T* x, int64_t n) {
-  const C largest = cpu::reduce_row(x, n, ExtremeOf<true, C>{nullptr});
-  return {largest, std::isinf(largest) ? C(0) : cpu::reduce_row(x, n, cpu::SumOfExp<C>{largest})};
+// A NaN is the largest element, and the result.
+Exponentials<float> exponentials_of_row(const float* x, int64_t n) {
+  const float largest = cpu::largest_float(x, n);
+  if (std::isinf(largest)) return {cpu::reduce_row(x, n, ExtremeOf<true, float>{nullptr}), 0.0F};
+  return {largest, cpu::sum_exp_floats(x, largest, n)};
+}
+Exponentials<double> exponentials_of_row(const double* x, int64_t n) {
+  const double largest = cpu::reduce_row(x, n, ExtremeOf<true, double>{nullptr});
+  double sum = 0;
+  for (int64_t i = 0; i < n && !std::isinf(largest); ++i)
+    sum += std::exp(x[i] - largest);
+  return {largest, sum};
 }
 
-template <class T>
+template <class C>
 void logsumexp_into(const Reduction& r) {
-  using C = compute_type<T>;
-  const T* x = static_cast<const T*>(r.x.raw_data());
-  T* out = static_cast<T*>(r.out.raw_data());
+  const C* x = static_cast<const C*>(r.x.raw_data());
+  C* out = static_cast<C*>(r.out.raw_data());
   const auto store = [&](int64_t i, const Exponentials<C>& seen) {
-    out[i] = static_cast<T>(std::isinf(seen.largest) ? seen.largest : seen.largest + std::log(seen.sum));
+    out[i] = std::isinf(seen.largest) ? seen.largest : seen.largest + std::log(seen.sum);
   };
   if (r.inner == 1) {
-    cpu::for_rows<Exponentials<C>>(r, x, &exponentials_of_row<T, C>, &join<C>, store);
+    cpu::for_rows<Exponentials<C>>(
+        r, x, [](const C* row, int64_t n) { return exponentials_of_row(row, n); }, &join<C>, store);
     return;
   }
-  cpu::for_strips(r, x, [&](const T* first, int64_t width, int64_t result) {
-    const ExtremeOf<true, C> larger{nullptr};
-    C largest[cpu::kStrip], sum[cpu::kStrip];
-    std::fill(largest, largest + width, larger.nothing());
-    std::fill(sum, sum + width, C(0));
-    const auto for_elements = [&](auto body) {
-      for (int64_t k = 0; k < r.reduced; ++k) {
-        for (int64_t j = 0; j < width; ++j)
-          body(j, static_cast<C>(first[k * r.inner + j]));
-      }
-    };
-    for_elements([&](int64_t j, C value) { largest[j] = larger.add(largest[j], value); });
-    for_elements([&](int64_t j, C value) { sum[j] += cpu::exp_nonpositive(value - largest[j]); });
-    for (int64_t j = 0; j < width; ++j)
-      store(result + j, {largest[j], sum[j]});
+  // Columns, made rows a few at a time.
+  cpu::for_strips(r, x, [&](const C* first, int64_t width, int64_t result) {
+    std::vector<C> column(static_cast<size_t>(r.reduced));
+    for (int64_t j = 0; j < width; ++j) {
+      for (int64_t k = 0; k < r.reduced; ++k)
+        column[static_cast<size_t>(k)] = first[k * r.inner + j];
+      store(result + j, exponentials_of_row(column.data(), r.reduced));
+    }
   });
 }
 
 Tensor logsumexp_cpu(const Tensor& x, const Shape& dims, bool keepdim) {
   check_floating(x, "logsumexp");
+  if (is_half(x.dtype())) return cast(logsumexp_cpu(cast(x, kFloat32), dims, keepdim), x.dtype());
   const Reduction r = prepare_reduction(x, dims, keepdim, x.dtype());
-  visit_floating(x.dtype(), "logsumexp", [&]<class T>() { logsumexp_into<T>(r); });
+  if (x.dtype() == kFloat64) {
+    logsumexp_into<double>(r);
+  } else {
+    logsumexp_into<float>(r);
+  }
   return r.out;
 }
 

@@ -12,15 +12,11 @@ void foreach_sgd_step_cpu(std::span<const Tensor> params, std::span<const Tensor
                           std::span<const Tensor> momentum_buffers, const SgdParams& s) {
   check_foreach_sgd(params, grads, momentum_buffers);
   if (params.empty()) return;
-  visit_floating(params.front().dtype(), "sgd step", [&]<class T>() {
-    using C = compute_type<T>;
-    const SgdStep<C> step(s);
-    if (momentum_buffers.empty()) {
-      cpu::update_rows<T>({params, grads}, SgdUpdate<C, false>{step});
-    } else {
-      cpu::update_rows<T>({params, grads, momentum_buffers}, SgdUpdate<C, true>{step});
-    }
-  });
+  if (momentum_buffers.empty()) {
+    cpu::update_rows({params, grads}, [&]<class C>() { return SgdUpdate<C, false>{SgdStep<C>(s)}; });
+  } else {
+    cpu::update_rows({params, grads, momentum_buffers}, [&]<class C>() { return SgdUpdate<C, true>{SgdStep<C>(s)}; });
+  }
 }
 
 void foreach_adam_step_cpu(std::span<const Tensor> params, std::span<const Tensor> grads,
@@ -28,15 +24,13 @@ void foreach_adam_step_cpu(std::span<const Tensor> params, std::span<const Tenso
                            std::span<const Tensor> max_exp_avg_sqs, const AdamParams& a) {
   check_foreach_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs);
   if (params.empty()) return;
-  visit_floating(params.front().dtype(), "adam step", [&]<class T>() {
-    using C = compute_type<T>;
-    const AdamStep<C> step(a);
-    if (max_exp_avg_sqs.empty()) {
-      cpu::update_rows<T>({params, grads, exp_avgs, exp_avg_sqs}, AdamUpdate<C, false>{step});
-    } else {
-      cpu::update_rows<T>({params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs}, AdamUpdate<C, true>{step});
-    }
-  });
+  if (max_exp_avg_sqs.empty()) {
+    cpu::update_rows({params, grads, exp_avgs, exp_avg_sqs},
+                     [&]<class C>() { return AdamUpdate<C, false>{AdamStep<C>(a)}; });
+  } else {
+    cpu::update_rows({params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs},
+                     [&]<class C>() { return AdamUpdate<C, true>{AdamStep<C>(a)}; });
+  }
 }
 
 }  // namespace

@@ -1,46 +1,39 @@
 #include <brigade/kernels/parametric_activation.h>
 
-#include <brigade/kernels/cpu/detail/map.h>
 #include <brigade/kernels/cpu/detail/math.h>
+#include <brigade/kernels/cpu/detail/stretches.h>
+#include <brigade/kernels/cpu/vector/parametric_activation.h>
 #include <brigade/kernels/detail/activation_functors.h>
 
 namespace brigade::kernels {
 
 namespace {
 
-struct Math {
-  template <class C>
-  static C exp(C x) {
-    return cpu::exp(x);
-  }
-  template <class C>
-  static C expm1(C x) {
-    return cpu::expm1(x);
-  }
-  template <class C>
-  static C log1p(C x) {
-    return cpu::log1p(x);
-  }
-};
-
 Tensor parametric_activation_cpu(const Tensor& x, Activation kind, const ActivationParams& params) {
-  Tensor y;
-  with_activation(kind, [&](auto which) {
-    y = cpu::map(x, "activation", 8,
-                 [&]<class C>(C v) { return Activate<decltype(which)::value, Math, C>{Parameters<C>(params)}(v); });
-  });
-  return y;
+  return cpu::map(
+      "activation", x, 8,
+      [&](const float* const* in, float* out, int64_t n) { cpu::activation_floats(kind, params, in[0], out, n); },
+      [&](const double* const* in, double* out, int64_t n) {
+        with_activation(kind, [&](auto which) {
+          using F = Activate<decltype(which)::value, cpu::Math, double>;
+          cpu::loop1<double>(F{Parameters<double>(params)})(in, out, n);
+        });
+      });
 }
 
 Tensor parametric_activation_backward_cpu(const Tensor& grad, const Tensor& x, Activation kind,
                                           const ActivationParams& params) {
-  Tensor y;
-  with_activation(kind, [&](auto which) {
-    y = cpu::map_backward(grad, x, "activation backward", 8, [&]<class C>(C g, C v) {
-      return ActivateBackward<decltype(which)::value, Math, C>{Parameters<C>(params)}(g, v);
-    });
-  });
-  return y;
+  return cpu::map_backward(
+      "activation backward", grad, x, 8,
+      [&](const float* const* in, float* out, int64_t n) {
+        cpu::activation_gradient_floats(kind, params, in[0], in[1], out, n);
+      },
+      [&](const double* const* in, double* out, int64_t n) {
+        with_activation(kind, [&](auto which) {
+          using F = ActivateBackward<decltype(which)::value, cpu::Math, double>;
+          cpu::loop2<double>(F{Parameters<double>(params)})(in, out, n);
+        });
+      });
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include <brigade/kernels/reduce.h>
 
+#include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/detail/reduction.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -10,6 +12,39 @@
 namespace brigade::kernels {
 
 namespace {
+
+// Of a row of elements, and added to running sums of columns; halves through a buffer of float32.
+template <class T, class Acc>
+Acc sum_of_row(const T* row, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    return static_cast<Acc>(cpu::sum(row, n));
+  } else if constexpr (std::is_same_v<Acc, float>) {
+    constexpr int64_t kBlock = 1024;
+    float wide[kBlock];
+    double total = 0;
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t count = std::min(kBlock, n - i);
+      cpu::convert(dtype_of<T>, row + i, kFloat32, wide, count);
+      total += cpu::sum(wide, count);
+    }
+    return static_cast<Acc>(total);
+  } else {
+    return cpu::reduce_row(row, n, cpu::SumOf<Acc>{});
+  }
+}
+template <class T, class Acc>
+void add_row(const T* row, Acc* sums, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    cpu::add(row, sums, n);
+  } else if constexpr (std::is_same_v<Acc, float>) {
+    float wide[cpu::kStrip];
+    cpu::convert(dtype_of<T>, row, kFloat32, wide, n);
+    cpu::add(wide, sums, n);
+  } else {
+    for (int64_t j = 0; j < n; ++j)
+      sums[j] += static_cast<Acc>(row[j]);
+  }
+}
 
 template <class T>
 void sum_into(const Reduction& x, double scale) {
@@ -25,7 +60,7 @@ void sum_into(const Reduction& x, double scale) {
   if (x.inner == 1) {
     const cpu::SumOf<Acc> adding;
     cpu::for_rows<Acc>(
-        x, values, [&](const T* row, int64_t n) { return cpu::reduce_row(row, n, adding); },
+        x, values, [](const T* row, int64_t n) { return sum_of_row<T, Acc>(row, n); },
         [&](Acc a, Acc b) { return adding.join(a, b); }, store);
     return;
   }
@@ -39,10 +74,8 @@ void sum_into(const Reduction& x, double scale) {
     std::fill(total, total + width, Total(0));
     for (int64_t row = 0; row < x.reduced; row += cpu::kGroup) {
       std::fill(group, group + width, Acc(0));
-      for (int64_t r = row; r < std::min(x.reduced, row + cpu::kGroup); ++r) {
-        for (int64_t j = 0; j < width; ++j)
-          group[j] += static_cast<Acc>(static_cast<compute_type<T>>(first[r * x.inner + j]));
-      }
+      for (int64_t r = row; r < std::min(x.reduced, row + cpu::kGroup); ++r)
+        add_row(first + r * x.inner, group, width);
       for (int64_t j = 0; j < width; ++j)
         total[j] += static_cast<Total>(group[j]);
     }

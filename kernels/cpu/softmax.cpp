@@ -1,10 +1,13 @@
 #include <brigade/kernels/softmax.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/cpu/detail/exponentials.h>
+#include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/exponentials.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
 namespace brigade::kernels {
@@ -21,21 +24,24 @@ struct Lines {
   }
 };
 
-// Columns that are worked on at once: few enough that their lines stay in the cache until the last pass.
-constexpr int64_t kColumns = 64;
+// float64 or float32; throws DTypeError for what is neither.
+template <class Body>
+void visit_full(DType dtype, const char* what, Body&& body) {
+  if (dtype == kFloat64) return body.template operator()<double>();
+  if (dtype == kFloat32) return body.template operator()<float>();
+  visit_floating(dtype, what, []<class T>() {});
+}
 
-// Calls row(offset) for each line whose elements are neighbours, otherwise strip(offset, width) for lines beside each
-// other.
-template <class Row, class Strip>
-void for_lines(const Lines& lines, Row row, Strip strip) {
+// Columns that are worked on at once: few enough that their lines stay in the cache until the last pass.
+constexpr int64_t kColumns = cpu::kStripColumns;
+
+// Calls rows(offset, count) for lines whose elements are neighbours, otherwise strip(offset, width) for lines beside
+// each other.
+template <class Rows, class Strip>
+void for_lines(const Lines& lines, Rows rows, Strip strip) {
   if (lines.inner == 1) {
     cpu::parallel_for(
-        lines.outer,
-        [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i)
-            row(i * lines.n);
-        },
-        8 * lines.n);
+        lines.outer, [&](int64_t begin, int64_t end) { rows(begin * lines.n, end - begin); }, 8 * lines.n);
     return;
   }
   const int64_t strips = (lines.inner + kColumns - 1) / kColumns;
@@ -50,143 +56,100 @@ void for_lines(const Lines& lines, Row row, Strip strip) {
       8 * lines.n * std::min(lines.inner, kColumns));
 }
 
-template <bool logarithm, class T>
-void forward_row(const T* x, T* y, int64_t n) {
-  using C = compute_type<T>;
-  const C shift = cpu::reduce_row(x, n, cpu::LargestNumber<C>{});
-  if constexpr (logarithm) {
-    const C log_sum = std::log(cpu::reduce_row(x, n, cpu::SumOfExp<C>{shift}));
-    for (int64_t i = 0; i < n; ++i)
-      y[i] = static_cast<T>(static_cast<C>(x[i]) - shift - log_sum);
-  } else if constexpr (std::is_same_v<T, C>) {
-    for (int64_t i = 0; i < n; ++i)
-      y[i] = cpu::exp_nonpositive(x[i] - shift);
-    const C factor = C(1) / cpu::reduce_row(y, n, cpu::SumOf<C>{});
-    for (int64_t i = 0; i < n; ++i)
-      y[i] *= factor;
-  } else {
-    // Twice the exponentials, but one rounding.
-    const C factor = C(1) / cpu::reduce_row(x, n, cpu::SumOfExp<C>{shift});
-    for (int64_t i = 0; i < n; ++i)
-      y[i] = static_cast<T>(cpu::exp_nonpositive(static_cast<C>(x[i]) - shift) * factor);
-  }
+// float64, one line whose elements are `stride` apart, in plain loops.
+void forward_line(bool logarithm, const double* x, double* y, int64_t n, int64_t stride) {
+  double shift = -std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < n * stride; i += stride)
+    shift = x[i] > shift ? x[i] : shift;  // a NaN is passed over: it shows in the sum
+  double sum = 0;
+  for (int64_t i = 0; i < n * stride; i += stride)
+    sum += std::exp(x[i] - shift);
+  const double log_sum = std::log(sum);
+  for (int64_t i = 0; i < n * stride; i += stride)
+    y[i] = logarithm ? x[i] - shift - log_sum : std::exp(x[i] - shift) / sum;
 }
 
-template <bool logarithm, class T>
-void forward_strip(const T* x, T* y, int64_t n, int64_t stride, int64_t width) {
-  using C = compute_type<T>;
-  C shift[kColumns], sum[kColumns], number[kColumns];
-  const auto for_elements = [&](auto body) {
-    for (int64_t k = 0; k < n; ++k) {
-      for (int64_t j = 0; j < width; ++j)
-        body(j, x[k * stride + j], y[k * stride + j]);
-    }
-  };
-  std::fill(shift, shift + width, -std::numeric_limits<C>::infinity());
-  std::fill(sum, sum + width, C(0));
-  for_elements([&](int64_t j, T in, T&) {
-    const C value = static_cast<C>(in);
-    shift[j] = value > shift[j] ? value : shift[j];
-  });
-  for_elements([&](int64_t j, T in, T&) { sum[j] += cpu::exp_nonpositive(static_cast<C>(in) - shift[j]); });
-  for (int64_t j = 0; j < width; ++j)
-    number[j] = logarithm ? std::log(sum[j]) : C(1) / sum[j];
-  for_elements([&](int64_t j, T in, T& out) {
-    const C value = static_cast<C>(in) - shift[j];
-    out = static_cast<T>(logarithm ? value - number[j] : cpu::exp_nonpositive(value) * number[j]);
-  });
+// Softmax: y (g - sum of g y); log_softmax: g - exp(y) times the sum of g.
+void backward_line(bool logarithm, const double* grad, const double* y, double* out, int64_t n, int64_t stride) {
+  double sum = 0;
+  for (int64_t i = 0; i < n * stride; i += stride)
+    sum += logarithm ? grad[i] : grad[i] * y[i];
+  for (int64_t i = 0; i < n * stride; i += stride)
+    out[i] = logarithm ? grad[i] - std::exp(y[i]) * sum : y[i] * (grad[i] - sum);
 }
 
-// Softmax: p (g - sum of g p); log_softmax: g - p times the sum of g.
-template <bool logarithm, class C>
-C slope(C grad, C result, C sum) {
-  return logarithm ? grad - cpu::exp_nonpositive(result) * sum : result * (grad - sum);
-}
-
-template <bool logarithm, class T>
-void backward_row(const T* grad, const T* y, T* out, int64_t n) {
-  using C = compute_type<T>;
-  C sum = 0;
-  if constexpr (logarithm) {
-    sum = cpu::reduce_row(grad, n, cpu::SumOf<C>{});
-  } else {
-    constexpr int kLanes = cpu::kLanes;
-    C lanes[kLanes] = {};
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-      for (int lane = 0; lane < kLanes; ++lane)
-        lanes[lane] += static_cast<C>(grad[i + lane]) * static_cast<C>(y[i + lane]);
-    }
-    for (; i < n; ++i)
-      lanes[i % kLanes] += static_cast<C>(grad[i]) * static_cast<C>(y[i]);
-    sum = cpu::reduce_row(lanes, kLanes, cpu::SumOf<C>{});
-  }
-  for (int64_t i = 0; i < n; ++i)
-    out[i] = static_cast<T>(slope<logarithm>(static_cast<C>(grad[i]), static_cast<C>(y[i]), sum));
-}
-
-template <bool logarithm, class T>
-void backward_strip(const T* grad, const T* y, T* out, int64_t n, int64_t stride, int64_t width) {
-  using C = compute_type<T>;
-  C sum[kColumns];
-  std::fill(sum, sum + width, C(0));
-  for (int64_t k = 0; k < n; ++k) {
-    for (int64_t j = 0; j < width; ++j) {
-      const C g = static_cast<C>(grad[k * stride + j]);
-      sum[j] += logarithm ? g : g * static_cast<C>(y[k * stride + j]);
-    }
-  }
-  for (int64_t k = 0; k < n; ++k) {
-    for (int64_t j = 0; j < width; ++j) {
-      const int64_t i = k * stride + j;
-      out[i] = static_cast<T>(slope<logarithm>(static_cast<C>(grad[i]), static_cast<C>(y[i]), sum[j]));
-    }
-  }
-}
-
-template <bool logarithm>
-Tensor forward(const Tensor& x, int dim, const char* what) {
+Tensor forward(bool logarithm, const Tensor& x, int dim, const char* what) {
+  if (is_half(x.dtype())) return cast(forward(logarithm, cast(x, kFloat32), dim, what), x.dtype());
   const Tensor source = contiguous(x);
   const Tensor result = empty(x.sizes(), x.options());
   const Lines lines(x.sizes(), dim);
-  visit_floating(x.dtype(), what, [&]<class T>() {
-    const T* in = static_cast<const T*>(source.raw_data());
-    T* out = static_cast<T*>(result.raw_data());
+  visit_full(x.dtype(), what, [&]<class T>() {
+    const T* const in = source.data_ptr<T>();
+    T* const out = result.data_ptr<T>();
     if (result.numel() == 0) return;
     for_lines(
-        lines, [&](int64_t at) { forward_row<logarithm>(in + at, out + at, lines.n); },
-        [&](int64_t at, int64_t width) { forward_strip<logarithm>(in + at, out + at, lines.n, lines.inner, width); });
-  });
-  return result;
-}
-
-template <bool logarithm>
-Tensor backward(const Tensor& grad, const Tensor& y, int dim, const char* what) {
-  const Tensor slopes = contiguous(grad);
-  const Tensor results = contiguous(y);
-  const Tensor result = empty(grad.sizes(), grad.options());
-  const Lines lines(grad.sizes(), dim);
-  visit_floating(grad.dtype(), what, [&]<class T>() {
-    const T* g = static_cast<const T*>(slopes.raw_data());
-    const T* p = static_cast<const T*>(results.raw_data());
-    T* out = static_cast<T*>(result.raw_data());
-    if (result.numel() == 0) return;
-    for_lines(
-        lines, [&](int64_t at) { backward_row<logarithm>(g + at, p + at, out + at, lines.n); },
+        lines,
+        [&](int64_t at, int64_t rows) {
+          if constexpr (std::is_same_v<T, float>) {
+            cpu::softmax_rows(logarithm, in + at, out + at, rows, lines.n);
+          } else {
+            for (int64_t row = 0; row < rows; ++row)
+              forward_line(logarithm, in + at + row * lines.n, out + at + row * lines.n, lines.n, 1);
+          }
+        },
         [&](int64_t at, int64_t width) {
-          backward_strip<logarithm>(g + at, p + at, out + at, lines.n, lines.inner, width);
+          if constexpr (std::is_same_v<T, float>) {
+            cpu::softmax_columns(logarithm, in + at, out + at, lines.n, lines.inner, width);
+          } else {
+            for (int64_t j = at; j < at + width; ++j)
+              forward_line(logarithm, in + j, out + j, lines.n, lines.inner);
+          }
         });
   });
   return result;
 }
 
-Tensor softmax_cpu(const Tensor& x, int dim) { return forward<false>(x, dim, "softmax"); }
-Tensor softmax_backward_cpu(const Tensor& grad, const Tensor& y, int dim) {
-  return backward<false>(grad, y, dim, "softmax backward");
+Tensor backward(bool logarithm, const Tensor& grad, const Tensor& y, int dim, const char* what) {
+  if (is_half(grad.dtype()))
+    return cast(backward(logarithm, cast(grad, kFloat32), cast(y, kFloat32), dim, what), grad.dtype());
+  const Tensor slopes = contiguous(grad);
+  const Tensor results = contiguous(y);
+  const Tensor result = empty(grad.sizes(), grad.options());
+  const Lines lines(grad.sizes(), dim);
+  visit_full(grad.dtype(), what, [&]<class T>() {
+    const T* const g = slopes.data_ptr<T>();
+    const T* const p = results.data_ptr<T>();
+    T* const out = result.data_ptr<T>();
+    if (result.numel() == 0) return;
+    for_lines(
+        lines,
+        [&](int64_t at, int64_t rows) {
+          if constexpr (std::is_same_v<T, float>) {
+            cpu::softmax_gradient_rows(logarithm, g + at, p + at, out + at, rows, lines.n);
+          } else {
+            for (int64_t first = at; first < at + rows * lines.n; first += lines.n)
+              backward_line(logarithm, g + first, p + first, out + first, lines.n, 1);
+          }
+        },
+        [&](int64_t at, int64_t width) {
+          if constexpr (std::is_same_v<T, float>) {
+            cpu::softmax_gradient_columns(logarithm, g + at, p + at, out + at, lines.n, lines.inner, width);
+          } else {
+            for (int64_t j = at; j < at + width; ++j)
+              backward_line(logarithm, g + j, p + j, out + j, lines.n, lines.inner);
+          }
+        });
+  });
+  return result;
 }
-Tensor log_softmax_cpu(const Tensor& x, int dim) { return forward<true>(x, dim, "log_softmax"); }
+
+Tensor softmax_cpu(const Tensor& x, int dim) { return forward(false, x, dim, "softmax"); }
+Tensor softmax_backward_cpu(const Tensor& grad, const Tensor& y, int dim) {
+  return backward(false, grad, y, dim, "softmax backward");
+}
+Tensor log_softmax_cpu(const Tensor& x, int dim) { return forward(true, x, dim, "log_softmax"); }
 Tensor log_softmax_backward_cpu(const Tensor& grad, const Tensor& y, int dim) {
-  return backward<true>(grad, y, dim, "log_softmax backward");
+  return backward(true, grad, y, dim, "log_softmax backward");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include <brigade/kernels/variance.h>
 
 #include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/detail/reducers.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
 
@@ -9,27 +11,9 @@ namespace brigade::kernels {
 
 namespace {
 
-// For reduce_row: sums of distances from a centre, and of their squares.
-template <class C>
-struct DistancesFrom {
-  using Value = C;
-  C center;
-  Value nothing() const { return 0; }
-  Value add(Value sum, C x) const { return sum + (x - center); }
-  Value join(Value a, Value b) const { return a + b; }
-};
-template <class C>
-struct SquaresFrom {
-  using Value = C;
-  C center;
-  Value nothing() const { return 0; }
-  Value add(Value sum, C x) const { return sum + (x - center) * (x - center); }
-  Value join(Value a, Value b) const { return a + b; }
-};
-
 // From the sums around a centre near the mean, whose error they take out again.
-template <class C>
-Moments<double> moments_around(int64_t n, C center, C distances, C squares) {
+template <class C, class Sum>
+Moments<double> moments_around(int64_t n, C center, Sum distances, Sum squares) {
   const auto count = static_cast<double>(n);
   const double off = static_cast<double>(distances) / count;
   return {count, static_cast<double>(center) + off, std::max(static_cast<double>(squares) - off * off * count, 0.0)};
@@ -37,37 +21,33 @@ Moments<double> moments_around(int64_t n, C center, C distances, C squares) {
 
 // Blocks that stay in the cache for the second pass. The first distances are from the first element, so that nothing is
 // lost where the mean is far from 0. (A NaN or infinity makes everything NaN.)
-template <class T>
-Moments<double> moments_of_row(const T* x, int64_t n) {
-  using C = compute_type<T>;
+template <class C>
+Moments<double> moments_of_row(const C* x, int64_t n) {
   constexpr int64_t kBlock = 4096;
   if (n > kBlock) {
     const int64_t half = (n / 2 + kBlock - 1) / kBlock * kBlock;
     return join_moments(moments_of_row(x, half), moments_of_row(x + half, n - half));
   }
   if (n == 0) return {};
-  const C first = static_cast<C>(x[0]);
-  const C center = first + cpu::reduce_row(x, n, DistancesFrom<C>{first}) / static_cast<C>(n);
-  return moments_around(n, center, cpu::reduce_row(x, n, DistancesFrom<C>{center}),
-                        cpu::reduce_row(x, n, SquaresFrom<C>{center}));
+  const C center = static_cast<C>(static_cast<double>(x[0]) + cpu::sum_distances(x, x[0], n) / static_cast<double>(n));
+  return moments_around(n, center, cpu::sum_distances(x, center, n), cpu::sum_squares(x, center, n));
 }
 
 // The same for columns, a group of rows at a time.
-template <class T>
-void moments_of_strip(const Reduction& r, const T* first, int64_t width, Moments<double>* total) {
-  using C = compute_type<T>;
+template <class C>
+void moments_of_strip(const Reduction& r, const C* first, int64_t width, Moments<double>* total) {
   C center[cpu::kStrip], distances[cpu::kStrip], squares[cpu::kStrip];
   for (int64_t row = 0; row < r.reduced; row += cpu::kGroup) {
     const int64_t rows = std::min(r.reduced - row, cpu::kGroup);
-    const T* group = first + row * r.inner;
+    const C* group = first + row * r.inner;
     for (int64_t j = 0; j < width; ++j) {
-      center[j] = static_cast<C>(group[j]);
+      center[j] = group[j];
       distances[j] = 0;
       squares[j] = 0;
     }
     for (int64_t k = 0; k < rows; ++k) {
       for (int64_t j = 0; j < width; ++j)
-        distances[j] += static_cast<C>(group[k * r.inner + j]) - center[j];
+        distances[j] += group[k * r.inner + j] - center[j];
     }
     for (int64_t j = 0; j < width; ++j) {
       center[j] += distances[j] / static_cast<C>(rows);
@@ -75,7 +55,7 @@ void moments_of_strip(const Reduction& r, const T* first, int64_t width, Moments
     }
     for (int64_t k = 0; k < rows; ++k) {
       for (int64_t j = 0; j < width; ++j) {
-        const C distance = static_cast<C>(group[k * r.inner + j]) - center[j];
+        const C distance = group[k * r.inner + j] - center[j];
         distances[j] += distance;
         squares[j] += distance * distance;
       }
@@ -87,7 +67,11 @@ void moments_of_strip(const Reduction& r, const T* first, int64_t width, Moments
 
 Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, bool keepdim) {
   const VariancePlan plan = prepare_variance(x, dims, keepdim);
-  visit_floating(x.dtype(), "var", [&]<class T>() {
+  if (is_half(x.dtype())) {  // computed in float32
+    const Variance wide = variance_cpu(cast(x, kFloat32), dims, correction, keepdim);
+    return {cast(wide.variance, x.dtype()), cast(wide.mean, x.dtype())};
+  }
+  const auto run = [&]<class T>(T) {
     const T* values = static_cast<const T*>(plan.lines.x.raw_data());
     const VarianceOf<T> reducer{static_cast<T*>(plan.lines.out.raw_data()), static_cast<T*>(plan.mean.raw_data()),
                                 correction};
@@ -102,7 +86,12 @@ Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, boo
       for (int64_t j = 0; j < width; ++j)
         store(result + j, total[j]);
     });
-  });
+  };
+  if (x.dtype() == kFloat64) {
+    run(double());
+  } else {
+    run(float());
+  }
   return {plan.lines.out, plan.mean};
 }
 

@@ -1,6 +1,5 @@
 // Functions of float32 numbers without branches, so that the compiler vectorises the loops they stand in; those of
-// float64 are the standard library's. More of them: trigonometry.h, and what is computed in float64 inside:
-// wide_math.h.
+// float64 are the standard library's. More of them, of vectors: vector/math.inl.h.
 //
 // Polynomials without a name are least-squares fits in the Chebyshev points of their interval, reweighted until the
 // largest relative error was smallest.
@@ -94,20 +93,6 @@ inline float log(float x) noexcept {
   return detail::at_borders(x, y);
 }
 inline double log(double x) noexcept { return std::log(x); }
-inline float log2(float x) noexcept {
-  const auto [e, f] = detail::split(x);
-  const float rest = detail::log_rest(f);
-  // 1 / ln 2 = 1 + 0.4427
-  return detail::at_borders(x, e + (f + (rest + 0.442695041F * (f + rest))));
-}
-inline double log2(double x) noexcept { return std::log2(x); }
-inline float log10(float x) noexcept {
-  const auto [e, f] = detail::split(x);
-  const float y = e * 0.30078125F + (0.434294482F * (f + detail::log_rest(f)) + e * 2.48745664e-4F);
-  return detail::at_borders(x, y);
-}
-inline double log10(double x) noexcept { return std::log10(x); }
-
 // log1p: what rounding took from 1 + x is put back, to first order.
 inline float log1p(float x) noexcept {
   const float u = 1.0F + x;
@@ -143,68 +128,6 @@ inline float expm1(float x) noexcept {
   return x != x || x == 0 ? x : result;
 }
 inline double expm1(double x) noexcept { return std::expm1(x); }
-// 2^x: the whole part of x goes to the exponent as it is.
-inline float exp2(float x) noexcept {
-  const float clamped = x < -151.0F ? -151.0F : x > 129.0F ? 129.0F : x;
-  const float n = (clamped + 12582912.0F) - 12582912.0F;
-  const float p = 1.0F + detail::expm1_near((clamped - n) * 0.693147181F);
-  const auto exponent = static_cast<int32_t>(n);
-  const int32_t half = exponent >> 1;
-  const float result = p * detail::power_of_two(half) * detail::power_of_two(exponent - half);
-  return x != x ? x : result;
-}
-inline double exp2(double x) noexcept { return std::exp2(x); }
-
-inline float sinh(float x) noexcept {
-  const float a = std::fabs(x);
-  const float e = a < 88.0F ? exp(a) * 0.5F : exp(a * 0.5F) * 0.5F * exp(a * 0.5F);
-  const float s = a * a;
-  const float near = a + a * s * (1.66666667e-1F + s * (8.33333333e-3F + s * (1.98412698e-4F + s * 2.75573192e-6F)));
-  return std::copysign(a < 1.0F ? near : e - 0.25F / e, x);
-}
-inline double sinh(double x) noexcept { return std::sinh(x); }
-inline float cosh(float x) noexcept {
-  const float a = std::fabs(x);
-  const float e = a < 88.0F ? exp(a) * 0.5F : exp(a * 0.5F) * 0.5F * exp(a * 0.5F);
-  return e + 0.25F / e;
-}
-inline double cosh(double x) noexcept { return std::cosh(x); }
-
-// The upper tail of the normal distribution is exp(-z^2 / 2) times this, for z = 0 .. 14.4 (a fit).
-template <class C>
-C normal_tail_factor(C z) noexcept {
-  C p = C(0.004108706838414039);
-  p = p * z + C(0.040582264324062124);
-  p = p * z + C(0.18308434733055268);
-  p = p * z + C(0.43809199941472);
-  p = p * z + C(0.5000000029085987);
-  C q = C(0.01029887930495136);
-  q = q * z + C(0.10173116660517663);
-  q = q * z + C(0.46907243573779617);
-  q = q * z + C(1.2018777522262338);
-  q = q * z + C(1.6740689741885375);
-  q = q * z + C(1);
-  return p / q;
-}
-
-// erf: a polynomial below 1, one minus the tail above.
-inline float erf(float x) noexcept {
-  const float a = std::fabs(x);
-  const float s = a * a;
-  float p = 7.85385922e-5F;
-  p = p * s - 8.01019298e-4F;
-  p = p * s + 5.18832761e-3F;
-  p = p * s - 2.68538119e-2F;
-  p = p * s + 1.12835851e-1F;
-  p = p * s - 3.76126258e-1F;
-  p = p * s + 1.28379166e-1F;
-  const float near = a + a * p;  // a part of 1 is exact
-  const float z = a < 6.0F ? a : 6.0F;
-  const float far = 1.0F - 2.0F * exp(-z * z) * normal_tail_factor(z * 1.41421356F);
-  return x != x ? x : std::copysign(a < 1.0F ? near : far, x);
-}
-inline double erf(double x) noexcept { return std::erf(x); }
-
 // log(1 + x) for 0 <= x <= 1: with s = x / (2 + x), at most 1/3, it is 2 atanh(s), here the odd series to s^15. A NaN
 // stays one.
 inline float log1p_unit(float x) noexcept {
@@ -220,5 +143,21 @@ inline float log1p_unit(float x) noexcept {
   return 2.0F * s + 2.0F * s * q * p;
 }
 inline double log1p_unit(double x) noexcept { return std::log1p(x); }
+
+// The functions of this file by the names that kernels/detail asks for.
+struct Math {
+  template <class C>
+  static C exp(C x) {
+    return cpu::exp(x);
+  }
+  template <class C>
+  static C expm1(C x) {
+    return cpu::expm1(x);
+  }
+  template <class C>
+  static C log1p(C x) {
+    return cpu::log1p(x);
+  }
+};
 
 }  // namespace brigade::kernels::cpu

@@ -5,11 +5,10 @@
 #include <brigade/core/dtype.h>
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/updates.h>
 
-#include <array>
 #include <initializer_list>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace brigade::kernels::cpu {
@@ -51,47 +50,40 @@ void for_pieces(std::span<const int64_t> numels, Body&& body, int64_t cost = 1) 
 #endif
 }
 
-// What an update of detail/optimizer_math.h does to elements [begin, end) of a row of arrays: block by block, while the
-// block after next is fetched. (The processor's own prefetching stops at the end of each page of each array.)
-template <class T, class Update, size_t... array>
-void update_range(std::array<T*, sizeof...(array)> row, int64_t begin, int64_t end, Update update,
-                  std::index_sequence<array...>) {
-  using C = compute_type<T>;
-  constexpr int64_t kLine = 64 / sizeof(T);
-  constexpr int64_t kBlock = 8 * kLine;
-  while (begin < end) {
-    const int64_t stop = std::min(end, begin + kBlock);
-#ifdef __GNUC__
-    for (int64_t ahead = begin + 2 * kBlock; ahead < std::min(end, begin + 3 * kBlock); ahead += kLine)
-      (__builtin_prefetch(row[array] + ahead), ...);
-      // The arrays do not overlap.
-#pragma GCC ivdep
-#endif
-    for (int64_t i = begin; i < stop; ++i) {
-      C v[sizeof...(array)] = {static_cast<C>(row[array][i])...};
-      update(v);
-      ((array == 1 ? void() : void(row[array][i] = static_cast<T>(v[array]))), ...);
-    }
-    begin = stop;
-  }
-}
-
-// `lists`: the parameters, then one list for each further array; checked, contiguous.
-template <class T, class Update>
-void update_rows(std::initializer_list<std::span<const Tensor>> lists, const Update& update) {
-  constexpr size_t kArrays = Update::kArrays;
+// An optimizer's step over the rows of `lists`: the parameters, then one list for each further array; checked,
+// contiguous, of one dtype. `floats` is the step in float32, which the half types are computed in; `doubles` in
+// float64.
+void update_rows(std::initializer_list<std::span<const Tensor>> lists, const FloatUpdate& floats);
+template <class Update>
+void update_rows_of_doubles(std::initializer_list<std::span<const Tensor>> lists, const Update& update) {
   const std::span<const Tensor> params = *lists.begin();
-  std::vector<std::array<T*, kArrays>> rows(params.size());
-  std::vector<int64_t> numels(params.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    numels[i] = params[i].numel();
-    for (size_t a = 0; a < kArrays; ++a)
-      rows[i][a] = static_cast<T*>(lists.begin()[a][i].raw_data());
-  }
+  std::vector<int64_t> numels;
+  for (const Tensor& param : params)
+    numels.push_back(param.numel());
   const auto body = [&](size_t row, int64_t begin, int64_t end) {
-    update_range<T>(rows[row], begin, end, update, std::make_index_sequence<kArrays>());
+    double* arrays[Update::kArrays];
+    for (size_t a = 0; a < Update::kArrays; ++a)
+      arrays[a] = lists.begin()[a][row].template data_ptr<double>();
+    for (int64_t i = begin; i < end; ++i) {
+      double v[Update::kArrays];
+      for (size_t a = 0; a < Update::kArrays; ++a)
+        v[a] = arrays[a][i];
+      update(v);
+      for (size_t a = 0; a < Update::kArrays; ++a) {
+        if (a != 1) arrays[a][i] = v[a];  // the gradient stays
+      }
+    }
   };
   for_pieces(numels, body, 2);
+}
+// The step that `make` gives for a type of numbers, in the type that the parameters' dtype is computed in.
+template <class Make>
+void update_rows(std::initializer_list<std::span<const Tensor>> lists, Make make) {
+  if ((*lists.begin()).front().dtype() == kFloat64) {
+    update_rows_of_doubles(lists, make.template operator()<double>());
+  } else {
+    update_rows(lists, FloatUpdate(make.template operator()<float>()));
+  }
 }
 
 }  // namespace brigade::kernels::cpu

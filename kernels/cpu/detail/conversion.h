@@ -1,0 +1,18 @@
+// Dense arrays from one dtype to another, and words from a strided array into a dense one and back.
+#pragma once
+
+#include <brigade/core/dtype.h>
+
+#include <cstdint>
+
+namespace brigade::kernels::cpu {
+
+// to[i] = from[i] for n elements, as static_cast does through the compute_type of `from_dtype`. The arrays do not
+// overlap.
+void convert(DType from_dtype, const void* from, DType to_dtype, void* to, int64_t n);
+
+// Elements of `bytes` bytes (1, 2, 4 or 8), `step` elements apart.
+void gather_words(const void* from, int64_t step, size_t bytes, void* to, int64_t n);
+void scatter_words(const void* from, size_t bytes, void* to, int64_t step, int64_t n);
+
+}  // namespace brigade::kernels::cpu

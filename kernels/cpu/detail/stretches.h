@@ -1,0 +1,60 @@
+// Elementwise operations over tensors of any layout and dtype by loops over dense stretches of three types: float32
+// (which stands for the half types too), float64 and int64 (for all integers and bool). What is not dense, or of
+// another dtype, passes through a small buffer that stays in the first cache; so an operation is compiled for three
+// types and one layout, and its loop over float32 for each instruction set.
+#pragma once
+
+#include <brigade/core/tensor.h>
+#include <brigade/kernels/cpu/detail/function_ref.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace brigade::kernels::cpu {
+
+// out[i] = f(in[0][i], in[1][i], ...) for a stretch. What `out` shares with an input, it shares element for element.
+template <class C, class Out = C>
+using Loop = FunctionRef<void(const C* const* in, Out* out, int64_t n)>;
+
+// One to three inputs, which broadcast to the shape of `out`, of dtypes that are computed in C; `out` may be strided.
+// `cost`: of an element, in elements of cheap work.
+void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<float> loop, int64_t cost = 1);
+void map_doubles(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<double> loop, int64_t cost = 1);
+void map_integers(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<int64_t> loop);
+// `out`: bool.
+void compare_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<float, bool> loop);
+void compare_doubles(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<double, bool> loop);
+void compare_integers(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<int64_t, bool> loop);
+
+// By the type that elements of `dtype` are computed in.
+inline bool is_computed_in_float(DType dtype) { return dtype == kFloat32 || is_half(dtype); }
+
+// A new tensor f(x), or f(a, b), of floating tensors of one dtype and shape. `what` names the operation where the dtype
+// is not floating. The loops: of float32, of float64.
+Tensor map(const char* what, const Tensor& x, int64_t cost, Loop<float> floats, Loop<double> doubles);
+// Also throws ShapeError unless the gradient is like x.
+Tensor map_backward(const char* what, const Tensor& grad, const Tensor& x, int64_t cost, Loop<float> floats,
+                    Loop<double> doubles);
+
+// A loop of one input, or two, from a function of one element.
+template <class C, class F>
+auto loop1(F f) {
+  return [f](const C* const* in, auto* out, int64_t n) {
+    const C* const x = in[0];
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = f(x[i]);
+  };
+}
+template <class C, class F>
+auto loop2(F f) {
+  return [f](const C* const* in, auto* out, int64_t n) {
+    const C* const x = in[0];
+    const C* const y = in[1];
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = f(x[i], y[i]);
+  };
+}
+
+}  // namespace brigade::kernels::cpu

@@ -1,0 +1,167 @@
+#include <brigade/kernels/cpu/vector/targets.h>
+
+#define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/activation.cpp>
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
+#include <brigade/kernels/cpu/vector/activation.h>
+#include <brigade/kernels/cpu/vector/loops.inl.h>
+#include <brigade/kernels/cpu/vector/math.inl.h>
+
+#include <numbers>
+
+HWY_BEFORE_NAMESPACE();
+namespace brigade::kernels::cpu::HWY_NAMESPACE {
+
+namespace {
+
+HWY_INLINE Vector zero() { return hn::Zero(Floats()); }
+HWY_INLINE Vector one() { return all<Vector>(1); }
+
+// The upper tail of the normal distribution at |x|, 1 - Phi(|x|), from which both sides follow; and exp(-x^2 / 2). Both
+// are 0 far out, so that their products with an infinite x are NaN, as PyTorch's are.
+struct NormalTail {
+  Vector density, tail;
+};
+HWY_INLINE NormalTail normal_tail(Vector x) {
+  const Vector a = hn::Abs(x);
+  const Vector z = hn::Min(a, all<Vector>(14));
+  // As exp_nonpositive has it: 0 from about 13.2 on.
+  const Vector density = exp_nonpositive(all<Vector>(-0.5) * z * z);
+  return {density, density * normal_tail_factor(z)};
+}
+
+// x Phi(x): below 0 the tail itself, above it what the tail leaves.
+HWY_INLINE Vector gelu(Vector x) {
+  const Vector tail = normal_tail(x).tail;
+  const Vector above = hn::NegMulAdd(hn::Min(x, all<Vector>(14)), tail, x);
+  return or_nan(x, hn::IfThenElse(hn::Gt(x, zero()), above, x * tail));
+}
+// Phi(x) + x phi(x)
+HWY_INLINE Vector gelu_slope(Vector x) {
+  const NormalTail normal = normal_tail(x);
+  const Vector cdf = hn::IfThenElse(hn::Gt(x, zero()), one() - normal.tail, normal.tail);
+  return hn::MulAdd(x * normal.density, all<Vector>(std::numbers::inv_sqrtpi / std::numbers::sqrt2), cdf);
+}
+
+// gelu(x) = x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3), by the sigmoid of 2 u.
+constexpr double kSqrtTwoOverPi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+constexpr double kCubic = 0.044715;
+HWY_INLINE Vector gelu_tanh_angle(Vector x) {
+  return x * hn::MulAdd(x * x, all<Vector>(kSqrtTwoOverPi * kCubic), all<Vector>(kSqrtTwoOverPi));
+}
+HWY_INLINE Vector gelu_tanh(Vector x) { return all<Vector>(0.5) * x * (one() + tanh(gelu_tanh_angle(x))); }
+HWY_INLINE Vector gelu_tanh_slope(Vector x) {
+  const Vector t = tanh(gelu_tanh_angle(x));
+  const Vector inner = hn::MulAdd(x * x, all<Vector>(3 * kCubic * kSqrtTwoOverPi), all<Vector>(kSqrtTwoOverPi));
+  return all<Vector>(0.5) * hn::MulAdd(x * hn::NegMulAdd(t, t, one()), inner, one() + t);
+}
+
+HWY_INLINE Vector silu_slope(Vector x) {
+  const Vector s = sigmoid(x);
+  return hn::MulAdd(x * s, one() - s, s);
+}
+
+}  // namespace
+
+// A NaN passes through, as in PyTorch.
+void relu_loop(const float* x, float* out, int64_t n) {
+  each1(x, out, n, [](auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, zero()), v); });
+}
+void leaky_relu_loop(const float* x, float slope, float* out, int64_t n) {
+  const Vector factor = hn::Set(Floats(), slope);
+  each1(x, out, n, [=](auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), v, v * factor); });
+}
+void gelu_loop(const float* x, float* out, int64_t n) {
+  each1(x, out, n, [](auto v) HWY_ATTR { return gelu(v); });
+}
+void gelu_tanh_loop(const float* x, float* out, int64_t n) {
+  each1(x, out, n, [](auto v) HWY_ATTR { return gelu_tanh(v); });
+}
+void tanh_loop(const float* x, float* out, int64_t n) {
+  each1(x, out, n, [](auto v) HWY_ATTR { return tanh(v); });
+}
+void sigmoid_loop(const float* x, float* out, int64_t n) {
+  each1(x, out, n, [](auto v) HWY_ATTR { return sigmoid(v); });
+}
+void silu_loop(const float* x, float* out, int64_t n) {
+  each1(x, out, n, [](auto v) HWY_ATTR { return v * sigmoid(v); });
+}
+
+void relu_gradient_loop(const float* grad, const float* y, float* out, int64_t n) {
+  each2(grad, y, out, n, [](auto g, auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Le(v, zero()), g); });
+}
+void leaky_relu_gradient_loop(const float* grad, const float* x, float slope, float* out, int64_t n) {
+  const Vector factor = hn::Set(Floats(), slope);
+  each2(grad, x, out, n, [=](auto g, auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), g, g * factor); });
+}
+void gelu_gradient_loop(const float* grad, const float* x, float* out, int64_t n) {
+  each2(grad, x, out, n, [](auto g, auto v) HWY_ATTR { return g * gelu_slope(v); });
+}
+void gelu_tanh_gradient_loop(const float* grad, const float* x, float* out, int64_t n) {
+  each2(grad, x, out, n, [](auto g, auto v) HWY_ATTR { return g * gelu_tanh_slope(v); });
+}
+void tanh_gradient_loop(const float* grad, const float* y, float* out, int64_t n) {
+  each2(grad, y, out, n, [](auto g, auto v) HWY_ATTR { return g * hn::NegMulAdd(v, v, one()); });
+}
+void sigmoid_gradient_loop(const float* grad, const float* y, float* out, int64_t n) {
+  each2(grad, y, out, n, [](auto g, auto v) HWY_ATTR { return g * v * (one() - v); });
+}
+void silu_gradient_loop(const float* grad, const float* x, float* out, int64_t n) {
+  each2(grad, x, out, n, [](auto g, auto v) HWY_ATTR { return g * silu_slope(v); });
+}
+
+}  // namespace brigade::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace brigade::kernels::cpu {
+
+HWY_EXPORT(relu_loop);
+HWY_EXPORT(leaky_relu_loop);
+HWY_EXPORT(gelu_loop);
+HWY_EXPORT(gelu_tanh_loop);
+HWY_EXPORT(tanh_loop);
+HWY_EXPORT(sigmoid_loop);
+HWY_EXPORT(silu_loop);
+HWY_EXPORT(relu_gradient_loop);
+HWY_EXPORT(leaky_relu_gradient_loop);
+HWY_EXPORT(gelu_gradient_loop);
+HWY_EXPORT(gelu_tanh_gradient_loop);
+HWY_EXPORT(tanh_gradient_loop);
+HWY_EXPORT(sigmoid_gradient_loop);
+HWY_EXPORT(silu_gradient_loop);
+
+void relu_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(relu_loop)(x, out, n); }
+void leaky_relu_floats(const float* x, float slope, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(leaky_relu_loop)(x, slope, out, n);
+}
+void gelu_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(gelu_loop)(x, out, n); }
+void gelu_tanh_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(gelu_tanh_loop)(x, out, n); }
+void tanh_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(tanh_loop)(x, out, n); }
+void sigmoid_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(sigmoid_loop)(x, out, n); }
+void silu_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(silu_loop)(x, out, n); }
+
+void relu_gradient_floats(const float* grad, const float* y, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(relu_gradient_loop)(grad, y, out, n);
+}
+void leaky_relu_gradient_floats(const float* grad, const float* x, float slope, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(leaky_relu_gradient_loop)(grad, x, slope, out, n);
+}
+void gelu_gradient_floats(const float* grad, const float* x, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(gelu_gradient_loop)(grad, x, out, n);
+}
+void gelu_tanh_gradient_floats(const float* grad, const float* x, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(gelu_tanh_gradient_loop)(grad, x, out, n);
+}
+void tanh_gradient_floats(const float* grad, const float* y, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(tanh_gradient_loop)(grad, y, out, n);
+}
+void sigmoid_gradient_floats(const float* grad, const float* y, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(sigmoid_gradient_loop)(grad, y, out, n);
+}
+void silu_gradient_floats(const float* grad, const float* x, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(silu_gradient_loop)(grad, x, out, n);
+}
+
+}  // namespace brigade::kernels::cpu
+#endif

@@ -1,0 +1,194 @@
+#include <brigade/kernels/cpu/vector/targets.h>
+
+#define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/exponentials.cpp>
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
+#include <brigade/kernels/cpu/vector/exponentials.h>
+#include <brigade/kernels/cpu/vector/sums.inl.h>
+
+#include <cmath>
+
+HWY_BEFORE_NAMESPACE();
+namespace brigade::kernels::cpu::HWY_NAMESPACE {
+
+namespace {
+
+using V = NumberVector;
+
+HWY_INLINE V every(float x) { return hn::Set(Numbers(), x); }
+
+// The largest element of each column, and the sum of exp(x - largest).
+HWY_INLINE void sum_columns(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* sums) {
+  for_vectors(width, [=](int64_t j, auto load, auto store) HWY_ATTR {
+    V best = every(-std::numeric_limits<float>::infinity());
+    for (int64_t k = 0; k < n; ++k) {
+      const V v = load(x + k * stride + j);
+      best = hn::IfThenElse(hn::Gt(v, best), v, best);
+    }
+    V sum = hn::Zero(Numbers());
+    for (int64_t k = 0; k < n; ++k)
+      sum = sum + exp_nonpositive(load(x + k * stride + j) - best);
+    store(best, largest + j);
+    store(sum, sums + j);
+  });
+}
+
+}  // namespace
+
+float largest_loop(const float* x, int64_t n) { return largest_of(x, n); }
+
+float sum_exp_loop(const float* x, float shift, int64_t n) {
+  const V from = every(shift);
+  return static_cast<float>(
+      sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return exp_nonpositive(load(x + i) - from); }));
+}
+
+float exp_loop(const float* x, float shift, float* y, int64_t n) {
+  const V from = every(shift);
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(exp_nonpositive(load(x + i) - from), y + i); });
+  return static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(y + i); }));
+}
+
+void exp_gradient_loop(const float* x, float shift, float log_sum, float factor, float less, float* y, int64_t n) {
+  const V from = every(shift);
+  const V sum = every(log_sum);
+  const V times = every(factor);
+  const V minus = every(less);
+  for_vectors(n, [=](int64_t i, auto load, auto store)
+                     HWY_ATTR { store(hn::MulSub(times, exp_nonpositive((load(x + i) - from) - sum), minus), y + i); });
+}
+
+void log_sum_rows_loop(const float* x, int64_t rows, int64_t n, float* largest, float* log_sums) {
+  for (int64_t row = 0; row < rows; ++row) {
+    largest[row] = largest_loop(x + row * n, n);
+    log_sums[row] = std::log(sum_exp_loop(x + row * n, largest[row], n));
+  }
+}
+
+void softmax_rows_loop(bool logarithm, const float* x, float* y, int64_t rows, int64_t n) {
+  for (int64_t row = 0; row < rows; ++row, x += n, y += n) {
+    const float shift = largest_loop(x, n);
+    if (logarithm) {
+      const V from = every(shift);
+      const V log_sum = every(std::log(sum_exp_loop(x, shift, n)));
+      for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store((load(x + i) - from) - log_sum, y + i); });
+    } else {
+      const V factor = every(1.0F / exp_loop(x, shift, y, n));
+      for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(y + i) * factor, y + i); });
+    }
+  }
+}
+
+// Softmax: y (g - sum of g y); its logarithm: g - exp(y) times the sum of g.
+void softmax_gradient_rows_loop(bool logarithm, const float* grad, const float* y, float* out, int64_t rows,
+                                int64_t n) {
+  for (int64_t row = 0; row < rows; ++row, grad += n, y += n, out += n) {
+    if (logarithm) {
+      const V sum = every(static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i); })));
+      for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
+        store(hn::NegMulAdd(exp_nonpositive(load(y + i)), sum, load(grad + i)), out + i);
+      });
+    } else {
+      const V sum = every(
+          static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i) * load(y + i); })));
+      for_vectors(
+          n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(y + i) * (load(grad + i) - sum), out + i); });
+    }
+  }
+}
+
+void log_sum_columns_loop(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* log_sums) {
+  sum_columns(x, n, stride, width, largest, log_sums);
+  for_vectors(width, [=](int64_t j, auto load, auto store) HWY_ATTR { store(log(load(log_sums + j)), log_sums + j); });
+}
+
+void softmax_columns_loop(bool logarithm, const float* x, float* y, int64_t n, int64_t stride, int64_t width) {
+  float largest[kStripColumns], sums[kStripColumns];
+  sum_columns(x, n, stride, width, largest, sums);
+  for_vectors(width, [=, &largest, &sums](int64_t j, auto load, auto store) HWY_ATTR {
+    const V from = load(largest + j);
+    const V sum = load(sums + j);
+    const V number = logarithm ? log(sum) : every(1) / sum;
+    for (int64_t at = j; at < n * stride; at += stride) {
+      const V value = load(x + at) - from;
+      store(logarithm ? value - number : exp_nonpositive(value) * number, y + at);
+    }
+  });
+}
+
+void softmax_gradient_columns_loop(bool logarithm, const float* grad, const float* y, float* out, int64_t n,
+                                   int64_t stride, int64_t width) {
+  for_vectors(width, [=](int64_t j, auto load, auto store) HWY_ATTR {
+    V sum = hn::Zero(Numbers());
+    for (int64_t k = 0; k < n; ++k) {
+      const V g = load(grad + k * stride + j);
+      sum = logarithm ? sum + g : hn::MulAdd(g, load(y + k * stride + j), sum);
+    }
+    for (int64_t k = 0; k < n; ++k) {
+      const V g = load(grad + k * stride + j);
+      const V result = load(y + k * stride + j);
+      store(logarithm ? hn::NegMulAdd(exp_nonpositive(result), sum, g) : result * (g - sum), out + k * stride + j);
+    }
+  });
+}
+
+void exp_gradient_columns_loop(const float* x, const float* shift, const float* log_sum, const float* factor,
+                               const float* less, float* y, int64_t width) {
+  for_vectors(width, [=](int64_t j, auto load, auto store) HWY_ATTR {
+    const V e = exp_nonpositive((load(x + j) - load(shift + j)) - load(log_sum + j));
+    store(hn::MulSub(load(factor + j), e, load(less + j)), y + j);
+  });
+}
+
+}  // namespace brigade::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace brigade::kernels::cpu {
+
+HWY_EXPORT(largest_loop);
+HWY_EXPORT(sum_exp_loop);
+HWY_EXPORT(exp_loop);
+HWY_EXPORT(exp_gradient_loop);
+HWY_EXPORT(log_sum_rows_loop);
+HWY_EXPORT(softmax_rows_loop);
+HWY_EXPORT(softmax_gradient_rows_loop);
+HWY_EXPORT(log_sum_columns_loop);
+HWY_EXPORT(softmax_columns_loop);
+HWY_EXPORT(softmax_gradient_columns_loop);
+HWY_EXPORT(exp_gradient_columns_loop);
+
+float largest_float(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(largest_loop)(x, n); }
+float sum_exp_floats(const float* x, float shift, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_exp_loop)(x, shift, n); }
+float exp_floats(const float* x, float shift, float* y, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(exp_loop)(x, shift, y, n);
+}
+void exp_gradient_floats(const float* x, float shift, float log_sum, float factor, float less, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(exp_gradient_loop)(x, shift, log_sum, factor, less, y, n);
+}
+void log_sum_rows(const float* x, int64_t rows, int64_t n, float* largest, float* log_sums) {
+  HWY_DYNAMIC_DISPATCH(log_sum_rows_loop)(x, rows, n, largest, log_sums);
+}
+void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(softmax_rows_loop)(logarithm, x, y, rows, n);
+}
+void softmax_gradient_rows(bool logarithm, const float* grad, const float* y, float* out, int64_t rows, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(softmax_gradient_rows_loop)(logarithm, grad, y, out, rows, n);
+}
+void log_sum_columns(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* log_sums) {
+  HWY_DYNAMIC_DISPATCH(log_sum_columns_loop)(x, n, stride, width, largest, log_sums);
+}
+void softmax_columns(bool logarithm, const float* x, float* y, int64_t n, int64_t stride, int64_t width) {
+  HWY_DYNAMIC_DISPATCH(softmax_columns_loop)(logarithm, x, y, n, stride, width);
+}
+void softmax_gradient_columns(bool logarithm, const float* grad, const float* y, float* out, int64_t n, int64_t stride,
+                              int64_t width) {
+  HWY_DYNAMIC_DISPATCH(softmax_gradient_columns_loop)(logarithm, grad, y, out, n, stride, width);
+}
+void exp_gradient_columns(const float* x, const float* shift, const float* log_sum, const float* factor,
+                          const float* less, float* y, int64_t width) {
+  HWY_DYNAMIC_DISPATCH(exp_gradient_columns_loop)(x, shift, log_sum, factor, less, y, width);
+}
+
+}  // namespace brigade::kernels::cpu
+#endif

@@ -1,0 +1,14 @@
+// Functions of float32 numbers over dense arrays, compiled for each instruction set: y[i] = f(x[i]). y may be x.
+#pragma once
+
+#include <brigade/kernels/elementary.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <cstdint>
+
+namespace brigade::kernels::cpu {
+
+void function_floats(Function f, const float* x, float* y, int64_t n);
+void unary_floats(UnaryOp op, const float* x, float* y, int64_t n);
+
+}  // namespace brigade::kernels::cpu

@@ -1,0 +1,267 @@
+// The rows of op(b) are vectors, and a block of rows of c stays in registers until it is done.
+#include <brigade/kernels/cpu/vector/targets.h>
+
+#define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/products.cpp>
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
+#include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/products.h>
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace brigade::kernels::cpu::HWY_NAMESPACE {
+
+namespace {
+
+// The compiler's own vectors; where Highway has none, every processor has 16 bytes.
+constexpr size_t kVectorBytes = HWY_MAX_BYTES < 16 ? 16 : HWY_MAX_BYTES;
+
+template <class T>
+class Product {
+ public:
+  // Whether a product is so small that a library's preparations take longer than the arithmetic.
+  static bool is_small(const Factors<T>& of) noexcept {
+    return of.m * of.n * of.k <= (of.n % kLanes == 0 ? 32 * 32 * 32 : 16 * 16 * 16) && of.k * padded(of.n) <= kRoom;
+  }
+
+  static void multiply_small(const Factors<T>& of) {
+    const Problem problem{of.m, of.n,   of.k,         of.a, of.transpose_a ? 1 : of.lda, of.transpose_a ? of.lda : 1,
+                          of.c, of.ldc, of.accumulate};
+    if (of.transpose_b || of.n % kLanes != 0) {
+      multiply_copy(problem, of.transpose_b, of.b, of.ldb);
+    } else {
+      multiply_rows(problem, of.b, of.ldb);
+    }
+  }
+
+  // Columns [begin, end) of a product of any size: panels of op(b), as many rows of it at once as fill the room, which
+  // stays in the first cache while all rows of op(a) pass.
+  static void multiply_columns(const Factors<T>& of, int64_t begin, int64_t end) {
+    constexpr int64_t kWidth = kColumns * kLanes;
+    constexpr int64_t kDepth = kRoom / kWidth;
+    const int64_t a_row = of.transpose_a ? 1 : of.lda;
+    const int64_t a_step = of.transpose_a ? of.lda : 1;
+    for (int64_t j = begin; j < end; j += kWidth) {
+      const int64_t n = std::min(kWidth, end - j);
+      for (int64_t p = 0; p < of.k || p == 0; p += kDepth) {
+        const int64_t k = std::min(kDepth, of.k - p);
+        const T* const b = of.transpose_b ? of.b + j * of.ldb + p : of.b + p * of.ldb + j;
+        multiply_copy({of.m, n, k, of.a + p * a_step, a_row, a_step, of.c + j, of.ldc, of.accumulate || p > 0},
+                      of.transpose_b, b, of.ldb);
+      }
+    }
+  }
+
+ private:
+  using Lanes [[gnu::vector_size(kVectorBytes)]] = T;
+  static constexpr int64_t kLanes = kVectorBytes / sizeof(T);
+  // Of a block, in rows and vectors: as many sums under way at once as hide how long one takes.
+  static constexpr int kRows = 8;
+  static constexpr int kColumns = 2;
+  static constexpr int64_t kRoom = 4096;  // elements of a copy of op(b)
+
+  // But for b. The element in row i and column j of op(a) is a[i * a_row + j * a_step].
+  struct Problem {
+    int64_t m, n, k;
+    const T* a;
+    int64_t a_row, a_step;
+    T* c;
+    int64_t ldc;
+    bool accumulate;
+  };
+  // The part of it that computes `columns` columns of a few rows.
+  struct Block {
+    const Problem& of;
+    const T* a;
+    const T* b;
+    int64_t ldb;
+    T* c;
+    int64_t columns;
+  };
+
+  static int64_t padded(int64_t n) noexcept { return (n + kLanes - 1) / kLanes * kLanes; }
+
+  static Lanes load(const T* from) noexcept {
+    Lanes vector;
+    std::memcpy(&vector, from, sizeof vector);
+    return vector;
+  }
+
+  // By a copy of op(b) whose rows are whole vectors.
+  [[gnu::noinline]] static void multiply_copy(const Problem& problem, bool transpose_b, const T* b, int64_t ldb) {
+    alignas(kVectorBytes) T room[kRoom];
+    copy_rows(transpose_b, problem.n, problem.k, b, ldb, room);
+    multiply_rows(problem, room, padded(problem.n));
+  }
+
+  static void multiply_rows(const Problem& problem, const T* b, int64_t ldb) {
+    for (int64_t i = 0; i < problem.m; i += kRows) {
+      const auto rows = static_cast<int>(std::min<int64_t>(problem.m - i, kRows));
+      for (int64_t j = 0; j < problem.n; j += kColumns * kLanes) {
+        const Block block{problem, problem.a + i * problem.a_row,   b + j,
+                          ldb,     problem.c + i * problem.ldc + j, std::min(problem.n - j, kColumns * kLanes)};
+        if (block.columns > kLanes) {
+          run<kRows, kColumns>(block, rows);
+        } else {
+          run<kRows, 1>(block, rows);
+        }
+      }
+    }
+  }
+
+  // op(b), its rows filled up with zeros to whole vectors.
+  static void copy_rows(bool transpose, int64_t n, int64_t k, const T* b, int64_t ldb, T* to) {
+    const int64_t width = padded(n);
+    if (transpose) transpose_rows(n, k, b, ldb, to, width);
+    for (int64_t p = 0; p < k; ++p) {
+      if (!transpose) std::copy_n(b + p * ldb, n, to + p * width);
+      std::fill(to + p * width + n, to + (p + 1) * width, T(0));
+    }
+  }
+
+  // Squares of four by four, then what is left at the edges.
+  static void transpose_rows(int64_t n, int64_t k, const T* b, int64_t ldb, T* to, int64_t width) {
+    const int64_t whole_n = n / 4 * 4;
+    const int64_t whole_k = k / 4 * 4;
+    for (int64_t j = 0; j < whole_n; j += 4) {
+      for (int64_t p = 0; p < whole_k; p += 4)
+        transpose_square(b + j * ldb + p, ldb, to + p * width + j, width);
+    }
+    for (int64_t p = 0; p < k; ++p) {
+      for (int64_t j = p < whole_k ? whole_n : 0; j < n; ++j)
+        to[p * width + j] = b[j * ldb + p];
+    }
+  }
+  static void transpose_square(const T* from, int64_t from_row, T* to, int64_t to_row) {
+    using Four [[gnu::vector_size(4 * sizeof(T))]] = T;
+    using Order [[gnu::vector_size(4 * sizeof(T))]] = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+    Four row[4];
+    for (int i = 0; i < 4; ++i)
+      std::memcpy(&row[i], from + i * from_row, sizeof row[i]);
+    const Order low{0, 4, 1, 5}, high{2, 6, 3, 7}, first{0, 1, 4, 5}, second{2, 3, 6, 7};
+    const Four top[2] = {__builtin_shuffle(row[0], row[1], low), __builtin_shuffle(row[0], row[1], high)};
+    const Four bottom[2] = {__builtin_shuffle(row[2], row[3], low), __builtin_shuffle(row[2], row[3], high)};
+    for (int i = 0; i < 4; ++i) {
+      const Four column = __builtin_shuffle(top[i / 2], bottom[i / 2], i % 2 == 0 ? first : second);
+      std::memcpy(to + i * to_row, &column, sizeof column);
+    }
+  }
+
+  // A block of c of 1 to Rows rows.
+  template <int Rows, int Columns>
+  static void run(const Block& block, int rows) {
+    if constexpr (Rows > 1) {
+      if (rows < Rows) return run<Rows - 1, Columns>(block, rows);
+    }
+    multiply_block<Rows, Columns>(block);
+  }
+
+  template <int Rows, int Columns>
+  [[gnu::noinline]] static void multiply_block(const Block& block) {
+    Lanes sums[Rows][Columns] = {};
+    const T* left = block.a;
+    const T* right = block.b;
+    for (int64_t p = 0; p < block.of.k; ++p) {
+      Lanes row[Columns];
+#pragma GCC unroll 2
+      for (int j = 0; j < Columns; ++j)
+        row[j] = load(right + j * kLanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i) {
+        const T factor = left[i * block.of.a_row];
+#pragma GCC unroll 2
+        for (int j = 0; j < Columns; ++j)
+          sums[i][j] += factor * row[j];
+      }
+      left += block.of.a_step;
+      right += block.ldb;
+    }
+    // Held here, since a store could change them for all that the compiler knows.
+    T* to = block.c;
+    const int64_t ldc = block.of.ldc;
+    const int64_t columns = block.columns;
+    const bool accumulate = block.of.accumulate;
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < Columns; ++j) {
+        T* const part = to + j * kLanes;
+        if (columns - j * kLanes >= kLanes) {
+          const Lanes sum = accumulate ? sums[i][j] + load(part) : sums[i][j];
+          std::memcpy(part, &sum, sizeof sum);
+        } else {
+          store_part(sums[i][j], columns - j * kLanes, accumulate, part);
+        }
+      }
+      to += ldc;
+    }
+  }
+
+  [[gnu::noinline]] static void store_part(const Lanes& sum, int64_t columns, bool accumulate, T* to) {
+    T values[kLanes];
+    std::memcpy(values, &sum, sizeof values);
+    for (int j = 0; j < kLanes; ++j) {
+      if (j < columns) to[j] = accumulate ? to[j] + values[j] : values[j];
+    }
+  }
+};
+
+}  // namespace
+
+bool multiply_small_loop(const Factors<float>& of) {
+  if (!Product<float>::is_small(of)) return false;
+  Product<float>::multiply_small(of);
+  return true;
+}
+bool multiply_small_doubles_loop(const Factors<double>& of) {
+  if (!Product<double>::is_small(of)) return false;
+  Product<double>::multiply_small(of);
+  return true;
+}
+void multiply_columns_loop(const Factors<float>& of, int64_t begin, int64_t end) {
+  Product<float>::multiply_columns(of, begin, end);
+}
+void multiply_columns_of_doubles_loop(const Factors<double>& of, int64_t begin, int64_t end) {
+  Product<double>::multiply_columns(of, begin, end);
+}
+
+}  // namespace brigade::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace brigade::kernels::cpu {
+
+HWY_EXPORT(multiply_small_loop);
+HWY_EXPORT(multiply_small_doubles_loop);
+HWY_EXPORT(multiply_columns_loop);
+HWY_EXPORT(multiply_columns_of_doubles_loop);
+
+namespace {
+// Threads take neighbouring columns.
+template <class T, class Columns>
+void share_columns(const Factors<T>& of, Columns columns) {
+  constexpr int64_t kWidth = 64;
+  parallel_for((of.n + kWidth - 1) / kWidth,
+               [&](int64_t begin, int64_t end) { columns(begin * kWidth, std::min(of.n, end * kWidth)); },
+               std::max<int64_t>(kWidth * of.m * of.k / 16, 1));
+}
+}  // namespace
+
+bool multiply_if_small(const Factors<float>& of) { return HWY_DYNAMIC_DISPATCH(multiply_small_loop)(of); }
+bool multiply_if_small(const Factors<double>& of) { return HWY_DYNAMIC_DISPATCH(multiply_small_doubles_loop)(of); }
+void multiply(const Factors<float>& of) {
+  share_columns(of, [&](int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(multiply_columns_loop)(of, begin, end); });
+}
+void multiply(const Factors<double>& of) {
+  share_columns(of, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(multiply_columns_of_doubles_loop)(of, begin, end);
+  });
+}
+
+}  // namespace brigade::kernels::cpu
+#endif

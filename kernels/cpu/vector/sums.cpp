@@ -1,0 +1,191 @@
+#include <brigade/kernels/cpu/vector/targets.h>
+
+#define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/sums.cpp>
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
+#include <brigade/kernels/cpu/detail/lane_sum.h>
+#include <brigade/kernels/cpu/vector/sums.h>
+#include <brigade/kernels/cpu/vector/sums.inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace brigade::kernels::cpu::HWY_NAMESPACE {
+
+namespace {
+HWY_INLINE NumberVector every(float x) { return hn::Set(Numbers(), x); }
+}  // namespace
+
+double sum_loop(const float* x, int64_t n) {
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i); });
+}
+double dot_loop(const float* a, const float* b, int64_t n) {
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i); });
+}
+double sum_distances_loop(const float* x, float center, int64_t n) {
+  const NumberVector from = every(center);
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i) - from; });
+}
+double sum_squares_loop(const float* x, float center, int64_t n) {
+  const NumberVector from = every(center);
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
+    const NumberVector distance = load(x + i) - from;
+    return distance * distance;
+  });
+}
+double dot_distances_loop(const float* a, const float* x, float center, int64_t n) {
+  const NumberVector from = every(center);
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * (load(x + i) - from); });
+}
+double dot_products_loop(const float* a, const float* b, const float* x, float center, int64_t n) {
+  const NumberVector from = every(center);
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i) * (load(x + i) - from); });
+}
+void add_loop(const float* x, float* sums, int64_t n) {
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
+}
+void normalize_loop(const float* x, float center, float scale, float shift, float* y, int64_t n) {
+  const NumberVector from = every(center);
+  const NumberVector times = every(scale);
+  const NumberVector plus = every(shift);
+  for_vectors(
+      n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(hn::MulAdd(load(x + i) - from, times, plus), y + i); });
+}
+void normalize_each_loop(const float* x, float center, float scale, const float* gains, const float* shifts, float* y,
+                         int64_t n) {
+  const NumberVector from = every(center);
+  const NumberVector times = every(scale);
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
+    store(hn::MulAdd((load(x + i) - from) * times, load(gains + i), load(shifts + i)), y + i);
+  });
+}
+void norm_gradient_loop(const float* a, const float* x, float center, float scale, float factor, float less, float pull,
+                        float* out, int64_t n) {
+  const NumberVector from = every(center);
+  const NumberVector outer = every(scale);
+  const NumberVector times = every(factor);
+  const NumberVector minus = every(less);
+  const NumberVector slope = every(pull);
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
+    const NumberVector part = hn::MulSub(load(a + i), times, minus);
+    store(outer * hn::NegMulAdd(load(x + i) - from, slope, part), out + i);
+  });
+}
+void norm_gradient_each_loop(const float* a, const float* x, float center, float scale, const float* factors,
+                             float less, float pull, float* out, int64_t n) {
+  const NumberVector from = every(center);
+  const NumberVector outer = every(scale);
+  const NumberVector minus = every(less);
+  const NumberVector slope = every(pull);
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
+    const NumberVector part = hn::MulSub(load(a + i), load(factors + i), minus);
+    store(outer * hn::NegMulAdd(load(x + i) - from, slope, part), out + i);
+  });
+}
+void add_products_loop(const float* a, const float* x, float center, float scale, float* sums, int64_t n) {
+  const NumberVector from = every(center);
+  const NumberVector times = every(scale);
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
+    store(hn::MulAdd(load(a + i), (load(x + i) - from) * times, load(sums + i)), sums + i);
+  });
+}
+
+}  // namespace brigade::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace brigade::kernels::cpu {
+
+HWY_EXPORT(sum_loop);
+HWY_EXPORT(dot_loop);
+HWY_EXPORT(sum_distances_loop);
+HWY_EXPORT(sum_squares_loop);
+HWY_EXPORT(dot_distances_loop);
+HWY_EXPORT(dot_products_loop);
+HWY_EXPORT(add_loop);
+HWY_EXPORT(normalize_loop);
+HWY_EXPORT(normalize_each_loop);
+HWY_EXPORT(norm_gradient_loop);
+HWY_EXPORT(norm_gradient_each_loop);
+HWY_EXPORT(add_products_loop);
+
+double sum(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_loop)(x, n); }
+double dot(const float* a, const float* b, int64_t n) { return HWY_DYNAMIC_DISPATCH(dot_loop)(a, b, n); }
+double sum_distances(const float* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_distances_loop)(x, center, n);
+}
+double sum_squares(const float* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_squares_loop)(x, center, n);
+}
+double dot_distances(const float* a, const float* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(dot_distances_loop)(a, x, center, n);
+}
+double dot_products(const float* a, const float* b, const float* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(dot_products_loop)(a, b, x, center, n);
+}
+void add(const float* x, float* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(add_loop)(x, sums, n); }
+void normalize(const float* x, float center, float scale, float shift, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(normalize_loop)(x, center, scale, shift, y, n);
+}
+void normalize(const float* x, float center, float scale, const float* gains, const float* shifts, float* y,
+               int64_t n) {
+  HWY_DYNAMIC_DISPATCH(normalize_each_loop)(x, center, scale, gains, shifts, y, n);
+}
+void norm_gradient(const float* a, const float* x, float center, float scale, float factor, float less, float pull,
+                   float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(norm_gradient_loop)(a, x, center, scale, factor, less, pull, out, n);
+}
+void norm_gradient(const float* a, const float* x, float center, float scale, const float* factors, float less,
+                   float pull, float* out, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(norm_gradient_each_loop)(a, x, center, scale, factors, less, pull, out, n);
+}
+void add_products(const float* a, const float* x, float center, float scale, float* sums, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_products_loop)(a, x, center, scale, sums, n);
+}
+
+double sum(const double* x, int64_t n) {
+  return long_sum<double>(0, n, [=](int64_t i) { return x[i]; });
+}
+double dot(const double* a, const double* b, int64_t n) {
+  return long_sum<double>(0, n, [=](int64_t i) { return a[i] * b[i]; });
+}
+double sum_distances(const double* x, double center, int64_t n) {
+  return long_sum<double>(0, n, [=](int64_t i) { return x[i] - center; });
+}
+double sum_squares(const double* x, double center, int64_t n) {
+  return long_sum<double>(0, n, [=](int64_t i) { return (x[i] - center) * (x[i] - center); });
+}
+double dot_distances(const double* a, const double* x, double center, int64_t n) {
+  return long_sum<double>(0, n, [=](int64_t i) { return a[i] * (x[i] - center); });
+}
+double dot_products(const double* a, const double* b, const double* x, double center, int64_t n) {
+  return long_sum<double>(0, n, [=](int64_t i) { return a[i] * b[i] * (x[i] - center); });
+}
+void add(const double* x, double* sums, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    sums[i] += x[i];
+}
+void normalize(const double* x, double center, double scale, double shift, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = (x[i] - center) * scale + shift;
+}
+void normalize(const double* x, double center, double scale, const double* gains, const double* shifts, double* y,
+               int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = (x[i] - center) * scale * gains[i] + shifts[i];
+}
+void norm_gradient(const double* a, const double* x, double center, double scale, double factor, double less,
+                   double pull, double* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = scale * (a[i] * factor - less - (x[i] - center) * pull);
+}
+void norm_gradient(const double* a, const double* x, double center, double scale, const double* factors, double less,
+                   double pull, double* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = scale * (a[i] * factors[i] - less - (x[i] - center) * pull);
+}
+void add_products(const double* a, const double* x, double center, double scale, double* sums, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    sums[i] += a[i] * ((x[i] - center) * scale);
+}
+
+}  // namespace brigade::kernels::cpu
+#endif

@@ -1,0 +1,48 @@
+// Sums over dense arrays, and what normalisation makes of them: of float32 compiled for each instruction set, of
+// float64 in plain loops. Sums are of blocks in the type of the elements, of the blocks in double, so that no digits
+// are lost over the length; their order depends on the length alone.
+#pragma once
+
+#include <cstdint>
+
+namespace brigade::kernels::cpu {
+
+double sum(const float* x, int64_t n);
+double dot(const float* a, const float* b, int64_t n);
+// Sums of x - center, of their squares, of a * (x - center) and a * b * (x - center).
+double sum_distances(const float* x, float center, int64_t n);
+double sum_squares(const float* x, float center, int64_t n);
+double dot_distances(const float* a, const float* x, float center, int64_t n);
+double dot_products(const float* a, const float* b, const float* x, float center, int64_t n);
+// y = (x - center) * scale + shift. y may be x.
+void normalize(const float* x, float center, float scale, float shift, float* y, int64_t n);
+// y = (x - center) * scale * gains + shifts
+void normalize(const float* x, float center, float scale, const float* gains, const float* shifts, float* y, int64_t n);
+// out = scale * (a * factor - less - (x - center) * pull)
+void norm_gradient(const float* a, const float* x, float center, float scale, float factor, float less, float pull,
+                   float* out, int64_t n);
+// out = scale * (a * factors - less - (x - center) * pull)
+void norm_gradient(const float* a, const float* x, float center, float scale, const float* factors, float less,
+                   float pull, float* out, int64_t n);
+// sums += x
+void add(const float* x, float* sums, int64_t n);
+// sums += a * ((x - center) * scale)
+void add_products(const float* a, const float* x, float center, float scale, float* sums, int64_t n);
+
+double sum(const double* x, int64_t n);
+double dot(const double* a, const double* b, int64_t n);
+double sum_distances(const double* x, double center, int64_t n);
+double sum_squares(const double* x, double center, int64_t n);
+double dot_distances(const double* a, const double* x, double center, int64_t n);
+double dot_products(const double* a, const double* b, const double* x, double center, int64_t n);
+void normalize(const double* x, double center, double scale, double shift, double* y, int64_t n);
+void normalize(const double* x, double center, double scale, const double* gains, const double* shifts, double* y,
+               int64_t n);
+void norm_gradient(const double* a, const double* x, double center, double scale, double factor, double less,
+                   double pull, double* out, int64_t n);
+void norm_gradient(const double* a, const double* x, double center, double scale, const double* factors, double less,
+                   double pull, double* out, int64_t n);
+void add(const double* x, double* sums, int64_t n);
+void add_products(const double* a, const double* x, double center, double scale, double* sums, int64_t n);
+
+}  // namespace brigade::kernels::cpu

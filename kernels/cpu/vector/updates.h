@@ -1,0 +1,22 @@
+// The steps of the optimizers over dense arrays of float32, compiled for each instruction set.
+#pragma once
+
+#include <brigade/kernels/detail/adaptive_optimizer_math.h>
+#include <brigade/kernels/detail/optimizer_math.h>
+
+#include <cstdint>
+#include <variant>
+
+namespace brigade::kernels::cpu {
+
+using FloatUpdate =
+    std::variant<SgdUpdate<float, false>, SgdUpdate<float, true>, AdamUpdate<float, false>, AdamUpdate<float, true>,
+                 RmspropUpdate<float, false, false>, RmspropUpdate<float, false, true>,
+                 RmspropUpdate<float, true, false>, RmspropUpdate<float, true, true>, AdagradUpdate<float>,
+                 AdadeltaUpdate<float>, RAdamUpdate<float, false>, RAdamUpdate<float, true>, NAdamUpdate<float>,
+                 LionUpdate<float>>;
+
+// What an update of optimizer_math.h does to elements [begin, end) of its arrays. They do not overlap.
+void update_floats(const FloatUpdate& update, float* const* arrays, int64_t begin, int64_t end);
+
+}  // namespace brigade::kernels::cpu

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Tests of the kernels, and the comparison with PyTorch's gradients, in one instruction set:
+#   at_instruction_set.sh x86-64-v3 test_kernels brigade
+# Exits with 77 where the processor does not have it.
+set -euo pipefail
+export BRIGADE_CPU=$1
+# oneDNN has a name of its own for each, and a variable that was renamed between its versions 2 and 3.
+case "$1" in
+  x86-64 | x86-64-v2) isa=SSE41 ;;
+  x86-64-v3) isa=AVX2 ;;
+  *) isa=AVX512_CORE ;;
+esac
+export ONEDNN_MAX_CPU_ISA=$isa DNNL_MAX_CPU_ISA=$isa
+
+status=0
+chosen=$("$3" --version) || status=$?
+if [ "$status" = 2 ]; then
+  echo "left out: this processor does not have $1"
+  exit 77
+fi
+case "$chosen" in
+  *"instruction set $1") ;;
+  *) echo "expected 'instruction set $1' at the end of: $chosen"; exit 1 ;;
+esac
+"$2"
+"$3" check --all

@@ -32,7 +32,7 @@ struct LayerNormImpl : Module {
 };
 
 struct RMSNormOptions {
-  // Without one: the distance from 1 to the next number of the input's dtype.
+  // Without one: the distance from 1 to the next number of the dtype that it is computed in (float32 for half types).
   std::optional<double> eps;
   bool elementwise_affine = true;  // weight (1), [normalized_shape]
   DType dtype = DType::Float32;    // of the weight

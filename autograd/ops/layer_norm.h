@@ -13,8 +13,8 @@ namespace brigade {
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {},
                   double eps = 1e-5, SourceLocation where = SourceLocation::current());
 
-// x / sqrt(mean of squares + eps) * weight. Without an eps: the distance from 1 to the next number of x's dtype, as in
-// PyTorch.
+// x / sqrt(mean of squares + eps) * weight. Without an eps: the distance from 1 to the next number of the dtype
+// that it is computed in (float32 for half types), as in PyTorch.
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = std::nullopt, SourceLocation where = SourceLocation::current());
 

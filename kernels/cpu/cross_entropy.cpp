@@ -167,7 +167,7 @@ void gradients_of(const ClassSizes& sizes, const Targets& targets, const ClassSh
       }
     }
   };
-  if (sizes.spatial > 1) return for_columns(sizes, strip);
+  if (sizes.spatial != 1) return for_columns(sizes, strip);  // none where there are no positions
   cpu::parallel_for(
       sizes.rows,
       [&](int64_t begin, int64_t end) {

@@ -117,7 +117,7 @@ void foreach_clip_cpu(std::span<const Tensor> tensors, double bound) {
   const DType dtype = check_dtype(tensors, "foreach_clip");
   const Dense rows(tensors);
   // A bound that is an element.
-  const Tensor element = scalar_tensor(bound);
+  const Tensor element = scalar_tensor<double>(bound);
   const double high = detail::element_as_double(cast(element, dtype), 0);
   over(rows, true, [&](auto* x, int64_t count, size_t, int64_t) { clip(x, count, high); });
   rows.copy_back();

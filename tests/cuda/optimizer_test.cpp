@@ -13,8 +13,10 @@ using namespace brigade::test;
 
 namespace {
 
+// The CPU may fuse products with sums where the device does not (x86-64-v3 beside the emulation); a centered RMSprop,
+// which divides by the root of a difference, shows that most.
 double step_tolerance(DType dtype) {
-  return dtype == kFloat32 ? 2e-5 : dtype == kFloat64 ? 1e-12 : 8 * tolerance(dtype);
+  return dtype == kFloat32 ? 2e-5 : dtype == kFloat64 ? 1e-12 : 10 * tolerance(dtype);
 }
 
 // Parameters, gradients and as much state as any step needs, on both sides; calls body for every dtype, alignment and

@@ -137,6 +137,26 @@ TEST_CASE("rows and columns, weights, smoothing and ignored targets, for every d
   }
 }
 
+TEST_CASE("no positions, no rows or both: losses and gradients without elements") {
+  for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    for (const Shape& sizes : std::vector<Shape>{{2, 3, 0}, {0, 4}, {0, 3, 0}, {2, 3, 0, 5}}) {
+      CAPTURE(to_string(sizes));
+      const Tensor logits = empty(sizes, dtype);
+      Shape positions = sizes;
+      positions.erase(1);
+      const Tensor target = empty(positions, kInt64);
+      const ClassLossOptions options{Reduction::Sum};
+      const CrossEntropy loss = cross_entropy(logits, target, options);
+      CHECK(loss.loss.to_vector<double>() == std::vector<double>{0});
+      const Tensor gradient =
+          cross_entropy_backward(ones({}, dtype), logits, target, loss.log_sums, loss.denominator, options);
+      CHECK(gradient.sizes() == sizes);
+      CHECK(gradient.dtype() == dtype);
+    }
+  }
+}
+
 TEST_CASE("large logits keep their digits; infinities and NaN; nothing that counts") {
   // Far from 0 the sum of exponentials has fewer digits than the distances between logits.
   const Tensor far = tensor(std::vector<float>{10'000, 10'001, 9'999.5F}, {1, 3});

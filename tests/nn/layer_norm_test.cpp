@@ -31,13 +31,16 @@ TEST_CASE("RMSNorm divides by the root of the mean square") {
   CHECK(names_of(norm->state_dict()) == std::vector<std::string>{"weight"});
   const Tensor x = tensor(std::vector<float>{3, 4}, {2});
   CHECK(floats(norm(x))[0] == doctest::Approx(3 / std::sqrt(12.5 + 0.5)));
-  // Without an eps: that of the dtype, which alone keeps zeros from becoming NaN.
+  // Without an eps: that of the type it is computed in, which alone keeps zeros from becoming NaN.
   CHECK(floats(nn::RMSNorm(2)(zeros({2}))) == std::vector<float>{0, 0});
   const Tensor small = full({2}, 1e-4, kFloat32);
   CHECK(floats(rms_norm(small, {2}))[0] == doctest::Approx(1e-4 / std::sqrt(1e-8 + 0x1p-23)));
   CHECK(doubles(rms_norm(full({2}, 1e-4, kFloat64), {2}))[0] == doctest::Approx(1));
-  CHECK(floats(rms_norm(full({2}, 0.0625, kBFloat16), {2}))[0] ==
-        doctest::Approx(0.0625 / std::sqrt(0x1p-8 + 0x1p-7)).epsilon(0.01));
+  for (const DType half : {kBFloat16, kFloat16}) {
+    CAPTURE(half);
+    CHECK(floats(rms_norm(full({2}, 0x1p-12, half), {2}))[0] ==
+          doctest::Approx(0x1p-12 / std::sqrt(0x1p-24 + 0x1p-23)).epsilon(0.01));
+  }
 }
 
 TEST_CASE("options of LayerNorm and RMSNorm: shapes, parameters, dtypes, and how they print") {

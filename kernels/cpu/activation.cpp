@@ -1,5 +1,6 @@
 #include <brigade/kernels/activation.h>
 
+#include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/activation.h>
 #include <brigade/kernels/detail/functors.h>
@@ -24,9 +25,26 @@ auto floats(void (*loop)(const float*, const float*, float*, int64_t)) {
 
 // A NaN passes through, as in PyTorch.
 Tensor relu_cpu(const Tensor& x) {
+  if (cpu::is_few(x)) {
+    const Tensor y = empty(x.sizes(), kFloat32);
+    const auto* const in = static_cast<const float*>(x.raw_data());
+    auto* const out = static_cast<float*>(y.raw_data());
+    for (int64_t i = 0; i < x.numel(); ++i)
+      out[i] = in[i] < 0 ? 0.0F : in[i];
+    return y;
+  }
   return cpu::map("relu", x, 1, floats(&cpu::relu_floats), loop1<double>([](double v) { return v < 0 ? 0.0 : v; }));
 }
 Tensor relu_backward_cpu(const Tensor& grad, const Tensor& y) {
+  if (cpu::is_few(y) && cpu::is_few(grad) && grad.sizes() == y.sizes()) {
+    const Tensor result = empty(y.sizes(), kFloat32);
+    const auto* const slope = static_cast<const float*>(grad.raw_data());
+    const auto* const at = static_cast<const float*>(y.raw_data());
+    auto* const out = static_cast<float*>(result.raw_data());
+    for (int64_t i = 0; i < y.numel(); ++i)
+      out[i] = at[i] <= 0 ? 0.0F : slope[i];
+    return result;
+  }
   return cpu::map_backward("relu backward", grad, y, 1, floats(&cpu::relu_gradient_floats),
                            loop2<double>([](double g, double v) { return v <= 0 ? 0.0 : g; }));
 }

@@ -1,5 +1,6 @@
 // CPU kernels against plain loops in double, over dtypes, odd sizes, strided and unaligned views, and empty tensors.
 #include <brigade/core/view.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/matmul.h>
@@ -7,7 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
+#include <limits>
 
 using namespace brigade;
 using namespace brigade::kernels;
@@ -242,4 +245,39 @@ TEST_CASE("random fills follow the documented stream and have the right moments"
   CHECK(eye(2, 3).to_vector<float>() == std::vector<float>{1, 0, 0, 0, 1, 0});
   CHECK(eye(2, kInt64).to_vector<int64_t>() == std::vector<int64_t>{1, 0, 0, 1});
   CHECK_THROWS_AS(eye(-1), ValueError);
+}
+
+TEST_CASE("a few elements are computed to the same bits as many") {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  const std::vector<float> x = {0.1F, -0.0F, 0.0F, inf, -inf, nan, 1e-45F, 3e38F, 7.0F, -1.5F};
+  const std::vector<float> y = {0.3F, 0.0F, -2.0F, inf, 0.0F, 1.0F, 0.5F, 3e38F, 3.0F, -0.0F};
+  const Tensor many_x = tensor(x, {10}), many_y = tensor(y, {10});
+  const auto bits = [](const Tensor& t) {
+    std::vector<uint32_t> result(static_cast<size_t>(t.numel()));
+    for (int64_t i = 0; i < t.numel(); ++i) {
+      const float value = t.data_ptr<float>()[i];
+      result[static_cast<size_t>(i)] = std::isnan(value) ? 0x7fc00000U : std::bit_cast<uint32_t>(value);
+    }
+    return result;
+  };
+  for (const auto op : {BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Maximum}) {
+    CAPTURE(static_cast<int>(op));
+    const std::vector<uint32_t> expected = bits(binary(many_x, many_y, op));
+    const std::vector<uint32_t> expected_relu = bits(relu(many_x));
+    const std::vector<uint32_t> expected_slope = bits(relu_backward(many_y, many_x));
+    for (int64_t n = 0; n <= 6; ++n) {
+      for (int64_t first = 0; first + n <= 10; ++first) {
+        CAPTURE(n);
+        CAPTURE(first);
+        const Tensor few_x = contiguous(view::slice(many_x, 0, first, first + n));
+        const Tensor few_y = contiguous(view::slice(many_y, 0, first, first + n));
+        const auto part = [&](const std::vector<uint32_t>& all) {
+          return std::vector<uint32_t>(all.begin() + first, all.begin() + first + n);
+        };
+        CHECK(bits(binary(few_x, few_y, op)) == part(expected));
+        CHECK(bits(relu(few_x)) == part(expected_relu));
+        CHECK(bits(relu_backward(few_y, few_x)) == part(expected_slope));
+      }
+    }
+  }
 }

@@ -29,6 +29,10 @@ void compare_integers(std::initializer_list<const Tensor*> inputs, const Tensor&
 // By the type that elements of `dtype` are computed in.
 inline bool is_computed_in_float(DType dtype) { return dtype == kFloat32 || is_half(dtype); }
 
+// Whether x is dense, of float32, and so small that a call through the table of instruction sets costs more than simple
+// arithmetic on its elements.
+inline bool is_few(const Tensor& x) { return x.numel() <= 4 && x.dtype() == kFloat32 && x.is_contiguous(); }
+
 // A new tensor f(x), or f(a, b), of floating tensors of one dtype and shape. `what` names the operation where the dtype
 // is not floating. The loops: of float32, of float64.
 Tensor map(const char* what, const Tensor& x, int64_t cost, Loop<float> floats, Loop<double> doubles);

@@ -1,16 +1,14 @@
 // Which rank this process is and where the ranks meet, read from the environment variables of the launcher that started
 // it: one rule for torchrun (and brigade run), Open MPI, MPICH and others with PMI, and Slurm.
 //
-// The first of these launchers that shows decides; what it leaves open has a default where that is safe:
+// The first of these launchers that shows decides. What it leaves open has a default where that is safe: the address is
+// 127.0.0.1 when all ranks are on one host, and the port, when MASTER_PORT is not set, is
 //
-//   launcher      rank, world size                       port, when MASTER_PORT is not set       address, when
-//   MASTER_ADDR is not set torchrun      RANK, WORLD_SIZE                       none 127.0.0.1 on one host Open MPI
-//   OMPI_COMM_WORLD_RANK, _SIZE            from PMIX_NAMESPACE                     127.0.0.1 on one host MPICH
-//   PMI_RANK, PMI_SIZE                     from PMI_JOBID or Hydra's process,      127.0.0.1 on one host
-//                                                        on one host
-//   Slurm (srun)  SLURM_PROCID, SLURM_STEP_NUM_TASKS     from the numbers of job and step        127.0.0.1 on one host,
-//   else the
-//                                                                                                first node of the step
+// - torchrun (RANK, WORLD_SIZE): none
+// - Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE): made from PMIX_NAMESPACE
+// - MPICH (PMI_RANK, PMI_SIZE): made from PMI_JOBID or, on one host, from Hydra's process
+// - Slurm (SLURM_PROCID, SLURM_STEP_NUM_TASKS): made from the numbers of job and step; on several hosts the address is
+//   the first node of the step
 //
 // torchrun comes first because it is what other launchers start, one per host: then their variables are inherited.
 // Slurm comes last because mpirun uses srun to reach other hosts, and its ranks inherit what srun set. Slurm's

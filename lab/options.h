@@ -1,24 +1,23 @@
-// Checks of option values that several commands share. CLI11 refuses what they refuse: wrong usage, exit status 2.
+// Checks of option values that several commands share. What they refuse is wrong usage: exit status 2.
 #pragma once
 
+#include <brigade/lab/command_line.h>
+
+#include <limits>
 #include <string>
 #include <vector>
 
-namespace CLI {
-class Validator;
-}
-
 namespace brigade::lab {
 
-// A number from `least` to `most`. (CLI::Range lets NaN through.)
-CLI::Validator number_from(double least, double most);
+// A number from `least` to `most`.
+ValueCheck number_from(double least, double most = std::numeric_limits<double>::infinity());
 // More than 0, and finite.
-CLI::Validator positive_number();
+ValueCheck positive_number();
 // One of these words.
-CLI::Validator one_of(const std::vector<std::string>& words);
+ValueCheck one_of(const std::vector<std::string>& words);
 // A dtype by its name.
-CLI::Validator dtype_name();
+ValueCheck dtype_name();
 // A regular expression, as std::regex takes it.
-CLI::Validator regular_expression();
+ValueCheck regular_expression();
 
 }  // namespace brigade::lab

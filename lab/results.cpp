@@ -3,7 +3,6 @@
 #include <brigade/core/error.h>
 #include <brigade/lab/json_output.h>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -53,11 +52,11 @@ class StandardOutput {
 Results::Results() : rows_(std::make_unique<nlohmann::json>(nlohmann::json::array())) {}
 Results::~Results() = default;
 
-void Results::add_json_option(CLI::App& command) {
+void Results::add_json_option(Command& command) {
   command.add_option("--json", json_file_, "write the results as JSON to a file (- for standard output)");
 }
 
-void Results::add_options(CLI::App& command) {
+void Results::add_options(Command& command) {
   add_json_option(command);
   command.add_option("--csv", csv_file_, "write the results as a table to a file (- for standard output)");
 }

@@ -1,15 +1,13 @@
 // Where the results of a command go: JSON (docs/cli.md) and CSV, each to a file or to standard output.
 #pragma once
 
+#include <brigade/lab/command_line.h>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include <memory>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace brigade::lab {
 
@@ -25,9 +23,9 @@ class Results {
   Results& operator=(const Results&) = delete;
 
   // --json FILE
-  void add_json_option(CLI::App& command);
+  void add_json_option(Command& command);
   // --json FILE and --csv FILE
-  void add_options(CLI::App& command);
+  void add_options(Command& command);
 
   // Throws ValueError where a file could not be written or both are to go to standard output. From here on, what this
   // process and those that it starts print to standard output goes to standard error if results go to standard output:

@@ -9,7 +9,6 @@
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -108,33 +107,31 @@ int64_t tell(const json& rows, Arguments& given) {
   return wrong;
 }
 
-void add_command(CLI::App& bench, int& exit_code) {
+void add_command(Command& bench) {
   auto given = std::make_shared<Arguments>();
-  CLI::App* command =
-      bench.add_subcommand("allreduce", "all_reduce: time and bandwidth by size, backends side by side in one run");
-  command->footer(
+  Command command =
+      bench.add_command("allreduce", "all_reduce: time and bandwidth by size, backends side by side in one run");
+  command.footer(
       "Examples:\n  brigade bench allreduce\n  brigade bench allreduce --backend shm --ranks 4 --sizes 1M,64M --json "
       "-\n"
       "  brigade bench allreduce --sizes 4K-64M --factor 4 --dtype bfloat16 --op avg --csv allreduce.csv");
-  command->add_option("--backend", given->backends, "backends, separated by commas: shm,gloo or threads")
-      ->delimiter(',');
+  command.add_option("--backend", given->backends, "backends, separated by commas: shm,gloo or threads")
+      .separated_by(',');
   command
-      ->add_option("--sizes", given->sizes,
-                   "bytes with K, M or G (powers of 1024), and ranges (4K-64M), separated by commas")
-      ->delimiter(',');
-  command->add_option("--factor", given->factor, "in a range each size is so many times the one before")
-      ->check(number_from(2, 1 << 30))
-      ->capture_default_str();
-  command->add_option("--ranks", given->ranks, "number of ranks")->check(CLI::Range(1, 64))->capture_default_str();
-  command->add_option("--rounds", given->rounds, "counted rounds, after one to warm up")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command->add_option("--dtype", given->dtype, "element type")->check(dtype_name())->capture_default_str();
-  command->add_option("--op", given->op, "what the ranks reduce by")
-      ->check(one_of(reduce_operations()))
-      ->capture_default_str();
-  given->results.add_options(*command);
-  command->callback([given, &exit_code] {
+      .add_option("--sizes", given->sizes,
+                  "bytes with K, M or G (powers of 1024), and ranges (4K-64M), separated by commas")
+      .separated_by(',');
+  command.add_option("--factor", given->factor, "in a range each size is so many times the one before")
+      .check(number_from(2, 1 << 30))
+      .show_default();
+  command.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
+  command.add_option("--rounds", given->rounds, "counted rounds, after one to warm up")
+      .check(number_from(1, 1000))
+      .show_default();
+  command.add_option("--dtype", given->dtype, "element type").check(dtype_name()).show_default();
+  command.add_option("--op", given->op, "what the ranks reduce by").check(one_of(reduce_operations())).show_default();
+  given->results.add_options(command);
+  command.action([given] {
     const json arguments{{"backends", given->backends},
                          {"sizes", checked_sizes(*given)},
                          {"rounds", given->rounds},
@@ -147,7 +144,7 @@ void add_command(CLI::App& bench, int& exit_code) {
     require_ok(outcome);
     const int64_t wrong = tell(json::parse(outcome.ranks.at(0).text), *given);
     given->results.write();
-    exit_code = wrong == 0 ? 0 : 1;
+    return wrong == 0 ? 0 : 1;
   });
 }
 

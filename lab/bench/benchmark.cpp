@@ -6,7 +6,7 @@ namespace brigade::lab {
 
 namespace {
 
-using Add = void (*)(CLI::App& bench, int& exit_code);
+using Add = void (*)(Command& bench);
 
 std::vector<Add>& all() {
   static std::vector<Add> added;
@@ -17,9 +17,9 @@ std::vector<Add>& all() {
 
 AddBenchmark::AddBenchmark(Add add) { all().push_back(add); }
 
-void add_benchmarks(CLI::App& bench, int& exit_code) {
+void add_benchmarks(Command& bench) {
   for (const Add add : all())
-    add(bench, exit_code);
+    add(bench);
 }
 
 }  // namespace brigade::lab

@@ -1,18 +1,16 @@
 // The commands below `brigade bench`: a file of a benchmark adds its own from a static object.
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include <brigade/lab/command_line.h>
 
 namespace brigade::lab {
 
-// `add` adds subcommands to `bench`; each sets the exit status when it runs.
+// `add` adds subcommands to `bench`;
 struct AddBenchmark {
-  explicit AddBenchmark(void (*add)(CLI::App& bench, int& exit_code));
+  explicit AddBenchmark(void (*add)(Command& bench));
 };
 
 // All of them.
-void add_benchmarks(CLI::App& bench, int& exit_code);
+void add_benchmarks(Command& bench);
 
 }  // namespace brigade::lab

@@ -3,10 +3,10 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/launch/launcher.h>
 #include <brigade/lab/json_output.h>
+#include <brigade/lab/options.h>
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -126,30 +126,28 @@ void interleave(dist::ProcessGroup& group, std::vector<Way>& ways, int warm_up, 
   }
 }
 
-void add_steps_benchmark(CLI::App& bench, int& exit_code, const StepsBenchmark& benchmark) {
+void add_steps_benchmark(Command& bench, const StepsBenchmark& benchmark) {
   auto given = std::make_shared<Arguments>();
   given->options = benchmark.usual;
-  CLI::App* command = bench.add_subcommand(benchmark.name, benchmark.about);
-  command->footer(
+  Command command = bench.add_command(benchmark.name, benchmark.about);
+  command.footer(
       fmt::format("Examples:\n  brigade bench {0}\n  brigade bench {0} --layers {1} --steps 20 --json -\n"
                   "  brigade bench {0} --csv {0}.csv\n{2}",
                   benchmark.name, 2 * benchmark.usual.layers, benchmark.footer));
-  command->add_option("--layers", given->options.layers, "layers or blocks of the model")
-      ->check(CLI::Range(benchmark.least_layers, 10000))
-      ->capture_default_str();
-  command->add_option("--width", given->options.width, "their width")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
-      ->capture_default_str();
-  command->add_option("--steps", given->options.steps, "timed steps of each way")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  command->add_option("--ranks", given->ranks, "number of ranks, which are threads")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  given->results.add_options(*command);
-  command->callback([given, benchmark, &exit_code] {
+  command.add_option("--layers", given->options.layers, "layers or blocks of the model")
+      .check(number_from(benchmark.least_layers, 10000))
+      .show_default();
+  command.add_option("--width", given->options.width, "their width").check(number_from(1, 1 << 16)).show_default();
+  command.add_option("--steps", given->options.steps, "timed steps of each way")
+      .check(number_from(1, 1'000'000))
+      .show_default();
+  command.add_option("--ranks", given->ranks, "number of ranks, which are threads")
+      .check(number_from(1, 64))
+      .show_default();
+  given->results.add_options(command);
+  command.action([given, benchmark] {
     run(benchmark, *given);
-    exit_code = 0;
+    return 0;
   });
 }
 

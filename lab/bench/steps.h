@@ -42,7 +42,7 @@ struct StepsBenchmark {
   std::function<std::vector<Way>(const dist::ProcessGroupPtr& group, const StepsOptions& options)> ways;
 };
 
-void add_steps_benchmark(CLI::App& bench, int& exit_code, const StepsBenchmark& benchmark);
+void add_steps_benchmark(Command& bench, const StepsBenchmark& benchmark);
 
 // Every way's step `steps` times after `warm_up` more; the order turns, so that no way always comes first. Collective.
 void interleave(dist::ProcessGroup& group, std::vector<Way>& ways, int warm_up, int steps);

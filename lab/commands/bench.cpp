@@ -2,15 +2,13 @@
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/commands/commands.h>
 
-#include <CLI/CLI.hpp>
-
 namespace brigade::lab {
 
-void add_bench(CLI::App& app, int& exit_code) {
-  CLI::App* bench = app.add_subcommand("bench", "Microbenchmarks");
-  bench->footer("Examples:\n  brigade bench allreduce --sizes 4K-64M\n  brigade bench mechanisms --csv costs.csv");
-  bench->require_subcommand(1);
-  add_benchmarks(*bench, exit_code);
+void add_bench(Command& app) {
+  Command bench = app.add_command("bench", "Microbenchmarks");
+  bench.footer("Examples:\n  brigade bench allreduce --sizes 4K-64M\n  brigade bench mechanisms --csv costs.csv");
+  bench.require_command();
+  add_benchmarks(bench);
 }
 
 }  // namespace brigade::lab

@@ -7,7 +7,6 @@
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -155,37 +154,37 @@ int check_file(Arguments& given) {
 
 }  // namespace
 
-void add_check(CLI::App& app, int& exit_code) {
+void add_check(Command& app) {
   auto given = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("check", "Compare results and gradients with references");
-  command->footer(
+  Command command = app.add_command("check", "Compare results and gradients with references");
+  command.footer(
       "Examples:\n  brigade check --all\n  brigade check --all --only gelu --dtype float32 --verbose\n  brigade check "
       "step.safetensors --model gpt\n  brigade check conv.safetensors --op conv2d --json -\nHow such a file is laid "
       "out, "
       "and written from PyTorch: docs/check.md.");
-  command->add_option("file", given->file, "a safetensors file with inputs, parameters and expected values");
-  command->add_flag("--all", given->all, "all operations and models against what PyTorch gave");
-  command->add_option("--model", given->model, "with a file: the built-in model (default: the file's metadata say it)");
-  command->add_option("--op", given->op, "with a file: the operation (default: the file's metadata say it)");
+  command.add_option("file", given->file, "a safetensors file with inputs, parameters and expected values");
+  command.add_flag("--all", given->all, "all operations and models against what PyTorch gave");
+  command.add_option("--model", given->model, "with a file: the built-in model (default: the file's metadata say it)");
+  command.add_option("--op", given->op, "with a file: the operation (default: the file's metadata say it)");
   command
-      ->add_option("--bound", given->bound,
-                   "with a file: how far an element may be off, as a part of its tensor's scale")
-      ->check(positive_number());
-  command->add_option("--only", given->only, "with --all: a family, or part of a case's name");
-  command->add_option("--device", given->device, "cpu, cuda, cuda:N or auto")->capture_default_str();
-  command->add_option("--dtype", given->dtype, "with --all: only cases in this dtype; with a file: computes in it")
-      ->check(dtype_name());
-  command->add_option("--reference", given->reference,
-                      "with --all: folder of cases and fixtures (default: the one it came with)");
-  command->add_flag("--verbose", given->verbose, "with --all: the tables of cases that pass, too");
-  given->results.add_json_option(*command);
-  command->callback([given, &exit_code] {
+      .add_option("--bound", given->bound,
+                  "with a file: how far an element may be off, as a part of its tensor's scale")
+      .check(positive_number());
+  command.add_option("--only", given->only, "with --all: a family, or part of a case's name");
+  command.add_option("--device", given->device, "cpu, cuda, cuda:N or auto").show_default();
+  command.add_option("--dtype", given->dtype, "with --all: only cases in this dtype; with a file: computes in it")
+      .check(dtype_name());
+  command.add_option("--reference", given->reference,
+                     "with --all: folder of cases and fixtures (default: the one it came with)");
+  command.add_flag("--verbose", given->verbose, "with --all: the tables of cases that pass, too");
+  given->results.add_json_option(command);
+  command.action([given] {
     if (given->all == !given->file.empty()) throw ValueError("check: give either --all or a file");
     if (!given->model.empty() && !given->op.empty()) throw ValueError("check: give either --model or --op");
     if (given->all && !(given->model.empty() && given->op.empty()))
       throw ValueError("check: --model and --op are for a file; --only chooses among all cases");
     given->results.begin();
-    exit_code = given->all ? check_all(*given) : check_file(*given);
+    return given->all ? check_all(*given) : check_file(*given);
   });
 }
 

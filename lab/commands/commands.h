@@ -1,18 +1,16 @@
-// The commands of the program `brigade`; each adds its subcommand and, when it runs, sets the exit status.
+// The commands of the program `brigade`.
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include <brigade/lab/command_line.h>
 
 namespace brigade::lab {
 
-void add_demo(CLI::App& app, int& exit_code);
-void add_run(CLI::App& app, int& exit_code);
-void add_train(CLI::App& app, int& exit_code);
-void add_diagnose(CLI::App& app, int& exit_code);
-void add_check(CLI::App& app, int& exit_code);
-void add_bench(CLI::App& app, int& exit_code);
-void add_explain(CLI::App& app, int& exit_code);
+void add_demo(Command& app);
+void add_run(Command& app);
+void add_train(Command& app);
+void add_diagnose(Command& app);
+void add_check(Command& app);
+void add_bench(Command& app);
+void add_explain(Command& app);
 
 }  // namespace brigade::lab

@@ -2,11 +2,11 @@
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/commands/diagnose.h>
 #include <brigade/lab/commands/train.h>
+#include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -38,7 +38,7 @@ bool show_fault(const std::string& id, const std::string& backend, Results& resu
 
 }  // namespace
 
-void add_demo(CLI::App& app, int& exit_code) {
+void add_demo(Command& app) {
   struct Arguments {
     std::string backend = "shm";
     DigitsOptions options;
@@ -46,15 +46,13 @@ void add_demo(CLI::App& app, int& exit_code) {
     Results results;
   };
   auto given = std::make_shared<Arguments>();
-  CLI::App* demo = app.add_subcommand("demo", "Train digits on two ranks, then show and explain two classic failures");
-  demo->footer("Example:\n  brigade demo");
-  demo->add_option("--backend", given->backend, "shm, gloo or threads")->capture_default_str();
-  demo->add_option("--epochs", given->options.epochs, "passes over the data")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  demo->add_flag("--quiet", given->quiet, "no progress bar");
-  given->results.add_json_option(*demo);
-  demo->callback([given, &exit_code] {
+  Command demo = app.add_command("demo", "Train digits on two ranks, then show and explain two classic failures");
+  demo.footer("Example:\n  brigade demo");
+  demo.add_option("--backend", given->backend, "shm, gloo or threads").show_default();
+  demo.add_option("--epochs", given->options.epochs, "passes over the data").check(number_from(1)).show_default();
+  demo.add_flag("--quiet", given->quiet, "no progress bar");
+  given->results.add_json_option(demo);
+  demo.action([given] {
     check_backend(given->backend);
     given->results.begin();
     heading("a small convolutional network learns 1,438 handwritten digits on 2 ranks (" + given->backend + ")");
@@ -73,7 +71,7 @@ void add_demo(CLI::App& app, int& exit_code) {
     good = show_fault("UNU-12", given->backend, given->results) && good;
     heading(good ? "all as expected" : "NOT all as expected");
     given->results.write();
-    exit_code = good ? 0 : 1;
+    return good ? 0 : 1;
   });
 }
 

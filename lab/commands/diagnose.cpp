@@ -7,7 +7,6 @@
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -81,27 +80,27 @@ bool run_faults(const std::vector<const Fault*>& chosen, const DiagnoseOptions& 
 
 }  // namespace
 
-void add_diagnose(CLI::App& app, int& exit_code) {
+void add_diagnose(Command& app) {
   auto given = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("diagnose", "Run planted faults and print the verdicts");
-  command->footer(
+  Command command = app.add_command("diagnose", "Run planted faults and print the verdicts");
+  command.footer(
       "Examples:\n  brigade diagnose --list\n  brigade diagnose UNU-01 UNU-12\n  brigade diagnose --all --ranks 4 "
       "--backend shm --json verdicts.json");
-  command->add_option("id", given->ids, "faults to run");
-  command->add_flag("--list", given->list, "list the faults");
-  command->add_flag("--all", given->all, "run all of them");
-  command->add_option("--ranks", given->options.ranks, "number of ranks (default: 2, or what the fault needs)")
-      ->check(CLI::Range(2, 64));
-  command->add_option("--backend", given->options.backend, "threads, shm or gloo")->capture_default_str();
-  command->add_option("--bucket-mb", given->options.bucket_mb, "cap of the buckets in MiB")
-      ->check(number_from(1e-6, 1e6))
-      ->capture_default_str();
-  given->results.add_json_option(*command);
-  command->callback([given, &exit_code] {
+  command.add_option("id", given->ids, "faults to run");
+  command.add_flag("--list", given->list, "list the faults");
+  command.add_flag("--all", given->all, "run all of them");
+  command.add_option("--ranks", given->options.ranks, "number of ranks (default: 2, or what the fault needs)")
+      .check(number_from(2, 64));
+  command.add_option("--backend", given->options.backend, "threads, shm or gloo").show_default();
+  command.add_option("--bucket-mb", given->options.bucket_mb, "cap of the buckets in MiB")
+      .check(number_from(1e-6, 1e6))
+      .show_default();
+  given->results.add_json_option(command);
+  command.action([given] {
     if (given->list) {
       given->results.begin();
       list_faults(given->results);
-      return;
+      return 0;
     }
     check_backend(given->options.backend);
     std::vector<const Fault*> chosen;
@@ -112,7 +111,7 @@ void add_diagnose(CLI::App& app, int& exit_code) {
     }
     if (chosen.empty()) throw ValueError("diagnose: name at least one fault, or --all; --list shows them");
     given->results.begin();
-    exit_code = run_faults(chosen, given->options, given->results) ? 0 : 1;
+    return run_faults(chosen, given->options, given->results) ? 0 : 1;
   });
 }
 

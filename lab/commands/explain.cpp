@@ -13,7 +13,6 @@
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -214,7 +213,7 @@ bool names_file(const std::string& word) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, int& exit_code) {
+void add_explain(Command& app) {
   struct Arguments {
     std::string what;
     std::string backend = "shm";
@@ -224,23 +223,22 @@ void add_explain(CLI::App& app, int& exit_code) {
     Results results;
   };
   auto given = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("explain", "Tell in words how gradients travel: buckets, ready order, one iteration");
-  command->footer(
+  Command command =
+      app.add_command("explain", "Tell in words how gradients travel: buckets, ready order, one iteration");
+  command.footer(
       "Examples:\n  brigade explain digits\n  brigade explain digits --bucket-mb 25 --trace trace.json\n  brigade "
       "explain "
       "trace.json\n  brigade explain digits --json digits.json\n  brigade explain digits.json\nA trace opens in "
       "https://ui.perfetto.dev and chrome://tracing.");
-  command->add_option("what", given->what, "a recipe (digits), or a file that --trace or --json has written")
-      ->required();
-  command->add_option("--ranks", given->ranks, "number of ranks")->check(CLI::Range(1, 64))->capture_default_str();
-  command->add_option("--backend", given->backend, "threads, shm or gloo")->capture_default_str();
-  command->add_option("--bucket-mb", given->bucket_mb, "cap of the buckets in MiB (small, so that there are several)")
-      ->check(number_from(1e-6, 1e6))
-      ->capture_default_str();
-  command->add_option("--trace", given->trace_file, "write the trace of the recipe to a file");
-  given->results.add_json_option(*command);
-  command->callback([given, &exit_code] {
+  command.add_option("what", given->what, "a recipe (digits), or a file that --trace or --json has written").required();
+  command.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
+  command.add_option("--backend", given->backend, "threads, shm or gloo").show_default();
+  command.add_option("--bucket-mb", given->bucket_mb, "cap of the buckets in MiB (small, so that there are several)")
+      .check(number_from(1e-6, 1e6))
+      .show_default();
+  command.add_option("--trace", given->trace_file, "write the trace of the recipe to a file");
+  given->results.add_json_option(command);
+  command.action([given] {
     const bool recipe = given->what == "digits";
     if (!recipe && !names_file(given->what))
       throw ValueError("explain: '" + given->what + "' is neither a recipe (digits) nor a file");
@@ -258,7 +256,7 @@ void add_explain(CLI::App& app, int& exit_code) {
     }
     given->results.add(row_of(trace));
     given->results.write();
-    exit_code = 0;
+    return 0;
   });
 }
 

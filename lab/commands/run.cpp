@@ -6,7 +6,6 @@
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -46,7 +45,7 @@ nlohmann::json row_of(const std::vector<std::string>& command, const dist::Launc
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit_code) {
+void add_run(Command& app) {
   struct Arguments {
     dist::LaunchOptions options;
     bool no_prefix = false;
@@ -55,32 +54,32 @@ void add_run(CLI::App& app, int& exit_code) {
     Results results;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* run = app.add_subcommand("run", "Start a program once per rank, with torchrun's environment variables");
-  run->footer(
+  Command run = app.add_command("run", "Start a program once per rank, with torchrun's environment variables");
+  run.footer(
       "Examples:\n  brigade run -n 2 ./train --epochs 3\n  brigade run -n 4 --nnodes 2 --node-rank 0 --master-addr "
       "10.0.0.1 --master-port 29500 -- ./train");
-  run->add_option("-n,--nproc-per-node", arguments->options.ranks,
-                  "ranks on this node (other nodes may have other numbers)")
-      ->required()
-      ->check(CLI::Range(1, 64));
-  CLI::Option* nodes = run->add_option("--nnodes", arguments->options.nodes, "nodes")->check(CLI::PositiveNumber);
-  run->add_option("--node-rank", arguments->options.node_rank, "number of this node")->check(CLI::NonNegativeNumber);
-  run->add_option("--master-addr", arguments->options.master_addr, "address of node 0");
-  run->add_option("--master-port", arguments->options.master_port,
-                  "port of the store on node 0; 0 picks a free one (one node only)")
-      ->check(CLI::Range(0, 65535));
-  run->add_option("--meeting-timeout", arguments->meeting_s, "seconds for the launchers of all nodes to come")
-      ->check(number_from(0.1, 86400.0))
-      ->capture_default_str();
-  run->add_option("--max-restarts", arguments->options.max_restarts,
-                  "start all ranks again after a failure, at most so often")
-      ->check(CLI::NonNegativeNumber);
-  run->add_flag("--no-prefix", arguments->no_prefix, "do not put [rank r] before each line");
-  arguments->results.add_json_option(*run);
-  run->add_option("command", arguments->command, "program and its arguments")->required();
-  run->prefix_command(false)->positionals_at_end();
-  run->callback([arguments, nodes, &exit_code] {
-    if (nodes->count() == 0) refuse_jobs_side_by_side();
+  run.add_option("-n,--nproc-per-node", arguments->options.ranks,
+                 "ranks on this node (other nodes may have other numbers)")
+      .required()
+      .check(number_from(1, 64));
+  const Option nodes = run.add_option("--nnodes", arguments->options.nodes, "nodes").check(number_from(1));
+  run.add_option("--node-rank", arguments->options.node_rank, "number of this node").check(number_from(0));
+  run.add_option("--master-addr", arguments->options.master_addr, "address of node 0");
+  run.add_option("--master-port", arguments->options.master_port,
+                 "port of the store on node 0; 0 picks a free one (one node only)")
+      .check(number_from(0, 65535));
+  run.add_option("--meeting-timeout", arguments->meeting_s, "seconds for the launchers of all nodes to come")
+      .check(number_from(0.1, 86400.0))
+      .show_default();
+  run.add_option("--max-restarts", arguments->options.max_restarts,
+                 "start all ranks again after a failure, at most so often")
+      .check(number_from(0));
+  run.add_flag("--no-prefix", arguments->no_prefix, "do not put [rank r] before each line");
+  arguments->results.add_json_option(run);
+  run.add_option("command", arguments->command, "program and its arguments").required();
+  run.end_options_at_first_word();
+  run.action([arguments, nodes] {
+    if (!nodes.is_given()) refuse_jobs_side_by_side();
     arguments->options.meeting_timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments->meeting_s * 1000));
     arguments->options.prefix_output = !arguments->no_prefix;
     arguments->results.begin();
@@ -89,7 +88,7 @@ void add_run(CLI::App& app, int& exit_code) {
       std::cerr << "brigade run: " << outcome.summary << (outcome.summary.back() == '\n' ? "" : "\n");
     arguments->results.add(row_of(arguments->command, outcome));
     arguments->results.write();
-    exit_code = outcome.exit_code;
+    return outcome.exit_code;
   });
 }
 

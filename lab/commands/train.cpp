@@ -10,7 +10,6 @@
 #include <brigade/lab/strategy.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -93,7 +92,7 @@ json train_row(int ranks, const std::string& backend, const DigitsOptions& optio
           {"parameters_equal", result.parameters_equal}};
 }
 
-void add_train(CLI::App& app, int& exit_code) {
+void add_train(Command& app) {
   struct Arguments {
     std::string recipe;
     std::string backend = "shm";
@@ -105,44 +104,41 @@ void add_train(CLI::App& app, int& exit_code) {
     Results results;
   };
   auto given = std::make_shared<Arguments>();
-  CLI::App* train = app.add_subcommand("train", "Run one training job");
-  train->footer(
+  Command train = app.add_command("train", "Run one training job");
+  train.footer(
       "Examples:\n  brigade train digits --ranks 2\n  brigade train digits --ranks 4 --backend gloo --strategy "
       "ddp_find_unused_parameters_true --epochs 3 --json -\n  brigade train digits --epochs 1 --trace trace.json\n  "
       "brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr "
       "10.0.0.1 --master-port 29500 -- brigade train digits\n"
       "Under brigade run, torchrun, mpirun or srun each process is one rank: --ranks is theirs to say, the backend is "
       "auto unless given, and rank 0 reports.");
-  train->add_option("recipe", given->recipe, "what to train: digits")->required();
-  CLI::Option* ranks =
-      train->add_option("--ranks", given->ranks, "number of ranks")->check(CLI::Range(1, 64))->capture_default_str();
-  CLI::Option* backend =
-      train->add_option("--backend", given->backend, "shm, gloo, hosts, auto or threads")->capture_default_str();
-  train->add_option("--timeout", given->timeout_s, "seconds that a collective may take")
-      ->check(number_from(0.1, 86400.0))
-      ->capture_default_str();
-  train->add_option("--strategy", given->options.strategy, "ddp or ddp_find_unused_parameters_true")
-      ->capture_default_str();
-  train->add_option("--precision", given->options.precision, "32-true or 64-true")->capture_default_str();
+  train.add_option("recipe", given->recipe, "what to train: digits").required();
+  const Option ranks =
+      train.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
+  const Option backend =
+      train.add_option("--backend", given->backend, "shm, gloo, hosts, auto or threads").show_default();
+  train.add_option("--timeout", given->timeout_s, "seconds that a collective may take")
+      .check(number_from(0.1, 86400.0))
+      .show_default();
+  train.add_option("--strategy", given->options.strategy, "ddp or ddp_find_unused_parameters_true").show_default();
+  train.add_option("--precision", given->options.precision, "32-true or 64-true").show_default();
   train
-      ->add_option("--device", given->options.device,
-                   "cpu, cuda (the ranks take turns over the GPUs), cuda:N, or auto: cuda where there is one")
-      ->capture_default_str();
-  train->add_option("--epochs", given->options.epochs, "passes over the data")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  train->add_option("--batch", given->options.global_batch, "examples per step, over all ranks")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  train->add_option("--lr", given->options.lr, "learning rate")->check(number_from(0, 1e6))->capture_default_str();
-  train->add_option("--seed", given->options.seed, "seed of the model and of the order of examples")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  train->add_flag("--quiet", given->quiet, "no progress bar");
-  train->add_option("--trace", given->trace_file,
-                    "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");
-  given->results.add_json_option(*train);
-  train->callback([given, ranks, backend, &exit_code] {
+      .add_option("--device", given->options.device,
+                  "cpu, cuda (the ranks take turns over the GPUs), cuda:N, or auto: cuda where there is one")
+      .show_default();
+  train.add_option("--epochs", given->options.epochs, "passes over the data").check(number_from(1)).show_default();
+  train.add_option("--batch", given->options.global_batch, "examples per step, over all ranks")
+      .check(number_from(1))
+      .show_default();
+  train.add_option("--lr", given->options.lr, "learning rate").check(number_from(0, 1e6)).show_default();
+  train.add_option("--seed", given->options.seed, "seed of the model and of the order of examples")
+      .check(number_from(0))
+      .show_default();
+  train.add_flag("--quiet", given->quiet, "no progress bar");
+  train.add_option("--trace", given->trace_file,
+                   "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");
+  given->results.add_json_option(train);
+  train.action([given, ranks, backend] {
     if (given->recipe != "digits") throw ValueError("unknown recipe '" + given->recipe + "'; known is digits");
     // Wrong names are told before any rank starts.
     strategy_options(given->options.strategy);
@@ -151,7 +147,7 @@ void add_train(CLI::App& app, int& exit_code) {
       throw ValueError("unknown precision '" + given->options.precision + "'; known are 32-true, 64-true");
     choose_device(given->options.device);
     const int launched = launched_ranks();
-    if (launched > 0 && ranks->count() && given->ranks != launched)
+    if (launched > 0 && ranks.is_given() && given->ranks != launched)
       throw ValueError(
           fmt::format("--ranks {}, but the launcher has started {} ranks; leave it out", given->ranks, launched));
     if (launched > 0) given->ranks = launched;
@@ -165,12 +161,11 @@ void add_train(CLI::App& app, int& exit_code) {
     given->results.begin();
     DigitsResult result;
     if (launched > 0) {
-      const JoinedJob joined =
-          join_rank_job("train-digits", in_words(given->options), backend->count() ? given->backend : "auto", timeout);
+      const JoinedJob joined = join_rank_job("train-digits", in_words(given->options),
+                                             backend.is_given() ? given->backend : "auto", timeout);
       require_ok(joined);
       result = result_of(joined.result);
-      exit_code = result.parameters_equal ? 0 : 1;
-      if (joined.rank != 0) return;
+      if (joined.rank != 0) return result.parameters_equal ? 0 : 1;
       given->backend = joined.backend;
     } else {
       result = run_digits(given->backend, given->ranks, given->options, timeout);
@@ -184,7 +179,7 @@ void add_train(CLI::App& app, int& exit_code) {
     if (!given->trace_file.empty()) write_text(given->trace_file, result.trace);
     given->results.add(train_row(given->ranks, given->backend, given->options, result));
     given->results.write();
-    exit_code = result.parameters_equal ? 0 : 1;
+    return result.parameters_equal ? 0 : 1;
   });
 }
 

@@ -7,7 +7,6 @@
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -69,26 +68,26 @@ void run(Arguments& given) {
   given.results.write();
 }
 
-void add_suite(CLI::App& bench, int& exit_code, const std::string& suite, const std::string& about) {
+void add_suite(Command& bench, const std::string& suite, const std::string& about) {
   auto given = std::make_shared<Arguments>();
   given->suite = suite;
-  CLI::App* command = bench.add_subcommand(suite, about);
-  command->footer("Examples:\n  brigade bench " + suite + "\n  brigade bench " + suite +
-                  " --cases '1024' --threads 1 --json -\nBeside PyTorch in the same run: bench/beside_torch.py " +
-                  suite);
-  command->add_option("--cases", given->filter, "only cases whose name matches this regular expression")
-      ->check(regular_expression());
-  command->add_option("--seconds", given->seconds, "time for each case")
-      ->check(number_from(0.001, 600.0))
-      ->capture_default_str();
-  command->add_option("--threads", given->threads, "threads of the kernels (0: as OpenMP decides)")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  CLI::Option* list = command->add_flag("--list", given->list, "print the names of the cases");
-  given->results.add_options(*command);
-  command->add_flag("--follow", given->follow, "time the cases named on standard input, one answer a line")
-      ->excludes(list, command->get_option("--json"), command->get_option("--csv"));
-  command->callback([given, &exit_code] {
+  Command command = bench.add_command(suite, about);
+  command.footer("Examples:\n  brigade bench " + suite + "\n  brigade bench " + suite +
+                 " --cases '1024' --threads 1 --json -\nBeside PyTorch in the same run: bench/beside_torch.py " +
+                 suite);
+  command.add_option("--cases", given->filter, "only cases whose name matches this regular expression")
+      .check(regular_expression());
+  command.add_option("--seconds", given->seconds, "time for each case").check(number_from(0.001, 600.0)).show_default();
+  command.add_option("--threads", given->threads, "threads of the kernels (0: as OpenMP decides)")
+      .check(number_from(0, 1024))
+      .show_default();
+  command.add_flag("--list", given->list, "print the names of the cases");
+  given->results.add_options(command);
+  command.add_flag("--follow", given->follow, "time the cases named on standard input, one answer a line")
+      .excludes("--list")
+      .excludes("--json")
+      .excludes("--csv");
+  command.action([given] {
 #ifdef _OPENMP
     if (given->threads > 0) omp_set_num_threads(given->threads);
 #endif
@@ -105,14 +104,14 @@ void add_suite(CLI::App& bench, int& exit_code, const std::string& suite, const 
       given->results.begin();
       run(*given);
     }
-    exit_code = 0;
+    return 0;
   });
 }
 
-void add_suites(CLI::App& bench, int& exit_code) {
-  add_suite(bench, exit_code, "ops", "Operations at the sizes of models, forward and backward");
-  add_suite(bench, exit_code, "autograd", "What recording an operation and running its backward costs");
-  add_suite(bench, exit_code, "optim", "Steps of optimizers over ten million parameters");
+void add_suites(Command& bench) {
+  add_suite(bench, "ops", "Operations at the sizes of models, forward and backward");
+  add_suite(bench, "autograd", "What recording an operation and running its backward costs");
+  add_suite(bench, "optim", "Steps of optimizers over ten million parameters");
 }
 
 const AddBenchmark add_microbenchmarks(&add_suites);

@@ -1,0 +1,77 @@
+#include <brigade/lab/command_line.h>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace brigade::lab {
+
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+Option& Option::check(ValueCheck check) {
+  option_->check(
+      CLI::Validator([wrong = std::move(check.wrong)](const std::string& value) { return wrong(value); }, check.about));
+  return *this;
+}
+Option& Option::show_default() {
+  option_->capture_default_str();
+  return *this;
+}
+Option& Option::separated_by(char separator) {
+  option_->delimiter(separator);
+  return *this;
+}
+Option& Option::excludes(const std::string& other) {
+  option_->excludes(command_->get_option(other));
+  return *this;
+}
+bool Option::is_given() const { return option_->count() > 0; }
+
+Command Command::add_command(const std::string& name, const std::string& about) {
+  return Command(*app_->add_subcommand(name, about), exit_status_);
+}
+
+template <class T>
+Option Command::add_option(const std::string& names, T& value, const std::string& help) {
+  return Option(*app_, *app_->add_option(names, value, help));
+}
+template Option Command::add_option(const std::string&, std::string&, const std::string&);
+template Option Command::add_option(const std::string&, int&, const std::string&);
+template Option Command::add_option(const std::string&, int64_t&, const std::string&);
+template Option Command::add_option(const std::string&, uint64_t&, const std::string&);
+template Option Command::add_option(const std::string&, double&, const std::string&);
+template Option Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+
+Option Command::add_flag(const std::string& name, bool& value, const std::string& help) {
+  return Option(*app_, *app_->add_flag(name, value, help));
+}
+
+void Command::footer(const std::string& text) { app_->footer(text); }
+void Command::hide() { app_->group(""); }
+void Command::end_options_at_first_word() { app_->prefix_command(false)->positionals_at_end(); }
+void Command::require_command() { app_->require_subcommand(1); }
+void Command::action(std::function<int()> run) {
+  app_->callback([run = std::move(run), status = exit_status_] { *status = run(); });
+}
+
+int run_command_line(int argc, char** argv, const std::string& about, const std::string& version,
+                     const std::function<void(Command&)>& add_commands) {
+  CLI::App app{about};
+  app.set_version_flag("--version", version);
+  app.get_formatter()->column_width(36);
+  Command top(app, std::make_shared<int>(0));
+  top.require_command();
+  add_commands(top);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return *top.exit_status_;
+}
+
+}  // namespace brigade::lab

@@ -24,12 +24,19 @@ Warnings& warnings() {
 }  // namespace
 
 void warn(const Warning& warning) {
+  {
+    const std::lock_guard lock(warnings().mutex);
+    if (!warnings().told.insert(warning.message).second) return;
+  }
+  tell(warning);
+}
+
+void tell(const Warning& warning) {
   Warnings& all = warnings();
   std::function<void(const Warning&)> handler;
   bool print = false;
   {
     const std::lock_guard lock(all.mutex);
-    if (!all.told.insert(warning.message).second) return;
     handler = all.handler;
     print = all.print;
   }

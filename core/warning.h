@@ -1,4 +1,4 @@
-// Warnings of the layers below dist: told once, on standard error unless a handler is set.
+// Where warnings of every layer go: to standard error, unless a handler is set.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,8 @@ struct Warning {
 
 // Tells it, unless the same message was told before in this process.
 void warn(const Warning& warning);
+// Tells it each time: for those who know themselves what they have told.
+void tell(const Warning& warning);
 
 // Where warnings of all threads go; an empty function restores standard error. Returns the handler before it.
 std::function<void(const Warning&)> set_warning_handler(std::function<void(const Warning&)> handler);

@@ -1,9 +1,8 @@
-// Advisories: verdicts that do not stop training. Each is kept, and a warning is printed once, on rank 0.
+// Advisories: verdicts that do not stop training. Each is kept, and a warning is told once, on rank 0 (core/warning.h).
 #pragma once
 
 #include <brigade/dist/diagnosis/verdict.h>
 
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,8 +35,5 @@ class AdvisoryCollector {
   std::vector<Verdict> verdicts_;
   AdvisoryCollector* outer_;
 };
-
-// Where warnings go; standard error by default. An empty function restores that.
-void set_warning_handler(std::function<void(const Verdict&)> handler);
 
 }  // namespace brigade::dist

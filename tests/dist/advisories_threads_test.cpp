@@ -2,11 +2,14 @@
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
+#include <brigade/core/warning.h>
 #include <brigade/dist/distributed_data_parallel.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 
 #include <fmt/format.h>
+
+#include <mutex>
 
 using namespace brigade;
 
@@ -49,6 +52,25 @@ TEST_CASE("a rank whose gradients are far larger is named after six backwards in
       return expect(advised(group, [](int rank, int) { return rank == 1 ? 1000.0 : 1.0; }),
                     "gradient_outlier at 5 on 1;");
     });
+  });
+}
+
+TEST_CASE("a warning goes to the handler of all warnings, once and from rank 0") {
+  test::on_threads([](const std::string& backend, int ranks) {
+    std::mutex mutex;
+    std::vector<Warning> told;
+    const auto before = set_warning_handler([&](const Warning& warning) {
+      const std::lock_guard lock(mutex);
+      told.push_back(warning);
+    });
+    test::expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
+      return expect(advised(group, [](int rank, int) { return rank == 1 ? 1000.0 : 1.0; }),
+                    "gradient_outlier at 5 on 1;");
+    });
+    set_warning_handler(before);
+    REQUIRE(told.size() == 1);
+    CHECK(told[0].message.find("rank 1") != std::string::npos);
+    CHECK(!told[0].advice.empty());
   });
 }
 

@@ -199,6 +199,7 @@ void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
   PlannedLeaf& planned = planned_leaves_[leaf_meta.task_index];
   planned.received = true;
   if (capturing_ && planned.capture < 0) return;
+  if (!edge.leaf->requires_grad) return;  // frozen since the operation was recorded
   // Without hooks nobody has to see the sum of this backward alone: it can go straight to where the gradient lives.
   if (leaf_meta.grad_target.defined() && leaf_meta.hooks.empty() && !capturing_) {
     accumulate(leaf_meta, std::move(gradient));

@@ -37,6 +37,7 @@ struct CopySlicesNode final : Node {
 };
 
 bool repeats_elements(const Tensor& tensor) {
+  if (tensor.numel() == 0) return false;
   for (int d = 0; d < tensor.dim(); ++d) {
     if (tensor.strides()[d] == 0 && tensor.sizes()[d] > 1) return true;
   }

@@ -43,11 +43,19 @@ void check_gradient_like(const Tensor& grad, const Tensor& x, const char* what) 
   throw ShapeError(std::string(what) + ": expected a gradient like " + describe(x) + ", got " + describe(grad));
 }
 
+void check_difference(DType a, DType b) {
+  if (a != kBool && b != kBool) return;
+  throw DTypeError(
+      "sub: Subtraction, the `-` operator, with a bool tensor is not supported; logical_not() inverts a mask, "
+      "logical_xor() says where two differ, .to(kInt64) makes numbers of one");
+}
+
 Operands prepare_binary(const Tensor& a, const Tensor& b, BinaryOp op) {
   check_devices(a, b, name(op));
   DType dtype = result_type({a, b});
-  if (dtype == kBool && (op == BinaryOp::Sub || op == BinaryOp::Div)) {
-    throw DTypeError(std::string(name(op)) + ": not defined for two bool tensors; convert one with .to(kInt64)");
+  if (op == BinaryOp::Sub) check_difference(a.dtype(), b.dtype());
+  if (dtype == kBool && op == BinaryOp::Div) {
+    throw DTypeError("div: not defined for two bool tensors; convert one with .to(kInt64)");
   }
   if (op == BinaryOp::Div && !is_floating_point(dtype)) dtype = kFloat32;
   return prepare(a, b, dtype, dtype);
@@ -60,6 +68,7 @@ Operands prepare_compare(const Tensor& a, const Tensor& b) {
 
 Operands prepare_binary_scalar(const Tensor& a, double scalar, BinaryOp op) {
   DType dtype = a.dtype();
+  if (op == BinaryOp::Sub) check_difference(dtype, dtype);
   if (!is_floating_point(dtype) && (op == BinaryOp::Div || scalar != std::floor(scalar))) dtype = kFloat32;
   if (dtype == kBool) dtype = kInt64;
   return {cast(a, dtype), Tensor(), empty(a.sizes(), {dtype, a.device()})};

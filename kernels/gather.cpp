@@ -102,7 +102,7 @@ ScatterPlan prepare_scatter(const Tensor& x, int dim, const Tensor& index, const
   check_index(role.op, x, index);
   if (how.add && x.dtype() == kBool) throw DTypeError(op + ": bool tensors cannot be added; convert with .to(kInt64)");
   if (how.slices && index.dim() > 1) throw ShapeError(op + ": expected indices [n], got " + to_string(index.sizes()));
-  if (how.slices && x.dim() == 0 && index.numel() != 1)
+  if (how.slices && x.dim() == 0 && index.numel() != 1 && how.source.defined())
     throw ShapeError(op + ": a tensor without dimensions is one slice, got indices " + to_string(index.sizes()));
   if (!how.slices && (index.dim() != x.dim() || is_longer(index.sizes(), x.sizes(), dim))) {
     throw ShapeError(op + ": expected an index of as many dimensions as " + to_string(x.sizes()) +

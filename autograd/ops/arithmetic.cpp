@@ -5,6 +5,7 @@
 #include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
 
 namespace brigade {
 
@@ -115,6 +116,11 @@ Tensor extremum(const Tensor& a, const Tensor& b, bool is_maximum, SourceLocatio
   if (auto* node = save_both(record<LargerOrSmallerNode>(info, {a, b}, y), a, b)) node->is_maximum = is_maximum;
   return y;
 }
+
+// A step: a gradient of zeros, not none.
+struct SignNode final : Node {
+  void backward(BackwardContext& context) override { context.set(0, zeros_like(context.grad())); }
+};
 
 // factor * x + constant: all sums, differences and products with a number.
 struct ScaleNode final : Node {
@@ -258,7 +264,7 @@ Tensor reciprocal(const Tensor& x, SourceLocation where) {
 
 Tensor sign(const Tensor& x, SourceLocation where) {
   Tensor y = located(where, [&] { return kernels::unary(x, UnaryOp::Sign); });
-  autograd::record_without_node({.op = "sign", .where = where, .differentiable = false}, {x}, y);
+  record<SignNode>({.op = "sign", .where = where}, {x}, y);
   return y;
 }
 

@@ -95,15 +95,13 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation whe
   return cat(expanded, at, where);
 }
 
-std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLocation where) {
-  if (size < 1)
-    throw ValueError(
-        "split: size must be at least 1, got " + std::to_string(size) + " (called at " + to_string(where) + ")", where);
-  const int at = dimension_of("split", dim, x.dim(), where);
+namespace {
+
+// `count` parts of `length` along dimension `at`, the last of them shorter where it must be.
+std::vector<Tensor> parts_of(const Tensor& x, int64_t count, int64_t length, int at, SourceLocation where) {
   std::vector<Tensor> parts;
-  const int64_t length = std::min(size, std::max<int64_t>(x.sizes()[at], 1));
-  for (int64_t start = 0; start < x.sizes()[at] || parts.empty(); start += length)
-    parts.push_back(view::slice(x, at, start, start + length));
+  for (int64_t i = 0; i < count; ++i)
+    parts.push_back(view::slice(x, at, i * length, (i + 1) * length));
   const Tensor* inputs[] = {&x};
   std::vector<const Tensor*> outputs;
   for (const Tensor& part : parts)
@@ -114,13 +112,27 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLoca
   return parts;
 }
 
+}  // namespace
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLocation where) {
+  if (size < 1)
+    throw ValueError(
+        "split: size must be at least 1, got " + std::to_string(size) + " (called at " + to_string(where) + ")", where);
+  const int at = dimension_of("split", dim, x.dim(), where);
+  const int64_t total = std::max<int64_t>(x.sizes()[at], 1);
+  const int64_t length = std::min(size, total);
+  return parts_of(x, (total + length - 1) / length, length, at, where);
+}
+
 std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim, SourceLocation where) {
   if (count < 1)
     throw ValueError(
         "chunk: count must be at least 1, got " + std::to_string(count) + " (called at " + to_string(where) + ")",
         where);
-  const int64_t size = located("chunk", where, [&] { return x.size(dim); });
-  return split(x, size / count + (size % count > 0 || size == 0 ? 1 : 0), dim, where);
+  const int at = dimension_of("chunk", dim, x.dim(), where);
+  const int64_t size = x.sizes()[at];
+  if (size == 0) return parts_of(x, count, 0, at, where);
+  return split(x, size / count + (size % count > 0 ? 1 : 0), at, where);
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& given, SourceLocation where) {

@@ -6,7 +6,9 @@
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
+#include <brigade/kernels/detail/elementwise_checks.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
 #include <brigade/kernels/promotion.h>
 
 #include <cmath>
@@ -38,21 +40,26 @@ DType type_with(const Tensor& x, double number) {
 void check_sum(const Tensor& self, const Tensor& other, double alpha) {
   const DType type = kernels::result_type({self, other});
   kernels::check_result_type("add_", type, self);
+  if (type == kBool && alpha != 1) {
+    throw DTypeError("add_: bool tensors are added with alpha 1 only, got " + std::to_string(alpha) +
+                     "; convert with .to(kInt64) first");
+  }
   if (!is_floating_point(type) && alpha != std::floor(alpha)) {
     throw ValueError("For integral input tensors, argument alpha must not be a floating point number: got " +
                      std::to_string(alpha) + " for " + describe(self));
   }
 }
 
+// What was overwritten has a gradient of zeros, which depends on nothing.
 struct CopyNode final : Node {
   void backward(BackwardContext& context) override {
-    if (context.needs_input_grad(0)) context.set(0, mul(context.grad(), 0.0, {}));  // the past was overwritten
+    if (context.needs_input_grad(0)) context.set(0, zeros_like(context.grad()));
     if (context.needs_input_grad(1)) context.set_fitted(1, context.grad());
   }
 };
 
 struct FillNode final : Node {
-  void backward(BackwardContext& context) override { context.set(0, mul(context.grad(), 0.0, {})); }
+  void backward(BackwardContext& context) override { context.set(0, zeros_like(context.grad())); }
 };
 
 struct AddInplaceNode final : Node {
@@ -154,6 +161,7 @@ const Tensor& write_back(const char* op, const Tensor& x, bool other_requires_gr
 }  // namespace
 
 const Tensor& sub_(const Tensor& x, const Tensor& other, double alpha, SourceLocation where) {
+  located(where, [&] { kernels::check_difference(x.dtype(), other.dtype()); });
   return x.add_(other, -alpha, where);
 }
 const Tensor& div_(const Tensor& x, const Tensor& other, SourceLocation where) {

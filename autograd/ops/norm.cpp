@@ -7,6 +7,7 @@
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
 #include <brigade/kernels/norm.h>
 #include <brigade/kernels/reduce.h>
 
@@ -50,6 +51,7 @@ struct NormNode final : Node {
   // By differentiable operations: the orders that are common take one or two passes over x.
   void backward(BackwardContext& context) override {
     const Tensor given = x.unpack(*this);
+    if (p == 0) return context.set(0, zeros_like(given));  // a count is constant nearly everywhere
     const Shape kept = kept_sizes(given.sizes(), dims);
     const Tensor grad = widened(context.grad()).reshape(kept, {});
     const Tensor result = widened(y.unpack(*this)).reshape(kept, {});
@@ -62,7 +64,6 @@ struct NormNode final : Node {
     if (p == 2) return div_or_zero(values, result);
     const Tensor signs = kernels::unary(values, kernels::UnaryOp::Sign);
     if (p == 1) return signs;
-    if (p == 0) return kernels::binary_scalar(signs, 0.0, kernels::BinaryOp::Mul, false);
     if (std::isinf(p)) return shares(values, result, signs);
     // sign(x) |x|^(p - 1) / norm^(p - 1), where the quotient would overflow less than its parts.
     return mul(signs, power_or_zero(div_or_zero(abs(values, {}), result), p - 1), {});

@@ -10,6 +10,7 @@
 #include <brigade/kernels/binary_function.h>
 #include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
 
 #include <cmath>
 #include <limits>
@@ -67,7 +68,7 @@ struct PowNumberNode final : autograd::Node {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     if (exponent == 0) {
-      context.set(0, mul(grad, 0.0, {}));
+      context.set(0, zeros_like(grad));
       return;
     }
     const Tensor slope = mul(pow(widened(base.unpack(*this)), exponent - 1, {}), exponent, {});

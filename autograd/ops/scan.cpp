@@ -85,7 +85,8 @@ struct LogCumsumExpNode final : Node {
     // A finite number in place of -inf, whose differences would be NaN.
     const double lowest = lowest_of(wide);
     const Tensor out = maximum(y.unpack(*this).to(wide, {}), full({}, lowest, in.options()), {});
-    const Tensor falls = exp(sub(neighbour(out, dim, -1, lowest), out, {}), {});  // exp(y[k-1] - y[k])
+    const Tensor finite = minimum(out, full({}, -lowest, in.options()), {});            // and in place of inf
+    const Tensor falls = exp(sub(neighbour(finite, dim, -1, lowest), finite, {}), {});  // exp(y[k-1] - y[k])
     const Tensor sums = linear_recurrence(context.grad().to(wide, {}), neighbour(falls, dim, 1, 0), dim, true, {});
     context.set(0, mul(exp(sub(in, out, {}), {}), sums, {}).to(dtype, {}));
   }

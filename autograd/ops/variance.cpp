@@ -77,11 +77,8 @@ SpreadAndMean spread(const autograd::OpInfo& info, const Tensor& x, const Shape&
   const Tensor* outputs[] = {&result, &found.mean};
   if (auto* node = record<VarianceNode>(info, inputs, autograd::TensorRefs(outputs, with_mean ? 2 : 1))) {
     node->x.save_input(*node, x);
-    if (with_mean) {
-      node->mean.save_output(*node, found.mean, 1);
-    } else {
-      node->mean.save_input(*node, found.mean);
-    }
+    // The mean that is given away may be written to.
+    node->mean.save_input(*node, with_mean ? kernels::clone(found.mean) : found.mean);
     if (is_root) node->root.save_output(*node, result);
     node->dims = dims;
     node->correction = correction;

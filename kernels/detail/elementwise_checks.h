@@ -10,6 +10,8 @@ struct Operands {
   Tensor x, y, out;
 };
 // Of a op b and of comparisons. Throw DeviceError, DTypeError, ShapeError.
+// Throws DTypeError where one of the two is bool.
+void check_difference(DType a, DType b);
 Operands prepare_binary(const Tensor& a, const Tensor& b, BinaryOp op);
 Operands prepare_compare(const Tensor& a, const Tensor& b);
 // Of a op scalar; y is undefined.

@@ -205,6 +205,19 @@ TEST_CASE("requires_grad is for leaves of floating dtypes") {
   CHECK_THROWS_AS(x.set_grad(tensor<float>({1, 2})), ShapeError);
 }
 
+TEST_CASE("a leaf that was frozen after its use gathers no gradient") {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4});
+  const Tensor y = (x * w).sum();
+  w.requires_grad_(false);
+  y.backward({.retain_graph = true});
+  CHECK(!w.grad().defined());
+  CHECK(grad_of(x) == std::vector<float>{3, 4});
+  w.requires_grad_();
+  y.backward();
+  CHECK(grad_of(w) == std::vector<float>{1, 2});
+  CHECK(grad_of(x) == std::vector<float>{6, 8});
+}
+
 namespace {
 
 struct Recorder final : autograd::Listener {

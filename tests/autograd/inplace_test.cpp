@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
 using namespace brigade;
@@ -165,4 +167,27 @@ TEST_CASE("the result of a number divided by a tensor may be written to, and so 
   w.add_(ones({2}, kFloat64));
   q.sum().backward();
   CHECK(values(z.grad()) == Values{-2, -0.5});
+}
+
+TEST_CASE("what was overwritten has a gradient of zeros, whatever the gradient that comes") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Write kWrites[] = {[](const Tensor& x, const Tensor&) -> const Tensor& { return x.fill_(2); },
+                           [](const Tensor& x, const Tensor& b) -> const Tensor& { return x.copy_(b); }};
+  for (const Write& write : kWrites) {
+    const Tensor x = leaf({1, 2, 3});
+    const Tensor y = x * 1.0;
+    write(y, tensor<double>({4, 5, 6}));
+    const std::vector<Tensor> outputs{y}, inputs{x};
+    const Tensor incoming = tensor<double>({infinity, -infinity, std::nan("")});
+    const Tensor gradient = autograd::grad(outputs, inputs, {.grad_outputs = {incoming}, .create_graph = true})[0];
+    CHECK(values(gradient) == Values{0, 0, 0});
+    CHECK(!gradient.requires_grad());
+  }
+}
+
+TEST_CASE("an expanded tensor without elements may be written: nothing is written twice") {
+  const Tensor x = zeros({1, 0}, kFloat64).expand({3, 0});
+  x.fill_(1);
+  CHECK(x.numel() == 0);
+  CHECK_THROWS_AS(ones({1, 2}).expand({3, 2}).fill_(1), ValueError);
 }

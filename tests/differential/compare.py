@@ -39,7 +39,8 @@ def apart(expected, actual):
     distance = (e - a).abs()
     distance[(e == a) | (e.isnan() & a.isnan())] = 0
     distance[distance.isnan()] = float("inf")
-    relative = RELATIVE[expected.dtype] * e.abs()
+    # Half types are computed in float, where a number below the smallest normal one may become 0 on the way.
+    relative = RELATIVE[expected.dtype] * e.abs() + torch.finfo(torch.float64 if expected.dtype == torch.float64 else torch.float32).tiny
     distance[(distance <= relative) & e.isfinite()] = 0
     return distance
 
@@ -55,7 +56,7 @@ def entry_difference(where, expected, actual):
     if not distance.any():
         return None
     found = Difference("value", where, text(expected), text(actual))
-    found.distance = distance
+    found.distance, found.expected, found.actual = distance, expected["values"], actual["values"]
     return found
 
 

@@ -1,6 +1,9 @@
 """A program as Python and as C++, for people."""
 import json
 
+DTYPES = {"bfloat16": "BFloat16", "uint8": "UInt8"}
+
+
 def python_line(line):
     names = [n or "None" for n in line.get("in", [])]
     args = dict(line.get("args", {}))
@@ -32,7 +35,7 @@ def cpp_line(line):
     op, out = line["op"], line.get("out", [])
     listed = [f"/*{k}*/ {braced(v)}" for k, v in args.items()]
     if op == "tensor":
-        text = f"tensor<double>({braced(args['values'])}, {braced(args['shape'])}).to(k{args['dtype'].capitalize()})"
+        text = f"tensor<double>({braced(args['values'])}, {braced(args['shape'])}).to(k{DTYPES.get(args['dtype'], args['dtype'].capitalize())})"
         text += ".detach().requires_grad_()" if args.get("requires_grad") else ""
     elif op == "grad":
         text = f"autograd::grad({{{names[0]}}}, {{{', '.join(names[1:])}}}, {{{', '.join(listed)}}})"

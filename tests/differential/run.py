@@ -56,7 +56,8 @@ def main():
     parser.add_argument("--save", help="append the short programs to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    ours, accepted = Ours(arguments.program), Accepted(arguments.accepted)
+    ours = Ours(arguments.program)
+    accepted = Accepted(arguments.accepted, ours)
     reasons, differing, count, lines, started = collections.Counter(), [], 0, 0, time.time()
     for batch in batches(arguments):
         results = ours.run([program for program, _ in batch])

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -344,4 +345,77 @@ TEST_CASE("the gradient of an infinity norm has the precision of its dtype") {
   const Tensor x = row({1, 3, 3, -3});
   norm(x, INFINITY).backward();
   CHECK(values(x.grad()) == Values{0, 1.0 / 3, 1.0 / 3, -1.0 / 3});
+}
+
+TEST_CASE("chunk gives as many parts of nothing as were asked for; split gives one") {
+  const Tensor x = zeros({2, 0}, kFloat64).requires_grad_();
+  const std::vector<Tensor> parts = chunk(x, 3, 1);
+  REQUIRE(parts.size() == 3);
+  for (const Tensor& part : parts)
+    CHECK(part.sizes() == Shape{2, 0});
+  parts[2].sum().backward();
+  CHECK(x.grad().sizes() == x.sizes());
+  CHECK(split(x, 5, 1).size() == 1);
+  CHECK(chunk(ones({5}), 3)[2].numel() == 1);
+  CHECK(chunk(ones({4}), 3).size() == 2);
+}
+
+TEST_CASE("a count of elements is constant, whatever the gradient that comes") {
+  const Tensor x = row({1, 0, -2});
+  const Tensor count = norm(x, 0);
+  CHECK(count.item<double>() == 2);
+  (count * std::numeric_limits<double>::infinity()).backward();
+  CHECK(values(x.grad()) == Values{0, 0, 0});
+}
+
+TEST_CASE("a power of 0 is constant, whatever the gradient that comes") {
+  const Tensor x = row({1, 0});
+  (pow(x, 0.0) * tensor<double>({kNaN, std::numeric_limits<double>::infinity()})).sum().backward();
+  CHECK(values(x.grad()) == Values{0, 0});
+}
+
+TEST_CASE("behind an infinity logcumsumexp has gradients of 0") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor x = row({2, infinity, -6, 10000});
+  (logcumsumexp(x, 0) * tensor<double>({3, 1, 1, 1})).sum().backward();
+  const Values found = values(x.grad());
+  CHECK(found[0] == 3);
+  CHECK(std::isnan(found[1]));
+  CHECK(found[2] == 0);
+  CHECK(found[3] == 0);
+}
+
+TEST_CASE("sign has a gradient of zeros") {
+  const Tensor x = row({-2, 0, 3});
+  (sign(x) * std::numeric_limits<double>::infinity()).sum().backward();
+  CHECK(values(x.grad()) == Values{0, 0, 0});
+}
+
+TEST_CASE("a bool tensor is not subtracted, nor subtracted from; in place it is added with alpha 1 only") {
+  const Tensor mask = tensor<bool>({true, false}), x = tensor<double>({3, 4});
+  const auto refuses = [](const std::function<void()>& call) {
+    CHECK_THROWS_WITH_AS(call(), doctest::Contains("Subtraction, the `-` operator, with a bool tensor"), DTypeError);
+  };
+  refuses([&] { x - mask; });
+  refuses([&] { mask - x; });
+  refuses([&] { mask - mask; });
+  refuses([&] { 1.0 - mask; });
+  refuses([&] { mask - 1.0; });
+  refuses([&] { sub_(x, mask); });
+  CHECK_THROWS_AS(mask.add_(mask, -1), DTypeError);
+  CHECK(values(mask.add_(tensor<bool>({true, true}))) == Values{1, 1});
+}
+
+TEST_CASE("a tensor without dimensions is filled as often as an index names it") {
+  CHECK(index_fill(full({}, 5, kFloat64), 0, tensor<int64_t>({0, 0}), -1).item<double>() == -1);
+  CHECK_THROWS_AS(index_add(full({}, 5, kFloat64), 0, tensor<int64_t>({0, 0}), ones({2}, kFloat64)), ShapeError);
+}
+
+TEST_CASE("the mean that var_mean gives may be written to before backward") {
+  const Tensor x = row({1, 2, 6});
+  const SpreadAndMean found = var_mean(x, {}, 0);
+  found.mean.mul_(5);
+  (found.spread + found.mean).backward();
+  const Values expected{2 * -2.0 / 3 + 5.0 / 3, 2 * -1.0 / 3 + 5.0 / 3, 2 * 3.0 / 3 + 5.0 / 3};
+  check_near(x.grad(), expected, 1e-14);
 }

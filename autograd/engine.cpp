@@ -365,13 +365,15 @@ void Engine::prune() {
       }
     }
     planned.only_read = !needed;
-    if (needed) check_not_freed(*planned.node);
     if (needed || is_captured(*planned.node)) continue;
     planned.node->task_ = planned.outer_task;
     planned.node->task_index_ = planned.outer_index;
     planned.node = nullptr;
   }
   std::erase_if(nodes_, [](const PlannedNode& planned) { return planned.node == nullptr; });
+  for (const PlannedNode& planned : nodes_) {
+    if (!planned.only_read) check_not_freed(*planned.node);
+  }
   number_nodes();
 }
 

@@ -21,7 +21,7 @@ namespace brigade::autograd {
 
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string dot_string(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -65,10 +65,10 @@ class Picture {
 
  private:
   void vertex(const std::string& id, const std::string& label, const std::string& style) {
-    body_ += "  " + id + " [label=" + quoted(label) + ", " + style + "];\n";
+    body_ += "  " + id + " [label=" + dot_string(label) + ", " + style + "];\n";
   }
   void arrow(const std::string& from, const std::string& to, const std::string& label, const std::string& style = "") {
-    body_ += "  " + from + " -> " + to + " [label=" + quoted(label) + (style.empty() ? "" : ", " + style) + "];\n";
+    body_ += "  " + from + " -> " + to + " [label=" + dot_string(label) + (style.empty() ? "" : ", " + style) + "];\n";
   }
 
   std::string leaf_id(TensorImpl* leaf) {

@@ -115,8 +115,8 @@ void refresh_view(const Tensor& view) {
   note("as_strided", node->where, base, view);
 }
 
-void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where) {
-  if (repeats_elements(self)) {
+void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where, Repeats repeats) {
+  if (repeats_elements(self) && repeats == Repeats::Differ) {
     throw ValueError(
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Got "
         "the expanded tensor " +

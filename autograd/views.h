@@ -24,8 +24,10 @@ void refresh_view(const Tensor& view);
 // AutogradError "a leaf Variable that requires grad is being used in an in-place operation.", "a view of a leaf
 // Variable that requires grad is being used in an in-place operation.", "A view was created in no_grad mode and is
 // being modified inplace with grad mode enabled."; ValueError "unsupported operation: more than one element of the
-// written-to tensor refers to a single memory location." (an expanded tensor).
-void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where);
+// written-to tensor refers to a single memory location." (an expanded tensor, unless all of it gets one value).
+enum class Repeats : uint8_t { Differ, AreAlike };
+void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where,
+                   Repeats repeats = Repeats::Differ);
 // After the write: `node`, made of the write with `self` as its first input and its result, becomes the history of the
 // memory.
 void rebase_history(const Tensor& self, Node& node);

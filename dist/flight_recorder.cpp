@@ -1,5 +1,6 @@
 #include <brigade/dist/flight_recorder.h>
 
+#include <brigade/dist/detail/json_text.h>
 #include <brigade/dist/diagnosis/fields.h>
 #include <brigade/dist/timeline.h>
 
@@ -64,25 +65,6 @@ std::vector<CollectiveInfo> FlightRecorder::entries() const {
   return {entries_.begin(), entries_.end()};
 }
 
-namespace {
-
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
-
-}  // namespace
-
 void FlightRecorder::write(int rank, int size, const std::string& backend, const std::string& reason) const noexcept {
   const char* folder = std::getenv("BRIGADE_FLIGHT_RECORDER");
   if (!folder || !*folder) return;
@@ -90,14 +72,15 @@ void FlightRecorder::write(int rank, int size, const std::string& backend, const
     std::filesystem::create_directories(folder);
     std::string text =
         fmt::format("{{\"rank\": {}, \"world_size\": {}, \"backend\": {}, \"reason\": {}, \"entries\": [", rank, size,
-                    quoted(backend), quoted(reason));
+                    json_string(backend), json_string(reason));
     bool first = true;
     for (const CollectiveInfo& info : entries()) {
       text += fmt::format(
           "{}\n  {{\"sequence\": {}, \"kind\": {}, \"op\": {}, \"dtype\": {}, \"count\": {}, \"root\": {}, "
           "\"description\": {}, \"iteration\": {}, \"where\": {}, \"posted_ns\": {}, \"finished_ns\": {}}}",
-          first ? "" : ",", info.sequence, quoted(info.kind), quoted(info.op), quoted(info.dtype), info.count,
-          info.root, quoted(info.description), info.iteration, quoted(info.where), info.posted, info.finished);
+          first ? "" : ",", info.sequence, json_string(info.kind), json_string(info.op), json_string(info.dtype),
+          info.count, info.root, json_string(info.description), info.iteration, json_string(info.where), info.posted,
+          info.finished);
       first = false;
     }
     std::ofstream(fmt::format("{}/rank-{}.json", folder, rank)) << text << "\n]}\n";

@@ -1,5 +1,6 @@
 #include <brigade/dist/trace.h>
 
+#include <brigade/dist/detail/json_text.h>
 #include <brigade/dist/detail/trace_events.h>
 #include <brigade/dist/diagnosis/fields.h>
 
@@ -84,8 +85,8 @@ std::string trace_json(ProcessGroup& group, const Reducer& reducer, SourceLocati
   std::string parameters;
   for (const NamedParameter& parameter : reducer.parameters()) {
     parameters += fmt::format(R"({}{{"name": {}, "dtype": "{}", "numel": {}, "bytes": {}}})",
-                              parameters.empty() ? "" : ", ", quoted(parameter.name), name(parameter.tensor.dtype()),
-                              parameter.tensor.numel(), parameter.tensor.nbytes());
+                              parameters.empty() ? "" : ", ", json_string(parameter.name),
+                              name(parameter.tensor.dtype()), parameter.tensor.numel(), parameter.tensor.nbytes());
   }
   std::string buckets;
   for (const BucketLayout& layout : reducer.layout()) {
@@ -102,7 +103,7 @@ std::string trace_json(ProcessGroup& group, const Reducer& reducer, SourceLocati
   "ready_order": [{}],
   "users": [{}]}}}}
 )",
-      trace_events(ranks, names, group.backend()), quoted(options.module_name), group.size(), group.backend(),
+      trace_events(ranks, names, group.backend()), json_string(options.module_name), group.size(), group.backend(),
       options.limits.first_bytes, options.limits.cap_bytes, reducer.has_rebuilt_buckets(), parameters, buckets,
       fmt::join(reducer.ready_order(), ", "), fmt::join(reducer.users(), ", "));
 }

@@ -137,7 +137,8 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim, SourceLoc
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& given, SourceLocation where) {
   const int at = dimension_of("index_select", dim, x.dim(), where);
-  if (at != 0) return index_select(x.transpose(0, at, where), 0, given, where).transpose(0, at, where);
+  if (at != 0)
+    return index_select(x.transpose(0, at, where), 0, given, where).transpose(0, at, where).contiguous(where);
   const Tensor positions = as_indices(given);
   const Tensor indices = positions.dim() == 0 ? view::unsqueeze(positions, 0) : positions;
   if (x.dim() == 0) {

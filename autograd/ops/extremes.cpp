@@ -3,6 +3,7 @@
 #include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/amax.h>
@@ -36,7 +37,7 @@ struct SelectElementNode final : Node {
   }
 
  private:
-  // The gradient times 1 at the chosen places, 0 elsewhere.
+  // The gradient at the chosen places, 0 elsewhere.
   Tensor differentiable(const Tensor& grad) const {
     Shape kept_sizes = sizes;
     Shape places = Shape::filled(sizes.size(), 1);
@@ -49,7 +50,7 @@ struct SelectElementNode final : Node {
     const Tensor counted = arange(0, static_cast<double>(length), 1, {kInt64, indices.device()});
     const Tensor here = kernels::compare(view::as_strided(counted, places, contiguous_strides(places), 0), chosen,
                                          kernels::CompareOp::Equal);
-    return mul(grad.reshape(kept_sizes, {}), kernels::cast(here, grad.dtype()), {});
+    return brigade::where(here, grad.reshape(kept_sizes, {}), 0.0, {});
   }
 };
 
@@ -76,7 +77,10 @@ struct ExtremumNode final : Node {
     const Tensor values = x.unpack(*this);
     const Shape kept = kept_sizes(values.sizes(), dims);
     const Tensor grad = context.grad().reshape(kept, {});
-    context.set(0, mul(grad, shares(values, view::as_strided(y.unpack(*this), kept, contiguous_strides(kept), 0)), {}));
+    const Tensor chosen = view::as_strided(y.unpack(*this), kept, contiguous_strides(kept), 0);
+    const Tensor share = shares(values, chosen);
+    // Not by a product alone: an infinite gradient times 0 is no 0.
+    context.set(0, brigade::where(ne(share, 0.0, {}), mul(grad, share, {}), 0.0, {}));
   }
 
  private:

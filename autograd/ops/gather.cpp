@@ -97,6 +97,12 @@ void keep(IndexedNode* node, int dim, const Tensor& index, const Shape& sizes) {
   node->sizes = sizes;
 }
 
+// Where only the gradient of the source needs the index.
+void keep_for_source(IndexedNode* node, int dim, const Tensor& index, const Tensor& source) {
+  const Shape& sizes = source.sizes();  // first: an undefined source says so
+  if (source.requires_grad()) keep(node, dim, index, sizes);
+}
+
 // The chosen places are all different.
 struct MaskedSelectNode final : Node {
   Tensor places;  // int64, ours alone: no version to watch
@@ -163,7 +169,8 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& given, const Tens
   const Tensor index = as_indices(given);
   Tensor y =
       located("scatter_add", where, [&] { return kernels::scatter(x, at, index, {.source = source, .add = true}); });
-  keep(record<ScatterAddNode>({.op = "scatter_add", .where = where}, {x, index, source}, y), at, index, source.sizes());
+  keep_for_source(record<ScatterAddNode>({.op = "scatter_add", .where = where}, {x, index, source}, y), at, index,
+                  source);
   return y;
 }
 
@@ -174,7 +181,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& given, const Tensor
   const Tensor index = as_indices(given);
   Tensor y = located("index_add", where,
                      [&] { return kernels::scatter(x, at, index, {.source = source, .add = true, .slices = true}); });
-  keep(record<IndexAddNode>({.op = "index_add", .where = where}, {x, index, source}, y), at, index, source.sizes());
+  keep_for_source(record<IndexAddNode>({.op = "index_add", .where = where}, {x, index, source}, y), at, index, source);
   return y;
 }
 

@@ -97,7 +97,7 @@ const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
 }
 
 const Tensor& Tensor::fill_(double value, SourceLocation where) const {
-  check_inplace(*this, false, where);
+  check_inplace(*this, false, where, autograd::Repeats::AreAlike);
   kernels::fill(*this, value);
   record_inplace<FillNode>({.op = "fill_", .where = where}, {*this}, *this);
   return *this;

@@ -3,11 +3,13 @@
 #include <brigade/autograd/detail/reduction.h>
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/clamp.h>
 #include <brigade/autograd/ops/extremes.h>
 #include <brigade/autograd/ops/loss.h>
 #include <brigade/autograd/ops/norm.h>
 #include <brigade/autograd/ops/parametric_activation.h>
 #include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/ops/where.h>
 
 #include <string>
 
@@ -16,14 +18,6 @@ namespace brigade {
 namespace {
 
 using autograd::detail::reduced;
-
-// 1 where the labels are not `label`, in the dtype of x.
-Tensor other_than(const Tensor& target, double label, const Tensor& x, SourceLocation where) {
-  return ne(target, label, where).to(x.dtype(), where);
-}
-Tensor equal_to(const Tensor& target, double label, const Tensor& x, SourceLocation where) {
-  return eq(target, label, where).to(x.dtype(), where);
-}
 
 Tensor distance(const Tensor& a, const Tensor& b, double p, double eps, SourceLocation where) {
   return norm(add(sub(a, b, where), eps, where), p, {-1}, false, where);
@@ -34,15 +28,15 @@ Tensor distance(const Tensor& a, const Tensor& b, double p, double eps, SourceLo
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin, Reduction reduction,
                             SourceLocation where) {
   // A label that is neither takes both, as in PyTorch.
-  const Tensor far = mul(relu(sub(margin, x, where), where), other_than(target, 1, x, where), where);
-  const Tensor near = mul(x, other_than(target, -1, x, where), where);
+  const Tensor far = brigade::where(ne(target, 1, where), clamp_min(sub(margin, x, where), 0, where), 0.0, where);
+  const Tensor near = brigade::where(ne(target, -1, where), x, 0.0, where);
   return reduced(add(far, near, where), reduction, where);
 }
 
 Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin, Reduction reduction,
                            SourceLocation where) {
   const Tensor wrong = mul(sub(x2, x1, where), target, where);
-  return reduced(relu(add(wrong, margin, where), where), reduction, where);
+  return reduced(clamp_min(add(wrong, margin, where), 0, where), reduction, where);
 }
 
 Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin,
@@ -59,8 +53,9 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
   constexpr double kTiny = 1e-12;
   const Tensor lengths = mul(add(dot(x1, x1), kTiny, where), add(dot(x2, x2), kTiny, where), where);
   const Tensor cosine = div(dot(x1, x2), sqrt(lengths, where), where);
-  const Tensor alike = mul(sub(1.0, cosine, where), equal_to(target, 1, x1, where), where);
-  const Tensor apart = mul(relu(sub(cosine, margin, where), where), equal_to(target, -1, x1, where), where);
+  const Tensor alike = brigade::where(eq(target, 1, where), sub(1.0, cosine, where), 0.0, where);
+  const Tensor apart =
+      brigade::where(eq(target, -1, where), clamp_min(sub(cosine, margin, where), 0, where), 0.0, where);
   return reduced(add(alike, apart, where), reduction, where);
 }
 

@@ -123,7 +123,7 @@ struct RemainderNode final : PairNode {
     if (!context.needs_input_grad(1)) return;
     const Tensor quotient = div(widened(left.unpack(*this)), widened(right.unpack(*this)), {});
     const Tensor whole = rounds_down ? floor(quotient, {}) : trunc(quotient, {});
-    context.set_fitted(1, neg(mul(widened(grad), whole, {}), {}));
+    context.set_fitted(1, neg(mul(widened(grad), whole.detach(), {}), {}));
   }
 };
 

@@ -17,13 +17,15 @@ using autograd::detail::located;
 using autograd::detail::widened;
 using kernels::TernaryOp;
 
-// Keeps the three tensors; `number` is the factor of the product or quotient.
+// Keeps those of the three tensors that its backward takes; `number` is the factor of the product or quotient.
 struct TernaryNode : autograd::Node {
   SavedTensor saved[3];
   double number = 1;
 };
 
 struct AddcmulNode final : TernaryNode {
+  // Whether the backward of some input reads input i.
+  static bool takes(size_t i, const Tensor* const* inputs) { return i > 0 && inputs[3 - i]->requires_grad(); }
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     if (context.needs_input_grad(0)) context.set_fitted(0, grad);
@@ -35,6 +37,9 @@ struct AddcmulNode final : TernaryNode {
 };
 
 struct AddcdivNode final : TernaryNode {
+  static bool takes(size_t i, const Tensor* const* inputs) {
+    return i > 0 && (inputs[2]->requires_grad() || (i == 2 && inputs[1]->requires_grad()));
+  }
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     if (context.needs_input_grad(0)) context.set_fitted(0, grad);
@@ -50,6 +55,7 @@ struct AddcdivNode final : TernaryNode {
 };
 
 struct LerpNode final : TernaryNode {
+  static bool takes(size_t i, const Tensor* const* inputs) { return i == 2 || inputs[2]->requires_grad(); }
   void backward(BackwardContext& context) override {
     const Tensor grad = widened(context.grad());
     const Tensor weight = widened(saved[2].unpack(*this));
@@ -78,8 +84,9 @@ Tensor apply(const char* op, const Tensor& x, const Tensor& a, const Tensor& b, 
   const Tensor* const inputs[] = {&x, &a, &b};
   const Tensor* const outputs[] = {&y};
   if (auto* node = record<N>({.op = op, .where = where}, inputs, outputs)) {
-    for (size_t i = 0; i < 3; ++i)
-      node->saved[i].save_input(*node, *inputs[i]);
+    for (size_t i = 0; i < 3; ++i) {
+      if (N::takes(i, inputs)) node->saved[i].save_input(*node, *inputs[i]);
+    }
     node->number = number;
   }
   return y;

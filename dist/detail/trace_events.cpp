@@ -1,5 +1,7 @@
 #include <brigade/dist/detail/trace_events.h>
 
+#include <brigade/dist/detail/json_text.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +60,7 @@ class RankWriter {
   }
 
   void write(const RoundEvents& round) {
-    iteration_ = fmt::format(R"("iteration": {}, "backward": {})", round.round, quoted(round.backward));
+    iteration_ = fmt::format(R"("iteration": {}, "backward": {})", round.round, json_string(round.backward));
     if (round.forward_began > 0) slice("forward", round.forward_began, round.began, "");
     slice("backward", round.began, round.compute_ended, "");
     slice("wait for collectives", round.compute_ended, round.ended,
@@ -82,7 +84,7 @@ class RankWriter {
 
   void add(const char* phase, std::string_view name, const std::string& rest) {
     events_ += fmt::format(R"({}{{"name": {}, "ph": "{}", "pid": {}, {}}})", events_.empty() ? "\n  " : ",\n  ",
-                           quoted(name), phase, rank_, rest);
+                           json_string(name), phase, rank_, rest);
   }
 
   void slice(const char* name, int64_t begin, int64_t end, const std::string& arguments) {
@@ -102,7 +104,7 @@ class RankWriter {
   void write(const BucketEvents& bucket, size_t b) {
     std::string names;
     for (const uint32_t parameter : bucket.parameters)
-      names += (names.empty() ? "" : ", ") + quoted(parameters_[parameter]);
+      names += (names.empty() ? "" : ", ") + json_string(parameters_[parameter]);
     const std::string name = fmt::format("bucket {}", b);
     asynchronous(
         "b", name, b, bucket.launched,
@@ -136,15 +138,6 @@ class RankWriter {
 };
 
 }  // namespace
-
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return result + "\"";
-}
 
 std::string trace_events(std::span<const RankTimeline> ranks, std::span<const std::string> parameters,
                          std::string_view backend) {

@@ -26,7 +26,4 @@ struct RankTimeline {
 std::string trace_events(std::span<const RankTimeline> ranks, std::span<const std::string> parameters,
                          std::string_view backend);
 
-// Text as a JSON string.
-std::string quoted(std::string_view text);
-
 }  // namespace brigade::dist

@@ -6,6 +6,8 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace brigade::kernels {
 
@@ -19,8 +21,14 @@ Moments<double> moments_around(int64_t n, C center, Sum distances, Sum squares) 
   return {count, static_cast<double>(center) + off, std::max(static_cast<double>(squares) - off * off * count, 0.0)};
 }
 
+// Where an infinity or a NaN takes part, which distances from a centre cannot say.
+Moments<double> moments_beyond(int64_t n, double sum) {
+  const auto count = static_cast<double>(n);
+  return {count, sum / count, std::numeric_limits<double>::quiet_NaN()};
+}
+
 // Blocks that stay in the cache for the second pass. The first distances are from the first element, so that nothing is
-// lost where the mean is far from 0. (A NaN or infinity makes everything NaN.)
+// lost where the mean is far from 0.
 template <class C>
 Moments<double> moments_of_row(const C* x, int64_t n) {
   constexpr int64_t kBlock = 4096;
@@ -30,6 +38,7 @@ Moments<double> moments_of_row(const C* x, int64_t n) {
   }
   if (n == 0) return {};
   const C center = static_cast<C>(static_cast<double>(x[0]) + cpu::sum_distances(x, x[0], n) / static_cast<double>(n));
+  if (!std::isfinite(center)) return moments_beyond(n, cpu::sum_distances(x, C(0), n));
   return moments_around(n, center, cpu::sum_distances(x, center, n), cpu::sum_squares(x, center, n));
 }
 
@@ -60,8 +69,17 @@ void moments_of_strip(const Reduction& r, const C* first, int64_t width, Moments
         squares[j] += distance * distance;
       }
     }
-    for (int64_t j = 0; j < width; ++j)
-      total[j] = join_moments(total[j], moments_around(rows, center[j], distances[j], squares[j]));
+    for (int64_t j = 0; j < width; ++j) {
+      const auto sum = [&] {
+        double sum = 0;
+        for (int64_t k = 0; k < rows; ++k)
+          sum += static_cast<double>(group[k * r.inner + j]);
+        return sum;
+      };
+      total[j] =
+          join_moments(total[j], std::isfinite(center[j]) ? moments_around(rows, center[j], distances[j], squares[j])
+                                                          : moments_beyond(rows, sum()));
+    }
   }
 }
 

@@ -101,7 +101,8 @@ BRIGADE_HOST_DEVICE Moments<C> join_moments(const Moments<C>& a, const Moments<C
   if (count == C(0)) return a;
   const C distance = b.mean - a.mean;
   const C share = b.count / count;
-  return {count, a.mean + distance * share, a.squares + b.squares + distance * distance * a.count * share};
+  const C mean = std::isfinite(distance) ? a.mean + distance * share : a.mean * (C(1) - share) + b.mean * share;
+  return {count, mean, a.squares + b.squares + distance * distance * a.count * share};
 }
 
 template <class T>

@@ -123,3 +123,12 @@ TEST_CASE("a listener is told of the first operation whose gradient is not finit
   sum(sqrt(exp(log(sqrt(zero) * 2.0)) + 1.0)).backward();
   CHECK(listener->ops == std::vector<std::string>{"log"});
 }
+
+TEST_CASE("grad() through a graph that is gone is refused, whatever else was asked for") {
+  const Tensor unused = ones({2}).requires_grad_(), x = ones({2}).requires_grad_(), y = ones({2}).requires_grad_();
+  const Tensor loss = (x * y * x).sum();
+  loss.backward();
+  const std::vector<Tensor> outputs{loss.sum()}, inputs{unused, y};
+  CHECK_THROWS_WITH_AS(autograd::grad(outputs, inputs, {.allow_unused = true}),
+                       doctest::Contains("Trying to backward through the graph a second time"), AutogradError);
+}

@@ -189,5 +189,15 @@ TEST_CASE("an expanded tensor without elements may be written: nothing is writte
   const Tensor x = zeros({1, 0}, kFloat64).expand({3, 0});
   x.fill_(1);
   CHECK(x.numel() == 0);
-  CHECK_THROWS_AS(ones({1, 2}).expand({3, 2}).fill_(1), ValueError);
+  CHECK_THROWS_AS(ones({1, 2}).expand({3, 2}).add_(ones({3, 2})), ValueError);
+}
+
+TEST_CASE("an expanded tensor may be filled, since all that is written to one place is alike") {
+  const Tensor x = tensor<double>({1, 2});
+  x.expand({3, 2}).fill_(7);
+  CHECK(values(x) == Values{7, 7});
+  x.expand({3, 2}).zero_();
+  CHECK(values(x) == Values{0, 0});
+  const Tensor y = leaf({1, 2}) * 1.0;
+  CHECK_THROWS_AS(y.expand({3, 2}).mul_(2), ValueError);
 }

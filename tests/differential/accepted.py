@@ -66,9 +66,85 @@ def is_nan_here(program, found, ours):
 
 
 @check
-def compares_below_zero(program, found, ours):
+def meets_below_zero(program, found, ours):
     """uint8 with a number below 0."""
-    return any(line["op"] in ("eq", "ne", "lt", "le", "gt", "ge") and line.get("args", {}).get("other", 0) < 0 for line in program["lines"])
+    return any(isinstance(line.get("args", {}).get("other"), (int, float)) and line["args"]["other"] < 0 for line in program["lines"])
+
+
+def tensors(program):
+    """What the program's names stand for in PyTorch at its end."""
+    running = torch_side.Run()
+    for line in program["lines"]:
+        running.add(line)
+    return [x for x in running.session.variables.values() if torch_side.is_usable(x)]
+
+
+@check
+def has_nan(program, found, ours):
+    return any(x.is_floating_point() and x.isnan().any() for x in tensors(program))
+
+
+@check
+def is_half(program, found, ours):
+    return any(x.dtype in (torch.float16, torch.bfloat16) for x in tensors(program))
+
+
+@check
+def has_slice(program, found, ours):
+    return any(line["op"] in ("slice", "select", "transpose", "expand") for line in program["lines"])
+
+
+@check
+def copies_itself(program, found, ours):
+    line = program["lines"][found.line]
+    return line["in"][0] == line["in"][1]
+
+
+@check
+def writes_into_itself(program, found, ours):
+    """A line in place whose operand is the tensor itself, or shares its memory."""
+    running = torch_side.Run()
+    for line in program["lines"]:
+        inputs = [running.session.variables.get(name) for name in line.get("in", [])]
+        if line["op"].endswith("_") and len(inputs) == 2 and all(x is not None for x in inputs):
+            if inputs[0].untyped_storage().data_ptr() == inputs[1].untyped_storage().data_ptr():
+                return True
+        running.add(line)
+    return False
+
+
+@check
+def is_zero_there(program, found, ours):
+    """PyTorch has zeros, and here there is nothing."""
+    return found.ours_says == "nothing" and found.expected is not None and not found.expected.any()
+
+
+class Dense(torch_side.Run):
+    """PyTorch with results that are laid out as they are here."""
+
+    def keep(self, line, results):
+        results = list(results) if isinstance(results, (list, tuple)) else [results]
+        is_view = lambda x: x._base is not None or any(x is y for y in self.session.variables.values())
+        dense = [x.contiguous() if isinstance(x, torch.Tensor) and not is_view(x) else x for x in results]
+        super().keep(line, dense)
+
+
+@check
+def lies_otherwise(program, found, ours):
+    running = Dense()
+    for line in program["lines"]:
+        running.add(line)
+    return compare.difference(program, running.result(), ours.run([program])[0]) is None
+
+
+@check
+def is_a_rounding_of_parts(program, found, ours):
+    """Of the largest number in sight, or its reciprocals."""
+    finite = [x.detach().abs().double() for x in tensors(program) if x.is_floating_point() and x.numel()]
+    largest = max((x[x.isfinite()].max().item() for x in finite if x.isfinite().any()), default=1.0)
+    least = min((x[x.isfinite() & (x > 0)].min().item() for x in finite if (x.isfinite() & (x > 0)).any()), default=1.0)
+    eps = torch.finfo(found.expected.dtype).eps
+    return bool((found.distance <= 16 * eps * max(1.0, largest, 1 / least)).all())
 
 
 @check

@@ -419,3 +419,76 @@ TEST_CASE("the mean that var_mean gives may be written to before backward") {
   const Values expected{2 * -2.0 / 3 + 5.0 / 3, 2 * -1.0 / 3 + 5.0 / 3, 2 * 3.0 / 3 + 5.0 / 3};
   check_near(x.grad(), expected, 1e-14);
 }
+
+TEST_CASE("a mean that is infinite comes with a variance of NaN, in rows and in columns") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor x = tensor<double>({3, -1, -infinity, 1, 1, 2}).reshape({3, 2});
+  for (const DType dtype : kFloats) {
+    CAPTURE(name(dtype));
+    const SpreadAndMean columns = var_mean(x.to(dtype), {0}, 1);
+    const Values means = values(columns.mean), spreads = values(columns.spread);
+    CHECK(means[0] == -infinity);
+    check_near(columns.mean.narrow(0, 1, 1), {2.0 / 3}, 4e-3);
+    CHECK(std::isnan(spreads[0]));
+    CHECK(std::isfinite(spreads[1]));
+    const SpreadAndMean all = std_mean(x.to(dtype), {}, 0);
+    CHECK(values(all.mean) == Values{-infinity});
+    CHECK(std::isnan(values(all.spread)[0]));
+    CHECK(std::isnan(values(var_mean(tensor<double>({infinity, -infinity}).to(dtype)).mean)[0]));
+  }
+}
+
+TEST_CASE("an infinite gradient of a largest element is none of the others'") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor infinite = full({}, infinity, kFloat64);
+  const Tensor x = row({3, 1, 2});
+  (max(x) * infinite).backward();
+  CHECK(values(x.grad()) == Values{infinity, 0, 0});
+  x.set_grad(Tensor());
+  const std::vector<Tensor> outputs{max(x, 0).values}, inputs{x};
+  CHECK(values(autograd::grad(outputs, inputs, {.grad_outputs = {infinite}, .create_graph = true})[0]) ==
+        Values{infinity, 0, 0});
+}
+
+TEST_CASE("a margin loss passes nothing to what its labels leave out") {
+  const Tensor nan = full({}, kNaN, kFloat64);
+  const Tensor x = row({0.5, -2, 3});
+  (hinge_embedding_loss(x, tensor<double>({1, -1, 1}), 1, Reduction::Sum) * nan).backward();
+  CHECK(std::isnan(values(x.grad())[0]));
+  CHECK(std::isnan(values(x.grad())[1]));
+  const Tensor a = row({1, 0}).reshape({1, 2}), b = row({0, 1}).reshape({1, 2});
+  const Tensor apart = cosine_embedding_loss(a, b, tensor<double>({0}), 0, Reduction::Sum);  // a label of neither kind
+  CHECK(apart.item<double>() == 0);
+}
+
+TEST_CASE("the second derivative of a remainder by its divisor is 0, also where that is 0") {
+  const Tensor x = row({3}), y = row({0});
+  const std::vector<Tensor> outputs{remainder(x, y).sum()}, inputs{y};
+  const Tensor first = autograd::grad(outputs, inputs, {.create_graph = true})[0];
+  CHECK(!first.requires_grad());
+}
+
+TEST_CASE("index_select gives dense memory along every dimension") {
+  const Tensor x = arange(0, 6, 1, kFloat64).reshape({2, 3});
+  const Tensor y = index_select(x, 1, tensor<int64_t>({2, 0}));
+  CHECK(y.is_contiguous());
+  CHECK(values(y) == Values{2, 0, 5, 3});
+}
+
+TEST_CASE("what a backward does not read is not kept for it") {
+  const Tensor x = row({1, 2});
+  const Tensor a = tensor<double>({3, 4}), b = tensor<double>({5, 6}), index = tensor<int64_t>({0, 1});
+  const auto twice = [](const Tensor& y) {
+    y.sum().backward();
+    y.sum().backward();
+  };
+  twice(addcmul(x, a, b));
+  twice(addcdiv(x, a, b));
+  twice(index_add(x, 0, index, a));
+  twice(scatter_add(x, 0, index, a));
+  CHECK(values(x.grad()) == Values{8, 8});
+  const Tensor factor = row({3, 4});
+  addcmul(a, factor, b).sum().backward();
+  addcdiv(a, b, factor).sum().backward();
+  check_near(factor.grad(), {5 - 5.0 / 9, 6 - 6.0 / 16}, 1e-14);
+}

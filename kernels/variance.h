@@ -7,11 +7,12 @@
 namespace brigade::kernels {
 
 struct Variance {
-  Tensor variance, mean;  // of the dtype of x
+  Tensor variance, mean;  // of the dtype of x; in place of the variance its root, where that was asked for
 };
-// Sum of squared distances from the mean, divided by max(0, n - correction), over `dims` (empty: all of them). Floating
-// dtypes; computed in float for half types. Throws DTypeError, ShapeError, IndexError.
-extern Kernel<Variance(const Tensor& x, const Shape& dims, double correction, bool keepdim)> variance;
+// Sum of squared distances from the mean, divided by max(0, n - correction), over `dims` (empty: all of them); or its
+// root, which may be in the dtype's range where the variance is not. Floating dtypes; computed in float for half types
+// (the CPU joins parts in float64). Throws DTypeError, ShapeError, IndexError.
+extern Kernel<Variance(const Tensor& x, const Shape& dims, double correction, bool keepdim, bool root)> variance;
 
 // factor[line] * (x - mean[line]): the gradient of x from that of the variance, where `factor` is 2 / (n - correction)
 // times the latter. `factor` and `mean` have the dtype of x and one element for each line over `dims`. Throws

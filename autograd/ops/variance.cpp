@@ -65,14 +65,9 @@ struct VarianceNode final : Node {
 
 SpreadAndMean spread(const autograd::OpInfo& info, const Tensor& x, const Shape& dims, double correction, bool keepdim,
                      bool is_root, bool with_mean) {
-  // The root of a variance may be in the range of a half type where the variance is not.
-  const bool in_float = is_root && is_half(x.dtype());
-  kernels::Variance found = located(info.op, info.where, [&] {
-    return kernels::variance(in_float ? kernels::cast(x, kFloat32) : x, dims, correction, keepdim);
-  });
-  found.mean = kernels::cast(found.mean, x.dtype());
-  const Tensor result =
-      is_root ? kernels::cast(kernels::unary(found.variance, kernels::UnaryOp::Sqrt), x.dtype()) : found.variance;
+  const kernels::Variance found =
+      located(info.op, info.where, [&] { return kernels::variance(x, dims, correction, keepdim, is_root); });
+  const Tensor& result = found.variance;
   const Tensor* inputs[] = {&x};
   const Tensor* outputs[] = {&result, &found.mean};
   if (auto* node = record<VarianceNode>(info, inputs, autograd::TensorRefs(outputs, with_mean ? 2 : 1))) {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace brigade::kernels {
 
@@ -21,10 +20,19 @@ Moments<double> moments_around(int64_t n, C center, Sum distances, Sum squares) 
   return {count, static_cast<double>(center) + off, std::max(static_cast<double>(squares) - off * off * count, 0.0)};
 }
 
-// Where an infinity or a NaN takes part, which distances from a centre cannot say.
-Moments<double> moments_beyond(int64_t n, double sum) {
+// Elements `step` apart, in float64: where an infinity or a NaN takes part, and where squares leave the range of float.
+template <class C>
+Moments<double> moments_in_double(const C* x, int64_t n, int64_t step) {
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < n; ++i)
+    sum += static_cast<double>(x[i * step]);
   const auto count = static_cast<double>(n);
-  return {count, sum / count, std::numeric_limits<double>::quiet_NaN()};
+  const double mean = sum / count;
+  for (int64_t i = 0; i < n; ++i) {
+    const double distance = static_cast<double>(x[i * step]) - mean;
+    squares += distance * distance;
+  }
+  return {count, mean, squares};
 }
 
 // Blocks that stay in the cache for the second pass. The first distances are from the first element, so that nothing is
@@ -38,8 +46,9 @@ Moments<double> moments_of_row(const C* x, int64_t n) {
   }
   if (n == 0) return {};
   const C center = static_cast<C>(static_cast<double>(x[0]) + cpu::sum_distances(x, x[0], n) / static_cast<double>(n));
-  if (!std::isfinite(center)) return moments_beyond(n, cpu::sum_distances(x, C(0), n));
-  return moments_around(n, center, cpu::sum_distances(x, center, n), cpu::sum_squares(x, center, n));
+  const Moments<double> found =
+      moments_around(n, center, cpu::sum_distances(x, center, n), cpu::sum_squares(x, center, n));
+  return std::isfinite(found.squares) ? found : moments_in_double(x, n, 1);
 }
 
 // The same for columns, a group of rows at a time.
@@ -70,29 +79,23 @@ void moments_of_strip(const Reduction& r, const C* first, int64_t width, Moments
       }
     }
     for (int64_t j = 0; j < width; ++j) {
-      const auto sum = [&] {
-        double sum = 0;
-        for (int64_t k = 0; k < rows; ++k)
-          sum += static_cast<double>(group[k * r.inner + j]);
-        return sum;
-      };
+      const Moments<double> found = moments_around(rows, center[j], distances[j], squares[j]);
       total[j] =
-          join_moments(total[j], std::isfinite(center[j]) ? moments_around(rows, center[j], distances[j], squares[j])
-                                                          : moments_beyond(rows, sum()));
+          join_moments(total[j], std::isfinite(found.squares) ? found : moments_in_double(group + j, rows, r.inner));
     }
   }
 }
 
-Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, bool keepdim) {
+Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, bool keepdim, bool root) {
   const VariancePlan plan = prepare_variance(x, dims, keepdim);
   if (is_half(x.dtype())) {  // computed in float32
-    const Variance wide = variance_cpu(cast(x, kFloat32), dims, correction, keepdim);
+    const Variance wide = variance_cpu(cast(x, kFloat32), dims, correction, keepdim, root);
     return {cast(wide.variance, x.dtype()), cast(wide.mean, x.dtype())};
   }
   const auto run = [&]<class T>(T) {
     const T* values = static_cast<const T*>(plan.lines.x.raw_data());
     const VarianceOf<T> reducer{static_cast<T*>(plan.lines.out.raw_data()), static_cast<T*>(plan.mean.raw_data()),
-                                correction};
+                                correction, root};
     const auto store = [&](int64_t i, const Moments<double>& seen) { reducer.store(i, seen); };
     if (plan.lines.inner == 1) {
       cpu::for_rows<Moments<double>>(plan.lines, values, &moments_of_row<T>, &join_moments<double>, store);
@@ -156,7 +159,7 @@ Tensor variance_backward_cpu(const Tensor& factor, const Tensor& x, const Tensor
 
 }  // namespace
 
-constinit Kernel<Variance(const Tensor&, const Shape&, double, bool)> variance("var", &variance_cpu);
+constinit Kernel<Variance(const Tensor&, const Shape&, double, bool, bool)> variance("var", &variance_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, const Shape&)> variance_backward(
     "var_backward", &variance_backward_cpu);
 

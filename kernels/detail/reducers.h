@@ -112,6 +112,7 @@ struct VarianceOf {
   T* variance;
   T* mean;
   double correction;
+  bool root;
 
   BRIGADE_HOST_DEVICE Value nothing() const { return {}; }
   BRIGADE_HOST_DEVICE Value add(const Value& seen, C x) const { return join(seen, {C(1), x, C(0)}); }
@@ -121,7 +122,7 @@ struct VarianceOf {
   BRIGADE_HOST_DEVICE void store(int64_t i, const Moments<Count>& seen) const {
     const double degrees = static_cast<double>(seen.count) - correction;
     const double result = static_cast<double>(seen.squares) / (degrees > 0 ? degrees : 0.0);
-    variance[i] = static_cast<T>(static_cast<C>(result));
+    variance[i] = static_cast<T>(static_cast<C>(root ? std::sqrt(result) : result));
     const Count center = seen.count == Count(0) ? std::numeric_limits<Count>::quiet_NaN() : seen.mean;
     mean[i] = static_cast<T>(static_cast<C>(center));
   }

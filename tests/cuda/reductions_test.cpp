@@ -44,8 +44,8 @@ TEST_CASE("norms, variances and logsumexp") {
       for (const double p : {0.0, 1.0, 2.0, 3.0, kInfinity, -kInfinity})
         CHECK(difference(kernels::norm(there, p, row.dims, false), kernels::norm(x, p, row.dims, false)) <= most);
       CHECK(difference(kernels::logsumexp(there, row.dims, true), kernels::logsumexp(x, row.dims, true)) <= most);
-      const kernels::Variance found = kernels::variance(there, row.dims, 0.5, false);
-      const kernels::Variance expected = kernels::variance(x, row.dims, 0.5, false);
+      const kernels::Variance found = kernels::variance(there, row.dims, 0.5, false, false);
+      const kernels::Variance expected = kernels::variance(x, row.dims, 0.5, false, false);
       CHECK(difference(found.variance, expected.variance) <= most);
       CHECK(difference(found.mean, expected.mean) <= most);
       const Tensor factor = numbers(expected.mean.sizes(), dtype, 5);
@@ -53,7 +53,7 @@ TEST_CASE("norms, variances and logsumexp") {
                        kernels::variance_backward(factor, x, expected.mean, row.dims)) <= tolerance(dtype));
     }
   }
-  CHECK_THROWS_AS(kernels::variance(on_device(ones({2}, kInt64)), {}, 1, false), DTypeError);
+  CHECK_THROWS_AS(kernels::variance(on_device(ones({2}, kInt64)), {}, 1, false, false), DTypeError);
   CHECK_THROWS_AS(kernels::norm(on_device(ones({2, 0})), -1, {1}, false), ShapeError);
 }
 
@@ -92,14 +92,14 @@ TEST_CASE("reductions of rows that start where no vector may, the same each time
         const Tensor there = shifted(on_device(x), start);
         CHECK(difference(kernels::norm(there, 2, {1}, false), kernels::norm(x, 2, {1}, false)) <= bound(dtype, x));
         CHECK(difference(kernels::amax(there, {1}, false), kernels::amax(x, {1}, false)) == 0);
-        const kernels::Variance found = kernels::variance(there, {1}, 1, false);
-        const kernels::Variance expected = kernels::variance(x, {1}, 1, false);
+        const kernels::Variance found = kernels::variance(there, {1}, 1, false, false);
+        const kernels::Variance expected = kernels::variance(x, {1}, 1, false, false);
         CHECK(difference(found.variance, expected.variance) <= bound(dtype, x));
         CHECK(difference(kernels::variance_backward(on_device(expected.mean), there, on_device(expected.mean), {1}),
                          kernels::variance_backward(expected.mean, x, expected.mean, {1})) <= tolerance(dtype));
         const auto first = on_cpu(found.variance).to_vector<double>();
         for (int i = 0; i < 3; ++i)
-          CHECK(on_cpu(kernels::variance(there, {1}, 1, false).variance).to_vector<double>() == first);
+          CHECK(on_cpu(kernels::variance(there, {1}, 1, false, false).variance).to_vector<double>() == first);
       }
     }
   }
@@ -132,8 +132,8 @@ TEST_CASE("NaN and infinities in reductions, and a mean far from 0") {
       CHECK(difference(kernels::logsumexp(there, {0}, false), kernels::logsumexp(x, {0}, false)) <= 1e-5);
     }
     const Tensor far = kernels::binary_scalar(numbers({2000, inner}, kFloat32), 1e5, kernels::BinaryOp::Add, false);
-    CHECK(difference(kernels::variance(on_device(far), {0}, 1, false).variance,
-                     kernels::variance(far, {0}, 1, false).variance) <= 1e-3);
+    CHECK(difference(kernels::variance(on_device(far), {0}, 1, false, false).variance,
+                     kernels::variance(far, {0}, 1, false, false).variance) <= 1e-3);
   }
   const Tensor none = full({3, 40}, -kLarge);
   CHECK(difference(kernels::logsumexp(on_device(none), {1}, false), kernels::logsumexp(none, {1}, false)) == 0);

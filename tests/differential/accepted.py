@@ -85,6 +85,18 @@ def has_nan(program, found, ours):
 
 
 @check
+def is_infinite(program, found, ours):
+    return any(x.is_floating_point() and x.isinf().any() for x in tensors(program))
+
+
+@check
+def divides_by_rounding(program, found, ours):
+    """A sum or mean that is no more than a rounding of what was added."""
+    made = [x.detach() for x in tensors(program) if x.is_floating_point() and x.numel()]
+    return any(((x != 0) & (x.abs() < 8 * torch.finfo(x.dtype).eps)).any() for x in made)
+
+
+@check
 def is_half(program, found, ours):
     return any(x.dtype in (torch.float16, torch.bfloat16) for x in tensors(program))
 

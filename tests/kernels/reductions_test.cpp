@@ -142,7 +142,7 @@ TEST_CASE("variances, norms and logsumexp over rows, columns, middles and scatte
       const Tensor x = numbers(row.sizes, dtype);
       const double bound = tolerance(dtype);
       for (const double correction : {0.0, 1.0, 2.5}) {
-        const kernels::Variance found = kernels::variance(x, row.dims, correction, false);
+        const kernels::Variance found = kernels::variance(x, row.dims, correction, false, false);
         check_lines(found.variance, x, row.dims, bound, [&](const Line& l) { return variance_of(l, correction); });
         check_lines(found.mean, x, row.dims, bound, [](const Line& l) {
           return std::accumulate(l.begin(), l.end(), 0.0) / static_cast<double>(l.size());
@@ -204,7 +204,7 @@ TEST_CASE("reductions of views are those of their copies") {
       const auto same = [&](auto reduce) {
         CHECK(reduce(seen).template to_vector<float>() == reduce(copy).template to_vector<float>());
       };
-      same([&](const Tensor& t) { return kernels::variance(t, dims, 1, false).variance; });
+      same([&](const Tensor& t) { return kernels::variance(t, dims, 1, false, false).variance; });
       same([&](const Tensor& t) { return kernels::norm(t, 3, dims, false); });
       same([&](const Tensor& t) { return kernels::logsumexp(t, dims, false); });
       same([&](const Tensor& t) { return kernels::amin(t, dims, false); });
@@ -234,14 +234,14 @@ TEST_CASE("NaN and infinities in reductions") {
         CHECK(std::isnan(first(kernels::norm(x, -kInfinity, {0}, false))));
         CHECK(std::isnan(first(kernels::norm(x, 2, {0}, false))));
         CHECK(std::isnan(first(kernels::logsumexp(x, {0}, false))));
-        CHECK(std::isnan(first(kernels::variance(x, {0}, 1, false).variance)));
+        CHECK(std::isnan(first(kernels::variance(x, {0}, 1, false, false).variance)));
       }
       CHECK(first(kernels::logsumexp(with(kInfinity, 0), {0}, false)) == kInfinity);
       CHECK(first(kernels::logsumexp(with(kInfinity, -kInfinity), {0}, false)) == kInfinity);
       CHECK(std::isfinite(first(kernels::logsumexp(with(0, -kInfinity), {0}, false))));
       CHECK(first(kernels::logsumexp(kernels::binary_scalar(with(0, 0), -kInfinity, kernels::BinaryOp::Sub, true), {0},
                                      false)) == -kInfinity);
-      CHECK(std::isnan(first(kernels::variance(with(kInfinity, 0), {0}, 1, false).variance)));
+      CHECK(std::isnan(first(kernels::variance(with(kInfinity, 0), {0}, 1, false, false).variance)));
     }
   }
   CHECK(kernels::logsumexp(zeros({2, 0}), {1}, false).to_vector<double>() ==
@@ -255,22 +255,22 @@ TEST_CASE("a variance is right where the mean is a million times the spread") {
     CAPTURE(to_string(sizes));
     const Tensor x =
         kernels::cast(kernels::binary_scalar(numbers(sizes, kFloat64), 1e6, kernels::BinaryOp::Add, false), kFloat32);
-    check_lines(kernels::variance(x, dims, 1, false).variance, x, dims, 1e-5,
+    check_lines(kernels::variance(x, dims, 1, false, false).variance, x, dims, 1e-5,
                 [](const Line& l) { return variance_of(l, 1); });
-    check_lines(kernels::variance(full(sizes, 0.1F), dims, 1, false).variance, x, dims, 0,
+    check_lines(kernels::variance(full(sizes, 0.1F), dims, 1, false, false).variance, x, dims, 0,
                 [](const Line&) { return 0.0; });
   }
 }
 
 TEST_CASE("too few elements for a variance") {
   const auto variance = [](const Tensor& x, double correction) {
-    return kernels::variance(x, {}, correction, false).variance.to_vector<double>()[0];
+    return kernels::variance(x, {}, correction, false, false).variance.to_vector<double>()[0];
   };
   CHECK(std::isnan(variance(ones({1}), 1)));
   CHECK(std::isnan(variance(ones({0}), 0)));
   CHECK(variance(tensor<float>({1, 3}), 2) == kInfinity);
   CHECK(variance(ones({1}), 0) == 0);
-  CHECK(std::isnan(kernels::variance(ones({0, 2}), {0}, 0, false).mean.to_vector<double>()[1]));
+  CHECK(std::isnan(kernels::variance(ones({0, 2}), {0}, 0, false, false).mean.to_vector<double>()[1]));
 }
 
 TEST_CASE("the gradient of a variance is the distance from the mean times a factor") {
@@ -280,7 +280,7 @@ TEST_CASE("the gradient of a variance is the distance from the mean times a fact
       CAPTURE(to_string(row.sizes));
       CAPTURE(to_string(row.dims));
       const Tensor x = numbers(row.sizes, dtype);
-      const Tensor mean = kernels::variance(x, row.dims, 1, true).mean;
+      const Tensor mean = kernels::variance(x, row.dims, 1, true, false).mean;
       const Tensor factor = numbers(mean.sizes(), dtype, 5);
       const Tensor found = kernels::variance_backward(factor, x, mean, row.dims);
       CHECK(found.sizes() == x.sizes());
@@ -299,7 +299,7 @@ TEST_CASE("the gradient of a variance is the distance from the mean times a fact
 }
 
 TEST_CASE("errors of reductions say what was expected") {
-  CHECK_THROWS_AS(kernels::variance(ones({2}, kInt64), {}, 1, false), DTypeError);
+  CHECK_THROWS_AS(kernels::variance(ones({2}, kInt64), {}, 1, false, false), DTypeError);
   CHECK_THROWS_AS(kernels::norm(ones({2}, kInt32), 2, {}, false), DTypeError);
   CHECK_THROWS_AS(kernels::logsumexp(ones({2}, kBool), {}, false), DTypeError);
   CHECK_THROWS_AS(kernels::prod(ones({2}), {1}, false), IndexError);

@@ -492,3 +492,15 @@ TEST_CASE("what a backward does not read is not kept for it") {
   addcdiv(a, b, factor).sum().backward();
   check_near(factor.grad(), {5 - 5.0 / 9, 6 - 6.0 / 16}, 1e-14);
 }
+
+TEST_CASE("a standard deviation whose square is beyond the dtype") {
+  for (const DType dtype : {kFloat32, kBFloat16}) {
+    CAPTURE(name(dtype));
+    const double large = 0x1p+100;
+    const Tensor x = tensor<double>({large, -large, large, -large}).reshape({2, 2}).to(dtype);
+    CHECK(values(brigade::std(x, {}, 0)) == Values{large});
+    CHECK(values(brigade::std(x, {1}, 0)) == Values{large, large});
+    CHECK(values(brigade::std(x.transpose(0, 1), {0}, 0)) == Values{large, large});
+    CHECK(std::isinf(values(var(x, {}, 0))[0]));
+  }
+}

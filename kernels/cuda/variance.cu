@@ -11,10 +11,9 @@ constexpr int kThreads = 256;
 Variance variance_cuda(const Tensor& x, const Shape& dims, double correction, bool keepdim, bool root) {
   const VariancePlan plan = prepare_variance(x, dims, keepdim);
   visit_floating(x.dtype(), "var", [&]<class T>() {
-    cuda::reduce_lines<T>(
-        "var", plan.lines,
-        VarianceOf<T>{static_cast<T*>(plan.lines.out.raw_data()), static_cast<T*>(plan.mean.raw_data()), correction,
-                      root});
+    cuda::reduce_lines<T>("var", plan.lines,
+                          VarianceOf<T>{static_cast<T*>(plan.lines.out.raw_data()),
+                                        static_cast<T*>(plan.mean.raw_data()), correction, root});
   });
   return {plan.lines.out, plan.mean};
 }

@@ -6,6 +6,7 @@
 #include <simt/error.h>
 #include <simt/runtime.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 

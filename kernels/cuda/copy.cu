@@ -4,6 +4,7 @@
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/transpose.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
+#include <brigade/kernels/detail/scalar.h>
 
 namespace brigade::kernels {
 
@@ -21,7 +22,7 @@ template <class To>
 __device__ To converted(const void* data, DType dtype, int64_t at) {
   const auto as = [&](auto* elements) {
     using From = std::remove_cv_t<std::remove_pointer_t<decltype(elements)>>;
-    return static_cast<To>(static_cast<compute_type<From>>(elements[at]));
+    return as_element<To>(static_cast<compute_type<From>>(elements[at]));
   };
   switch (dtype) {
     case DType::Float64: return as(static_cast<const double*>(data));

@@ -9,7 +9,9 @@ reason. Exit code 1 when anything else differs."""
 import argparse
 import collections
 import json
+import os
 import pathlib
+import pickle
 import sys
 import time
 
@@ -26,21 +28,88 @@ from ours import Ours
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def batches(arguments):
-    """Lists of (program, PyTorch's result)."""
-    if arguments.programs:
-        programs = [json.loads(line) for line in open(arguments.programs)]
-        yield [(p, torch_side.run(p)) for p in programs]
-        return
-    for start in range(arguments.first, arguments.first + arguments.count, arguments.batch):
-        end = min(start + arguments.batch, arguments.first + arguments.count)
-        yield [generator.generate(arguments.seed, number) for number in range(start, end)]
+class Outcome:
+    """What a batch of programs came to."""
+
+    def __init__(self):
+        self.count, self.lines, self.reasons, self.reports, self.short = 0, 0, collections.Counter(), [], []
+
+    def add(self, other):
+        self.count += other.count
+        self.lines += other.lines
+        self.reasons += other.reasons
+        self.reports += other.reports
+        self.short += other.short
+
+    def report(self, program, found):
+        self.reports.append(f"program {program['id']}: {found}\n{dialects.both(program)}")
+        self.short.append(program)
 
 
-def crash(program, result):
+def crash(result):
     found = compare.Difference("crash", "end", "", result["crash"])
     found.op = "end"
     return found
+
+
+def judged(load, ours, accepted):
+    """Runs the programs that load() gives, each with PyTorch's result."""
+    outcome = Outcome()
+    programs = load()
+    results = ours.run([program for program, _ in programs])
+    for (program, theirs), result in zip(programs, results):
+        outcome.count += 1
+        outcome.lines += len(program["lines"])
+        if "crash" in result:
+            outcome.report(program, crash(result))
+            continue
+        if compare.difference(program, theirs, result) is None:
+            continue
+        found = shrink.located(program, ours)
+        if found is None:
+            found = compare.Difference("not repeatable", "end", "", "")
+            found.op = "end"
+        name = accepted.find(found)
+        if name is None:
+            shorter, found = shrink.shrink(program, found, ours) if found.kind != "not repeatable" else (program, found)
+            name = accepted.find(found, shorter)
+            if name is None:
+                outcome.report(shorter, found)
+        if name:
+            outcome.reasons[name] += 1
+    return outcome
+
+
+def in_child(work):
+    """What work() gives, in a process of its own; None when it dies: some programs end PyTorch with a segmentation fault."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        with os.fdopen(write, "wb") as pipe:
+            pickle.dump(work(), pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        answer = pipe.read()
+    status = os.waitpid(pid, 0)[1]
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
+        raise SystemExit(1)  # the child has said why
+    return pickle.loads(answer) if status == 0 else None
+
+
+def survived(numbers, load, ours, accepted):
+    """The outcome of a batch; a program that ends PyTorch is left out, and told."""
+    outcome = in_child(lambda: judged(lambda: [load(n) for n in numbers], ours, accepted))
+    if outcome is not None:
+        return outcome
+    if len(numbers) == 1:
+        print(f"program number {numbers[0]} ends PyTorch: left out", flush=True)
+        return Outcome()
+    half = len(numbers) // 2
+    outcome = survived(numbers[:half], load, ours, accepted)
+    outcome.add(survived(numbers[half:], load, ours, accepted))
+    return outcome
 
 
 def main():
@@ -58,44 +127,29 @@ def main():
     torch.set_num_threads(1)
     ours = Ours(arguments.program)
     accepted = Accepted(arguments.accepted, ours)
-    reasons, differing, count, lines, started = collections.Counter(), [], 0, 0, time.time()
-    for batch in batches(arguments):
-        results = ours.run([program for program, _ in batch])
-        for (program, theirs), result in zip(batch, results):
-            count += 1
-            lines += len(program["lines"])
-            if "crash" in result:
-                report(program, crash(program, result), arguments, differing)
-                continue
-            if compare.difference(program, theirs, result) is None:
-                continue
-            found = shrink.located(program, ours)
-            if found is None:
-                found = compare.Difference("not repeatable", "end", "", "")
-                found.op = "end"
-            name = accepted.find(found)
-            if name is None:
-                shorter, found = shrink.shrink(program, found, ours) if found.kind != "not repeatable" else (program, found)
-                name = accepted.find(found, shorter)
-                if name is None:
-                    report(shorter, found, arguments, differing)
-            if name:
-                reasons[name] += 1
-        if len(differing) >= arguments.most:
+    if arguments.programs:
+        given = [json.loads(line) for line in open(arguments.programs)]
+        numbers, load = list(range(len(given))), lambda n: (given[n], torch_side.run(given[n]))
+    else:
+        numbers = list(range(arguments.first, arguments.first + arguments.count))
+        load = lambda n: generator.generate(arguments.seed, n)
+    total, started = Outcome(), time.time()
+    for start in range(0, len(numbers), arguments.batch):
+        outcome = survived(numbers[start:start + arguments.batch], load, ours, accepted)
+        total.add(outcome)
+        for text in outcome.reports:
+            print(text, flush=True)
+        if arguments.save and outcome.short:
+            with open(arguments.save, "a") as file:
+                file.writelines(json.dumps(program) + "\n" for program in outcome.short)
+        if len(total.reports) >= arguments.most:
             break
-    print(f"{count} programs of seed {arguments.seed} with {lines} lines in {time.time() - started:.0f} s: {len(differing)} differ, "
-          f"{sum(reasons.values())} differ as accepted.json says")
-    for name, number in reasons.most_common():
+    of = arguments.programs or f"seed {arguments.seed}"
+    print(f"{total.count} programs of {of} with {total.lines} lines in {time.time() - started:.0f} s: {len(total.reports)} differ, "
+          f"{sum(total.reasons.values())} differ as accepted.json says")
+    for name, number in total.reasons.most_common():
         print(f"  {number:6} {name}")
-    return 1 if differing else 0
-
-
-def report(program, found, arguments, differing):
-    differing.append(found)
-    print(f"program {program['id']}: {found}\n{dialects.both(program)}", flush=True)
-    if arguments.save:
-        with open(arguments.save, "a") as file:
-            file.write(json.dumps(program) + "\n")
+    return 1 if total.reports else 0
 
 
 if __name__ == "__main__":

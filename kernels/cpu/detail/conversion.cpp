@@ -1,6 +1,7 @@
 #include <brigade/kernels/cpu/detail/conversion.h>
 
 #include <brigade/kernels/cpu/vector/half.h>
+#include <brigade/kernels/detail/scalar.h>
 
 #include <algorithm>
 #include <cstring>
@@ -29,7 +30,7 @@ void convert_plain(DType from_dtype, const void* from, DType to_dtype, void* to,
       const From* const source = static_cast<const From*>(from);
       To* const target = static_cast<To*>(to);
       for (int64_t i = 0; i < n; ++i)
-        target[i] = static_cast<To>(source[i]);
+        target[i] = as_element<To>(source[i]);
     });
   });
 }

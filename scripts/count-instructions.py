@@ -15,9 +15,10 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Instructions of one operation: forward with release, backward; a little above what was counted when they were set. An
-# eighth of PyTorch 1.13's, counted in the same way: add 1181 and 1530, mul 1271 and 2325.
-LIMITS = {"add": (940, 545), "mul": (1035, 1170), "relu": (1100, 1045), "matmul": (3400, 4700)}
+# Instructions of one operation: forward with release, and both directions; a few percent above what was counted when they
+# were set, since counts differ by as much from run to run (where memory lies decides how much the allocator looks), most of
+# it between the directions. An eighth of PyTorch 1.13's, counted in the same way: add 1181 and 1530, mul 1271 and 2325.
+LIMITS = {"add": (1010, 1570), "mul": (1100, 2340), "relu": (1120, 2130), "matmul": (3250, 7400)}
 CHAIN = 1000
 
 
@@ -49,7 +50,7 @@ def main():
     for operation, limits in LIMITS.items():
         forward, both = ((collected(program, operation, phase, 3) - collected(program, operation, phase, 2)) / CHAIN
                          for phase in ("forward", "both"))
-        for phase, count, limit in (("forward", forward, limits[0]), ("backward", both - forward, limits[1])):
+        for phase, count, limit in (("forward", forward, limits[0]), ("both", both, limits[1])):
             over = count > limit
             bad = bad or over
             print(f"{operation:<7} {phase:<9} {count:8.0f} instructions an operation, limit {limit}{'  OVER' if over else ''}")

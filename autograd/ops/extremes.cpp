@@ -27,18 +27,18 @@ using autograd::detail::located;
 struct SelectElementNode final : Node {
   Shape sizes;
   int dim = 0;
-  Tensor indices;  // int64, not differentiable: no version to watch
+  SavedTensor indices;
   void backward(BackwardContext& context) override {
     if (context.create_graph()) {
-      context.set(0, differentiable(context.grad()));
+      context.set(0, differentiable(context.grad(), indices.unpack(*this)));
       return;
     }
-    context.set(0, kernels::extremes_backward(context.grad(), indices, sizes, dim));
+    context.set(0, kernels::extremes_backward(context.grad(), indices.unpack(*this), sizes, dim));
   }
 
  private:
   // The gradient at the chosen places, 0 elsewhere.
-  Tensor differentiable(const Tensor& grad) const {
+  Tensor differentiable(const Tensor& grad, const Tensor& at) const {
     Shape kept_sizes = sizes;
     Shape places = Shape::filled(sizes.size(), 1);
     int64_t length = 1;
@@ -46,8 +46,8 @@ struct SelectElementNode final : Node {
       kept_sizes[dim] = 1;
       length = places[dim] = sizes[dim];
     }
-    const Tensor chosen = view::as_strided(indices, kept_sizes, contiguous_strides(kept_sizes), 0);
-    const Tensor counted = arange(0, static_cast<double>(length), 1, {kInt64, indices.device()});
+    const Tensor chosen = view::as_strided(at, kept_sizes, contiguous_strides(kept_sizes), 0);
+    const Tensor counted = arange(0, static_cast<double>(length), 1, {kInt64, at.device()});
     const Tensor here = kernels::compare(view::as_strided(counted, places, contiguous_strides(places), 0), chosen,
                                          kernels::CompareOp::Equal);
     return brigade::where(here, grad.reshape(kept_sizes, {}), 0.0, {});
@@ -63,7 +63,7 @@ MinMax extremum(const char* op, const Tensor& x, int64_t dim, bool keepdim, bool
   if (auto* node = record<SelectElementNode>({.op = op, .where = where}, inputs, outputs)) {
     node->sizes = x.sizes();
     node->dim = at;
-    node->indices = found.indices;
+    node->indices.save_input(*node, found.indices);
   }
   return {found.values, found.indices};
 }

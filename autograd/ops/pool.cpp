@@ -20,25 +20,28 @@ using autograd::detail::located;
 Tensor put_back(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, const Pool2dParams& params,
                 SourceLocation where);
 
+// Whoever has the indices may write to them: they are saved like other tensors.
 struct MaxPool2dNode final : autograd::Node {
-  Tensor indices;
+  autograd::SavedTensor indices;
   Shape x_sizes;
   Pool2dParams params;
   void backward(BackwardContext& context) override {
-    context.set(0, context.create_graph() ? put_back(context.grad(), indices, x_sizes, params, where)
-                                          : kernels::max_pool2d_backward(context.grad(), indices, x_sizes, params));
+    const Tensor chosen = indices.unpack(*this);
+    context.set(0, context.create_graph() ? put_back(context.grad(), chosen, x_sizes, params, where)
+                                          : kernels::max_pool2d_backward(context.grad(), chosen, x_sizes, params));
   }
 };
 
 struct MaxPool2dBackwardNode final : autograd::Node {
-  Tensor indices;
+  autograd::SavedTensor indices;
   Shape x_sizes;
   Pool2dParams params;
   void backward(BackwardContext& context) override {
-    const Tensor slope = kernels::max_pool2d_gather(context.grad(), indices);
+    const Tensor chosen = indices.unpack(*this);
+    const Tensor slope = kernels::max_pool2d_gather(context.grad(), chosen);
     if (context.create_graph()) {
       if (auto* node = record<MaxPool2dNode>({.op = "max_pool2d", .where = where}, {context.grad()}, slope)) {
-        node->indices = indices;
+        node->indices.save_input(*node, chosen);
         node->x_sizes = x_sizes;
         node->params = params;
       }
@@ -51,7 +54,7 @@ Tensor put_back(const Tensor& grad, const Tensor& indices, const Shape& x_sizes,
                 SourceLocation where) {
   Tensor result = kernels::max_pool2d_backward(grad, indices, x_sizes, params);
   if (auto* node = record<MaxPool2dBackwardNode>({.op = "max_pool2d_backward", .where = where}, {grad}, result)) {
-    node->indices = indices;
+    node->indices.save_input(*node, indices);
     node->x_sizes = x_sizes;
     node->params = params;
   }
@@ -61,7 +64,7 @@ Tensor put_back(const Tensor& grad, const Tensor& indices, const Shape& x_sizes,
 MaxPoolResult max_pool(const OpInfo& info, const Tensor& x, const Pool2dParams& params) {
   MaxPoolResult result = located(info.where, [&] { return kernels::max_pool2d(x, params); });
   if (auto* node = record<MaxPool2dNode>(info, {x}, result.values)) {
-    node->indices = result.indices;
+    node->indices.save_input(*node, result.indices);
     node->x_sizes = x.sizes();
     node->params = params;
   }

@@ -16,15 +16,15 @@ using autograd::detail::located;
 
 // The gradient of a value goes back to its place; no place is named twice.
 struct SortNode final : autograd::Node {
-  Tensor indices;  // int64, not differentiable: no version to watch
+  autograd::SavedTensor indices;
   Shape sizes;
   int dim = 0;
   void backward(autograd::BackwardContext& context) override {
     const Tensor& grad = context.grad();
     const Tensor nothing = zeros(sizes, grad.options());
-    context.set(0, context.create_graph()
-                       ? scatter(nothing, dim, indices, grad, {})
-                       : kernels::scatter(nothing, dim, indices, {.source = grad, .distinct = true}));
+    const Tensor places = indices.unpack(*this);
+    context.set(0, context.create_graph() ? scatter(nothing, dim, places, grad, {})
+                                          : kernels::scatter(nothing, dim, places, {.source = grad, .distinct = true}));
   }
 };
 
@@ -32,7 +32,7 @@ SortResult recorded(const char* op, const Tensor& x, int dim, const kernels::Sor
   const Tensor* inputs[] = {&x};
   const Tensor* outputs[] = {&found.values, &found.indices};
   if (auto* node = autograd::record<SortNode>({.op = op, .where = where}, inputs, outputs)) {
-    node->indices = found.indices;
+    node->indices.save_input(*node, found.indices);
     node->sizes = x.sizes();
     node->dim = dim;
   }

@@ -201,3 +201,25 @@ TEST_CASE("an expanded tensor may be filled, since all that is written to one pl
   const Tensor y = leaf({1, 2}) * 1.0;
   CHECK_THROWS_AS(y.expand({3, 2}).mul_(2), ValueError);
 }
+
+TEST_CASE("indices that were given away may not be written to before backward") {
+  const Tensor x = leaf({3, 1, 2, 5, 4, 6});
+  struct Chosen {
+    const char* op;
+    Tensor values, indices;
+  };
+  const auto pooled = max_pool2d_with_indices(x.reshape({1, 2, 3}), {.kernel_size = {1, 3}});
+  const auto lines = max_pool1d_with_indices(x.reshape({1, 6}), {.kernel_size = 2});
+  const auto largest = max(x, 0);
+  const auto sorted = sort(x);
+  const auto best = topk(x, 2);
+  for (const Chosen& chosen :
+       {Chosen{"max_pool2d", pooled.values, pooled.indices}, Chosen{"max_pool1d", lines.values, lines.indices},
+        Chosen{"max", largest.values, largest.indices}, Chosen{"sort", sorted.values, sorted.indices},
+        Chosen{"topk", best.values, best.indices}}) {
+    CAPTURE(chosen.op);
+    neg_(chosen.indices);
+    CHECK_THROWS_WITH_AS(chosen.values.sum().backward(), doctest::Contains("modified by an inplace operation"),
+                         AutogradError);
+  }
+}

@@ -56,8 +56,8 @@ def counts(program, found, ours):
 
 @check
 def is_a_rounding_of_one(program, found, ours):
-    """To a few roundings of 1, times an input of at most 10."""
-    return bool((found.distance <= 40 * torch.finfo(torch.float32).eps).all())
+    """To a few roundings of 1, times the square of an input of at most 10."""
+    return bool((found.distance <= 200 * torch.finfo(torch.float32).eps).all())
 
 
 @check
@@ -108,8 +108,31 @@ def has_slice(program, found, ours):
 
 @check
 def copies_itself(program, found, ours):
-    line = program["lines"][found.line]
-    return line["in"][0] == line["in"][1]
+    return any(line["op"] == "copy_" and line["in"][0] == line["in"][1] for line in program["lines"])
+
+
+@check
+def asks_for_written(program, found, ours):
+    written = {line["in"][0] for line in program["lines"] if line["op"].endswith("_")}
+    return any(line["op"] == "grad" and written & set(line["in"][1:]) for line in program["lines"])
+
+
+@check
+def takes_root(program, found, ours):
+    return any(line["op"] == "pow" and line.get("args", {}).get("exponent") == 0.5 for line in program["lines"])
+
+
+@check
+def through_narrower(program, found, ours):
+    """Within roundings of the coarsest dtype in sight, where that is not the gradient's own."""
+    eps = max((torch.finfo(x.dtype).eps for x in tensors(program) if x.is_floating_point()), default=0)
+    scale = max(1.0, found.expected.abs().max().item()) if found.expected.isfinite().all() else 0
+    return eps > torch.finfo(found.expected.dtype).eps and bool((found.distance <= 16 * eps * scale).all())
+
+
+@check
+def is_empty(program, found, ours):
+    return any(x.numel() == 0 for x in tensors(program))
 
 
 @check

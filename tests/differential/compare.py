@@ -39,8 +39,9 @@ def apart(expected, actual):
     distance = (e - a).abs()
     distance[(e == a) | (e.isnan() & a.isnan())] = 0
     distance[distance.isnan()] = float("inf")
-    # Half types are computed in float, where a number below the smallest normal one may become 0 on the way.
-    relative = RELATIVE[expected.dtype] * e.abs() + torch.finfo(torch.float64 if expected.dtype == torch.float64 else torch.float32).tiny
+    # A number below the smallest normal one may become 0 on the way; half types are computed in float, and rounded.
+    least = torch.finfo(torch.float64 if expected.dtype == torch.float64 else torch.float32).tiny
+    relative = RELATIVE[expected.dtype] * e.abs() + max(least, torch.finfo(expected.dtype).smallest_normal * torch.finfo(expected.dtype).eps)
     distance[(distance <= relative) & e.isfinite()] = 0
     return distance
 
@@ -194,6 +195,8 @@ def is_rounding(program, path, expected, actual, distance, result):
 
 def difference(program, expected, actual, allow_rounding=True):
     """The first difference, or None."""
+    if "crash" in actual:
+        return Difference("crash", "end", "", actual["crash"])
     if actual.get("malformed"):
         return Difference("malformed", actual["malformed"], "", "")
     refused = refusal_difference(program, expected, actual)

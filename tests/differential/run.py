@@ -46,12 +46,6 @@ class Outcome:
         self.short.append(program)
 
 
-def crash(result):
-    found = compare.Difference("crash", "end", "", result["crash"])
-    found.op = "end"
-    return found
-
-
 def judged(load, ours, accepted):
     """Runs the programs that load() gives, each with PyTorch's result."""
     outcome = Outcome()
@@ -60,15 +54,12 @@ def judged(load, ours, accepted):
     for (program, theirs), result in zip(programs, results):
         outcome.count += 1
         outcome.lines += len(program["lines"])
-        if "crash" in result:
-            outcome.report(program, crash(result))
-            continue
         if compare.difference(program, theirs, result) is None:
             continue
-        found = shrink.located(program, ours)
+        found = shrink.located(program, ours) if "crash" not in result else compare.difference(program, theirs, result)
         if found is None:
             found = compare.Difference("not repeatable", "end", "", "")
-            found.op = "end"
+        found.op = shrink.op_of(program, found)
         name = accepted.find(found)
         if name is None:
             shorter, found = shrink.shrink(program, found, ours) if found.kind != "not repeatable" else (program, found)

@@ -1,7 +1,6 @@
 #include <brigade/autograd/ops/margin_loss.h>
 
 #include <brigade/autograd/detail/reduction.h>
-#include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/clamp.h>
 #include <brigade/autograd/ops/extremes.h>
@@ -84,7 +83,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   const Tensor near = distance(anchor, positive, options.p, options.eps, where);
   Tensor far = distance(anchor, negative, options.p, options.eps, where);
   if (options.swap) far = minimum(far, distance(positive, negative, options.p, options.eps, where), where);
-  return reduced(relu(add(sub(near, far, where), options.margin, where), where), options.reduction, where);
+  return reduced(clamp_min(add(sub(near, far, where), options.margin, where), 0, where), options.reduction, where);
 }
 
 }  // namespace brigade

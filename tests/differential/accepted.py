@@ -56,8 +56,8 @@ def counts(program, found, ours):
 
 @check
 def is_a_rounding_of_one(program, found, ours):
-    """To a few roundings of 1, times the square of an input of at most 10."""
-    return bool((found.distance <= 200 * torch.finfo(torch.float32).eps).all())
+    """To a few roundings of 1, times the cube of an input of at most 10; or a NaN there."""
+    return bool(((found.distance <= 1000 * torch.finfo(torch.float32).eps) | found.expected.isnan()).all())
 
 
 @check
@@ -112,9 +112,10 @@ def copies_itself(program, found, ours):
 
 
 @check
-def asks_for_written(program, found, ours):
-    written = {line["in"][0] for line in program["lines"] if line["op"].endswith("_")}
-    return any(line["op"] == "grad" and written & set(line["in"][1:]) for line in program["lines"])
+def asks_for_result(program, found, ours):
+    """grad() by what is no leaf."""
+    leaves = {line["out"][0] for line in program["lines"] if line["op"] == "tensor"}
+    return any(line["op"] == "grad" and set(line["in"][1:]) - leaves for line in program["lines"])
 
 
 @check
@@ -128,6 +129,29 @@ def through_narrower(program, found, ours):
     eps = max((torch.finfo(x.dtype).eps for x in tensors(program) if x.is_floating_point()), default=0)
     scale = max(1.0, found.expected.abs().max().item()) if found.expected.isfinite().all() else 0
     return eps > torch.finfo(found.expected.dtype).eps and bool((found.distance <= 16 * eps * scale).all())
+
+
+@check
+def is_not_finite_there(program, found, ours):
+    """Wherever they differ, PyTorch has a NaN or an infinity."""
+    return not found.expected[found.distance > 0].isfinite().any()
+
+
+@check
+def is_large(program, found, ours):
+    """A number that is more than thousand times another one."""
+    made = [x.detach().abs().double() for x in tensors(program) if x.numel()]
+    return any(x[x.isfinite()].max() > 1000 for x in made if x.isfinite().any())
+
+
+@check
+def has_uint8(program, found, ours):
+    return any(x.dtype == torch.uint8 for x in tensors(program))
+
+
+@check
+def is_tiny(program, found, ours):
+    return bool((found.expected[found.distance > 0].abs() < 1e-5).all())
 
 
 @check
@@ -159,7 +183,8 @@ class Dense(torch_side.Run):
 
     def keep(self, line, results):
         results = list(results) if isinstance(results, (list, tuple)) else [results]
-        is_view = lambda x: x._base is not None or any(x is y for y in self.session.variables.values())
+        known = {x.untyped_storage().data_ptr() for x in self.session.variables.values() if x is not None}
+        is_view = lambda x: x.untyped_storage().data_ptr() in known
         dense = [x.contiguous() if isinstance(x, torch.Tensor) and not is_view(x) else x for x in results]
         super().keep(line, dense)
 

@@ -188,8 +188,8 @@ class Run:
     def add(self, line):
         """True when the line was run and not refused."""
         self.lines.append(line)
-        accepted = not self.ended and is_set(self.session, line)
-        if accepted:
+        ran = accepted = not self.ended and is_set(self.session, line)
+        if ran:
             try:
                 self.keep(line, call(self.session, line))
             except Malformed:
@@ -203,7 +203,7 @@ class Run:
                 self.ended = line["op"] in ("backward", "grad")
         if self.trace is not None:
             names = line.get("out") or line.get("in", [])
-            seen = {n: self.session.variables[n] for n in names if is_usable(self.session.variables.get(n))} if not self.ended else {}
+            seen = {n: self.session.variables[n] for n in names if is_usable(self.session.variables.get(n))} if ran else {}
             self.trace.append({n: snapshot(x) for n, x in seen.items()})
         return accepted
 

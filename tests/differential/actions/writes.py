@@ -45,6 +45,8 @@ def write_without_recording(g):
     g.add("set_grad_enabled", mode=False)
     if g.chance(0.3):
         name = view_of(g, name) or name
+    if name not in g.run.session.variables:  # the view was refused
+        name = leaves[0]
     if g.chance(0.5):
         g.add("mul_", [name], other=0.5)
     else:

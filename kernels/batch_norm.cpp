@@ -61,7 +61,11 @@ void check_batch_norm_mode(const BatchNormPlan& plan, const Tensor& running_mean
     throw ValueError("Expected more than 1 value per channel when training, got input size " +
                      to_string(plan.x.sizes()));
   }
-  if (!training && (!running_mean.defined() || !running_var.defined())) {
+  if (running_mean.defined() != running_var.defined()) {
+    throw ValueError("batch_norm: running_mean and running_var must either both be there or neither; got only " +
+                     std::string(running_mean.defined() ? "running_mean" : "running_var"));
+  }
+  if (!training && !running_mean.defined()) {
     throw ValueError(
         "batch_norm: evaluation needs running_mean and running_var; call train() or track running statistics");
   }

@@ -134,7 +134,7 @@ struct RemainderNumberNode final : autograd::Node {
 Tensor remainder_of(const autograd::OpInfo& info, const Tensor& a, const Tensor& b, BinaryFunction f) {
   Tensor y = located(info.where, [&] { return kernels::binary_function(a, b, f); });
   if (auto* node = record<RemainderNode>(info, {a, b}, y)) {
-    node->take(a, b);
+    if (b.requires_grad()) node->take(a, b);
     node->rounds_down = f == BinaryFunction::Remainder;
   }
   return y;

@@ -125,16 +125,16 @@ void pull(const ClassSizes& sizes, const ClassShares<float>& shares, const Pulls
           const float* maxima, const float* log_sums, int64_t width, float* out) {
   if (sizes.spatial == 1) {
     const bool is_even = !shares.weight || shares.share == 0;
-    cpu::exp_gradient_floats(x, maxima[0], log_sums[0], pulls.total[0], is_even ? pulls.slope[0] * shares.share : 0,
+    cpu::exp_gradient_floats(x, maxima[0], log_sums[0], pulls.total[0], is_even ? shares.of_each(0, pulls.slope[0]) : 0,
                              out, sizes.classes);
     for (int64_t c = 0; c < sizes.classes && !is_even; ++c)
-      out[c] -= pulls.slope[0] * shares.of_each(c);
+      out[c] -= shares.of_each(c, pulls.slope[0]);
     return;
   }
   float less[kColumns];
   for (int64_t c = 0; c < sizes.classes; ++c) {
     for (int64_t j = 0; j < width; ++j)
-      less[j] = pulls.slope[j] * shares.of_each(c);
+      less[j] = shares.of_each(c, pulls.slope[j]);
     const int64_t at = c * sizes.spatial;
     cpu::exp_gradient_columns(x + at, maxima, log_sums, pulls.total, less, out + at, width);
   }
@@ -144,7 +144,7 @@ void pull(const ClassSizes& sizes, const ClassShares<double>& shares, const Pull
   for (int64_t c = 0; c < sizes.classes; ++c) {
     for (int64_t j = 0; j < width; ++j) {
       const int64_t at = c * sizes.spatial + j;
-      out[at] = pulls.total[j] * std::exp((x[at] - maxima[j]) - log_sums[j]) - pulls.slope[j] * shares.of_each(c);
+      out[at] = pulls.total[j] * std::exp((x[at] - maxima[j]) - log_sums[j]) - shares.of_each(c, pulls.slope[j]);
     }
   }
 }

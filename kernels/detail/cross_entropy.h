@@ -41,6 +41,8 @@ struct ClassShares {
   BRIGADE_HOST_DEVICE C weight_of(int64_t c) const { return weight ? weight[c] : C(1); }
   BRIGADE_HOST_DEVICE C of_target(int64_t wanted) const { return keep * weight_of(wanted); }
   BRIGADE_HOST_DEVICE C of_each(int64_t c) const { return share * weight_of(c); }
+  // The same times a gradient, which may be infinite: without smoothing it takes nothing from the other classes.
+  BRIGADE_HOST_DEVICE C of_each(int64_t c, C slope) const { return share == C(0) ? C(0) : slope * of_each(c); }
   // The sum of the shares of all classes.
   BRIGADE_HOST_DEVICE C total(int64_t wanted) const {
     return of_target(wanted) + (share == C(0) ? C(0) : share * (weight_sum ? *weight_sum : static_cast<C>(classes)));

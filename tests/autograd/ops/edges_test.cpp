@@ -486,7 +486,8 @@ TEST_CASE("what a backward does not read is not kept for it") {
   twice(addcdiv(x, a, b));
   twice(index_add(x, 0, index, a));
   twice(scatter_add(x, 0, index, a));
-  CHECK(values(x.grad()) == Values{8, 8});
+  twice(remainder(x, a));
+  CHECK(values(x.grad()) == Values{10, 10});
   const Tensor factor = row({3, 4});
   addcmul(a, factor, b).sum().backward();
   addcdiv(a, b, factor).sum().backward();
@@ -502,5 +503,31 @@ TEST_CASE("a standard deviation whose square is beyond the dtype") {
     CHECK(values(brigade::std(x, {1}, 0)) == Values{large, large});
     CHECK(values(brigade::std(x.transpose(0, 1), {0}, 0)) == Values{large, large});
     CHECK(std::isinf(values(var(x, {}, 0))[0]));
+  }
+}
+
+TEST_CASE("an infinite gradient of cross_entropy goes to every class") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : kFloats) {
+    CAPTURE(name(dtype));
+    for (const bool has_positions : {false, true}) {
+      CAPTURE(has_positions);
+      const Tensor x = tensor<double>({1, 2, 3}).reshape(has_positions ? Shape{1, 3, 1} : Shape{1, 3}).to(dtype);
+      const Tensor logits = x.detach().requires_grad_();
+      const Tensor target = tensor<int64_t>({1}).reshape(has_positions ? Shape{1, 1} : Shape{1});
+      (cross_entropy(logits, target) * full({}, infinity, dtype)).backward();
+      CHECK(values(logits.grad())[0] == infinity);
+      CHECK(values(logits.grad())[2] == infinity);
+    }
+  }
+}
+
+TEST_CASE("batch_norm keeps both running statistics or neither") {
+  const Tensor x = ones({3, 2}), statistics = zeros({2});
+  for (const bool training : {false, true}) {
+    CHECK_THROWS_WITH_AS(batch_norm(x, {}, {}, statistics, {}, training), doctest::Contains("only running_mean"),
+                         ValueError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, {}, {}, {}, statistics, training), doctest::Contains("only running_var"),
+                         ValueError);
   }
 }

@@ -91,7 +91,7 @@ def is_infinite(program, found, ours):
 
 
 @check
-def divides_by_rounding(program, found, ours):
+def has_a_rounding(program, found, ours):
     """A sum or mean that is no more than a rounding of what was added."""
     made = [x.detach() for x in tensors(program) if x.is_floating_point() and x.numel()]
     return any(((x != 0) & (x.abs() < 8 * torch.finfo(x.dtype).eps)).any() for x in made)

@@ -146,6 +146,8 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
 Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                      const Tensor& bias, bool use_input_stats, double momentum, double eps, SourceLocation where) {
   if (x.dim() < 2) refuse<ShapeError>("instance_norm: expected [N, C, ...], got " + to_string(x.sizes()), where);
+  if (running_mean.defined() != running_var.defined())
+    refuse<ValueError>("instance_norm: running_mean and running_var must either both be there or neither", where);
   if (!use_input_stats) {
     if (!running_mean.defined() || !running_var.defined())
       refuse<ValueError>("instance_norm: expected running_mean and running_var without use_input_stats", where);

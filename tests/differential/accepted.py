@@ -152,7 +152,7 @@ def has_uint8(program, found, ours):
 
 @check
 def is_tiny(program, found, ours):
-    return bool((found.expected[found.distance > 0].abs() < 1e-5).all())
+    return bool((found.expected[found.distance > 0].abs() < 1e-4).all())
 
 
 @check
@@ -162,8 +162,19 @@ def differentiates_twice(program, found, ours):
 
 
 @check
-def is_a_thousandth(program, found, ours):
-    return bool((found.distance <= found.expected.abs().double() / 1000).all())
+def is_a_thousandth_or_nan(program, found, ours):
+    return bool(((found.distance <= found.expected.abs().double() / 1000) | found.actual.isnan()).all())
+
+
+@check
+def hooks_then_writes(program, found, ours):
+    hooked = set()
+    for line in program["lines"]:
+        if line["op"] == "register_hook":
+            hooked.add(line["in"][0])
+        if line["op"].endswith("_") and line["op"] != "requires_grad_" and line["in"][0] in hooked:
+            return True
+    return False
 
 
 @check

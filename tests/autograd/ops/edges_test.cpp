@@ -522,8 +522,11 @@ TEST_CASE("an infinite gradient of cross_entropy goes to every class") {
   }
 }
 
-TEST_CASE("batch_norm keeps both running statistics or neither") {
+TEST_CASE("batch_norm and instance_norm keep both running statistics or neither") {
   const Tensor x = ones({3, 2}), statistics = zeros({2});
+  CHECK_THROWS_WITH_AS(instance_norm(x.reshape({1, 2, 3}), statistics), doctest::Contains("either both"), ValueError);
+  CHECK_THROWS_WITH_AS(instance_norm(x.reshape({1, 2, 3}), {}, statistics), doctest::Contains("either both"),
+                       ValueError);
   for (const bool training : {false, true}) {
     CHECK_THROWS_WITH_AS(batch_norm(x, {}, {}, statistics, {}, training), doctest::Contains("only running_mean"),
                          ValueError);

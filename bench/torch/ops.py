@@ -54,8 +54,12 @@ def operations():
 
 def ops_case(name):
     base, way = name.rsplit(" ", 1)
-    make, apply = operations()[base]
+    half = re.search(r" (b?float16)$", base)
+    make, apply = operations()[base[:half.start()] if half else base]
     inputs = make()
+    if half:
+        dtype = getattr(torch, half[1])
+        inputs = [x.detach().to(dtype).requires_grad_() if x.is_floating_point() else x for x in inputs]
     if way == "forward":
         def forward():
             with torch.no_grad():

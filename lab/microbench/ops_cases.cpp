@@ -1,4 +1,5 @@
-// Operations at the sizes of models, float32: forward unrecorded, and the gradients by all inputs.
+// Operations at the sizes of models: forward unrecorded, and the gradients by all inputs. All of them in float32, those
+// that models run in half types also in these ("softmax 1024x1024 bfloat16 forward").
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/microbench/micro_case.h>
@@ -18,6 +19,7 @@ struct Operation {
   std::function<Inputs()> inputs;
   std::function<Tensor(const Inputs&)> apply;
   double backward_flops = 0;
+  DType dtype = kFloat32;
 };
 
 Tensor random(const Shape& sizes, uint64_t seed = 1) {
@@ -118,11 +120,42 @@ std::vector<Operation> operations() {
   return all;
 }
 
+bool is_run_in_halves(const std::string& name) {
+  for (const char* op : {"matmul 512", "linear", "attention 4", "softmax", "gelu", "relu", "layer_norm",
+                         "cross_entropy", "batch_norm"}) {
+    if (name.starts_with(op)) return true;
+  }
+  return false;
+}
+
+// The floating inputs in `dtype`.
+Operation in_dtype(Operation op, DType dtype) {
+  op.name += std::string(" ") + name(dtype);
+  op.bytes /= 2;
+  op.dtype = dtype;
+  op.inputs = [inputs = std::move(op.inputs), dtype] {
+    Inputs in = inputs();
+    for (Tensor& each : in) {
+      if (is_floating_point(each.dtype())) each = each.detach().to(dtype).requires_grad_();
+    }
+    return in;
+  };
+  return op;
+}
+
 std::vector<MicroCase> cases() {
   std::vector<MicroCase> all;
-  for (const Operation& op : operations()) {
+  std::vector<Operation> chosen = operations();
+  for (const DType dtype : {kBFloat16, kFloat16}) {
+    for (const Operation& op : operations()) {
+      if (is_run_in_halves(op.name)) chosen.push_back(in_dtype(op, dtype));
+    }
+  }
+  for (const Operation& op : chosen) {
+    const std::string dtype = name(op.dtype);
     all.push_back({.suite = "ops",
                    .name = op.name + " forward",
+                   .dtype = dtype,
                    .flops = op.flops,
                    .bytes = op.bytes,
                    .prepare = [op]() -> std::function<double()> {
@@ -133,6 +166,7 @@ std::vector<MicroCase> cases() {
                    }});
     all.push_back({.suite = "ops",
                    .name = op.name + " backward",
+                   .dtype = dtype,
                    .flops = op.backward_flops,
                    .prepare = [op]() -> std::function<double()> {
                      const Inputs in = op.inputs();
@@ -141,7 +175,8 @@ std::vector<MicroCase> cases() {
                        if (each.requires_grad()) wanted.push_back(each);
                      }
                      Generator generator(9);
-                     const Tensor gradient = randn(op.apply(in).sizes(), {}, &generator);
+                     const Tensor like = op.apply(in);
+                     const Tensor gradient = randn(like.sizes(), {}, &generator).to(like.dtype());
                      return [=] {
                        const Tensor outputs[] = {op.apply(in)};
                        return microseconds(1, [&] { autograd::grad(outputs, wanted, {.grad_outputs = {gradient}}); });

@@ -101,6 +101,7 @@ Tensor pixel_shuffle(const Tensor& x, int64_t r, SourceLocation where) {
     throw ShapeError("pixel_shuffle: the channels of " + to_string(x.sizes()) + " are no multiple of upscale_factor " +
                      std::to_string(r) + " squared");
   });
+  if (r == 1) return x.clone(where);  // never a view
   const int64_t channels = x.size(-3) / (r * r), height = x.size(-2), width = x.size(-1);
   const Tensor parts = x.reshape(with_last(x, {channels, r, r, height, width}), where);
   return parts.permute(last_in_order(parts.dim(), {0, 3, 1, 4, 2}), where)
@@ -114,6 +115,7 @@ Tensor pixel_unshuffle(const Tensor& x, int64_t r, SourceLocation where) {
     throw ShapeError("pixel_unshuffle: height and width of " + to_string(x.sizes()) +
                      " are no multiples of downscale_factor " + std::to_string(r));
   });
+  if (r == 1) return x.clone(where);
   const int64_t channels = x.size(-3), height = x.size(-2) / r, width = x.size(-1) / r;
   const Tensor parts = x.reshape(with_last(x, {channels, height, r, width, r}), where);
   return parts.permute(last_in_order(parts.dim(), {0, 2, 4, 1, 3}), where)

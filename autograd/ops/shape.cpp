@@ -7,6 +7,8 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 
+#include <algorithm>
+
 namespace brigade {
 
 namespace {
@@ -109,9 +111,10 @@ Tensor Tensor::view(const Shape& shape, SourceLocation where) const {
 }
 
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, SourceLocation where) const {
+  const int dims = std::max(dim(), 1);
+  const int first = dimension_of("flatten", start_dim, dims, where);
+  const int last = dimension_of("flatten", end_dim, dims, where);
   if (dim() == 0) return reshape({1}, where);
-  const int first = dimension_of("flatten", start_dim, dim(), where);
-  const int last = dimension_of("flatten", end_dim, dim(), where);
   if (first > last)
     throw ShapeError("flatten: start_dim must not come after end_dim (called at " + to_string(where) + ")", where);
   if (first == last) return *this;

@@ -534,3 +534,13 @@ TEST_CASE("batch_norm and instance_norm keep both running statistics or neither"
                          ValueError);
   }
 }
+
+TEST_CASE("a shuffle by 1 gives a copy, and what has no dimension is flattened along 0 and -1 only") {
+  const Tensor x = ones({1, 2, 2}, kFloat64);
+  pixel_shuffle(x, 1).fill_(7);
+  pixel_unshuffle(x, 1).fill_(7);
+  CHECK(values(x) == Values{1, 1, 1, 1});
+  CHECK(full({}, 3).flatten(0, -1).sizes() == Shape{1});
+  CHECK_THROWS_AS(full({}, 3).flatten(1), IndexError);
+  CHECK_THROWS_AS(full({}, 3).flatten(-3, -2), IndexError);
+}

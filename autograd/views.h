@@ -20,12 +20,13 @@ void mark_view(const Tensor& result, const Tensor& base);
 // Gives a view the history that follows from its base's.
 void refresh_view(const Tensor& view);
 
+// Whether the values that are written to one place of an expanded tensor may differ.
+enum class Repeats : uint8_t { Differ, AreAlike };
 // Checks before an in-place write to `self`; `value_requires_grad` says whether what is written has a history. Throws
 // AutogradError "a leaf Variable that requires grad is being used in an in-place operation.", "a view of a leaf
 // Variable that requires grad is being used in an in-place operation.", "A view was created in no_grad mode and is
 // being modified inplace with grad mode enabled."; ValueError "unsupported operation: more than one element of the
 // written-to tensor refers to a single memory location." (an expanded tensor, unless all of it gets one value).
-enum class Repeats : uint8_t { Differ, AreAlike };
 void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where,
                    Repeats repeats = Repeats::Differ);
 // After the write: `node`, made of the write with `self` as its first input and its result, becomes the history of the

@@ -1,11 +1,13 @@
 #include <brigade/kernels/softmax.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/exponentials.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -78,7 +80,38 @@ void backward_line(bool logarithm, const double* grad, const double* y, double* 
     out[i] = logarithm ? grad[i] - std::exp(y[i]) * sum : y[i] * (grad[i] - sum);
 }
 
+// Rows of halves that are brought to float32 one by one stay in the first two caches; other lines of halves are cast as
+// a whole.
+constexpr int64_t kHalfRow = 4096;
+bool goes_by_rows(DType dtype, const Lines& lines) { return is_half(dtype) && lines.inner == 1 && lines.n <= kHalfRow; }
+
+// Calls f(arrays in float32, result) for each row of halves; the result goes back to the dtype.
+template <size_t count, class F>
+void for_half_rows(const Lines& lines, const std::array<Tensor, count>& inputs, const Tensor& result, F f) {
+  const DType dtype = result.dtype();
+  const auto at = [&](const Tensor& t, int64_t i) { return static_cast<char*>(t.raw_data()) + i * itemsize(dtype); };
+  cpu::parallel_for(
+      lines.outer,
+      [&](int64_t begin, int64_t end) {
+        float room[count + 1][kHalfRow];
+        for (int64_t row = begin; row < end; ++row) {
+          for (size_t k = 0; k < count; ++k)
+            cpu::convert(dtype, at(inputs[k], row * lines.n), kFloat32, room[k], lines.n);
+          f(room, room[count]);
+          cpu::convert(kFloat32, room[count], dtype, at(result, row * lines.n), lines.n);
+        }
+      },
+      8 * lines.n);
+}
+
 Tensor forward(bool logarithm, const Tensor& x, int dim, const char* what) {
+  if (const Lines lines(x.sizes(), dim); goes_by_rows(x.dtype(), lines)) {
+    const Tensor result = empty(x.sizes(), x.options());
+    for_half_rows<1>(lines, {contiguous(x)}, result, [&](const float(*in)[kHalfRow], float* out) {
+      cpu::softmax_rows(logarithm, in[0], out, 1, lines.n);
+    });
+    return result;
+  }
   if (is_half(x.dtype())) return cast(forward(logarithm, cast(x, kFloat32), dim, what), x.dtype());
   const Tensor source = contiguous(x);
   const Tensor result = empty(x.sizes(), x.options());
@@ -110,6 +143,13 @@ Tensor forward(bool logarithm, const Tensor& x, int dim, const char* what) {
 }
 
 Tensor backward(bool logarithm, const Tensor& grad, const Tensor& y, int dim, const char* what) {
+  if (const Lines lines(grad.sizes(), dim); goes_by_rows(grad.dtype(), lines)) {
+    const Tensor result = empty(grad.sizes(), grad.options());
+    for_half_rows<2>(lines, {contiguous(grad), contiguous(y)}, result, [&](const float(*in)[kHalfRow], float* out) {
+      cpu::softmax_gradient_rows(logarithm, in[0], in[1], out, 1, lines.n);
+    });
+    return result;
+  }
   if (is_half(grad.dtype()))
     return cast(backward(logarithm, cast(grad, kFloat32), cast(y, kFloat32), dim, what), grad.dtype());
   const Tensor slopes = contiguous(grad);

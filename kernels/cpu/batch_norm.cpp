@@ -1,4 +1,5 @@
 #include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/detail/batch_norm.h>
@@ -6,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace brigade::kernels {
 
@@ -22,7 +24,8 @@ void store(const Tensor& tensor, int64_t c, double value) {
   });
 }
 
-// Half types are computed in float32.
+// Half types are computed in float32: a strip at a time where one process has the whole batch, as a whole where several
+// have parts of it.
 Tensor widened(const Tensor& x) { return x.defined() && is_half(x.dtype()) ? cast(x, kFloat32) : x; }
 BatchNormPlan widened(BatchNormPlan plan) {
   plan.x = widened(plan.x);
@@ -53,6 +56,7 @@ constexpr int64_t kGroup = 16;  // rows of columns that are added up in the type
 struct Strip {
   int64_t first, count;  // channels
   int64_t columns;       // 1 for a channel that stands alone
+  int64_t at;            // the first one's place among the channels that lie in memory
 };
 
 template <class Body>
@@ -63,11 +67,58 @@ void for_strips(const BatchNormLayout& layout, Body&& body) {
                     [&](int64_t begin, int64_t end) {
                       for (int64_t i = begin; i < end; ++i) {
                         const int64_t count = std::min(channels, layout.channels - i * channels);
-                        body(Strip{i * channels, count, alone ? 1 : count * layout.area});
+                        body(Strip{i * channels, count, alone ? 1 : count * layout.area, i * channels});
                       }
                     },
                     layout.count() * channels);
 }
+
+// The values of a strip in the type that is computed in: where they are, or of half types a copy in which nothing lies
+// between them. Copies of one thread take turns in its rooms, of which a strip may use three.
+template <class C>
+class StripValues {
+ public:
+  // `room`: 0, 1 or 2. Values that are only written are not read first.
+  StripValues(const Tensor& tensor, const BatchNormLayout& layout, const Strip& strip, int room, bool read = true)
+      : layout_(layout), strip_(strip), from_(layout), from_strip_(strip), tensor_(tensor) {
+    if (!is_half(tensor.dtype())) {
+      data_ = static_cast<C*>(tensor.raw_data());
+      return;
+    }
+    layout_.channels = strip.count;
+    strip_.at = 0;
+    thread_local std::vector<C> rooms[3];
+    rooms[room].resize(static_cast<size_t>(layout.batch * width()));
+    data_ = rooms[room].data();
+    if (read) each_row([&](void* half, C* row) { cpu::convert(tensor.dtype(), half, dtype_of<C>, row, width()); });
+  }
+  const BatchNormLayout& layout() const { return layout_; }
+  const Strip& strip() const { return strip_; }
+  C* data() const { return data_; }
+  // Of half types: rounds what was written, and brings it to its place.
+  void put_back() const {
+    if (!is_half(tensor_.dtype())) return;
+    each_row([&](void* half, C* row) { cpu::convert(dtype_of<C>, row, tensor_.dtype(), half, width()); });
+  }
+
+ private:
+  int64_t width() const { return strip_.count * layout_.area; }
+  template <class F>
+  void each_row(F f) const {
+    for (int64_t n = 0; n < from_.batch; ++n) {
+      const int64_t at = (n * from_.channels + from_strip_.at) * from_.area;
+      f(static_cast<char*>(tensor_.raw_data()) + at * static_cast<int64_t>(itemsize(tensor_.dtype())),
+        data_ + n * width());
+    }
+  }
+
+  BatchNormLayout layout_;
+  Strip strip_;
+  BatchNormLayout from_;
+  Strip from_strip_;
+  const Tensor& tensor_;
+  C* data_ = nullptr;
+};
 
 // A number for each column, from one for each channel.
 template <class C>
@@ -93,7 +144,7 @@ void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums,
   std::fill_n(sums, strip.count, 0.0);
   if (strip.columns == 1) {
     for (int64_t n = 0; n < layout.batch; ++n) {
-      sums[0] += plane((n * layout.channels + strip.first) * layout.area, layout.area);
+      sums[0] += plane((n * layout.channels + strip.at) * layout.area, layout.area);
     }
     return;
   }
@@ -102,7 +153,7 @@ void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums,
   for (int64_t first = 0; first < layout.batch; first += kGroup) {
     std::fill_n(group, strip.columns, C(0));
     for (int64_t n = first; n < std::min(layout.batch, first + kGroup); ++n) {
-      const int64_t row = (n * layout.channels + strip.first) * layout.area;
+      const int64_t row = (n * layout.channels + strip.at) * layout.area;
       for (int64_t j = 0; j < strip.columns; ++j)
         group[j] += f(row + j, j);
     }
@@ -117,7 +168,7 @@ void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums,
 template <class Plane, class F>
 void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, F f) {
   for (int64_t n = 0; n < layout.batch; ++n) {
-    const int64_t row = (n * layout.channels + strip.first) * layout.area;
+    const int64_t row = (n * layout.channels + strip.at) * layout.area;
     if (strip.columns == 1) {
       plane(row, layout.area);
     } else {
@@ -178,9 +229,8 @@ void move_running(const Tensor& running_mean, const Tensor& running_var, const S
 
 // What becomes of channels with these means and variances.
 template <class C>
-void normalise(const BatchNormLayout& layout, const Strip& strip, const C* in, const Tensor& weight, const Tensor& bias,
-               const double* mean, const double* variance, double eps, const BatchNorm& result) {
-  C* const out = result.y.data_ptr<C>();
+void normalise(const BatchNormLayout& layout, const Strip& strip, const C* in, C* out, const Tensor& weight,
+               const Tensor& bias, const double* mean, const double* variance, double eps, const BatchNorm& result) {
   double invstd[kColumns];
   for (int64_t c = 0; c < strip.count; ++c) {
     invstd[c] = 1 / std::sqrt(variance[c] + eps);
@@ -202,25 +252,28 @@ void normalise(const BatchNormLayout& layout, const Strip& strip, const C* in, c
 
 BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                          const Tensor& running_var, bool training, double momentum, double eps) {
-  const BatchNormPlan plan = widened(prepare_batch_norm(x, weight, bias, running_mean, running_var));
+  const BatchNormPlan plan = prepare_batch_norm(x, weight, bias, running_mean, running_var);
   check_batch_norm_mode(plan, running_mean, running_var, training);
   const auto count = static_cast<double>(plan.layout.count());
   visit_wide(x.dtype(), [&]<class T>() {
-    const T* in = static_cast<const T*>(plan.x.raw_data());
     for_strips(plan.layout, [&](const Strip& strip) {
+      const StripValues<T> in(plan.x, plan.layout, strip, 0);
+      const StripValues<T> out(plan.result.y, plan.layout, strip, 1, false);
       Moments used;
       if (training) {
-        used = moments_of(plan.layout, strip, in);
+        used = moments_of<T>(in.layout(), in.strip(), in.data());
         move_running(running_mean, running_var, strip, used, count, momentum);
       }
       for (int64_t c = 0; c < strip.count; ++c) {
         if (!training) used.mean[c] = channel(running_mean, strip.first + c, 0);
         used.squares[c] = training ? used.squares[c] / count : channel(running_var, strip.first + c, 1);
       }
-      normalise(plan.layout, strip, in, weight, bias, used.mean, used.squares, eps, plan.result);
+      normalise<T>(in.layout(), in.strip(), in.data(), out.data(), weight, bias, used.mean, used.squares, eps,
+                   plan.result);
+      out.put_back();
     });
   });
-  return narrowed(plan.result, x.dtype());
+  return plan.result;
 }
 
 Tensor batch_norm_moments_cpu(const Tensor& x) {
@@ -230,7 +283,7 @@ Tensor batch_norm_moments_cpu(const Tensor& x) {
   auto* const means = result.data_ptr<double>();
   visit_wide(x.dtype(), [&]<class T>() {
     for_strips(layout, [&](const Strip& strip) {
-      const Moments batch = moments_of(layout, strip, static_cast<const T*>(plan.x.raw_data()));
+      const Moments batch = moments_of<T>(layout, strip, static_cast<const T*>(plan.x.raw_data()));
       std::copy_n(batch.mean, strip.count, means + strip.first);
       std::copy_n(batch.squares, strip.count, means + layout.channels + strip.first);
     });
@@ -252,8 +305,8 @@ BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tens
       move_running(running_mean, running_var, strip, batch, static_cast<double>(count), momentum);
       for (int64_t c = 0; c < strip.count; ++c)
         batch.squares[c] /= static_cast<double>(count);
-      normalise(plan.layout, strip, static_cast<const T*>(plan.x.raw_data()), weight, bias, batch.mean, batch.squares,
-                eps, plan.result);
+      normalise(plan.layout, strip, static_cast<const T*>(plan.x.raw_data()), plan.result.y.data_ptr<T>(), weight, bias,
+                batch.mean, batch.squares, eps, plan.result);
     });
   });
   return narrowed(plan.result, x.dtype());
@@ -304,26 +357,27 @@ void input_gradient(const BatchNormLayout& layout, const Strip& strip, const C* 
 
 BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                        const Tensor& invstd, bool training) {
-  const BatchNormGradientPlan plan = widened(prepare_batch_norm_gradient(grad, x, weight, mean, invstd));
+  const BatchNormGradientPlan plan = prepare_batch_norm_gradient(grad, x, weight, mean, invstd);
   const BatchNormLayout& layout = plan.layout;
   BatchNormGrads result{empty(x.sizes(), plan.x.dtype()), empty({layout.channels}, plan.parameter_dtype),
                         empty({layout.channels}, plan.parameter_dtype)};
   const auto count = static_cast<double>(layout.count());
   visit_wide(x.dtype(), [&]<class T>() {
-    const T* in = static_cast<const T*>(plan.x.raw_data());
-    const T* slope = static_cast<const T*>(plan.grad.raw_data());
     for_strips(layout, [&](const Strip& strip) {
-      const GradientSums sums = gradient_sums(layout, strip, slope, in, mean, invstd);
+      const StripValues<T> in(plan.x, layout, strip, 0);
+      const StripValues<T> slope(plan.grad, layout, strip, 1);
+      const StripValues<T> out(result.x, layout, strip, 2, false);
+      const GradientSums sums = gradient_sums<T>(in.layout(), in.strip(), slope.data(), in.data(), mean, invstd);
       for (int64_t c = 0; c < strip.count; ++c) {
         store(result.weight, strip.first + c, sums.dot[c]);
         store(result.bias, strip.first + c, sums.sum[c]);
       }
       // With fixed statistics only the first term.
-      input_gradient(layout, strip, slope, in, static_cast<T*>(result.x.raw_data()), weight, mean, invstd,
-                     training ? sums : GradientSums{}, count);
+      input_gradient<T>(in.layout(), in.strip(), slope.data(), in.data(), out.data(), weight, mean, invstd,
+                        training ? sums : GradientSums{}, count);
+      out.put_back();
     });
   });
-  result.x = cast(result.x, x.dtype());
   return result;
 }
 

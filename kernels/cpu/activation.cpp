@@ -1,6 +1,7 @@
 #include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/activation.h>
 #include <brigade/kernels/detail/functors.h>
@@ -23,8 +24,42 @@ auto floats(void (*loop)(const float*, const float*, float*, int64_t)) {
   return [loop](const float* const* in, float* out, int64_t n) { loop(in[0], in[1], out, n); };
 }
 
+// relu of halves looks at their bits, which for numbers below 0 lie between those of -0 and -infinity: nothing is
+// converted.
+bool is_dense_half(const Tensor& x) { return is_half(x.dtype()) && x.is_contiguous(); }
+template <class F>
+void for_bits(const Tensor& out, F f) {
+  const uint16_t infinity = out.dtype() == kFloat16 ? 0x7c00 : 0x7f80;
+  auto* const to = static_cast<uint16_t*>(out.raw_data());
+  cpu::parallel_for(out.numel(), [=](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; ++i)
+      to[i] = f(i, infinity);
+  });
+}
+Tensor relu_of_halves(const Tensor& x) {
+  Tensor y = empty(x.sizes(), x.options());
+  const auto* const in = static_cast<const uint16_t*>(x.raw_data());
+  for_bits(y, [=](int64_t i, uint16_t infinity) {
+    return static_cast<uint16_t>(static_cast<uint16_t>(in[i] - 0x8001) < infinity ? 0 : in[i]);
+  });
+  return y;
+}
+Tensor relu_gradient_of_halves(const Tensor& grad, const Tensor& y) {
+  Tensor result = empty(y.sizes(), y.options());
+  const auto* const slope = static_cast<const uint16_t*>(grad.raw_data());
+  const auto* const at = static_cast<const uint16_t*>(y.raw_data());
+  for_bits(result, [=](int64_t i, uint16_t infinity) {
+    // Without a branch, so that it is done for a vector at once.
+    const auto is_nothing = static_cast<uint16_t>((at[i] == 0) | (static_cast<uint16_t>(at[i] - 0x8000) <= infinity));
+    return static_cast<uint16_t>(slope[i] & static_cast<uint16_t>(is_nothing - 1));
+  });
+  return result;
+}
+
 // A NaN passes through, as in PyTorch.
 Tensor relu_cpu(const Tensor& x) {
+  if (is_dense_half(x)) return relu_of_halves(x);
   if (cpu::is_few(x)) {
     const Tensor y = empty(x.sizes(), kFloat32);
     const auto* const in = static_cast<const float*>(x.raw_data());
@@ -36,6 +71,8 @@ Tensor relu_cpu(const Tensor& x) {
   return cpu::map("relu", x, 1, floats(&cpu::relu_floats), loop1<double>([](double v) { return v < 0 ? 0.0 : v; }));
 }
 Tensor relu_backward_cpu(const Tensor& grad, const Tensor& y) {
+  if (is_dense_half(y) && grad.is_contiguous() && grad.dtype() == y.dtype() && grad.sizes() == y.sizes())
+    return relu_gradient_of_halves(grad, y);
   if (cpu::is_few(y) && cpu::is_few(grad) && grad.sizes() == y.sizes()) {
     const Tensor result = empty(y.sizes(), kFloat32);
     const auto* const slope = static_cast<const float*>(grad.raw_data());

@@ -80,7 +80,7 @@ class StripValues {
  public:
   // `room`: 0, 1 or 2. Values that are only written are not read first.
   StripValues(const Tensor& tensor, const BatchNormLayout& layout, const Strip& strip, int room, bool read = true)
-      : layout_(layout), strip_(strip), from_(layout), from_strip_(strip), tensor_(tensor) {
+      : tensor_(tensor), whole_(layout), place_(strip.at), layout_(layout), strip_(strip) {
     if (!is_half(tensor.dtype())) {
       data_ = static_cast<C*>(tensor.raw_data());
       return;
@@ -90,7 +90,8 @@ class StripValues {
     thread_local std::vector<C> rooms[3];
     rooms[room].resize(static_cast<size_t>(layout.batch * width()));
     data_ = rooms[room].data();
-    if (read) each_row([&](void* half, C* row) { cpu::convert(tensor.dtype(), half, dtype_of<C>, row, width()); });
+    for (int64_t n = 0; read && n < whole_.batch; ++n)
+      cpu::read_elements(tensor_, row_in_tensor(n), dtype_of<C>, data_ + n * width(), width());
   }
   const BatchNormLayout& layout() const { return layout_; }
   const Strip& strip() const { return strip_; }
@@ -98,25 +99,19 @@ class StripValues {
   // Of half types: rounds what was written, and brings it to its place.
   void put_back() const {
     if (!is_half(tensor_.dtype())) return;
-    each_row([&](void* half, C* row) { cpu::convert(dtype_of<C>, row, tensor_.dtype(), half, width()); });
+    for (int64_t n = 0; n < whole_.batch; ++n)
+      cpu::write_elements(dtype_of<C>, data_ + n * width(), tensor_, row_in_tensor(n), width());
   }
 
  private:
   int64_t width() const { return strip_.count * layout_.area; }
-  template <class F>
-  void each_row(F f) const {
-    for (int64_t n = 0; n < from_.batch; ++n) {
-      const int64_t at = (n * from_.channels + from_strip_.at) * from_.area;
-      f(static_cast<char*>(tensor_.raw_data()) + at * static_cast<int64_t>(itemsize(tensor_.dtype())),
-        data_ + n * width());
-    }
-  }
+  int64_t row_in_tensor(int64_t n) const { return (n * whole_.channels + place_) * whole_.area; }
 
-  BatchNormLayout layout_;
-  Strip strip_;
-  BatchNormLayout from_;
-  Strip from_strip_;
   const Tensor& tensor_;
+  const BatchNormLayout& whole_;  // of the tensor
+  int64_t place_;                 // of the strip in it
+  BatchNormLayout layout_;        // of the values
+  Strip strip_;
   C* data_ = nullptr;
 };
 

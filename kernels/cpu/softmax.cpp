@@ -88,17 +88,15 @@ bool goes_by_rows(DType dtype, const Lines& lines) { return is_half(dtype) && li
 // Calls f(arrays in float32, result) for each row of halves; the result goes back to the dtype.
 template <size_t count, class F>
 void for_half_rows(const Lines& lines, const std::array<Tensor, count>& inputs, const Tensor& result, F f) {
-  const DType dtype = result.dtype();
-  const auto at = [&](const Tensor& t, int64_t i) { return static_cast<char*>(t.raw_data()) + i * itemsize(dtype); };
   cpu::parallel_for(
       lines.outer,
       [&](int64_t begin, int64_t end) {
         float room[count + 1][kHalfRow];
         for (int64_t row = begin; row < end; ++row) {
           for (size_t k = 0; k < count; ++k)
-            cpu::convert(dtype, at(inputs[k], row * lines.n), kFloat32, room[k], lines.n);
+            cpu::read_elements(inputs[k], row * lines.n, kFloat32, room[k], lines.n);
           f(room, room[count]);
-          cpu::convert(kFloat32, room[count], dtype, at(result, row * lines.n), lines.n);
+          cpu::write_elements(kFloat32, room[count], result, row * lines.n, lines.n);
         }
       },
       8 * lines.n);

@@ -1,15 +1,18 @@
 // Dense arrays from one dtype to another, and words from a strided array into a dense one and back.
 #pragma once
 
-#include <brigade/core/dtype.h>
+#include <brigade/core/tensor.h>
 
 #include <cstdint>
 
 namespace brigade::kernels::cpu {
 
-// to[i] = from[i] for n elements, as static_cast does through the compute_type of `from_dtype`. The arrays do not
-// overlap.
+// to[i] = from[i] for n elements, as as_element (detail/scalar.h) does through the compute_type of `from_dtype`. The
+// arrays do not overlap.
 void convert(DType from_dtype, const void* from, DType to_dtype, void* to, int64_t n);
+// The same for n elements of a dense tensor, from element `first` on.
+void read_elements(const Tensor& from, int64_t first, DType to_dtype, void* to, int64_t n);
+void write_elements(DType from_dtype, const void* from, const Tensor& to, int64_t first, int64_t n);
 
 // Elements of `bytes` bytes (1, 2, 4 or 8), `step` elements apart.
 void gather_words(const void* from, int64_t step, size_t bytes, void* to, int64_t n);

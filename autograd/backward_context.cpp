@@ -30,7 +30,8 @@ BackwardContext::Destination BackwardContext::destination(uint32_t i) const {
     if (other != i && node_.edges[other].leaf == node_.edges[i].leaf) return {};
   }
   AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
-  if (!leaf_meta.grad_target.defined() || !leaf_meta.hooks.empty()) return {};
+  // What a frozen leaf gets is dropped when it is delivered.
+  if (!node_.edges[i].leaf->requires_grad || !leaf_meta.grad_target.defined() || !leaf_meta.hooks.empty()) return {};
   const bool holds = Engine::move_into_target(leaf_meta);
   return {leaf_meta.grad_target, holds};
 }

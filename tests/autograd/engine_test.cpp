@@ -218,6 +218,19 @@ TEST_CASE("a leaf that was frozen after its use gathers no gradient") {
   CHECK(grad_of(x) == std::vector<float>{6, 8});
 }
 
+TEST_CASE("a frozen leaf gathers nothing where its gradient has a home, into which operations write by themselves") {
+  const Tensor x = ones({4, 3}), weight = ones({2, 3}).requires_grad_(), bias = zeros({2}).requires_grad_();
+  const Tensor weight_home = zeros({2, 3}), bias_home = zeros({2});
+  autograd::set_grad_target(weight, weight_home);
+  autograd::set_grad_target(bias, bias_home);
+  const Tensor y = linear(x, weight, bias).sum();
+  bias.requires_grad_(false);
+  y.backward();
+  CHECK(!bias.grad().defined());
+  CHECK(bias_home.to_vector<float>() == std::vector<float>{0, 0});
+  CHECK(weight_home.to_vector<float>() == std::vector<float>(6, 4));
+}
+
 namespace {
 
 struct Recorder final : autograd::Listener {

@@ -11,6 +11,7 @@ bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&,
 #else
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/onednn_engine.h>
 #include <brigade/kernels/cpu/detail/onednn_primitives.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -27,11 +28,6 @@ using Memory = dnnl::memory;
 
 enum Pass : int { kForward, kBackwardInput, kBackwardWeight };
 
-dnnl::engine& engine() {
-  static dnnl::engine cpu_engine(dnnl::engine::kind::cpu, 0);
-  return cpu_engine;
-}
-
 // One tensor of a primitive: the plain layout that we hold, and the layout that the primitive chose. The memory in the
 // latter is taken for each call from the caching allocator: kept by shape, it would be a second copy of all
 // activations.
@@ -42,9 +38,9 @@ struct Port {
 
   Port() = default;
   Port(const Memory::desc& ours, const Memory::desc& wanted, bool input)
-      : plain(ours, engine(), nullptr), direct(wanted == ours) {
+      : plain(ours, onednn_engine(), nullptr), direct(wanted == ours) {
     if (direct) return;
-    chosen = Memory(wanted, engine(), nullptr);
+    chosen = Memory(wanted, onednn_engine(), nullptr);
     move = input ? dnnl::reorder(plain, chosen) : dnnl::reorder(chosen, plain);
   }
   // What the primitive works with.
@@ -114,22 +110,22 @@ std::unique_ptr<Cached> make(const Key& key) {
     cached->result = result;
     cached->arguments = {{arg_a, a.memory()}, {arg_b, b.memory()}, {arg_result, result.memory()}};
   };
-  const OnednnForward forward = describe_forward(engine(), convolution);
+  const OnednnForward forward = describe_forward(onednn_engine(), convolution);
   if (key.pass == kForward) {
     set(dnnl::convolution_forward(forward), Port(plain_x, forward.src_desc(), true), DNNL_ARG_SRC,
         Port(plain_w, forward.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_y, forward.dst_desc(), false),
         DNNL_ARG_DST);
     if (key.bias) {
-      cached->bias = Memory(convolution.bias, engine(), nullptr);
+      cached->bias = Memory(convolution.bias, onednn_engine(), nullptr);
       cached->arguments.emplace(DNNL_ARG_BIAS, cached->bias);
     }
   } else if (key.pass == kBackwardInput) {
-    const OnednnBackwardInput desc = describe_backward_input(engine(), convolution, forward);
+    const OnednnBackwardInput desc = describe_backward_input(onednn_engine(), convolution, forward);
     set(dnnl::convolution_backward_data(desc), Port(plain_y, desc.diff_dst_desc(), true), DNNL_ARG_DIFF_DST,
         Port(plain_w, desc.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_x, desc.diff_src_desc(), false),
         DNNL_ARG_DIFF_SRC);
   } else {
-    const OnednnBackwardWeight desc = describe_backward_weight(engine(), convolution, forward);
+    const OnednnBackwardWeight desc = describe_backward_weight(onednn_engine(), convolution, forward);
     set(dnnl::convolution_backward_weights(desc), Port(plain_y, desc.diff_dst_desc(), true), DNNL_ARG_DIFF_DST,
         Port(plain_x, desc.src_desc(), true), DNNL_ARG_SRC, Port(plain_w, desc.diff_weights_desc(), false),
         DNNL_ARG_DIFF_WEIGHTS);
@@ -158,7 +154,7 @@ bool run(const ConvShape& shape, Pass pass, const Tensor& a, const Tensor& b, co
          const Tensor& result) {
   Cached* cached = find({pass, bias.defined(), shape});
   if (!cached) return false;
-  thread_local dnnl::stream stream(engine());
+  dnnl::stream& stream = onednn_stream();
   const Tensor other_a = cached->a.bind(a.raw_data());
   const Tensor other_b = cached->b.bind(b.raw_data());
   const Tensor other_result = cached->result.bind(result.raw_data());

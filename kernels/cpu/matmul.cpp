@@ -3,6 +3,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/cpu/detail/gemm.h>
+#include <brigade/kernels/cpu/detail/matmul_onednn.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/detail/matmul_plan.h>
 #include <brigade/kernels/elementwise.h>
@@ -79,6 +80,11 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
   MatmulPlan plan = prepare_matmul(a, b, options);
   if (plan.done) return std::move(plan.out);
   if (is_half(a.dtype())) {
+    if (cpu::onednn_multiplies(a.dtype(), plan.m, plan.n, plan.k)) {
+      const MatrixOperand x = prepare_operand(a, options.transpose_a);
+      const MatrixOperand y = prepare_operand(b, options.transpose_b);
+      if (cpu::onednn_matmul(x, y, plan)) return std::move(plan.out);
+    }
     const Tensor product = matmul_cpu(cast(a, kFloat32), cast(b, kFloat32), {options.transpose_a, options.transpose_b});
     if (plan.accumulate) {
       add_inplace(plan.out, product, 1.0);
@@ -101,9 +107,6 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
 
 Tensor linear_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const LinearPlan plan = prepare_linear(x, weight, bias);
-  // The bias is added before anything is rounded.
-  if (bias.defined() && is_half(x.dtype()))
-    return cast(linear_cpu(cast(x, kFloat32), cast(weight, kFloat32), cast(bias, kFloat32)), x.dtype());
   MatmulOptions options{.transpose_b = true};
   if (bias.defined()) {
     // The bias is what the product is added to: no second pass over the result.

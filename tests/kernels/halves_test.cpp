@@ -1,9 +1,11 @@
 // Half types where they go another way than through buffers of stretches: what comes out is what float32 gives,
 // rounded.
+#include <brigade/core/view.h>
 #include <brigade/kernels/activation.h>
 #include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/matmul.h>
 #include <brigade/kernels/softmax.h>
 
 #include <doctest/doctest.h>
@@ -92,6 +94,42 @@ TEST_CASE("batch_norm of halves, a channel by itself and several beside each oth
         CHECK(slopes.weight.to_vector<float>() == slopes32.weight.to_vector<float>());
         CHECK(slopes.bias.to_vector<float>() == slopes32.bias.to_vector<float>());
       }
+    }
+  }
+}
+
+// Whole numbers whose products add up to whole numbers that float32 has: every way of adding gives the same.
+TEST_CASE("products of halves are those of float32, rounded once: transposed, batched, broadcast, added to, with a bias") {
+  const auto whole = [](const Shape& sizes, uint64_t seed, DType dtype) {
+    Generator generator(seed);
+    return cast(cast(binary_scalar(randn(sizes, {}, &generator), 4, BinaryOp::Mul, false), kInt64), dtype);
+  };
+  for (const DType dtype : {kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    for (const int64_t m : {1, 31, 40}) {
+      for (const int flags : {0, 1, 2, 3}) {
+        CAPTURE(m);
+        CAPTURE(flags);
+        MatmulOptions options{.transpose_a = (flags & 1) != 0, .transpose_b = (flags & 2) != 0};
+        const int64_t n = 129, k = 65;
+        const Tensor a = whole(options.transpose_a ? Shape{k, m} : Shape{m, k}, 1, dtype);
+        const Tensor b = whole(options.transpose_b ? Shape{n, k} : Shape{k, n}, 2, dtype);
+        check_same(matmul(a, b, options), matmul(wide(a), wide(b), options));
+        // Rows with gaps, one matrix for a batch of them, and a batch that repeats itself.
+        const Tensor gaps = view::slice(whole({3, a.sizes()[0], a.sizes()[1] + 5}, 3, dtype), 2, 2, a.sizes()[1] + 2);
+        check_same(matmul(gaps, b, options), matmul(wide(gaps), wide(b), options));
+        const Tensor many = whole({2, 1, b.sizes()[0], b.sizes()[1]}, 4, dtype);
+        check_same(matmul(gaps, many, options), matmul(wide(gaps), wide(many), options));
+        // A third is no half number: it shows whether the sum was rounded before it was added.
+        const Tensor third = full({m, n}, 1.0 / 3, dtype);
+        const Tensor expected = binary(matmul(wide(a), wide(b), options), wide(third), BinaryOp::Add);
+        options.out = third;
+        options.accumulate = true;
+        check_same(matmul(a, b, options), expected);
+      }
+      const Tensor x = whole({2, m, 65}, 5, dtype);
+      const Tensor weight = whole({129, 65}, 6, dtype), bias = full({129}, 1.0 / 3, dtype);
+      check_same(linear(x, weight, bias), linear(wide(x), wide(weight), wide(bias)));
     }
   }
 }

@@ -1,5 +1,5 @@
-// Descriptions of oneDNN's convolutions under the interface of oneDNN 2 as of oneDNN 3: the one file that tells them
-// apart. Version 3 dropped the operation's own descriptor (`convolution_forward::desc`), which version 2 asks for on
+// Descriptions of oneDNN's convolutions and products under the interface of oneDNN 2 as of oneDNN 3: the one file that
+// tells them apart. Version 3 dropped the operation's own descriptor (`convolution_forward::desc`), which version 2 asks for on
 // the way to the primitive's; what a primitive's descriptor answers afterwards, and all of memory and execution that
 // Brigade uses, is the same in both. Both are kept: distributions of today bring version 3, and Debian 12 and
 // Ubuntu 22.04, version 2. Without it their convolutions would go through im2col.
@@ -26,6 +26,12 @@ inline constexpr auto kOnednnAlgorithm = dnnl::algorithm::convolution_direct;
 
 #if DNNL_VERSION_MAJOR >= 3
 
+inline dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const dnnl::memory::desc& a,
+                                                    const dnnl::memory::desc& b, const dnnl::memory::desc& out,
+                                                    const dnnl::primitive_attr& attributes) {
+  return {engine, a, b, out, attributes};
+}
+
 inline OnednnForward describe_forward(const dnnl::engine& engine, const OnednnConvolution& c) {
   return OnednnForward(engine, dnnl::prop_kind::forward_training, kOnednnAlgorithm, c.x, c.weight, c.bias, c.y,
                        c.stride, c.dilation, c.padding, c.padding);
@@ -42,6 +48,12 @@ inline OnednnBackwardWeight describe_backward_weight(const dnnl::engine& engine,
 }
 
 #else
+
+inline dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const dnnl::memory::desc& a,
+                                                    const dnnl::memory::desc& b, const dnnl::memory::desc& out,
+                                                    const dnnl::primitive_attr& attributes) {
+  return {dnnl::matmul::desc(a, b, out), attributes, engine};
+}
 
 inline OnednnForward describe_forward(const dnnl::engine& engine, const OnednnConvolution& c) {
   const dnnl::convolution_forward::desc operation(dnnl::prop_kind::forward_training, kOnednnAlgorithm, c.x, c.weight,

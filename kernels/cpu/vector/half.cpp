@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
@@ -77,15 +78,26 @@ struct WidenBFloat {
     return as_float(hn::ShiftLeft<16>(bits));
   }
 };
+// A bfloat16 number is the upper half of a float32 number, to which what rounds it is added first.
+HWY_INLINE BitVector rounded_to_upper_half(FloatVector x) {
+  const auto bits = as_bits(x);
+  const auto is_odd = hn::And(hn::ShiftRight<16>(bits), every(1));
+  return choose(hn::RebindMask(Bits(), hn::IsNaN(x)), hn::Or(bits, every(0x400000)), bits + every(0x7fff) + is_odd);
+}
 struct NarrowBFloat {
   HWY_INLINE void operator()(FloatVector x, bfloat16* to) const {
-    const auto bits = as_bits(x);
-    const auto is_nan = hn::Gt(hn::And(bits, every(0x7fffffff)), every(0x7f800000));
-    const auto high = hn::ShiftRight<16>(bits);
-    const auto rounded = hn::ShiftRight<16>(bits + every(0x7fff) + hn::And(high, every(1)));
-    const auto result = choose(is_nan, hn::Or(high, every(0x40)), rounded);
-    hn::StoreU(hn::TruncateTo(Halves(), result), Halves(), reinterpret_cast<uint16_t*>(to));
+    const auto upper = hn::ShiftRight<16>(rounded_to_upper_half(x));
+    hn::StoreU(hn::TruncateTo(Halves(), upper), Halves(), reinterpret_cast<uint16_t*>(to));
   }
+#if HWY_TARGET != HWY_SCALAR
+  // Two vectors into one.
+  HWY_INLINE void operator()(FloatVector low, FloatVector high, bfloat16* to) const {
+    const hn::Repartition<uint16_t, Floats> words;
+    const auto upper = hn::ConcatOdd(words, hn::BitCast(words, rounded_to_upper_half(high)),
+                                     hn::BitCast(words, rounded_to_upper_half(low)));
+    hn::StoreU(upper, words, reinterpret_cast<uint16_t*>(to));
+  }
+#endif
 };
 
 // Elements that fill no vector are converted in a copy that does.
@@ -108,6 +120,10 @@ HWY_INLINE void narrow_all(const float* from, T* to, int64_t n, Narrow convert) 
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
+  if constexpr (std::is_invocable_v<Narrow, FloatVector, FloatVector, T*>) {
+    for (; i + 2 * lanes <= n; i += 2 * lanes)
+      convert(hn::LoadU(d, from + i), hn::LoadU(d, from + i + lanes), to + i);
+  }
   for (; i + lanes <= n; i += lanes)
     convert(hn::LoadU(d, from + i), to + i);
   if (i == n) return;

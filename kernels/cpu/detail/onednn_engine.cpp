@@ -1,0 +1,43 @@
+#ifdef BRIGADE_HAVE_ONEDNN
+
+#include <brigade/kernels/cpu/detail/onednn_engine.h>
+
+#include <brigade/kernels/instruction_set.h>
+
+namespace brigade::kernels::cpu {
+
+namespace {
+
+// Before anything else is asked of oneDNN, which then keeps what it has.
+dnnl::engine make_engine() {
+  const std::string_view level = instruction_set();
+  if (level == "x86-64-v3") dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+  if (level == "x86-64-v2" || level == "x86-64") dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
+  return dnnl::engine(dnnl::engine::kind::cpu, 0);
+}
+
+}  // namespace
+
+const dnnl::engine& onednn_engine() {
+  static const dnnl::engine engine = make_engine();
+  return engine;
+}
+
+dnnl::stream& onednn_stream() {
+  thread_local dnnl::stream stream(onednn_engine());
+  return stream;
+}
+
+bool onednn_has_bfloat16() {
+  static const bool has = [] {
+    onednn_engine();
+    // A better instruction set has the bits of those below it.
+    constexpr auto kWanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kWanted) == kWanted;
+  }();
+  return has;
+}
+
+}  // namespace brigade::kernels::cpu
+
+#endif

@@ -132,17 +132,10 @@ struct Columns {
   C operator[](int64_t column) const { return values[column]; }
 };
 
-// sums[c] = sum over the values of the strip's channel c of f(position, column), which is plane(first position, how
-// many) where the channel stands alone.
-template <class C, class Plane, class F>
-void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums, Plane plane, F f) {
+// sums[c] = sum over the values of the strip's channel c of f(position, column), along the columns.
+template <class C, class F>
+void column_sums(const BatchNormLayout& layout, const Strip& strip, double* sums, F f) {
   std::fill_n(sums, strip.count, 0.0);
-  if (strip.columns == 1) {
-    for (int64_t n = 0; n < layout.batch; ++n) {
-      sums[0] += plane((n * layout.channels + strip.at) * layout.area, layout.area);
-    }
-    return;
-  }
   C group[kColumns];
   double total[kColumns] = {};
   for (int64_t first = 0; first < layout.batch; first += kGroup) {
@@ -157,6 +150,15 @@ void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums,
   }
   for (int64_t j = 0; j < strip.columns; ++j)
     sums[j / layout.area] += total[j];
+}
+
+// The same, which is plane(first position, how many) where the channel stands alone.
+template <class C, class Plane, class F>
+void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums, Plane plane, F f) {
+  if (strip.columns > 1) return column_sums<C>(layout, strip, sums, f);
+  sums[0] = 0;
+  for (int64_t n = 0; n < layout.batch; ++n)
+    sums[0] += plane((n * layout.channels + strip.at) * layout.area, layout.area);
 }
 
 // f(position, column) for all values of the strip; plane(first position, how many) where the channel stands alone.
@@ -188,18 +190,21 @@ Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const C* i
       [=](int64_t i, int64_t) { return in[i]; });
   // What the first sums lost where numbers lie far from 0 is found by those of the distances from it.
   const Columns<C> center(strip, [&](int64_t c) { return result.mean[c] / count; });
-  double shift[kColumns];
-  strip_sums<C>(
-      layout, strip, shift,
-      [=, &center](int64_t first, int64_t n) { return cpu::sum_distances(in + first, center[0], n); },
-      [=, &center](int64_t i, int64_t column) { return in[i] - center[column]; });
-  strip_sums<C>(
-      layout, strip, result.squares,
-      [=, &center](int64_t first, int64_t n) { return cpu::sum_squares(in + first, center[0], n); },
-      [=, &center](int64_t i, int64_t column) {
-        const C d = in[i] - center[column];
-        return d * d;
-      });
+  double shift[kColumns] = {};
+  if (strip.columns == 1) {
+    for (int64_t n = 0; n < layout.batch; ++n) {
+      const cpu::DistanceSums sums =
+          cpu::sum_distances_and_squares(in + (n * layout.channels + strip.at) * layout.area, center[0], layout.area);
+      shift[0] += sums.distances;
+      result.squares[0] += sums.squares;
+    }
+  } else {
+    column_sums<C>(layout, strip, shift, [=, &center](int64_t i, int64_t column) { return in[i] - center[column]; });
+    column_sums<C>(layout, strip, result.squares, [=, &center](int64_t i, int64_t column) {
+      const C d = in[i] - center[column];
+      return d * d;
+    });
+  }
   for (int64_t c = 0; c < strip.count; ++c) {
     result.mean[c] = static_cast<double>(static_cast<C>(result.mean[c] / count)) + shift[c] / count;
     const double squares = result.squares[c] - shift[c] * shift[c] / count;

@@ -10,9 +10,8 @@ Tensor clamp_cpu(const Tensor& x, const Borders& borders) {
   const ClampPlan plan = prepare_clamp(x, borders);
   if (cpu::is_computed_in_float(plan.out.dtype())) {
     const Clamp<float> clamp = clamping<float>(borders);
-    cpu::map_floats({&plan.x}, plan.out, [=](const float* const* in, float* out, int64_t n) {
-      cpu::clamp_floats(in[0], clamp.lower, clamp.upper, out, n);
-    });
+    cpu::map_floats({&plan.x}, plan.out,
+                    [=](const cpu::FloatArrays& arrays) { cpu::clamp_floats(clamp.lower, clamp.upper, arrays); });
   } else if (plan.out.dtype() == kFloat64) {
     cpu::map_doubles({&plan.x}, plan.out, cpu::loop1<double>(clamping<double>(borders)));
   } else {

@@ -18,9 +18,7 @@ using cpu::loop2;
 
 void binary_into(const Tensor& a, const Tensor& b, const Tensor& out, BinaryOp op) {
   if (is_computed_in_float(out.dtype())) {
-    cpu::map_floats({&a, &b}, out, [op](const float* const* in, float* to, int64_t n) {
-      cpu::binary_floats(op, in[0], in[1], to, n);
-    });
+    cpu::map_floats({&a, &b}, out, [op](const cpu::FloatArrays& arrays) { cpu::binary_floats(op, arrays); });
   } else if (out.dtype() == kFloat64) {
     with_binary(op, [&](auto f) { cpu::map_doubles({&a, &b}, out, loop2<double>(f)); });
   } else {
@@ -87,9 +85,8 @@ Tensor binary_scalar_cpu(const Tensor& a, double scalar, BinaryOp op, bool rever
   const Operands o = prepare_binary_scalar(a, scalar, op);
   if (is_computed_in_float(o.out.dtype())) {
     const auto number = scalar_as<float>(scalar);
-    cpu::map_floats({&o.x}, o.out, [=](const float* const* in, float* to, int64_t n) {
-      cpu::binary_number_floats(op, in[0], number, reversed, to, n);
-    });
+    cpu::map_floats({&o.x}, o.out,
+                    [=](const cpu::FloatArrays& arrays) { cpu::binary_number_floats(op, number, reversed, arrays); });
   } else if (o.out.dtype() == kFloat64) {
     cpu::map_doubles({&o.x}, o.out, ByNumber<double>{op, scalar, reversed});
   } else {

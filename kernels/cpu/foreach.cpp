@@ -63,14 +63,16 @@ void over(const Dense& rows, bool is_written, Body&& body) {
 }
 
 void scale(float* x, int64_t count, double factor) {
-  cpu::binary_number_floats(BinaryOp::Mul, x, static_cast<float>(factor), false, x, count);
+  const void* const in[] = {x};
+  cpu::binary_number_floats(BinaryOp::Mul, static_cast<float>(factor), false, {kFloat32, in, x, count});
 }
 void scale(double* x, int64_t count, double factor) {
   for (int64_t i = 0; i < count; ++i)
     x[i] *= factor;
 }
 void clip(float* x, int64_t count, double bound) {
-  cpu::clamp_floats(x, -static_cast<float>(bound), static_cast<float>(bound), x, count);
+  const void* const in[] = {x};
+  cpu::clamp_floats(-static_cast<float>(bound), static_cast<float>(bound), {kFloat32, in, x, count});
 }
 void clip(double* x, int64_t count, double bound) {
   for (int64_t i = 0; i < count; ++i)

@@ -3,7 +3,7 @@
 #include <brigade/kernels/cpu/vector/products.h>
 
 #ifdef BRIGADE_HAVE_ONEDNN
-#include <oneapi/dnnl/dnnl.h>
+#include <brigade/kernels/cpu/detail/onednn_engine.h>
 
 #include <stdexcept>
 #endif
@@ -18,6 +18,7 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
 #ifdef BRIGADE_HAVE_ONEDNN
   // Below about 24^3 the smaller overhead wins.
   if (m * n * k > 24 * 24 * 24) {
+    limit_onednn();
     const dnnl_status_t status =
         dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0F, a, lda, b, ldb, beta, c, ldc);
     if (status != dnnl_success) throw std::runtime_error("oneDNN sgemm failed with status " + std::to_string(status));

@@ -100,9 +100,9 @@ void add_inplace_cpu(const Tensor& out, const Tensor& x, double alpha) {
   const Tensor same = cast(x, out.dtype());
   if (cpu::is_computed_in_float(out.dtype())) {
     const auto factor = static_cast<float>(alpha);
-    cpu::map_floats({&out, &same}, out, [=](const float* const* in, float* to, int64_t n) {
-      if (factor == 1.0F) return cpu::binary_floats(BinaryOp::Add, in[0], in[1], to, n);
-      cpu::add_scaled_floats(in[0], in[1], factor, to, n);
+    cpu::map_floats({&out, &same}, out, [=](const cpu::FloatArrays& arrays) {
+      if (factor == 1.0F) return cpu::binary_floats(BinaryOp::Add, arrays);
+      cpu::add_scaled_floats(factor, arrays);
     });
   } else if (out.dtype() == kFloat64) {
     cpu::map_doubles({&out, &same}, out, cpu::loop2<double>([=](double t, double s) { return t + alpha * s; }));
@@ -116,9 +116,8 @@ void mul_inplace_cpu(const Tensor& out, const Tensor& x) {
   check_fits(out, x, "mul_");
   const Tensor same = cast(x, out.dtype());
   if (cpu::is_computed_in_float(out.dtype())) {
-    cpu::map_floats({&out, &same}, out, [](const float* const* in, float* to, int64_t n) {
-      cpu::binary_floats(BinaryOp::Mul, in[0], in[1], to, n);
-    });
+    cpu::map_floats({&out, &same}, out,
+                    [](const cpu::FloatArrays& arrays) { cpu::binary_floats(BinaryOp::Mul, arrays); });
   } else if (out.dtype() == kFloat64) {
     cpu::map_doubles({&out, &same}, out, cpu::loop2<double>(Mul{}));
   } else {
@@ -129,8 +128,8 @@ void mul_inplace_cpu(const Tensor& out, const Tensor& x) {
 void scale_inplace_cpu(const Tensor& out, double factor) {
   if (cpu::is_computed_in_float(out.dtype())) {
     const auto number = static_cast<float>(factor);
-    cpu::map_floats({&out}, out, [=](const float* const* in, float* to, int64_t n) {
-      cpu::binary_number_floats(BinaryOp::Mul, in[0], number, false, to, n);
+    cpu::map_floats({&out}, out, [=](const cpu::FloatArrays& arrays) {
+      cpu::binary_number_floats(BinaryOp::Mul, number, false, arrays);
     });
   } else if (out.dtype() == kFloat64) {
     cpu::map_doubles({&out}, out, cpu::loop1<double>([=](double s) { return s * factor; }));

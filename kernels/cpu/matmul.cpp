@@ -85,12 +85,10 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
       const MatrixOperand y = prepare_operand(b, options.transpose_b);
       if (cpu::onednn_matmul(x, y, plan)) return std::move(plan.out);
     }
-    const Tensor product = matmul_cpu(cast(a, kFloat32), cast(b, kFloat32), {options.transpose_a, options.transpose_b});
-    if (plan.accumulate) {
-      add_inplace(plan.out, product, 1.0);
-    } else {
-      copy(plan.out, product);
-    }
+    MatmulOptions in_float{.transpose_a = options.transpose_a, .transpose_b = options.transpose_b};
+    in_float.accumulate = plan.accumulate;
+    if (plan.accumulate) in_float.out = cast(plan.out, kFloat32);
+    copy(plan.out, matmul_cpu(cast(a, kFloat32), cast(b, kFloat32), in_float));
     return std::move(plan.out);
   }
   const MatrixOperand x = prepare_operand(a, options.transpose_a);

@@ -49,8 +49,7 @@ struct Product {
       sum.append_sum(1);
       attributes.set_post_ops(sum);
     }
-    primitive =
-        dnnl::matmul(describe_matmul(onednn_engine(), a.get_desc(), b.get_desc(), out.get_desc(), attributes));
+    primitive = dnnl::matmul(describe_matmul(onednn_engine(), a.get_desc(), b.get_desc(), out.get_desc(), attributes));
   }
 };
 
@@ -96,17 +95,17 @@ bool onednn_multiplies(DType dtype, int64_t m, int64_t n, int64_t k) {
 bool onednn_matmul(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& plan) {
   const int dims = plan.out.dim();
   const Shape& sizes = plan.out.sizes();
-  Product* const product = find({layout_of(a, plan.m, plan.k, dims), layout_of(b, plan.k, plan.n, dims),
-                                 {Memory::dims(sizes.begin(), sizes.end()),
-                                  Memory::dims(plan.out.strides().begin(), plan.out.strides().end())},
-                                 plan.accumulate});
+  Product* const product = find(
+      {layout_of(a, plan.m, plan.k, dims),
+       layout_of(b, plan.k, plan.n, dims),
+       {Memory::dims(sizes.begin(), sizes.end()), Memory::dims(plan.out.strides().begin(), plan.out.strides().end())},
+       plan.accumulate});
   if (!product) return false;
   product->a.set_data_handle(a.tensor().raw_data());
   product->b.set_data_handle(b.tensor().raw_data());
   product->out.set_data_handle(plan.out.raw_data());
-  product->primitive.execute(onednn_stream(), {{DNNL_ARG_SRC, product->a},
-                                               {DNNL_ARG_WEIGHTS, product->b},
-                                               {DNNL_ARG_DST, product->out}});
+  product->primitive.execute(
+      onednn_stream(), {{DNNL_ARG_SRC, product->a}, {DNNL_ARG_WEIGHTS, product->b}, {DNNL_ARG_DST, product->out}});
   onednn_stream().wait();
   return true;
 }

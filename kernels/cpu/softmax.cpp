@@ -3,11 +3,11 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/exponentials.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -85,35 +85,45 @@ void backward_line(bool logarithm, const double* grad, const double* y, double* 
 constexpr int64_t kHalfRow = 4096;
 bool goes_by_rows(DType dtype, const Lines& lines) { return is_half(dtype) && lines.inner == 1 && lines.n <= kHalfRow; }
 
-// Calls f(arrays in float32, result) for each row of halves; the result goes back to the dtype.
-template <size_t count, class F>
-void for_half_rows(const Lines& lines, const std::array<Tensor, count>& inputs, const Tensor& result, F f) {
+Tensor forward_of_half_rows(bool logarithm, const Tensor& x, const Lines& lines) {
+  const Tensor source = contiguous(x);
+  const Tensor result = empty(x.sizes(), x.options());
   cpu::parallel_for(
       lines.outer,
       [&](int64_t begin, int64_t end) {
-        float room[count + 1][kHalfRow];
+        float room[kHalfRow];
         for (int64_t row = begin; row < end; ++row) {
-          for (size_t k = 0; k < count; ++k)
-            cpu::read_elements(inputs[k], row * lines.n, kFloat32, room[k], lines.n);
-          f(room, room[count]);
-          cpu::write_elements(kFloat32, room[count], result, row * lines.n, lines.n);
+          cpu::read_elements(source, row * lines.n, kFloat32, room, lines.n);
+          cpu::softmax_rows(logarithm, room, room, 1, lines.n);
+          cpu::write_elements(kFloat32, room, result, row * lines.n, lines.n);
         }
       },
       8 * lines.n);
+  return result;
+}
+
+// Of rows of float32 or of halves.
+Tensor backward_of_rows(bool logarithm, const Tensor& grad, const Tensor& y, const Lines& lines) {
+  const Tensor slopes = contiguous(grad);
+  const Tensor results = contiguous(y);
+  const Tensor result = empty(grad.sizes(), grad.options());
+  cpu::parallel_for(
+      result.numel() == 0 ? 0 : lines.outer,
+      [&](int64_t begin, int64_t end) {
+        const void* const in[] = {cpu::element(slopes, begin * lines.n), cpu::element(results, begin * lines.n)};
+        cpu::softmax_gradient_rows(
+            logarithm, {grad.dtype(), in, cpu::element(result, begin * lines.n), (end - begin) * lines.n}, end - begin);
+      },
+      8 * lines.n);
+  return result;
 }
 
 Tensor forward(bool logarithm, const Tensor& x, int dim, const char* what) {
-  if (const Lines lines(x.sizes(), dim); goes_by_rows(x.dtype(), lines)) {
-    const Tensor result = empty(x.sizes(), x.options());
-    for_half_rows<1>(lines, {contiguous(x)}, result, [&](const float(*in)[kHalfRow], float* out) {
-      cpu::softmax_rows(logarithm, in[0], out, 1, lines.n);
-    });
-    return result;
-  }
+  const Lines lines(x.sizes(), dim);
+  if (goes_by_rows(x.dtype(), lines)) return forward_of_half_rows(logarithm, x, lines);
   if (is_half(x.dtype())) return cast(forward(logarithm, cast(x, kFloat32), dim, what), x.dtype());
   const Tensor source = contiguous(x);
   const Tensor result = empty(x.sizes(), x.options());
-  const Lines lines(x.sizes(), dim);
   visit_full(x.dtype(), what, [&]<class T>() {
     const T* const in = source.data_ptr<T>();
     T* const out = result.data_ptr<T>();
@@ -141,19 +151,13 @@ Tensor forward(bool logarithm, const Tensor& x, int dim, const char* what) {
 }
 
 Tensor backward(bool logarithm, const Tensor& grad, const Tensor& y, int dim, const char* what) {
-  if (const Lines lines(grad.sizes(), dim); goes_by_rows(grad.dtype(), lines)) {
-    const Tensor result = empty(grad.sizes(), grad.options());
-    for_half_rows<2>(lines, {contiguous(grad), contiguous(y)}, result, [&](const float(*in)[kHalfRow], float* out) {
-      cpu::softmax_gradient_rows(logarithm, in[0], in[1], out, 1, lines.n);
-    });
-    return result;
-  }
+  const Lines lines(grad.sizes(), dim);
+  if (lines.inner == 1 && cpu::is_computed_in_float(grad.dtype())) return backward_of_rows(logarithm, grad, y, lines);
   if (is_half(grad.dtype()))
     return cast(backward(logarithm, cast(grad, kFloat32), cast(y, kFloat32), dim, what), grad.dtype());
   const Tensor slopes = contiguous(grad);
   const Tensor results = contiguous(y);
   const Tensor result = empty(grad.sizes(), grad.options());
-  const Lines lines(grad.sizes(), dim);
   visit_full(grad.dtype(), what, [&]<class T>() {
     const T* const g = slopes.data_ptr<T>();
     const T* const p = results.data_ptr<T>();
@@ -162,9 +166,7 @@ Tensor backward(bool logarithm, const Tensor& grad, const Tensor& y, int dim, co
     for_lines(
         lines,
         [&](int64_t at, int64_t rows) {
-          if constexpr (std::is_same_v<T, float>) {
-            cpu::softmax_gradient_rows(logarithm, g + at, p + at, out + at, rows, lines.n);
-          } else {
+          if constexpr (std::is_same_v<T, double>) {
             for (int64_t first = at; first < at + rows * lines.n; first += lines.n)
               backward_line(logarithm, g + first, p + first, out + first, lines.n, 1);
           }

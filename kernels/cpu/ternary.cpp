@@ -16,9 +16,8 @@ Tensor ternary_cpu(const Tensor& a, const Tensor& b, const Tensor& c, TernaryOp 
     });
   } else {
     const auto factor = static_cast<float>(number);
-    cpu::map_floats({&o.a, &o.b, &o.c}, o.out, [=](const float* const* in, float* out, int64_t n) {
-      cpu::ternary_floats(op, in[0], in[1], in[2], factor, out, n);
-    });
+    cpu::map_floats({&o.a, &o.b, &o.c}, o.out,
+                    [=](const cpu::FloatArrays& arrays) { cpu::ternary_floats(op, factor, arrays); });
   }
   return o.out;
 }
@@ -29,9 +28,7 @@ Tensor lerp_cpu(const Tensor& a, const Tensor& b, double weight) {
     cpu::map_doubles({&o.x, &o.y}, o.out, cpu::loop2<double>(LerpWith<double>{weight}));
   } else {
     const auto share = static_cast<float>(weight);
-    cpu::map_floats({&o.x, &o.y}, o.out, [=](const float* const* in, float* out, int64_t n) {
-      cpu::lerp_floats(in[0], in[1], share, out, n);
-    });
+    cpu::map_floats({&o.x, &o.y}, o.out, [=](const cpu::FloatArrays& arrays) { cpu::lerp_floats(share, arrays); });
   }
   return o.out;
 }

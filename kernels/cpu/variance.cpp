@@ -46,8 +46,8 @@ Moments<double> moments_of_row(const C* x, int64_t n) {
   }
   if (n == 0) return {};
   const C center = static_cast<C>(static_cast<double>(x[0]) + cpu::sum_distances(x, x[0], n) / static_cast<double>(n));
-  const Moments<double> found =
-      moments_around(n, center, cpu::sum_distances(x, center, n), cpu::sum_squares(x, center, n));
+  const cpu::DistanceSums sums = cpu::sum_distances_and_squares(x, center, n);
+  const Moments<double> found = moments_around(n, center, sums.distances, sums.squares);
   return std::isfinite(found.squares) ? found : moments_in_double(x, n, 1);
 }
 

@@ -7,6 +7,7 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/matmul.h>
 #include <brigade/kernels/softmax.h>
+#include <brigade/kernels/ternary.h>
 
 #include <doctest/doctest.h>
 
@@ -47,6 +48,45 @@ TEST_CASE("relu of every half, and its gradient, are those of float32") {
     };
     same(relu(x), relu(wide));
     same(relu_backward(slope, x), relu_backward(cast(slope, kFloat32), wide));
+  }
+}
+
+// Dense halves go through the loops as they are, others as float32.
+TEST_CASE("elementwise operations of halves, dense and not, of lengths around what vectors hold") {
+  for (const DType dtype : {kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    for (const int64_t n : {1, 15, 16, 17, 31, 32, 33, 48, 1025}) {
+      CAPTURE(n);
+      const Tensor x = random({n}, 1, dtype), y = random({n}, 2, dtype), z = random({n}, 3, dtype);
+      const Tensor x_gaps = view::slice(random({2 * n}, 4, dtype), 0, 0, 2 * n, 2);
+      for (const Tensor& a : {x, x_gaps}) {
+        for (const BinaryOp op :
+             {BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Maximum, BinaryOp::Minimum}) {
+          check_same(binary(a, y, op), binary(wide(a), wide(y), op));
+          check_same(binary_scalar(a, 1.5, op, true), binary_scalar(wide(a), 1.5, op, true));
+        }
+        check_same(ternary(a, y, z, TernaryOp::Addcmul, 0.5),
+                   ternary(wide(a), wide(y), wide(z), TernaryOp::Addcmul, 0.5));
+        check_same(lerp(a, y, 0.3), lerp(wide(a), wide(y), 0.3));
+        check_same(gelu(a, false), gelu(wide(a), false));
+        check_same(gelu(a, true), gelu(wide(a), true));
+        check_same(leaky_relu(a, 0.1), leaky_relu(wide(a), 0.1));
+        check_same(silu(a), silu(wide(a)));
+        check_same(sigmoid(a), sigmoid(wide(a)));
+        check_same(kernels::tanh(a), kernels::tanh(wide(a)));
+        check_same(gelu_backward(y, a, false), gelu_backward(wide(y), wide(a), false));
+        check_same(gelu_backward(y, a, true), gelu_backward(wide(y), wide(a), true));
+        check_same(leaky_relu_backward(y, a, 0.1), leaky_relu_backward(wide(y), wide(a), 0.1));
+        check_same(silu_backward(y, a), silu_backward(wide(y), wide(a)));
+        check_same(sigmoid_backward(y, a), sigmoid_backward(wide(y), wide(a)));
+        check_same(tanh_backward(y, a), tanh_backward(wide(y), wide(a)));
+      }
+      // In place: what is read and what is written is one array.
+      const Tensor sum = cast(wide(x), dtype), sum32 = wide(x);
+      add_inplace(sum, y, -0.5);
+      add_inplace(sum32, wide(y), -0.5);
+      check_same(sum, sum32);
+    }
   }
 }
 
@@ -99,7 +139,8 @@ TEST_CASE("batch_norm of halves, a channel by itself and several beside each oth
 }
 
 // Whole numbers whose products add up to whole numbers that float32 has: every way of adding gives the same.
-TEST_CASE("products of halves are those of float32, rounded once: transposed, batched, broadcast, added to, with a bias") {
+TEST_CASE(
+    "products of halves are those of float32, rounded once: transposed, batched, broadcast, added to, with a bias") {
   const auto whole = [](const Shape& sizes, uint64_t seed, DType dtype) {
     Generator generator(seed);
     return cast(cast(binary_scalar(randn(sizes, {}, &generator), 4, BinaryOp::Mul, false), kInt64), dtype);

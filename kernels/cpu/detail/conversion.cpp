@@ -44,10 +44,6 @@ void narrow_any(const float* from, DType dtype, void* to, int64_t n) {
   narrow(from, static_cast<bfloat16*>(to), n);
 }
 
-void* element(const Tensor& tensor, int64_t i) {
-  return static_cast<char*>(tensor.raw_data()) + static_cast<size_t>(i) * itemsize(tensor.dtype());
-}
-
 template <class Body>
 void visit_words(size_t bytes, Body&& body) {
   switch (bytes) {
@@ -77,6 +73,10 @@ void convert(DType from_dtype, const void* from, DType to_dtype, void* to, int64
     convert(from_dtype, source, kFloat32, block, count);
     convert(kFloat32, block, to_dtype, target, count);
   }
+}
+
+void* element(const Tensor& tensor, int64_t i) {
+  return static_cast<char*>(tensor.raw_data()) + static_cast<size_t>(i) * itemsize(tensor.dtype());
 }
 
 void read_elements(const Tensor& from, int64_t first, DType to_dtype, void* to, int64_t n) {

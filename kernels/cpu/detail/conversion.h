@@ -10,7 +10,9 @@ namespace brigade::kernels::cpu {
 // to[i] = from[i] for n elements, as as_element (detail/scalar.h) does through the compute_type of `from_dtype`. The
 // arrays do not overlap.
 void convert(DType from_dtype, const void* from, DType to_dtype, void* to, int64_t n);
-// The same for n elements of a dense tensor, from element `first` on.
+// Where element i of a dense tensor is.
+void* element(const Tensor& tensor, int64_t i);
+// convert() for n elements of a dense tensor, from element `first` on.
 void read_elements(const Tensor& from, int64_t first, DType to_dtype, void* to, int64_t n);
 void write_elements(DType from_dtype, const void* from, const Tensor& to, int64_t first, int64_t n);
 

@@ -14,7 +14,8 @@ template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(const F& function)
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
+           std::is_invocable_r_v<Result, const F&, Arguments...>) FunctionRef(const F& function)
   noexcept
       : object_(std::addressof(function)), call_([](const void* object, Arguments... arguments) -> Result {
           return (*static_cast<const F*>(object))(std::forward<Arguments>(arguments)...);

@@ -6,20 +6,20 @@
 
 namespace brigade::kernels::cpu {
 
-namespace {
-
-// Before anything else is asked of oneDNN, which then keeps what it has.
-dnnl::engine make_engine() {
-  const std::string_view level = instruction_set();
-  if (level == "x86-64-v3") dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
-  if (level == "x86-64-v2" || level == "x86-64") dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
-  return dnnl::engine(dnnl::engine::kind::cpu, 0);
+void limit_onednn() {
+  [[maybe_unused]] static const bool once = [] {
+    const std::string_view level = instruction_set();
+    if (level == "x86-64-v3") dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+    if (level == "x86-64-v2" || level == "x86-64") dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
+    return true;
+  }();
 }
 
-}  // namespace
-
 const dnnl::engine& onednn_engine() {
-  static const dnnl::engine engine = make_engine();
+  static const dnnl::engine engine = [] {
+    limit_onednn();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 

@@ -1,11 +1,13 @@
-// oneDNN's CPU engine. Only for files that are compiled with oneDNN.
+// oneDNN on the CPU. Only for files that are compiled with oneDNN.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace brigade::kernels::cpu {
 
-// Uses no instruction that BRIGADE_CPU forbids.
+// Keeps oneDNN from instructions that BRIGADE_CPU forbids. Before anything else is asked of it: then it is too late.
+void limit_onednn();
+// Limited as said above.
 const dnnl::engine& onednn_engine();
 // The calling thread's.
 dnnl::stream& onednn_stream();

@@ -5,6 +5,7 @@
 #include <brigade/kernels/cpu/detail/strided.h>
 #include <brigade/kernels/detail/elementwise_checks.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -128,7 +129,8 @@ void map_stretches(std::initializer_list<const Tensor*> inputs, const Tensor& ou
       .for_each_row([&](const auto& offsets, const auto& steps, int64_t length) { map.row(offsets, steps, length); });
 }
 
-Tensor map_floating(const char* what, std::initializer_list<const Tensor*> inputs, int64_t cost, Loop<float> floats,
+template <class Floats>
+Tensor map_floating(const char* what, std::initializer_list<const Tensor*> inputs, int64_t cost, Floats floats,
                     Loop<double> doubles) {
   const Tensor& x = **inputs.begin();
   if (!is_floating_point(x.dtype())) visit_floating(x.dtype(), what, []<class T>() {});  // throws
@@ -145,6 +147,30 @@ Tensor map_floating(const char* what, std::initializer_list<const Tensor*> input
 
 void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<float> loop, int64_t cost) {
   map_stretches<float, float>(inputs, out, loop, cost);
+}
+void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, FloatLoop loop, int64_t cost) {
+  bool is_direct = is_half(out.dtype()) && out.is_contiguous();
+  for (const Tensor* input : inputs)
+    is_direct = is_direct && is_like(*input, out) && input->dtype() == out.dtype();
+  if (!is_direct) {
+    map_floats(
+        inputs, out,
+        [&](const float* const* in, float* to, int64_t n) {
+          const void* const arrays[kMostInputs] = {in[0], inputs.size() > 1 ? in[1] : nullptr,
+                                                   inputs.size() > 2 ? in[2] : nullptr};
+          loop({kFloat32, arrays, to, n});
+        },
+        cost);
+    return;
+  }
+  parallel_for(
+      out.numel(),
+      [&](int64_t begin, int64_t end) {
+        const void* in[kMostInputs];
+        std::transform(inputs.begin(), inputs.end(), in, [&](const Tensor* x) { return element(*x, begin); });
+        loop({out.dtype(), in, element(out, begin), end - begin});
+      },
+      cost);
 }
 void map_doubles(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<double> loop, int64_t cost) {
   map_stretches<double, double>(inputs, out, loop, cost);
@@ -165,7 +191,15 @@ void compare_integers(std::initializer_list<const Tensor*> inputs, const Tensor&
 Tensor map(const char* what, const Tensor& x, int64_t cost, Loop<float> floats, Loop<double> doubles) {
   return map_floating(what, {&x}, cost, floats, doubles);
 }
+Tensor map(const char* what, const Tensor& x, int64_t cost, FloatLoop floats, Loop<double> doubles) {
+  return map_floating(what, {&x}, cost, floats, doubles);
+}
 Tensor map_backward(const char* what, const Tensor& grad, const Tensor& x, int64_t cost, Loop<float> floats,
+                    Loop<double> doubles) {
+  check_gradient_like(grad, x, what);
+  return map_floating(what, {&grad, &x}, cost, floats, doubles);
+}
+Tensor map_backward(const char* what, const Tensor& grad, const Tensor& x, int64_t cost, FloatLoop floats,
                     Loop<double> doubles) {
   check_gradient_like(grad, x, what);
   return map_floating(what, {&grad, &x}, cost, floats, doubles);

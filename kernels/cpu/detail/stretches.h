@@ -6,6 +6,7 @@
 
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/cpu/detail/function_ref.h>
+#include <brigade/kernels/cpu/vector/float_arrays.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -16,9 +17,13 @@ namespace brigade::kernels::cpu {
 template <class C, class Out = C>
 using Loop = FunctionRef<void(const C* const* in, Out* out, int64_t n)>;
 
+// The same where the loop takes the half types too (vector/float_arrays.h): dense halves need no buffer then.
+using FloatLoop = FunctionRef<void(const FloatArrays& arrays)>;
+
 // One to three inputs, which broadcast to the shape of `out`, of dtypes that are computed in C; `out` may be strided.
 // `cost`: of an element, in elements of cheap work.
 void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<float> loop, int64_t cost = 1);
+void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, FloatLoop loop, int64_t cost = 1);
 void map_doubles(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<double> loop, int64_t cost = 1);
 void map_integers(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<int64_t> loop);
 // `out`: bool.
@@ -36,8 +41,11 @@ inline bool is_few(const Tensor& x) { return x.numel() <= 4 && x.dtype() == kFlo
 // A new tensor f(x), or f(a, b), of floating tensors of one dtype and shape. `what` names the operation where the dtype
 // is not floating. The loops: of float32, of float64.
 Tensor map(const char* what, const Tensor& x, int64_t cost, Loop<float> floats, Loop<double> doubles);
+Tensor map(const char* what, const Tensor& x, int64_t cost, FloatLoop floats, Loop<double> doubles);
 // Also throws ShapeError unless the gradient is like x.
 Tensor map_backward(const char* what, const Tensor& grad, const Tensor& x, int64_t cost, Loop<float> floats,
+                    Loop<double> doubles);
+Tensor map_backward(const char* what, const Tensor& grad, const Tensor& x, int64_t cost, FloatLoop floats,
                     Loop<double> doubles);
 
 // A loop of one input, or two, from a function of one element.

@@ -17,35 +17,34 @@ namespace {
 HWY_INLINE Vector zero() { return hn::Zero(Floats()); }
 HWY_INLINE Vector one() { return all<Vector>(1); }
 
-// exp(-z^2 / 2) for z = 0 .. 13.28; 0 from 13.25 on. As exp_nonpositive, in terms of z^2 throughout: with z^2 + 2 n ln 2
-// as the argument of the polynomial, and 2^-127, whose bits are those of 0, at the end.
+// exp(-z^2 / 2) for z = 0 .. 13.28; 0 from 13.25 on. As exp_nonpositive, in terms of z^2 throughout: with z^2 + 2 n ln
+// 2 as the argument of the polynomial, and 2^-127, whose bits are those of 0, at the end.
 HWY_INLINE Vector bell(Vector z) {
   const hn::RebindToUnsigned<Floats> bits;
   const Vector s = z * z;
   const Vector to_exponent = all<Vector>(12582912.0 + 127.0);
   const Vector shifted = hn::MulAdd(s, all<Vector>(-0.5 * 1.44269504088896341), to_exponent);
   const Vector r = hn::MulAdd(shifted - to_exponent, all<Vector>(2 * std::numbers::ln2), s);
-  const Vector p =
-      polynomial(r, 1.3984e-3 / 64, -8.3333e-3 / 32, 4.1666e-2 / 16, -1.66666667e-1 / 8, 0.125, -0.5, 1.0);
+  const Vector p = polynomial_by_pairs(r, r * r, 1.3984e-3 / 64, -8.3333e-3 / 32, 4.1666e-2 / 16, -1.66666667e-1 / 8,
+                                       0.125, -0.5, 1.0);
   return p * hn::BitCast(Floats(), hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
 }
 
 // The upper tail of the normal distribution at |x|, 1 - Phi(|x|), from which both sides follow; and exp(-x^2 / 2). Both
 // are 0 far out, so that their products with an infinite x are NaN, as PyTorch's are.
 struct NormalTail {
-  Vector density, tail;
+  Vector z, density, tail;  // z: |x|, held where the tail is 0
 };
 HWY_INLINE NormalTail normal_tail(Vector x) {
   const Vector z = hn::Min(hn::Abs(x), all<Vector>(13.27));
   const Vector density = bell(z);
-  return {density, density * normal_tail_factor(z)};
+  return {z, density, density * normal_tail_factor(z)};
 }
 
 // x Phi(x): below 0 the tail itself, above it what the tail leaves.
 HWY_INLINE Vector gelu(Vector x) {
-  const Vector tail = normal_tail(x).tail;
-  const Vector above = hn::NegMulAdd(hn::Min(x, all<Vector>(14)), tail, x);
-  return hn::IfThenElse(hn::Gt(x, zero()), above, x * tail);
+  const NormalTail normal = normal_tail(x);
+  return hn::IfThenElse(hn::Gt(x, zero()), hn::NegMulAdd(normal.z, normal.tail, x), x * normal.tail);
 }
 // Phi(x) + x phi(x)
 HWY_INLINE Vector gelu_slope(Vector x) {
@@ -75,50 +74,50 @@ HWY_INLINE Vector silu_slope(Vector x) {
 }  // namespace
 
 // A NaN passes through, as in PyTorch.
-void relu_loop(const float* x, float* out, int64_t n) {
-  each1(x, out, n, [](auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, zero()), v); });
+void relu_loop(const FloatArrays& arrays) {
+  each_of<1>(arrays, [](auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, zero()), v); });
 }
-void leaky_relu_loop(const float* x, float slope, float* out, int64_t n) {
+void leaky_relu_loop(float slope, const FloatArrays& arrays) {
   const Vector factor = hn::Set(Floats(), slope);
-  each1(x, out, n, [=](auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), v, v * factor); });
+  each_of<1>(arrays, [=](auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), v, v * factor); });
 }
-void gelu_loop(const float* x, float* out, int64_t n) {
-  each1(x, out, n, [](auto v) HWY_ATTR { return gelu(v); });
+void gelu_loop(const FloatArrays& arrays) {
+  each_of<1>(arrays, [](auto v) HWY_ATTR { return gelu(v); });
 }
-void gelu_tanh_loop(const float* x, float* out, int64_t n) {
-  each1(x, out, n, [](auto v) HWY_ATTR { return gelu_tanh(v); });
+void gelu_tanh_loop(const FloatArrays& arrays) {
+  each_of<1>(arrays, [](auto v) HWY_ATTR { return gelu_tanh(v); });
 }
-void tanh_loop(const float* x, float* out, int64_t n) {
-  each1(x, out, n, [](auto v) HWY_ATTR { return tanh(v); });
+void tanh_loop(const FloatArrays& arrays) {
+  each_of<1>(arrays, [](auto v) HWY_ATTR { return tanh(v); });
 }
-void sigmoid_loop(const float* x, float* out, int64_t n) {
-  each1(x, out, n, [](auto v) HWY_ATTR { return sigmoid(v); });
+void sigmoid_loop(const FloatArrays& arrays) {
+  each_of<1>(arrays, [](auto v) HWY_ATTR { return sigmoid(v); });
 }
-void silu_loop(const float* x, float* out, int64_t n) {
-  each1(x, out, n, [](auto v) HWY_ATTR { return v * sigmoid(v); });
+void silu_loop(const FloatArrays& arrays) {
+  each_of<1>(arrays, [](auto v) HWY_ATTR { return v * sigmoid(v); });
 }
 
-void relu_gradient_loop(const float* grad, const float* y, float* out, int64_t n) {
-  each2(grad, y, out, n, [](auto g, auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Le(v, zero()), g); });
+void relu_gradient_loop(const FloatArrays& arrays) {
+  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Le(v, zero()), g); });
 }
-void leaky_relu_gradient_loop(const float* grad, const float* x, float slope, float* out, int64_t n) {
+void leaky_relu_gradient_loop(float slope, const FloatArrays& arrays) {
   const Vector factor = hn::Set(Floats(), slope);
-  each2(grad, x, out, n, [=](auto g, auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), g, g * factor); });
+  each_of<2>(arrays, [=](auto g, auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), g, g * factor); });
 }
-void gelu_gradient_loop(const float* grad, const float* x, float* out, int64_t n) {
-  each2(grad, x, out, n, [](auto g, auto v) HWY_ATTR { return g * gelu_slope(v); });
+void gelu_gradient_loop(const FloatArrays& arrays) {
+  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * gelu_slope(v); });
 }
-void gelu_tanh_gradient_loop(const float* grad, const float* x, float* out, int64_t n) {
-  each2(grad, x, out, n, [](auto g, auto v) HWY_ATTR { return g * gelu_tanh_slope(v); });
+void gelu_tanh_gradient_loop(const FloatArrays& arrays) {
+  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * gelu_tanh_slope(v); });
 }
-void tanh_gradient_loop(const float* grad, const float* y, float* out, int64_t n) {
-  each2(grad, y, out, n, [](auto g, auto v) HWY_ATTR { return g * hn::NegMulAdd(v, v, one()); });
+void tanh_gradient_loop(const FloatArrays& arrays) {
+  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * hn::NegMulAdd(v, v, one()); });
 }
-void sigmoid_gradient_loop(const float* grad, const float* y, float* out, int64_t n) {
-  each2(grad, y, out, n, [](auto g, auto v) HWY_ATTR { return g * v * (one() - v); });
+void sigmoid_gradient_loop(const FloatArrays& arrays) {
+  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * v * (one() - v); });
 }
-void silu_gradient_loop(const float* grad, const float* x, float* out, int64_t n) {
-  each2(grad, x, out, n, [](auto g, auto v) HWY_ATTR { return g * silu_slope(v); });
+void silu_gradient_loop(const FloatArrays& arrays) {
+  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * silu_slope(v); });
 }
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE
@@ -142,37 +141,23 @@ HWY_EXPORT(tanh_gradient_loop);
 HWY_EXPORT(sigmoid_gradient_loop);
 HWY_EXPORT(silu_gradient_loop);
 
-void relu_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(relu_loop)(x, out, n); }
-void leaky_relu_floats(const float* x, float slope, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(leaky_relu_loop)(x, slope, out, n);
-}
-void gelu_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(gelu_loop)(x, out, n); }
-void gelu_tanh_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(gelu_tanh_loop)(x, out, n); }
-void tanh_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(tanh_loop)(x, out, n); }
-void sigmoid_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(sigmoid_loop)(x, out, n); }
-void silu_floats(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(silu_loop)(x, out, n); }
+void relu_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(relu_loop)(arrays); }
+void leaky_relu_floats(float slope, const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(leaky_relu_loop)(slope, arrays); }
+void gelu_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(gelu_loop)(arrays); }
+void gelu_tanh_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(gelu_tanh_loop)(arrays); }
+void tanh_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(tanh_loop)(arrays); }
+void sigmoid_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(sigmoid_loop)(arrays); }
+void silu_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(silu_loop)(arrays); }
 
-void relu_gradient_floats(const float* grad, const float* y, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(relu_gradient_loop)(grad, y, out, n);
+void relu_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(relu_gradient_loop)(arrays); }
+void leaky_relu_gradient_floats(float slope, const FloatArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(leaky_relu_gradient_loop)(slope, arrays);
 }
-void leaky_relu_gradient_floats(const float* grad, const float* x, float slope, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(leaky_relu_gradient_loop)(grad, x, slope, out, n);
-}
-void gelu_gradient_floats(const float* grad, const float* x, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(gelu_gradient_loop)(grad, x, out, n);
-}
-void gelu_tanh_gradient_floats(const float* grad, const float* x, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(gelu_tanh_gradient_loop)(grad, x, out, n);
-}
-void tanh_gradient_floats(const float* grad, const float* y, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(tanh_gradient_loop)(grad, y, out, n);
-}
-void sigmoid_gradient_floats(const float* grad, const float* y, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(sigmoid_gradient_loop)(grad, y, out, n);
-}
-void silu_gradient_floats(const float* grad, const float* x, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(silu_gradient_loop)(grad, x, out, n);
-}
+void gelu_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(gelu_gradient_loop)(arrays); }
+void gelu_tanh_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(gelu_tanh_gradient_loop)(arrays); }
+void tanh_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(tanh_gradient_loop)(arrays); }
+void sigmoid_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(sigmoid_gradient_loop)(arrays); }
+void silu_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(silu_gradient_loop)(arrays); }
 
 }  // namespace brigade::kernels::cpu
 #endif

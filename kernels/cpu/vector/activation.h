@@ -1,26 +1,26 @@
-// Activations of float32 numbers and their gradients over dense arrays, compiled for each instruction set. `out` may be
-// one of the inputs.
+// Activations and their gradients over dense arrays, computed in float32, compiled for each instruction set.
 #pragma once
 
-#include <cstdint>
+#include <brigade/kernels/cpu/vector/float_arrays.h>
 
 namespace brigade::kernels::cpu {
 
-void relu_floats(const float* x, float* out, int64_t n);
-void leaky_relu_floats(const float* x, float slope, float* out, int64_t n);
-void gelu_floats(const float* x, float* out, int64_t n);
-void gelu_tanh_floats(const float* x, float* out, int64_t n);
-void tanh_floats(const float* x, float* out, int64_t n);
-void sigmoid_floats(const float* x, float* out, int64_t n);
-void silu_floats(const float* x, float* out, int64_t n);
+// Of x.
+void relu_floats(const FloatArrays& arrays);
+void gelu_floats(const FloatArrays& arrays);
+void gelu_tanh_floats(const FloatArrays& arrays);
+void tanh_floats(const FloatArrays& arrays);
+void sigmoid_floats(const FloatArrays& arrays);
+void silu_floats(const FloatArrays& arrays);
+void leaky_relu_floats(float slope, const FloatArrays& arrays);
 
-// By the result y of relu, tanh and sigmoid, by x of the others.
-void relu_gradient_floats(const float* grad, const float* y, float* out, int64_t n);
-void leaky_relu_gradient_floats(const float* grad, const float* x, float slope, float* out, int64_t n);
-void gelu_gradient_floats(const float* grad, const float* x, float* out, int64_t n);
-void gelu_tanh_gradient_floats(const float* grad, const float* x, float* out, int64_t n);
-void tanh_gradient_floats(const float* grad, const float* y, float* out, int64_t n);
-void sigmoid_gradient_floats(const float* grad, const float* y, float* out, int64_t n);
-void silu_gradient_floats(const float* grad, const float* x, float* out, int64_t n);
+// Of the gradient, and of the result y for relu, tanh and sigmoid, of x for the others.
+void relu_gradient_floats(const FloatArrays& arrays);
+void gelu_gradient_floats(const FloatArrays& arrays);
+void gelu_tanh_gradient_floats(const FloatArrays& arrays);
+void tanh_gradient_floats(const FloatArrays& arrays);
+void sigmoid_gradient_floats(const FloatArrays& arrays);
+void silu_gradient_floats(const FloatArrays& arrays);
+void leaky_relu_gradient_floats(float slope, const FloatArrays& arrays);
 
 }  // namespace brigade::kernels::cpu

@@ -37,49 +37,49 @@ HWY_INLINE Vector lerp(Vector a, Vector b, Vector weight) {
 
 }  // namespace
 
-void binary_loop(BinaryOp op, const float* x, const float* y, float* out, int64_t n) {
-  with_binary(op, [=](auto f) HWY_ATTR { each2(x, y, out, n, f); });
+void binary_loop(BinaryOp op, const FloatArrays& arrays) {
+  with_binary(op, [&](auto f) HWY_ATTR { each_of<2>(arrays, f); });
 }
 
-void binary_number_loop(BinaryOp op, const float* x, float number, bool reversed, float* out, int64_t n) {
+void binary_number_loop(BinaryOp op, float number, bool reversed, const FloatArrays& arrays) {
   const Vector same = hn::Set(Floats(), number);
-  with_binary(op, [=](auto f) HWY_ATTR {
+  with_binary(op, [&](auto f) HWY_ATTR {
     if (reversed) {
-      each1(x, out, n, [=](auto v) HWY_ATTR { return f(same, v); });
+      each_of<1>(arrays, [=](auto v) HWY_ATTR { return f(same, v); });
     } else {
-      each1(x, out, n, [=](auto v) HWY_ATTR { return f(v, same); });
+      each_of<1>(arrays, [=](auto v) HWY_ATTR { return f(v, same); });
     }
   });
 }
 
-void add_scaled_loop(const float* x, const float* y, float factor, float* out, int64_t n) {
+void add_scaled_loop(float factor, const FloatArrays& arrays) {
   const Vector same = hn::Set(Floats(), factor);
-  each2(x, y, out, n, [=](auto a, auto b) HWY_ATTR { return hn::MulAdd(same, b, a); });
+  each_of<2>(arrays, [=](auto a, auto b) HWY_ATTR { return hn::MulAdd(same, b, a); });
 }
 
-void clamp_loop(const float* x, float lower, float upper, float* out, int64_t n) {
+void clamp_loop(float lower, float upper, const FloatArrays& arrays) {
   const Vector low = hn::Set(Floats(), lower);
   const Vector high = hn::Set(Floats(), upper);
-  each1(x, out, n, [=](auto v) HWY_ATTR {
+  each_of<1>(arrays, [=](auto v) HWY_ATTR {
     v = hn::IfThenElse(hn::Or(is_nan(v), hn::Ge(v, low)), v, low);
     return hn::IfThenElse(hn::Or(is_nan(v), hn::Le(v, high)), v, high);
   });
 }
 
-void ternary_loop(TernaryOp op, const float* a, const float* b, const float* c, float number, float* out, int64_t n) {
-  const float* const in[3] = {a, b, c};
+void ternary_loop(TernaryOp op, float number, const FloatArrays& arrays) {
   const Vector same = hn::Set(Floats(), number);
   switch (op) {
     case TernaryOp::Addcmul:
-      return each(in, out, n, [=](auto x, auto y, auto z) HWY_ATTR { return hn::MulAdd(same * y, z, x); });
-    case TernaryOp::Addcdiv: return each(in, out, n, [=](auto x, auto y, auto z) HWY_ATTR { return x + same * y / z; });
-    case TernaryOp::Lerp: return each(in, out, n, [](auto x, auto y, auto z) HWY_ATTR { return lerp(x, y, z); });
+      return each_of<3>(arrays, [=](auto x, auto y, auto z) HWY_ATTR { return hn::MulAdd(same * y, z, x); });
+    case TernaryOp::Addcdiv:
+      return each_of<3>(arrays, [=](auto x, auto y, auto z) HWY_ATTR { return x + same * y / z; });
+    case TernaryOp::Lerp: return each_of<3>(arrays, [](auto x, auto y, auto z) HWY_ATTR { return lerp(x, y, z); });
   }
 }
 
-void lerp_loop(const float* a, const float* b, float weight, float* out, int64_t n) {
+void lerp_loop(float weight, const FloatArrays& arrays) {
   const Vector same = hn::Set(Floats(), weight);
-  each2(a, b, out, n, [=](auto x, auto y) HWY_ATTR { return lerp(x, y, same); });
+  each_of<2>(arrays, [=](auto x, auto y) HWY_ATTR { return lerp(x, y, same); });
 }
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE
@@ -95,24 +95,20 @@ HWY_EXPORT(clamp_loop);
 HWY_EXPORT(ternary_loop);
 HWY_EXPORT(lerp_loop);
 
-void binary_floats(BinaryOp op, const float* x, const float* y, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(binary_loop)(op, x, y, out, n);
+void binary_floats(BinaryOp op, const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(binary_loop)(op, arrays); }
+void binary_number_floats(BinaryOp op, float number, bool reversed, const FloatArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(binary_number_loop)(op, number, reversed, arrays);
 }
-void binary_number_floats(BinaryOp op, const float* x, float number, bool reversed, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(binary_number_loop)(op, x, number, reversed, out, n);
+void add_scaled_floats(float factor, const FloatArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(add_scaled_loop)(factor, arrays);
 }
-void add_scaled_floats(const float* x, const float* y, float factor, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(add_scaled_loop)(x, y, factor, out, n);
+void clamp_floats(float lower, float upper, const FloatArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(clamp_loop)(lower, upper, arrays);
 }
-void clamp_floats(const float* x, float lower, float upper, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(clamp_loop)(x, lower, upper, out, n);
+void ternary_floats(TernaryOp op, float number, const FloatArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(ternary_loop)(op, number, arrays);
 }
-void ternary_floats(TernaryOp op, const float* a, const float* b, const float* c, float number, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ternary_loop)(op, a, b, c, number, out, n);
-}
-void lerp_floats(const float* a, const float* b, float weight, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(lerp_loop)(a, b, weight, out, n);
-}
+void lerp_floats(float weight, const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(lerp_loop)(weight, arrays); }
 
 }  // namespace brigade::kernels::cpu
 #endif

@@ -1,22 +1,21 @@
-// Arithmetic of float32 numbers over dense arrays, compiled for each instruction set. `out` may be one of the inputs.
+// Arithmetic over dense arrays, computed in float32, compiled for each instruction set.
 #pragma once
 
+#include <brigade/kernels/cpu/vector/float_arrays.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/ternary.h>
 
-#include <cstdint>
-
 namespace brigade::kernels::cpu {
 
-void binary_floats(BinaryOp op, const float* x, const float* y, float* out, int64_t n);
+void binary_floats(BinaryOp op, const FloatArrays& arrays);
 // x op number, or number op x when `reversed`
-void binary_number_floats(BinaryOp op, const float* x, float number, bool reversed, float* out, int64_t n);
-// out = x + factor * y
-void add_scaled_floats(const float* x, const float* y, float factor, float* out, int64_t n);
+void binary_number_floats(BinaryOp op, float number, bool reversed, const FloatArrays& arrays);
+// x + factor * y
+void add_scaled_floats(float factor, const FloatArrays& arrays);
 // x held between the borders; a NaN stays one, and a border that is NaN is taken.
-void clamp_floats(const float* x, float lower, float upper, float* out, int64_t n);
-void ternary_floats(TernaryOp op, const float* a, const float* b, const float* c, float number, float* out, int64_t n);
+void clamp_floats(float lower, float upper, const FloatArrays& arrays);
+void ternary_floats(TernaryOp op, float number, const FloatArrays& arrays);
 // a + weight (b - a)
-void lerp_floats(const float* a, const float* b, float weight, float* out, int64_t n);
+void lerp_floats(float weight, const FloatArrays& arrays);
 
 }  // namespace brigade::kernels::cpu

@@ -13,9 +13,9 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
 
-using V = NumberVector;
+using V = Vector;
 
-HWY_INLINE V every(float x) { return hn::Set(Numbers(), x); }
+HWY_INLINE V every(float x) { return hn::Set(Floats(), x); }
 
 // The largest element of each column, and the sum of exp(x - largest).
 HWY_INLINE void sum_columns(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* sums) {
@@ -25,7 +25,7 @@ HWY_INLINE void sum_columns(const float* x, int64_t n, int64_t stride, int64_t w
       const V v = load(x + k * stride + j);
       best = hn::IfThenElse(hn::Gt(v, best), v, best);
     }
-    V sum = hn::Zero(Numbers());
+    V sum = hn::Zero(Floats());
     for (int64_t k = 0; k < n; ++k)
       sum = sum + exp_nonpositive(load(x + k * stride + j) - best);
     store(best, largest + j);
@@ -79,9 +79,11 @@ void softmax_rows_loop(bool logarithm, const float* x, float* y, int64_t rows, i
   }
 }
 
+namespace {
+
 // Softmax: y (g - sum of g y); its logarithm: g - exp(y) times the sum of g.
-void softmax_gradient_rows_loop(bool logarithm, const float* grad, const float* y, float* out, int64_t rows,
-                                int64_t n) {
+template <class T>
+void softmax_gradient_of(bool logarithm, const T* grad, const T* y, T* out, int64_t rows, int64_t n) {
   for (int64_t row = 0; row < rows; ++row, grad += n, y += n, out += n) {
     if (logarithm) {
       const V sum = every(static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i); })));
@@ -95,6 +97,18 @@ void softmax_gradient_rows_loop(bool logarithm, const float* grad, const float* 
           n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(y + i) * (load(grad + i) - sum), out + i); });
     }
   }
+}
+
+}  // namespace
+
+void softmax_gradient_rows_loop(bool logarithm, const FloatArrays& arrays, int64_t rows) {
+  const auto run = [&]<class T>(T* out) HWY_ATTR {
+    softmax_gradient_of(logarithm, static_cast<const T*>(arrays.in[0]), static_cast<const T*>(arrays.in[1]), out, rows,
+                        arrays.n / rows);
+  };
+  if (arrays.dtype == kFloat32) return run(static_cast<float*>(arrays.out));
+  if (arrays.dtype == kFloat16) return run(static_cast<float16*>(arrays.out));
+  run(static_cast<bfloat16*>(arrays.out));
 }
 
 void log_sum_columns_loop(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* log_sums) {
@@ -119,7 +133,7 @@ void softmax_columns_loop(bool logarithm, const float* x, float* y, int64_t n, i
 void softmax_gradient_columns_loop(bool logarithm, const float* grad, const float* y, float* out, int64_t n,
                                    int64_t stride, int64_t width) {
   for_vectors(width, [=](int64_t j, auto load, auto store) HWY_ATTR {
-    V sum = hn::Zero(Numbers());
+    V sum = hn::Zero(Floats());
     for (int64_t k = 0; k < n; ++k) {
       const V g = load(grad + k * stride + j);
       sum = logarithm ? sum + g : hn::MulAdd(g, load(y + k * stride + j), sum);
@@ -172,8 +186,8 @@ void log_sum_rows(const float* x, int64_t rows, int64_t n, float* largest, float
 void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t n) {
   HWY_DYNAMIC_DISPATCH(softmax_rows_loop)(logarithm, x, y, rows, n);
 }
-void softmax_gradient_rows(bool logarithm, const float* grad, const float* y, float* out, int64_t rows, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(softmax_gradient_rows_loop)(logarithm, grad, y, out, rows, n);
+void softmax_gradient_rows(bool logarithm, const FloatArrays& arrays, int64_t rows) {
+  HWY_DYNAMIC_DISPATCH(softmax_gradient_rows_loop)(logarithm, arrays, rows);
 }
 void log_sum_columns(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* log_sums) {
   HWY_DYNAMIC_DISPATCH(log_sum_columns_loop)(x, n, stride, width, largest, log_sums);

@@ -2,6 +2,8 @@
 // are not above `shift`, so that no exponential overflows; one below exp(-87.7) is 0.
 #pragma once
 
+#include <brigade/kernels/cpu/vector/float_arrays.h>
+
 #include <cstdint>
 
 namespace brigade::kernels::cpu {
@@ -19,8 +21,8 @@ void exp_gradient_floats(const float* x, float shift, float log_sum, float facto
 void log_sum_rows(const float* x, int64_t rows, int64_t n, float* largest, float* log_sums);
 // Softmax of rows, or its logarithm; y [rows, n]. x and y may be one.
 void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t n);
-// Its gradient by the result y. `out` may be `grad`.
-void softmax_gradient_rows(bool logarithm, const float* grad, const float* y, float* out, int64_t rows, int64_t n);
+// Its gradient, from the gradient and the result y of `rows` rows.
+void softmax_gradient_rows(bool logarithm, const FloatArrays& arrays, int64_t rows);
 
 // The same for neighbouring columns: element k of column j is x[k * stride + j], k < n, j < width <= kStripColumns.
 inline constexpr int64_t kStripColumns = 64;

@@ -1,5 +1,5 @@
-// Loops over vectors of float32, and of float32 numbers that are computed in float64. Compiled for each instruction
-// set.
+// Loops over vectors of numbers that are computed in float32, whatever they are stored in. Compiled for each
+// instruction set.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_LOOPS) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_LOOPS
 #undef BRIGADE_KERNELS_CPU_VECTOR_LOOPS
@@ -7,40 +7,48 @@
 #define BRIGADE_KERNELS_CPU_VECTOR_LOOPS
 #endif
 
-#include <hwy/highway.h>
+#include <brigade/kernels/cpu/vector/elements.inl.h>
+#include <brigade/kernels/cpu/vector/float_arrays.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::ScalableTag<float>;
-using Vector = hn::Vec<Floats>;
+// f of the inputs' vectors at element i.
+template <int inputs, class T, class F>
+HWY_INLINE Vector vector_at(const T* const (&in)[inputs], int64_t i, F f) {
+  if constexpr (inputs == 1) return f(load_vector(in[0] + i));
+  if constexpr (inputs == 2) return f(load_vector(in[0] + i), load_vector(in[1] + i));
+  if constexpr (inputs == 3) return f(load_vector(in[0] + i), load_vector(in[1] + i), load_vector(in[2] + i));
+}
 
 // out[i] = f(in[0][i], in[1][i], ...) for n elements. What `out` shares with an input, it shares element for element.
 // Elements that fill no vector are computed in a copy that does.
-template <int inputs, class F>
-HWY_INLINE void each(const float* const (&in)[inputs], float* out, int64_t n, F f) {
+template <int inputs, class T, class F>
+HWY_INLINE void each(const T* const (&in)[inputs], T* out, int64_t n, F f) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  HWY_ALIGN float room[inputs + 1][hn::MaxLanes(d)] = {};
-  const float* from[inputs];
+  HWY_ALIGN T room[inputs + 1][hn::MaxLanes(d)] = {};
+  const T* from[inputs];
   for (int k = 0; k < inputs; ++k)
     from[k] = in[k];
-  float* to = out;
+  T* to = out;
   int64_t count = n / lanes * lanes;
   int64_t rest = n - count;
   while (true) {
-    for (int64_t i = 0; i < count; i += lanes) {
-      if constexpr (inputs == 1) hn::StoreU(f(hn::LoadU(d, from[0] + i)), d, to + i);
-      if constexpr (inputs == 2) hn::StoreU(f(hn::LoadU(d, from[0] + i), hn::LoadU(d, from[1] + i)), d, to + i);
-      if constexpr (inputs == 3) {
-        hn::StoreU(f(hn::LoadU(d, from[0] + i), hn::LoadU(d, from[1] + i), hn::LoadU(d, from[2] + i)), d, to + i);
+    int64_t i = 0;
+    // Two at a time, where two fit into one.
+    if constexpr (sizeof(T) < sizeof(float)) {
+      for (; i + lanes < count; i += 2 * lanes) {
+        const Vector first = vector_at<inputs>(from, i, f);
+        store_vectors(first, vector_at<inputs>(from, i + lanes, f), to + i);
       }
     }
+    for (; i < count; i += lanes)
+      store_vector(vector_at<inputs>(from, i, f), to + i);
     if (to == room[inputs]) break;
     if (rest == 0) return;
     for (int k = 0; k < inputs; ++k) {
@@ -52,14 +60,23 @@ HWY_INLINE void each(const float* const (&in)[inputs], float* out, int64_t n, F 
   }
   std::copy_n(room[inputs], rest, out + n - rest);
 }
-
-template <class F>
-HWY_INLINE void each1(const float* x, float* out, int64_t n, F f) {
+template <class T, class F>
+HWY_INLINE void each1(const T* x, T* out, int64_t n, F f) {
   each<1>({x}, out, n, f);
 }
-template <class F>
-HWY_INLINE void each2(const float* x, const float* y, float* out, int64_t n, F f) {
-  each<2>({x, y}, out, n, f);
+
+// The same of arrays of any of their dtypes.
+template <class T, size_t... k, class F>
+HWY_INLINE void each_as(std::index_sequence<k...>, const FloatArrays& arrays, F f) {
+  const T* const in[] = {static_cast<const T*>(arrays.in[k])...};
+  each(in, static_cast<T*>(arrays.out), arrays.n, f);
+}
+template <int inputs, class F>
+HWY_INLINE void each_of(const FloatArrays& arrays, F f) {
+  const std::make_index_sequence<inputs> every_input;
+  if (arrays.dtype == kFloat32) return each_as<float>(every_input, arrays, f);
+  if (arrays.dtype == kFloat16) return each_as<float16>(every_input, arrays, f);
+  each_as<bfloat16>(every_input, arrays, f);
 }
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE

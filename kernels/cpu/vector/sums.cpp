@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
-HWY_INLINE NumberVector every(float x) { return hn::Set(Numbers(), x); }
+HWY_INLINE Vector every(float x) { return hn::Set(Floats(), x); }
 }  // namespace
 
 double sum_loop(const float* x, int64_t n) {
@@ -21,68 +21,97 @@ double dot_loop(const float* a, const float* b, int64_t n) {
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i); });
 }
 double sum_distances_loop(const float* x, float center, int64_t n) {
-  const NumberVector from = every(center);
+  const Vector from = every(center);
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i) - from; });
 }
 double sum_squares_loop(const float* x, float center, int64_t n) {
-  const NumberVector from = every(center);
+  const Vector from = every(center);
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
-    const NumberVector distance = load(x + i) - from;
+    const Vector distance = load(x + i) - from;
     return distance * distance;
   });
 }
+DistanceSums sum_distances_and_squares_loop(const float* x, float center, int64_t n) {
+  const Floats d;
+  const Vector from = every(center);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  DistanceSums total;
+  // Of blocks, as in sum_of.
+  const int64_t block = 64 * 2 * lanes;
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t count = std::min(block, n - first);
+    Vector distances[2] = {hn::Zero(d), hn::Zero(d)};
+    Vector squares[2] = {hn::Zero(d), hn::Zero(d)};
+    const auto take = [&](int which, Vector distance) HWY_ATTR {
+      distances[which] = distances[which] + distance;
+      squares[which] = hn::MulAdd(distance, distance, squares[which]);
+    };
+    int64_t i = 0;
+    for (; i + 2 * lanes <= count; i += 2 * lanes) {
+      take(0, load_vector(x + first + i) - from);
+      take(1, load_vector(x + first + i + lanes) - from);
+    }
+    for (; i < count; i += lanes) {
+      const auto is_there = hn::FirstN(d, static_cast<size_t>(std::min(lanes, count - i)));
+      take(0, hn::IfThenElseZero(is_there, load_part(x + first + i, std::min(lanes, count - i)) - from));
+    }
+    total.distances += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, distances[0] + distances[1])));
+    total.squares += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squares[0] + squares[1])));
+  }
+  return total;
+}
 double dot_distances_loop(const float* a, const float* x, float center, int64_t n) {
-  const NumberVector from = every(center);
+  const Vector from = every(center);
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * (load(x + i) - from); });
 }
 double dot_products_loop(const float* a, const float* b, const float* x, float center, int64_t n) {
-  const NumberVector from = every(center);
+  const Vector from = every(center);
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i) * (load(x + i) - from); });
 }
 void add_loop(const float* x, float* sums, int64_t n) {
   for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
 }
 void normalize_loop(const float* x, float center, float scale, float shift, float* y, int64_t n) {
-  const NumberVector from = every(center);
-  const NumberVector times = every(scale);
-  const NumberVector plus = every(shift);
+  const Vector from = every(center);
+  const Vector times = every(scale);
+  const Vector plus = every(shift);
   for_vectors(
       n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(hn::MulAdd(load(x + i) - from, times, plus), y + i); });
 }
 void normalize_each_loop(const float* x, float center, float scale, const float* gains, const float* shifts, float* y,
                          int64_t n) {
-  const NumberVector from = every(center);
-  const NumberVector times = every(scale);
+  const Vector from = every(center);
+  const Vector times = every(scale);
   for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
     store(hn::MulAdd((load(x + i) - from) * times, load(gains + i), load(shifts + i)), y + i);
   });
 }
 void norm_gradient_loop(const float* a, const float* x, float center, float scale, float factor, float less, float pull,
                         float* out, int64_t n) {
-  const NumberVector from = every(center);
-  const NumberVector outer = every(scale);
-  const NumberVector times = every(factor);
-  const NumberVector minus = every(less);
-  const NumberVector slope = every(pull);
+  const Vector from = every(center);
+  const Vector outer = every(scale);
+  const Vector times = every(factor);
+  const Vector minus = every(less);
+  const Vector slope = every(pull);
   for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
-    const NumberVector part = hn::MulSub(load(a + i), times, minus);
+    const Vector part = hn::MulSub(load(a + i), times, minus);
     store(outer * hn::NegMulAdd(load(x + i) - from, slope, part), out + i);
   });
 }
 void norm_gradient_each_loop(const float* a, const float* x, float center, float scale, const float* factors,
                              float less, float pull, float* out, int64_t n) {
-  const NumberVector from = every(center);
-  const NumberVector outer = every(scale);
-  const NumberVector minus = every(less);
-  const NumberVector slope = every(pull);
+  const Vector from = every(center);
+  const Vector outer = every(scale);
+  const Vector minus = every(less);
+  const Vector slope = every(pull);
   for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
-    const NumberVector part = hn::MulSub(load(a + i), load(factors + i), minus);
+    const Vector part = hn::MulSub(load(a + i), load(factors + i), minus);
     store(outer * hn::NegMulAdd(load(x + i) - from, slope, part), out + i);
   });
 }
 void add_products_loop(const float* a, const float* x, float center, float scale, float* sums, int64_t n) {
-  const NumberVector from = every(center);
-  const NumberVector times = every(scale);
+  const Vector from = every(center);
+  const Vector times = every(scale);
   for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
     store(hn::MulAdd(load(a + i), (load(x + i) - from) * times, load(sums + i)), sums + i);
   });
@@ -98,6 +127,7 @@ HWY_EXPORT(sum_loop);
 HWY_EXPORT(dot_loop);
 HWY_EXPORT(sum_distances_loop);
 HWY_EXPORT(sum_squares_loop);
+HWY_EXPORT(sum_distances_and_squares_loop);
 HWY_EXPORT(dot_distances_loop);
 HWY_EXPORT(dot_products_loop);
 HWY_EXPORT(add_loop);
@@ -114,6 +144,9 @@ double sum_distances(const float* x, float center, int64_t n) {
 }
 double sum_squares(const float* x, float center, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(sum_squares_loop)(x, center, n);
+}
+DistanceSums sum_distances_and_squares(const float* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_distances_and_squares_loop)(x, center, n);
 }
 double dot_distances(const float* a, const float* x, float center, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(dot_distances_loop)(a, x, center, n);
@@ -152,6 +185,9 @@ double sum_distances(const double* x, double center, int64_t n) {
 }
 double sum_squares(const double* x, double center, int64_t n) {
   return long_sum<double>(0, n, [=](int64_t i) { return (x[i] - center) * (x[i] - center); });
+}
+DistanceSums sum_distances_and_squares(const double* x, double center, int64_t n) {
+  return {sum_distances(x, center, n), sum_squares(x, center, n)};
 }
 double dot_distances(const double* a, const double* x, double center, int64_t n) {
   return long_sum<double>(0, n, [=](int64_t i) { return a[i] * (x[i] - center); });

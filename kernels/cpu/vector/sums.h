@@ -12,6 +12,11 @@ double dot(const float* a, const float* b, int64_t n);
 // Sums of x - center, of their squares, of a * (x - center) and a * b * (x - center).
 double sum_distances(const float* x, float center, int64_t n);
 double sum_squares(const float* x, float center, int64_t n);
+// Both of the first two, reading once.
+struct DistanceSums {
+  double distances = 0, squares = 0;
+};
+DistanceSums sum_distances_and_squares(const float* x, float center, int64_t n);
 double dot_distances(const float* a, const float* x, float center, int64_t n);
 double dot_products(const float* a, const float* b, const float* x, float center, int64_t n);
 // y = (x - center) * scale + shift. y may be x.
@@ -33,6 +38,7 @@ double sum(const double* x, int64_t n);
 double dot(const double* a, const double* b, int64_t n);
 double sum_distances(const double* x, double center, int64_t n);
 double sum_squares(const double* x, double center, int64_t n);
+DistanceSums sum_distances_and_squares(const double* x, double center, int64_t n);
 double dot_distances(const double* a, const double* x, double center, int64_t n);
 double dot_products(const double* a, const double* b, const double* x, double center, int64_t n);
 void normalize(const double* x, double center, double scale, double shift, double* y, int64_t n);

@@ -1,0 +1,139 @@
+// Vectors of float32 from arrays of float32, float16 or bfloat16 numbers, and back, in registers: to the nearest, ties
+// to even, NaN to NaN (core/half.h, bit for bit). Compiled for each instruction set.
+#if defined(BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS
+#undef BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS
+#else
+#define BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS
+#endif
+
+#include <brigade/core/half.h>
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace brigade::kernels::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Vector = hn::Vec<Floats>;
+
+namespace layout {
+
+using Bits = hn::RebindToUnsigned<Floats>;
+using Words = hn::Rebind<uint16_t, Floats>;
+using BitVector = hn::Vec<Bits>;
+
+HWY_INLINE BitVector every(uint32_t bits) { return hn::Set(Bits(), bits); }
+HWY_INLINE Vector as_float(BitVector bits) { return hn::BitCast(Floats(), bits); }
+HWY_INLINE BitVector as_bits(Vector x) { return hn::BitCast(Bits(), x); }
+HWY_INLINE BitVector choose(hn::Mask<Bits> mask, BitVector yes, BitVector no) { return hn::IfThenElse(mask, yes, no); }
+HWY_INLINE BitVector load_words(const void* from) {
+  return hn::PromoteTo(Bits(), hn::LoadU(Words(), static_cast<const uint16_t*>(from)));
+}
+HWY_INLINE void store_words(BitVector bits, void* to) {
+  hn::StoreU(hn::TruncateTo(Words(), bits), Words(), static_cast<uint16_t*>(to));
+}
+
+// float16 where the processor has no instructions for it.
+HWY_INLINE Vector from_float16(BitVector bits) {
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, every(0x8000)));
+  const auto magnitude = hn::And(bits, every(0x7fff));
+  const auto shifted = hn::ShiftLeft<13>(magnitude);
+  // A subnormal half counts units of 2^-24.
+  const auto small = as_bits(hn::ConvertTo(Floats(), hn::BitCast(hn::RebindToSigned<Floats>(), magnitude)) *
+                             hn::Set(Floats(), 0x1p-24F));
+  const auto usual = choose(hn::Lt(magnitude, every(0x0400)), small, shifted + every(0x38000000));
+  const auto special = hn::Or(shifted, every(0x7f800000));
+  return as_float(hn::Or(sign, choose(hn::Gt(magnitude, every(0x7bff)), special, usual)));
+}
+HWY_INLINE BitVector to_float16(Vector x) {
+  const auto bits = as_bits(x);
+  const auto sign = hn::And(hn::ShiftRight<16>(bits), every(0x8000));
+  const auto magnitude = hn::And(bits, every(0x7fffffff));
+  // A subnormal half: the float adder rounds.
+  const auto small = as_bits(as_float(magnitude) + hn::Set(Floats(), 0.5F)) - every(0x3f000000);
+  const auto odd = hn::And(hn::ShiftRight<13>(magnitude), every(1));
+  const auto rounded = hn::ShiftRight<13>(magnitude + every(0xfff) + odd - every(0x38000000));
+  auto half = choose(hn::Lt(magnitude, every(0x38800000)), small, rounded);
+  half = choose(hn::Gt(magnitude, every(0x477fefff)), every(0x7c00), half);  // rounds to infinity
+  const auto nan = hn::Or(every(0x7e00), hn::And(hn::ShiftRight<13>(magnitude), every(0x3ff)));
+  return hn::Or(sign, choose(hn::Gt(magnitude, every(0x7f800000)), nan, half));
+}
+
+// A bfloat16 number is the upper half of a float32 number, to which what rounds it is added first.
+HWY_INLINE BitVector rounded_to_bfloat16(Vector x) {
+  const auto bits = as_bits(x);
+  const auto is_odd = hn::And(hn::ShiftRight<16>(bits), every(1));
+  return choose(hn::RebindMask(Bits(), hn::IsNaN(x)), hn::Or(bits, every(0x400000)), bits + every(0x7fff) + is_odd);
+}
+
+// The instructions for float16 that AVX2 and above have are in Highway.
+constexpr bool kHasFloat16 = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
+using Float16s = hn::Rebind<hwy::float16_t, Floats>;
+
+}  // namespace layout
+
+HWY_INLINE Vector load_vector(const float* from) { return hn::LoadU(Floats(), from); }
+HWY_INLINE Vector load_vector(const float16* from) {
+  if constexpr (layout::kHasFloat16) {
+    const layout::Float16s d;
+    return hn::PromoteTo(Floats(), hn::LoadU(d, reinterpret_cast<const hwy::float16_t*>(from)));
+  } else {
+    return layout::from_float16(layout::load_words(from));
+  }
+}
+HWY_INLINE Vector load_vector(const bfloat16* from) {
+  return layout::as_float(hn::ShiftLeft<16>(layout::load_words(from)));
+}
+
+HWY_INLINE void store_vector(Vector x, float* to) { hn::StoreU(x, Floats(), to); }
+HWY_INLINE void store_vector(Vector x, float16* to) {
+  if constexpr (layout::kHasFloat16) {
+    const layout::Float16s d;
+    hn::StoreU(hn::DemoteTo(d, x), d, reinterpret_cast<hwy::float16_t*>(to));
+  } else {
+    layout::store_words(layout::to_float16(x), to);
+  }
+}
+HWY_INLINE void store_vector(Vector x, bfloat16* to) {
+  layout::store_words(hn::ShiftRight<16>(layout::rounded_to_bfloat16(x)), to);
+}
+
+// Two vectors, one behind the other.
+template <class T>
+HWY_INLINE void store_vectors(Vector first, Vector second, T* to) {
+  store_vector(first, to);
+  store_vector(second, to + hn::Lanes(Floats()));
+}
+#if HWY_TARGET != HWY_SCALAR
+HWY_INLINE void store_vectors(Vector first, Vector second, bfloat16* to) {
+  const hn::Repartition<uint16_t, Floats> words;
+  const auto upper = hn::ConcatOdd(words, hn::BitCast(words, layout::rounded_to_bfloat16(second)),
+                                   hn::BitCast(words, layout::rounded_to_bfloat16(first)));
+  hn::StoreU(upper, words, reinterpret_cast<uint16_t*>(to));
+}
+#endif
+
+// The first `count` elements, then zeros; and back.
+template <class T>
+HWY_INLINE Vector load_part(const T* from, int64_t count) {
+  HWY_ALIGN T room[hn::MaxLanes(Floats())] = {};
+  std::copy_n(from, count, room);
+  return load_vector(room);
+}
+template <class T>
+HWY_INLINE void store_part(Vector x, T* to, int64_t count) {
+  HWY_ALIGN T room[hn::MaxLanes(Floats())];
+  store_vector(x, room);
+  std::copy_n(room, count, to);
+}
+
+}  // namespace brigade::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -258,7 +258,7 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
   visit_wide(x.dtype(), [&]<class T>() {
     for_strips(plan.layout, [&](const Strip& strip) {
       const StripValues<T> in(plan.x, plan.layout, strip, 0);
-      const StripValues<T> out(plan.result.y, plan.layout, strip, 1, false);
+      const StripValues<T> out(plan.result.y, plan.layout, strip, 0, false);  // in the place of `in`
       Moments used;
       if (training) {
         used = moments_of<T>(in.layout(), in.strip(), in.data());

@@ -39,7 +39,7 @@ if(CLI11_FOUND)
   list(FILTER lab_sources EXCLUDE REGEX "/lab/main.cpp$")
   # The planted faults are many small files with the same includes: compiled in batches. Each has a namespace of its own.
   set(fault_sources ${lab_sources})
-  list(FILTER fault_sources INCLUDE REGEX "/lab/faults/[a-z]+_[a-z0-9]+.cpp$")
+  list(FILTER fault_sources INCLUDE REGEX "/lab/faults/[a-z_]+/[a-z_]+.cpp$")
   list(REMOVE_ITEM lab_sources ${fault_sources})
   add_library(brigade_faults OBJECT ${fault_sources})
   set_target_properties(brigade_faults PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)

@@ -49,7 +49,7 @@ function(brigade_add_library folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/${folder}/cuda/")
   if(NOT BRIGADE_HAVE_GLOO)
-    list(FILTER sources EXCLUDE REGEX "/dist/gloo/")
+    list(FILTER sources EXCLUDE REGEX "/dist/groups/gloo/")
   endif()
   # The CPU's kernels are large already.
   set(large ${sources})

@@ -27,8 +27,8 @@ extern Kernel<BatchNormGrads(const Tensor& grad, const Tensor& x, const Tensor& 
     batch_norm_backward;
 
 // --- The same in parts, for statistics over more than this batch: the caller combines the moments and adds up the sums
-// of all batches (dist/sync_batch_norm.h). With the moments and sums of x itself the results are, bit for bit, those of
-// the functions above. x may be empty. Throw ShapeError.
+// of all batches (dist/ddp/sync_batch_norm.h). With the moments and sums of x itself the results are, bit for bit,
+// those of the functions above. x may be empty. Throw ShapeError.
 
 // [2, C] float64: the mean per channel, then the sum of squared distances from it. Zeros for an empty batch.
 extern Kernel<Tensor(const Tensor& x)> batch_norm_moments;

@@ -1,4 +1,4 @@
-// The kernels of a bucket of gradients (dist/reducer.h): many tensors and one flat buffer.
+// The kernels of a bucket of gradients (dist/reducer/reducer.h): many tensors and one flat buffer.
 //
 // `flat` is 1-d, contiguous, floating. Slot i is flat[offsets[i], offsets[i] + numel of tensors[i]); slots must fit and
 // not overlap, what lies between them is left alone. On a device the bucket's slots go into one launch, up to 136 of

@@ -1,7 +1,7 @@
 #include <brigade/lab/rank_job.h>
 
 #include <brigade/dist/diagnosis/verdict.h>
-#include <brigade/dist/launch/environment.h>
+#include <brigade/dist/meeting/launch/environment.h>
 
 #include <cstdlib>
 #include <cstring>

@@ -2,7 +2,7 @@
 // of itself.
 #pragma once
 
-#include <brigade/dist/launch/launcher.h>
+#include <brigade/dist/meeting/launch/launcher.h>
 
 #include <functional>
 #include <string>
@@ -41,8 +41,8 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
 // DistError.
 void require_ok(const RankJobOutcome& outcome);
 
-// When this process is a rank that a launcher has started (dist/launch/environment.h): the world size, else 0. Throws
-// ValueError when a launcher shows whose variables are not complete.
+// When this process is a rank that a launcher has started (dist/meeting/launch/environment.h): the world size, else 0.
+// Throws ValueError when a launcher shows whose variables are not complete.
 int launched_ranks();
 
 // The work of this rank, when it has been launched. `backend` may also be "hosts" or "auto". Throws what

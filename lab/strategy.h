@@ -1,7 +1,7 @@
 // Strategy names: how a training job synchronises, as Lightning spells them.
 #pragma once
 
-#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #include <brigade/autograd/ops/conv.h>
 
-#include <brigade/autograd/detail/convolution.h>
+#include <brigade/autograd/detail/conv_nodes.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/kernels/factory.h>

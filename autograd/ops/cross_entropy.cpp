@@ -63,7 +63,7 @@ struct ClassLossNode : Node {
     const Tensor divisor = kernels::binary(denominator, kernels::cast(nothing, kFloat64), BinaryOp::Add);
     return div(g, kernels::cast(divisor, g.dtype()), {});
   }
-  // What each class has in the loss of a position (kernels/detail/cross_entropy.h): of the shape of the logits,
+  // What each class has in the loss of a position (kernels/common/cross_entropy.h): of the shape of the logits,
   // constant.
   Tensor shares(const Tensor& classes, const Shape& sizes, DType dtype) const {
     const int dims = sizes.size();

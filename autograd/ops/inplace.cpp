@@ -6,7 +6,7 @@
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/promotion.h>

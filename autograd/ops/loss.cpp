@@ -31,7 +31,7 @@ using kernels::PairSide;
 // 1 where d is within `limit`. At the limit itself the second derivative is that of the outside, as in PyTorch.
 Tensor within(const Tensor& d, double limit) { return lt(abs(d, {}), limit, {}).to(d.dtype(), {}); }
 
-// The derivatives of kernels/detail/loss.h by differentiable operations.
+// The derivatives of kernels/common/loss.h by differentiable operations.
 Tensor input_slope(const PairLoss& loss, const Tensor& x, const Tensor& z) {
   const Tensor d = sub(x, z, {});
   switch (loss.kind) {

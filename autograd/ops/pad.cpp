@@ -9,7 +9,7 @@
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>
-#include <brigade/kernels/detail/reversed.h>
+#include <brigade/kernels/common/reversed.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
 

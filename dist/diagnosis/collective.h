@@ -2,8 +2,8 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/verdict.h>
-#include <brigade/dist/flight_recorder.h>
-#include <brigade/dist/rank_names.h>
+#include <brigade/dist/groups/flight_recorder.h>
+#include <brigade/dist/groups/rank_names.h>
 
 #include <span>
 #include <string>

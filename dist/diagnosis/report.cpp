@@ -1,6 +1,6 @@
 #include <brigade/dist/diagnosis/report.h>
 
-#include <brigade/dist/reducer.h>
+#include <brigade/dist/reducer/reducer.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,10 +1,10 @@
 #include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/activation.h>
-#include <brigade/kernels/detail/functors.h>
 
 #include <cmath>
 #include <numbers>

@@ -1,8 +1,8 @@
 #include <brigade/kernels/adaptive_optimizer.h>
 
+#include <brigade/kernels/common/adaptive_optimizer.h>
+#include <brigade/kernels/common/optimizer.h>
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
-#include <brigade/kernels/detail/adaptive_optimizer_math.h>
-#include <brigade/kernels/detail/optimizer_checks.h>
 
 namespace brigade::kernels {
 

@@ -1,7 +1,7 @@
 #include <brigade/kernels/amax.h>
 
+#include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/cpu/detail/reduce_lines.h>
-#include <brigade/kernels/detail/reducers.h>
 
 namespace brigade::kernels {
 

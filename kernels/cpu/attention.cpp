@@ -3,10 +3,10 @@
 #include <brigade/kernels/attention.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/attention.h>
 #include <brigade/kernels/cpu/detail/gemm.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/exponentials.h>
-#include <brigade/kernels/detail/attention.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/batch_norm.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/sums.h>
-#include <brigade/kernels/detail/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

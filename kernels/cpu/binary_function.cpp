@@ -1,8 +1,8 @@
 #include <brigade/kernels/binary_function.h>
 
+#include <brigade/kernels/common/binary_function.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/binary_functions.h>
-#include <brigade/kernels/detail/binary_functors.h>
 #include <brigade/kernels/factory.h>
 
 namespace brigade::kernels {

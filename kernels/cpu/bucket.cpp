@@ -1,9 +1,9 @@
 #include <brigade/kernels/bucket.h>
 
+#include <brigade/kernels/common/bucket.h>
+#include <brigade/kernels/common/bucket_math.h>
+#include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/bucket_checks.h>
-#include <brigade/kernels/detail/bucket_math.h>
-#include <brigade/kernels/detail/data_or_null.h>
 
 #include <algorithm>
 #include <array>

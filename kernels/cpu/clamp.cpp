@@ -1,6 +1,6 @@
+#include <brigade/kernels/common/clamp.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>
-#include <brigade/kernels/detail/clamping.h>
 
 namespace brigade::kernels {
 

@@ -1,9 +1,9 @@
 #include <brigade/kernels/concat.h>
 
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/concat.h>
+#include <brigade/kernels/common/embedding.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/concat.h>
-#include <brigade/kernels/detail/rows.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cstring>

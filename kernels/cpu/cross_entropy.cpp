@@ -3,11 +3,11 @@
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/cross_entropy.h>
+#include <brigade/kernels/common/loss.h>
 #include <brigade/kernels/cpu/detail/lane_sum.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/exponentials.h>
-#include <brigade/kernels/detail/cross_entropy.h>
-#include <brigade/kernels/detail/loss.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/reduce.h>
 

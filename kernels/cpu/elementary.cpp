@@ -1,8 +1,8 @@
 #include <brigade/kernels/elementary.h>
 
+#include <brigade/kernels/common/elementary.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/functions.h>
-#include <brigade/kernels/detail/elementary_functors.h>
 
 #include <iterator>
 

@@ -1,12 +1,12 @@
 #include <brigade/kernels/elementwise.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/common/elementwise_functors.h>
+#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>
 #include <brigade/kernels/cpu/vector/functions.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
-#include <brigade/kernels/detail/functors.h>
-#include <brigade/kernels/detail/scalar.h>
 
 namespace brigade::kernels {
 

@@ -1,7 +1,7 @@
 #include <brigade/kernels/embedding.h>
 
+#include <brigade/kernels/common/embedding.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/rows.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include <brigade/kernels/factory.h>
 
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/random_numbers.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/random_numbers.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>

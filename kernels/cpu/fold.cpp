@@ -1,9 +1,9 @@
 #include <brigade/kernels/fold.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/fold.h>
 #include <brigade/kernels/cpu/detail/columns.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/fold.h>
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {

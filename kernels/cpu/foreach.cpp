@@ -3,10 +3,10 @@
 #include <brigade/kernels/foreach.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/foreach.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>
-#include <brigade/kernels/detail/foreach_checks.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <atomic>

@@ -1,9 +1,9 @@
 #include <brigade/kernels/gather.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/bits.h>
+#include <brigade/kernels/common/gather.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/bits.h>
-#include <brigade/kernels/detail/gather.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cstring>

@@ -2,12 +2,12 @@
 // and of grad * normalised x: the gradients of x come from those of its group, those of the parameters from all
 // samples.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/common/group_norm.h>
+#include <brigade/kernels/common/layer_norm.h>
 #include <brigade/kernels/cpu/detail/lane_sum.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/sums.h>
-#include <brigade/kernels/detail/data_or_null.h>
-#include <brigade/kernels/detail/group_norm.h>
-#include <brigade/kernels/detail/layer_norm.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>

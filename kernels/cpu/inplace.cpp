@@ -1,11 +1,11 @@
 // The kernels of elementwise.h that write into a given tensor: copies with casts, fills, sums and scalings.
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/common/elementwise_functors.h>
+#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/detail/strided.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
-#include <brigade/kernels/detail/functors.h>
-#include <brigade/kernels/detail/scalar.h>
 
 #include <algorithm>
 #include <cstring>

@@ -2,8 +2,8 @@
 #include <brigade/kernels/interpolate.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/interpolate.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/interpolation.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <vector>

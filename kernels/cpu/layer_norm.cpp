@@ -1,8 +1,8 @@
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/common/layer_norm.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/sums.h>
-#include <brigade/kernels/detail/data_or_null.h>
-#include <brigade/kernels/detail/layer_norm.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

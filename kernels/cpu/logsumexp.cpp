@@ -1,8 +1,8 @@
 #include <brigade/kernels/logsumexp.h>
 
+#include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/cpu/detail/reduce_lines.h>
 #include <brigade/kernels/cpu/vector/exponentials.h>
-#include <brigade/kernels/detail/reducers.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>

@@ -3,10 +3,10 @@
 #include <brigade/kernels/loss.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/loss.h>
 #include <brigade/kernels/cpu/detail/lane_sum.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/loss.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/matmul.h>
 #include <brigade/kernels/cpu/detail/gemm.h>
 #include <brigade/kernels/cpu/detail/matmul_onednn.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/matmul_plan.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include <brigade/kernels/optimizer.h>
 
+#include <brigade/kernels/common/optimizer.h>
+#include <brigade/kernels/common/optimizer_math.h>
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
-#include <brigade/kernels/detail/optimizer_checks.h>
-#include <brigade/kernels/detail/optimizer_math.h>
 
 namespace brigade::kernels {
 

@@ -1,9 +1,9 @@
 #include <brigade/kernels/parametric_activation.h>
 
+#include <brigade/kernels/common/parametric_activation.h>
 #include <brigade/kernels/cpu/detail/math.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/parametric_activation.h>
-#include <brigade/kernels/detail/activation_functors.h>
 
 namespace brigade::kernels {
 

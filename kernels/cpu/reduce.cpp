@@ -1,9 +1,9 @@
 #include <brigade/kernels/reduce.h>
 
+#include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/reduce_lines.h>
 #include <brigade/kernels/cpu/vector/sums.h>
-#include <brigade/kernels/detail/reduction.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

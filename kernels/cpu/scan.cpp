@@ -2,8 +2,8 @@
 // float32 runs in double, as many small steps would add up their roundings.
 #include <brigade/kernels/scan.h>
 
+#include <brigade/kernels/common/scan.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/scan.h>
 
 #include <type_traits>
 

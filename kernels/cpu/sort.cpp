@@ -3,8 +3,8 @@
 // radix sort from the lowest byte of the key, leaving out bytes in which all keys agree.
 #include <brigade/kernels/sort.h>
 
+#include <brigade/kernels/common/sort.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/sort_keys.h>
 
 #include <algorithm>
 #include <array>

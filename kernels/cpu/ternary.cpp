@@ -1,6 +1,6 @@
+#include <brigade/kernels/common/ternary.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>
-#include <brigade/kernels/detail/ternary_functors.h>
 
 namespace brigade::kernels {
 

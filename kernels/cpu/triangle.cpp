@@ -1,7 +1,7 @@
 #include <brigade/kernels/triangle.h>
 
+#include <brigade/kernels/common/triangle.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/triangle.h>
 
 #include <cstring>
 

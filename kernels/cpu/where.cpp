@@ -1,6 +1,6 @@
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/where.h>
 #include <brigade/kernels/cpu/detail/strided.h>
-#include <brigade/kernels/detail/choice.h>
 
 namespace brigade::kernels {
 

@@ -2,9 +2,9 @@
 #include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
-#include <brigade/kernels/detail/functors.h>
 
 #include <cmath>
 #include <numbers>

@@ -1,9 +1,9 @@
 // The CUDA column of adaptive_optimizer.h.
 #include <brigade/kernels/adaptive_optimizer.h>
 
+#include <brigade/kernels/common/adaptive_optimizer.h>
+#include <brigade/kernels/common/optimizer.h>
 #include <brigade/kernels/cuda/detail/update_rows.h>
-#include <brigade/kernels/detail/adaptive_optimizer_math.h>
-#include <brigade/kernels/detail/optimizer_checks.h>
 
 namespace brigade::kernels {
 

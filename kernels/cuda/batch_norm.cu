@@ -1,8 +1,8 @@
 // The CUDA column of batch_norm.h. Statistics in one pass: values are added up in chunks, in the type they are computed
 // in; the chunks in double (detail/channel_reduce.h). The rest is a pass with three or four numbers per channel.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/batch_norm.h>
 #include <brigade/kernels/cuda/detail/channel_reduce.h>
-#include <brigade/kernels/detail/batch_norm.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
 // The CUDA column of bucket.h. Each block takes a piece of a slot (detail/multi_tensor.h).
 #include <brigade/kernels/bucket.h>
 
+#include <brigade/kernels/common/bucket.h>
+#include <brigade/kernels/common/bucket_math.h>
+#include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/multi_measure.h>
-#include <brigade/kernels/detail/bucket_checks.h>
-#include <brigade/kernels/detail/bucket_math.h>
-#include <brigade/kernels/detail/data_or_null.h>
 
 #include <cmath>
 #include <vector>

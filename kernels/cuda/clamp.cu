@@ -1,8 +1,8 @@
 // The CUDA column of clamp.h.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/clamp.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/clamping.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
 
 namespace brigade::kernels {
 

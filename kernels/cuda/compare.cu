@@ -1,8 +1,8 @@
 // The CUDA column of elementwise.h: comparisons.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
-#include <brigade/kernels/detail/functors.h>
 
 namespace brigade::kernels {
 

@@ -3,11 +3,11 @@
 #include <brigade/kernels/concat.h>
 
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/concat.h>
+#include <brigade/kernels/common/embedding.h>
 #include <brigade/kernels/cuda/detail/gather_rows.h>
 #include <brigade/kernels/cuda/detail/index_check.h>
 #include <brigade/kernels/cuda/detail/vector.h>
-#include <brigade/kernels/detail/concat.h>
-#include <brigade/kernels/detail/rows.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The CUDA column of conv.h: dense and aligned tensors, then one call of convolution.
 #include <brigade/core/factory.h>
-#include <brigade/kernels/cuda/detail/convolution.h>
+#include <brigade/kernels/cuda/detail/conv_library.h>
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {

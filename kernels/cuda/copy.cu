@@ -1,10 +1,10 @@
 // The CUDA column of elementwise.h: copies and casts. Dense memory has a kernel for each pair of dtypes; over strides a
 // cast finds out the dtype of its source when it runs.
 #include <brigade/core/device_runtime.h>
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/transpose.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
-#include <brigade/kernels/detail/scalar.h>
 
 namespace brigade::kernels {
 

@@ -3,8 +3,8 @@
 #include <brigade/kernels/elementary.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/elementary.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/elementary_functors.h>
 
 namespace brigade::kernels {
 

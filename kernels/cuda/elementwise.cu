@@ -1,9 +1,9 @@
 // The CUDA column of elementwise.h: arithmetic of two operands. Floating values in dense memory have a kernel for each
 // operation; other dtypes and layouts share one that chooses when it runs.
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/common/elementwise_functors.h>
+#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
-#include <brigade/kernels/detail/functors.h>
-#include <brigade/kernels/detail/scalar.h>
 
 namespace brigade::kernels {
 

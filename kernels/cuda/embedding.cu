@@ -2,11 +2,11 @@
 // each row in the order of the positions: no atomics, the same bits each time.
 #include <brigade/kernels/embedding.h>
 
+#include <brigade/kernels/common/embedding.h>
 #include <brigade/kernels/cuda/detail/add_rows.h>
 #include <brigade/kernels/cuda/detail/gather_rows.h>
 #include <brigade/kernels/cuda/detail/map.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
-#include <brigade/kernels/detail/rows.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <bit>

@@ -2,8 +2,8 @@
 // in their order, so that nothing is added by two threads.
 #include <brigade/kernels/fold.h>
 
+#include <brigade/kernels/common/fold.h>
 #include <brigade/kernels/cuda/detail/planes.h>
-#include <brigade/kernels/detail/fold.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

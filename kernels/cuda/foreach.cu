@@ -2,8 +2,8 @@
 // to a dense tensor and back.
 #include <brigade/kernels/foreach.h>
 
+#include <brigade/kernels/common/foreach.h>
 #include <brigade/kernels/cuda/detail/multi_measure.h>
-#include <brigade/kernels/detail/foreach_checks.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>

@@ -6,9 +6,9 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/bits.h>
+#include <brigade/kernels/common/gather.h>
 #include <brigade/kernels/cuda/detail/add_rows.h>
-#include <brigade/kernels/detail/bits.h>
-#include <brigade/kernels/detail/gather.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cstring>

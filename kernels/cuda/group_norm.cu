@@ -3,10 +3,10 @@
 // then a row adds up those of its channels and goes over its elements once more. The gradients of the parameters are
 // sums of the planes' over the samples.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/common/group_norm.h>
+#include <brigade/kernels/common/layer_norm.h>
 #include <brigade/kernels/cuda/detail/rows.h>
-#include <brigade/kernels/detail/data_or_null.h>
-#include <brigade/kernels/detail/group_norm.h>
-#include <brigade/kernels/detail/layer_norm.h>
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 // The CUDA column of elementwise.h: what writes into a tensor that is there.
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/common/elementwise_functors.h>
+#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
-#include <brigade/kernels/detail/functors.h>
-#include <brigade/kernels/detail/scalar.h>
 
 namespace brigade::kernels {
 

@@ -3,8 +3,8 @@
 #include <brigade/kernels/interpolate.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/interpolate.h>
 #include <brigade/kernels/cuda/detail/planes.h>
-#include <brigade/kernels/detail/interpolation.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

@@ -2,9 +2,9 @@
 // variance around the mean that was found first. Gradients of parameters: a block adds up a piece of the rows for some
 // columns, its groups every kGroups-th row; the pieces are added up in their order. RMS norm is layer norm around 0.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/common/layer_norm.h>
 #include <brigade/kernels/cuda/detail/rows.h>
-#include <brigade/kernels/detail/data_or_null.h>
-#include <brigade/kernels/detail/layer_norm.h>
 
 #include <algorithm>
 #include <cmath>

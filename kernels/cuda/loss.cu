@@ -2,9 +2,9 @@
 // them.
 #include <brigade/kernels/loss.h>
 
+#include <brigade/kernels/common/loss.h>
 #include <brigade/kernels/cuda/detail/loss_sums.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/loss.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <cmath>

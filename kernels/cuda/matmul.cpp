@@ -2,9 +2,9 @@
 #include <brigade/core/cuda/libraries.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/matmul.h>
+#include <brigade/kernels/common/strided_layout.h>
 #include <brigade/kernels/cuda/detail/gemm.h>
-#include <brigade/kernels/detail/matmul_plan.h>
-#include <brigade/kernels/detail/strided_layout.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

@@ -3,10 +3,10 @@
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/cross_entropy.h>
+#include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/common/loss.h>
 #include <brigade/kernels/cuda/detail/class_targets.h>
-#include <brigade/kernels/detail/cross_entropy.h>
-#include <brigade/kernels/detail/data_or_null.h>
-#include <brigade/kernels/detail/loss.h>
 #include <brigade/kernels/elementwise.h>
 
 namespace brigade::kernels {

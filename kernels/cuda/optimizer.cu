@@ -1,9 +1,9 @@
 // The CUDA column of optimizer.h.
 #include <brigade/kernels/optimizer.h>
 
+#include <brigade/kernels/common/optimizer.h>
+#include <brigade/kernels/common/optimizer_math.h>
 #include <brigade/kernels/cuda/detail/update_rows.h>
-#include <brigade/kernels/detail/optimizer_checks.h>
-#include <brigade/kernels/detail/optimizer_math.h>
 
 namespace brigade::kernels {
 

@@ -1,9 +1,9 @@
 // The CUDA column of parametric_activation.h. float32 over dense memory has a kernel for each kind; the other dtypes
 // and layouts share one that chooses when it runs, and calls instead of inlining ten functions for every element.
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/common/parametric_activation.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/activation_functors.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
 
 namespace brigade::kernels {
 

@@ -3,8 +3,8 @@
 #include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/pool.h>
 #include <brigade/kernels/cuda/detail/planes.h>
-#include <brigade/kernels/detail/pool.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

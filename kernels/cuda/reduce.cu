@@ -3,9 +3,9 @@
 #include <brigade/kernels/reduce.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 #include <brigade/kernels/cuda/detail/vector.h>
-#include <brigade/kernels/detail/reduction.h>
 
 #include <algorithm>
 

@@ -9,8 +9,8 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/scan.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
-#include <brigade/kernels/detail/scan.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>

@@ -3,10 +3,10 @@
 #include <brigade/kernels/sort.h>
 
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/sort.h>
 #include <brigade/kernels/cuda/detail/bitonic.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
 #include <brigade/kernels/cuda/detail/sorted_lines.h>
-#include <brigade/kernels/detail/sort_keys.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <bit>

@@ -1,6 +1,6 @@
 // The CUDA column of ternary.h: one kernel per dtype and layout, the operation chosen when it runs.
+#include <brigade/kernels/common/ternary.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/ternary_functors.h>
 
 namespace brigade::kernels {
 

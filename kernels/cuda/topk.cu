@@ -4,10 +4,10 @@
 // units", 2012: radixSelect.) More than kMostKept are taken from whole rows in order.
 #include <brigade/kernels/sort.h>
 
+#include <brigade/kernels/common/sort.h>
 #include <brigade/kernels/cuda/detail/bitonic.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
 #include <brigade/kernels/cuda/detail/sorted_lines.h>
-#include <brigade/kernels/detail/sort_keys.h>
 
 #include <bit>
 

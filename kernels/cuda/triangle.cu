@@ -2,9 +2,9 @@
 // not read.
 #include <brigade/kernels/triangle.h>
 
+#include <brigade/kernels/common/bits.h>
+#include <brigade/kernels/common/triangle.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/bits.h>
-#include <brigade/kernels/detail/triangle.h>
 
 namespace brigade::kernels {
 

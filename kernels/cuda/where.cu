@@ -1,7 +1,7 @@
 // The CUDA column of where.h: one kernel per size of an element.
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/where.h>
 #include <brigade/kernels/cuda/detail/map.h>
-#include <brigade/kernels/detail/choice.h>
 
 namespace brigade::kernels {
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/dist/process_group.h>
+#include <brigade/dist/groups/process_group.h>
 
 namespace brigade::lab {
 

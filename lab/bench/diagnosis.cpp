@@ -2,7 +2,7 @@
 // DDPOptions::diagnosis on (the tape records every operation, each gradient is measured before it is sent, steps are
 // agreed on) and off. "off again" shows the noise.
 #include <brigade/autograd/tape.h>
-#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/bench/steps.h>
 #include <brigade/lab/bench/transformer.h>

@@ -1,10 +1,10 @@
 // brigade bench mechanisms: what each mechanism of DDP costs: one small transformer per mechanism, whole steps
 // (zero_grad, forward, backward, AdamW), each compared with a plain step in strict mode.
 #include <brigade/autograd/tape.h>
-#include <brigade/dist/distributed_data_parallel.h>
-#include <brigade/dist/join.h>
-#include <brigade/dist/model_averaging.h>
-#include <brigade/dist/zero_redundancy_optimizer.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/ddp/join.h>
+#include <brigade/dist/ddp/model_averaging.h>
+#include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/bench/steps.h>
 #include <brigade/lab/bench/transformer.h>

@@ -2,7 +2,7 @@
 // ranks that are threads, so that what else the machine does meets all of them alike.
 #pragma once
 
-#include <brigade/dist/process_group.h>
+#include <brigade/dist/groups/process_group.h>
 #include <brigade/lab/bench/benchmark.h>
 
 #include <functional>

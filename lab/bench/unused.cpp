@@ -2,7 +2,7 @@
 // the same with every tenth layer left out, against static_graph (which knows the set and looks for nothing) and
 // against a strict wrapper of a model in which these layers are frozen (and not sent). "strict again" shows the noise.
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/bench/steps.h>
 #include <brigade/nn/nn.h>

@@ -1,6 +1,6 @@
 // brigade run: starts a program once per rank.
-#include <brigade/dist/launch/environment.h>
-#include <brigade/dist/launch/launcher.h>
+#include <brigade/dist/meeting/launch/environment.h>
+#include <brigade/dist/meeting/launch/launcher.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/results.h>

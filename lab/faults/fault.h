@@ -2,8 +2,8 @@
 // verdict that is expected. Each lives in a file of its own and makes itself known by a static object.
 #pragma once
 
+#include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/diagnosis/verdict.h>
-#include <brigade/dist/distributed_data_parallel.h>
 
 #include <functional>
 #include <string>

@@ -3,7 +3,7 @@
 
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/process_group.h>
+#include <brigade/dist/groups/process_group.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>

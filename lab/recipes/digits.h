@@ -1,7 +1,7 @@
 // The recipe `digits`: a small convolutional network (no batch norm, no dropout) on the UCI digits under DDP.
 #pragma once
 
-#include <brigade/dist/process_group.h>
+#include <brigade/dist/groups/process_group.h>
 #include <brigade/nn/nn.h>
 
 #include <string>

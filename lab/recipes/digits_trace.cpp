@@ -1,8 +1,8 @@
 #include <brigade/lab/recipes/digits_trace.h>
 
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/distributed_data_parallel.h>
-#include <brigade/dist/trace.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/timeline/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/digits.h>

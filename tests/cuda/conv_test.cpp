@@ -5,7 +5,7 @@
 #include <brigade/core/cuda/libraries.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/kernels/conv.h>
-#include <brigade/kernels/cuda/detail/convolution.h>
+#include <brigade/kernels/cuda/detail/conv_library.h>
 
 using namespace brigade;
 using namespace brigade::kernels;

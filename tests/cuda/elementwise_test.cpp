@@ -2,7 +2,7 @@
 // grid, dense, strided, broadcast, unaligned and empty operands.
 #include "on_device.h"
 
-#include <brigade/kernels/detail/functors.h>
+#include <brigade/kernels/common/elementwise_functors.h>
 
 using namespace brigade;
 using namespace brigade::kernels;

@@ -1,7 +1,7 @@
 // Triangles, and copies of views that run backwards: the CUDA column beside the CPU's.
 #include "on_device.h"
 
-#include <brigade/kernels/detail/reversed.h>
+#include <brigade/kernels/common/reversed.h>
 #include <brigade/kernels/triangle.h>
 
 using namespace brigade;

@@ -3,7 +3,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/warning.h>
-#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 

@@ -5,7 +5,7 @@
 #include "on_ranks.h"
 
 #include <brigade/core/view.h>
-#include <brigade/dist/model_averaging.h>
+#include <brigade/dist/ddp/model_averaging.h>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 #include "ddp_cases.h"
 #include "processes.h"
 
-#include <brigade/dist/distributed_data_parallel.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/nn/linear.h>
 
 #include <doctest/doctest.h>

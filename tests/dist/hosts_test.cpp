@@ -4,7 +4,7 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/verdict.h>
-#include <brigade/dist/hosts/host_layout.h>
+#include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <doctest/doctest.h>

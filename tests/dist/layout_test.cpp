@@ -1,7 +1,7 @@
-#include <brigade/dist/bucket.h>
+#include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/diagnosis/report.h>
-#include <brigade/dist/reducer.h>
-#include <brigade/dist/sampler.h>
+#include <brigade/dist/reducer/bucket.h>
+#include <brigade/dist/reducer/reducer.h>
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>

@@ -3,9 +3,9 @@
 #include "mechanisms_net.h"
 #include "on_ranks.h"
 
-#include <brigade/dist/consistency.h>
-#include <brigade/dist/join.h>
-#include <brigade/dist/logging_data.h>
+#include <brigade/dist/checks/values.h>
+#include <brigade/dist/ddp/join.h>
+#include <brigade/dist/ddp/logging_data.h>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/model_averaging.h>
+#include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>

@@ -1,7 +1,7 @@
 #include "processes.h"
 
 #include <brigade/dist/diagnosis/verdict.h>
-#include <brigade/dist/store.h>
+#include <brigade/dist/meeting/store.h>
 
 #include <doctest/doctest.h>
 

@@ -11,8 +11,8 @@
 // ended, and its ranks are marked as hung.
 #pragma once
 
-#include <brigade/dist/launch/launcher.h>
-#include <brigade/dist/process_group.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/meeting/launch/launcher.h>
 
 #include <chrono>
 #include <functional>

@@ -3,8 +3,8 @@
 #include "processes.h"
 
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/distributed_data_parallel.h>
-#include <brigade/dist/launch/launcher.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/meeting/launch/launcher.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 

@@ -1,6 +1,6 @@
-#include <brigade/dist/process_group.h>
-#include <brigade/dist/store.h>
-#include <brigade/dist/store/socket.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/meeting/store.h>
+#include <brigade/dist/meeting/store/socket.h>
 
 #include <doctest/doctest.h>
 

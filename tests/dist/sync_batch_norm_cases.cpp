@@ -3,8 +3,8 @@
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/distributed_data_parallel.h>
-#include <brigade/dist/sync_batch_norm.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>

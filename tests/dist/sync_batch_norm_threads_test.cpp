@@ -3,7 +3,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/gradcheck.h>
-#include <brigade/dist/sync_batch_norm.h>
+#include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 

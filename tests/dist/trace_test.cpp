@@ -1,7 +1,7 @@
 // Traces of made-up timelines: exact events, which no viewer drops.
 #include "trace_rules.h"
 
-#include <brigade/dist/detail/trace_events.h>
+#include <brigade/dist/timeline/trace_events.h>
 
 #include <doctest/doctest.h>
 

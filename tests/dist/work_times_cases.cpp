@@ -2,7 +2,7 @@
 
 #include "on_ranks.h"
 
-#include <brigade/dist/timeline.h>
+#include <brigade/dist/timeline/timeline.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #include "on_ranks.h"
 
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/distributed_data_parallel.h>
-#include <brigade/dist/zero_redundancy_optimizer.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>

@@ -1,8 +1,8 @@
 // Elementary functions against the standard library's in float64: accuracy in float32 over the whole range, other
 // dtypes, layouts, borders.
 #include <brigade/core/view.h>
+#include <brigade/kernels/common/elementary.h>
 #include <brigade/kernels/cpu/detail/math.h>
-#include <brigade/kernels/detail/elementary_functors.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 

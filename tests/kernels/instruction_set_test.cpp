@@ -2,8 +2,8 @@
 // and conversions of halves bit for bit. CTest runs all tests of this folder in each instruction set.
 #include <brigade/core/half.h>
 #include <brigade/kernels/activation.h>
+#include <brigade/kernels/common/elementary.h>
 #include <brigade/kernels/cpu/vector/half.h>
-#include <brigade/kernels/detail/elementary_functors.h>
 
 #include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>

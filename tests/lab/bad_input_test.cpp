@@ -1,7 +1,7 @@
 // What users get wrong: a clear error that names what and where, a status that is not 0, no hang, nothing left behind.
 #include "program.h"
 
-#include <brigade/dist/store.h>
+#include <brigade/dist/meeting/store.h>
 #include <brigade/lab/digits.h>
 
 #include <doctest/doctest.h>

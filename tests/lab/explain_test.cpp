@@ -2,7 +2,7 @@
 #include "program.h"
 
 #include <brigade/core/error.h>
-#include <brigade/dist/detail/trace_events.h>
+#include <brigade/dist/timeline/trace_events.h>
 #include <brigade/lab/trace_slices.h>
 
 #include <doctest/doctest.h>

@@ -5,8 +5,8 @@
 // unused: a parameter gets no gradient (every rank raises); gone: the last rank leaves before a collective (the others
 // raise); plain: an error that is not of Brigade. BACKEND: shm, gloo, or threads:RANKS.
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/distributed_data_parallel.h>
-#include <brigade/dist/launch/launcher.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/meeting/launch/launcher.h>
 #include <brigade/nn/nn.h>
 
 #include <iostream>

@@ -1,7 +1,7 @@
 // Convolution through oneDNN primitives, cached by shape.
 #pragma once
 
-#include <brigade/kernels/detail/conv_plan.h>
+#include <brigade/kernels/common/conv.h>
 
 namespace brigade::kernels::cpu {
 

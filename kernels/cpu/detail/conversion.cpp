@@ -1,7 +1,7 @@
 #include <brigade/kernels/cpu/detail/conversion.h>
 
+#include <brigade/kernels/common/scalar.h>
 #include <brigade/kernels/cpu/vector/half.h>
-#include <brigade/kernels/detail/scalar.h>
 
 #include <algorithm>
 #include <cstring>

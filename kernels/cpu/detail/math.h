@@ -144,7 +144,7 @@ inline float log1p_unit(float x) noexcept {
 }
 inline double log1p_unit(double x) noexcept { return std::log1p(x); }
 
-// The functions of this file by the names that kernels/detail asks for.
+// The functions of this file by the names that kernels/common asks for.
 struct Math {
   template <class C>
   static C exp(C x) {

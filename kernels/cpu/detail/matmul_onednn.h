@@ -1,7 +1,7 @@
 // Products of bfloat16 matrices through oneDNN primitives, cached by shape.
 #pragma once
 
-#include <brigade/kernels/detail/matmul_plan.h>
+#include <brigade/kernels/common/matmul.h>
 
 namespace brigade::kernels::cpu {
 

@@ -1,8 +1,8 @@
-// One loop for every reduction (kernels/detail/reducers.h) over [outer, reduced, inner].
+// One loop for every reduction (kernels/common/reducers.h) over [outer, reduced, inner].
 #pragma once
 
+#include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/reduction.h>
 
 #include <algorithm>
 #include <vector>

@@ -1,9 +1,9 @@
 #include <brigade/kernels/cpu/detail/stretches.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/strided.h>
-#include <brigade/kernels/detail/elementwise_checks.h>
 
 #include <algorithm>
 #include <array>

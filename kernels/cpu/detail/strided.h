@@ -1,8 +1,8 @@
 // Loops over several tensors of different strides at once, row by row.
 #pragma once
 
+#include <brigade/kernels/common/strided_layout.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/detail/strided_layout.h>
 
 #include <array>
 

@@ -3,9 +3,9 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/binary_functions.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
+#include <brigade/kernels/common/binary_function.h>
 #include <brigade/kernels/cpu/vector/binary_functions.h>
 #include <brigade/kernels/cpu/vector/wide_math.inl.h>
-#include <brigade/kernels/detail/binary_functors.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {

@@ -1,8 +1,8 @@
 // The steps of the optimizers over dense arrays of float32, compiled for each instruction set.
 #pragma once
 
-#include <brigade/kernels/detail/adaptive_optimizer_math.h>
-#include <brigade/kernels/detail/optimizer_math.h>
+#include <brigade/kernels/common/adaptive_optimizer.h>
+#include <brigade/kernels/common/optimizer_math.h>
 
 #include <cstdint>
 #include <variant>

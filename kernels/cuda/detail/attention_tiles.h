@@ -5,9 +5,9 @@
 // a warp read at once is a few rows of one tile, whole, and 16 rows of the other, which begin in different banks.
 #pragma once
 
+#include <brigade/kernels/common/attention.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 #include <brigade/kernels/cuda/detail/vector.h>
-#include <brigade/kernels/detail/attention.h>
 
 #include <algorithm>
 

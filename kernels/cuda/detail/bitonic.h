@@ -3,8 +3,8 @@
 // their position, which makes the order the stable one.
 #pragma once
 
+#include <brigade/kernels/common/sort.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
-#include <brigade/kernels/detail/sort_keys.h>
 
 namespace brigade::kernels::cuda {
 

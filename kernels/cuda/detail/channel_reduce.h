@@ -8,9 +8,9 @@
 #pragma once
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/batch_norm.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 #include <brigade/kernels/cuda/detail/vector.h>
-#include <brigade/kernels/detail/batch_norm.h>
 
 #include <algorithm>
 #include <type_traits>

@@ -1,9 +1,9 @@
 // Targets of the losses against class indices: which count, and the last step of a loss that is reduced.
 #pragma once
 
+#include <brigade/kernels/common/cross_entropy.h>
 #include <brigade/kernels/cuda/detail/index_check.h>
 #include <brigade/kernels/cuda/detail/loss_sums.h>
-#include <brigade/kernels/detail/cross_entropy.h>
 
 namespace brigade::kernels::cuda {
 

@@ -4,8 +4,8 @@
 // Elements are computed in the compute_type of their input and rounded once.
 #pragma once
 
+#include <brigade/kernels/common/strided_layout.h>
 #include <brigade/kernels/cuda/detail/vector.h>
-#include <brigade/kernels/detail/strided_layout.h>
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,12 @@
-// The kernels of every reduction (kernels/detail/reducers.h) over [outer, reduced, inner]. Long lines are cut into
+// The kernels of every reduction (kernels/common/reducers.h) over [outer, reduced, inner]. Long lines are cut into
 // pieces of a length that follows from the shape alone; a second kernel joins what the pieces give, in their order.
 #pragma once
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/common/reduce.h>
+#include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/cuda/detail/row_reduce.h>
 #include <brigade/kernels/cuda/detail/vector.h>
-#include <brigade/kernels/detail/reducers.h>
-#include <brigade/kernels/detail/reduction.h>
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 
 namespace brigade::kernels::cuda {
 
-// Update: kernels/detail/optimizer_math.h.
+// Update: kernels/common/optimizer_math.h.
 template <class T, class Update>
 __global__ void __launch_bounds__(kMultiThreads) update_kernel(MultiTable<Update::kArrays> table, Update update) {
   using C = compute_type<T>;

@@ -6,8 +6,8 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/core/device_runtime.h>
-#include <brigade/dist/distributed_data_parallel.h>
-#include <brigade/dist/launch/launcher.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/meeting/launch/launcher.h>
 #include <brigade/optim/optim.h>
 #include "../../dist/branching_net.h"
 

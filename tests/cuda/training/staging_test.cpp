@@ -4,8 +4,8 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/core/device_runtime.h>
-#include <brigade/dist/launch/launcher.h>
-#include <brigade/dist/process_group.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/meeting/launch/launcher.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <thread>

@@ -1,6 +1,6 @@
 #include "../cases.h"
 
-#include <brigade/autograd/detail/convolution.h>
+#include <brigade/autograd/detail/conv_nodes.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 

@@ -1,0 +1,193 @@
+#include <brigade/dist/checks/model.h>
+
+#include <brigade/core/device_runtime.h>
+#include <brigade/core/factory.h>
+#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+
+namespace brigade::dist {
+
+namespace {
+
+constexpr int64_t kChunkBytes = 25 << 20;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+// "parameter `a.weight` float32 [4, 4]" gives a.weight.
+std::string name_in(const std::string& line) {
+  const size_t begin = line.find('`');
+  const size_t end = line.rfind('`');
+  return begin == std::string::npos || end <= begin ? "" : line.substr(begin + 1, end - begin - 1);
+}
+
+// `lists[rank]`: entries of each rank; the first difference is at `entry`.
+Verdict model_verdict(const std::vector<std::vector<std::string>>& lists, size_t entry, const std::string& message,
+                      SourceLocation where) {
+  Verdict verdict;
+  verdict.kind = "model_mismatch";
+  verdict.message = message;
+  verdict.cause.kind = CauseKind::ModelDiffers;
+  set_place(verdict.cause, where);
+  verdict.advice = "build the same model, with the same registration order, shapes and dtypes, on every rank";
+  // The odd ranks hold another list than most (on a tie: than rank 0).
+  size_t usual = 0;
+  for (size_t r = 1; r < lists.size(); ++r) {
+    if (std::count(lists.begin(), lists.end(), lists[r]) > std::count(lists.begin(), lists.end(), lists[usual]))
+      usual = r;
+  }
+  size_t odd = usual;
+  for (size_t r = 0; r < lists.size(); ++r) {
+    if (lists[r] == lists[usual]) continue;
+    verdict.ranks.push_back(static_cast<int>(r));
+    if (odd == usual) odd = r;
+  }
+  // Names that only one of the two has; if there are none, those at the first entry that differs.
+  const auto names_of = [](const std::vector<std::string>& list) {
+    std::set<std::string> names;
+    for (const std::string& line : list)
+      names.insert(name_in(line));
+    return names;
+  };
+  std::set<std::string> named;
+  const std::set<std::string> a = names_of(lists[usual]);
+  const std::set<std::string> b = names_of(lists[odd]);
+  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(), std::inserter(named, named.end()));
+  if (named.empty()) {
+    for (const auto& list : lists)
+      named.insert(name_in(list[entry]));
+    verdict.cause.text = "the ranks disagree at entry " + std::to_string(entry) + ": " + lists[usual][entry] +
+                         " on most, " + lists[odd][entry] + " on " + ranks_in_words(verdict.ranks);
+  } else {
+    verdict.cause.text = (a.size() > b.size() ? "missing on " : "only on ") + ranks_in_words(verdict.ranks) + ":";
+    for (const std::string& name : named)
+      verdict.cause.text += " " + name;
+  }
+  for (const std::string& name : named)
+    verdict.parameters.push_back({name, 0, {}, verdict.ranks});
+  return verdict;
+}
+
+// The tensors' bytes, one after the other, in host memory. Those of a device travel together.
+void gather_bytes(std::span<const Tensor> tensors, char* memory, int64_t total) {
+  const Device device = tensors.front().device();
+  const bool together = device != Device() && std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+                          return tensor.device() == device;
+                        });
+  const Tensor there = together ? empty({total}, {kUInt8, device}) : Tensor();
+  char* const to = together ? static_cast<char*>(there.raw_data()) : memory;
+  const Device to_device = together ? device : Device();
+  size_t at = 0;
+  for (const Tensor& tensor : tensors) {
+    const Tensor source = kernels::contiguous(tensor);
+    copy_bytes(to + at, to_device, source.raw_data(), source.device(), source.nbytes());
+    at += source.nbytes();
+  }
+  if (together) copy_bytes(memory, Device(), to, device, at);
+}
+
+}  // namespace
+
+void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors, const std::string& model,
+                         SourceLocation where) {
+  std::string mine;
+  for (const ReplicaTensor& each : tensors) {
+    mine += fmt::format("{} `{}` {} {}{}\n", each.kind, each.name, name(each.tensor.dtype()),
+                        to_string(each.tensor.sizes()),
+                        each.kind == "parameter" && !each.tensor.requires_grad() ? " frozen" : "");
+  }
+  const std::vector<std::string> texts =
+      group.all_gather_text(mine, fmt::format("model check of DDP({})", model), where);
+  std::vector<std::vector<std::string>> lists;
+  size_t longest = 0;
+  for (const std::string& text : texts) {
+    lists.push_back(lines_of(text));
+    longest = std::max(longest, lists.back().size());
+  }
+  for (size_t i = 0; i < longest; ++i) {
+    // Who holds what at this position, in rank order.
+    std::vector<std::pair<std::string, std::vector<int>>> versions;
+    for (int rank = 0; rank < group.size(); ++rank) {
+      const auto& list = lists[static_cast<size_t>(rank)];
+      const std::string line = i < list.size() ? list[i] : "nothing (its list ends here)";
+      const auto same =
+          std::find_if(versions.begin(), versions.end(), [&](const auto& version) { return version.first == line; });
+      if (same == versions.end()) {
+        versions.push_back({line, {rank}});
+      } else {
+        same->second.push_back(rank);
+      }
+    }
+    if (versions.size() < 2) continue;
+    std::string message = fmt::format(
+        "DDP expects same model across all ranks, but the ranks disagree at entry {} of DDP({}):", i, model);
+    for (const auto& [line, ranks] : versions) {
+      message += fmt::format("\n  {} {}: {}", ranks.size() == 1 ? "rank" : "ranks", list_of(ranks), line);
+    }
+    for (const auto& list : lists) {
+      if (list.size() == lists[0].size()) continue;
+      message += "\n  entries per rank:";
+      for (const auto& each : lists)
+        message += fmt::format(" {}", each.size());
+      break;
+    }
+    message += "\nBuild the same model, with the same registration order, on every rank before wrapping it (" +
+               to_string(where) + ")";
+    throw ConsistencyError(message, {model_verdict(lists, i, message, where)}, where);
+  }
+}
+
+void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
+                         std::string_view description, SourceLocation where) {
+  if (group.size() == 1) return;
+  size_t begin = 0;
+  while (begin < tensors.size()) {
+    size_t end = begin;
+    int64_t bytes = 0;
+    while (end < tensors.size() &&
+           (end == begin || bytes + static_cast<int64_t>(tensors[end].nbytes()) <= kChunkBytes)) {
+      bytes += static_cast<int64_t>(tensors[end++].nbytes());
+    }
+    const Tensor chunk = group.allocate(bytes, kUInt8);
+    auto* const memory = static_cast<char*>(chunk.raw_data());
+    const std::span<const Tensor> part(tensors.data() + begin, end - begin);
+    if (group.rank() == root) gather_bytes(part, memory, bytes);
+    // What this rank holds: tensors of the CPU are looked at where they are.
+    const bool on_cpu = std::all_of(part.begin(), part.end(), [](const Tensor& t) { return t.device() == Device(); });
+    std::vector<char> own(group.rank() == root || on_cpu ? 0 : static_cast<size_t>(bytes));
+    if (!own.empty()) gather_bytes(part, own.data(), bytes);
+    group.broadcast(chunk, {.root = root, .description = description}, where)->wait();
+    if (group.rank() != root) {
+      size_t at = 0;
+      for (const Tensor& target : part) {
+        const size_t size = target.nbytes();
+        const Tensor now = on_cpu ? kernels::contiguous(target) : Tensor();
+        const void* const held = on_cpu ? now.raw_data() : own.data() + at;
+        if (size > 0 && std::memcmp(held, memory + at, size) != 0) {
+          const Tensor received = empty(target.sizes(), target.dtype());
+          std::memcpy(received.raw_data(), memory + at, size);
+          kernels::copy(target, received);
+          target.bump_version();
+        }
+        at += size;
+      }
+    }
+    begin = end;
+  }
+}
+
+}  // namespace brigade::dist

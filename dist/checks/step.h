@@ -1,0 +1,60 @@
+// StepCheck: what an optimizer is about to do, checked before it moves a weight.
+//
+// Each rank looks at the stamps of the gradients (where do they come from?), without any communication. Then the ranks
+// agree: one all-reduce of 32 bytes says whether they are in the same step, with the same hyperparameters, the same set
+// of gradients, edited by hand in the same way. Only if they are not, more is exchanged, and all ranks throw the same
+// ConsistencyError; nothing has moved then.
+#pragma once
+
+#include <brigade/autograd/listener.h>
+#include <brigade/dist/reducer/reducer.h>
+
+#include <functional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace brigade::dist {
+
+struct StepCheckOptions {
+  // Every K-th step of an optimizer: compare parameters, gradients and (where they are not broadcast) buffers by hash.
+  // 0: never.
+  uint64_t verify_every = 0;
+  bool verify_buffers = false;
+};
+
+class StepCheck {
+ public:
+  using Tensors = std::function<std::vector<NamedParameter>()>;
+  // `parameters`, `buffers`: those of the module as they are now. `ignored`: tensors that the user excluded.
+  StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters, Tensors buffers,
+            std::unordered_set<const TensorImpl*> ignored);
+
+  // Throws ConsistencyError.
+  void operator()(const autograd::Update& update);
+  // While above zero nothing is checked (join(), an optimizer in backward).
+  void pause(bool on) noexcept { paused_ += on ? 1 : -1; }
+
+ private:
+  // What this rank alone can see.
+  std::vector<Verdict> audit(const autograd::Update& update);
+  bool is_managed_elsewhere(const Tensor& parameter) const;
+  Verdict unmanaged(const autograd::Update& update, size_t position, const std::vector<NamedParameter>& current) const;
+  std::string describe_step(const autograd::Update& update) const;
+  uint64_t digest(const autograd::Update& update) const;
+  // The ranks' descriptions differ: in what?
+  std::vector<Verdict> compare(const std::vector<std::string>& descriptions, const autograd::Update& update) const;
+  void verify(const autograd::Update& update);
+  void warn_of_retained_graphs(const autograd::Update& update);
+  [[noreturn]] void raise(const autograd::Update& update, std::vector<Verdict> verdicts) const;
+
+  Reducer& reducer_;
+  ProcessGroup& group_;
+  StepCheckOptions options_;
+  Tensors parameters_;
+  Tensors buffers_;
+  std::unordered_set<const TensorImpl*> ignored_;
+  int paused_ = 0;
+};
+
+}  // namespace brigade::dist

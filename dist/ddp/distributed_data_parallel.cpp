@@ -1,0 +1,219 @@
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+
+#include <brigade/autograd/grad_mode.h>
+#include <brigade/autograd/meta.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/dist/checks/model.h>
+#include <brigade/dist/ddp/join.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace brigade::dist {
+
+namespace {
+
+void check_options(const DDPOptions& options, SourceLocation where) {
+  const auto refuse = [&](const std::string& why) {
+    throw ValueError("DistributedDataParallel: " + why + " (" + to_string(where) + ")", where);
+  };
+  if (!(options.bucket_cap_mb > 0) || !(options.first_bucket_mb > 0))
+    refuse("bucket_cap_mb and first_bucket_mb must be above 0");
+  if (options.verify_every < 0) refuse(fmt::format("verify_every must be at least 0, got {}", options.verify_every));
+  if (options.delay_all_reduce_named_params.empty() != options.param_to_hook_all_reduce.empty()) {
+    refuse("delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time.");
+  }
+  if (options.verify_every > 0 && !options.check_steps) refuse("verify_every needs check_steps");
+}
+
+}  // namespace
+
+bool DistributedDataParallelBase::is_ignored(const std::string& name) const {
+  const auto& names = options_.parameters_and_buffers_to_ignore;
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<NamedParameter> DistributedDataParallelBase::current(const nn::Named<Tensor>& tensors) const {
+  std::vector<NamedParameter> result;
+  for (const auto& [name, tensor] : tensors) {
+    if (!is_ignored(name)) result.push_back({name, tensor});
+  }
+  return result;
+}
+
+DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Module> module, ProcessGroupPtr group,
+                                                         const DDPOptions& options, SourceLocation where)
+    : module_(std::move(module)), group_(std::move(group)), options_(options), thread_(std::this_thread::get_id()) {
+  if (!module_) throw ValueError("DistributedDataParallel: the module is empty (" + to_string(where) + ")", where);
+  if (!group_)
+    throw ValueError(
+        "DistributedDataParallel: the process group is empty; see init_process_group (" + to_string(where) + ")",
+        where);
+  check_options(options, where);
+  const std::string model = module_->name();
+  std::vector<ReplicaTensor> replica;
+  std::vector<NamedParameter> trainable;
+  std::unordered_set<const TensorImpl*> ignored;
+  std::vector<std::string> unknown = options.parameters_and_buffers_to_ignore;
+  for (const auto& [name, parameter] : module_->named_parameters()) {
+    std::erase(unknown, name);
+    if (is_ignored(name)) {
+      ignored.insert(parameter.impl());
+      continue;
+    }
+    replica.push_back({"parameter", name, parameter});
+    parameters_.push_back(parameter);
+    if (parameter.requires_grad()) trainable.push_back({name, parameter});
+  }
+  for (const auto& [name, buffer] : module_->named_buffers()) {
+    std::erase(unknown, name);
+    if (is_ignored(name)) continue;
+    replica.push_back({"buffer", name, buffer});
+    buffers_.push_back(buffer);
+  }
+  const auto position = [&](const std::string& name) {
+    for (uint32_t i = 0; i < trainable.size(); ++i) {
+      if (trainable[i].name == name) return i;
+    }
+    throw ValueError(fmt::format("DistributedDataParallel: `{}` is not a trainable parameter of {} ({})", name, model,
+                                 to_string(where)),
+                     where);
+  };
+  if (!unknown.empty()) {
+    throw ValueError(fmt::format("DistributedDataParallel: `{}`, which is to be ignored, is neither a parameter nor a "
+                                 "buffer of {} ({})",
+                                 unknown.front(), model, to_string(where)),
+                     where);
+  }
+  ReducerOptions reducer_options;
+  for (const std::string& name : options.delay_all_reduce_named_params)
+    reducer_options.delayed.push_back(position(name));
+  if (!options.param_to_hook_all_reduce.empty()) reducer_options.trigger = position(options.param_to_hook_all_reduce);
+
+  check_same_replicas(*group_, replica, model, where);
+  broadcast_model_from(0, where);
+
+  reducer_options.find_unused_parameters = options.find_unused_parameters;
+  reducer_options.static_graph = options.static_graph;
+  reducer_options.gradient_as_bucket_view = options.gradient_as_bucket_view;
+  reducer_options.diagnosis = options.diagnosis;
+  reducer_options.limits.first_bytes = static_cast<int64_t>(options.first_bucket_mb * 1024 * 1024);
+  reducer_options.limits.cap_bytes = static_cast<int64_t>(options.bucket_cap_mb * 1024 * 1024);
+  reducer_options.report_at = options.report_at;
+  reducer_options.module_name = model;
+  const auto parameters_now = [this] { return current(module_->named_parameters()); };
+  reducer_options.current_parameters = parameters_now;
+  reducer_ = std::make_shared<Reducer>(std::move(trainable), group_, std::move(reducer_options));
+  if (options_.check_steps) {
+    step_check_ = std::make_unique<StepCheck>(
+        *reducer_, *group_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
+        parameters_now, [this] { return current(module_->named_buffers()); }, std::move(ignored));
+    reducer_->on_optimizer_step([this](const autograd::Update& update) {
+      group_->note_activity("a step of " + update.name, update.where);
+      (*step_check_)(update);
+    });
+  }
+  note_at_construction(where);
+  autograd::add_listener(reducer_);
+  if (options_.diagnosis) autograd::Tape::enable();
+}
+
+void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
+  const auto note = [&](const std::string& key, Verdict verdict) {
+    verdict.severity = Severity::Note;
+    set_place(verdict.cause, where);
+    for (int r = 0; r < group_->size(); ++r)
+      verdict.ranks.push_back(r);
+    verdict.message = verdict.cause.text;
+    reducer_->advisories().add(key, std::move(verdict), false);
+  };
+  if (reducer_->parameters().empty()) {
+    Verdict verdict;
+    verdict.kind = "nothing_to_reduce";
+    verdict.cause.text =
+        "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient. This "
+        "wrapper passes calls on and reduces nothing";
+    verdict.advice = "use the module without a wrapper, or thaw its parameters before wrapping";
+    note("nothing", std::move(verdict));
+  }
+  for (const NamedParameter& each : reducer_->parameters()) {
+    if (each.tensor.is_contiguous()) continue;
+    Verdict verdict;
+    verdict.kind = "strides_differ";
+    verdict.cause.kind = CauseKind::Wasteful;
+    verdict.parameters.push_back({each.name, static_cast<int64_t>(each.tensor.nbytes()), {}, {}});
+    verdict.cause.text = fmt::format(
+        "parameter `{}` {} has strides {}; its gradient lies in the bucket with strides {}, so each backward "
+        "rearranges it",
+        each.name, to_string(each.tensor.sizes()), to_string(each.tensor.strides()),
+        to_string(contiguous_strides(each.tensor.sizes())));
+    verdict.advice = "make the parameter contiguous before wrapping";
+    note("strides " + each.name, std::move(verdict));
+  }
+}
+
+DistributedDataParallelBase::~DistributedDataParallelBase() {
+  // The reducer may outlive the wrapper in a backward that is running.
+  if (reducer_) {
+    reducer_->on_optimizer_step(nullptr);
+    reducer_->on_bucket_reduced(nullptr);
+  }
+  // The tape belongs to the thread that wrapped the module.
+  if (options_.diagnosis && reducer_ && thread_ == std::this_thread::get_id()) autograd::Tape::disable();
+}
+
+void DistributedDataParallelBase::broadcast_buffers_from(int root, SourceLocation where) {
+  broadcast_coalesced(*group_, buffers_, root, "buffers of DDP(" + module_->name() + ")", where);
+}
+
+void DistributedDataParallelBase::broadcast_model_from(int root, SourceLocation where) {
+  std::vector<Tensor> all = parameters_;
+  all.insert(all.end(), buffers_.begin(), buffers_.end());
+  broadcast_coalesced(*group_, all, root, "parameters and buffers of DDP(" + module_->name() + ")", where);
+}
+
+void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where) {
+  if (!autograd::GradMode::is_enabled()) return;
+  group_->note_activity("a forward of " + module_->name(), where);
+  reducer_->prepare_for_forward(rows);
+  // Only a forward that trains: an evaluation on one rank must not wait for the others.
+  if (!options_.broadcast_buffers || buffers_.empty() || !module_->is_training() || !reducer_->syncs()) return;
+  broadcast_buffers_from(join_ ? Join::source(join_->announce(Join::kForward, where)) : 0, where);
+}
+
+void DistributedDataParallelBase::apply_optimizer_in_backward(
+    const std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> parameters)>& make) {
+  if (!in_backward_.empty()) throw ValueError("apply_optimizer_in_backward was called before");
+  for (const NamedParameter& each : reducer_->parameters())
+    in_backward_.push_back(make({each.tensor}));
+  reducer_->on_bucket_reduced([this](std::span<const uint32_t> parameters) {
+    const autograd::SilentUpdates silent;
+    for (const uint32_t parameter : parameters) {
+      in_backward_[parameter]->step();
+      in_backward_[parameter]->zero_grad();
+    }
+  });
+}
+
+std::string DistributedDataParallelBase::describe() const {
+  std::string text;
+  for (const auto& [path, child] : static_cast<const nn::Module&>(*module_).named_modules()) {
+    const auto own = child->named_parameters(false);
+    if (own.empty()) continue;
+    text += fmt::format("{} ({}):", path.empty() ? "(root)" : path, child->name());
+    for (const auto& [name, parameter] : own) {
+      const std::string full = path.empty() ? name : path + "." + name;
+      const char* state = is_ignored(full) ? "ignored"
+                          : reducer_->find(parameter) >= 0
+                              ? (parameter.requires_grad() ? "reduced" : "frozen after wrapping")
+                          : parameter.requires_grad() ? "trainable, unknown to the reducer"
+                                                      : "frozen";
+      text += fmt::format(" {} {}", name, state);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace brigade::dist

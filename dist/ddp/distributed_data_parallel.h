@@ -1,0 +1,207 @@
+// DistributedDataParallel: a module whose gradients are averaged over the ranks of a process group while backward runs.
+//
+//   auto group = dist::init_process_group();
+//   Net net;
+//   dist::DistributedDataParallel ddp(net, group);
+//   Tensor loss = cross_entropy(ddp(images), labels);
+//   loss.backward();   // gradients of all ranks, averaged; or an error that says which parameter is missing, and why
+//   optimizer.step();  // or an error that says which gradient is not what it should be, before a weight has moved
+#pragma once
+
+#include <brigade/dist/checks/step.h>
+#include <brigade/dist/reducer/reducer.h>
+#include <brigade/nn/module.h>
+#include <brigade/optim/optimizer.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace brigade::dist {
+
+class Join;
+
+struct DDPOptions {
+  // Parameters that a backward does not reach are averaged with zeros instead of being an error. Costs nothing
+  // measurable here: the plan of backward is exact, and the flags travel in the buckets.
+  bool find_unused_parameters = false;
+  // Every backward uses the set of parameters that the first one used; another set is an error. Parameters that are
+  // never used are allowed.
+  bool static_graph = false;
+  // Gradients are views of the buckets. false: they have memory of their own, with a copy in and a copy out.
+  bool gradient_as_bucket_view = true;
+  // Caps of the buckets, in MiB of gradients.
+  double bucket_cap_mb = 25;
+  double first_bucket_mb = 1;
+  // Copy rank 0's buffers to the others at the start of each forward that trains.
+  bool broadcast_buffers = true;
+  // Keep the tape that explains missing gradients, and look at the numbers (see Reducer).
+  bool diagnosis = true;
+  ReducerOptions::ReportAt report_at = ReducerOptions::ReportAt::Backward;
+  // The ranks agree before each step of an optimizer that holds parameters of this wrapper (see StepCheck).
+  bool check_steps = true;
+  // Compare parameters and gradients over the ranks at every K-th step; 0: never.
+  int verify_every = 0;
+  // Names that are neither reduced, broadcast nor checked.
+  std::vector<std::string> parameters_and_buffers_to_ignore = {};
+  // These parameters are reduced together, after all others, once the gradient of `param_to_hook_all_reduce` is there
+  // too. Both or none.
+  std::vector<std::string> delay_all_reduce_named_params = {};
+  std::string param_to_hook_all_reduce = {};
+};
+
+// The part that does not depend on the type of the module.
+class DistributedDataParallelBase {
+ public:
+  // Collective. Checks that all ranks hold the same model and copies rank 0's parameters and buffers to the others.
+  // Throws ConsistencyError (the ranks differ: names the first entry and the ranks), ValueError (an option or a name
+  // that does not fit; an empty module or group). A module without trainable parameters is allowed: nothing will be
+  // reduced.
+  DistributedDataParallelBase(std::shared_ptr<nn::Module> module, ProcessGroupPtr group, const DDPOptions& options,
+                              SourceLocation where);
+  ~DistributedDataParallelBase();
+  DistributedDataParallelBase(const DistributedDataParallelBase&) = delete;
+  DistributedDataParallelBase& operator=(const DistributedDataParallelBase&) = delete;
+
+  // While the guard lives, backward accumulates locally; the next backward outside reduces what has gathered. What
+  // counts is where *backward* runs. Guards nest, and move:
+  //   std::optional<decltype(ddp)::NoSync> guard;
+  //   if (!last_micro_batch) guard.emplace(ddp.no_sync());
+  class NoSync {
+   public:
+    NoSync(std::shared_ptr<Reducer> reducer, SourceLocation where) noexcept : reducer_(std::move(reducer)) {
+      reducer_->enter_no_sync(where);
+    }
+    ~NoSync() {
+      if (reducer_) reducer_->leave_no_sync();
+    }
+    NoSync(NoSync&&) noexcept = default;
+    NoSync& operator=(NoSync&&) = delete;
+
+   private:
+    std::shared_ptr<Reducer> reducer_;
+  };
+  [[nodiscard]] NoSync no_sync(SourceLocation where = SourceLocation::current()) const noexcept {
+    return NoSync(reducer_, where);
+  }
+
+  // While the guard lives, backward has to reach these parameters only: those that the next step of one of several
+  // optimizers moves. The same on every rank. Other parameters are averaged if they are reached.
+  class Expected {
+   public:
+    Expected(std::shared_ptr<Reducer> reducer, std::span<const Tensor> parameters) : reducer_(std::move(reducer)) {
+      reducer_->expect(parameters);
+    }
+    ~Expected() {
+      if (reducer_) reducer_->expect_all();
+    }
+    Expected(Expected&&) noexcept = default;
+    Expected& operator=(Expected&&) = delete;
+
+   private:
+    std::shared_ptr<Reducer> reducer_;
+  };
+  [[nodiscard]] Expected expect(std::span<const Tensor> parameters) const { return Expected(reducer_, parameters); }
+  [[nodiscard]] Expected expect(const optim::Optimizer& optimizer) const {
+    return Expected(reducer_, optimizer.parameters());
+  }
+
+  // See Reducer::register_comm_hook.
+  void register_comm_hook(CommHookPtr hook) { reducer_->register_comm_hook(std::move(hook)); }
+  // Each parameter gets an optimizer of its own, made by `make`, which steps as soon as the parameter's bucket is
+  // reduced, while backward goes on; its gradient is cleared then. A strict error stops the bucket it is in and those
+  // after it; earlier ones have moved. Throws ValueError when called twice.
+  void apply_optimizer_in_backward(
+      const std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> parameters)>& make);
+
+  const Reducer& reducer() const noexcept { return *reducer_; }
+  Reducer& reducer() noexcept { return *reducer_; }
+  ProcessGroup& group() const noexcept { return *group_; }
+  const DDPOptions& options() const noexcept { return options_; }
+  const nn::Module& wrapped() const noexcept { return *module_; }
+  // Warnings and notes so far (see Advisories).
+  const std::vector<Verdict>& advisories() const noexcept { return reducer_->advisories().all(); }
+  // Which module is reduced by whom: one line per module, "wrapped", "frozen", "added after wrapping".
+  std::string describe() const;
+
+ protected:
+  // Before the module's forward. `rows`: samples in the batch, 0 when not known.
+  void pre_forward(int64_t rows, SourceLocation where);
+  // Runs forward; when it throws, the peers learn why this rank leaves.
+  template <class F>
+  decltype(auto) guarded(F&& forward) {
+    try {
+      return forward();
+    } catch (const std::exception& error) {
+      group_->note_failure(error.what());
+      throw;
+    }
+  }
+  template <class T>
+  static int64_t rows_of(const T& argument) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<T>, Tensor>) {
+      return argument.defined() && argument.dim() > 0 ? argument.size(0) : 0;
+    } else {
+      return 0;
+    }
+  }
+
+ private:
+  friend class Join;
+  void broadcast_buffers_from(int root, SourceLocation where);
+  void broadcast_model_from(int root, SourceLocation where);
+  bool is_ignored(const std::string& name) const;
+  std::vector<NamedParameter> current(const nn::Named<Tensor>& tensors) const;
+  void note_at_construction(SourceLocation where);
+
+  std::shared_ptr<nn::Module> module_;
+  ProcessGroupPtr group_;
+  DDPOptions options_;
+  std::vector<Tensor> parameters_;
+  std::vector<Tensor> buffers_;
+  std::shared_ptr<Reducer> reducer_;
+  std::unique_ptr<StepCheck> step_check_;
+  std::vector<std::unique_ptr<optim::Optimizer>> in_backward_;
+  Join* join_ = nullptr;
+  std::thread::id thread_;
+};
+
+// `Module`: a module handle (nn::Linear, or a class made by BRIGADE_MODULE).
+template <nn::Holder Module>
+class DistributedDataParallel : public DistributedDataParallelBase {
+ public:
+  DistributedDataParallel(Module module, ProcessGroupPtr group, const DDPOptions& options = {},
+                          SourceLocation where = SourceLocation::current())
+      : DistributedDataParallelBase(module.ptr(), std::move(group), options, where), module_(std::move(module)) {}
+
+  // The module's forward.
+  template <class A>
+  decltype(auto) operator()(A&& a, SourceLocation where = SourceLocation::current()) {
+    pre_forward(rows_of(a), where);
+    return guarded([&]() -> decltype(auto) { return module_(std::forward<A>(a), where); });
+  }
+  template <class A, class B>
+  requires(!std::is_same_v<std::remove_cvref_t<B>, SourceLocation>) decltype(auto) operator()(
+      A&& a, B&& b, SourceLocation where = SourceLocation::current()) {
+    pre_forward(rows_of(a), where);
+    return guarded([&]() -> decltype(auto) { return module_(std::forward<A>(a), std::forward<B>(b), where); });
+  }
+  template <class A, class B, class C>
+  requires(!std::is_same_v<std::remove_cvref_t<C>, SourceLocation>) decltype(auto) operator()(
+      A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current()) {
+    pre_forward(rows_of(a), where);
+    return guarded(
+        [&]() -> decltype(auto) { return module_(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), where); });
+  }
+
+  Module& module() noexcept { return module_; }
+
+ private:
+  Module module_;
+};
+
+}  // namespace brigade::dist

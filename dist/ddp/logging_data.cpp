@@ -1,0 +1,86 @@
+#include <brigade/dist/ddp/logging_data.h>
+
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <set>
+
+namespace brigade::dist {
+
+LoggingData logging_data(const DistributedDataParallelBase& ddp) {
+  LoggingData data;
+  const Reducer& reducer = ddp.reducer();
+  const DDPOptions& options = ddp.options();
+  auto& ints = data.ints;
+  auto& strings = data.strings;
+  ints["world_size"] = ddp.group().size();
+  ints["rank"] = ddp.group().rank();
+  ints["num_parameter_tensors"] = static_cast<int64_t>(reducer.parameters().size());
+  std::set<std::string> dtypes;
+  int64_t bytes = 0;
+  int64_t unused = 0;
+  for (size_t i = 0; i < reducer.parameters().size(); ++i) {
+    const Tensor& tensor = reducer.parameters()[i].tensor;
+    dtypes.insert(name(tensor.dtype()));
+    bytes += static_cast<int64_t>(tensor.nbytes());
+    if (reducer.rounds() > 0 && reducer.users()[i] == 0) unused += static_cast<int64_t>(tensor.nbytes());
+  }
+  ints["total_parameter_size_bytes"] = bytes;
+  ints["unused_parameter_size"] = unused;
+  ints["bucket_cap_bytes"] = static_cast<int64_t>(options.bucket_cap_mb * 1024 * 1024);
+  ints["first_bucket_bytes"] = static_cast<int64_t>(options.first_bucket_mb * 1024 * 1024);
+  ints["broadcast_buffers"] = options.broadcast_buffers;
+  ints["find_unused_parameters"] = options.find_unused_parameters;
+  ints["gradient_as_bucket_view"] = options.gradient_as_bucket_view;
+  ints["static_graph"] = options.static_graph;
+  ints["is_multi_device_module"] = 0;
+  ints["iteration"] = static_cast<int64_t>(reducer.rounds());
+  ints["num_collectives"] = static_cast<int64_t>(reducer.collectives());
+  ints["has_rebuilt_buckets"] = reducer.has_rebuilt_buckets();
+  strings["module_name"] = reducer.options().module_name;
+  strings["dtypes"] = fmt::format("{}", fmt::join(dtypes, ", "));
+  strings["backend_name"] = ddp.group().backend();
+  strings["comm_hook"] = reducer.comm_hook() ? reducer.comm_hook()->name() : "";
+  if (const char* address = std::getenv("MASTER_ADDR")) strings["master_addr"] = address;
+  if (const char* port = std::getenv("MASTER_PORT")) strings["master_port"] = port;
+
+  std::string sizes;
+  std::string indices;
+  for (const BucketLayout& layout : reducer.layout()) {
+    int64_t bucket = 0;
+    for (const uint32_t parameter : layout.parameters)
+      bucket += static_cast<int64_t>(reducer.parameters()[parameter].tensor.nbytes());
+    sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", bucket);
+    indices += fmt::format("{}{}", indices.empty() ? "" : ", ", fmt::join(layout.parameters, " "));
+  }
+  ints["num_buckets_reduced"] = static_cast<int64_t>(reducer.layout().size());
+  strings["bucket_sizes"] = sizes;
+  if (reducer.has_rebuilt_buckets()) {
+    strings["rebuilt_bucket_sizes"] = sizes;
+    strings["rebuilt_per_bucket_param_indices"] = indices;
+  }
+  strings["prev_iteration_grad_ready_order_indices"] = fmt::format("{}", fmt::join(reducer.ready_order(), ", "));
+
+  int64_t count = 0;
+  std::map<std::string, int64_t> sums;
+  for (const RoundEvents& round : reducer.timeline().rounds()) {
+    std::map<std::string, int64_t> times;
+    if (round.forward_began > 0) times["forward_compute_time"] = round.began - round.forward_began;
+    times["backward_compute_time"] = round.compute_ended - round.began;
+    times["backward_comm_time"] = round.communication();
+    times["backward_compute_comm_overlap_time"] = round.hidden();
+    for (const auto& [key, value] : times) {
+      sums[key] += value;
+      ints["last_" + key] = value;
+    }
+    ++count;
+  }
+  for (const auto& [key, sum] : sums)
+    ints["avg_" + key] = sum / count;
+  return data;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,191 @@
+#include <brigade/dist/ddp/sync_batch_norm.h>
+
+#include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/record.h>
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/batch_norm.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace brigade::dist {
+
+namespace {
+
+// "SyncBatchNorm `features.1`"; a layer that is no part of a tree has no name.
+std::string layer(const std::string& name) { return name.empty() ? "SyncBatchNorm" : "SyncBatchNorm `" + name + "`"; }
+
+// Before anything is exchanged, so that a refused batch leaves no trace.
+void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tensor>>& per_channel,
+                  const std::string& name, SourceLocation where) {
+  if (x.dim() < 2) {
+    throw ShapeError(fmt::format("{}: expected at least 2D input (got {}D input {}) (called at {})", layer(name),
+                                 x.dim(), to_string(x.sizes()), to_string(where)),
+                     where);
+  }
+  for (const auto& [what, tensor] : per_channel) {
+    if (!tensor.defined() || tensor.sizes() == Shape{x.size(1)}) continue;
+    throw ShapeError(fmt::format("{}: {} must be [{}] for an input {}, got {} (called at {})", layer(name), what,
+                                 x.size(1), to_string(x.sizes()), describe(tensor), to_string(where)),
+                     where);
+  }
+}
+
+// Replaces moments [2, C] of `count` values per channel by those of all ranks' values; returns how many these are. The
+// ranks are combined in their order, so that all hold the same bits.
+int64_t combine(ProcessGroup& group, const Tensor& moments, int64_t count, const std::string& name,
+                SourceLocation where) {
+  if (moments.device() != Device()) {
+    // On the host: the number of values in all batches decides what happens next.
+    const Tensor here = detail::on_host(moments);
+    const int64_t total = combine(group, here, count, name, where);
+    kernels::copy(moments, here);
+    return total;
+  }
+  const int64_t channels = moments.size(1);
+  const Tensor mine = group.allocate(2 * channels + 1, kFloat64);
+  const Tensor all = group.allocate(group.size() * mine.numel(), kFloat64);
+  auto* const means = moments.data_ptr<double>();
+  auto* const squares = means + channels;
+  auto* const row = mine.data_ptr<double>();
+  std::copy_n(means, 2 * channels, row);
+  row[2 * channels] = static_cast<double>(count);
+  const std::string description = layer(name) + " statistics";
+  group.all_gather(all, mine, {.description = description}, where)->wait();
+
+  double total = 0;
+  std::fill_n(means, 2 * channels, 0.0);
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const double* const theirs = all.data_ptr<double>() + rank * mine.numel();
+    const double added = theirs[2 * channels];
+    if (added == 0) continue;
+    if (total == 0) {  // nothing to combine with, and no rounding
+      std::copy_n(theirs, 2 * channels, means);
+      total = added;
+      continue;
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      const double distance = theirs[c] - means[c];
+      means[c] += distance * (added / (total + added));
+      squares[c] += theirs[channels + c] + distance * distance * (total * added / (total + added));
+    }
+    total += added;
+  }
+  return static_cast<int64_t>(total);
+}
+
+struct SyncBatchNormNode final : autograd::Node {
+  // The statistics are kept as they were used, whatever happens to the running ones.
+  autograd::SavedTensor x, weight, mean, invstd;
+  ProcessGroupPtr group;  // lives as long as a backward may want it
+  int64_t count = 0;      // of all ranks
+  DType weight_dtype = kFloat32, bias_dtype = kFloat32;
+  std::string layer;
+
+  void backward(autograd::BackwardContext& context) override {
+    if (context.create_graph()) {
+      // The statistics follow the batches of all ranks, and so would a second derivative.
+      throw AutogradError(
+          fmt::format(
+              "{} has no second derivative: create_graph ran through it (called at {}). Use BatchNorm, GroupNorm "
+              "or the running statistics (eval) where gradients are differentiated again",
+              layer, to_string(where)),
+          where);
+    }
+    const Tensor& grad = context.grad();
+    const Tensor input = x.unpack(*this);
+    const Tensor scale = weight.unpack(*this);
+    const Tensor center = mean.unpack(*this);
+    const Tensor inverse = invstd.unpack(*this);
+    const Tensor sums = kernels::batch_norm_gradient_sums(grad, input, center, inverse);
+    // Those of this rank alone: the wrapper averages the gradients of parameters. In their own dtype, which need not be
+    // that of x.
+    const auto row = [&](int64_t i, DType dtype) {
+      const Tensor result = empty({sums.size(1)}, {dtype, sums.device()});
+      kernels::copy(result, view::select(sums, 0, i));
+      return result;
+    };
+    if (context.needs_input_grad(1)) context.set(1, row(1, weight_dtype));
+    if (context.needs_input_grad(2)) context.set(2, row(0, bias_dtype));
+    if (!context.needs_input_grad(0)) return;
+    const Tensor total = group->allocate(sums.numel(), kFloat64, sums.device());
+    kernels::copy(total, view::flat(sums));
+    group->all_reduce(total, {.op = ReduceOp::Sum, .description = layer + " gradient sums"}, where)->wait();
+    kernels::copy(view::flat(sums), total);
+    context.set(0, kernels::batch_norm_input_gradient(grad, input, scale, center, inverse, sums, count));
+  }
+};
+
+void synchronise(nn::BatchNormImpl& norm, const ProcessGroupPtr& group) {
+  if (!group) throw ValueError("SyncBatchNorm: the process group is empty; see init_process_group");
+  // The module owns the function, so the function may know the module.
+  norm.set_training_forward([&norm, group](const Tensor& x, double momentum, SourceLocation where) {
+    return sync_batch_norm(group, x, norm.weight, norm.bias, norm.running_mean, norm.running_var, momentum,
+                           norm.options.eps, norm.path(), where);
+  });
+}
+
+}  // namespace
+
+Tensor sync_batch_norm(const ProcessGroupPtr& group, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       const Tensor& running_mean, const Tensor& running_var, double momentum, double eps,
+                       const std::string& name, SourceLocation where) {
+  check_shapes(x, {{"weight", weight}, {"bias", bias}, {"running_mean", running_mean}, {"running_var", running_var}},
+               name, where);
+  const Tensor moments = autograd::detail::located(where, [&] { return kernels::batch_norm_moments(x); });
+  const int64_t own = x.size(1) > 0 ? x.numel() / x.size(1) : 0;
+  const int64_t count = combine(*group, moments, own, name, where);
+  if (count < 2) {
+    throw ValueError(
+        fmt::format("Expected more than 1 value per channel when training, got {} on all {} ranks together, input size "
+                    "{} on this one, in {} (called at {})",
+                    count, group->size(), to_string(x.sizes()), layer(name), to_string(where)),
+        where);
+  }
+  const kernels::BatchNorm result =
+      kernels::batch_norm_apply(x, weight, bias, running_mean, running_var, moments, count, momentum, eps);
+  for (const Tensor& running : {running_mean, running_var}) {
+    if (running.defined()) running.bump_version();
+  }
+  if (auto* node =
+          autograd::record<SyncBatchNormNode>({.op = "sync_batch_norm", .where = where}, {x, weight, bias}, result.y)) {
+    node->x.save_input(*node, x);
+    node->weight.save_input(*node, weight);
+    node->mean.save_input(*node, result.mean);
+    node->invstd.save_input(*node, result.invstd);
+    node->group = group;
+    node->count = count;
+    if (weight.defined()) node->weight_dtype = weight.dtype();
+    if (bias.defined()) node->bias_dtype = bias.dtype();
+    node->layer = layer(name);
+  }
+  return result.y;
+}
+
+SyncBatchNormImpl::SyncBatchNormImpl(int64_t features, const ProcessGroupPtr& group, const nn::BatchNormOptions& o)
+    : BatchNormImpl(features, o) {
+  synchronise(*this, group);
+}
+
+void SyncBatchNormImpl::check_input(const Tensor& x, SourceLocation where) const {
+  if (x.dim() >= 2) return;
+  throw ShapeError(fmt::format("SyncBatchNorm: expected at least 2D input (got {}D input {}) (called at {})", x.dim(),
+                               to_string(x.sizes()), to_string(where)),
+                   where);
+}
+
+int convert_sync_batchnorm(nn::Module& module, const ProcessGroupPtr& group) {
+  int count = 0;
+  for (nn::Module* const each : module.modules()) {
+    if (auto* const norm = dynamic_cast<nn::BatchNormImpl*>(each)) {
+      synchronise(*norm, group);
+      ++count;
+    }
+  }
+  return count;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,275 @@
+#include <brigade/dist/ddp/zero_redundancy_optimizer.h>
+
+#include <brigade/autograd/listener.h>
+#include <brigade/core/device_runtime.h>
+#include <brigade/core/factory.h>
+#include <brigade/dist/checks/model.h>
+#include <brigade/dist/diagnosis/fields.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <numeric>
+#include <optional>
+
+namespace brigade::dist {
+
+namespace {
+
+constexpr int64_t kPieceBytes = 25 << 20;
+
+// "3.exp_avg": entry ".exp_avg" of parameter 3. Entries of groups ("group0.lr") give nothing.
+struct Entry {
+  size_t parameter;
+  std::string rest;
+};
+std::optional<Entry> entry_of(const std::string& name) {
+  size_t parameter = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), parameter);
+  if (error != std::errc()) return std::nullopt;
+  return Entry{parameter, std::string(end, name.data() + name.size())};
+}
+
+// One rank's share of a state, under the names of the whole: as a text without the tensors' values, which travel
+// separately.
+std::string describe_share(const optim::OptimizerState& share) {
+  FieldWriter out;
+  out << static_cast<int64_t>(share.numbers.size());
+  for (const auto& [name, number] : share.numbers)
+    out << name << std::bit_cast<int64_t>(number);
+  out << static_cast<int64_t>(share.tensors.size());
+  for (const auto& [name, tensor] : share.tensors) {
+    out << name << static_cast<int64_t>(tensor.dtype()) << static_cast<int64_t>(tensor.dim());
+    for (int d = 0; d < tensor.dim(); ++d)
+      out << tensor.sizes()[d];
+  }
+  return out.text();
+}
+
+// The share as described, its tensors not filled yet.
+optim::OptimizerState share_from(const std::string& text) {
+  FieldReader in(text);
+  optim::OptimizerState share;
+  for (int64_t count = in.number(); count > 0; --count) {
+    std::string name = in.next();
+    share.numbers.emplace_back(std::move(name), std::bit_cast<double>(in.number()));
+  }
+  for (int64_t count = in.number(); count > 0; --count) {
+    std::string name = in.next();
+    const auto dtype = static_cast<DType>(in.number());
+    Shape sizes;
+    for (int64_t dims = in.number(); dims > 0; --dims)
+      sizes.push_back(in.number());
+    share.tensors.emplace_back(std::move(name), empty(sizes, dtype));
+  }
+  return share;
+}
+
+int64_t bytes_of(const std::string& text) {
+  // Without making the tensors: every rank needs the length, one the values.
+  FieldReader in(text);
+  for (int64_t fields = 2 * in.number(); fields > 0; --fields)
+    in.next();
+  int64_t total = 0;
+  for (int64_t count = in.number(); count > 0; --count) {
+    in.next();
+    auto bytes = static_cast<int64_t>(itemsize(static_cast<DType>(in.number())));
+    for (int64_t dims = in.number(); dims > 0; --dims)
+      bytes *= in.number();
+    total += bytes;
+  }
+  return total;
+}
+
+// Copies bytes [begin, begin + piece) of the tensors, taken one after another, to or from the piece.
+void copy_piece(const optim::OptimizerState& share, int64_t begin, const Tensor& piece, bool to_piece) {
+  auto* const memory = static_cast<char*>(piece.raw_data());
+  const int64_t end = begin + piece.numel();
+  int64_t at = 0;
+  for (const auto& [name, tensor] : share.tensors) {
+    const int64_t size = static_cast<int64_t>(tensor.nbytes());
+    const int64_t from = std::max(begin, at);
+    const int64_t until = std::min(end, at + size);
+    if (from < until) {
+      char* const own = static_cast<char*>(tensor.raw_data()) + (from - at);
+      char* const other = memory + (from - begin);
+      const Device device = tensor.device();
+      copy_bytes(to_piece ? other : own, to_piece ? Device() : device, to_piece ? own : other,
+                 to_piece ? device : Device(), static_cast<size_t>(until - from));
+    }
+    at += size;
+  }
+}
+
+// Throws the same error on every rank when their lines differ.
+void check_same_lines(ProcessGroup& group, const std::vector<std::string>& mine, SourceLocation where) {
+  FieldWriter out;
+  for (const std::string& line : mine)
+    out << line;
+  std::vector<std::vector<std::string>> lists;
+  for (const std::string& text : group.all_gather_text(out.text(), "ZeroRedundancyOptimizer: parameters", where)) {
+    lists.emplace_back();
+    for (FieldReader in(text); !in.done();)
+      lists.back().push_back(in.next());
+  }
+  for (size_t rank = 1; rank < lists.size(); ++rank) {
+    for (size_t i = 0; i < std::max(lists[0].size(), lists[rank].size()); ++i) {
+      const auto line = [i](const std::vector<std::string>& list) {
+        return i < list.size() ? list[i] : std::string("nothing (its list ends here)");
+      };
+      if (line(lists[0]) == line(lists[rank])) continue;
+      throw DistError(fmt::format("ZeroRedundancyOptimizer expects the same parameters and options on all ranks, but "
+                                  "rank 0 has {}, rank {} has {}; build it alike on every rank (called at {})",
+                                  line(lists[0]), rank, line(lists[rank]), to_string(where)),
+                      where);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks) {
+  std::vector<size_t> order(parameters.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return parameters[a].nbytes() > parameters[b].nbytes(); });
+  std::vector<size_t> load(static_cast<size_t>(ranks), 0);
+  std::vector<int> owners(parameters.size(), 0);
+  for (const size_t parameter : order) {
+    const auto least = std::min_element(load.begin(), load.end());
+    *least += parameters[parameter].nbytes();
+    owners[parameter] = static_cast<int>(least - load.begin());
+  }
+  return owners;
+}
+
+ZeroRedundancyOptimizerBase::ZeroRedundancyOptimizerBase(ProcessGroupPtr group) : group_(std::move(group)) {
+  if (!group_) throw ValueError("ZeroRedundancyOptimizer: the process group is empty; see init_process_group");
+  // So that a broadcast that fails can name the line of step().
+  register_step_pre_hook([this](optim::Optimizer&, SourceLocation where) { step_at_ = where; });
+}
+
+void ZeroRedundancyOptimizerBase::assign(SourceLocation where) {
+  const std::vector<Tensor> all = parameters();
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < all.size(); ++i)
+    lines.push_back(fmt::format("parameter {}: {} {}", i, brigade::name(all[i].dtype()), to_string(all[i].sizes())));
+  lines.push_back("options of " + options_text());
+  check_same_lines(*group_, lines, where);
+  owners_ = assign_owners(all, group_->size());
+}
+
+void ZeroRedundancyOptimizerBase::do_step() {
+  consolidated_.reset();
+  if (optim::Optimizer* const own = inner()) {
+    const autograd::SilentUpdates silent;  // the step of the whole is announced already
+    own->step(step_at_);
+  }
+  // Every rank must name the same tensors. Whether a gradient arrived may differ between ranks, whether it is wanted
+  // not; a parameter that did not move costs bytes but is not written. Frozen ones stay home.
+  const std::vector<Tensor> all = parameters();
+  for (int owner = 0; owner < group_->size(); ++owner) {
+    std::vector<Tensor> moved;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (owners_[i] == owner && (all[i].requires_grad() || all[i].grad().defined())) moved.push_back(all[i]);
+    }
+    broadcast_coalesced(*group_, moved, owner, fmt::format("ZeroRedundancyOptimizer: parameters of rank {}", owner),
+                        step_at_);
+  }
+}
+
+void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation where) {
+  if (to < 0 || to >= group_->size()) {
+    throw ValueError(fmt::format("consolidate_state_dict: {} is not a rank 0..{} (called at {})", to,
+                                 group_->size() - 1, to_string(where)),
+                     where);
+  }
+  // This rank's share, under the names of the whole.
+  std::vector<size_t> owned;
+  for (size_t i = 0; i < owners_.size(); ++i) {
+    if (owns(i)) owned.push_back(i);
+  }
+  optim::OptimizerState share;
+  if (const optim::Optimizer* const own = inner()) {
+    const optim::OptimizerState state = own->state_dict();
+    const auto renamed = [&](const Entry& entry) { return std::to_string(owned[entry.parameter]) + entry.rest; };
+    for (const auto& [name, number] : state.numbers) {
+      if (const auto entry = entry_of(name)) share.numbers.emplace_back(renamed(*entry), number);
+    }
+    for (const auto& [name, tensor] : state.tensors) {
+      if (const auto entry = entry_of(name)) share.tensors.emplace_back(renamed(*entry), kernels::contiguous(tensor));
+    }
+  }
+  const std::string_view what = "ZeroRedundancyOptimizer: consolidated state";
+  const std::vector<std::string> texts = group_->all_gather_text(describe_share(share), what, where);
+
+  const auto whole = plain();
+  optim::OptimizerState all = whole->state_dict();  // the options
+  for (int rank = 0; rank < group_->size(); ++rank) {
+    const bool sends = rank == group_->rank();
+    const bool takes = to == group_->rank();
+    const std::string& text = texts[static_cast<size_t>(rank)];
+    optim::OptimizerState theirs;
+    if (takes && !sends) theirs = share_from(text);
+    const optim::OptimizerState& part = sends ? share : theirs;
+    if (rank != to) {
+      const int64_t total = bytes_of(text);
+      for (int64_t begin = 0; begin < total; begin += kPieceBytes) {
+        const Tensor piece = group_->allocate(std::min(kPieceBytes, total - begin), kUInt8);
+        if (sends) copy_piece(part, begin, piece, true);
+        group_->broadcast(piece, {.root = rank, .description = what}, where)->wait();
+        if (takes) copy_piece(part, begin, piece, false);
+      }
+    }
+    if (!takes) continue;
+    all.numbers.insert(all.numbers.end(), part.numbers.begin(), part.numbers.end());
+    all.tensors.insert(all.tensors.end(), part.tensors.begin(), part.tensors.end());
+  }
+  if (group_->rank() != to) return;
+  // Through the plain optimizer, which copies and puts everything in its order.
+  whole->load_state_dict(all);
+  consolidated_ = std::make_unique<optim::OptimizerState>(whole->state_dict());
+}
+
+optim::OptimizerState ZeroRedundancyOptimizerBase::state_dict() const {
+  if (consolidated_) return *consolidated_;
+  throw DistError(
+      fmt::format("ZeroRedundancyOptimizer: the state is split over {} ranks and has not been consolidated on this "
+                  "rank ({}) since the last step; call consolidate_state_dict(to) on every rank, then state_dict() on "
+                  "rank `to`",
+                  group_->size(), group_->rank()));
+}
+
+void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& state) {
+  const auto whole = plain();
+  whole->load_state_dict(state);
+  if (optim::Optimizer* const own = inner()) {
+    const optim::OptimizerState all = whole->state_dict();
+    optim::OptimizerState share;
+    for (auto& [name, number] : own->state_dict().numbers) {
+      if (!entry_of(name)) share.numbers.emplace_back(name, number);  // options come with each step
+    }
+    std::vector<std::string> places(owners_.size());  // in the share
+    size_t next = 0;
+    for (size_t i = 0; i < owners_.size(); ++i) {
+      if (owns(i)) places[i] = std::to_string(next++);
+    }
+    const auto pick = [&](const auto& from, auto& to) {
+      for (const auto& [name, value] : from) {
+        const auto entry = entry_of(name);
+        if (entry && owns(entry->parameter)) to.emplace_back(places[entry->parameter] + entry->rest, value);
+      }
+    };
+    pick(all.numbers, share.numbers);
+    pick(all.tensors, share.tensors);
+    own->load_state_dict(share);
+  }
+  take_options(*whole);
+  consolidated_.reset();
+}
+
+}  // namespace brigade::dist

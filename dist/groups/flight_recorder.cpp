@@ -1,0 +1,92 @@
+#include <brigade/dist/groups/flight_recorder.h>
+
+#include <brigade/dist/diagnosis/fields.h>
+#include <brigade/dist/timeline/json_text.h>
+#include <brigade/dist/timeline/timeline.h>
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace brigade::dist {
+
+std::string in_words(const CollectiveInfo& info) {
+  std::string text = info.kind;
+  if (!info.op.empty()) text += fmt::format("({})", info.op);
+  if (info.root >= 0) text += fmt::format("(from rank {})", info.root);
+  if (!info.dtype.empty()) text += fmt::format(" of {} x {}", info.count, info.dtype);
+  if (!info.description.empty()) text += fmt::format(" \"{}\"", info.description);
+  if (info.iteration > 0) text += fmt::format(", number {},", info.iteration);
+  if (!info.where.empty()) text += " at " + info.where;
+  return text + fmt::format(" (collective {})", info.sequence);
+}
+
+std::string encode(const CollectiveInfo& info) {
+  FieldWriter out;
+  out << static_cast<int64_t>(info.sequence) << info.kind << info.op << info.dtype << info.count << int64_t{info.root}
+      << info.description << static_cast<int64_t>(info.iteration) << info.where;
+  return out.text();
+}
+
+CollectiveInfo decode_collective(const std::string& text) {
+  FieldReader in(text);
+  CollectiveInfo info;
+  info.sequence = static_cast<uint64_t>(in.number());
+  info.kind = in.next();
+  info.op = in.next();
+  info.dtype = in.next();
+  info.count = in.number();
+  info.root = static_cast<int>(in.number());
+  info.description = in.next();
+  info.iteration = static_cast<uint64_t>(in.number());
+  info.where = in.next();
+  return info;
+}
+
+uint64_t FlightRecorder::begin(CollectiveInfo info) {
+  const std::lock_guard lock(mutex_);
+  info.sequence = next_++;
+  info.posted = now_ns();
+  entries_.push_back(std::move(info));
+  if (entries_.size() > kEntries) entries_.pop_front();
+  return entries_.back().sequence;
+}
+
+void FlightRecorder::finish(uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  if (entries_.empty() || sequence < entries_.front().sequence) return;
+  entries_[static_cast<size_t>(sequence - entries_.front().sequence)].finished = now_ns();
+}
+
+std::vector<CollectiveInfo> FlightRecorder::entries() const {
+  const std::lock_guard lock(mutex_);
+  return {entries_.begin(), entries_.end()};
+}
+
+void FlightRecorder::write(int rank, int size, const std::string& backend, const std::string& reason) const noexcept {
+  const char* folder = std::getenv("BRIGADE_FLIGHT_RECORDER");
+  if (!folder || !*folder) return;
+  try {
+    std::filesystem::create_directories(folder);
+    std::string text =
+        fmt::format("{{\"rank\": {}, \"world_size\": {}, \"backend\": {}, \"reason\": {}, \"entries\": [", rank, size,
+                    json_string(backend), json_string(reason));
+    bool first = true;
+    for (const CollectiveInfo& info : entries()) {
+      text += fmt::format(
+          "{}\n  {{\"sequence\": {}, \"kind\": {}, \"op\": {}, \"dtype\": {}, \"count\": {}, \"root\": {}, "
+          "\"description\": {}, \"iteration\": {}, \"where\": {}, \"posted_ns\": {}, \"finished_ns\": {}}}",
+          first ? "" : ",", info.sequence, json_string(info.kind), json_string(info.op), json_string(info.dtype),
+          info.count, info.root, json_string(info.description), info.iteration, json_string(info.where), info.posted,
+          info.finished);
+      first = false;
+    }
+    std::ofstream(fmt::format("{}/rank-{}.json", folder, rank)) << text << "\n]}\n";
+  } catch (const std::exception&) {
+    // The error that brought us here matters more.
+  }
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,215 @@
+#include <brigade/dist/groups/process_group.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/dist/groups/staging.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace brigade::dist {
+
+const char* name(ReduceOp op) noexcept {
+  constexpr const char* kNames[] = {"sum", "avg", "max", "min"};
+  return kNames[static_cast<int>(op)];
+}
+
+namespace {
+
+// Ids of tensors that this thread has all-reduced.
+thread_local std::array<uint64_t, 512> latest_reduced{};
+thread_local size_t latest_reduced_count = 0;
+
+void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) {
+  if (!tensor.defined())
+    throw ValueError(fmt::format("{}: the tensor is undefined (called at {})", what, to_string(where)), where);
+  if (!tensor.is_contiguous()) {
+    throw ShapeError(
+        fmt::format("{}: expected a contiguous tensor, got {} with strides {}; use contiguous() (called at {})", what,
+                    describe(tensor), to_string(tensor.strides()), to_string(where)),
+        where);
+  }
+}
+
+// The collective options with a text of their own: what is staged is posted later.
+struct KeptOptions {
+  explicit KeptOptions(const CollectiveOptions& given) : options(given), description(given.description) {}
+  CollectiveOptions get() const {
+    CollectiveOptions result = options;
+    result.description = description;
+    return result;
+  }
+  CollectiveOptions options;
+  std::string description;
+};
+
+void check_one_device(const Tensor& a, const Tensor& b, const char* what, SourceLocation where) {
+  if (a.device() == b.device()) return;
+  throw DeviceError(fmt::format("{}: expected both tensors on one device, got {} and {} (called at {})", what,
+                                describe(a), describe(b), to_string(where)),
+                    where);
+}
+
+void check_sizes(const ProcessGroup& group, const Tensor& large, const Tensor& small, const char* what,
+                 SourceLocation where) {
+  if (large.dtype() == small.dtype() && large.numel() == group.size() * small.numel()) return;
+  throw ShapeError(fmt::format("{}: expected {} elements of one dtype ({} ranks x {}), got {} and {} (called at {})",
+                               what, group.size() * small.numel(), group.size(), small.numel(), describe(large),
+                               describe(small), to_string(where)),
+                   where);
+}
+
+}  // namespace
+
+ProcessGroup::ProcessGroup(int rank, int size, std::chrono::milliseconds timeout, RankNames names)
+    : rank_(rank), size_(size), timeout_(timeout), names_(std::move(names)) {}
+
+ProcessGroup::~ProcessGroup() = default;
+
+Tensor ProcessGroup::allocate(int64_t numel, DType dtype, Device device) {
+  return device.type == DeviceType::CPU ? allocate(numel, dtype) : empty({numel}, {dtype, device});
+}
+
+void ProcessGroup::post_staged() {
+  if (staging_) staging_->post_all();
+}
+
+template <class Collective>
+WorkPtr ProcessGroup::run(std::initializer_list<Tensor> tensors, uint32_t reads, uint32_t writes,
+                          const CollectiveOptions& options, Collective collective) {
+  if (reaches(tensors.begin()->device())) {
+    post_staged();
+    return collective(std::span(tensors.begin(), tensors.size()), options);
+  }
+  if (!staging_) staging_ = std::make_unique<Staging>();
+  return staging_->stage(tensors, reads, writes,
+                         [collective, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
+                           return collective(on_host, kept.get());
+                         });
+}
+
+void ProcessGroup::forget_staged() noexcept { staging_.reset(); }
+
+void ProcessGroup::progress() {
+  if (staging_) staging_->progress();
+  do_progress();
+}
+
+WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
+  check_tensor(tensor, "all_reduce", where);
+  if (options.op == ReduceOp::Avg && !is_floating_point(tensor.dtype())) {
+    throw DTypeError(fmt::format("all_reduce: avg needs a floating dtype, got {} (called at {})", describe(tensor),
+                                 to_string(where)),
+                     where);
+  }
+  options.where = where;
+  latest_reduced[latest_reduced_count++ % latest_reduced.size()] = tensor.id();
+  return run({tensor}, 1, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
+    return do_all_reduce(tensors[0], how);
+  });
+}
+
+bool was_reduced_by_hand(const Tensor& tensor) noexcept {
+  return std::find(latest_reduced.begin(), latest_reduced.end(), tensor.id()) != latest_reduced.end();
+}
+
+WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
+  check_tensor(tensor, "broadcast", where);
+  if (options.root < 0 || options.root >= size()) {
+    throw ValueError(fmt::format("broadcast: root {} is not a rank 0..{} (called at {})", options.root, size() - 1,
+                                 to_string(where)),
+                     where);
+  }
+  options.where = where;
+  const bool is_root = rank() == options.root;
+  return run(
+      {tensor}, is_root, !is_root, options,
+      [this](std::span<const Tensor> tensors, const CollectiveOptions& how) { return do_broadcast(tensors[0], how); });
+}
+
+WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, CollectiveOptions options,
+                                 SourceLocation where) {
+  check_tensor(output, "all_gather", where);
+  check_tensor(input, "all_gather", where);
+  check_sizes(*this, output, input, "all_gather", where);
+  check_one_device(output, input, "all_gather", where);
+  options.where = where;
+  return run({output, input}, 2, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
+    return do_all_gather(tensors[0], tensors[1], how);
+  });
+}
+
+WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, CollectiveOptions options,
+                                     SourceLocation where) {
+  check_tensor(output, "reduce_scatter", where);
+  check_tensor(input, "reduce_scatter", where);
+  check_sizes(*this, input, output, "reduce_scatter", where);
+  check_one_device(output, input, "reduce_scatter", where);
+  options.where = where;
+  return run({output, input}, 2, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
+    return do_reduce_scatter(tensors[0], tensors[1], how);
+  });
+}
+
+CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, const CollectiveOptions& options) {
+  CollectiveInfo info;
+  info.kind = kind;
+  const std::string_view name_of_kind = kind;
+  if (name_of_kind == "all_reduce" || name_of_kind == "reduce_scatter") info.op = name(options.op);
+  if (name_of_kind == "broadcast") info.root = named(options.root);
+  if (tensor.defined()) {
+    info.dtype = brigade::name(tensor.dtype());
+    info.count = tensor.numel();
+  }
+  info.description = options.description;
+  info.iteration = options.iteration;
+  info.where = to_string(options.where);
+  info.sequence = recorder_.begin(info);
+  return info;
+}
+
+void ProcessGroup::monitored_barrier(std::chrono::milliseconds timeout, SourceLocation where) {
+  CollectiveOptions options{.description = "monitored barrier"};
+  options.where = where;
+  post_staged();
+  do_monitored_barrier(options, timeout);
+}
+
+void ProcessGroup::do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout) {
+  do_barrier(options)->wait(timeout);
+}
+
+void ProcessGroup::write_record(const std::string& reason) const noexcept {
+  if (names_.own()) recorder_.write(rank_, size_, backend(), reason);
+}
+
+void ProcessGroup::barrier(CollectiveOptions options, SourceLocation where) {
+  options.where = where;
+  post_staged();
+  do_barrier(options)->wait();
+}
+
+std::vector<std::string> ProcessGroup::all_gather_text(std::string_view text, std::string_view description,
+                                                       SourceLocation where) {
+  const Tensor length = allocate(1, kInt64);
+  const Tensor lengths = allocate(size(), kInt64);
+  *length.data_ptr<int64_t>() = static_cast<int64_t>(text.size());
+  all_gather(lengths, length, {.description = description}, where)->wait();
+  const int64_t* each = lengths.data_ptr<int64_t>();
+  const int64_t longest = std::max<int64_t>(*std::max_element(each, each + size()), 1);
+  const Tensor mine = allocate(longest, kUInt8);
+  const Tensor all = allocate(size() * longest, kUInt8);
+  std::memset(mine.raw_data(), 0, static_cast<size_t>(longest));
+  if (!text.empty()) std::memcpy(mine.raw_data(), text.data(), text.size());
+  all_gather(all, mine, {.description = description}, where)->wait();
+  std::vector<std::string> result;
+  const char* bytes = static_cast<const char*>(all.raw_data());
+  for (int rank = 0; rank < size(); ++rank)
+    result.emplace_back(bytes + rank * longest, static_cast<size_t>(each[rank]));
+  return result;
+}
+
+}  // namespace brigade::dist

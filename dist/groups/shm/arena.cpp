@@ -1,0 +1,132 @@
+#include <brigade/dist/groups/shm/arena.h>
+
+#include <brigade/core/error.h>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace brigade::dist::shm {
+
+Mapping::Mapping(size_t bytes) : bytes_(bytes) {
+  fd_ = memfd_create("brigade", MFD_CLOEXEC);
+  const bool sized = fd_ >= 0 && ftruncate(fd_, static_cast<off_t>(bytes)) == 0;
+  // Populated at once: a page fault inside a collective would stall every rank.
+  void* data = sized ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0) : MAP_FAILED;
+  if (data == MAP_FAILED) {
+    const std::string why = std::strerror(errno);
+    if (fd_ >= 0) close(fd_);
+    throw OutOfMemoryError(fmt::format("cannot make {} bytes of shared memory: {}", bytes, why));
+  }
+  data_ = data;
+}
+
+Mapping::Mapping(int pid, int fd, size_t bytes) : bytes_(bytes) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  void* data = fd_ >= 0 ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0) : MAP_FAILED;
+  if (data == MAP_FAILED) {
+    const std::string why = std::strerror(errno);
+    if (fd_ >= 0) close(fd_);
+    throw DistError(
+        fmt::format("shm: cannot map the memory of process {} ({}: {}); the ranks of an shm group must run on one host "
+                    "under one user. "
+                    "Use the gloo backend otherwise",
+                    pid, path, why));
+  }
+  data_ = data;
+}
+
+Mapping::~Mapping() {
+  if (data_) munmap(data_, bytes_);
+  if (fd_ >= 0) close(fd_);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Arena::~Arena() {
+  for (const auto& [segment, mapping] : mappings_)
+    own_.segments[segment].fd.store(-1, std::memory_order_release);
+}
+
+Arena::Piece Arena::allocate(size_t bytes) {
+  constexpr size_t kPage = 4096;
+  if (bytes > (size_t{1} << 47))
+    throw OutOfMemoryError(fmt::format("cannot make {} bytes of shared memory: an address space holds less", bytes));
+  bytes = std::max((bytes + kPage - 1) / kPage * kPage, kPage);
+  std::lock_guard lock(mutex_);
+  const auto kept = free_.find(bytes);
+  if (kept != free_.end()) {
+    const int32_t segment = kept->second;
+    free_.erase(kept);
+    return {mappings_.at(segment).data(), segment};
+  }
+  for (int32_t segment = 0; segment < kAllocations; ++segment) {
+    if (mappings_.contains(segment)) continue;
+    Mapping mapping(bytes);
+    Segment& entry = own_.segments[segment];
+    entry.bytes = bytes;
+    entry.generation.fetch_add(1, std::memory_order_relaxed);
+    entry.fd.store(mapping.fd(), std::memory_order_release);
+    void* data = mapping.data();
+    mappings_.emplace(segment, std::move(mapping));
+    return {data, segment};
+  }
+  throw DistError(fmt::format("shm: all {} shared segments of this rank are in use", kAllocations));
+}
+
+void Arena::free(int32_t segment) {
+  std::lock_guard lock(mutex_);
+  const size_t bytes = mappings_.at(segment).bytes();
+  if (free_.count(bytes) < kKept) {
+    free_.emplace(bytes, segment);
+    return;
+  }
+  own_.segments[segment].fd.store(-1, std::memory_order_release);
+  mappings_.erase(segment);
+}
+
+int32_t Arena::find(const void* address, uint64_t& offset) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [segment, mapping] : mappings_) {
+    const char* base = static_cast<const char*>(mapping.data());
+    const char* at = static_cast<const char*>(address);
+    if (at >= base && at < base + mapping.bytes()) {
+      offset = static_cast<uint64_t>(at - base);
+      return segment;
+    }
+  }
+  return -1;
+}
+
+void* PeerSegments::resolve(const RankBlock& peer, int rank, const Place& place) {
+  const auto key = std::make_pair(rank, place.allocation);
+  auto found = known_.find(key);
+  if (found == known_.end() || found->second.generation != place.generation) {
+    // Drop what the peers have given back meanwhile, then map the new one.
+    if (found != known_.end()) known_.erase(found);
+    const Segment& entry = peer.segments[place.allocation];
+    const int fd = entry.fd.load(std::memory_order_acquire);
+    Mapping mapping(peer.pid.load(std::memory_order_relaxed), fd, entry.bytes);
+    found = known_.emplace(key, Known{place.generation, std::move(mapping)}).first;
+  }
+  return static_cast<char*>(found->second.mapping.data()) + place.offset;
+}
+
+}  // namespace brigade::dist::shm

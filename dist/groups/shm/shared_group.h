@@ -1,0 +1,130 @@
+// The process group of ranks that share memory: processes of one host (shm) and threads of one process (threads).
+//
+// A collective is posted: its header goes into the rank's ring and `arrived` moves on; the call returns. The work is
+// done by the ranks themselves, whenever they ask (Work::wait, is_completed, progress): once every rank has arrived,
+// the headers are compared, this rank reduces its share of the elements over all ranks' memory, in rank order, and
+// writes it to all of them; then its `done` moves on. The collective is complete when every rank is done. There is no
+// helper thread, no copy, and on the fast path no system call.
+#pragma once
+
+#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/groups/shm/arena.h>
+#include <brigade/dist/groups/shm/control.h>
+
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace brigade::dist::shm {
+
+class SharedGroup : public ProcessGroup {
+ public:
+  ~SharedGroup() override;
+
+  using ProcessGroup::allocate;
+  Tensor allocate(int64_t numel, DType dtype) override;
+  void abort(std::string_view reason) override;
+  void note_activity(std::string_view what, SourceLocation where) override;
+  void note_failure(std::string_view reason) override { failure_ = reason; }
+
+  // --- the halves of an all_reduce, for a group that does something with the sums in between. The elements are shared
+  // out to the ranks: each rank reduces its share over all ranks and keeps it in its own tensor, whose other elements
+  // stay as they are (op Avg is not taken); then each rank copies the others' shares. The tensor must be reachable.
+  WorkPtr reduce_shares(const Tensor& tensor, const CollectiveOptions& options);
+  WorkPtr gather_shares(const Tensor& tensor, const CollectiveOptions& options);
+  // This rank's share of `count` elements: [first, second).
+  std::pair<int64_t, int64_t> share(int64_t count, DType dtype) const;
+  // Whether the peers can read and write this tensor in place.
+  using ProcessGroup::reaches;
+  bool reaches(const Tensor& tensor) const;
+
+ protected:
+  SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control,
+              RankNames names = {});
+
+  void do_progress() override;
+  WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override;
+  WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override;
+  WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override;
+  WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override;
+  WorkPtr do_barrier(const CollectiveOptions& options) override;
+
+  // Where the peers find memory of this rank; false when they cannot reach it (it must be staged then).
+  virtual bool locate(const void* data, Place& place) const = 0;
+  // A peer's memory, here.
+  virtual void* resolve(int rank, const Place& place) = 0;
+  // 64-byte aligned memory that locate() finds.
+  virtual Allocation allocate_shared(size_t bytes) = 0;
+  // A peer may still read and write this memory, although this rank gives up: it must stay valid.
+  virtual void keep(const Tensor& tensor) { static_cast<void>(tensor); }
+  // Text when the rank's process has ended, "" otherwise. Asked about once a millisecond while waiting.
+  virtual std::string death_of(int rank) = 0;
+
+  // Keeps the memory of what is posted and not complete. For the destructors of derived groups.
+  void keep_pending();
+
+  RankBlock& block(int rank) const noexcept { return control_->ranks[rank]; }
+  const std::shared_ptr<Control>& control() const noexcept { return control_; }
+
+ private:
+  friend class SharedWork;
+  // A posted collective.
+  struct Operation {
+    uint32_t sequence = 0;
+    Kind kind = Kind::Barrier;
+    Header header;
+    Tensor shared;  // what peers read or write: the caller's tensor or its staged copy
+    Tensor output;  // what the caller sees; undefined when `shared` is that
+    std::function<void(std::span<void* const> peers)> part;  // this rank's share of the work
+    bool part_done = false;
+    bool complete = false;
+    WorkTimes times;
+    std::exception_ptr error;
+  };
+  using OperationPtr = std::shared_ptr<Operation>;
+
+  WorkPtr post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in, const CollectiveOptions& options,
+               std::function<void(std::span<void* const>)> part);
+  // As much as can be done now; true when something was.
+  bool advance();
+  void check_headers(const Operation& operation);
+  void complete(Operation& operation);
+  void wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout);
+  // The lowest rank that `operation` waits for; -1 when none.
+  int behind(const Operation& operation, bool& in_arrival) const;
+  void park(const Operation& operation);
+  void check_peers(const Operation& operation);
+  void publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept;
+  [[noreturn]] void fail(std::exception_ptr error);
+  // Tells the peers; only the first time counts.
+  void announce_failure(std::string_view reason) noexcept;
+  // Ends what is pending if abort() was called, here or on another thread.
+  void notice_abort();
+  void end_pending();
+  Whereabouts whereabouts(int rank) const;
+
+  std::shared_ptr<Control> control_;
+  std::deque<OperationPtr> pending_;  // posted and not complete, oldest first
+  uint32_t posted_ = 0;
+  std::exception_ptr broken_;  // after an error nothing more is possible
+  std::string failure_;        // see note_failure
+  // abort() may come from another thread than the one that works; that one takes notice.
+  std::atomic<bool> aborted_{false};
+  std::atomic<bool> announced_{false};
+  std::mutex abort_mutex_;
+  std::string abort_reason_;
+  bool crowded_;  // more ranks than processors: do not spin
+};
+
+// make_shm_group, with the type.
+std::shared_ptr<SharedGroup> make_group_of_processes(const std::shared_ptr<Store>& store, int rank, int size,
+                                                     std::chrono::milliseconds timeout, const std::string& prefix,
+                                                     const RankNames& names);
+
+}  // namespace brigade::dist::shm

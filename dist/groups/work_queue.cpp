@@ -1,0 +1,118 @@
+#include <brigade/dist/groups/work_queue.h>
+
+#include <brigade/core/error.h>
+#include <brigade/dist/timeline/timeline.h>
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+
+namespace brigade::dist {
+
+// Shared by the queue, its thread and the Works.
+struct WorkQueue::State {
+  struct Job {
+    std::function<void(WorkTimes&)> run;
+    std::string description;
+    WorkTimes times;
+    bool complete = false;
+    std::exception_ptr error;
+  };
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::shared_ptr<Job>> jobs;  // a job stays in front while it runs
+  bool stop = false;
+
+  void loop() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [&] { return stop || !jobs.empty(); });
+      if (jobs.empty()) return;
+      const std::shared_ptr<Job> job = jobs.front();
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        if (job->run) job->run(job->times);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      job->times.reduced = now_ns();
+      job->run = nullptr;  // drops the tensors
+      lock.lock();
+      jobs.pop_front();
+      job->error = error;
+      job->complete = true;
+      changed.notify_all();
+    }
+  }
+};
+
+class QueuedWork final : public Work {
+ public:
+  QueuedWork(std::shared_ptr<WorkQueue::State> state, std::shared_ptr<WorkQueue::State::Job> job,
+             std::chrono::milliseconds timeout, std::function<void(std::chrono::milliseconds)> give_up)
+      : state_(std::move(state)), job_(std::move(job)), timeout_(timeout), give_up_(std::move(give_up)) {}
+  bool is_completed() override {
+    std::lock_guard lock(state_->mutex);
+    return job_->complete;
+  }
+  void wait() override {
+    // The work has the group's timeout itself; this one is for a queue that does not move.
+    wait(timeout_ * 2 + std::chrono::seconds(5));
+  }
+  void wait(std::chrono::milliseconds timeout) override {
+    std::unique_lock lock(state_->mutex);
+    if (!state_->changed.wait_for(lock, timeout, [&] { return job_->complete; })) {
+      lock.unlock();
+      if (give_up_) give_up_(timeout);
+      throw TimeoutError(fmt::format("timed out after {} ms waiting for {}", timeout.count(), job_->description));
+    }
+    if (job_->error) std::rethrow_exception(job_->error);
+  }
+  WorkTimes times() const override {
+    std::lock_guard lock(state_->mutex);
+    return job_->times;
+  }
+
+ private:
+  std::shared_ptr<WorkQueue::State> state_;
+  std::shared_ptr<WorkQueue::State::Job> job_;
+  std::chrono::milliseconds timeout_;
+  std::function<void(std::chrono::milliseconds)> give_up_;
+};
+
+WorkQueue::WorkQueue(std::chrono::milliseconds timeout)
+    : state_(std::make_shared<State>()), timeout_(timeout), thread_([state = state_] { state->loop(); }) {}
+
+WorkQueue::~WorkQueue() {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->changed.notify_all();
+  thread_.join();
+}
+
+WorkPtr WorkQueue::post(std::string description, std::function<void(WorkTimes&)> run,
+                        std::function<void(std::chrono::milliseconds)> give_up) {
+  auto job = std::make_shared<State::Job>();
+  job->run = std::move(run);
+  job->description = std::move(description);
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->jobs.push_back(job);
+  }
+  state_->changed.notify_all();
+  return std::make_shared<QueuedWork>(state_, std::move(job), timeout_, std::move(give_up));
+}
+
+bool WorkQueue::idle() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->jobs.empty();
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,315 @@
+// Starting and watching rank processes: one loop over poll() for output, signals and the ends of children.
+#include <brigade/dist/meeting/launch/launcher.h>
+
+#include <brigade/dist/meeting/launch/nodes.h>
+#include <brigade/dist/meeting/launch/output.h>
+#include <brigade/dist/meeting/store.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace brigade::dist {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+struct Child : RankOutput {
+  pid_t pid = -1;
+  int process = -1;  // pidfd
+  bool running = false;
+  int status = 0;
+};
+
+void start(Child& child, const std::vector<std::string>& command,
+           std::vector<std::pair<std::string, std::string>> environment) {
+  int out[2];
+  int err[2];
+  int failure[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) {
+    throw DistError(fmt::format("cannot make pipes for rank {}: {}", child.rank, std::strerror(errno)));
+  }
+  // Everything that allocates happens before fork: the child may only make system calls.
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    const std::string name = text.substr(0, text.find('='));
+    if (std::none_of(environment.begin(), environment.end(), [&](const auto& pair) { return pair.first == name; }))
+      variables.push_back(text);
+  }
+  for (const auto& [name, value] : environment)
+    variables.push_back(name + "=" + value);
+  std::vector<char*> envp;
+  for (std::string& variable : variables)
+    envp.push_back(variable.data());
+  envp.push_back(nullptr);
+  std::vector<std::string> words = command;
+  std::vector<char*> argv;
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t parent = getpid();
+
+  const pid_t pid = fork();
+  if (pid < 0) throw DistError(fmt::format("cannot start rank {}: {}", child.rank, std::strerror(errno)));
+  if (pid == 0) {
+    setpgid(0, 0);
+    // A rank must not outlive its launcher; the second line closes the gap before the first took effect.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    std::signal(SIGPIPE, SIG_DFL);
+    dup2(out[1], STDOUT_FILENO);
+    dup2(err[1], STDERR_FILENO);
+    execvpe(argv[0], argv.data(), envp.data());
+    const int why = errno;
+    [[maybe_unused]] const ssize_t written = write(failure[1], &why, sizeof why);
+    _exit(127);
+  }
+  setpgid(pid, pid);
+  close(out[1]);
+  close(err[1]);
+  close(failure[1]);
+  child.pid = pid;
+  child.running = true;
+  child.process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  child.out = {out[0], stdout, ""};
+  child.err = {err[0], stderr, ""};
+  fcntl(out[0], F_SETFL, O_NONBLOCK);
+  fcntl(err[0], F_SETFL, O_NONBLOCK);
+  int why = 0;
+  const ssize_t got = read(failure[0], &why, sizeof why);
+  close(failure[0]);
+  if (got == sizeof why) {
+    waitpid(pid, &child.status, 0);
+    child.running = false;
+    throw IoError(fmt::format("cannot start '{}': {}", command.front(), std::strerror(why)));
+  }
+}
+
+// All ranks of one attempt.
+class Attempt {
+ public:
+  Attempt(const std::vector<std::string>& command, const LaunchOptions& options, int restart, int port, NodePlace place)
+      : options_(options), place_(place), output_(options.prefix_output) {
+    // Signals are read from a descriptor while ranks run, so that they reach the ranks and not only us.
+    sigemptyset(&signals_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+      sigaddset(&signals_, signal);
+    pthread_sigmask(SIG_BLOCK, &signals_, &previous_signals_);
+    signal_fd_ = signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
+    try {
+      children_.resize(static_cast<size_t>(options.ranks));
+      for (int local = 0; local < options.ranks; ++local) {
+        Child& child = children_[static_cast<size_t>(local)];
+        child.rank = place.first_rank + local;
+        start(child, command, environment_for(child.rank, local, restart, port));
+      }
+    } catch (...) {
+      end_all(SIGKILL);
+      finish();
+      throw;
+    }
+  }
+  ~Attempt() {
+    end_all(SIGKILL);
+    finish();
+  }
+
+  LaunchOutcome watch() {
+    while (std::any_of(children_.begin(), children_.end(),
+                       [](const Child& c) { return c.running || c.out.fd >= 0 || c.err.fd >= 0; })) {
+      // The socket too: ranks that announce many errors and print none wait for its room.
+      std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}, {output_.socket().fd(), POLLIN, 0}};
+      for (Child& child : children_) {
+        for (const int fd : {child.running ? child.process : -1, child.out.fd, child.err.fd})
+          entries.push_back({fd, POLLIN, 0});
+      }
+      poll(entries.data(), entries.size(), time_to_next_step());
+      forward_signals();
+      output_.receive();
+      for (Child& child : children_) {
+        if (child.out.fd >= 0) output_.drain(child, child.out);
+        if (child.err.fd >= 0) output_.drain(child, child.err);
+        if (child.running) reap(child);
+      }
+      escalate();
+    }
+    return outcome();
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> environment_for(int rank, int local, int restart, int port) const {
+    std::vector<std::pair<std::string, std::string>> result{
+        {"RANK", std::to_string(rank)},
+        {"WORLD_SIZE", std::to_string(place_.world_size)},
+        {"LOCAL_RANK", std::to_string(local)},
+        {"LOCAL_WORLD_SIZE", std::to_string(options_.ranks)},
+        {"GROUP_RANK", std::to_string(options_.node_rank)},
+        {"MASTER_ADDR", options_.master_addr},
+        {"MASTER_PORT", std::to_string(port)},
+        {"TORCHELASTIC_RESTART_COUNT", std::to_string(restart)},
+        {"BRIGADE_AGENT_STORE", "1"},
+        {"BRIGADE_ANNOUNCE_TO", output_.socket().address_for(rank)}};
+    if (!std::getenv("OMP_NUM_THREADS")) {
+      const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+      result.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1, cores / options_.ranks)));
+    }
+    result.insert(result.end(), options_.environment.begin(), options_.environment.end());
+    return result;
+  }
+
+  int time_to_next_step() const {
+    if (!next_step_) return -1;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*next_step_ - Clock::now()).count();
+    return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 60'000));
+  }
+
+  void forward_signals() {
+    signalfd_siginfo info{};
+    while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      end_all(static_cast<int>(info.ssi_signo));
+      signalled_ = static_cast<int>(info.ssi_signo);
+      if (!next_step_) next_step_ = Clock::now() + options_.grace;
+    }
+  }
+
+  void reap(Child& child) {
+    if (waitpid(child.pid, &child.status, WNOHANG) != child.pid) return;
+    child.running = false;
+    // What it started itself goes with it.
+    kill(-child.pid, SIGKILL);
+    if (child.process >= 0) close(std::exchange(child.process, -1));
+    const bool failed = !WIFEXITED(child.status) || WEXITSTATUS(child.status) != 0;
+    if (!failed) return;
+    if (first_failure_ < 0) first_failure_ = child.rank;
+    // The others learn of it through their group and may have something to say themselves.
+    if (!next_step_) next_step_ = Clock::now() + options_.grace;
+  }
+
+  void escalate() {
+    if (!next_step_ || Clock::now() < *next_step_) return;
+    // Ranks first get time to report, then SIGTERM, then SIGKILL.
+    end_all(asked_ ? SIGKILL : SIGTERM);
+    asked_ = true;
+    next_step_ = Clock::now() + std::chrono::seconds(2);
+  }
+
+  void end_all(int signal) {
+    for (const Child& child : children_) {
+      if (child.running) kill(-child.pid, signal);
+    }
+  }
+
+  void finish() {
+    for (Child& child : children_) {
+      if (child.running) waitpid(child.pid, &child.status, 0);
+      child.running = false;
+      for (const int fd : {child.process, child.out.fd, child.err.fd}) {
+        if (fd >= 0) close(fd);
+      }
+      child.process = child.out.fd = child.err.fd = -1;
+    }
+    if (signal_fd_ >= 0) {
+      close(std::exchange(signal_fd_, -1));
+      pthread_sigmask(SIG_SETMASK, &previous_signals_, nullptr);
+    }
+  }
+
+  LaunchOutcome outcome() const {
+    LaunchOutcome result;
+    for (const Child& child : children_) {
+      RankOutcome rank;
+      rank.rank = child.rank;
+      rank.signal = WIFSIGNALED(child.status) ? WTERMSIG(child.status) : 0;
+      rank.exit_code = rank.signal ? 128 + rank.signal : WEXITSTATUS(child.status);
+      rank.first_failure = child.rank == first_failure_;
+      for (const std::string& line : child.last_lines)
+        rank.last_words += line + "\n";
+      if (rank.first_failure) {
+        result.exit_code = rank.exit_code;
+        const std::string how = rank.signal
+                                    ? fmt::format("was ended by signal {} ({})", rank.signal, strsignal(rank.signal))
+                                    : fmt::format("exited with status {}", rank.exit_code);
+        result.summary = fmt::format("rank {} {} first", rank.rank, how);
+        if (rank.last_words.empty()) {
+          result.summary += "; it wrote nothing to standard error";
+        } else {
+          result.summary += "; its last words:\n" + rank.last_words;
+        }
+      }
+      result.ranks.push_back(rank);
+    }
+    if (signalled_ && result.exit_code == 0) result.exit_code = 128 + signalled_;
+    return result;
+  }
+
+  const LaunchOptions& options_;
+  const NodePlace place_;
+  Output output_;
+  std::vector<Child> children_;
+  sigset_t signals_{}, previous_signals_{};
+  int signal_fd_ = -1;
+  int first_failure_ = -1;
+  int signalled_ = 0;
+  bool asked_ = false;
+  std::optional<Clock::time_point> next_step_;
+};
+
+}  // namespace
+
+LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options) {
+  if (command.empty()) throw DistError("launch: no program given");
+  if (options.ranks < 1 || options.nodes < 1 || options.node_rank < 0 || options.node_rank >= options.nodes) {
+    throw DistError(
+        fmt::format("launch: expected at least 1 rank, and 0 <= node rank < nodes; got {} ranks, node {} of {}",
+                    options.ranks, options.node_rank, options.nodes));
+  }
+  if (options.nodes > 1 && options.master_port == 0)
+    throw DistError("launch: several nodes need a --master-port that all of them know");
+  // A "/proc/self/exe" in the child would be the child's own program only after exec: name ours now.
+  std::vector<std::string> words = command;
+  if (words.front() == "/proc/self/exe") {
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    if (length > 0) words.front().assign(path, static_cast<size_t>(length));
+  }
+  std::unique_ptr<TcpStoreServer> server;
+  int port = options.master_port;
+  if (options.node_rank == 0) {
+    server = std::make_unique<TcpStoreServer>(options.master_addr, options.master_port);
+    port = server->port();
+  }
+  NodePlace place{0, options.ranks};
+  if (options.nodes > 1) {
+    // Nodes are started one after the other, by hand or by a scheduler; ranks need not wait for that.
+    const auto store = connect_tcp_store(options.master_addr, port, options.meeting_timeout);
+    place = meet_nodes(*store, options);
+  }
+  for (int restart = 0;; ++restart) {
+    LaunchOutcome outcome = Attempt(words, options, restart, port, place).watch();
+    if (outcome.exit_code == 0 || restart >= options.max_restarts) return outcome;
+    std::fprintf(stderr, "brigade run: %s\nbrigade run: restart %d of %d\n", outcome.summary.c_str(), restart + 1,
+                 options.max_restarts);
+  }
+}
+
+}  // namespace brigade::dist

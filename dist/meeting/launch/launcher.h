@@ -1,0 +1,53 @@
+// Starting ranks: processes (brigade run, tests, the lab's training jobs) and threads.
+#pragma once
+
+#include <brigade/dist/groups/process_group.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace brigade::dist {
+
+struct LaunchOptions {
+  int ranks = 1;  // on this node; other nodes may have other numbers
+  int nodes = 1;
+  int node_rank = 0;
+  std::string master_addr = "127.0.0.1";
+  int master_port = 0;        // 0: a free one (one node only)
+  bool prefix_output = true;  // "[rank 1] " before each line
+  int max_restarts = 0;
+  std::chrono::milliseconds meeting_timeout{std::chrono::minutes(5)};  // for the launchers of the other nodes to come
+  std::vector<std::pair<std::string, std::string>> environment;        // more variables for every rank
+  // Time that the other ranks get to report an error of their own after one has failed, before SIGTERM, and then before
+  // SIGKILL.
+  std::chrono::milliseconds grace{std::chrono::seconds(2)};
+};
+
+struct RankOutcome {
+  int rank = 0;
+  int exit_code = 0;  // 128 + signal when a signal ended it
+  int signal = 0;
+  bool first_failure = false;
+  std::string last_words;  // its last lines on standard error
+};
+
+struct LaunchOutcome {
+  int exit_code = 0;               // that of the first rank that failed, 0 when none did
+  std::vector<RankOutcome> ranks;  // of this node
+  std::string summary;             // "" or who failed first, how, and its last words
+};
+
+// Starts `command` once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR,
+// MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the launcher of node 0 hosts the
+// store) and waits for all. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT to the ranks; when one fails the others are
+// ended; ranks die with the launcher (PR_SET_PDEATHSIG). Throws IoError when the program cannot be started, and
+// DistError when the launchers of several nodes do not meet.
+LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options);
+
+// Runs `body` on `ranks` threads, each with its group and with its rank as seed; waits for all. Rethrows the error of
+// the lowest rank that failed first; the others' groups are aborted with its text, so that nobody waits for ever.
+void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body,
+                 std::chrono::milliseconds timeout = std::chrono::seconds(30));
+
+}  // namespace brigade::dist

@@ -1,0 +1,70 @@
+#include <brigade/dist/meeting/rank_hosts.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include <unistd.h>
+
+namespace brigade::dist {
+
+std::string host_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::array<char, 256> space{};
+  const ssize_t length = readlink("/proc/self/ns/pid", space.data(), space.size() - 1);
+  std::string identity = boot + "/" + std::string(space.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  const char* given = std::getenv("BRIGADE_HOST_ID");
+  if (given && *given) {
+    const std::string word = given;
+    const bool plain = std::all_of(word.begin(), word.end(),
+                                   [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
+    if (!plain || word.size() > 64)
+      throw DistError(fmt::format(
+          "BRIGADE_HOST_ID must be at most 64 letters, digits, dots, dashes or underscores, got '{}'", word));
+    identity += "/" + word;
+  }
+  return identity;
+}
+
+bool HostLayout::even() const noexcept {
+  return std::all_of(hosts.begin(), hosts.end(), [&](const auto& ranks) { return ranks.size() == hosts[0].size(); });
+}
+
+size_t HostLayout::most_ranks() const noexcept {
+  size_t most = 0;
+  for (const auto& ranks : hosts)
+    most = std::max(most, ranks.size());
+  return most;
+}
+
+HostLayout exchange_hosts(Store& store, int rank, int size, std::chrono::milliseconds timeout,
+                          const std::string& prefix) {
+  store.set(fmt::format("{}/host/{}", prefix, rank), host_identity());
+  HostLayout layout;
+  std::map<std::string, size_t> numbers;
+  for (int r = 0; r < size; ++r) {
+    std::string identity;
+    try {
+      identity = store.get(fmt::format("{}/host/{}", prefix, r), timeout);
+    } catch (const TimeoutError&) {
+      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank,
+                                     timeout.count(), r, size));
+    }
+    const size_t host = numbers.emplace(identity, layout.hosts.size()).first->second;
+    if (host == layout.hosts.size()) layout.hosts.emplace_back();
+    if (r == rank) {
+      layout.host = static_cast<int>(host);
+      layout.local = static_cast<int>(layout.hosts[host].size());
+    }
+    layout.hosts[host].push_back(r);
+  }
+  return layout;
+}
+
+}  // namespace brigade::dist

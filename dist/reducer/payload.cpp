@@ -1,0 +1,128 @@
+#include <brigade/dist/reducer/payload.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/bucket.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace brigade::dist {
+
+namespace {
+
+void write(const Tensor& tail, int64_t position, double value) {
+  visit_floating(tail.dtype(), "flags", [&]<class T>() {
+    static_cast<T*>(tail.raw_data())[position] = static_cast<T>(static_cast<compute_type<T>>(value));
+  });
+}
+
+double read(const Tensor& tail, int64_t position) {
+  return visit_floating(tail.dtype(), "flags", [&]<class T>() {
+    return static_cast<double>(static_cast<compute_type<T>>(static_cast<const T*>(tail.raw_data())[position]));
+  });
+}
+
+}  // namespace
+
+Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading)
+    : flags_(static_cast<int64_t>(layout.parameters.size())), offsets_(layout.offsets), reading_(std::move(reading)) {
+  const int64_t total = layout.gradient_numel + flags_ + kWords;
+  whole_ = group.allocate(total, layout.dtype, layout.device);
+  kernels::fill(whole_, 0.0);  // padding is reduced too and must stay finite
+  gradients_ = view::slice(whole_, 0, 0, layout.gradient_numel);
+  tail_ = host_tail_ = view::slice(whole_, 0, layout.gradient_numel, total);
+  if (!on_device()) return;
+  const DeviceRuntime& runtime = device_runtime(layout.device);
+  host_tail_ = empty_pinned(runtime, tail_.sizes(), layout.dtype);
+  kernels::fill(host_tail_, 0.0);
+  sums_ = empty({flags_}, {kFloat64, layout.device});
+  host_sums_ = empty_pinned(runtime, sums_.sizes(), kFloat64);
+  arrived_ = runtime.new_event(layout.device.index);
+}
+
+void Payload::send(std::span<const int64_t> measured, bool non_finite) {
+  if (!on_device()) return;
+  const Device device = whole_.device();
+  device_runtime(device).copy_async(tail_.raw_data(), host_tail_.raw_data(), tail_.nbytes(), device.index);
+  if (measured.empty()) return;
+  kernels::bucket_sums_of_squares(gradients_, offsets_, measured, sums_);
+  const int64_t first = position(Word::Norm);
+  kernels::bucket_words(view::slice(tail_, 0, first, first + 4), sums_, non_finite);
+}
+
+void Payload::send_probe() {
+  if (!on_device()) {
+    const double sent = probe();
+    set(Word::Probe, std::isfinite(sent) ? sent : 0);
+    return;
+  }
+  const Tensor value = empty({1}, {kFloat64, whole_.device()});
+  kernels::bucket_probe(gradients_, value);
+  kernels::copy(view::slice(tail_, 0, position(Word::Probe), position(Word::Probe) + 1), value);
+}
+
+double Payload::probe() const {
+  if (!on_device()) return kernels::probe(gradients_);
+  const Tensor value = empty({1}, {kFloat64, whole_.device()});
+  kernels::bucket_probe(gradients_, value);
+  return detail::element_as_double(value, 0);
+}
+
+void Payload::receive(Work& reduced) {
+  if (!on_device()) {
+    reduced.wait();
+    return;
+  }
+  const Device device = whole_.device();
+  const DeviceRuntime& runtime = device_runtime(device);
+  {
+    const DeviceStreamGuard guard(*reading_);
+    reduced.wait();
+    runtime.copy_async(host_tail_.raw_data(), tail_.raw_data(), tail_.nbytes(), device.index);
+    runtime.copy_async(host_sums_.raw_data(), sums_.raw_data(), sums_.nbytes(), device.index);
+    arrived_->record();
+  }
+  arrived_->synchronize();
+}
+
+double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<double>()[index]; }
+
+void Payload::set_flag(size_t index, double value) { write(host_tail_, static_cast<int64_t>(index), value); }
+
+void Payload::set(Word word, double value) { write(host_tail_, position(word), value); }
+
+void Payload::set_with_square(Word word, double value) {
+  write(host_tail_, position(word), value);
+  // The square of what is sent, not of what was meant: halves round.
+  const double sent = read(host_tail_, position(word));
+  write(host_tail_, position(word) + 1, sent * sent);
+}
+
+int Payload::flag_count(size_t index, int ranks) const {
+  return static_cast<int>(std::lround(read(host_tail_, static_cast<int64_t>(index)) * ranks));
+}
+
+int Payload::count(Word word, int ranks) const { return static_cast<int>(std::lround(mean(word) * ranks)); }
+
+double Payload::mean(Word word) const { return read(host_tail_, position(word)); }
+
+double Payload::variance(Word word) const {
+  const double average = mean(word);
+  return std::max(0.0, read(host_tail_, position(word) + 1) - average * average);
+}
+
+bool Payload::all_equal(Word word, double own) const {
+  const double tolerance = is_half(tail_.dtype()) ? 1e-2 : 1e-5;
+  const auto differs = [&](double found, double expected) {
+    return std::abs(found - expected) > tolerance * std::max(1.0, std::abs(expected));
+  };
+  return !differs(mean(word), own) && !differs(read(host_tail_, position(word) + 1), own * own);
+}
+
+double Payload::countable(uint64_t number) const {
+  return static_cast<double>(number % (is_half(tail_.dtype()) ? 8 : 2048));
+}
+
+}  // namespace brigade::dist

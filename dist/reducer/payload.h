@@ -1,0 +1,99 @@
+// The payload of a bucket, what one all-reduce carries: [gradient slots | one flag per parameter | words].
+//
+// The flags say who used a parameter; the words say how the rank is: whether its backward reached anything, failed, is
+// a shadow of join(), how far it is, how large its gradients are. All travel as averages in the bucket's own dtype:
+// with n ranks, n times the mean of a flag is the number of ranks that set it. A value and its square travel together
+// where the ranks have to agree: all ranks hold the same value exactly when the variance is zero.
+#pragma once
+
+#include <brigade/core/device_runtime.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/reducer/bucket.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace brigade::dist {
+
+enum class Word : uint8_t {
+  Present,       // the backward reached a parameter of the wrapper
+  Failed,        // the backward ended with an error
+  Joined,        // a shadow: this rank has no data left
+  Changed,       // the used set is not the one that was recorded (static_graph)
+  Round,         // number of the reduced backward, modulo something small
+  RoundSquared,  //
+  Time,          // from the start of backward to the launch of this bucket, in ms
+  TimeSquared,   //
+  Rows,          // samples in this rank's batch
+  RowsSquared,   //
+  // These four as kernels::bucket_words writes them.
+  Norm,         // log2 of the sum of squares of this rank's gradients
+  NormSquared,  //
+  Silent,       // no statement about the numbers
+  NonFinite,    // a gradient of this rank is infinite or NaN
+  Probe,        // kernels::probe() of this rank's gradients
+};
+inline constexpr int64_t kWords = 15;
+
+class Payload {
+ public:
+  // Memory of the group, cleared. On a device, `reading` is the stream on which receive() reads.
+  Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading = nullptr);
+
+  const Tensor& whole() const noexcept { return whole_; }
+  // The slots alone, 1-d.
+  const Tensor& gradients() const noexcept { return gradients_; }
+  // Flags and words alone, 1-d.
+  const Tensor& tail() const noexcept { return tail_; }
+
+  // --- Before the all-reduce. On a device flags and words are kept in host memory until send().
+  void set_flag(size_t index, double value);
+  void set(Word word, double value);
+  // `word` and the one after it.
+  void set_with_square(Word word, double value);
+
+  bool on_device() const noexcept { return whole_.device() != Device(); }
+  // On a device: flags and words follow the gradients there, behind what is queued for those. `measured` (empty: none)
+  // says how many elements of each slot are to be measured: the words Norm, Silent and NonFinite are then made there.
+  // Nothing waits. `non_finite`: something else of this rank is not finite.
+  void send(std::span<const int64_t> measured, bool non_finite);
+  // Makes the word Probe; after send().
+  void send_probe();
+  // On a device, once `reduced` is known to be on its way: waits for flags, words and sums, not for the stream that is
+  // current. On the CPU it waits for `reduced`.
+  void receive(Work& reduced);
+  // What send() measured of this rank, after receive(): the sum of squares of a slot.
+  double sum_of_squares(size_t index) const;
+
+  // kernels::probe() of what the slots hold now; waits for a device.
+  double probe() const;
+
+  // --- After the all-reduce (Avg over `ranks`) and receive().
+  int flag_count(size_t index, int ranks) const;
+  int count(Word word, int ranks) const;
+  double mean(Word word) const;
+  // Variance over the ranks of a value that travelled with its square, at least 0.
+  double variance(Word word) const;
+  // Whether all ranks hold `own`, within the precision of the dtype.
+  bool all_equal(Word word, double own) const;
+  // `number` modulo the largest power of two whose square is exact in the dtype.
+  double countable(uint64_t number) const;
+
+ private:
+  int64_t position(Word word) const noexcept { return flags_ + static_cast<int64_t>(word); }
+
+  Tensor whole_;
+  Tensor gradients_;
+  Tensor tail_;
+  int64_t flags_;
+  Tensor host_tail_;  // tail_ itself on the CPU
+  // On a device: sums of squares per slot, [flags] float64, there and here.
+  Tensor sums_;
+  Tensor host_sums_;
+  std::vector<int64_t> offsets_;
+  std::shared_ptr<DeviceStream> reading_;
+  std::unique_ptr<DeviceEvent> arrived_;  // in host memory
+};
+
+}  // namespace brigade::dist

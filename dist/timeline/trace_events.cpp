@@ -1,0 +1,163 @@
+#include <brigade/dist/timeline/trace_events.h>
+
+#include <brigade/dist/timeline/json_text.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace brigade::dist {
+
+namespace {
+
+// Lanes of a rank.
+enum Lane { kCompute, kReady };
+constexpr const char* kLanes[] = {"compute", "gradients ready"};
+
+// Exactly, which a floating-point number need not be.
+std::string microseconds(int64_t nanoseconds) {
+  const int64_t magnitude = std::abs(nanoseconds);
+  return fmt::format("{}{}.{:03}", nanoseconds < 0 ? "-" : "", magnitude / 1000, magnitude % 1000);
+}
+
+// When the collective ended: the moment that is most nearly the same on all ranks.
+int64_t end_of(const BucketEvents& bucket) { return bucket.reduced > 0 ? bucket.reduced : bucket.finished; }
+
+// What to add to the times of `other` to have those of `first`.
+int64_t clock_offset(const RankTimeline& first, const RankTimeline& other) {
+  if (first.clock == other.clock) return 0;
+  std::vector<int64_t> differences;
+  for (const RoundEvents& a : first.rounds) {
+    for (const RoundEvents& b : other.rounds) {
+      if (a.round != b.round) continue;
+      for (size_t i = 0; i < std::min(a.buckets.size(), b.buckets.size()); ++i)
+        differences.push_back(end_of(a.buckets[i]) - end_of(b.buckets[i]));
+    }
+  }
+  if (differences.empty()) return 0;
+  std::nth_element(differences.begin(), differences.begin() + static_cast<int64_t>(differences.size() / 2),
+                   differences.end());
+  return differences[differences.size() / 2];
+}
+
+// Bytes per nanosecond.
+double bandwidth(int64_t bytes, int64_t nanoseconds) {
+  return static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, nanoseconds));
+}
+
+// Writes the events of one rank.
+class RankWriter {
+ public:
+  RankWriter(std::string& events, size_t rank, size_t ranks, int64_t shift, std::span<const std::string> parameters,
+             std::string_view backend)
+      : events_(events), rank_(rank), ranks_(ranks), shift_(shift), parameters_(parameters), backend_(backend) {}
+
+  void name_lanes() {
+    add("M", "process_name", fmt::format(R"("args": {{"name": "rank {}"}})", rank_));
+    for (const Lane lane : {kCompute, kReady})
+      add("M", "thread_name",
+          fmt::format(R"("tid": {}, "args": {{"name": "{}"}})", static_cast<int>(lane), kLanes[lane]));
+  }
+
+  void write(const RoundEvents& round) {
+    iteration_ = fmt::format(R"("iteration": {}, "backward": {})", round.round, json_string(round.backward));
+    if (round.forward_began > 0) slice("forward", round.forward_began, round.began, "");
+    slice("backward", round.began, round.compute_ended, "");
+    slice("wait for collectives", round.compute_ended, round.ended,
+          fmt::format(R"(, "overlap": {:.4f}, "rebuilt": {})", round.overlap(), round.rebuilt));
+    for (size_t b = 0; b < round.buckets.size(); ++b)
+      write(round.buckets[b], b);
+    std::vector<std::pair<int64_t, size_t>> ready;
+    for (size_t parameter = 0; parameter < round.ready.size(); ++parameter) {
+      if (round.ready[parameter] != 0) ready.emplace_back(round.ready[parameter], parameter);
+    }
+    std::sort(ready.begin(), ready.end());
+    for (const auto& [time, parameter] : ready) {
+      add("i", parameters_[parameter],
+          fmt::format(R"("s": "t", "tid": {}, "ts": {}, "args": {{{}}})", static_cast<int>(kReady), at(time),
+                      iteration_));
+    }
+  }
+
+ private:
+  std::string at(int64_t time) const { return microseconds(time + shift_); }
+
+  void add(const char* phase, std::string_view name, const std::string& rest) {
+    events_ += fmt::format(R"({}{{"name": {}, "ph": "{}", "pid": {}, {}}})", events_.empty() ? "\n  " : ",\n  ",
+                           json_string(name), phase, rank_, rest);
+  }
+
+  void slice(const char* name, int64_t begin, int64_t end, const std::string& arguments) {
+    add("B", name,
+        fmt::format(R"("tid": {}, "ts": {}, "args": {{{}{}}})", static_cast<int>(kCompute), at(begin), iteration_,
+                    arguments));
+    add("E", name, fmt::format(R"("tid": {}, "ts": {})", static_cast<int>(kCompute), at(end)));
+  }
+
+  // Of bucket `b`; events of one id nest.
+  void asynchronous(const char* phase, std::string_view name, size_t b, int64_t time, const std::string& arguments) {
+    add(phase, name,
+        fmt::format(R"("tid": {}, "cat": "collective", "id": "{:#x}", "ts": {}, "args": {{{}}})",
+                    static_cast<int>(kCompute), (rank_ + 1) << 20 | b, at(time), arguments));
+  }
+
+  void write(const BucketEvents& bucket, size_t b) {
+    std::string names;
+    for (const uint32_t parameter : bucket.parameters)
+      names += (names.empty() ? "" : ", ") + json_string(parameters_[parameter]);
+    const std::string name = fmt::format("bucket {}", b);
+    asynchronous(
+        "b", name, b, bucket.launched,
+        fmt::format(R"({}, "bucket": {}, "bytes": {}, "algorithm": "all_reduce over {}", "arrival_known": {}, )"
+                    R"("filled_us": {}, "wait_began_us": {}, "wait_ended_us": {}, "parameters": [{}])",
+                    iteration_, b, bucket.bytes, backend_, bucket.arrived > 0, at(bucket.filled), at(bucket.wait_began),
+                    at(bucket.wait_ended), names));
+    if (bucket.arrived > 0) {
+      // A clock that jumps, or one that ranks do not quite share, must not break the nesting.
+      const int64_t arrived = std::clamp(bucket.arrived, bucket.launched, bucket.finished);
+      const int64_t reduced = std::clamp(end_of(bucket), arrived, bucket.finished);
+      const double algorithm = bandwidth(bucket.bytes, reduced - arrived);
+      const auto n = static_cast<double>(ranks_);
+      asynchronous("b", "wait for peers", b, bucket.launched, fmt::format(R"({}, "bucket": {})", iteration_, b));
+      asynchronous("e", "wait for peers", b, arrived, "");
+      asynchronous("b", "reduce", b, arrived,
+                   fmt::format(R"({}, "bucket": {}, "bytes": {}, "algbw_GBps": {:.6g}, "busbw_GBps": {:.6g})",
+                               iteration_, b, bucket.bytes, algorithm, algorithm * 2 * (n - 1) / n));
+      asynchronous("e", "reduce", b, reduced, "");
+    }
+    asynchronous("e", name, b, bucket.finished, "");
+  }
+
+  std::string& events_;
+  size_t rank_;
+  size_t ranks_;
+  int64_t shift_;  // what makes a time of this rank's clock one of the trace
+  std::span<const std::string> parameters_;
+  std::string_view backend_;
+  std::string iteration_;  // arguments that say which
+};
+
+}  // namespace
+
+std::string trace_events(std::span<const RankTimeline> ranks, std::span<const std::string> parameters,
+                         std::string_view backend) {
+  int64_t origin = 0;
+  std::vector<int64_t> offsets;
+  for (const RankTimeline& rank : ranks) {
+    offsets.push_back(clock_offset(ranks[0], rank));
+    for (const RoundEvents& round : rank.rounds) {
+      const int64_t begin = (round.forward_began > 0 ? round.forward_began : round.began) + offsets.back();
+      origin = origin == 0 ? begin : std::min(origin, begin);
+    }
+  }
+  std::string events;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    RankWriter writer(events, r, ranks.size(), offsets[r] - origin, parameters, backend);
+    writer.name_lanes();
+    for (const RoundEvents& round : ranks[r].rounds)
+      writer.write(round);
+  }
+  return "[" + events + "\n]";
+}
+
+}  // namespace brigade::dist

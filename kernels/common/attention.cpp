@@ -1,0 +1,134 @@
+// What the attention kernels of every device share: checks, layouts, room for results.
+#include <brigade/kernels/attention.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/common/attention.h>
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/dropout.h>
+
+#include <cmath>
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+constexpr const char* kName = "scaled_dot_product_attention";
+
+std::string describe_all(const Tensor& q, const Tensor& k, const Tensor& v) {
+  return "query " + describe(q) + ", key " + describe(k) + " and value " + describe(v);
+}
+
+void check_operands(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (q.device() != k.device() || q.device() != v.device()) {
+    throw DeviceError(std::string(kName) + ": query, key and value must be on one device, got " +
+                      to_string(q.device()) + ", " + to_string(k.device()) + " and " + to_string(v.device()));
+  }
+  if (q.dtype() != k.dtype() || q.dtype() != v.dtype() || !is_floating_point(q.dtype())) {
+    throw DTypeError(std::string(kName) + ": expected query, key and value of one floating dtype, got " +
+                     describe_all(q, k, v) + "; convert with .to()");
+  }
+  bool fits = q.dim() >= 2 && k.dim() == q.dim() && v.dim() == q.dim();
+  for (int d = 0; fits && d < q.dim() - 2; ++d)
+    fits = q.sizes()[d] == k.sizes()[d] && q.sizes()[d] == v.sizes()[d];
+  if (!fits || q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) {
+    throw ShapeError(std::string(kName) +
+                     ": expected query [..., queries, width], key [..., keys, width] and value [..., keys, value "
+                     "width] with equal leading dimensions, got " +
+                     describe_all(q, k, v));
+  }
+}
+
+// Seen under the shape of the scores.
+Tensor prepare_mask(const Tensor& mask, const Tensor& q, const Shape& scores, DType compute_dtype) {
+  if (mask.device() != q.device()) {
+    throw DeviceError(std::string(kName) + ": attn_mask must be on the device of the query, got " +
+                      to_string(mask.device()) + " and " + to_string(q.device()));
+  }
+  if (mask.dtype() != kBool && mask.dtype() != kFloat32 && mask.dtype() != q.dtype()) {
+    throw DTypeError(std::string(kName) + ": expected an attn_mask of dtype bool, float32 or that of the query, " +
+                     name(q.dtype()) + ", got " + name(mask.dtype()) + "; convert with .to()");
+  }
+  bool fits = mask.dim() <= scores.size();
+  for (int d = 1; fits && d <= mask.dim(); ++d)
+    fits = mask.size(-d) == 1 || mask.size(-d) == scores[scores.size() - d];
+  if (!fits) {
+    throw ShapeError(std::string(kName) + ": expected an attn_mask that broadcasts to the scores' shape " +
+                     to_string(scores) + ", got " + describe(mask));
+  }
+  return view::expand(mask.dtype() == kBool ? mask : cast(mask, compute_dtype), scores);
+}
+
+// Matrix products take rows whose elements are neighbours and that do not overlap.
+Tensor with_dense_rows(const Tensor& x) {
+  const bool dense = x.size(-1) <= 1 || x.stride(-1) == 1;
+  const bool apart = x.size(-2) <= 1 || x.stride(-2) >= std::max<int64_t>(x.size(-1), 1);
+  return dense && apart ? x : clone(x);
+}
+
+}  // namespace
+
+MatrixStrides matrix_strides(const Tensor& x) {
+  MatrixStrides result;
+  // A row length must not be shorter than the row, even where there is but one row.
+  result.row = x.size(-2) <= 1 ? std::max<int64_t>(x.size(-1), 1) : x.stride(-2);
+  result.column = x.stride(-1);
+  for (int d = 0; d < x.dim() - 2; ++d)
+    result.batch[d + kMaxDims - x.dim()] = x.strides()[d];
+  return result;
+}
+
+AttentionPlan prepare_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  check_operands(q, k, v);
+  check_dropout_probability(options.dropout_p);
+  if (options.is_causal && options.mask.defined())
+    throw ValueError(std::string(kName) + ": Explicit attn_mask should not be set when is_causal=True");
+  AttentionPlan plan;
+  plan.compute_dtype = q.dtype() == kFloat64 ? kFloat64 : kFloat32;
+  AttentionShape& shape = plan.shape;
+  shape.queries = q.size(-2);
+  shape.keys = k.size(-2);
+  shape.width = static_cast<int>(q.size(-1));
+  shape.value_width = static_cast<int>(v.size(-1));
+  shape.is_causal = options.is_causal;
+  shape.scale = options.scale;
+  Shape scores = q.sizes();
+  scores[q.dim() - 1] = shape.keys;
+  for (int d = 0; d < q.dim() - 2; ++d) {
+    shape.batch_sizes[d + kMaxDims - q.dim()] = q.sizes()[d];
+    shape.batches *= q.sizes()[d];
+  }
+  if (options.mask.defined()) plan.mask = prepare_mask(options.mask, q, scores, plan.compute_dtype);
+  plan.q = with_dense_rows(q);
+  plan.k = with_dense_rows(k);
+  plan.v = with_dense_rows(v);
+  const double p = options.dropout_p;
+  plan.kept = {options.state, static_cast<float>(p), p == 1 ? 0 : 1 / (1 - p)};
+  return plan;
+}
+
+Attention empty_result(const AttentionPlan& plan) {
+  Shape sizes = plan.q.sizes();
+  sizes[sizes.size() - 1] = plan.shape.value_width;
+  Attention result;
+  result.out = empty(sizes, plan.q.options());
+  sizes.pop_back();
+  result.logsumexp = empty(sizes, {plan.compute_dtype, plan.q.device()});
+  return result;
+}
+
+AttentionGradients empty_gradients(const AttentionPlan& plan, AttentionWanted wanted) {
+  AttentionGradients result;
+  if (wanted.q) result.q = empty(plan.q.sizes(), plan.q.options());
+  if (wanted.k) result.k = empty(plan.k.sizes(), plan.k.options());
+  if (wanted.v) result.v = empty(plan.v.sizes(), plan.v.options());
+  return result;
+}
+
+Tensor prepare_attention_gradient(const Tensor& grad, const Attention& result) {
+  check_gradient_like(grad, result.out, kName);
+  return with_dense_rows(grad);
+}
+
+}  // namespace brigade::kernels

@@ -1,0 +1,65 @@
+// What joining and cutting share on every device.
+#include <brigade/kernels/concat.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/common/concat.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/embedding.h>
+
+#include <string>
+
+namespace brigade::kernels {
+
+Tensor prepare_cat(std::span<const Tensor> tensors, int dim) {
+  if (tensors.empty()) throw ValueError("cat: expected a non-empty list of tensors");
+  DType dtype = tensors[0].dtype();
+  Shape sizes = tensors[0].sizes();
+  if (sizes.empty()) throw ShapeError("cat: tensors without dimensions cannot be concatenated; use stack");
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    Shape expected = sizes;
+    if (tensors[i].dim() == sizes.size()) expected[dim] = tensors[i].sizes()[dim];
+    if (tensors[i].sizes() != expected) {
+      throw ShapeError("cat: tensor " + std::to_string(i) + " has shape " + to_string(tensors[i].sizes()) +
+                       ", which differs from tensor 0 " + to_string(tensors[0].sizes()) + " in more than dimension " +
+                       std::to_string(dim));
+    }
+    if (tensors[i].device() != tensors[0].device()) {
+      throw DeviceError("cat: all tensors must be on one device, got " + to_string(tensors[0].device()) +
+                        " and tensor " + std::to_string(i) + " on " + to_string(tensors[i].device()));
+    }
+    sizes[dim] = (Size(sizes[dim]) + tensors[i].sizes()[dim]).value();
+    dtype = promote_types(dtype, tensors[i].dtype());
+  }
+  return empty(sizes, {dtype, tensors[0].device()});
+}
+
+Tensor prepare_one_hot(const Tensor& indices, int64_t classes) {
+  if (indices.dtype() != kInt64)
+    throw DTypeError("one_hot: expected int64 indices, got " + describe(indices) + "; convert with .to(kInt64)");
+  if (classes < 1) throw ValueError("one_hot: classes must be at least 1, got " + std::to_string(classes));
+  Shape sizes = indices.sizes();
+  sizes.push_back(classes);
+  Tensor result = empty(sizes, indices.options());
+  fill(result, 0.0);
+  return result;
+}
+
+Tensor index_rows_backward(const Tensor& grad, const Tensor& indices, const Shape& x_sizes) {
+  Shape expected = x_sizes;
+  expected[0] = indices.numel();
+  if (grad.sizes() != expected) {
+    throw ShapeError("index_select backward: expected a gradient " + to_string(expected) + ", got " + describe(grad));
+  }
+  int64_t width = 1;
+  for (int d = 1; d < x_sizes.size(); ++d)
+    width *= x_sizes[d];
+  // A table of x_sizes[0] rows.
+  const Shape flat{indices.numel(), width};
+  const Tensor source = contiguous(grad);
+  const Tensor result = embedding_backward(
+      view::as_strided(source, flat, contiguous_strides(flat), source.storage_offset()), indices, {.rows = x_sizes[0]});
+  return view::as_strided(result, x_sizes, contiguous_strides(x_sizes), 0);
+}
+
+}  // namespace brigade::kernels

@@ -1,0 +1,116 @@
+// What the convolutions of every device share.
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/common/conv.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <algorithm>
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
+  if (x.size() != 4 || weight.size() != 4) {
+    throw ShapeError("conv2d: expected input [N, C, H, W] and weight [out, C / groups, kh, kw], got " + to_string(x) +
+                     " and " + to_string(weight));
+  }
+  if (p.groups < 1 || x[1] != (Size(weight[1]) * p.groups).value() || weight[0] % p.groups != 0) {
+    throw ShapeError("conv2d: input " + to_string(x) + " has " + std::to_string(x[1]) + " channels, but weight " +
+                     to_string(weight) + " with groups=" + std::to_string(p.groups) + " expects " +
+                     std::to_string(weight[1] * p.groups) + " (and out divisible by groups)");
+  }
+  ConvShape s{x[0], x[1], x[2], x[3], weight[0], weight[2], weight[3], 0, 0, p};
+  int64_t* const out[] = {&s.out_h, &s.out_w};
+  for (int d = 0; d < 2; ++d) {
+    if (p.stride[d] < 1 || p.dilation[d] < 1 || p.padding[d] < 0) {
+      throw ValueError("conv2d: stride and dilation must be at least 1 and padding at least 0");
+    }
+    const Size padded = Size(x[2 + d]) + p.padding[d] + p.padding[d];
+    const Size reach = Size(p.dilation[d]) * (weight[2 + d] - 1) + 1;
+    *out[d] = (padded - reach).value() / p.stride[d] + 1;
+    // What makes no difference must not leave the range of the libraries that compute.
+    s.params.stride[d] = std::clamp<int64_t>(p.stride[d], 1, std::max<int64_t>(padded.value(), 1));
+    if (weight[2 + d] == 1) s.params.dilation[d] = 1;
+    if (padded.value() < reach.value()) {
+      throw ShapeError("conv2d: the padded input " + to_string(x) + " is smaller than the kernel of weight " +
+                       to_string(weight));
+    }
+  }
+  return s;
+}
+
+void check_pair(const Tensor& a, const Tensor& b, const char* what) {
+  if (a.dtype() != b.dtype() || !is_floating_point(a.dtype())) {
+    throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype, got " + describe(a) + " and " +
+                     describe(b));
+  }
+  if (a.device() != b.device()) {
+    throw DeviceError(std::string(what) + ": all tensors must be on one device, got " + to_string(a.device()) +
+                      " and " + to_string(b.device()));
+  }
+}
+
+void check_grad(const Tensor& grad, const ConvShape& shape) {
+  if (grad.sizes() == shape.y_sizes()) return;
+  throw ShapeError("conv2d backward: expected a gradient " + to_string(shape.y_sizes()) + ", got " + describe(grad));
+}
+
+// Zeros where a sum has no terms.
+void finish_empty(ConvPlan& plan, const Tensor& a, const Tensor& b) {
+  plan.done = plan.result.numel() == 0 || a.numel() == 0 || b.numel() == 0;
+  if (plan.done && !plan.accumulate) fill(plan.result, 0);
+}
+
+}  // namespace
+
+ConvPlan prepare_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params) {
+  check_pair(x, weight, "conv2d");
+  ConvPlan plan{.shape = shape_of(x.sizes(), weight.sizes(), params), .result = {}};
+  if (bias.defined()) {
+    if (bias.dim() != 1 || bias.sizes()[0] != plan.shape.out_channels || bias.dtype() != x.dtype()) {
+      throw ShapeError("conv2d: expected a bias " + std::string(name(x.dtype())) + " [" +
+                       std::to_string(plan.shape.out_channels) + "], got " + describe(bias));
+    }
+    check_pair(x, bias, "conv2d");
+  }
+  plan.result = empty(plan.shape.y_sizes(), x.options());
+  finish_empty(plan, x, weight);
+  if (plan.done && bias.defined()) add_channel_bias(plan.result, bias);
+  return plan;
+}
+
+ConvPlan prepare_conv2d_backward_input(const Tensor& grad, const Tensor& weight, const Shape& x_sizes,
+                                       const Conv2dParams& params) {
+  check_pair(grad, weight, "conv2d backward");
+  ConvPlan plan{.shape = shape_of(x_sizes, weight.sizes(), params), .result = {}};
+  check_grad(grad, plan.shape);
+  plan.result = empty(x_sizes, grad.options());
+  finish_empty(plan, grad, weight);
+  return plan;
+}
+
+ConvPlan prepare_conv2d_backward_weight(const Tensor& grad, const Tensor& x, const Shape& weight_sizes,
+                                        const Conv2dParams& params, const Tensor& out, bool accumulate) {
+  check_pair(grad, x, "conv2d backward");
+  ConvPlan plan{.shape = shape_of(x.sizes(), weight_sizes, params), .result = out};
+  check_grad(grad, plan.shape);
+  if (!out.defined()) {
+    plan.result = empty(weight_sizes, grad.options());
+  } else if (out.sizes() != weight_sizes || out.dtype() != grad.dtype() || !out.is_contiguous()) {
+    throw ShapeError("conv2d backward: out must be a contiguous " + std::string(name(grad.dtype())) + " " +
+                     to_string(weight_sizes) + ", got " + describe(out));
+  } else {
+    check_pair(grad, out, "conv2d backward");
+    plan.accumulate = accumulate;
+  }
+  finish_empty(plan, grad, x);
+  return plan;
+}
+
+void add_channel_bias(const Tensor& y, const Tensor& bias) {
+  add_inplace(y, view::as_strided(bias, {bias.numel(), 1, 1}, {bias.strides()[0], 0, 0}, bias.storage_offset()), 1.0);
+}
+
+}  // namespace brigade::kernels

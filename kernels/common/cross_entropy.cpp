@@ -1,0 +1,89 @@
+#include <brigade/kernels/cross_entropy.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/kernels/common/cross_entropy.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/reduce.h>
+
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+DType wide(DType dtype) { return is_half(dtype) ? kFloat32 : dtype; }
+
+Shape pairs_of(const Shape& positions) {
+  Shape sizes = positions;
+  sizes.insert(0, 2);
+  return sizes;
+}
+
+void check_devices(const char* what, Device logits, const Tensor& other, const char* which) {
+  if (logits == other.device()) return;
+  throw DeviceError(std::string(what) + ": input and " + which + " must be on one device, got " + to_string(logits) +
+                    " and " + to_string(other.device()));
+}
+
+ClassSizes check_classes(const char* what, const Shape& sizes, const Tensor& target) {
+  if (target.dtype() != kInt64)
+    throw DTypeError(std::string(what) + ": expected int64 targets, got " + name(target.dtype()));
+  if (sizes.empty())
+    throw ShapeError(std::string(what) + ": expected logits [N, C, ...] or [C], got " + to_string(sizes));
+  const int class_dim = sizes.size() == 1 ? 0 : 1;
+  Shape expected = sizes;
+  expected.erase(class_dim);
+  if (target.sizes() != expected) {
+    throw ShapeError(std::string(what) + ": logits " + to_string(sizes) + " need targets " + to_string(expected) +
+                     ", got " + to_string(target.sizes()));
+  }
+  ClassSizes result{sizes.size() == 1 ? 1 : sizes[0], sizes[class_dim], 1};
+  for (int d = 2; d < sizes.size(); ++d)
+    result.spatial *= sizes[d];
+  return result;
+}
+
+void check_weight(const char* what, const Tensor& weight, const ClassSizes& sizes) {
+  if (!is_floating_point(weight.dtype()))
+    throw DTypeError(std::string(what) + ": weight must have a floating dtype, got " + name(weight.dtype()));
+  if (weight.sizes() != Shape{sizes.classes}) {
+    throw ShapeError(std::string(what) + ": weight must have one element for each of the " +
+                     std::to_string(sizes.classes) + " classes, got " + describe(weight));
+  }
+}
+
+}  // namespace
+
+ClassLossPlan prepare_class_loss(const char* what, const Shape& sizes, TensorOptions logits, const Tensor& target,
+                                 const ClassLossOptions& options) {
+  check_devices(what, logits.device, target, "target");
+  ClassLossPlan plan;
+  plan.sizes = check_classes(what, sizes, target);
+  if (!is_floating_point(logits.dtype)) {
+    throw DTypeError(std::string(what) + ": expected logits of a floating dtype, got " + name(logits.dtype) +
+                     "; convert with .to(kFloat32)");
+  }
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
+    throw ValueError(std::string(what) + ": label_smoothing must be between 0.0 and 1.0, got " +
+                     std::to_string(options.label_smoothing));
+  }
+  plan.target = contiguous(target);
+  if (options.weight.defined()) {
+    check_devices(what, logits.device, options.weight, "weight");
+    check_weight(what, options.weight, plan.sizes);
+    plan.weight = contiguous(cast(options.weight, wide(logits.dtype)));
+    if (options.label_smoothing > 0) plan.weight_sum = sum(plan.weight, {});
+  }
+  return plan;
+}
+
+Tensor empty_log_sums(const Shape& positions, TensorOptions options) { return empty(pairs_of(positions), options); }
+
+void check_log_sums(const Tensor& log_sums, const Tensor& logits, const Tensor& target) {
+  const Shape sizes = pairs_of(target.sizes());
+  if (log_sums.sizes() == sizes && log_sums.dtype() == wide(logits.dtype()) && log_sums.is_contiguous()) return;
+  throw ShapeError("cross_entropy backward: log_sums must be " + to_string(sizes) + " as forward gave them, got " +
+                   describe(log_sums));
+}
+
+}  // namespace brigade::kernels

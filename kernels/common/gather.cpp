@@ -1,0 +1,139 @@
+#include <brigade/kernels/gather.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/common/gather.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <cstring>
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+void check_index(const char* what, const Tensor& x, const Tensor& index) {
+  if (index.dtype() != kInt64) {
+    throw DTypeError(std::string(what) + ": expected int64 indices, got " + describe(index) +
+                     "; convert with .to(kInt64)");
+  }
+  if (index.device() == x.device()) return;
+  throw DeviceError(std::string(what) + ": all tensors must be on one device, got " + to_string(x.device()) +
+                    " and indices on " + to_string(index.device()));
+}
+
+// The beginning of x, as long as `sizes` but along `dim`; -1: along all dimensions.
+Tensor beginning(const Tensor& x, const Shape& sizes, int dim) {
+  Tensor part = x;
+  for (int d = 0; d < x.dim(); ++d) {
+    if (d != dim && x.sizes()[d] != sizes[d]) part = view::slice(part, d, 0, sizes[d]);
+  }
+  return part;
+}
+
+bool is_longer(const Shape& index, const Shape& x, int dim) {
+  for (int d = 0; d < x.size(); ++d) {
+    if (d != dim && index[d] > x[d]) return true;
+  }
+  return false;
+}
+
+IndexedLines lines_of(const Tensor& long_side, int dim, int64_t count) {
+  IndexedLines lines;
+  lines.count = count;
+  for (int d = 0; d < long_side.dim(); ++d)
+    (d < dim ? lines.outer : d == dim ? lines.length : lines.inner) *= long_side.sizes()[d];
+  return lines;
+}
+
+const IndexRole& role_of(const Scatter& how) {
+  if (how.slices) return how.add ? kIndexAddIndex : how.source.defined() ? kIndexCopyIndex : kIndexFillIndex;
+  return how.add ? kScatterAddIndex : kScatterIndex;
+}
+
+// What the source has to cover.
+Shape source_sizes(const Tensor& x, int dim, const Tensor& index, bool slices) {
+  if (!slices) return index.sizes();
+  Shape sizes = x.sizes();
+  if (x.dim() > 0) sizes[dim] = index.numel();
+  return sizes;
+}
+
+Tensor checked_source(const char* op, const Tensor& x, const Shape& expected, const Scatter& how) {
+  const Tensor& source = how.source;
+  if (source.dtype() != x.dtype()) {
+    throw DTypeError(std::string(op) + ": expected a source of dtype " + name(x.dtype()) + " like the tensor, got " +
+                     describe(source));
+  }
+  if (source.device() != x.device()) {
+    throw DeviceError(std::string(op) + ": all tensors must be on one device, got " + to_string(x.device()) +
+                      " and a source on " + to_string(source.device()));
+  }
+  const bool fits = how.slices ? source.sizes() == expected
+                               : source.dim() == expected.size() && !is_longer(expected, source.sizes(), -1);
+  if (!fits) {
+    throw ShapeError(std::string(op) + ": expected a source " + (how.slices ? "" : "of at least ") +
+                     to_string(expected) + ", got " + describe(source));
+  }
+  return contiguous(beginning(source, expected, -1));
+}
+
+}  // namespace
+
+GatherPlan prepare_gather(const Tensor& x, int dim, const Tensor& index) {
+  check_index("gather", x, index);
+  if (index.dim() != x.dim() || is_longer(index.sizes(), x.sizes(), dim)) {
+    throw ShapeError("gather: expected an index of as many dimensions as " + to_string(x.sizes()) +
+                     ", no longer than it but along dimension " + std::to_string(dim) + ", got " +
+                     to_string(index.sizes()));
+  }
+  GatherPlan plan;
+  const Tensor part = beginning(x, index.sizes(), dim);
+  plan.lines = lines_of(part, dim, x.dim() > 0 ? index.sizes()[dim] : 1);
+  plan.x = contiguous(part);
+  plan.index = contiguous(index);
+  plan.result = empty(index.sizes(), x.options());
+  return plan;
+}
+
+ScatterPlan prepare_scatter(const Tensor& x, int dim, const Tensor& index, const Scatter& how) {
+  const IndexRole& role = role_of(how);
+  const std::string op = role.op;
+  check_index(role.op, x, index);
+  if (how.add && x.dtype() == kBool) throw DTypeError(op + ": bool tensors cannot be added; convert with .to(kInt64)");
+  if (how.slices && index.dim() > 1) throw ShapeError(op + ": expected indices [n], got " + to_string(index.sizes()));
+  if (how.slices && x.dim() == 0 && index.numel() != 1 && how.source.defined())
+    throw ShapeError(op + ": a tensor without dimensions is one slice, got indices " + to_string(index.sizes()));
+  if (!how.slices && (index.dim() != x.dim() || is_longer(index.sizes(), x.sizes(), dim))) {
+    throw ShapeError(op + ": expected an index of as many dimensions as " + to_string(x.sizes()) +
+                     ", no longer than it but along dimension " + std::to_string(dim) + ", got " +
+                     to_string(index.sizes()));
+  }
+  ScatterPlan plan;
+  plan.role = &role;
+  plan.slices = how.slices;
+  const Shape sizes = source_sizes(x, dim, index, how.slices);
+  if (how.source.defined()) plan.source = checked_source(role.op, x, sizes, how);
+  plan.index = contiguous(index);
+  plan.result = clone(x);
+  plan.region = beginning(plan.result, sizes, dim);
+  plan.part = plan.region.sizes() == x.sizes() ? plan.result : clone(plan.region);
+  plan.lines = lines_of(plan.part, dim, how.slices ? index.numel() : x.dim() > 0 ? sizes[dim] : 1);
+  return plan;
+}
+
+Tensor ScatterPlan::finished() const {
+  if (!part.is_same(result)) copy(region, part);
+  return result;
+}
+
+uint64_t bits_of(double value, DType dtype) {
+  uint64_t bits = 0;
+  visit_dtype(dtype, [&]<class T>() {
+    const T element = static_cast<T>(static_cast<compute_type<T>>(value));
+    std::memcpy(&bits, &element, sizeof(T));
+  });
+  return bits;
+}
+
+}  // namespace brigade::kernels

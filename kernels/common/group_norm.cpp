@@ -1,0 +1,101 @@
+#include <brigade/core/factory.h>
+#include <brigade/kernels/common/elementwise.h>
+#include <brigade/kernels/common/group_norm.h>
+
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+GroupNormLayout layout_of(const Tensor& x, int64_t groups) {
+  if (!is_floating_point(x.dtype())) {
+    throw DTypeError(std::string("group_norm: expected a floating dtype, got ") + name(x.dtype()) +
+                     "; convert with .to(kFloat32)");
+  }
+  if (x.dim() < 2) throw ShapeError("group_norm: expected [N, C, ...], got " + to_string(x.sizes()));
+  const int64_t channels = x.sizes()[1];
+  if (groups < 1 || channels % groups != 0) {
+    throw ValueError("group_norm: expected a number of channels that is divisible by num_groups, got input " +
+                     to_string(x.sizes()) + " and num_groups " + std::to_string(groups));
+  }
+  GroupNormLayout layout{x.sizes()[0], groups, channels / groups, 1};
+  for (int d = 2; d < x.dim(); ++d)
+    layout.area *= x.sizes()[d];
+  if (layout.length() == 0)
+    throw ShapeError("group_norm: expected channels and positions to normalise over, got " + to_string(x.sizes()));
+  return layout;
+}
+
+void check_device(const Tensor& tensor, const Tensor& x, const char* which) {
+  if (tensor.device() == x.device()) return;
+  throw DeviceError(std::string("group_norm: ") + which + " is on " + to_string(tensor.device()) + ", the input on " +
+                    to_string(x.device()));
+}
+
+void check_parameter(const Tensor& tensor, const Tensor& x, const char* which) {
+  if (!tensor.defined()) return;
+  const int64_t channels = x.sizes()[1];
+  if (tensor.sizes() != Shape{channels}) {
+    throw ShapeError(std::string("group_norm: ") + which + " must be [" + std::to_string(channels) + "], got " +
+                     describe(tensor));
+  }
+  if (!is_floating_point(tensor.dtype())) {
+    throw DTypeError(std::string("group_norm: ") + which + " must have a floating dtype, got " + name(tensor.dtype()));
+  }
+  check_device(tensor, x, which);
+}
+
+DType statistics_dtype(const Tensor& x) { return is_half(x.dtype()) ? kFloat32 : x.dtype(); }
+
+void check_statistics(const Tensor& tensor, const Tensor& x, const GroupNormLayout& layout, const char* which) {
+  const Shape sizes{layout.batch, layout.groups};
+  if (tensor.sizes() != sizes || tensor.dtype() != statistics_dtype(x) || !tensor.is_contiguous()) {
+    throw ShapeError(std::string("group_norm: ") + which + " must be " + name(statistics_dtype(x)) + " " +
+                     to_string(sizes) + " as forward gave it, got " + describe(tensor));
+  }
+  check_device(tensor, x, which);
+}
+
+Tensor in_dtype(const Tensor& parameter, DType dtype) {
+  return parameter.defined() ? contiguous(cast(parameter, dtype)) : parameter;
+}
+
+}  // namespace
+
+GroupNormPlan prepare_group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias) {
+  GroupNormPlan plan;
+  plan.layout = layout_of(x, groups);
+  check_parameter(weight, x, "weight");
+  check_parameter(bias, x, "bias");
+  const bool alike =
+      (!weight.defined() || weight.dtype() == x.dtype()) && (!bias.defined() || bias.dtype() == x.dtype());
+  plan.x = contiguous(x);
+  plan.parameter_dtype = alike ? x.dtype() : statistics_dtype(x);
+  plan.weight = in_dtype(weight, plan.parameter_dtype);
+  plan.bias = in_dtype(bias, plan.parameter_dtype);
+  const TensorOptions options{statistics_dtype(x), x.device()};
+  const Shape statistics{plan.layout.batch, groups};
+  plan.result = {empty(x.sizes(), x.options()), empty(statistics, options), empty(statistics, options)};
+  return plan;
+}
+
+GroupNormGradientPlan prepare_group_norm_gradient(const Tensor& grad, const Tensor& x, const Tensor& weight,
+                                                  const Tensor& mean, const Tensor& rstd,
+                                                  const GroupNormBackwardOptions& options) {
+  GroupNormGradientPlan plan;
+  plan.layout = layout_of(x, options.groups);
+  check_gradient_like(grad, x, "group_norm backward");
+  check_device(grad, x, "the gradient");
+  check_parameter(weight, x, "weight");
+  check_statistics(mean, x, plan.layout, "mean");
+  check_statistics(rstd, x, plan.layout, "rstd");
+  plan.grad = contiguous(grad);
+  plan.x = contiguous(x);
+  plan.parameter_dtype = !weight.defined() || weight.dtype() == x.dtype() ? x.dtype() : statistics_dtype(x);
+  plan.weight = in_dtype(weight, plan.parameter_dtype);
+  if (options.input) plan.result = empty(x.sizes(), x.options());
+  return plan;
+}
+
+}  // namespace brigade::kernels

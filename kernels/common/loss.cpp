@@ -1,0 +1,46 @@
+#include <brigade/kernels/loss.h>
+
+#include <brigade/kernels/common/loss.h>
+
+#include <string>
+
+namespace brigade::kernels {
+
+const char* name(PairLossKind kind) noexcept {
+  switch (kind) {
+    case PairLossKind::Squared: return "mse_loss";
+    case PairLossKind::Absolute: return "l1_loss";
+    case PairLossKind::SmoothL1: return "smooth_l1_loss";
+    case PairLossKind::Huber: return "huber_loss";
+    case PairLossKind::BinaryCrossEntropy: return "binary_cross_entropy";
+    case PairLossKind::BceWithLogits: return "binary_cross_entropy_with_logits";
+    case PairLossKind::KlDivergence:
+    case PairLossKind::KlDivergenceLog: break;
+  }
+  return "kl_div";
+}
+
+void check_loss_devices(const Tensor& x, const Tensor& target, const char* what) {
+  if (x.device() == target.device()) return;
+  throw DeviceError(std::string(what) + ": input and target must be on one device, got " + to_string(x.device()) +
+                    " and " + to_string(target.device()));
+}
+
+void check_pair(const Tensor& x, const Tensor& target, const char* what) {
+  check_loss_devices(x, target, what);
+  if (x.sizes() != target.sizes() || x.dtype() != target.dtype()) {
+    throw ShapeError(std::string(what) + ": expected a target like the input " + describe(x) + ", got " +
+                     describe(target));
+  }
+  if (!is_floating_point(x.dtype())) {
+    throw DTypeError(std::string(what) + ": expected a floating dtype, got " + brigade::name(x.dtype()) +
+                     "; convert with .to(kFloat32)");
+  }
+}
+
+void check_loss_gradient(const Tensor& grad, const Shape& losses, const char* what) {
+  if (grad.numel() == 1 || grad.sizes() == losses) return;
+  throw ShapeError(std::string(what) + ": expected a gradient [] or " + to_string(losses) + ", got " + describe(grad));
+}
+
+}  // namespace brigade::kernels

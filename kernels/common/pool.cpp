@@ -1,0 +1,120 @@
+#include <brigade/kernels/pool.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/kernels/common/pool.h>
+
+#include <algorithm>
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+int64_t out_size(int64_t in, int64_t reach, int64_t stride, int64_t padding, bool ceil_mode) {
+  const int64_t span = in + 2 * padding - reach + (ceil_mode ? stride - 1 : 0);
+  int64_t out = span < 0 ? 0 : span / stride + 1;
+  // The last window must start inside the input or its left padding.
+  if (ceil_mode && (out - 1) * stride >= in + padding) --out;
+  return out;
+}
+
+// What the caller wrote, in words.
+std::string both(const Pool2dParams& p, const std::array<int64_t, 2>& values) {
+  if (p.lines) return std::to_string(values[1]);
+  return "[" + std::to_string(values[0]) + ", " + std::to_string(values[1]) + "]";
+}
+std::string input(const Pool2dParams& p, const Shape& x) {
+  if (!p.lines) return to_string(x);
+  Shape line;
+  for (int d = 0; d < x.size(); ++d)
+    if (d != x.size() - 2) line.push_back(x[d]);
+  return to_string(line);
+}
+std::string name_of(PoolKind kind, const Pool2dParams& p) {
+  const std::string name = std::string(kind == PoolKind::Max ? "max_pool" : "avg_pool") + (p.lines ? "1d" : "2d");
+  return p.output_size == std::array<int64_t, 2>{0, 0} ? name : "adaptive_" + name;
+}
+
+PoolAxis<int64_t> sliding_axis(int64_t in, const Pool2dParams& p, size_t d, const std::string& what) {
+  const int64_t kernel = p.kernel_size[d];
+  const int64_t stride = p.stride == std::array<int64_t, 2>{0, 0} ? kernel : p.stride[d];
+  if (kernel < 1 || stride < 1 || p.dilation[d] < 1)
+    throw ValueError(what + ": kernel_size, stride and dilation must be at least 1");
+  if (std::max({kernel, stride, p.dilation[d]}) > INT32_MAX)
+    throw ValueError(what + ": kernel_size, stride and dilation must be below 2^31");
+  if (p.padding[d] < 0 || p.padding[d] > kernel / 2) {
+    throw ValueError(what + ": padding must be between 0 and half of kernel_size, got " + std::to_string(p.padding[d]) +
+                     " for kernel_size " + std::to_string(kernel));
+  }
+  const int64_t reach = (kernel - 1) * p.dilation[d] + 1;
+  const PoolAxis<int64_t> axis{in,           out_size(in, reach, stride, p.padding[d], p.ceil_mode),
+                               kernel,       stride,
+                               p.padding[d], p.dilation[d],
+                               false,        p.count_include_pad};
+  // With steps larger than the input a window may step over it.
+  for (int64_t o = 0; p.dilation[d] > 1 && p.padding[d] > 0 && o < axis.out; ++o) {
+    const PoolRange<int64_t> window = axis.window(o);
+    if (window.begin < window.end) continue;
+    throw ValueError(what + ": window " + std::to_string(o) +
+                     " has no element but padding; make dilation or padding smaller");
+  }
+  return axis;
+}
+
+PoolAxis<int64_t> adaptive_axis(int64_t in, int64_t out, const std::string& what) {
+  if (out < 1) throw ValueError(what + ": output_size must be at least 1, got " + std::to_string(out));
+  // Parts of one size are windows that slide by their size, which kernels do faster.
+  if (in % out == 0) return {in, out, in / out, in / out, 0, 1, false, false};
+  return {in, out, 1, 1, 0, 1, true, false};
+}
+
+}  // namespace
+
+PoolPlan plan_pool(const Shape& x, const Pool2dParams& p, PoolKind kind) {
+  const std::string what = name_of(kind, p);
+  if (x.size() != 3 && x.size() != 4)
+    throw ShapeError(what + ": expected [N, C, H, W] or [C, H, W], got " + to_string(x));
+  const int dims = x.size();
+  const bool adaptive = p.output_size != std::array<int64_t, 2>{0, 0};
+  const auto axis = [&](size_t d) {
+    const int64_t in = x[dims - 2 + static_cast<int>(d)];
+    return adaptive ? adaptive_axis(in, p.output_size[d], what) : sliding_axis(in, p, d, what);
+  };
+  if (kind == PoolKind::Average && p.dilation != std::array<int64_t, 2>{1, 1})
+    throw ValueError(what + ": dilation is for max pooling, got " + both(p, p.dilation));
+  if (p.divisor_override == 0) throw ValueError(what + ": divisor_override must not be 0");
+  PoolPlan plan{1, {axis(0), axis(1), p.divisor_override.value_or(0)}, x};
+  const PoolAxis<int64_t>& rows = plan.plane.rows;
+  const PoolAxis<int64_t>& columns = plan.plane.columns;
+  if (rows.in < 1 || columns.in < 1 || rows.out < 1 || columns.out < 1) {
+    throw ShapeError(what + ": input " + input(p, x) + " is too small" +
+                     (adaptive ? " to be pooled" : " for kernel_size " + both(p, p.kernel_size)));
+  }
+  for (int d = 0; d < dims - 2; ++d)
+    plan.planes *= x[d];
+  plan.out_sizes[dims - 2] = rows.out;
+  plan.out_sizes[dims - 1] = columns.out;
+  return plan;
+}
+
+PoolPlan plan_pool_backward(const Tensor& grad, const Shape& x, const Pool2dParams& params, PoolKind kind) {
+  PoolPlan plan = plan_pool(x, params, kind);
+  if (grad.sizes() == plan.out_sizes) return plan;
+  throw ShapeError(name_of(kind, params) + " backward: expected a gradient " + to_string(plan.out_sizes) + ", got " +
+                   describe(grad));
+}
+
+Tensor prepare_max_pool_gather(const Tensor& x, const Tensor& indices) {
+  bool fits = x.dim() == indices.dim() && x.dim() >= 2;
+  for (int d = 0; fits && d < x.dim() - 2; ++d)
+    fits = x.sizes()[d] == indices.sizes()[d];
+  if (!fits) {
+    throw ShapeError("max_pool2d gather: expected indices with the planes of " + to_string(x.sizes()) + ", got " +
+                     describe(indices));
+  }
+  if (indices.dtype() != kInt64)
+    throw DTypeError("max_pool2d gather: expected int64 indices, got " + describe(indices));
+  return empty(indices.sizes(), x.options());
+}
+
+}  // namespace brigade::kernels

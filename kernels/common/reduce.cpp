@@ -1,0 +1,152 @@
+// What the reductions of every device share: shapes, layouts, and sum_to, which is made of sum.
+#include <brigade/kernels/reduce.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/common/reduce.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+uint32_t mask_of(const Shape& dims, int count) {
+  uint32_t mask = 0;
+  for (int64_t dim : dims) {
+    const uint32_t bit = 1u << wrap_dim(dim, count);
+    if (mask & bit) throw ShapeError("dimension " + std::to_string(dim) + " appears twice in " + to_string(dims));
+    mask |= bit;
+  }
+  return dims.empty() ? (1u << count) - 1 : mask;
+}
+
+void arrange(const Tensor& x, uint32_t mask, Reduction& result) {
+  int first = 0;
+  while (first < x.dim() && !(mask & (1u << first)))
+    ++first;
+  int last = first;
+  while (last < x.dim() && (mask & (1u << last)))
+    ++last;
+  if ((mask >> last) == 0) {
+    result.x = contiguous(x);
+    for (int d = 0; d < x.dim(); ++d)
+      (d < first ? result.outer : d < last ? result.reduced : result.inner) *= x.sizes()[d];
+    return;
+  }
+  Shape order;
+  for (int d = 0; d < x.dim(); ++d) {
+    if (!(mask & (1u << d))) order.push_back(d);
+  }
+  for (int d = 0; d < x.dim(); ++d) {
+    if (mask & (1u << d)) order.push_back(d);
+    (mask & (1u << d) ? result.reduced : result.outer) *= x.sizes()[d];
+  }
+  result.x = clone(view::permute(x, order));
+  result.order = order;
+}
+
+Shape reduced_sizes(const Tensor& x, uint32_t mask, bool keepdim) {
+  Shape sizes;
+  for (int d = 0; d < x.dim(); ++d) {
+    if (!(mask & (1u << d))) {
+      sizes.push_back(x.sizes()[d]);
+    } else if (keepdim) {
+      sizes.push_back(1);
+    }
+  }
+  return sizes;
+}
+
+}  // namespace
+
+Reduction prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out) {
+  const uint32_t mask = mask_of(dims, x.dim());
+  Reduction result;
+  result.out = empty(reduced_sizes(x, mask, keepdim), {out, x.device()});
+  arrange(x, mask, result);
+  return result;
+}
+
+Reduction prepare_sum(const Tensor& x, const ReduceOptions& options) {
+  const uint32_t mask = mask_of(options.dims, x.dim());
+  const Shape sizes = reduced_sizes(x, mask, options.keepdim);
+  const DType dtype = is_floating_point(x.dtype()) ? x.dtype() : kInt64;
+  Reduction result;
+  result.out = options.out;
+  result.accumulate = options.accumulate && options.out.defined();
+  if (!result.out.defined()) {
+    result.out = empty(sizes, {dtype, x.device()});
+  } else if (result.out.numel() != sizes.numel() || result.out.dtype() != dtype || !result.out.is_contiguous()) {
+    throw ShapeError("sum: out must be a contiguous " + std::string(name(dtype)) + " " + to_string(sizes) + ", got " +
+                     describe(result.out));
+  }
+  arrange(x, mask, result);
+  return result;
+}
+
+void check_floating(const Tensor& x, const char* what) {
+  if (is_floating_point(x.dtype())) return;
+  throw DTypeError(std::string(what) + ": expected a floating dtype, got " + name(x.dtype()) +
+                   "; convert with .to(kFloat32)");
+}
+
+ExtremesPlan prepare_extremes(const Tensor& x, int dim, bool keepdim) {
+  if (x.dim() > 0 && x.sizes()[dim] == 0) {
+    throw ShapeError("max/min: dimension " + std::to_string(dim) + " of " + to_string(x.sizes()) + " is empty");
+  }
+  ExtremesPlan plan;
+  Shape sizes = x.sizes();
+  if (x.dim() > 0) {
+    plan.length = x.sizes()[dim];
+    for (int d = dim + 1; d < x.dim(); ++d)
+      plan.inner *= x.sizes()[d];
+    if (keepdim) {
+      sizes[dim] = 1;
+    } else {
+      sizes.erase(dim);
+    }
+  }
+  plan.result = {empty(sizes, x.options()), empty(sizes, {kInt64, x.device()})};
+  plan.x = contiguous(x);
+  return plan;
+}
+
+ExtremesBackwardPlan prepare_extremes_backward(const Tensor& grad, const Tensor& indices, const Shape& x_sizes,
+                                               int dim) {
+  ExtremesBackwardPlan plan;
+  if (!x_sizes.empty()) plan.length = x_sizes[dim];
+  for (int d = dim + 1; d < x_sizes.size(); ++d)
+    plan.inner *= x_sizes[d];
+  if (grad.numel() * plan.length != x_sizes.numel() || indices.numel() != grad.numel()) {
+    throw ShapeError("max/min: expected a gradient and an index for each line along dimension " + std::to_string(dim) +
+                     " of " + to_string(x_sizes) + ", got " + describe(grad) + " and " + describe(indices));
+  }
+  plan.grad = contiguous(grad);
+  plan.indices = contiguous(indices);
+  plan.result = empty(x_sizes, grad.options());
+  return plan;
+}
+
+Tensor sum_to(const Tensor& x, const Shape& sizes, const Tensor& out, bool accumulate) {
+  Shape dims;
+  const int added = x.dim() - sizes.size();
+  for (int d = 0; d < x.dim(); ++d) {
+    if (d < added || (sizes[d - added] == 1 && x.sizes()[d] != 1)) dims.push_back(d);
+  }
+  if (dims.empty()) {
+    if (!out.defined()) return x;
+    if (accumulate) {
+      add_inplace(out, x, 1.0);
+    } else {
+      copy(out, x);
+    }
+    return out;
+  }
+  const Tensor result = sum(x, {.dims = dims, .keepdim = false, .out = out, .accumulate = accumulate});
+  if (out.defined()) return out;
+  return view::as_strided(result, sizes, contiguous_strides(sizes), 0);
+}
+
+}  // namespace brigade::kernels

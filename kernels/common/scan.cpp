@@ -1,0 +1,50 @@
+#include <brigade/kernels/scan.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/kernels/common/scan.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+ScanPlan plan_lines(const Tensor& x, int dim) {
+  ScanPlan plan;
+  for (int d = 0; d < x.dim(); ++d)
+    (d < dim ? plan.outer : d == dim ? plan.length : plan.inner) *= x.sizes()[d];
+  plan.x = contiguous(x);
+  plan.result = empty(x.sizes(), x.options());
+  return plan;
+}
+
+void check_floating(const char* what, const Tensor& x) {
+  if (is_floating_point(x.dtype())) return;
+  throw DTypeError(std::string(what) + ": expected a floating dtype, got " + name(x.dtype()) +
+                   "; convert with .to(kFloat32)");
+}
+
+}  // namespace
+
+ScanPlan prepare_scan(const Tensor& x, int dim, ScanOp op) {
+  if (op == ScanOp::LogSumExp) check_floating("logcumsumexp", x);
+  return plan_lines(is_floating_point(x.dtype()) ? x : cast(x, kInt64), dim);
+}
+
+ScanPlan prepare_linear_recurrence(const Tensor& b, const Tensor& a, int dim) {
+  check_floating("linear_recurrence", b);
+  if (a.sizes() != b.sizes() || a.dtype() != b.dtype()) {
+    throw ShapeError("linear_recurrence: expected two tensors of one shape and dtype, got " + describe(b) + " and " +
+                     describe(a));
+  }
+  if (a.device() != b.device()) {
+    throw DeviceError("linear_recurrence: both tensors must be on one device, got " + describe(b) + " and " +
+                      describe(a));
+  }
+  ScanPlan plan = plan_lines(b, dim);
+  plan.factor = contiguous(a);
+  return plan;
+}
+
+}  // namespace brigade::kernels

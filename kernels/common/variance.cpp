@@ -1,0 +1,41 @@
+#include <brigade/kernels/variance.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/common/reduce.h>
+#include <brigade/kernels/elementwise.h>
+
+namespace brigade::kernels {
+
+VariancePlan prepare_variance(const Tensor& x, const Shape& dims, bool keepdim) {
+  check_floating(x, "var");
+  VariancePlan plan{.lines = prepare_reduction(x, dims, keepdim, x.dtype()), .mean = {}};
+  plan.mean = empty_like(plan.lines.out);
+  return plan;
+}
+
+VarianceBackwardPlan prepare_variance_backward(const Tensor& factor, const Tensor& x, const Tensor& mean,
+                                               const Shape& dims) {
+  check_floating(x, "var backward");
+  VarianceBackwardPlan plan{.lines = prepare_reduction(x, dims, false, x.dtype()),
+                            .factor = contiguous(factor),
+                            .mean = contiguous(mean),
+                            .slope = {},
+                            .result = {}};
+  for (const Tensor* each : {&factor, &mean}) {
+    if (each->numel() == plan.lines.out.numel() && each->dtype() == x.dtype()) continue;
+    throw ShapeError("var backward: expected a factor and a mean like " + describe(plan.lines.out) + ", got " +
+                     describe(factor) + " and " + describe(mean));
+  }
+  plan.slope = empty_like(plan.lines.x);
+  plan.result = plan.slope;
+  if (!plan.lines.order.empty()) {
+    Shape inverse = plan.lines.order;
+    for (int d = 0; d < inverse.size(); ++d)
+      inverse[static_cast<int>(plan.lines.order[d])] = d;
+    plan.result = view::permute(plan.slope, inverse);
+  }
+  return plan;
+}
+
+}  // namespace brigade::kernels

@@ -1,0 +1,49 @@
+#include <brigade/core/factory.h>
+#include <brigade/kernels/common/where.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/promotion.h>
+
+#include <cmath>
+#include <string>
+
+namespace brigade::kernels {
+
+namespace {
+
+DType result_dtype(const Choice& a, const Choice& b) {
+  if (a.tensor.defined() && b.tensor.defined()) return result_type({a.tensor, b.tensor});
+  if (!a.tensor.defined() && !b.tensor.defined()) return kFloat32;
+  const DType dtype = a.tensor.defined() ? a.tensor.dtype() : b.tensor.dtype();
+  const double number = a.tensor.defined() ? b.number : a.number;
+  if (is_floating_point(dtype)) return dtype;
+  if (number != std::floor(number) || std::isinf(number)) return kFloat32;
+  return dtype == kBool && number != 0 && number != 1 ? kInt64 : dtype;
+}
+
+}  // namespace
+
+ChoicePlan prepare_where(const Tensor& condition, const Choice& a, const Choice& b) {
+  if (condition.dtype() != kBool) {
+    throw DTypeError(std::string("where: expected a bool condition, got ") + name(condition.dtype()) +
+                     "; make one by a comparison");
+  }
+  const DType dtype = result_dtype(a, b);
+  ChoicePlan plan;
+  plan.condition = condition;
+  Shape sizes = condition.sizes();
+  const auto take = [&](const Choice& choice, Tensor& into) {
+    if (!choice.tensor.defined()) return;
+    if (choice.tensor.device() != condition.device()) {
+      throw DeviceError("where: the condition is on " + to_string(condition.device()) + " and an operand on " +
+                        to_string(choice.tensor.device()) + "; both must be on one device");
+    }
+    sizes = broadcast_shapes(sizes, choice.tensor.sizes());
+    into = cast(choice.tensor, dtype);
+  };
+  take(a, plan.a);
+  take(b, plan.b);
+  plan.out = empty(sizes, {dtype, condition.device()});
+  return plan;
+}
+
+}  // namespace brigade::kernels

@@ -1,0 +1,121 @@
+// Controls: what must not be reported.
+#include <brigade/lab/faults/fault.h>
+#include <brigade/lab/faults/models.h>
+
+namespace brigade::lab {
+namespace plain_training {
+
+// OK-01: dead units. The gradients are exactly zero, and that is a gradient.
+std::vector<Tensor> dead_relu(const FaultContext& context) {
+  Chain net;
+  {
+    const NoGradGuard no_grad;
+    net->a->weight.fill_(-1);
+  }
+  auto ddp = wrap(context, net);
+  mean(square(ddp(abs(rank_batch(context.group))))).backward();
+  sgd_step(net->parameters());
+  return net->parameters();
+}
+const AddFault add_dead(Fault{"OK-01", "dead units: gradients of exactly zero", {.detected = false}, &dead_relu});
+
+// OK-02: frozen before wrapping.
+std::vector<Tensor> frozen_before(const FaultContext& context) {
+  Chain net;
+  net->a->requires_grad_(false);
+  auto ddp = wrap(context, net);
+  mean(square(ddp(rank_batch(context.group)))).backward();
+  sgd_step(net->b->parameters());
+  return net->parameters();
+}
+const AddFault add_frozen(Fault{"OK-02", "frozen before wrapping", {.detected = false}, &frozen_before});
+
+// OK-03: one weight in two places.
+struct TiedImpl : nn::Module {
+  nn::Linear first{nullptr};
+  TiedImpl() { first = register_module("first", nn::Linear(4, 4, false)); }
+  Tensor forward(const Tensor& x) { return linear(relu(first(x)), first->weight); }
+};
+BRIGADE_MODULE(Tied);
+std::vector<Tensor> tied(const FaultContext& context) {
+  Tied net;
+  auto ddp = wrap(context, net);
+  mean(square(ddp(rank_batch(context.group)))).backward();
+  sgd_step(net->parameters());
+  return net->parameters();
+}
+const AddFault add_tied(Fault{"OK-03", "tied weights", {.detected = false}, &tied});
+
+// OK-09: generator and discriminator in two wrappers: a backward that reaches one of them is no business of the other.
+std::vector<Tensor> two_wrappers(const FaultContext& context) {
+  nn::Linear generator(4, 4);
+  nn::Linear discriminator(4, 1);
+  dist::DistributedDataParallel g(generator, context.group, context.options);
+  dist::DistributedDataParallel d(discriminator, context.group, context.options);
+  for (int step = 0; step < 2; ++step) {
+    const Tensor fake = brigade::tanh(g(rank_batch(context.group)));
+    const Tensor of_detached = d(fake.detach());
+    binary_cross_entropy_with_logits(of_detached, zeros_like(of_detached)).backward();
+    sgd_step(discriminator->parameters());
+    const Tensor of_fake = d(fake);
+    binary_cross_entropy_with_logits(of_fake, ones_like(of_fake)).backward();
+    sgd_step(generator->parameters());
+    discriminator->zero_grad();
+  }
+  std::vector<Tensor> all = generator->parameters();
+  for (const Tensor& parameter : discriminator->parameters())
+    all.push_back(parameter);
+  return all;
+}
+const AddFault add_wrappers(Fault{
+    "OK-09", "generator and discriminator in two wrappers", {.detected = false}, &two_wrappers});
+
+// OK-11: two forwards, one backward.
+std::vector<Tensor> two_forwards(const FaultContext& context) {
+  Chain net;
+  auto ddp = wrap(context, net);
+  const Tensor x = rank_batch(context.group);
+  (mean(square(ddp(x))) + mean(square(ddp(x * 2.0)))).backward();
+  sgd_step(net->parameters());
+  return net->parameters();
+}
+const AddFault add_forwards(Fault{"OK-11", "two forwards, one backward", {.detected = false}, &two_forwards});
+
+// TWI-08: two forwards, then two backwards: both are reduced.
+std::vector<Tensor> two_backwards(const FaultContext& context) {
+  Chain net;
+  auto ddp = wrap(context, net);
+  const Tensor x = rank_batch(context.group);
+  const Tensor first = mean(square(ddp(x)));
+  const Tensor second = mean(square(ddp(x * 2.0)));
+  first.backward();
+  second.backward();
+  sgd_step(net->parameters());
+  return net->parameters();
+}
+const AddFault add_backwards(Fault{"TWI-08", "two forwards, two backwards", {.detected = false}, &two_backwards});
+
+// BUF-01: two forwards through batch norm, one backward.
+struct NormedConvImpl : nn::Module {
+  nn::Conv2d conv{nullptr};
+  nn::BatchNorm2d norm{nullptr};
+  NormedConvImpl() {
+    conv = register_module("conv", nn::Conv2d(1, 2, 1));
+    norm = register_module("norm", nn::BatchNorm2d(2));
+  }
+  Tensor forward(const Tensor& x) { return norm(conv(x)); }
+};
+BRIGADE_MODULE(NormedConv);
+std::vector<Tensor> batch_norm_twice(const FaultContext& context) {
+  NormedConv net;
+  auto ddp = wrap(context, net);
+  const Tensor x = rank_batch(context.group).reshape({8, 1, 2, 2});
+  (mean(square(ddp(x))) + mean(abs(ddp(x + 1.0)))).backward();
+  sgd_step(net->parameters());
+  return net->parameters();
+}
+const AddFault add_normed(Fault{
+    "BUF-01", "two forwards through batch norm, one backward", {.detected = false}, &batch_norm_twice});
+
+}  // namespace plain_training
+}  // namespace brigade::lab

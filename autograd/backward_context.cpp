@@ -32,14 +32,13 @@ BackwardContext::Destination BackwardContext::destination(uint32_t i) const {
   AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
   // What a frozen leaf gets is dropped when it is delivered.
   if (!node_.edges[i].leaf->requires_grad || !leaf_meta.grad_target.defined() || !leaf_meta.hooks.empty()) return {};
-  const bool holds = Engine::move_into_target(leaf_meta);
+  const bool holds = leaf_meta.adopt_target();
   return {leaf_meta.grad_target, holds};
 }
 
 void BackwardContext::set_written(uint32_t i) {
   AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
-  leaf_meta.grad = leaf_meta.grad_target;
-  leaf_meta.grad.bump_version();
+  leaf_meta.take_target();
   engine_.planned_leaves_[leaf_meta.task_index].received = true;
 }
 

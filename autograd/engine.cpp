@@ -27,12 +27,6 @@ thread_local uint64_t retained_before = 0;
 
 constexpr uint64_t kBeforeAllNodes = ~uint64_t{0};
 
-// Nobody else can see the memory of this tensor, so it may be kept or written to.
-bool is_exclusive(const Tensor& tensor) noexcept {
-  return tensor.use_count() == 1 && tensor.storage()->use_count() == 1 && tensor.is_contiguous() &&
-         tensor.storage()->home() == nullptr;
-}
-
 void check_gradient(const Node& from, uint32_t input, const Tensor& gradient, const Shape& sizes, DType dtype) {
   if (gradient.sizes() == sizes && gradient.dtype() == dtype) return;
   throw AutogradError("Function " + from.name() + " returned an invalid gradient at index " + std::to_string(input) +
@@ -71,33 +65,6 @@ void Engine::add_to(Tensor& buffer, Tensor gradient) {
     kernels::add_inplace(buffer, gradient, 1.0);
   } else {
     buffer = kernels::binary(buffer, gradient, kernels::BinaryOp::Add);
-  }
-}
-
-bool Engine::move_into_target(AutogradMeta& meta) {
-  if (meta.grad.defined() && !meta.grad.is_same(meta.grad_target)) {
-    kernels::copy(meta.grad_target, meta.grad);
-    meta.grad = meta.grad_target;
-  }
-  return meta.grad.defined();
-}
-
-void Engine::accumulate(AutogradMeta& meta, Tensor gradient) {
-  if (meta.grad_target.defined()) {
-    if (move_into_target(meta)) {
-      kernels::add_inplace(meta.grad_target, gradient, 1.0);
-    } else {
-      kernels::copy(meta.grad_target, gradient);
-      meta.grad = meta.grad_target;
-    }
-    meta.grad.bump_version();
-  } else if (create_graph_) {
-    meta.grad = meta.grad.defined() ? add(meta.grad, gradient, where_) : std::move(gradient);
-  } else if (meta.grad.defined()) {
-    kernels::add_inplace(meta.grad, gradient, 1.0);
-    meta.grad.bump_version();
-  } else {
-    meta.grad = is_exclusive(gradient) ? std::move(gradient) : kernels::clone(gradient);
   }
 }
 
@@ -202,7 +169,7 @@ void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
   if (!edge.leaf->requires_grad) return;  // frozen since the operation was recorded
   // Without hooks nobody has to see the sum of this backward alone: it can go straight to where the gradient lives.
   if (leaf_meta.grad_target.defined() && leaf_meta.hooks.empty() && !capturing_) {
-    accumulate(leaf_meta, std::move(gradient));
+    leaf_meta.accumulate(std::move(gradient), create_graph_, where_);
   } else {
     add_to(planned.buffer, std::move(gradient));
   }
@@ -238,14 +205,11 @@ void Engine::complete_leaf(uint32_t index) {
   }
   if (planned.buffer.defined()) {
     call_leaf_hooks(index);
-    accumulate(leaf_meta, std::move(planned.buffer));
+    leaf_meta.accumulate(std::move(planned.buffer), create_graph_, where_);
     planned.buffer = Tensor();
   }
   if (planned.received) {
-    GradStamp& stamp = leaf_meta.stamp;
-    ++stamp.backwards;
-    stamp.last_backward = backwards_started;
-    stamp.last_backward_at = where_;
+    leaf_meta.stamp.on_backward(backwards_started, where_);
   }
   if (planned.received && !leaf_meta.post_accumulate_hooks.empty()) {
     const auto hooks = leaf_meta.post_accumulate_hooks;

@@ -67,9 +67,6 @@ class Engine {
   // Runs the hooks of a leaf over its gradient; each may replace it.
   void call_leaf_hooks(uint32_t index);
   void add_to(Tensor& buffer, Tensor gradient);
-  void accumulate(AutogradMeta& meta, Tensor gradient);
-  // Makes the target hold the gradient, if there is one from elsewhere; says whether it holds one now.
-  static bool move_into_target(AutogradMeta& meta);
   void unmark() noexcept;
   void mark_captured(std::span<const Tensor> inputs);
   void prune();

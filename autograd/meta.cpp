@@ -1,10 +1,50 @@
 #include <brigade/autograd/meta.h>
 
 #include <brigade/autograd/listener.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
 
 namespace brigade::autograd {
+
+bool AutogradMeta::adopt_target() {
+  if (grad.defined() && !grad.is_same(grad_target)) {
+    kernels::copy(grad_target, grad);
+    grad = grad_target;
+  }
+  return grad.defined();
+}
+
+void AutogradMeta::take_target() {
+  grad = grad_target;
+  grad.bump_version();
+}
+
+void AutogradMeta::accumulate(Tensor gradient, bool create_graph, SourceLocation where) {
+  if (grad_target.defined()) {
+    if (adopt_target()) {
+      kernels::add_inplace(grad_target, gradient, 1.0);
+    } else {
+      kernels::copy(grad_target, gradient);
+    }
+    take_target();
+  } else if (create_graph) {
+    grad = grad.defined() ? add(grad, gradient, where) : std::move(gradient);
+  } else if (grad.defined()) {
+    kernels::add_inplace(grad, gradient, 1.0);
+    grad.bump_version();
+  } else {
+    grad = is_exclusive(gradient) ? std::move(gradient) : kernels::clone(gradient);
+  }
+}
+
+void AutogradMeta::set_by_hand(const Tensor& gradient, SourceLocation where) {
+  grad = gradient;
+  stamp = {};
+  stamp.by_hand = gradient.defined();
+  stamp.set_at = where;
+}
 
 AutogradMeta& ensure_meta(const Tensor& tensor) {
   auto& slot = tensor.impl()->autograd;

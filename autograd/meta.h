@@ -21,6 +21,25 @@ struct GradStamp {
   SourceLocation last_backward_at;
   SourceLocation set_at;   // of the latest set_grad()
   SourceLocation used_at;  // of the latest step
+
+  void on_backward(uint64_t number, SourceLocation where) noexcept {
+    ++backwards;
+    last_backward = number;
+    last_backward_at = where;
+  }
+  // The gradient was filled with zeros.
+  void on_zeros() noexcept { *this = {}; }
+  void on_step(SourceLocation where) noexcept {
+    ++uses;
+    backwards_used = backwards;
+    used_at = where;
+  }
+  // The gradient is now the mean over ranks. One that only peers contributed to is as good as one of this rank's own
+  // backward.
+  void on_reduction(uint64_t number, SourceLocation where) noexcept {
+    by_hand = false;
+    if (backwards == 0) on_backward(number, where);
+  }
 };
 
 struct AutogradMeta final : AutogradMetaBase {
@@ -34,6 +53,24 @@ struct AutogradMeta final : AutogradMetaBase {
   // after the first contribution, this very tensor.
   Tensor grad_target;
   GradStamp stamp;
+
+  // --- What changes a leaf's gradient.
+
+  // Adds to it, in its target if it has one. `create_graph`: as an operation that is recorded, at `where`.
+  void accumulate(Tensor gradient, bool create_graph, SourceLocation where);
+  // A gradient that lies elsewhere moves into the target, which must be set. Returns whether there is a gradient.
+  bool adopt_target();
+  // The gradient is what the target holds: somebody wrote it there.
+  void take_target();
+  // The gradient is this tensor from now on, by the same history.
+  void hold(Tensor gradient) { grad = std::move(gradient); }
+  // Put there by a user.
+  void set_by_hand(const Tensor& gradient, SourceLocation where);
+  void clear() {
+    grad = Tensor();
+    stamp = {};
+  }
+
   // The line that last switched requires_grad, and the line that registered it as a parameter of a module.
   SourceLocation requires_grad_set_at;
   SourceLocation registered_at;
@@ -61,6 +98,12 @@ struct AutogradMeta final : AutogradMetaBase {
   uint64_t task = 0;
   uint32_t task_index = 0;
 };
+
+// Nobody else can see the memory of this tensor, so it may be kept or written to.
+inline bool is_exclusive(const Tensor& tensor) noexcept {
+  return tensor.use_count() == 1 && tensor.storage()->use_count() == 1 && tensor.is_contiguous() &&
+         tensor.storage()->home() == nullptr;
+}
 
 // The meta of a tensor, nullptr when it has none.
 inline AutogradMeta* meta(const Tensor& tensor) noexcept {

@@ -61,10 +61,7 @@ void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
   }
   AutogradMeta& known = ensure_meta(*this);
   if (known.retained) *known.retained = grad;
-  known.grad = grad;
-  known.stamp = {};
-  known.stamp.by_hand = grad.defined();
-  known.stamp.set_at = where;
+  known.set_by_hand(grad, where);
 }
 
 void Tensor::retain_grad() const {

@@ -28,9 +28,7 @@ void Optimizer::step(SourceLocation where) {
   for (const Tensor& parameter : all) {
     autograd::AutogradMeta* known = autograd::meta(parameter);
     if (!known || !known->grad.defined()) continue;
-    ++known->stamp.uses;
-    known->stamp.backwards_used = known->stamp.backwards;
-    known->stamp.used_at = where;
+    known->stamp.on_step(where);
   }
   for (const auto hooks = post_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);
@@ -46,7 +44,7 @@ void Optimizer::zero_grad(bool set_to_none, SourceLocation where) {
       const NoGradGuard no_grad(where);
       const autograd::Tape::Pause pause;
       grad.zero_(where);
-      autograd::meta(parameter)->stamp = {};
+      autograd::meta(parameter)->stamp.on_zeros();
     }
   }
 }

@@ -141,14 +141,14 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
       if (current.empty()) current = parameters_();
       const bool ours = std::any_of(current.begin(), current.end(),
                                     [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
-      if (ours || reducer_.has_heard(stamp.last_backward)) add(unmanaged(update, i, current));
+      if (ours || reducer_.accumulation().has_heard(stamp.last_backward)) add(unmanaged(update, i, current));
       continue;
     }
     const auto managed = static_cast<uint32_t>(position);
     const NamedParameter& named = reducer_.parameters()[managed];
     Verdict verdict;
     verdict.parameters.push_back({named.name, static_cast<int64_t>(parameter.nbytes()), {}, {group_.rank()}});
-    const LocalGradient& local = reducer_.local(managed);
+    const LocalGradient& local = reducer_.accumulation().local(managed);
     if (stamp.by_hand) {
       verdict.kind = "unreduced_gradients";
       verdict.cause.kind = CauseKind::SetByHand;
@@ -169,7 +169,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
           "step() at {} with {} of {} micro-batches reduced: the last backward, at {}, ran under no_sync (opened at "
           "{})",
           to_string(update.where), stamp.backwards - own, stamp.backwards, to_string(local.where),
-          to_string(reducer_.no_sync_where()));
+          to_string(reducer_.accumulation().no_sync_where()));
       verdict.advice = "run the last backward before step() outside no_sync: it reduces what has gathered";
       add(std::move(verdict));
     } else if (stamp.uses > 0 && stamp.backwards > stamp.backwards_used) {
@@ -210,7 +210,7 @@ std::string StepCheck::describe_step(const autograd::Update& update) const {
     const int64_t position = reducer_.find(parameter);
     if (position < 0 || !grad.defined()) continue;
     const auto managed = static_cast<uint32_t>(position);
-    for (const autograd::Write& write : autograd::writes_to(grad, reducer_.local(managed).writes_at_reduction)) {
+    for (const autograd::Write& write : autograd::writes_to(grad, reducer_.accumulation().local(managed).writes_at_reduction)) {
       edits.push_back(reducer_.parameters()[managed].name);
       edits.emplace_back(write.op);
       edits.push_back(to_string(write.where));
@@ -231,7 +231,7 @@ uint64_t StepCheck::digest(const autograd::Update& update) const {
     hash = fnv_step(hash, grad.defined() ? 1 : 2);
     const int64_t position = reducer_.find(parameter);
     if (position < 0 || !grad.defined()) continue;
-    const uint64_t since = reducer_.local(static_cast<uint32_t>(position)).writes_at_reduction;
+    const uint64_t since = reducer_.accumulation().local(static_cast<uint32_t>(position)).writes_at_reduction;
     if (autograd::writes_so_far() == since) continue;
     for (const autograd::Write& write : autograd::writes_to(grad, since))
       hash = fnv(write.op, hash);

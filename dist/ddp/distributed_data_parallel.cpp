@@ -109,7 +109,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
     step_check_ = std::make_unique<StepCheck>(
         *reducer_, *group_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
         parameters_now, [this] { return current(module_->named_buffers()); }, std::move(ignored));
-    reducer_->on_optimizer_step([this](const autograd::Update& update) {
+    reducer_->before_optimizer_step([this](const autograd::Update& update) {
       group_->note_activity("a step of " + update.name, update.where);
       (*step_check_)(update);
     });
@@ -156,8 +156,8 @@ void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
 DistributedDataParallelBase::~DistributedDataParallelBase() {
   // The reducer may outlive the wrapper in a backward that is running.
   if (reducer_) {
-    reducer_->on_optimizer_step(nullptr);
-    reducer_->on_bucket_reduced(nullptr);
+    reducer_->before_optimizer_step(nullptr);
+    reducer_->when_bucket_is_reduced(nullptr);
   }
   // The tape belongs to the thread that wrapped the module.
   if (options_.diagnosis && reducer_ && thread_ == std::this_thread::get_id()) autograd::Tape::disable();
@@ -187,7 +187,7 @@ void DistributedDataParallelBase::apply_optimizer_in_backward(
   if (!in_backward_.empty()) throw ValueError("apply_optimizer_in_backward was called before");
   for (const NamedParameter& each : reducer_->parameters())
     in_backward_.push_back(make({each.tensor}));
-  reducer_->on_bucket_reduced([this](std::span<const uint32_t> parameters) {
+  reducer_->when_bucket_is_reduced([this](std::span<const uint32_t> parameters) {
     const autograd::SilentUpdates silent;
     for (const uint32_t parameter : parameters) {
       in_backward_[parameter]->step();

@@ -14,14 +14,14 @@ Join::Join(DistributedDataParallelBase& ddp, JoinOptions options, SourceLocation
     throw DistError("join: this wrapper is inside another join already (" + to_string(where) + ")", where);
   ddp_.join_ = this;
   ddp_.reducer_->divide_by_participants(!options_.divide_by_initial_world_size);
-  ddp_.reducer_->on_round_begins([this] { announce(kBackward, where_); });
+  ddp_.reducer_->before_round([this] { announce(kBackward, where_); });
   if (ddp_.step_check_) ddp_.step_check_->pause(true);
 }
 
 Join::~Join() {
   ddp_.join_ = nullptr;
   ddp_.reducer_->divide_by_participants(false);
-  ddp_.reducer_->on_round_begins(nullptr);
+  ddp_.reducer_->before_round(nullptr);
   if (ddp_.step_check_) ddp_.step_check_->pause(false);
 }
 
@@ -75,9 +75,9 @@ void Join::finish(SourceLocation where) {
       ddp_.broadcast_buffers_from(from, where);
     } else {
       const auto restore = ddp_.reducer_;
-      restore->on_round_begins(nullptr);
+      restore->before_round(nullptr);
       restore->shadow_round(where);
-      restore->on_round_begins([this] { announce(kBackward, where_); });
+      restore->before_round([this] { announce(kBackward, where_); });
     }
   }
   ddp_.broadcast_model_from(last_source_, where);

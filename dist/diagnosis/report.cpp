@@ -1,7 +1,5 @@
 #include <brigade/dist/diagnosis/report.h>
 
-#include <brigade/dist/reducer/reducer.h>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

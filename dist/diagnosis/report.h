@@ -11,8 +11,6 @@
 
 namespace brigade::dist {
 
-struct NamedParameter;
-
 // One rank's view of a failed backward.
 struct RankReport {
   int rank = 0;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <iterator>
+#include <utility>
 
 namespace brigade::dist {
 
@@ -29,6 +31,26 @@ void set_place(Cause& cause, const SourceLocation& where) {
   const std::string text = to_string(where);
   cause.file = text.substr(0, text.rfind(':'));
   cause.line = where.line();
+}
+
+void set_place(Cause& cause, const std::string& place) {
+  const size_t colon = place.rfind(':');
+  if (colon == std::string::npos) return;
+  cause.file = place.substr(0, colon);
+  cause.line = static_cast<uint32_t>(std::strtoul(place.c_str() + colon + 1, nullptr, 10));
+}
+
+std::string names_in_words(const std::vector<ParameterVerdict>& parameters, size_t most) {
+  std::string names;
+  for (size_t i = 0; i < parameters.size() && i < most; ++i)
+    names += (i > 0 ? ", " : "") + parameters[i].name;
+  if (parameters.size() > most) names += fmt::format(" and {} more", parameters.size() - most);
+  return names;
+}
+
+ParameterVerdict about(const NamedParameter& parameter, std::vector<int> ready_ranks, std::vector<int> missing_ranks) {
+  return {parameter.name, static_cast<int64_t>(parameter.tensor.nbytes()), std::move(ready_ranks),
+          std::move(missing_ranks)};
 }
 
 std::string ranks_in_words(const std::vector<int>& ranks) {

@@ -1,7 +1,7 @@
 // What the diagnosis says: for each group of parameters with one cause, who is concerned, why, and what to do.
 #pragma once
 
-#include <brigade/core/tensor.h>
+#include <brigade/dist/diagnosis/named_parameter.h>
 
 #include <cstdint>
 #include <string>
@@ -127,12 +127,17 @@ class CollectiveError : public DiagnosedAs<DistError> {
 
 // "0, 1 and 3"
 std::string list_of(const std::vector<int>& ranks);
+// "a.weight, a.bias and 3 more": the first `most` names.
+std::string names_in_words(const std::vector<ParameterVerdict>& parameters, size_t most = 8);
+ParameterVerdict about(const NamedParameter& parameter, std::vector<int> ready_ranks, std::vector<int> missing_ranks);
 // "640 B", "1.2 MiB"
 std::string bytes_in_words(int64_t bytes);
 // "rank 1", "ranks 0 and 2"
 std::string ranks_in_words(const std::vector<int>& ranks);
 // File and line of a cause, from a location.
 void set_place(Cause& cause, const SourceLocation& where);
+// From "file:line"; nothing for a text without a colon.
+void set_place(Cause& cause, const std::string& place);
 // What to do about a cause; `some_ranks_only` when other ranks used the parameter.
 std::string advice_for(CauseKind kind, bool some_ranks_only);
 

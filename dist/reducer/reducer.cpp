@@ -1,31 +1,20 @@
-// The reducer's buckets: where gradients live, how they are cut, and cut anew in the order in which they become ready.
-// What happens in a backward is in reducer_round.cpp, what is said when it goes wrong in reducer_report.cpp.
+// The reducer as a listener: which backwards are reduced, and what stays of each.
 #include <brigade/dist/reducer/reducer.h>
 
 #include <brigade/autograd/meta.h>
-#include <brigade/autograd/write_log.h>
-#include <brigade/core/view.h>
-#include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace brigade::dist {
 
-Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options)
-    : parameters_(std::move(parameters)), group_(std::move(group)), options_(std::move(options)) {
-  const size_t count = parameters_.size();
-  planned_.resize(count);
-  used_.resize(count);
-  expected_.assign(count, 1);
-  delayed_.resize(count);
-  local_.resize(count);
-  last_users_.resize(count);
-  for (const uint32_t parameter : options_.delayed)
-    delayed_[parameter] = 1;
-  for (const NamedParameter& parameter : parameters_) {
+namespace {
+
+// Throws ValueError for a gradient that another reducer manages.
+ReducerSetup checked(ReducerSetup setup) {
+  for (const NamedParameter& parameter : setup.parameters) {
     const autograd::AutogradMeta* known = autograd::meta(parameter.tensor);
     const bool managed =
         known && std::any_of(known->observers.begin(), known->observers.end(), [](const auto& observer) {
@@ -33,101 +22,31 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, 
         });
     if (!managed) continue;
     throw ValueError(fmt::format(
-        "DDP({}): the gradient of `{}` is managed by another wrapper already; destroy that one before wrapping again",
-        options_.module_name, parameter.name));
+        "{}: the gradient of `{}` is managed by another wrapper already; destroy that one before wrapping again",
+        setup.title(), parameter.name));
   }
-  // The last layers finish first in backward: start from the reverse of the registration order.
-  std::vector<uint32_t> order;
-  for (auto i = static_cast<uint32_t>(count); i-- > 0;)
-    order.push_back(i);
-  build(cut(order));
-  for (uint32_t i = 0; i < count; ++i)
-    autograd::observe(parameters_[i].tensor, *this, i);
+  setup.expected.assign(setup.count(), 1);
+  return setup;
+}
+
+}  // namespace
+
+Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options)
+    : setup_(checked(
+          {.parameters = std::move(parameters), .group = std::move(group), .options = std::move(options)})),
+      buckets_(setup_),
+      accumulation_(setup_.count()),
+      advisor_(setup_, buckets_, accumulation_) {
+  last_.users.resize(setup_.count());
+  for (uint32_t i = 0; i < setup_.count(); ++i)
+    autograd::observe(setup_.parameters[i].tensor, *this, i);
 }
 
 Reducer::~Reducer() {
-  for (const NamedParameter& parameter : parameters_) {
+  for (const NamedParameter& parameter : setup_.parameters) {
     autograd::stop_observing(parameter.tensor, *this);
     autograd::set_grad_target(parameter.tensor, Tensor());
   }
-}
-
-std::vector<BucketLayout> Reducer::cut(std::span<const uint32_t> order) const {
-  std::vector<ParameterInfo> infos;
-  for (const NamedParameter& parameter : parameters_)
-    infos.push_back({parameter.tensor.numel(), parameter.tensor.dtype(), parameter.tensor.device()});
-  std::vector<uint32_t> normal;
-  std::vector<uint32_t> late;
-  for (const uint32_t parameter : order)
-    (delayed_[parameter] ? late : normal).push_back(parameter);
-  std::vector<BucketLayout> layouts = assign_buckets(infos, normal, options_.limits);
-  constexpr int64_t kUnlimited = int64_t{1} << 62;
-  for (BucketLayout& layout : assign_buckets(infos, late, {kUnlimited, kUnlimited}))
-    layouts.push_back(std::move(layout));
-  return layouts;
-}
-
-void Reducer::build(std::vector<BucketLayout> layouts) {
-  const std::vector<Bucket> old = std::move(buckets_);
-  const std::vector<Slot> old_slots = std::move(slots_);
-  buckets_.clear();
-  slots_.assign(parameters_.size(), {});
-  for (BucketLayout& layout : layouts) {
-    std::shared_ptr<DeviceStream> reading;
-    if (layout.device != Device()) {
-      std::shared_ptr<DeviceStream>& known = reading_[layout.device];
-      if (!known) known = device_runtime(layout.device).new_stream(layout.device.index);
-      reading = known;
-    }
-    Payload payload(*group_, layout, std::move(reading));
-    for (uint32_t index = 0; index < layout.parameters.size(); ++index) {
-      const uint32_t parameter = layout.parameters[index];
-      const Tensor& leaf = parameters_[parameter].tensor;
-      const Tensor view =
-          view::as_strided(payload.whole(), leaf.sizes(), contiguous_strides(leaf.sizes()), layout.offsets[index]);
-      slots_[parameter] = {static_cast<uint32_t>(buckets_.size()), index, view};
-      if (!options_.gradient_as_bucket_view) continue;
-      autograd::AutogradMeta& meta = autograd::ensure_meta(leaf);
-      if (meta.grad.defined()) {
-        kernels::copy(view, meta.grad);
-        meta.grad = view;
-      }
-      autograd::set_grad_target(leaf, view);
-    }
-    buckets_.emplace_back(std::move(layout), std::move(payload));
-  }
-  if (hook_) hook_->on_rebuild();
-}
-
-std::vector<BucketLayout> Reducer::layout() const {
-  std::vector<BucketLayout> layouts;
-  for (const Bucket& bucket : buckets_)
-    layouts.push_back(bucket.layout);
-  return layouts;
-}
-
-void Reducer::rebuild() {
-  rebuilt_ = true;
-  // Rank 0's ready order decides, so that all ranks cut the same buckets. Parameters that were not ready come last.
-  std::vector<int64_t> order(ready_order_.begin(), ready_order_.end());
-  std::vector<uint8_t> seen(parameters_.size(), 0);
-  for (const int64_t parameter : order)
-    seen[static_cast<size_t>(parameter)] = 1;
-  for (size_t i = parameters_.size(); i-- > 0;) {
-    if (!seen[i]) order.push_back(static_cast<int64_t>(i));
-  }
-  const Tensor shared = group_->allocate(static_cast<int64_t>(order.size()), kInt64);
-  std::memcpy(shared.raw_data(), order.data(), order.size() * sizeof(int64_t));
-  const std::string description = fmt::format("ready order of DDP({})", options_.module_name);
-  group_->broadcast(shared, {.root = 0, .description = description}, backward_where_)->wait();
-  std::memcpy(order.data(), shared.raw_data(), order.size() * sizeof(int64_t));
-  const std::vector<uint32_t> positions(order.begin(), order.end());
-  std::vector<BucketLayout> layouts = cut(positions);
-  if (layouts == layout()) return;
-  build(std::move(layouts));
-  const uint64_t writes = autograd::writes_so_far();
-  for (LocalGradient& local : local_)
-    local.writes_at_reduction = writes;
 }
 
 int64_t Reducer::find(const Tensor& parameter) const noexcept {
@@ -140,46 +59,203 @@ int64_t Reducer::find(const Tensor& parameter) const noexcept {
 }
 
 void Reducer::expect(std::span<const Tensor> parameters) {
-  std::vector<uint8_t> expected(parameters_.size(), 0);
+  std::vector<uint8_t> expected(setup_.count(), 0);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const int64_t position = find(parameters[i]);
     if (position < 0) {
-      throw ValueError(fmt::format("DDP({}): expect: tensor {} ({}) is not a parameter that this wrapper reduces",
-                                   options_.module_name, i, brigade::describe(parameters[i])));
+      throw ValueError(fmt::format("{}: expect: tensor {} ({}) is not a parameter that this wrapper reduces",
+                                   setup_.title(), i, brigade::describe(parameters[i])));
     }
     expected[static_cast<size_t>(position)] = 1;
   }
-  expected_ = std::move(expected);
+  setup_.expected = std::move(expected);
 }
 
-void Reducer::expect_all() { std::fill(expected_.begin(), expected_.end(), uint8_t{1}); }
+void Reducer::expect_all() { std::fill(setup_.expected.begin(), setup_.expected.end(), uint8_t{1}); }
 
 void Reducer::register_comm_hook(CommHookPtr hook) {
   if (!hook) throw ValueError("register_comm_hook: Communication hook must be callable.");
-  if (hook_) {
+  if (setup_.hook) {
     throw DistError(fmt::format(
-        "register_comm_hook or register_builtin_comm_hook can only be called once. DDP({}) has `{}` already",
-        options_.module_name, hook_->name()));
+        "register_comm_hook or register_builtin_comm_hook can only be called once. {} has `{}` already",
+        setup_.title(), setup_.hook->name()));
   }
-  if (round_ > 0)
-    throw DistError(
-        fmt::format("register_comm_hook: DDP({}) has reduced {} backwards already; register the hook before",
-                    options_.module_name, round_));
-  hook_ = std::move(hook);
-}
-
-bool Reducer::has_heard(uint64_t number) const noexcept {
-  return std::find(heard_.begin(), heard_.end(), number) != heard_.end();
+  if (last_.round > 0)
+    throw DistError(fmt::format("register_comm_hook: {} has reduced {} backwards already; register the hook before",
+                                setup_.title(), last_.round));
+  setup_.hook = std::move(hook);
 }
 
 void Reducer::clear_gradients() {
-  for (const NamedParameter& parameter : parameters_) {
-    autograd::AutogradMeta& meta = *autograd::meta(parameter.tensor);
-    meta.grad = Tensor();
-    meta.stamp = {};
+  for (const NamedParameter& parameter : setup_.parameters)
+    autograd::meta(parameter.tensor)->clear();
+  accumulation_.forget_all();
+  forward_.pending = false;
+}
+
+void Reducer::prepare_for_forward(int64_t rows) {
+  if (kept_back_) std::rethrow_exception(std::exchange(kept_back_, nullptr));
+  forward_.began = now_ns();
+  if (!syncs()) return;
+  forward_.pending = true;
+  forward_.rows = rows;
+}
+
+Round& Reducer::start_round(Round::Start start) {
+  start.number = ++last_.round;
+  start.forward_began = std::exchange(forward_.began, 0);
+  start.rows = forward_.rows;
+  return round_.emplace(setup_, buckets_, accumulation_, advisor_, recorded_, std::move(start));
+}
+
+void Reducer::on_plan(const autograd::Plan& plan) {
+  std::vector<uint8_t> planned(setup_.count(), 0);
+  bool reached = false;
+  plan.for_each_observed(this, [&](uint32_t tag) { planned[tag] = reached = true; });
+  if (reached) accumulation_.hear(plan.number());
+  accumulation_.gather(reached && !syncs());
+  // A backward that reaches nothing of ours, with no forward of ours before it, does not concern this group.
+  if (!syncs() || broken_ || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
+  if (round_begins_) round_begins_();
+  Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = !reached});
+  if (setup_.options.diagnosis) round.look_at_loss(plan);
+  round.begin();
+}
+
+void Reducer::on_grad_ready(uint32_t tag, bool defined) {
+  if (round_) {
+    round_->on_grad_ready(tag, defined);
+  } else if (accumulation_.gathers()) {
+    accumulation_.add(tag, defined, autograd::meta(setup_.parameters[tag].tensor)->stamp);
   }
-  std::fill(used_.begin(), used_.end(), uint8_t{0});
-  forward_pending_ = false;
+}
+
+void Reducer::on_non_finite(const char* op, SourceLocation where) {
+  if (round_) round_->on_non_finite(op, where);
+}
+
+void Reducer::on_finish(const autograd::Plan& plan) {
+  accumulation_.gather(false);
+  if (!round_) return;
+  try {
+    round_->finish();
+  } catch (...) {
+    // The group itself failed (a peer died, a timeout): nothing that is in the buckets can be trusted.
+    broken_ = true;
+    end_round();
+    clear_gradients();
+    throw;
+  }
+  if (round_->is_error()) {
+    report(&plan, "");
+  } else {
+    conclude();
+  }
+}
+
+void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noexcept {
+  std::string failure = "unknown error";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    failure = exception.what();
+  } catch (...) {
+  }
+  accumulation_.gather(false);
+  try {
+    if (broken_) {
+      end_round();
+      return;
+    }
+    if (!round_) {
+      // The roots were unusable, so there was no plan. Peers may be waiting for this backward nevertheless.
+      if (plan || !forward_.pending || !syncs() || setup_.parameters.empty()) return;
+      start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true}).begin();
+    }
+    round_->fail();
+    round_->finish();
+    if (round_->is_error()) {
+      report(plan, failure);
+    } else {
+      conclude();
+    }
+  } catch (const ReductionError&) {
+    // Backward rethrows its own error, which says more.
+  } catch (...) {
+    broken_ = true;
+    end_round();
+  }
+}
+
+void Reducer::shadow_round(SourceLocation where) {
+  clear_gradients();
+  Round& round = start_round(
+      {.where = where, .planned = std::vector<uint8_t>(setup_.count(), 0), .absent = true, .joined = true});
+  round.begin();
+  round.finish();
+  if (round.is_error()) {
+    report(nullptr, "");
+  } else {
+    conclude();
+  }
+  clear_gradients();
+}
+
+void Reducer::settle() {
+  round_->settle_all();
+  if (round_->outcome().present == 0) return;
+  forward_.pending = false;
+  last_.users = round_->outcome().users;
+  accumulation_.all_reduced();
+}
+
+void Reducer::conclude() {
+  const bool present = round_->outcome().present > 0;
+  const bool joined = round_->joined();
+  const SourceLocation where = round_->where();
+  if (setup_.options.static_graph && recorded_.used.empty() && present && !joined) {
+    for (uint32_t i = 0; i < setup_.count(); ++i)
+      recorded_.used.push_back(round_->uses(i));
+    recorded_.where = to_string(where);
+  }
+  settle();
+  if (present) {
+    advisor_.advise(*round_);
+    if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()));
+  }
+  end_round();
+  if (present && !buckets_.is_rebuilt() && buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes();
+}
+
+void Reducer::report(const autograd::Plan* plan, const std::string& failure) {
+  std::exception_ptr error;
+  try {
+    error = round_->error(plan, failure);
+  } catch (const DistError&) {
+    broken_ = true;
+    error = std::current_exception();
+  }
+  const bool waits = setup_.options.report_at == ReducerOptions::ReportAt::NextForward &&
+                     round_->outcome().failed == 0 && !broken_;
+  if (waits) settle();
+  end_round();
+  if (waits) {
+    kept_back_ = error;
+    return;
+  }
+  clear_gradients();
+  std::rethrow_exception(error);
+}
+
+void Reducer::end_round() noexcept {
+  if (!round_) return;
+  last_.collectives += round_->collectives();
+  last_.ready_order = std::move(round_->ready_order());
+  round_.reset();
+}
+
+void Reducer::on_update(const autograd::Update& update) {
+  if (optimizer_step_) optimizer_step_(update);
 }
 
 }  // namespace brigade::dist

@@ -34,7 +34,7 @@ struct Compressed {
   Tensor q;  // m x r, view of the sent buffer
 };
 
-struct Round {
+struct Compression {
   Tensor all_p, all_q, plain;
   std::vector<Compressed> matrices;
   std::vector<Tensor> uncompressed;
@@ -108,7 +108,7 @@ class PowerSgdHook final : public CommHook {
       kernels::add_inplace(bucket.buffer(), feedback.error, 1.0);
       kernels::copy(feedback.error, bucket.buffer());  // M; M' is taken off when it is known
     }
-    auto round = std::make_shared<Round>(prepare(group, bucket, feedback));
+    auto round = std::make_shared<Compression>(prepare(group, bucket, feedback));
     for (const Compressed& each : round->matrices)
       kernels::copy(each.p, kernels::matmul(each.m, each.q, {}));
     if (round->plain.defined()) round->plain_sent = group.all_reduce(round->plain, options, where);
@@ -152,8 +152,8 @@ class PowerSgdHook final : public CommHook {
   }
   int64_t columns(int64_t n, int64_t m) const { return std::min<int64_t>({options_.matrix_approximation_rank, n, m}); }
 
-  Round prepare(ProcessGroup& group, const GradBucket& bucket, Feedback& feedback) {
-    Round round;
+  Compression prepare(ProcessGroup& group, const GradBucket& bucket, Feedback& feedback) {
+    Compression round;
     int64_t p_numel = 0;
     int64_t q_numel = 0;
     int64_t plain_numel = 0;
@@ -209,7 +209,7 @@ class PowerSgdHook final : public CommHook {
     return round;
   }
 
-  void finish(ProcessGroup& group, Round& round, const GradBucket& bucket, ReduceOp op, uint64_t iteration,
+  void finish(ProcessGroup& group, Compression& round, const GradBucket& bucket, ReduceOp op, uint64_t iteration,
               const std::string& description, SourceLocation where) {
     if (round.plain_sent) {
       round.plain_sent->wait();

@@ -1,0 +1,45 @@
+// Bookkeeping of what is local to this rank.
+#include <brigade/dist/reducer/accumulation.h>
+
+#include <brigade/autograd/meta.h>
+#include <brigade/autograd/write_log.h>
+
+#include <algorithm>
+
+namespace brigade::dist {
+
+void Accumulation::hear(uint64_t number) {
+  constexpr size_t kRemembered = 16;
+  heard_.push_back(number);
+  if (heard_.size() > kRemembered) heard_.erase(heard_.begin());
+}
+
+bool Accumulation::has_heard(uint64_t number) const noexcept {
+  return std::find(heard_.begin(), heard_.end(), number) != heard_.end();
+}
+
+void Accumulation::add(uint32_t parameter, bool defined, const autograd::GradStamp& stamp) {
+  if (!defined) return;
+  used_[parameter] = 1;
+  LocalGradient& local = local_[parameter];
+  if (stamp.backwards <= 1) local.backwards = 0;  // cleared since
+  if (local.backwards++ == 0) local.writes_at_accumulation = autograd::writes_so_far();
+  local.where = stamp.last_backward_at;
+}
+
+void Accumulation::forget_all() noexcept { std::fill(used_.begin(), used_.end(), uint8_t{0}); }
+
+void Accumulation::all_reduced() {
+  forget_all();
+  for (LocalGradient& local : local_)
+    local.backwards = 0;
+  pass_over_writes();
+}
+
+void Accumulation::pass_over_writes() {
+  const uint64_t writes = autograd::writes_so_far();
+  for (LocalGradient& local : local_)
+    local.writes_at_reduction = writes;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,69 @@
+// What is local to this rank since the last reduction: gradients that gather under no_sync, and the backwards that this
+// rank has heard.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace brigade::autograd {
+struct GradStamp;
+}
+
+namespace brigade::dist {
+
+// What happened to a parameter's gradient since it was last averaged.
+struct LocalGradient {
+  uint32_t backwards = 0;  // that added to it under no_sync
+  SourceLocation where;    // of the latest of them
+  // autograd::writes_so_far() when the last reduction ended, and when accumulation began.
+  uint64_t writes_at_reduction = 0;
+  uint64_t writes_at_accumulation = 0;
+};
+
+class Accumulation {
+ public:
+  explicit Accumulation(size_t parameters) : used_(parameters), local_(parameters) {}
+
+  // While the depth is above zero, backward accumulates locally.
+  void enter_no_sync(SourceLocation where) noexcept {
+    ++no_sync_depth_;
+    no_sync_where_ = where;
+  }
+  void leave_no_sync() noexcept { --no_sync_depth_; }
+  bool syncs() const noexcept { return no_sync_depth_ == 0; }
+  SourceLocation no_sync_where() const noexcept { return no_sync_where_; }
+
+  // Backward `number` of the thread begins, and reaches a parameter.
+  void hear(uint64_t number);
+  // As far back as a few.
+  bool has_heard(uint64_t number) const noexcept;
+  uint64_t last_heard() const noexcept { return heard_.empty() ? 0 : heard_.back(); }
+
+  // The running backward adds to what is local.
+  void gather(bool on) noexcept { gathers_ = on; }
+  bool gathers() const noexcept { return gathers_; }
+  void add(uint32_t parameter, bool defined, const autograd::GradStamp& stamp);
+
+  // A backward has used the parameter since the last reduction.
+  bool used(uint32_t parameter) const { return used_[parameter] != 0; }
+  // Its gradient was cleared since.
+  void forget(uint32_t parameter) { used_[parameter] = 0; }
+  void forget_all() noexcept;
+  const LocalGradient& local(uint32_t parameter) const noexcept { return local_[parameter]; }
+  // All gradients are averaged: nothing is local.
+  void all_reduced();
+  // What was written to gradients so far, the reducer wrote.
+  void pass_over_writes();
+
+ private:
+  int no_sync_depth_ = 0;
+  SourceLocation no_sync_where_;
+  bool gathers_ = false;
+  std::vector<uint8_t> used_;
+  std::vector<LocalGradient> local_;
+  std::vector<uint64_t> heard_;  // numbers of the latest backwards
+};
+
+}  // namespace brigade::dist

@@ -1,0 +1,218 @@
+// A backward when its buckets come back: waiting, reading the words, and the gradients at their places.
+#include <brigade/dist/reducer/round.h>
+
+#include <brigade/autograd/meta.h>
+#include <brigade/core/factory.h>
+#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/slow_rank.h>
+#include <brigade/dist/diagnosis/spread.h>
+#include <brigade/dist/reducer/accumulation.h>
+#include <brigade/kernels/bucket.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace brigade::dist {
+
+void Round::poll() {
+  setup_.group->progress();
+  while (next_complete_ < next_bucket_) {
+    const Progress& progress = progress_[next_complete_];
+    if (!progress.work->is_completed() || (progress.tail_work && !progress.tail_work->is_completed())) return;
+    complete(next_complete_++);
+  }
+}
+
+// Flags and words, once they are reduced.
+void Round::receive(uint32_t index) {
+  Progress& progress = progress_[index];
+  if (std::exchange(progress.received, true)) return;
+  Bucket& bucket = buckets_[index];
+  bucket.payload.receive(progress.tail_work ? *progress.tail_work : *progress.work);
+  for (size_t k = 0; k < progress.measured.size(); ++k) {
+    if (progress.measured[k] == 0) continue;
+    const uint32_t parameter = bucket.layout.parameters[k];
+    sums_of_squares_[parameter] = bucket.payload.sum_of_squares(k);
+    if (!std::isfinite(sums_of_squares_[parameter])) non_finite_.parameters.push_back(parameter);
+  }
+}
+
+void Round::complete(uint32_t index) {
+  Progress& progress = progress_[index];
+  if (progress.completed) return;
+  BucketEvents& events = events_.buckets[index];
+  events.wait_began = now_ns();
+  progress.work->wait();
+  receive(index);
+  events.finished = events.wait_ended = now_ns();
+  if (!setup_.hook) {  // what a hook sends is not the payload, and may be several collectives
+    const WorkTimes times = progress.work->times();
+    events.arrived = times.arrived;
+    events.reduced = times.reduced;
+  }
+  progress.work.reset();
+  progress.tail_work.reset();
+  progress.completed = true;
+  read_words(index);
+
+  const std::vector<uint32_t>& parameters = buckets_[index].layout.parameters;
+  if (!setup_.bucket_reduced || !is_sound(parameters)) return;
+  settle(index);
+  std::vector<uint32_t> with_gradient;
+  for (const uint32_t parameter : parameters) {
+    if (autograd::meta(setup_.parameters[parameter].tensor)->grad.defined()) with_gradient.push_back(parameter);
+  }
+  setup_.bucket_reduced(with_gradient);
+}
+
+void Round::read_words(uint32_t index) {
+  const Bucket& bucket = buckets_[index];
+  const Payload& payload = bucket.payload;
+  const int size = setup_.group->size();
+  for (size_t k = 0; k < bucket.layout.parameters.size(); ++k)
+    outcome_.users[bucket.layout.parameters[k]] = payload.flag_count(k, size);
+  const auto keep_largest = [&](int& known, Word word) { known = std::max(known, payload.count(word, size)); };
+  keep_largest(outcome_.present, Word::Present);
+  keep_largest(outcome_.failed, Word::Failed);
+  keep_largest(outcome_.joined, Word::Joined);
+  keep_largest(outcome_.changed, Word::Changed);
+  keep_largest(outcome_.non_finite, Word::NonFinite);
+  if (!hook_sends_) return;
+  if (!payload.all_equal(Word::Round, payload.countable(start_.number))) outcome_.same_round = false;
+  if (payload.count(Word::Silent, size) > 0) return;
+  outcome_.late = outcome_.late || may_have_slow_rank(payload.mean(Word::Time), payload.variance(Word::Time), size);
+  outcome_.outlier = outcome_.outlier || distance_of_one(payload.variance(Word::Norm), size) > 9;  // 22 times the norm
+  const double rows = payload.mean(Word::Rows);
+  outcome_.uneven = outcome_.uneven || (size > 1 && payload.variance(Word::Rows) > 1e-3 * rows * rows);
+  // Looking at the result would wait for a device: later, when that is idle.
+  if (!payload.on_device()) check_hook_result(index);
+}
+
+// Whether no rank reached anything: then every rank stops after the first bucket.
+bool Round::nobody_is_present() {
+  if (next_bucket_ == 0) {
+    launch(0);
+    next_bucket_ = 1;
+  }
+  if (progress_.front().tail_work) {
+    receive(0);
+  } else {
+    complete(0);
+  }
+  const int size = setup_.group->size();
+  const Payload& payload = buckets_[0].payload;
+  return payload.count(Word::Present, size) == 0 && payload.count(Word::Failed, size) == 0;
+}
+
+void Round::finish() {
+  events_.compute_ended = now_ns();
+  if (start_.absent && nobody_is_present()) {
+    complete(0);
+    return;
+  }
+  // All are posted before the first is waited for: what a hook posts while it is waited for comes after.
+  while (next_bucket_ < buckets_.size()) {
+    launch(next_bucket_);
+    ++next_bucket_;
+  }
+  for (uint32_t i = 0; i < buckets_.size(); ++i)
+    complete(i);
+  for (uint32_t i = 0; i < buckets_.size() && hook_sends_; ++i) {
+    const Payload& payload = buckets_[i].payload;
+    if (payload.on_device() && payload.count(Word::Silent, setup_.group->size()) == 0) check_hook_result(i);
+  }
+}
+
+bool Round::is_sound(std::span<const uint32_t> parameters) const {
+  if (outcome_.failed > 0 || !outcome_.same_round || outcome_.changed > 0 || !outcome_.hooks.empty()) return false;
+  if (setup_.options.find_unused_parameters || setup_.options.static_graph || outcome_.present == 0) return true;
+  const int participants = setup_.group->size() - outcome_.joined;
+  return std::all_of(parameters.begin(), parameters.end(), [&](uint32_t parameter) {
+    return !setup_.expected[parameter] || outcome_.users[parameter] == participants;
+  });
+}
+
+bool Round::is_error() const {
+  for (uint32_t b = 0; b < buckets_.size(); ++b) {
+    if (!is_sound(buckets_[b].layout.parameters)) return true;
+  }
+  return !is_sound({});
+}
+
+void Round::settle(uint32_t index) {
+  Progress& progress = progress_[index];
+  if (progress.settled || outcome_.present == 0) return;
+  progress.settled = true;
+  Bucket& bucket = buckets_[index];
+  const int size = setup_.group->size();
+  const int participants = size - outcome_.joined;
+  if (setup_.divide_by_participants && participants > 0 && participants < size)
+    kernels::scale_inplace(bucket.payload.gradients(), static_cast<double>(size) / participants);
+  std::vector<Tensor> to_fill;  // on a device: per slot, all in one launch
+  for (const uint32_t parameter : bucket.layout.parameters) {
+    if (outcome_.users[parameter] > 0) settle_parameter(parameter, to_fill);
+  }
+  if (!to_fill.empty())
+    kernels::bucket_unflatten(bucket.payload.whole(), Tensor(), to_fill, bucket.layout.offsets, 1.0);
+}
+
+void Round::settle_parameter(uint32_t parameter, std::vector<Tensor>& to_fill) {
+  autograd::AutogradMeta& meta = *autograd::meta(setup_.parameters[parameter].tensor);
+  const Slot& slot = buckets_.slot(parameter);
+  const Bucket& bucket = buckets_[slot.bucket];
+  if (setup_.options.gradient_as_bucket_view) {
+    meta.hold(slot.view);
+  } else if (bucket.payload.on_device() && (!meta.grad.defined() || meta.grad.is_contiguous())) {
+    if (!meta.grad.defined()) meta.hold(empty_like(slot.view));
+    to_fill.resize(bucket.layout.parameters.size());
+    to_fill[slot.index] = meta.grad;
+  } else if (meta.grad.defined()) {
+    kernels::copy(meta.grad, slot.view);
+  } else {
+    meta.hold(kernels::clone(slot.view));
+  }
+  meta.stamp.on_reduction(accumulation_.last_heard(), start_.where);
+  meta.grad.bump_version();
+}
+
+void Round::settle_all() {
+  for (uint32_t b = 0; b < buckets_.size(); ++b)
+    settle(b);
+  for (const auto& [parameter, gradient] : stale_) {
+    if (outcome_.present > 0 && outcome_.users[parameter] > 0) continue;
+    kernels::copy(buckets_.slot(parameter).view, gradient);
+  }
+}
+
+void Round::check_hook_result(uint32_t index) {
+  if (!setup_.hook || !setup_.options.diagnosis) return;
+  const Bucket& bucket = buckets_[index];
+  const Payload& payload = bucket.payload;
+  HookResult found{.hook = setup_.hook->name(),
+                   .bucket = describe(index),
+                   .expected_probe = payload.mean(Word::Probe),
+                   .found_probe = payload.probe(),
+                   .norm = std::exp2(payload.mean(Word::Norm) / 2),
+                   .was_finite = payload.count(Word::NonFinite, setup_.group->size()) == 0,
+                   .parameters = {}};
+  const bool is_finite = std::isfinite(found.found_probe);
+  if (!is_finite && !found.was_finite) return;
+  for (const uint32_t parameter : bucket.layout.parameters) {
+    if (is_finite || kernels::has_non_finite(detail::on_host(buckets_.slot(parameter).view)))
+      found.parameters.push_back(about(setup_.parameters[parameter], {}, {}));
+  }
+  if (std::optional<Verdict> verdict = hook_result(found, moment())) outcome_.hooks.push_back(std::move(*verdict));
+}
+
+RoundEvents Round::take_events(bool rebuilt) {
+  events_.backward = to_string(start_.where);
+  events_.ended = now_ns();
+  for (uint32_t b = 0; b < buckets_.size(); ++b)
+    events_.buckets[b].parameters = buckets_[b].layout.parameters;
+  events_.rebuilt = rebuilt;
+  return std::move(events_);
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,175 @@
+// One reduced backward: from the plan to averaged gradients.
+//
+// Parameters that the backward will not reach are marked unused at once, so no bucket waits for them. A parameter's
+// gradient becomes ready in its slot; when the bucket is full, and all before it are launched, its all-reduce starts
+// while backward goes on. In the end all buckets are waited for, and the flags that travelled in them say what happened
+// on every rank.
+#pragma once
+
+#include <brigade/autograd/listener.h>
+#include <brigade/dist/diagnosis/cause.h>
+#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/groups/work.h>
+#include <brigade/dist/reducer/buckets.h>
+#include <brigade/dist/timeline/timeline.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace brigade::dist {
+
+class Accumulation;
+class Advisor;
+struct RankReport;
+
+// static_graph: what the first backward used.
+struct RecordedGraph {
+  std::vector<uint8_t> used;  // per parameter; empty before that backward
+  std::string where;          // "file:line" of it
+};
+
+// What the reduced payloads say about a backward as a whole.
+struct Outcome {
+  std::vector<int> users;  // per parameter: ranks that used it
+  int present = 0;         // ranks whose backward reached a parameter
+  int failed = 0;          // ranks whose backward failed
+  int joined = 0;          // ranks that only send zeros
+  int changed = 0;         // ranks whose graph changed (static_graph)
+  int non_finite = 0;      // ranks with an infinite or NaN gradient
+  bool same_round = true;
+  // Seen from means and variances, which rounding blurs: worth a look.
+  bool late = false;           // one rank is much later than the others
+  bool outlier = false;        // one rank's gradients are much larger
+  bool uneven = false;         // batches of different sizes
+  std::vector<Verdict> hooks;  // what the hook got wrong
+};
+
+// What this rank has seen of numbers that are not finite.
+struct NonFinite {
+  std::vector<uint32_t> parameters;
+  std::vector<Tensor> device_losses;  // not looked at, since that would wait for the device
+  bool loss = false;
+  Cause cause;
+
+  // `where`: of the backward.
+  void blame_loss(SourceLocation where);
+};
+
+class Round {
+ public:
+  struct Start {
+    uint64_t number = 0;           // of the reduced backward, from 1
+    SourceLocation where;          // of its call
+    std::vector<uint8_t> planned;  // per parameter: it will be reached
+    bool absent = false;           // it reaches no parameter of ours
+    bool joined = false;           // a shadow: this rank has no data left
+    bool failed = false;           // this rank's backward failed
+    int64_t forward_began = 0;
+    int64_t rows = 0;  // samples in this rank's batch, 0 when not known
+  };
+  // All of these outlive it.
+  Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, Advisor& advisor,
+        const RecordedGraph& recorded, Start start);
+
+  // Sends what no gradient will come for. May throw.
+  void begin();
+  void look_at_loss(const autograd::Plan& plan);
+  void on_grad_ready(uint32_t parameter, bool defined);
+  void on_non_finite(const char* op, SourceLocation where);
+  // This rank's backward has failed: the peers get the rest of its buckets, marked.
+  void fail() noexcept;
+  // All nodes have run: waits for all buckets. Throws what the group throws; then nothing in the buckets can be
+  // trusted.
+  void finish();
+
+  // After finish(): whether the gradients cannot be trusted.
+  bool is_error() const;
+  // The error of all ranks. `plan` may be null; `failure`: the text of the exception on this rank, or "". Throws
+  // DistError when the ranks cannot exchange what it takes.
+  std::exception_ptr error(const autograd::Plan* plan, const std::string& failure);
+  // Gradients are final.
+  void settle_all();
+  // For the timeline, at the end.
+  RoundEvents take_events(bool rebuilt);
+
+  uint64_t number() const noexcept { return start_.number; }
+  SourceLocation where() const noexcept { return start_.where; }
+  bool joined() const noexcept { return start_.joined; }
+  int64_t rows() const noexcept { return start_.rows; }
+  // Whether the parameter is used in this backward or since the last reduction.
+  bool uses(uint32_t parameter) const;
+  bool hook_sends() const noexcept { return hook_sends_; }
+  const Outcome& outcome() const noexcept { return outcome_; }
+  // Of this rank's gradients, per parameter.
+  const std::vector<double>& sums_of_squares() const noexcept { return sums_of_squares_; }
+  NonFinite& non_finite() noexcept { return non_finite_; }
+  const NonFinite& non_finite() const noexcept { return non_finite_; }
+  const RoundEvents& events() const noexcept { return events_; }
+  std::vector<uint32_t>& ready_order() noexcept { return ready_order_; }
+  uint64_t collectives() const noexcept { return collectives_; }
+  Moment moment() const;
+  // Every rank's text; `about` says of what.
+  std::vector<std::string> exchange(const std::string& text, const char* about) const;
+
+ private:
+  // How far a bucket is.
+  struct Progress {
+    uint32_t pending = 0;  // gradients to come
+    WorkPtr work;
+    WorkPtr tail_work;  // with a hook: of flags and words
+    bool completed = false;
+    bool settled = false;
+    bool received = false;
+    double sum_of_squares = 0;      // of this rank's gradients, on the CPU
+    std::vector<int64_t> measured;  // on a device: elements per slot, to be measured when the bucket is launched
+    std::vector<Tensor> to_copy;    // on a device: gradients per slot that are copied in when it is launched
+  };
+
+  // round.cpp
+  void prepare_unplanned(uint32_t parameter);
+  void set_flag(uint32_t parameter, double value);
+  void take_gradient(uint32_t parameter, bool defined);
+  void measure(uint32_t parameter);
+  void launch_ready();
+  void launch(uint32_t index);
+  void fill_words(uint32_t index, int64_t now);
+  void send(uint32_t index);
+  GradBucket as_grad_bucket(uint32_t index) const;
+  std::string describe(uint32_t index) const;
+  // outcome.cpp
+  void poll();
+  void receive(uint32_t index);
+  void complete(uint32_t index);
+  void read_words(uint32_t index);
+  bool nobody_is_present();
+  void check_hook_result(uint32_t index);
+  bool is_sound(std::span<const uint32_t> parameters) const;
+  void settle(uint32_t index);
+  void settle_parameter(uint32_t parameter, std::vector<Tensor>& to_fill);
+  RankReport own_report(const autograd::Plan* plan, const std::string& failure) const;
+
+  const ReducerSetup& setup_;
+  Buckets& buckets_;
+  Accumulation& accumulation_;
+  Advisor& advisor_;
+  const RecordedGraph& recorded_;
+  Start start_;
+  bool hook_sends_;
+  bool changed_ = false;  // static_graph: another set than the recorded one
+  std::vector<Progress> progress_;
+  uint32_t next_bucket_ = 0;    // to launch
+  uint32_t next_complete_ = 0;  // to complete
+  uint64_t collectives_ = 0;
+  Outcome outcome_;
+  NonFinite non_finite_;
+  std::vector<double> sums_of_squares_;
+  // Gradients kept aside for parameters that may turn out unused everywhere.
+  std::vector<std::pair<uint32_t, Tensor>> stale_;
+  std::vector<uint32_t> ready_order_;
+  RoundEvents events_;
+};
+
+}  // namespace brigade::dist

@@ -1,3 +1,4 @@
+// Checks what backward() and grad() were given, runs the engine, and reports missing gradients.
 #include <brigade/autograd/backward.h>
 
 #include <brigade/autograd/engine.h>

@@ -1,3 +1,4 @@
+// The node of a checkpoint: runs the segment again with the old random state, then its backward.
 #include <brigade/autograd/checkpoint.h>
 
 #include <brigade/autograd/backward.h>

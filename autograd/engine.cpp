@@ -1,3 +1,4 @@
+// The steps of the engine: gather, seed, run, deliver, and complete a leaf when all has come to it.
 #include <brigade/autograd/engine.h>
 
 #include <brigade/autograd/anomaly_mode.h>

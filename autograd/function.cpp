@@ -1,3 +1,4 @@
+// The node of a custom function: what it saved, and checks of what its backward returns.
 #include <brigade/autograd/function.h>
 
 #include <brigade/autograd/meta.h>

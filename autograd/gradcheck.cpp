@@ -1,3 +1,4 @@
+// Each element is moved up and down by a step; second derivatives are those of weighted gradients.
 #include <brigade/autograd/gradcheck.h>
 
 #include <brigade/autograd/functional.h>

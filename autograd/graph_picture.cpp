@@ -1,3 +1,4 @@
+// Writes nodes, leaves and cuts in the DOT language, and calls Graphviz for an SVG.
 #include <brigade/autograd/graph_picture.h>
 
 #include <brigade/autograd/meta.h>

@@ -1,3 +1,4 @@
+// Dimensions are permuted so that the reduced ones come last, merged into one, and put back.
 #include <brigade/autograd/detail/lines.h>
 
 #include <algorithm>

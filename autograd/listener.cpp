@@ -1,3 +1,4 @@
+// The listeners of a thread, and how they and the observers of leaves hear of an update.
 #include <brigade/autograd/listener.h>
 
 #include <brigade/autograd/detail/listeners.h>

@@ -1,3 +1,4 @@
+// Autograd's state of a tensor is made when first needed: observers and targets of gradients.
 #include <brigade/autograd/meta.h>
 
 #include <brigade/autograd/listener.h>

@@ -1,3 +1,4 @@
+// Frees chains of nodes in a loop, and checks on unpacking that a saved tensor was not written to.
 #include <brigade/autograd/node.h>
 
 #include <brigade/autograd/detail/packed_tensor.h>

@@ -1,3 +1,4 @@
+// Gives a node its edges and outputs, collects leaves for checkpoints, and tells the tape.
 #include <brigade/autograd/record.h>
 
 #include <brigade/autograd/detail/thread_state.h>

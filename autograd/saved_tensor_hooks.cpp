@@ -1,3 +1,4 @@
+// Runs the hooks when a tensor is saved and unpacked; SaveOnCpu is a pair of such hooks.
 #include <brigade/autograd/saved_tensor_hooks.h>
 
 #include <brigade/autograd/detail/packed_tensor.h>

@@ -1,3 +1,4 @@
+// Enters and leaves the current module call, and keeps one copy of each path for the whole process.
 #include <brigade/autograd/scope.h>
 
 #include <brigade/autograd/detail/thread_state.h>

@@ -1,3 +1,4 @@
+// Appends records, calls and backwards to the tape, and drops the oldest of them together.
 #include <brigade/autograd/tape.h>
 
 #include <brigade/autograd/detail/thread_state.h>

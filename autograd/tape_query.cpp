@@ -1,3 +1,4 @@
+// Follows a tensor through the records to what became of it, or back to the cut that it came from.
 #include <brigade/autograd/tape_query.h>
 
 #include <brigade/autograd/detail/thread_state.h>

@@ -1,3 +1,4 @@
+// Gives a base that was written to through a view its new history, and views theirs from the base.
 #include <brigade/autograd/views.h>
 
 #include <brigade/autograd/detail/thread_state.h>

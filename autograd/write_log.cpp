@@ -1,3 +1,4 @@
+// A ring of the thread's latest writes, searched for those that overlap a tensor's bytes.
 #include <brigade/autograd/write_log.h>
 
 #include <algorithm>

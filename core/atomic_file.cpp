@@ -1,3 +1,4 @@
+// The partial file is locked while it is written, and a symbolic link is followed to its target.
 #include <brigade/core/atomic_file.h>
 
 #include <brigade/core/error.h>

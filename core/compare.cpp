@@ -1,3 +1,4 @@
+// Measures differences element by element against a bound, and prints the worst of each tensor.
 #include <brigade/core/compare.h>
 
 #include <brigade/core/safetensors.h>

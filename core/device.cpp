@@ -1,3 +1,4 @@
+// A device as text: "cpu", or "cuda:0".
 #include <brigade/core/device.h>
 
 namespace brigade {

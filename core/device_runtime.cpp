@@ -1,3 +1,4 @@
+// The table of device runtimes by type, and the calls that go to the runtime of a given device.
 #include <brigade/core/device_runtime.h>
 
 #include <brigade/core/error.h>

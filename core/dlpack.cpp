@@ -1,3 +1,4 @@
+// Tensors become structs of either version; what comes in is checked for dtype, device and strides.
 #include <brigade/core/dlpack.h>
 
 #include <brigade/core/device_runtime.h>

@@ -1,3 +1,4 @@
+// Dtypes by name, and the dtype that two dtypes are promoted to.
 #include <brigade/core/dtype.h>
 
 #include <iterator>

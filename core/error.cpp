@@ -1,3 +1,4 @@
+// A source location as text: folder, file and line.
 #include <brigade/core/error.h>
 
 #include <string_view>

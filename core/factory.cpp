@@ -1,3 +1,4 @@
+// Allocates dense tensors, copies values of the host into them, and wraps memory of the caller.
 #include <brigade/core/factory.h>
 
 #include <brigade/core/device_runtime.h>

@@ -1,3 +1,4 @@
+// Many indices are checked in one loop without branches; the bad one is looked for afterwards.
 #include <brigade/core/index_error.h>
 
 namespace brigade {

@@ -1,3 +1,4 @@
+// Reads elements of either byte order and either order of dimensions, and writes them row-major.
 #include <brigade/core/npy.h>
 
 #include <brigade/core/atomic_file.h>

@@ -1,3 +1,4 @@
+// The generator of each thread, and its seed.
 #include <brigade/core/random.h>
 
 #include <atomic>

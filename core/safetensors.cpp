@@ -1,3 +1,4 @@
+// Tensors are copied or mapped from a file, and saved in the order of the Python package.
 #include <brigade/core/safetensors.h>
 
 #include <brigade/core/atomic_file.h>

@@ -1,3 +1,4 @@
+// Strides of dense tensors, broadcasting, dimensions counted from the end, and the errors of sizes.
 #include <brigade/core/shape.h>
 
 namespace brigade {

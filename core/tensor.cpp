@@ -1,3 +1,4 @@
+// Ids of tensors, contiguity, single elements read on the host, and the text of a tensor.
 #include <brigade/core/tensor.h>
 
 #include <brigade/core/detail/thread_variable.h>

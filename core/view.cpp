@@ -1,3 +1,4 @@
+// Sizes, strides and offset of each view; reshape is a view where the strides allow it.
 #include <brigade/core/view.h>
 
 namespace brigade::view {

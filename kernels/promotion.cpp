@@ -1,3 +1,4 @@
+// Tensors with dimensions decide, unless those without are of a higher category.
 #include <brigade/kernels/promotion.h>
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Commands and options by CLI11, and what a wrong usage ends with.
 #include <brigade/lab/command_line.h>
 
 #include <CLI/CLI.hpp>

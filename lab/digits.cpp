@@ -1,3 +1,4 @@
+// Splits the examples into training and test tensors, and looks for the file.
 #include <brigade/lab/digits.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Unpacks the file by zlib, and parses a line of 64 pixels and a digit at a time.
 #include <brigade/lab/digits_file.h>
 
 #include <brigade/core/error.h>

@@ -1,3 +1,4 @@
+// Describes the machine and the command, writes files, and computes the statistics of samples.
 #include <brigade/lab/json_output.h>
 
 #include <brigade/core/device_runtime.h>

@@ -1,3 +1,4 @@
+// Checks of numbers in a range, words of a list, dtypes and regular expressions.
 #include <brigade/lab/options.h>
 
 #include <brigade/core/dtype.h>

@@ -1,3 +1,4 @@
+// Draws the bar anew when it has moved by a hundredth, or off a terminal by a tenth.
 #include <brigade/lab/progress_bar.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Starts the ranks as threads or processes; processes pass arguments and results by files.
 #include <brigade/lab/rank_job.h>
 
 #include <brigade/dist/diagnosis/verdict.h>

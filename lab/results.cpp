@@ -1,3 +1,4 @@
+// Collects rows, keeps standard output free for them, and writes them as JSON and as flat CSV.
 #include <brigade/lab/results.h>
 
 #include <brigade/core/error.h>

@@ -1,3 +1,4 @@
+// The known strategies, each with the options of DDP that it stands for.
 #include <brigade/lab/strategy.h>
 
 namespace brigade::lab {

@@ -1,3 +1,4 @@
+// Tells the buckets and why each was closed, then the last iteration as moments in order of time.
 #include <brigade/lab/trace_in_words.h>
 
 #include <brigade/dist/diagnosis/verdict.h>

@@ -1,3 +1,4 @@
+// Puts another module of the same type in the place of the one that is held.
 #include <brigade/nn/any_module.h>
 
 namespace brigade::nn {

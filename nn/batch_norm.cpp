@@ -1,3 +1,4 @@
+// Chooses batch or running statistics, counts the batches, and checks the dimensions of each layer.
 #include <brigade/nn/batch_norm.h>
 
 #include <brigade/autograd/ops/batch_norm.h>

@@ -1,3 +1,4 @@
+// Enters and leaves a module's call, and makes the readable name of a type.
 #include <brigade/nn/call_scope.h>
 
 #include <brigade/autograd/tape.h>

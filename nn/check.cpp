@@ -1,3 +1,4 @@
+// Loads the file's parameters into the module, runs its steps, and compares loss and gradients.
 #include <brigade/nn/check.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Adds, finds, runs and replaces the items of a container, with an error for one that is not there.
 #include <brigade/nn/container.h>
 
 #include <algorithm>

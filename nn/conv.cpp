@@ -1,3 +1,4 @@
+// Parameters, forward and printed options of Conv1d and Conv2d.
 #include <brigade/nn/conv.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Parameters, forward and printed options of ConvTranspose1d and ConvTranspose2d.
 #include <brigade/nn/conv_transpose.h>
 
 #include <brigade/core/factory.h>

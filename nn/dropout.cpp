@@ -1,3 +1,4 @@
+// Checks the probability; only a module in training mode drops elements.
 #include <brigade/nn/dropout.h>
 
 #include <brigade/autograd/ops/dropout.h>

@@ -1,3 +1,4 @@
+// Unflatten: checks the new sizes, of which one may be -1, and reshapes.
 #include <brigade/nn/flatten.h>
 
 #include <vector>

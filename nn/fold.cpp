@@ -1,3 +1,4 @@
+// Checks, forward and printed options of Unfold, Fold, PixelShuffle and PixelUnshuffle.
 #include <brigade/nn/fold.h>
 
 namespace brigade::nn {

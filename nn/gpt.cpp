@@ -1,3 +1,4 @@
+// Builds the parts of GPT, and runs its blocks with a residual connection around each half.
 #include <brigade/nn/gpt.h>
 
 #include <brigade/autograd/functional.h>

@@ -1,3 +1,4 @@
+// Parameters, running statistics, forward and printed options of GroupNorm and InstanceNorm.
 #include <brigade/nn/group_norm.h>
 
 #include <brigade/autograd/ops/group_norm.h>

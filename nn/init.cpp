@@ -1,3 +1,4 @@
+// Constant, uniform, normal, Kaiming and Xavier initialisation, with their fans and gains.
 #include <brigade/nn/init.h>
 
 #include <brigade/kernels/elementwise.h>

@@ -1,3 +1,4 @@
+// Parameters, forward and printed options of LayerNorm and RMSNorm.
 #include <brigade/nn/layer_norm.h>
 
 #include <brigade/autograd/ops/layer_norm.h>

@@ -1,3 +1,4 @@
+// Parameters, forward and printed options of Linear.
 #include <brigade/nn/linear.h>
 
 #include <brigade/autograd/ops/matmul.h>

@@ -1,3 +1,4 @@
+// Projects queries, keys and values, joins the masks, attends in each head, projects the result.
 #include <brigade/nn/multihead_attention.h>
 
 #include <brigade/autograd/functional.h>

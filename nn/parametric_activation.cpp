@@ -1,3 +1,4 @@
+// The forward of each module, which calls the operation, and the options that it prints.
 #include <brigade/nn/parametric_activation.h>
 
 #include <brigade/autograd/ops/parametric_activation.h>

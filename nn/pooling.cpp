@@ -1,3 +1,4 @@
+// Checks of windows and strides, forward and printed options of the pooling layers.
 #include <brigade/nn/pooling.h>
 
 #include <brigade/nn/detail/text.h>

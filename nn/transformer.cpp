@@ -1,3 +1,4 @@
+// An encoder layer with its norms before or after each part, and the encoder, a stack of layers.
 #include <brigade/nn/transformer.h>
 
 #include <brigade/autograd/ops/activation.h>

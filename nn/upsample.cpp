@@ -1,3 +1,4 @@
+// Checks of size and scale factor, forward and printed options of Upsample.
 #include <brigade/nn/upsample.h>
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Adadelta's check of options, and its step by one kernel for each batch of parameters.
 #include <brigade/optim/adadelta.h>
 
 #include <brigade/kernels/adaptive_optimizer.h>

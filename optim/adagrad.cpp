@@ -1,3 +1,4 @@
+// Adagrad's check of options, and its step by one kernel for all parameters of the same age.
 #include <brigade/optim/adagrad.h>
 
 #include <brigade/kernels/adaptive_optimizer.h>

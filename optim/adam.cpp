@@ -1,3 +1,4 @@
+// The check of options and the step of Adam and AdamW, whose only difference is the weight decay.
 #include <brigade/optim/adam.h>
 
 #include <brigade/kernels/optimizer.h>

@@ -1,3 +1,4 @@
+// Writes the parts of a checkpoint; when one does not fit while it is loaded, all stays as it was.
 #include <brigade/optim/checkpoint.h>
 
 #include <brigade/core/detail/in_quotes.h>

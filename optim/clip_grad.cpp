@@ -1,3 +1,4 @@
+// The total norm over all gradients by a few kernels, then scaling or clipping in place.
 #include <brigade/optim/clip_grad.h>
 
 #include <brigade/autograd/write_log.h>

@@ -1,3 +1,4 @@
+// Lion's check of options, and its step by one kernel for each batch of parameters.
 #include <brigade/optim/lion.h>
 
 #include <brigade/kernels/adaptive_optimizer.h>

@@ -1,3 +1,4 @@
+// NAdam's check of options, and its step, which batches parameters by product of momenta as well.
 #include <brigade/optim/nadam.h>
 
 #include <brigade/kernels/adaptive_optimizer.h>

@@ -1,3 +1,4 @@
+// A step with its hooks and listeners, zero_grad, and checks of parameters and gradients.
 #include <brigade/optim/optimizer.h>
 
 #include <brigade/autograd/grad_mode.h>

@@ -1,3 +1,4 @@
+// Options as text, and a reader of saved states that tells what is missing, wrong or left over.
 #include <brigade/core/factory.h>
 #include <brigade/nn/detail/text.h>
 #include <brigade/optim/optimizer.h>

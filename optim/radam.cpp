@@ -1,3 +1,4 @@
+// RAdam's check of options, and its step by one kernel for all parameters of the same age.
 #include <brigade/optim/radam.h>
 
 #include <brigade/kernels/adaptive_optimizer.h>

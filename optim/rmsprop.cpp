@@ -1,3 +1,4 @@
+// RMSprop's check of options, and its step with the states that centering and momentum need.
 #include <brigade/optim/rmsprop.h>
 
 #include <brigade/kernels/adaptive_optimizer.h>

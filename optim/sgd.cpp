@@ -1,3 +1,4 @@
+// SGD's check of options, and its step, which makes a momentum buffer from the first gradient.
 #include <brigade/optim/sgd.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// The nodes of the three maps; one spatial dimension is computed as two with a first of size 1.
 #include <brigade/autograd/detail/conv_nodes.h>
 
 #include <brigade/autograd/detail/located.h>

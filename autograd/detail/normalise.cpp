@@ -1,3 +1,4 @@
+// Mean, variance and rstd from x by operations, and the gradient of x from that of the result.
 #include <brigade/autograd/detail/normalise.h>
 
 #include <brigade/autograd/ops/arithmetic.h>

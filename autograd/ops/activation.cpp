@@ -1,3 +1,4 @@
+// The nodes of relu, leaky_relu, gelu, tanh, sigmoid and silu, and their derivatives by operations.
 #include <brigade/autograd/ops/activation.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// The nodes of arithmetic; gradients are summed back to the shape that was broadcast.
 #include <brigade/autograd/ops/arithmetic.h>
 
 #include <brigade/autograd/detail/located.h>

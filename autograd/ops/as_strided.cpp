@@ -1,3 +1,4 @@
+// The nodes of as_strided, its backward and its scatter, each with the derivative by the others.
 #include <brigade/autograd/ops/as_strided.h>
 
 #include <brigade/autograd/record.h>

@@ -1,3 +1,4 @@
+// The node of attention: backward by a kernel, or by operations on the whole matrix of scores.
 #include <brigade/autograd/ops/attention.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// The node of batch norm: backward by a kernel from the statistics it used, or by operations.
 #include <brigade/autograd/ops/batch_norm.h>
 
 #include <brigade/autograd/detail/located.h>

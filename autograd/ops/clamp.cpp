@@ -1,3 +1,4 @@
+// The nodes of clamp, between numbers and between tensors.
 #include <brigade/autograd/ops/clamp.h>
 
 #include <brigade/autograd/detail/located.h>

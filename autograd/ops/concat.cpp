@@ -1,3 +1,4 @@
+// The nodes of cat, split and index_select; stack and chunk are made of these.
 #include <brigade/autograd/ops/concat.h>
 
 #include <brigade/autograd/detail/indices.h>

@@ -1,3 +1,4 @@
+// Checks of shapes and parameters, and padding, before a node of conv_nodes.h is made.
 #include <brigade/autograd/ops/conv.h>
 
 #include <brigade/autograd/detail/conv_nodes.h>

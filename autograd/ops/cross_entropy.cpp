@@ -1,3 +1,4 @@
+// The nodes of cross_entropy and nll_loss; targets that are probabilities go by other operations.
 #include <brigade/autograd/ops/cross_entropy.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// The node of dropout, and the check of its probability.
 #include <brigade/autograd/ops/dropout.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// One node for all functions that are smooth, with the derivative of each, and one for steps.
 #include <brigade/autograd/ops/elementary.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// The node of embedding: backward adds gradients up by row, and leaves out padding_idx.
 #include <brigade/autograd/ops/embedding.h>
 
 #include <brigade/autograd/detail/indices.h>

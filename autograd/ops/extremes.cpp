@@ -1,3 +1,4 @@
+// The nodes of max and min: one element along a dimension, or equal ones that share the gradient.
 #include <brigade/autograd/ops/extremes.h>
 
 #include <brigade/autograd/detail/lines.h>

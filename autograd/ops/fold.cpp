@@ -1,3 +1,4 @@
+// The nodes of unfold and fold; pixel_shuffle and its inverse are a reshape and a permute.
 #include <brigade/autograd/ops/fold.h>
 
 #include <brigade/autograd/detail/located.h>

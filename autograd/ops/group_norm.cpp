@@ -1,3 +1,4 @@
+// The node of group norm, which instance norm uses with one channel per group.
 #include <brigade/autograd/ops/group_norm.h>
 
 #include <brigade/autograd/detail/located.h>

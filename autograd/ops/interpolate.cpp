@@ -1,3 +1,4 @@
+// The nodes of interpolate and its backward; lines are images of height 1.
 #include <brigade/autograd/ops/interpolate.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// The nodes of layer norm and RMS norm: backward by a kernel, or by operations.
 #include <brigade/autograd/ops/layer_norm.h>
 
 #include <brigade/autograd/detail/located.h>

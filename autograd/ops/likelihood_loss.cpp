@@ -1,3 +1,4 @@
+// The formulas of the Poisson and Gaussian losses, and the checks of a variance.
 #include <brigade/autograd/ops/likelihood_loss.h>
 
 #include <brigade/autograd/detail/reduction.h>

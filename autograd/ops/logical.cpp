@@ -1,3 +1,4 @@
+// Logical operations by arithmetic on truth values, and tests for NaN and infinity by comparisons.
 #include <brigade/autograd/ops/logical.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// One node for all losses of pairs, and their derivatives by operations.
 #include <brigade/autograd/ops/loss.h>
 
 #include <brigade/autograd/detail/located.h>

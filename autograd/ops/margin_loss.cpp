@@ -1,3 +1,4 @@
+// The formulas of the hinge, ranking, cosine, soft margin and triplet losses.
 #include <brigade/autograd/ops/margin_loss.h>
 
 #include <brigade/autograd/detail/reduction.h>

@@ -1,3 +1,4 @@
+// The nodes of matmul and linear, and of linear with a relu or gelu behind it in the same kernel.
 #include <brigade/autograd/ops/matmul.h>
 
 #include <brigade/autograd/detail/located.h>

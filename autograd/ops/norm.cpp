@@ -1,3 +1,4 @@
+// The node of a norm, whose gradient depends on the order; normalize and cosine_similarity use it.
 #include <brigade/autograd/ops/norm.h>
 
 #include <brigade/autograd/detail/lines.h>

@@ -1,3 +1,4 @@
+// One node for all kinds, and the gradient of each by operations; prelu and glu are composites.
 #include <brigade/autograd/ops/parametric_activation.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// The nodes of max and average pooling and of their backwards; one dimension is pooled as two.
 #include <brigade/autograd/ops/pool.h>
 
 #include <brigade/autograd/detail/located.h>

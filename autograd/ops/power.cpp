@@ -1,3 +1,4 @@
+// The nodes of pow, atan2, remainder and fmod, of two tensors or of a tensor and a number.
 #include <brigade/autograd/ops/power.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// Checks of shapes, and each product by matmul or an elementwise product of reshaped tensors.
 #include <brigade/autograd/ops/products.h>
 
 #include <brigade/autograd/detail/lines.h>

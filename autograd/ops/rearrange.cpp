@@ -1,3 +1,4 @@
+// The nodes of flip, roll, unbind, diagonal and diag_embed; the others are made of views.
 #include <brigade/autograd/ops/rearrange.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// The nodes of sum, mean, prod and logsumexp, and count_nonzero, any and all, which have none.
 #include <brigade/autograd/ops/reduce.h>
 
 #include <brigade/autograd/detail/lines.h>

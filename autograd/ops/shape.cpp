@@ -1,3 +1,4 @@
+// The nodes of reshape, permute, expand, slice, clone and casts, and the views that they record.
 #include <brigade/autograd/ops/shape.h>
 
 #include <brigade/autograd/detail/located.h>

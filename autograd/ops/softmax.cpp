@@ -1,3 +1,4 @@
+// One node for softmax and log_softmax, which keeps the result for backward.
 #include <brigade/autograd/ops/softmax.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// One node for sort and topk, which scatters the gradient back by the indices.
 #include <brigade/autograd/ops/sort.h>
 
 #include <brigade/autograd/detail/located.h>

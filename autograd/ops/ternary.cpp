@@ -1,3 +1,4 @@
+// The nodes of addcmul, addcdiv and lerp, each of which keeps only what its backward reads.
 #include <brigade/autograd/ops/ternary.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// The node of tril and triu: the gradient's triangle is that of the result.
 #include <brigade/autograd/ops/triangle.h>
 
 #include <brigade/autograd/detail/located.h>

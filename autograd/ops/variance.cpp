@@ -1,3 +1,4 @@
+// The node of var and std, which may have the mean as a second result.
 #include <brigade/autograd/ops/variance.h>
 
 #include <brigade/autograd/detail/lines.h>

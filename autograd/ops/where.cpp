@@ -1,3 +1,4 @@
+// The node of where and masked_fill: each side gets the gradient where it was chosen.
 #include <brigade/autograd/ops/where.h>
 
 #include <brigade/autograd/detail/located.h>

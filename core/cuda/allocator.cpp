@@ -1,3 +1,4 @@
+// One pool of memory per device, the pools that graphs share, and cudaMalloc alone where asked for.
 #include <brigade/core/cuda/allocator.h>
 
 #include <brigade/core/cuda/detail/capture.h>

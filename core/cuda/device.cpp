@@ -1,3 +1,4 @@
+// Devices are counted once, and the properties of each are read when they are first asked for.
 #include <brigade/core/cuda/device.h>
 
 #include <brigade/core/cuda/device_error.h>

@@ -1,3 +1,4 @@
+// Making the report of each device in page-locked memory, and throwing what a kernel wrote there.
 #include <brigade/core/cuda/device_error.h>
 
 #include <brigade/core/cuda/error.h>

@@ -1,3 +1,4 @@
+// The text of a failed CUDA call: its code in words, what the user may have done, the last launch.
 #include <brigade/core/cuda/error.h>
 
 namespace brigade::cuda {

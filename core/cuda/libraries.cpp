@@ -1,3 +1,4 @@
+// The settings of cuBLASLt and cuDNN as atomics: TF32, deterministic algorithms, workspace sizes.
 #include <brigade/core/cuda/libraries.h>
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// A cache of page-locked memory: blocks of 2^n bytes, reused once their events have passed.
 #include <brigade/core/cuda/pinned.h>
 
 #include <brigade/core/cuda/detail/capture.h>

@@ -1,3 +1,4 @@
+// The current stream of each thread and device, streams kept for reuse, and events.
 #include <brigade/core/cuda/stream.h>
 
 #include <brigade/core/cuda/device.h>

@@ -1,3 +1,4 @@
+// Takes blocks from the system, and gives a thread's free lists back when the thread ends.
 #include <brigade/core/detail/block_pool.h>
 
 #include <cstdlib>

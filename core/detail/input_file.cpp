@@ -1,3 +1,4 @@
+// Files are read by pread or mapped by mmap; a failure is an IoError with the system's reason.
 #include <brigade/core/detail/input_file.h>
 
 #include <brigade/core/error.h>

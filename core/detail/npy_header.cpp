@@ -1,3 +1,4 @@
+// A parser of the few Python literals that the header of an .npy file holds, and the writer.
 #include <brigade/core/detail/npy_header.h>
 
 #include <brigade/core/detail/in_quotes.h>

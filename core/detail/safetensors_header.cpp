@@ -1,3 +1,4 @@
+// The JSON is read event by event, without a tree; tensors must fill the data without gaps.
 #include <brigade/core/detail/safetensors_header.h>
 
 #include <brigade/core/detail/in_quotes.h>

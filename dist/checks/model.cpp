@@ -1,3 +1,4 @@
+// Compares the ranks' lists of parameters and buffers, and broadcasts values in chunks of 25 MiB.
 #include <brigade/dist/checks/model.h>
 
 #include <brigade/core/device_runtime.h>

@@ -1,3 +1,4 @@
+// The audit of each gradient, the digest that ranks agree on, and the verdicts where they do not.
 #include <brigade/dist/checks/step.h>
 
 #include <brigade/autograd/backward.h>

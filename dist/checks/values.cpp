@@ -1,3 +1,4 @@
+// Gathers hashes of tensors, then of chunks, and at last the values of the one that differs.
 #include <brigade/dist/checks/values.h>
 
 #include <brigade/autograd/tape.h>

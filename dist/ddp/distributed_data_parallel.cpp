@@ -1,3 +1,4 @@
+// Wraps a module: checks, a copy of rank 0's model, the reducer, and what comes before a forward.
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 
 #include <brigade/autograd/grad_mode.h>

@@ -1,3 +1,4 @@
+// The word that the ranks exchange, and the rounds of a rank that has no data left.
 #include <brigade/dist/ddp/join.h>
 
 #include <brigade/dist/checks/model.h>

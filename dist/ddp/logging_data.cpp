@@ -1,3 +1,4 @@
+// Reads sizes, options, buckets and the times of the last backwards from the wrapper.
 #include <brigade/dist/ddp/logging_data.h>
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>

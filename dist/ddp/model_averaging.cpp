@@ -1,3 +1,4 @@
+// Flattens parameters, averages them by one all-reduce per device and dtype, and copies them back.
 #include <brigade/dist/ddp/model_averaging.h>
 
 #include <brigade/core/view.h>

@@ -1,3 +1,4 @@
+// Shuffles by seed and epoch, then takes every world_size-th index, from this rank's number on.
 #include <brigade/dist/ddp/sampler.h>
 
 #include <brigade/core/error.h>

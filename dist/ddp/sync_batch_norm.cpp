@@ -1,3 +1,4 @@
+// Gathers and combines the moments of all ranks, and sums over the ranks in the node's backward.
 #include <brigade/dist/ddp/sync_batch_norm.h>
 
 #include <brigade/autograd/detail/located.h>

@@ -1,3 +1,4 @@
+// Deals out the parameters, broadcasts each owner's after a step, and joins and splits the states.
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 
 #include <brigade/autograd/listener.h>

@@ -1,3 +1,4 @@
+// Elements of all ranks are reduced block by block; halves are widened to float32 and rounded once.
 #include <brigade/dist/groups/arithmetic.h>
 
 #include <brigade/kernels/cpu/vector/half.h>

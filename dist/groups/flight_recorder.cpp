@@ -1,3 +1,4 @@
+// Keeps the latest collectives, puts them in words, and writes them to the rank's file.
 #include <brigade/dist/groups/flight_recorder.h>
 
 #include <brigade/dist/diagnosis/fields.h>

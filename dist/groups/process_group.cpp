@@ -1,3 +1,4 @@
+// Checks and records every collective before the transport gets it, and stages tensors of devices.
 #include <brigade/dist/groups/process_group.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Copies in, posts the group's collective and copies back, each when the step before is done.
 #include <brigade/dist/groups/staging.h>
 
 #include <brigade/core/factory.h>

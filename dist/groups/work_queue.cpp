@@ -1,3 +1,4 @@
+// The thread's loop over its queue, and the Work that waits for one entry of it.
 #include <brigade/dist/groups/work_queue.h>
 
 #include <brigade/core/error.h>

@@ -1,3 +1,4 @@
+// Each rank tells its boot id and PID namespace, and groups the ranks that tell the same.
 #include <brigade/dist/meeting/rank_hosts.h>
 
 #include <fmt/format.h>

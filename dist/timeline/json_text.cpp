@@ -1,3 +1,4 @@
+// Quotes a text, with backslashes and control characters escaped.
 #include <brigade/dist/timeline/json_text.h>
 
 #include <fmt/format.h>

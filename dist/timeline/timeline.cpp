@@ -1,3 +1,4 @@
+// Keeps the last rounds, and computes how much communication was hidden behind backward.
 #include <brigade/dist/timeline/timeline.h>
 
 #include <algorithm>

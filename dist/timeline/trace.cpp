@@ -1,3 +1,4 @@
+// Gathers the timelines of all ranks as text, and writes the events and the section "brigade".
 #include <brigade/dist/timeline/trace.h>
 
 #include <brigade/dist/diagnosis/fields.h>

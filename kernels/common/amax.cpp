@@ -1,3 +1,4 @@
+// The check before a reduction to the largest or smallest: no elements have none.
 #include <brigade/kernels/amax.h>
 
 #include <brigade/kernels/common/reduce.h>

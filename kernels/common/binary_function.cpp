@@ -1,3 +1,4 @@
+// Checks, promoted dtype and broadcast shape of pow, atan2, remainder and fmod.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/binary_function.h>
 #include <brigade/kernels/promotion.h>

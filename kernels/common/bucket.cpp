@@ -1,3 +1,4 @@
+// Checks of dtypes, devices, layouts and counts; slots are sorted to find those that overlap.
 #include <brigade/kernels/bucket.h>
 
 #include <brigade/kernels/common/bucket.h>

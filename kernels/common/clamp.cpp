@@ -1,3 +1,4 @@
+// The dtype of a clamp: integers stay such where both borders are whole numbers.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/clamp.h>
 #include <brigade/kernels/elementwise.h>

@@ -1,3 +1,4 @@
+// Checks of tables, indices and gradients, and room for results where the caller gives none.
 #include <brigade/kernels/embedding.h>
 
 #include <brigade/core/factory.h>

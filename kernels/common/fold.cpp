@@ -1,3 +1,4 @@
+// Counts the windows that slide over an image, and checks the sizes that go with them.
 #include <brigade/kernels/fold.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Checks of index and source; a large tensor is narrowed to the part that the index reaches.
 #include <brigade/kernels/gather.h>
 
 #include <brigade/core/factory.h>

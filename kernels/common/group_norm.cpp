@@ -1,3 +1,4 @@
+// Checks of groups, parameters and statistics, all made dense, and room for the results.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/group_norm.h>

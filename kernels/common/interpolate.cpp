@@ -1,3 +1,4 @@
+// Checks of sizes, modes and gradients before an image is resized.
 #include <brigade/kernels/interpolate.h>
 
 #include <brigade/kernels/common/interpolate.h>

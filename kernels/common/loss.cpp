@@ -1,3 +1,4 @@
+// The name of each loss, and checks of inputs, targets and gradients.
 #include <brigade/kernels/loss.h>
 
 #include <brigade/kernels/common/loss.h>

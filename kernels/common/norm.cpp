@@ -1,3 +1,4 @@
+// The kind of norm that an order stands for, and the check that a norm of no elements has a value.
 #include <brigade/kernels/norm.h>
 
 #include <brigade/kernels/common/reduce.h>

@@ -1,3 +1,4 @@
+// Sizes of results and windows along an axis, sliding or adaptive, and the errors of wrong ones.
 #include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Checks and dtypes of cumulative sums, products and linear recurrences.
 #include <brigade/kernels/scan.h>
 
 #include <brigade/core/factory.h>

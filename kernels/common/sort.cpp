@@ -1,3 +1,4 @@
+// Checks k and makes room for values and indices; a sort is a topk of all elements.
 #include <brigade/kernels/sort.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Checks, promoted dtype and broadcast shape of addcmul, addcdiv and lerp.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/ternary.h>
 #include <brigade/kernels/promotion.h>

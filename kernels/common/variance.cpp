@@ -1,3 +1,4 @@
+// The reduction behind a variance, and a gradient's buffer permuted back to the shape of x.
 #include <brigade/kernels/variance.h>
 
 #include <brigade/core/factory.h>

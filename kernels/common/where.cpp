@@ -1,3 +1,4 @@
+// The common dtype and shape of a choice between tensors, or a tensor and a number.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/where.h>
 #include <brigade/kernels/elementwise.h>

@@ -1,3 +1,4 @@
+// Activations and their gradients on the CPU: vector loops of float32, plain loops of float64.
 #include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>

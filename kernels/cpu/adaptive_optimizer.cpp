@@ -1,3 +1,4 @@
+// Each optimizer's step on the CPU is one loop over parameters, gradients and states together.
 #include <brigade/kernels/adaptive_optimizer.h>
 
 #include <brigade/kernels/common/adaptive_optimizer.h>

@@ -1,3 +1,4 @@
+// Largest and smallest elements on the CPU: one reduction over lines for each dtype.
 #include <brigade/kernels/amax.h>
 
 #include <brigade/kernels/common/reducers.h>

@@ -1,3 +1,4 @@
+// Batch norm on the CPU, a strip of channels at a time: moments, normalisation and gradients.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/batch_norm.h>
 #include <brigade/kernels/cpu/detail/conversion.h>

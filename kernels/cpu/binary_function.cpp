@@ -1,3 +1,4 @@
+// Pow, atan2, remainder and fmod on the CPU, in loops of float32, float64 or int64.
 #include <brigade/kernels/binary_function.h>
 
 #include <brigade/kernels/common/binary_function.h>

@@ -1,3 +1,4 @@
+// The CPU's bucket kernels: scaled copies in and out, sums of squares, and a probe by fixed signs.
 #include <brigade/kernels/bucket.h>
 
 #include <brigade/kernels/common/bucket.h>

@@ -1,3 +1,4 @@
+// Joining on the CPU by copies into slices, rows by index as blocks of memory, and one-hot rows.
 #include <brigade/kernels/concat.h>
 
 #include <brigade/core/view.h>

@@ -1,3 +1,4 @@
+// Each thread keeps primitives by shape, with reorders between our layout and the one they chose.
 #include <brigade/kernels/cpu/detail/conv_onednn.h>
 
 #ifndef BRIGADE_HAVE_ONEDNN

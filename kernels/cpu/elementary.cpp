@@ -1,3 +1,4 @@
+// Elementary functions on the CPU: vector loops of float32, plain loops of float64.
 #include <brigade/kernels/elementary.h>
 
 #include <brigade/kernels/common/elementary.h>

@@ -1,3 +1,4 @@
+// Arithmetic, comparisons and unary functions on the CPU, with a short way for a few elements.
 #include <brigade/kernels/elementwise.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Embedding on the CPU: rows are copied; backward adds up the gradients of each row in their order.
 #include <brigade/kernels/embedding.h>
 
 #include <brigade/kernels/common/embedding.h>

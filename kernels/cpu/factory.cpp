@@ -1,3 +1,4 @@
+// Constants, ranges and permutations for any device, and the CPU's uniform and normal numbers.
 #include <brigade/kernels/factory.h>
 
 #include <brigade/core/view.h>

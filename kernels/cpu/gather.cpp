@@ -1,3 +1,4 @@
+// Gather, scatter and nonzero on the CPU; a thread has whole lines, so sums keep their order.
 #include <brigade/kernels/gather.h>
 
 #include <brigade/core/factory.h>

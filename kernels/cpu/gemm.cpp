@@ -1,3 +1,4 @@
+// Small products and float64 by own loops, larger ones of float32 by oneDNN where it is present.
 #include <brigade/kernels/cpu/detail/gemm.h>
 
 #include <brigade/kernels/cpu/vector/products.h>

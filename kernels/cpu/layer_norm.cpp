@@ -1,3 +1,4 @@
+// Layer norm and RMS norm on the CPU; a row's gradients are all computed while it is in the cache.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/layer_norm.h>

@@ -1,3 +1,4 @@
+// Logsumexp on the CPU: the largest element of a row, then the sum of exp(x - largest).
 #include <brigade/kernels/logsumexp.h>
 
 #include <brigade/kernels/common/reducers.h>

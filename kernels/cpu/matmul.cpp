@@ -1,3 +1,4 @@
+// Matrix products on the CPU: threads share a batch; halves go to oneDNN or through float32.
 #include <brigade/kernels/matmul.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Each thread keeps primitives by layout; small products are left to float32.
 #include <brigade/kernels/cpu/detail/matmul_onednn.h>
 
 #ifndef BRIGADE_HAVE_ONEDNN

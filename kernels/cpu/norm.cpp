@@ -1,3 +1,4 @@
+// Vector norms on the CPU: one reduction over lines for each kind of norm.
 #include <brigade/kernels/norm.h>
 
 #include <brigade/kernels/common/reducers.h>

@@ -1,3 +1,4 @@
+// SGD and Adam on the CPU: one loop over parameters, gradients and states together.
 #include <brigade/kernels/optimizer.h>
 
 #include <brigade/kernels/common/optimizer.h>

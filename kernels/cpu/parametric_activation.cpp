@@ -1,3 +1,4 @@
+// Parametric activations on the CPU: vector loops of float32, plain loops of float64.
 #include <brigade/kernels/parametric_activation.h>
 
 #include <brigade/kernels/common/parametric_activation.h>

@@ -1,3 +1,4 @@
+// Products over dimensions on the CPU: one reduction over lines for each dtype.
 #include <brigade/kernels/prod.h>
 
 #include <brigade/kernels/common/reducers.h>

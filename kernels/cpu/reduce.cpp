@@ -1,3 +1,4 @@
+// Sums, means, maxima and minima on the CPU, along rows or down strips of columns.
 #include <brigade/kernels/reduce.h>
 
 #include <brigade/kernels/common/reduce.h>

@@ -1,3 +1,4 @@
+// Softmax and log_softmax on the CPU: rows whose elements are neighbours, or strips of columns.
 #include <brigade/kernels/softmax.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Variances on the CPU: moments of short blocks around a centre near their mean, joined in float64.
 #include <brigade/kernels/variance.h>
 
 #include <brigade/kernels/common/reducers.h>

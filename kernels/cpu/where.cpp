@@ -1,3 +1,4 @@
+// Choices on the CPU, which move elements as words by their size, whatever the dtype.
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/where.h>
 #include <brigade/kernels/cpu/detail/strided.h>

@@ -1,3 +1,4 @@
+// Plans are cached by thread, device and problem; each call brings a workspace and a stream.
 #include <brigade/kernels/cuda/detail/conv_library.h>
 
 #include <brigade/core/cuda/libraries.h>

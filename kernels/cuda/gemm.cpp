@@ -1,3 +1,4 @@
+// Plans are cached by thread, device, shape and alignment, with or without an activation.
 #include <brigade/kernels/cuda/detail/gemm.h>
 
 #include <brigade/core/cuda/stream.h>

@@ -1,3 +1,4 @@
+// Every way checks its result, then times single calls; their median is one round's time.
 #include <brigade/lab/bench/allreduce_job.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// The value that a rank gives and the one that comes out, at each position of a tensor.
 #include <brigade/lab/bench/allreduce_values.h>
 
 #include <algorithm>

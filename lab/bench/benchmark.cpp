@@ -1,3 +1,4 @@
+// The list of benchmarks that static objects fill.
 #include <brigade/lab/bench/benchmark.h>
 
 #include <vector>

@@ -1,3 +1,4 @@
+// Parses sizes such as 64K and ranges such as 1K-1M, and writes sizes in words.
 #include <brigade/lab/bench/byte_sizes.h>
 
 #include <brigade/core/error.h>

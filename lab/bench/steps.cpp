@@ -1,3 +1,4 @@
+// Takes the ways in turns, counts their collectives, and compares the times of neighbouring steps.
 #include <brigade/lab/bench/steps.h>
 
 #include <brigade/core/error.h>

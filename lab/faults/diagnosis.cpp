@@ -1,3 +1,4 @@
+// Runs a fault on every rank, brings the verdicts back as JSON, and compares with those expected.
 #include <brigade/lab/faults/diagnosis.h>
 
 #include <brigade/core/random.h>

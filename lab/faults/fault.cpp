@@ -1,3 +1,4 @@
+// The list of faults in the order of their ids, filled by static objects.
 #include <brigade/lab/faults/fault.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds cases by name, and times one: a warm-up, then samples of about a millisecond each.
 #include <brigade/lab/microbench/micro_case.h>
 
 #include <brigade/core/error.h>

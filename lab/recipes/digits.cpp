@@ -1,3 +1,4 @@
+// The network, its training, its accuracy, and whether all ranks end with the same parameters.
 #include <brigade/lab/recipes/digits.h>
 
 #include <brigade/autograd/functional.h>

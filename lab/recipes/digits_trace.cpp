@@ -1,3 +1,4 @@
+// Five training steps on random images, of which the timeline keeps the last two.
 #include <brigade/lab/recipes/digits_trace.h>
 
 #include <brigade/autograd/functional.h>

@@ -1,3 +1,4 @@
+// Runs the case in its layouts and compares results, gradients and second derivatives in turn.
 #include <brigade/lab/reference/check_case.h>
 
 #include <brigade/autograd/functional.h>

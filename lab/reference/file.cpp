@@ -1,3 +1,4 @@
+// Finds out what a file is of, runs that, and reports tensors that nothing was compared with.
 #include <brigade/lab/reference/file.h>
 
 #include <brigade/core/safetensors.h>

@@ -1,3 +1,4 @@
+// The list of operations by name, and their arguments read from JSON with checks of types.
 #include <brigade/lab/reference/operation.h>
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// Runs each family against its file of fixtures, then the models, and tells what is missing.
 #include <brigade/lab/reference/suite.h>
 
 #include <brigade/core/safetensors.h>

@@ -1,3 +1,4 @@
+// Reads the rows into cases, one for each dtype, and looks for the folder of the tables.
 #include <brigade/lab/reference/table.h>
 
 #include <nlohmann/json.hpp>

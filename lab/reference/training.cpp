@@ -1,3 +1,4 @@
+// Trains a model from the fixture's parameters, and compares its state after each step shown there.
 #include <brigade/lab/reference/training.h>
 
 #include <brigade/autograd/functional.h>

@@ -1,3 +1,4 @@
+// SequentialLR runs one schedule after the other, ChainedScheduler all of them at each step.
 #include <brigade/optim/lr_scheduler/combined.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The rates of both schedules: from the rate before, or in closed form.
 #include <brigade/optim/lr_scheduler/cosine.h>
 
 #include <brigade/optim/detail/option_checks.h>

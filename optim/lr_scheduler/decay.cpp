@@ -1,3 +1,4 @@
+// The rates of lambda, multiplicative, step, multi-step, exponential and polynomial decay.
 #include <brigade/optim/lr_scheduler/decay.h>
 
 #include <brigade/optim/detail/option_checks.h>

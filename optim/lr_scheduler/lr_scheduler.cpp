@@ -1,3 +1,4 @@
+// Steps of a schedule, the rates of its groups, and saving and loading its state.
 #include <brigade/optim/lr_scheduler/lr_scheduler.h>
 
 #include <brigade/nn/call_scope.h>

@@ -1,3 +1,4 @@
+// Rate and momentum in each phase of the cycle, by cosine or linear annealing.
 #include <brigade/optim/lr_scheduler/one_cycle.h>
 
 #include <brigade/nn/detail/text.h>

@@ -1,3 +1,4 @@
+// Counts the epochs without a better measure, lowers the rates, and waits for the cooldown.
 #include <brigade/optim/lr_scheduler/plateau.h>
 
 #include <brigade/optim/lr_scheduler/lr_scheduler.h>

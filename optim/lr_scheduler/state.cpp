@@ -1,3 +1,4 @@
+// Numbers are saved and loaded by name; a name that only one side has is an error.
 #include <brigade/optim/lr_scheduler/state.h>
 
 #include <brigade/core/error.h>

@@ -1,3 +1,4 @@
+// The captures that are underway, each with its memory pool, and what a stream is captured by.
 #include <brigade/core/cuda/detail/capture.h>
 
 #include <brigade/core/cuda/error.h>

@@ -1,3 +1,4 @@
+// Taking, splitting, merging and freeing blocks, and the report when a device is out of memory.
 #include <brigade/core/cuda/detail/device_pool.h>
 
 #include <brigade/core/cuda/detail/capture.h>

@@ -1,3 +1,4 @@
+// Finds Gloo's sockets among the open descriptors by their addresses, and shuts them down.
 #include <brigade/dist/groups/gloo/break_connections.h>
 
 #include <gloo/transport/address.h>

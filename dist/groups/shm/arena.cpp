@@ -1,3 +1,4 @@
+// Makes and maps the anonymous files, keeps those that were freed, and maps those of peers on use.
 #include <brigade/dist/groups/shm/arena.h>
 
 #include <brigade/core/error.h>

@@ -1,3 +1,4 @@
+// Posting, advancing and waiting for collectives, by spinning first and then on futexes.
 #include <brigade/dist/groups/shm/shared_group.h>
 
 #include <brigade/core/factory.h>

@@ -1,3 +1,4 @@
+// Reads each launcher's variables, derives a port where none is given, and finds the first host.
 #include <brigade/dist/meeting/launch/environment.h>
 
 #include <brigade/core/error.h>

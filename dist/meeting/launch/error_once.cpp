@@ -1,3 +1,4 @@
+// Matches lines with announced errors, and holds back those that may still become one.
 #include <brigade/dist/meeting/launch/error_once.h>
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Each launcher puts its count of ranks into the store, and adds up the counts of all nodes.
 #include <brigade/dist/meeting/launch/nodes.h>
 
 #include <fmt/format.h>

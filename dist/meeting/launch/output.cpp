@@ -1,3 +1,4 @@
+// Reads the ranks' pipes, cuts them into lines, and prints those with their prefix.
 #include <brigade/dist/meeting/launch/output.h>
 
 #include <fmt/format.h>

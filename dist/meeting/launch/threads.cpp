@@ -1,3 +1,4 @@
+// Ranks as threads of this process, each with its own group; the first error is thrown again.
 #include <brigade/core/random.h>
 #include <brigade/dist/meeting/launch/launcher.h>
 

@@ -1,3 +1,4 @@
+// Connecting, listening, sending and receiving, each waiting by poll() until its deadline.
 #include <brigade/dist/meeting/store/socket.h>
 
 #include <brigade/core/error.h>

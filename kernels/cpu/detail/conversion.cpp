@@ -1,3 +1,4 @@
+// Casts between any two dtypes, halves by way of float32, and strided copies by the size of a word.
 #include <brigade/kernels/cpu/detail/conversion.h>
 
 #include <brigade/kernels/common/scalar.h>

@@ -1,3 +1,4 @@
+// Updates of float32 where it is; halves go through a small buffer of float32 and back.
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
 
 #include <brigade/kernels/cpu/detail/conversion.h>

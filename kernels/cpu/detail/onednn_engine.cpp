@@ -1,3 +1,4 @@
+// One engine for the process, a stream for each thread, limited to the chosen instruction set.
 #ifdef BRIGADE_HAVE_ONEDNN
 
 #include <brigade/kernels/cpu/detail/onednn_engine.h>

@@ -1,3 +1,4 @@
+// Walks the operands row by row on all threads, with buffers for what a loop cannot read in place.
 #include <brigade/kernels/cpu/detail/stretches.h>
 
 #include <brigade/core/factory.h>

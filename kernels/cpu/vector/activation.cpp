@@ -1,3 +1,4 @@
+// The loops of the activations; gelu goes by the upper tail of the normal distribution.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/activation.cpp>

@@ -1,3 +1,4 @@
+// The loops of binary operations, scaled sums, clamp, addcmul, addcdiv and lerp.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/arithmetic.cpp>

@@ -1,3 +1,4 @@
+// The loops of pow, atan2, remainder and fmod, computed in float64 (wide_math.inl.h).
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/binary_functions.cpp>

@@ -1,3 +1,4 @@
+// The loops of softmax, log_softmax and their gradients, along rows and down strips of columns.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/exponentials.cpp>

@@ -1,3 +1,4 @@
+// The loops of elementary functions, in float32 or, where roundings add up, in float64.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/functions.cpp>

@@ -1,3 +1,4 @@
+// The loops that widen float16 and bfloat16 to float32, and narrow float32 to them.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/half.cpp>

@@ -1,3 +1,4 @@
+// The loops of sums, dot products and normalisation, and plain ones of the same for float64.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/sums.cpp>

@@ -1,3 +1,4 @@
+// The list of models by name; an argument that a model does not look at is an error.
 #include <brigade/lab/reference/models/model.h>
 
 #include <map>

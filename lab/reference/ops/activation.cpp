@@ -1,3 +1,4 @@
+// Relu, leaky_relu, gelu, tanh, sigmoid and silu by name, for `brigade check`.
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/lab/reference/operation.h>
 

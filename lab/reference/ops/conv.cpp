@@ -1,3 +1,4 @@
+// Convolutions, unfold, fold and pixel shuffles by name, for `brigade check`.
 #include <brigade/autograd/ops/conv.h>
 #include <brigade/autograd/ops/fold.h>
 #include <brigade/lab/reference/operation.h>

@@ -1,3 +1,4 @@
+// Elementary and logical functions, powers, clamps and lerp by name, for `brigade check`.
 #include <brigade/autograd/ops/clamp.h>
 #include <brigade/autograd/ops/elementary.h>
 #include <brigade/autograd/ops/logical.h>

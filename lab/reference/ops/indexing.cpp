@@ -1,3 +1,4 @@
+// Embedding, gather, scatter, masked_select and the like by name, for `brigade check`.
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/ops/embedding.h>
 #include <brigade/autograd/ops/gather.h>

@@ -1,3 +1,4 @@
+// Interpolate with its modes by name, for `brigade check`.
 #include <brigade/autograd/ops/interpolate.h>
 #include <brigade/lab/reference/operation.h>
 

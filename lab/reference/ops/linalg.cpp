@@ -1,3 +1,4 @@
+// Products of vectors and matrices, einsum and norms by name, for `brigade check`.
 #include <brigade/autograd/ops/einsum.h>
 #include <brigade/autograd/ops/norm.h>
 #include <brigade/autograd/ops/products.h>

@@ -1,3 +1,4 @@
+// The losses with their options by name, for `brigade check`.
 #include <brigade/autograd/ops/likelihood_loss.h>
 #include <brigade/autograd/ops/loss.h>
 #include <brigade/autograd/ops/margin_loss.h>

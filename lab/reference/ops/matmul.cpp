@@ -1,3 +1,4 @@
+// Matrix products, linear layers and attention by name, for `brigade check`.
 #include <brigade/autograd/ops/attention.h>
 #include <brigade/autograd/ops/matmul.h>
 #include <brigade/lab/reference/operation.h>

@@ -1,3 +1,4 @@
+// Batch, group, instance, layer and RMS norm by name, for `brigade check`.
 #include <brigade/autograd/ops/batch_norm.h>
 #include <brigade/autograd/ops/group_norm.h>
 #include <brigade/autograd/ops/layer_norm.h>

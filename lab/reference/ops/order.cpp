@@ -1,3 +1,4 @@
+// Sorts, topk, cumulative results and linear recurrences by name, for `brigade check`.
 #include <brigade/autograd/ops/scan.h>
 #include <brigade/autograd/ops/sort.h>
 #include <brigade/lab/reference/operation.h>

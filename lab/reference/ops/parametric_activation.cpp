@@ -1,3 +1,4 @@
+// Elu, softplus, hardtanh, prelu, glu and their relatives by name, for `brigade check`.
 #include <brigade/autograd/ops/parametric_activation.h>
 #include <brigade/lab/reference/operation.h>
 

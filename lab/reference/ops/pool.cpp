@@ -1,3 +1,4 @@
+// Max, average and adaptive pooling by name, for `brigade check`.
 #include <brigade/autograd/ops/pool.h>
 #include <brigade/lab/reference/operation.h>
 

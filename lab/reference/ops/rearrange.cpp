@@ -1,3 +1,4 @@
+// Flips, rolls, repeats, diagonals, triangles and pads by name, for `brigade check`.
 #include <brigade/autograd/ops/pad.h>
 #include <brigade/autograd/ops/rearrange.h>
 #include <brigade/autograd/ops/triangle.h>

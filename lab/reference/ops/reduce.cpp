@@ -1,3 +1,4 @@
+// Sums, means, maxima, minima and softmax by name, for `brigade check`.
 #include <brigade/autograd/ops/extremes.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/softmax.h>

@@ -1,3 +1,4 @@
+// Views, casts, joins and splits by name, for `brigade check`.
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/lab/reference/operation.h>

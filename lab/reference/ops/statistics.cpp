@@ -1,3 +1,4 @@
+// Variances, products, logsumexp, counts and extremes by name, for `brigade check`.
 #include <brigade/autograd/ops/extremes.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/variance.h>

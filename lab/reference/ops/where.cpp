@@ -1,3 +1,4 @@
+// Where and masked_fill by name, for `brigade check`.
 #include <brigade/autograd/ops/where.h>
 #include <brigade/lab/reference/operation.h>
 

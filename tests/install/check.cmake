@@ -1,5 +1,6 @@
-# Installs the build tree to a folder of its own, builds the examples against it through find_package(brigade), and runs them: a sound
+# Installs the build tree to a folder of its own, builds the examples against it through find_package(brigade), and runs them all: a sound
 # program says nothing on standard error, and on standard output what is expected.
+cmake_minimum_required(VERSION 3.25)
 set(work ${BUILD}/install-check)
 file(REMOVE_RECURSE ${work})
 function(run)
@@ -9,29 +10,47 @@ function(run)
   endif()
   message(STATUS "${output}")
 endfunction()
-# example(EXPECTED COMMAND...): status 0, nothing on standard error, all of standard output as the regular expression says.
-function(example expected)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+# example(NAME EXPECTED ARGUMENTS...): status 0, nothing on standard error, all of standard output as the regular expression says.
+set(examples_run "")
+function(example name expected)
+  execute_process(COMMAND ${work}/build/bin/${name} ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE errors)
   if(failed OR NOT errors STREQUAL "" OR NOT output MATCHES "^${expected}$")
-    message(FATAL_ERROR "${ARGN}\nexpected status 0, nothing on standard error, and on standard output\n${expected}\n"
+    message(FATAL_ERROR "${name} ${ARGN}\nexpected status 0, nothing on standard error, and on standard output\n${expected}\n"
                         "got status ${failed}, on standard error\n${errors}\nand on standard output\n${output}")
   endif()
+  message(STATUS "${name} ${ARGN}\n${output}")
+  set(examples_run "${examples_run};${name}" PARENT_SCOPE)
 endfunction()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
-run(${CMAKE_COMMAND} -S ${SOURCE}/examples/train_mlp -B ${work}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_BUILD_TYPE=Release)
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${work}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${work}/build)
-set(step "step [ 0-9]+  loss [0-9.]+\n")
-# What depends on time shows in some runs only.
-foreach(again RANGE 1 5)
-  example("${step}${step}${step}${step}${step}${step}final loss 0\\.00[0-9]+\n" ${work}/build/train_mlp)
-endforeach()
-# It writes a file of its own gradients, and compares with it.
-run(${CMAKE_COMMAND} -S ${SOURCE}/examples/check_gradients -B ${work}/check -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_BUILD_TYPE=Release)
-run(${CMAKE_COMMAND} --build ${work}/check)
-example("" ${work}/check/check_gradients --write ${work}/step.safetensors)
-# A line for the loss and for each of the four gradients, under a line of titles.
+
 set(line "[^\n]+\n")
-example("${line}${line}${line}${line}${line}${line}" ${work}/check/check_gradients ${work}/step.safetensors)
+set(number "[-+.e0-9]+")
+example(01_scalar_engine "slope of the curve: ${line}after 200 steps: w = ${number}, b = ${number}, loss = ${number}\n")
+example(04_own_operation "derivative: +right, ${line}second derivative: +right, ${line}half forgotten: +noticed, ${line}squareplus${line}")
+# What depends on time shows in some runs only: those whose ranks are threads, and the one with a wrapper.
+set(step "step [ 0-9]+  loss [0-9.]+\n")
+foreach(again RANGE 1 5)
+  example(02_train_mlp "${step}${step}${step}${step}${step}${step}final loss 0\\.00[0-9]+\n")
+  example(03_ddp_by_hand "largest difference${line}  between${line}  between the ranks, averaged by hand: +0\n  by hand and DistributedDataParallel: +0\n")
+  example(05_own_comm_hook "gradients: [0-9]+ bytes, sent: [0-9]+ bytes\nfirst weight: ${line}largest difference${line}")
+  example(06_own_process_group "a step: 2 collectives, [0-9]+ bytes, gradients [0-9]+\n")
+  set(verdict "unused_parameters in backward 1\n  parameter ${line}  parameter ${line}  cause ${line}  at ${line}  advice ${line}")
+  example(07_diagnose "${verdict}${verdict}without the mistakes: every gradient arrived\n")
+endforeach()
+# It writes a file of its own gradients, and compares with it: a line for the loss and for each of the four gradients, under a line of titles.
+example(08_check_gradients "" --write ${work}/step.safetensors)
+example(08_check_gradients "${line}${line}${line}${line}${line}${line}" ${work}/step.safetensors)
+
+# Each example stands above.
+file(GLOB folders ${SOURCE}/examples/[0-9][0-9]_*)
+foreach(folder ${folders})
+  get_filename_component(name ${folder} NAME)
+  if(NOT name IN_LIST examples_run)
+    message(FATAL_ERROR "examples/${name} is built, but not run here")
+  endif()
+endforeach()
 if(EXISTS ${work}/prefix/bin/brigade)
   run(${CMAKE_COMMAND} -E env BRIGADE_REFERENCE_DIR=${work}/prefix/share/brigade/reference ${work}/prefix/bin/brigade check --all)
 endif()

@@ -3,16 +3,14 @@
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <map>
-#include <set>
 #include <sstream>
 
 namespace brigade::dist {
@@ -27,60 +25,6 @@ std::vector<std::string> lines_of(const std::string& text) {
   for (std::string line; std::getline(in, line);)
     lines.push_back(line);
   return lines;
-}
-
-// "parameter `a.weight` float32 [4, 4]" gives a.weight.
-std::string name_in(const std::string& line) {
-  const size_t begin = line.find('`');
-  const size_t end = line.rfind('`');
-  return begin == std::string::npos || end <= begin ? "" : line.substr(begin + 1, end - begin - 1);
-}
-
-// `lists[rank]`: entries of each rank; the first difference is at `entry`.
-Verdict model_verdict(const std::vector<std::vector<std::string>>& lists, size_t entry, const std::string& message,
-                      SourceLocation where) {
-  Verdict verdict;
-  verdict.kind = "model_mismatch";
-  verdict.message = message;
-  verdict.cause.kind = CauseKind::ModelDiffers;
-  set_place(verdict.cause, where);
-  verdict.advice = "build the same model, with the same registration order, shapes and dtypes, on every rank";
-  // The odd ranks hold another list than most (on a tie: than rank 0).
-  size_t usual = 0;
-  for (size_t r = 1; r < lists.size(); ++r) {
-    if (std::count(lists.begin(), lists.end(), lists[r]) > std::count(lists.begin(), lists.end(), lists[usual]))
-      usual = r;
-  }
-  size_t odd = usual;
-  for (size_t r = 0; r < lists.size(); ++r) {
-    if (lists[r] == lists[usual]) continue;
-    verdict.ranks.push_back(static_cast<int>(r));
-    if (odd == usual) odd = r;
-  }
-  // Names that only one of the two has; if there are none, those at the first entry that differs.
-  const auto names_of = [](const std::vector<std::string>& list) {
-    std::set<std::string> names;
-    for (const std::string& line : list)
-      names.insert(name_in(line));
-    return names;
-  };
-  std::set<std::string> named;
-  const std::set<std::string> a = names_of(lists[usual]);
-  const std::set<std::string> b = names_of(lists[odd]);
-  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(), std::inserter(named, named.end()));
-  if (named.empty()) {
-    for (const auto& list : lists)
-      named.insert(name_in(list[entry]));
-    verdict.cause.text = "the ranks disagree at entry " + std::to_string(entry) + ": " + lists[usual][entry] +
-                         " on most, " + lists[odd][entry] + " on " + ranks_in_words(verdict.ranks);
-  } else {
-    verdict.cause.text = (a.size() > b.size() ? "missing on " : "only on ") + ranks_in_words(verdict.ranks) + ":";
-    for (const std::string& name : named)
-      verdict.cause.text += " " + name;
-  }
-  for (const std::string& name : named)
-    verdict.parameters.push_back({name, 0, {}, verdict.ranks});
-  return verdict;
 }
 
 // The tensors' bytes, one after the other, in host memory. Those of a device travel together.
@@ -148,7 +92,7 @@ void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& 
     }
     message += "\nBuild the same model, with the same registration order, on every rank before wrapping it (" +
                to_string(where) + ")";
-    throw ConsistencyError(message, {model_verdict(lists, i, message, where)}, where);
+    throw ConsistencyError(message, {model_mismatch(lists, i, message, where)}, where);
   }
 }
 

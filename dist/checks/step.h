@@ -1,15 +1,17 @@
 // StepCheck: what an optimizer is about to do, checked before it moves a weight.
 //
 // Each rank looks at the stamps of the gradients (where do they come from?), without any communication. Then the ranks
-// agree: one all-reduce of 32 bytes says whether they are in the same step, with the same hyperparameters, the same set
+// agree: one all-reduce of 24 bytes says whether they are in the same step, with the same hyperparameters, the same set
 // of gradients, edited by hand in the same way. Only if they are not, more is exchanged, and all ranks throw the same
 // ConsistencyError; nothing has moved then.
 #pragma once
 
 #include <brigade/autograd/listener.h>
+#include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/reducer/reducer.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -40,10 +42,12 @@ class StepCheck {
   std::vector<Verdict> audit(const autograd::Update& update);
   bool is_managed_elsewhere(const Tensor& parameter) const;
   Verdict unmanaged(const autograd::Update& update, size_t position, const std::vector<NamedParameter>& current) const;
-  std::string describe_step(const autograd::Update& update) const;
+  std::optional<Verdict> look_at(uint32_t managed, const autograd::GradStamp& stamp, SourceLocation step_at) const;
+  // Everything in which the ranks have to agree.
+  StepOnRank own_step(const autograd::Update& update) const;
   uint64_t digest(const autograd::Update& update) const;
-  // The ranks' descriptions differ: in what?
-  std::vector<Verdict> compare(const std::vector<std::string>& descriptions, const autograd::Update& update) const;
+  // The ranks' digests differ: in what?
+  std::vector<Verdict> compare(const autograd::Update& update, std::string_view about) const;
   void verify(const autograd::Update& update);
   void warn_of_retained_graphs(const autograd::Update& update);
   [[noreturn]] void raise(const autograd::Update& update, std::vector<Verdict> verdicts) const;

@@ -2,6 +2,8 @@
 #include <brigade/dist/checks/values.h>
 
 #include <brigade/autograd/tape.h>
+#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/majority.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
@@ -66,25 +68,6 @@ std::vector<std::vector<uint64_t>> gather(ProcessGroup& group, const std::vector
   for (int r = 0; r < group.size(); ++r)
     result.emplace_back(values + r * count, values + (r + 1) * count);
   return result;
-}
-
-// Ranks that do not hold what most hold (on a tie: what rank 0 holds).
-template <class T>
-std::vector<int> odd_ranks(const std::vector<T>& values) {
-  const T* usual = &values[0];
-  size_t most = 0;
-  for (const T& candidate : values) {
-    const auto count = static_cast<size_t>(std::count(values.begin(), values.end(), candidate));
-    if (count > most) {
-      most = count;
-      usual = &candidate;
-    }
-  }
-  std::vector<int> odd;
-  for (size_t r = 0; r < values.size(); ++r) {
-    if (!(values[r] == *usual)) odd.push_back(static_cast<int>(r));
-  }
-  return odd;
 }
 
 // Steps between two floats of the dtype; -1 where that has no meaning.
@@ -165,40 +148,22 @@ ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const Checke
     std::vector<uint64_t> hashes;
     for (const auto& each : by_rank)
       hashes.push_back(each[i]);
-    Verdict verdict;
-    verdict.ranks = odd_ranks(hashes);
-    if (verdict.ranks.empty()) continue;
     const CheckedTensor& tensor = tensors[i];
-    verdict.kind = tensor.kind + "s_differ";
-    verdict.cause.kind = CauseKind::ValuesDiffer;
-    set_place(verdict.cause, where);
-    const size_t dot = tensor.name.rfind('.');
-    verdict.cause.module = dot == std::string::npos ? "" : tensor.name.substr(0, dot);
-    std::vector<int> others;
+    DifferentValues found{.what = tensor.kind, .name = tensor.name, .odd = odd_ranks(hashes), .others = {}};
+    if (found.odd.empty()) continue;
+    found.bytes = tensor.tensor.defined() ? static_cast<int64_t>(tensor.tensor.nbytes()) : 0;
     bool missing = false;
     for (int r = 0; r < group.size(); ++r) {
       missing = missing || hashes[static_cast<size_t>(r)] == 0;
-      if (std::find(verdict.ranks.begin(), verdict.ranks.end(), r) == verdict.ranks.end()) others.push_back(r);
+      if (std::find(found.odd.begin(), found.odd.end(), r) == found.odd.end()) found.others.push_back(r);
     }
-    const int64_t bytes = tensor.tensor.defined() ? static_cast<int64_t>(tensor.tensor.nbytes()) : 0;
-    verdict.parameters.push_back({tensor.name, bytes, others, verdict.ranks});
-    verdict.cause.text = fmt::format("{} `{}` is not the same on {} as on {}", tensor.kind, tensor.name,
-                                     ranks_in_words(verdict.ranks), ranks_in_words(others));
     // Values only for the first: where it began is what matters.
     if (missing) {
-      verdict.cause.text += "; it is defined on some ranks only";
+      found.details = "it is defined on some ranks only";
     } else if (report.verdicts.empty()) {
-      verdict.cause.text += "; " + first_difference(group, tensor.tensor, where);
+      found.details = first_difference(group, tensor.tensor, where);
     }
-    verdict.message = verdict.cause.text;
-    verdict.advice =
-        tensor.kind == "buffer"
-            ? "buffers follow each rank's own batches: use SyncBatchNorm or broadcast_buffers, and evaluate or save "
-              "after a "
-              "broadcast (broadcast_coalesced, or from rank 0 only)"
-            : "find the first step after which it differs (verify_every=1); load the values of one rank on all "
-              "(broadcast_coalesced) before going on";
-    report.verdicts.push_back(std::move(verdict));
+    report.verdicts.push_back(parameters_differ(found, where));
   }
   return report;
 }

@@ -6,6 +6,7 @@
 #include <brigade/autograd/tape.h>
 #include <brigade/dist/checks/model.h>
 #include <brigade/dist/ddp/join.h>
+#include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
 
@@ -52,105 +53,88 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
         "DistributedDataParallel: the process group is empty; see init_process_group (" + to_string(where) + ")",
         where);
   check_options(options, where);
-  const std::string model = module_->name();
-  std::vector<ReplicaTensor> replica;
-  std::vector<NamedParameter> trainable;
-  std::unordered_set<const TensorImpl*> ignored;
-  std::vector<std::string> unknown = options.parameters_and_buffers_to_ignore;
-  for (const auto& [name, parameter] : module_->named_parameters()) {
-    std::erase(unknown, name);
-    if (is_ignored(name)) {
-      ignored.insert(parameter.impl());
-      continue;
-    }
-    replica.push_back({"parameter", name, parameter});
-    parameters_.push_back(parameter);
-    if (parameter.requires_grad()) trainable.push_back({name, parameter});
-  }
-  for (const auto& [name, buffer] : module_->named_buffers()) {
-    std::erase(unknown, name);
-    if (is_ignored(name)) continue;
-    replica.push_back({"buffer", name, buffer});
-    buffers_.push_back(buffer);
-  }
-  const auto position = [&](const std::string& name) {
-    for (uint32_t i = 0; i < trainable.size(); ++i) {
-      if (trainable[i].name == name) return i;
-    }
-    throw ValueError(fmt::format("DistributedDataParallel: `{}` is not a trainable parameter of {} ({})", name, model,
-                                 to_string(where)),
-                     where);
-  };
-  if (!unknown.empty()) {
-    throw ValueError(fmt::format("DistributedDataParallel: `{}`, which is to be ignored, is neither a parameter nor a "
-                                 "buffer of {} ({})",
-                                 unknown.front(), model, to_string(where)),
-                     where);
-  }
-  ReducerOptions reducer_options;
-  for (const std::string& name : options.delay_all_reduce_named_params)
-    reducer_options.delayed.push_back(position(name));
-  if (!options.param_to_hook_all_reduce.empty()) reducer_options.trigger = position(options.param_to_hook_all_reduce);
-
-  check_same_replicas(*group_, replica, model, where);
+  Contents contents = sort_out(where);
+  ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
+  check_same_replicas(*group_, contents.replica, module_->name(), where);
   broadcast_model_from(0, where);
-
-  reducer_options.find_unused_parameters = options.find_unused_parameters;
-  reducer_options.static_graph = options.static_graph;
-  reducer_options.gradient_as_bucket_view = options.gradient_as_bucket_view;
-  reducer_options.diagnosis = options.diagnosis;
-  reducer_options.limits.first_bytes = static_cast<int64_t>(options.first_bucket_mb * 1024 * 1024);
-  reducer_options.limits.cap_bytes = static_cast<int64_t>(options.bucket_cap_mb * 1024 * 1024);
-  reducer_options.report_at = options.report_at;
-  reducer_options.module_name = model;
-  const auto parameters_now = [this] { return current(module_->named_parameters()); };
-  reducer_options.current_parameters = parameters_now;
-  reducer_ = std::make_shared<Reducer>(std::move(trainable), group_, std::move(reducer_options));
-  if (options_.check_steps) {
-    step_check_ = std::make_unique<StepCheck>(
-        *reducer_, *group_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
-        parameters_now, [this] { return current(module_->named_buffers()); }, std::move(ignored));
-    reducer_->before_optimizer_step([this](const autograd::Update& update) {
-      group_->note_activity("a step of " + update.name, update.where);
-      (*step_check_)(update);
-    });
-  }
+  reducer_ = std::make_shared<Reducer>(std::move(contents.trainable), group_, std::move(reducer_options));
+  if (options_.check_steps) check_steps(std::move(contents.ignored));
   note_at_construction(where);
   autograd::add_listener(reducer_);
   if (options_.diagnosis) autograd::Tape::enable();
 }
 
-void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
-  const auto note = [&](const std::string& key, Verdict verdict) {
-    verdict.severity = Severity::Note;
-    set_place(verdict.cause, where);
-    for (int r = 0; r < group_->size(); ++r)
-      verdict.ranks.push_back(r);
-    verdict.message = verdict.cause.text;
-    reducer_->advisories().add(key, std::move(verdict), false);
-  };
-  if (reducer_->parameters().empty()) {
-    Verdict verdict;
-    verdict.kind = "nothing_to_reduce";
-    verdict.cause.text =
-        "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient. This "
-        "wrapper passes calls on and reduces nothing";
-    verdict.advice = "use the module without a wrapper, or thaw its parameters before wrapping";
-    note("nothing", std::move(verdict));
+// Also fills parameters_ and buffers_. Throws ValueError for a name to be ignored that there is not.
+DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(SourceLocation where) {
+  Contents contents;
+  std::vector<std::string> unknown = options_.parameters_and_buffers_to_ignore;
+  for (const auto& [name, parameter] : module_->named_parameters()) {
+    std::erase(unknown, name);
+    if (is_ignored(name)) {
+      contents.ignored.insert(parameter.impl());
+      continue;
+    }
+    contents.replica.push_back({"parameter", name, parameter});
+    parameters_.push_back(parameter);
+    if (parameter.requires_grad()) contents.trainable.push_back({name, parameter});
   }
+  for (const auto& [name, buffer] : module_->named_buffers()) {
+    std::erase(unknown, name);
+    if (is_ignored(name)) continue;
+    contents.replica.push_back({"buffer", name, buffer});
+    buffers_.push_back(buffer);
+  }
+  if (unknown.empty()) return contents;
+  throw ValueError(fmt::format("DistributedDataParallel: `{}`, which is to be ignored, is neither a parameter nor a "
+                               "buffer of {} ({})",
+                               unknown.front(), module_->name(), to_string(where)),
+                   where);
+}
+
+// Throws ValueError for a delayed parameter, or a trigger, that is not trainable.
+ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vector<NamedParameter>& trainable,
+                                                                 SourceLocation where) const {
+  const auto position = [&](const std::string& name) {
+    for (uint32_t i = 0; i < trainable.size(); ++i) {
+      if (trainable[i].name == name) return i;
+    }
+    throw ValueError(fmt::format("DistributedDataParallel: `{}` is not a trainable parameter of {} ({})", name,
+                                 module_->name(), to_string(where)),
+                     where);
+  };
+  ReducerOptions result;
+  for (const std::string& name : options_.delay_all_reduce_named_params)
+    result.delayed.push_back(position(name));
+  if (!options_.param_to_hook_all_reduce.empty()) result.trigger = position(options_.param_to_hook_all_reduce);
+  result.find_unused_parameters = options_.find_unused_parameters;
+  result.static_graph = options_.static_graph;
+  result.gradient_as_bucket_view = options_.gradient_as_bucket_view;
+  result.diagnosis = options_.diagnosis;
+  result.limits.first_bytes = static_cast<int64_t>(options_.first_bucket_mb * 1024 * 1024);
+  result.limits.cap_bytes = static_cast<int64_t>(options_.bucket_cap_mb * 1024 * 1024);
+  result.report_at = options_.report_at;
+  result.module_name = module_->name();
+  result.current_parameters = [this] { return current(module_->named_parameters()); };
+  return result;
+}
+
+void DistributedDataParallelBase::check_steps(std::unordered_set<const TensorImpl*> ignored) {
+  step_check_ = std::make_unique<StepCheck>(
+      *reducer_, *group_, StepCheckOptions{static_cast<uint64_t>(options_.verify_every), !options_.broadcast_buffers},
+      [this] { return current(module_->named_parameters()); }, [this] { return current(module_->named_buffers()); },
+      std::move(ignored));
+  reducer_->before_optimizer_step([this](const autograd::Update& update) {
+    group_->note_activity("a step of " + update.name, update.where);
+    (*step_check_)(update);
+  });
+}
+
+void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
+  const Moment moment{.iteration = 0, .where = where, .ranks = group_->size()};
+  if (reducer_->parameters().empty()) reducer_->advisories().add("nothing", nothing_to_reduce(moment), false);
   for (const NamedParameter& each : reducer_->parameters()) {
-    if (each.tensor.is_contiguous()) continue;
-    Verdict verdict;
-    verdict.kind = "strides_differ";
-    verdict.cause.kind = CauseKind::Wasteful;
-    verdict.parameters.push_back({each.name, static_cast<int64_t>(each.tensor.nbytes()), {}, {}});
-    verdict.cause.text = fmt::format(
-        "parameter `{}` {} has strides {}; its gradient lies in the bucket with strides {}, so each backward "
-        "rearranges it",
-        each.name, to_string(each.tensor.sizes()), to_string(each.tensor.strides()),
-        to_string(contiguous_strides(each.tensor.sizes())));
-    verdict.advice = "make the parameter contiguous before wrapping";
-    note("strides " + each.name, std::move(verdict));
+    if (!each.tensor.is_contiguous())
+      reducer_->advisories().add("strides " + each.name, strides_differ(each, moment), false);
   }
 }
 

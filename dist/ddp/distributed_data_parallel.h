@@ -18,10 +18,13 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace brigade::dist {
+
+struct ReplicaTensor;
 
 class Join;
 
@@ -156,6 +159,15 @@ class DistributedDataParallelBase {
   void broadcast_model_from(int root, SourceLocation where);
   bool is_ignored(const std::string& name) const;
   std::vector<NamedParameter> current(const nn::Named<Tensor>& tensors) const;
+  // What the module holds, by what happens to it.
+  struct Contents {
+    std::vector<ReplicaTensor> replica;
+    std::vector<NamedParameter> trainable;
+    std::unordered_set<const TensorImpl*> ignored;
+  };
+  Contents sort_out(SourceLocation where);
+  ReducerOptions make_reducer_options(const std::vector<NamedParameter>& trainable, SourceLocation where) const;
+  void check_steps(std::unordered_set<const TensorImpl*> ignored);
   void note_at_construction(SourceLocation where);
 
   std::shared_ptr<nn::Module> module_;

@@ -11,15 +11,10 @@
 
 namespace brigade::dist {
 
-LoggingData logging_data(const DistributedDataParallelBase& ddp) {
-  LoggingData data;
-  const Reducer& reducer = ddp.reducer();
-  const DDPOptions& options = ddp.options();
-  auto& ints = data.ints;
-  auto& strings = data.strings;
-  ints["world_size"] = ddp.group().size();
-  ints["rank"] = ddp.group().rank();
-  ints["num_parameter_tensors"] = static_cast<int64_t>(reducer.parameters().size());
+namespace {
+
+void add_parameters(const Reducer& reducer, LoggingData& data) {
+  data.ints["num_parameter_tensors"] = static_cast<int64_t>(reducer.parameters().size());
   std::set<std::string> dtypes;
   int64_t bytes = 0;
   int64_t unused = 0;
@@ -29,8 +24,13 @@ LoggingData logging_data(const DistributedDataParallelBase& ddp) {
     bytes += static_cast<int64_t>(tensor.nbytes());
     if (reducer.rounds() > 0 && reducer.users()[i] == 0) unused += static_cast<int64_t>(tensor.nbytes());
   }
-  ints["total_parameter_size_bytes"] = bytes;
-  ints["unused_parameter_size"] = unused;
+  data.ints["total_parameter_size_bytes"] = bytes;
+  data.ints["unused_parameter_size"] = unused;
+  data.strings["dtypes"] = fmt::format("{}", fmt::join(dtypes, ", "));
+}
+
+void add_options(const DDPOptions& options, LoggingData& data) {
+  auto& ints = data.ints;
   ints["bucket_cap_bytes"] = static_cast<int64_t>(options.bucket_cap_mb * 1024 * 1024);
   ints["first_bucket_bytes"] = static_cast<int64_t>(options.first_bucket_mb * 1024 * 1024);
   ints["broadcast_buffers"] = options.broadcast_buffers;
@@ -38,16 +38,16 @@ LoggingData logging_data(const DistributedDataParallelBase& ddp) {
   ints["gradient_as_bucket_view"] = options.gradient_as_bucket_view;
   ints["static_graph"] = options.static_graph;
   ints["is_multi_device_module"] = 0;
+}
+
+void add_reducer(const Reducer& reducer, LoggingData& data) {
+  auto& ints = data.ints;
+  auto& strings = data.strings;
   ints["iteration"] = static_cast<int64_t>(reducer.rounds());
   ints["num_collectives"] = static_cast<int64_t>(reducer.collectives());
   ints["has_rebuilt_buckets"] = reducer.has_rebuilt_buckets();
   strings["module_name"] = reducer.options().module_name;
-  strings["dtypes"] = fmt::format("{}", fmt::join(dtypes, ", "));
-  strings["backend_name"] = ddp.group().backend();
   strings["comm_hook"] = reducer.comm_hook() ? reducer.comm_hook()->name() : "";
-  if (const char* address = std::getenv("MASTER_ADDR")) strings["master_addr"] = address;
-  if (const char* port = std::getenv("MASTER_PORT")) strings["master_port"] = port;
-
   std::string sizes;
   std::string indices;
   for (const BucketLayout& layout : reducer.layout()) {
@@ -64,10 +64,13 @@ LoggingData logging_data(const DistributedDataParallelBase& ddp) {
     strings["rebuilt_per_bucket_param_indices"] = indices;
   }
   strings["prev_iteration_grad_ready_order_indices"] = fmt::format("{}", fmt::join(reducer.ready_order(), ", "));
+}
 
+// The last backward's, and the mean over those that the timeline keeps.
+void add_times(const Timeline& timeline, LoggingData& data) {
   int64_t count = 0;
   std::map<std::string, int64_t> sums;
-  for (const RoundEvents& round : reducer.timeline().rounds()) {
+  for (const RoundEvents& round : timeline.rounds()) {
     std::map<std::string, int64_t> times;
     if (round.forward_began > 0) times["forward_compute_time"] = round.began - round.forward_began;
     times["backward_compute_time"] = round.compute_ended - round.began;
@@ -75,12 +78,27 @@ LoggingData logging_data(const DistributedDataParallelBase& ddp) {
     times["backward_compute_comm_overlap_time"] = round.hidden();
     for (const auto& [key, value] : times) {
       sums[key] += value;
-      ints["last_" + key] = value;
+      data.ints["last_" + key] = value;
     }
     ++count;
   }
   for (const auto& [key, sum] : sums)
-    ints["avg_" + key] = sum / count;
+    data.ints["avg_" + key] = sum / count;
+}
+
+}  // namespace
+
+LoggingData logging_data(const DistributedDataParallelBase& ddp) {
+  LoggingData data;
+  data.ints["world_size"] = ddp.group().size();
+  data.ints["rank"] = ddp.group().rank();
+  data.strings["backend_name"] = ddp.group().backend();
+  if (const char* address = std::getenv("MASTER_ADDR")) data.strings["master_addr"] = address;
+  if (const char* port = std::getenv("MASTER_PORT")) data.strings["master_port"] = port;
+  add_parameters(ddp.reducer(), data);
+  add_options(ddp.options(), data);
+  add_reducer(ddp.reducer(), data);
+  add_times(ddp.reducer().timeline(), data);
   return data;
 }
 

@@ -1,3 +1,4 @@
+// Keeping advisories, and telling each once.
 #include <brigade/dist/diagnosis/advisories.h>
 
 #include <brigade/core/warning.h>

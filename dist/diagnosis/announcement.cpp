@@ -1,3 +1,4 @@
+// Sending the text of an error to the launcher of this host, over its socket.
 #include <brigade/dist/diagnosis/announcement.h>
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Following the tape from a parameter to where its path to the loss ends.
 #include <brigade/dist/diagnosis/cause.h>
 
 #include <brigade/autograd/meta.h>
@@ -56,15 +57,31 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
   }
 }
 
+// No operation took the parameter of cause.module in this backward, which was called at `backward`.
+void describe_not_used(Cause& cause, const Tape& tape, SourceLocation backward, bool reached_any) {
+  const std::string module = cause.module.empty() ? "the root module" : "module `" + cause.module + "`";
+  if (!reached_any) {
+    cause.kind = CauseKind::LossNotConnected;
+    set_place(cause, backward);
+    cause.text =
+        fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(backward));
+  } else if (const autograd::ModuleCall* call = autograd::find_call(tape, cause.module)) {
+    cause.kind = CauseKind::NotUsed;
+    set_place(cause, call->where);
+    cause.text =
+        fmt::format("{} was called at {}, but no operation used the parameter", module, to_string(call->where));
+  } else {
+    cause.kind = CauseKind::ModuleNotCalled;
+    set_place(cause, backward);
+    cause.text = fmt::format("{} was never called before the backward at {}", module, to_string(backward));
+  }
+}
+
 }  // namespace
 
 Cause find_cause(const std::string& name, const Tensor& parameter, const autograd::Plan& plan, bool reached_any) {
   Cause cause;
-  const size_t dot = name.rfind('.');
-  const std::string module = dot == std::string::npos ? "" : name.substr(0, dot);
-  cause.module = module;
-  const std::string module_name = module.empty() ? "the root module" : "module `" + module + "`";
-
+  cause.module = module_of(name);
   if (!parameter.requires_grad()) {
     const autograd::AutogradMeta* known = autograd::meta(parameter);
     cause.kind = CauseKind::Frozen;
@@ -93,21 +110,7 @@ Cause find_cause(const std::string& name, const Tensor& parameter, const autogra
                       fate.record->op, to_string(fate.record->where), module_in_words(*tape, *fate.record));
       break;
     case Fate::Kind::NotUsed:
-      if (!reached_any) {
-        cause.kind = CauseKind::LossNotConnected;
-        set_place(cause, plan.where());
-        cause.text =
-            fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(plan.where()));
-      } else if (const autograd::ModuleCall* call = autograd::find_call(*tape, module)) {
-        cause.kind = CauseKind::NotUsed;
-        set_place(cause, call->where);
-        cause.text = fmt::format("{} was called at {}, but no operation used the parameter", module_name,
-                                 to_string(call->where));
-      } else {
-        cause.kind = CauseKind::ModuleNotCalled;
-        set_place(cause, plan.where());
-        cause.text = fmt::format("{} was never called before the backward at {}", module_name, to_string(plan.where()));
-      }
+      describe_not_used(cause, *tape, plan.where(), reached_any);
       if (fate.older_use) {
         cause.note = fmt::format("last used before an earlier backward, by {} at {}", fate.older_use->op,
                                  to_string(fate.older_use->where));
@@ -118,41 +121,6 @@ Cause find_cause(const std::string& name, const Tensor& parameter, const autogra
           "a path from the loss exists, but backward did not take it (a hook or an option changed while it ran)";
       break;
   }
-  return cause;
-}
-
-// Fields are separated by a unit separator, which no source text contains.
-constexpr char kSeparator = '\x1f';
-
-std::string encode(const Cause& cause) {
-  std::string text = std::to_string(static_cast<int>(cause.kind));
-  for (const std::string& field :
-       {cause.op, cause.file, std::to_string(cause.line), cause.module, cause.text, cause.note}) {
-    text += kSeparator;
-    for (char c : field)
-      text += c == '\n' || c == kSeparator ? ' ' : c;
-  }
-  return text;
-}
-
-Cause decode_cause(const std::string& line) {
-  std::vector<std::string> fields(1);
-  for (char c : line) {
-    if (c == kSeparator) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  fields.resize(7);
-  Cause cause;
-  cause.kind = static_cast<CauseKind>(std::atoi(fields[0].c_str()));
-  cause.op = fields[1];
-  cause.file = fields[2];
-  cause.line = static_cast<uint32_t>(std::strtoul(fields[3].c_str(), nullptr, 10));
-  cause.module = fields[4];
-  cause.text = fields[5];
-  cause.note = fields[6];
   return cause;
 }
 

@@ -12,8 +12,4 @@ namespace brigade::dist {
 // the module. Looks at the tape of the calling thread.
 Cause find_cause(const std::string& name, const Tensor& parameter, const autograd::Plan& plan, bool reached_any);
 
-// A cause as one line of text, and back: how ranks exchange it on the error path.
-std::string encode(const Cause& cause);
-Cause decode_cause(const std::string& line);
-
 }  // namespace brigade::dist

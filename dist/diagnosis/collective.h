@@ -23,10 +23,10 @@ struct Whereabouts {
 std::string in_words(const Whereabouts& place);
 
 // `by_rank`: what each rank is in, rank order; at least two differ. The same on every rank.
-Verdict mismatch_verdict(std::span<const CollectiveInfo> by_rank, const RankNames& names = {});
+Verdict collective_mismatch(std::span<const CollectiveInfo> by_rank, const RankNames& names = {});
 // `missing` did not come to `waiting` within the time-out.
-Verdict timeout_verdict(const CollectiveInfo& waiting, std::span<const Whereabouts> missing);
+Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Whereabouts> missing);
 // A rank died ("died (process 12 has ended)"), left or failed ("failed: ..."). `words`: its exception, if it had one.
-Verdict lost_verdict(const CollectiveInfo& waiting, const Whereabouts& lost, const std::string& how, bool by_exception);
+Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const std::string& how, bool by_exception);
 
 }  // namespace brigade::dist

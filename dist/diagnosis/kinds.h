@@ -2,7 +2,6 @@
 // They are pure: evidence in, words out.
 #pragma once
 
-#include <brigade/autograd/listener.h>
 #include <brigade/dist/diagnosis/named_parameter.h>
 #include <brigade/dist/diagnosis/outlier.h>
 #include <brigade/dist/diagnosis/slow_rank.h>
@@ -67,5 +66,74 @@ Verdict nothing_unused(int64_t flag_bytes, size_t buckets, const Moment& moment)
 // `op` at `where` has changed a gradient that is still local.
 Verdict edited_before_reduction(const std::string& op, SourceLocation where, int rank, const NamedParameter& parameter,
                                 const Moment& moment);
+
+// --- Before an optimizer's step. What one rank sees by itself has no ranks yet
+
+// A parameter that an optimizer moves and no reducer manages.
+struct UnmanagedParameter {
+  CauseKind kind = CauseKind::OutsideWrapper;  // or Replaced, Thawed, Added: it is in the wrapped module now
+  std::string name;                            // in the module, or what is known of it
+  int64_t bytes = 0;
+  std::string optimizer;
+  SourceLocation at;        // where it was registered or thawed
+  SourceLocation last_use;  // outside the wrapper: of the backward that made its gradient
+};
+Verdict unmanaged_parameters(const UnmanagedParameter& found);
+
+// A gradient that is not the mean over ranks.
+struct UnreducedGradient {
+  bool by_hand = false;
+  SourceLocation set_at;      // by hand: where
+  uint32_t backwards = 0;     // that it has gathered
+  uint32_t local = 0;         // of them under no_sync, since the last reduction
+  SourceLocation last_local;  // the latest of those
+  SourceLocation no_sync_at;  // where no_sync was opened
+  SourceLocation step_at;
+};
+Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict parameter);
+
+// It has gathered `backwards`, and a step at `used_at` has used part of it already.
+Verdict gradients_accumulate(uint32_t backwards, SourceLocation used_at, SourceLocation step_at,
+                             ParameterVerdict parameter);
+
+// `bytes` of results in `nodes` operations were kept, and no other backward came through them.
+Verdict needless_retain_graph(SourceLocation backward, size_t bytes, size_t nodes, SourceLocation step_at);
+
+// What a rank is about to do, as all ranks learn it when they disagree.
+struct StepOnRank {
+  std::string name;       // "step 3 of AdamW"
+  std::string where;      // "file:line"
+  std::string options;    // autograd::Update::options
+  std::string gradients;  // '1' or '0' for each parameter of the optimizer: it has a gradient
+  struct Edit {
+    std::string parameter, op, where;
+  };
+  std::vector<Edit> edits;  // of reduced gradients, by hand
+};
+// `steps`: one per rank. `optimizer`: its name; `parameters`: those that it moves. Different steps, hyperparameters, or
+// sets of gradients; nothing where they are alike.
+std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const std::string& optimizer,
+                                       std::span<const NamedParameter> parameters);
+std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const NamedParameter> parameters);
+
+// --- At construction
+
+// `lists`: of each rank, a line for each tensor, its name between backquotes; the first difference is at `entry`.
+Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, const std::string& message,
+                       SourceLocation where);
+Verdict nothing_to_reduce(const Moment& moment);
+Verdict strides_differ(const NamedParameter& parameter, const Moment& moment);
+
+// --- When values are compared
+
+// parameters_differ, gradients_differ or buffers_differ, by `what`. `details`: more about the values, or "".
+struct DifferentValues {
+  std::string what;  // "parameter", "gradient", "buffer"
+  std::string name;
+  int64_t bytes = 0;
+  std::vector<int> odd, others;  // ranks
+  std::string details;
+};
+Verdict parameters_differ(const DifferentValues& found, SourceLocation where);
 
 }  // namespace brigade::dist

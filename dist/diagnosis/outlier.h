@@ -1,7 +1,7 @@
 // Whose gradients are of another size: decided from sizes alone, for the advisory gradient_outlier.
 //
-// A rank stands out in a parameter when its gradient is farther from the middle of the ranks than 2^4.5 (22 times). What
-// is only rounding noise on some rank says nothing: 2^-33 of the sum of squares of all of its gradients.
+// A rank stands out in a parameter when its gradient is farther from the middle of the ranks than 2^4.5 (22 times).
+// What is only rounding noise on some rank says nothing: 2^-33 of the sum of squares of all of its gradients.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Comparing the times at which the ranks' gradients became ready.
 #include <brigade/dist/diagnosis/slow_rank.h>
 
 #include <brigade/dist/diagnosis/spread.h>

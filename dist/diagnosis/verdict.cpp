@@ -1,3 +1,4 @@
+// Names, words and advice that verdicts share.
 #include <brigade/dist/diagnosis/verdict.h>
 
 #include <fmt/format.h>
@@ -51,6 +52,11 @@ std::string names_in_words(const std::vector<ParameterVerdict>& parameters, size
 ParameterVerdict about(const NamedParameter& parameter, std::vector<int> ready_ranks, std::vector<int> missing_ranks) {
   return {parameter.name, static_cast<int64_t>(parameter.tensor.nbytes()), std::move(ready_ranks),
           std::move(missing_ranks)};
+}
+
+std::string module_of(const std::string& parameter) {
+  const size_t dot = parameter.rfind('.');
+  return dot == std::string::npos ? "" : parameter.substr(0, dot);
 }
 
 std::string ranks_in_words(const std::vector<int>& ranks) {

@@ -130,6 +130,8 @@ std::string list_of(const std::vector<int>& ranks);
 // "a.weight, a.bias and 3 more": the first `most` names.
 std::string names_in_words(const std::vector<ParameterVerdict>& parameters, size_t most = 8);
 ParameterVerdict about(const NamedParameter& parameter, std::vector<int> ready_ranks, std::vector<int> missing_ranks);
+// "encoder.0" of "encoder.0.weight".
+std::string module_of(const std::string& parameter);
 // "640 B", "1.2 MiB"
 std::string bytes_in_words(int64_t bytes);
 // "rank 1", "ranks 0 and 2"

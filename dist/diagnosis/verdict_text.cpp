@@ -1,45 +1,21 @@
+// Verdicts as text, and those of all ranks as one list.
 #include <brigade/dist/diagnosis/verdict_text.h>
 
-#include <brigade/dist/diagnosis/cause.h>
-#include <brigade/dist/diagnosis/fields.h>
+#include <brigade/dist/diagnosis/wire.h>
 
 #include <algorithm>
 
 namespace brigade::dist {
 
-std::string encode(const std::vector<Verdict>& verdicts) {
-  FieldWriter out;
-  for (const Verdict& verdict : verdicts) {
-    out << verdict.kind << verdict.message << static_cast<int64_t>(verdict.parameters.size());
-    for (const ParameterVerdict& parameter : verdict.parameters)
-      out << parameter.name << parameter.bytes << parameter.ready_ranks << parameter.missing_ranks;
-    out << verdict.ranks << encode(verdict.cause) << verdict.advice << static_cast<int64_t>(verdict.severity)
-        << static_cast<int64_t>(verdict.iteration);
-  }
-  return out.text();
-}
+std::string encode(const std::vector<Verdict>& verdicts) { return to_text(verdicts); }
 
 std::vector<Verdict> decode_verdicts(const std::string& text) {
-  std::vector<Verdict> verdicts;
-  FieldReader in(text);
-  while (!in.done()) {
-    Verdict& verdict = verdicts.emplace_back();
-    verdict.kind = in.next();
-    verdict.message = in.next();
-    for (int64_t count = in.number(); count > 0; --count) {
-      ParameterVerdict& parameter = verdict.parameters.emplace_back();
-      parameter.name = in.next();
-      parameter.bytes = in.number();
-      parameter.ready_ranks = in.numbers();
-      parameter.missing_ranks = in.numbers();
-    }
-    verdict.ranks = in.numbers();
-    verdict.cause = decode_cause(in.next());
-    verdict.advice = in.next();
-    verdict.severity = static_cast<Severity>(in.number());
-    verdict.iteration = static_cast<uint64_t>(in.number());
+  const nlohmann::json json = from_text(text);
+  try {
+    return json.get<std::vector<Verdict>>();
+  } catch (const nlohmann::json::exception& error) {
+    throw DistError(std::string("verdicts from a rank cannot be read: ") + error.what());
   }
-  return verdicts;
 }
 
 namespace {

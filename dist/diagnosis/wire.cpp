@@ -50,8 +50,8 @@ void from_json(const nlohmann::json& json, ParameterVerdict& parameter) {
 }
 
 void to_json(nlohmann::json& json, const Verdict& verdict) {
-  json = {{"kind", verdict.kind},     {"message", verdict.message}, {"parameters", verdict.parameters},
-          {"ranks", verdict.ranks},   {"cause", verdict.cause},     {"advice", verdict.advice},
+  json = {{"kind", verdict.kind},         {"message", verdict.message},    {"parameters", verdict.parameters},
+          {"ranks", verdict.ranks},       {"cause", verdict.cause},        {"advice", verdict.advice},
           {"severity", verdict.severity}, {"iteration", verdict.iteration}};
 }
 
@@ -64,6 +64,22 @@ void from_json(const nlohmann::json& json, Verdict& verdict) {
   json.at("advice").get_to(verdict.advice);
   json.at("severity").get_to(verdict.severity);
   json.at("iteration").get_to(verdict.iteration);
+}
+
+void to_json(nlohmann::json& json, const StepOnRank& step) {
+  json = {{"name", step.name}, {"where", step.where}, {"options", step.options}, {"gradients", step.gradients}};
+  nlohmann::json& edits = json["edits"] = nlohmann::json::array();
+  for (const StepOnRank::Edit& edit : step.edits)
+    edits.push_back({{"parameter", edit.parameter}, {"op", edit.op}, {"where", edit.where}});
+}
+
+void from_json(const nlohmann::json& json, StepOnRank& step) {
+  json.at("name").get_to(step.name);
+  json.at("where").get_to(step.where);
+  json.at("options").get_to(step.options);
+  json.at("gradients").get_to(step.gradients);
+  for (const nlohmann::json& edit : json.at("edits"))
+    step.edits.push_back({edit.at("parameter"), edit.at("op"), edit.at("where")});
 }
 
 }  // namespace brigade::dist

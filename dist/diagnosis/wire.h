@@ -1,7 +1,7 @@
 // What ranks tell each other about what they saw: JSON text.
 #pragma once
 
-#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/diagnosis/kinds.h>
 
 #include <nlohmann/json.hpp>
 
@@ -24,5 +24,7 @@ void to_json(nlohmann::json& json, const ParameterVerdict& parameter);
 void from_json(const nlohmann::json& json, ParameterVerdict& parameter);
 void to_json(nlohmann::json& json, const Verdict& verdict);
 void from_json(const nlohmann::json& json, Verdict& verdict);
+void to_json(nlohmann::json& json, const StepOnRank& step);
+void from_json(const nlohmann::json& json, StepOnRank& step);
 
 }  // namespace brigade::dist

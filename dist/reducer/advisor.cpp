@@ -73,11 +73,10 @@ void Advisor::advise_on_non_finite(Round& round) {
   const std::vector<nlohmann::json> all = from_texts(round.exchange(to_text(mine), "non-finite gradients"));
   for (size_t r = 0; r < all.size(); ++r) {
     if (all[r].is_null()) continue;
-    of_ranks.push_back({static_cast<int>(r), all[r].at("cause").get<Cause>(),
-                        all[r].at("parameters").get<std::vector<uint32_t>>()});
+    of_ranks.push_back(
+        {static_cast<int>(r), all[r].at("cause").get<Cause>(), all[r].at("parameters").get<std::vector<uint32_t>>()});
   }
-  add(fmt::format("non-finite {}", round.number()),
-      non_finite_gradients(of_ranks, setup_.parameters, round.moment()));
+  add(fmt::format("non-finite {}", round.number()), non_finite_gradients(of_ranks, setup_.parameters, round.moment()));
 }
 
 void Advisor::advise_on_slow_rank(const Round& round) {
@@ -126,8 +125,8 @@ void Advisor::warn_of_early_write(const Round& round, uint32_t parameter) {
   for (const autograd::Write& write : autograd::writes_to(buckets_.slot(parameter).view, since)) {
     const std::string op = write.op;
     if (op == "zero_" || op == "fill_") continue;
-    add("early write", edited_before_reduction(op, write.where, setup_.group->rank(), setup_.parameters[parameter],
-                                               round.moment()));
+    add("early write",
+        edited_before_reduction(op, write.where, setup_.group->rank(), setup_.parameters[parameter], round.moment()));
     return;
   }
 }

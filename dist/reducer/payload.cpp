@@ -1,3 +1,4 @@
+// Writing and reading what travels with the gradients of a bucket.
 #include <brigade/dist/reducer/payload.h>
 
 #include <brigade/core/factory.h>

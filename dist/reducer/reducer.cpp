@@ -32,8 +32,7 @@ ReducerSetup checked(ReducerSetup setup) {
 }  // namespace
 
 Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options)
-    : setup_(checked(
-          {.parameters = std::move(parameters), .group = std::move(group), .options = std::move(options)})),
+    : setup_(checked({.parameters = std::move(parameters), .group = std::move(group), .options = std::move(options)})),
       buckets_(setup_),
       accumulation_(setup_.count()),
       advisor_(setup_, buckets_, accumulation_) {
@@ -76,9 +75,9 @@ void Reducer::expect_all() { std::fill(setup_.expected.begin(), setup_.expected.
 void Reducer::register_comm_hook(CommHookPtr hook) {
   if (!hook) throw ValueError("register_comm_hook: Communication hook must be callable.");
   if (setup_.hook) {
-    throw DistError(fmt::format(
-        "register_comm_hook or register_builtin_comm_hook can only be called once. {} has `{}` already",
-        setup_.title(), setup_.hook->name()));
+    throw DistError(
+        fmt::format("register_comm_hook or register_builtin_comm_hook can only be called once. {} has `{}` already",
+                    setup_.title(), setup_.hook->name()));
   }
   if (last_.round > 0)
     throw DistError(fmt::format("register_comm_hook: {} has reduced {} backwards already; register the hook before",
@@ -189,8 +188,8 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
 
 void Reducer::shadow_round(SourceLocation where) {
   clear_gradients();
-  Round& round = start_round(
-      {.where = where, .planned = std::vector<uint8_t>(setup_.count(), 0), .absent = true, .joined = true});
+  Round& round =
+      start_round({.where = where, .planned = std::vector<uint8_t>(setup_.count(), 0), .absent = true, .joined = true});
   round.begin();
   round.finish();
   if (round.is_error()) {
@@ -235,8 +234,8 @@ void Reducer::report(const autograd::Plan* plan, const std::string& failure) {
     broken_ = true;
     error = std::current_exception();
   }
-  const bool waits = setup_.options.report_at == ReducerOptions::ReportAt::NextForward &&
-                     round_->outcome().failed == 0 && !broken_;
+  const bool waits =
+      setup_.options.report_at == ReducerOptions::ReportAt::NextForward && round_->outcome().failed == 0 && !broken_;
   if (waits) settle();
   end_round();
   if (waits) {

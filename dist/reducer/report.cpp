@@ -13,11 +13,6 @@ namespace brigade::dist {
 
 namespace {
 
-std::string module_of(const std::string& parameter) {
-  const size_t dot = parameter.rfind('.');
-  return dot == std::string::npos ? "" : parameter.substr(0, dot);
-}
-
 // `named` is what the wrapper holds, `successor` what the module has under that name now.
 Cause replaced(const NamedParameter& named, const Tensor& successor) {
   Cause cause;

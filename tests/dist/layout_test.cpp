@@ -85,7 +85,8 @@ TEST_CASE("reports go through text unharmed, and broken ones are refused") {
   const dist::RankReport back = dist::decode_report(dist::encode(report));
   CHECK(back.rank == 3);
   CHECK(back.round == 17);
-  CHECK(back.failure == "line one line two");
+  CHECK(back.failure == report.failure);
+  CHECK(dist::rank_failed({{back}}).message.ends_with("at a.cpp:4: line one line two"));
   CHECK(back.ready == report.ready);
   CHECK(back.causes.at(1).same_as(cause));
   CHECK(back.causes.at(1).module == "encoder.0");

@@ -20,9 +20,8 @@ std::optional<Verdict> uneven_batches(std::span<const int64_t> rows, const Momen
     list += fmt::format("{}rank {}: {} samples (each counts {:.3g} times its share)", r > 0 ? ", " : "", r, rows[r],
                         own > 0 ? total / static_cast<double>(rows.size()) / own : 0.0);
   }
-  verdict.cause.text =
-      fmt::format("the ranks average their gradients over batches of different sizes in backward {}: {}",
-                  moment.iteration, list);
+  verdict.cause.text = fmt::format(
+      "the ranks average their gradients over batches of different sizes in backward {}: {}", moment.iteration, list);
   verdict.message = verdict.cause.text + "; where each rank's loss is a mean, the mean of means is not the mean of all";
   verdict.advice =
       "give every rank the same number of samples (DistributedSampler), or scale each rank's loss by its samples x "

@@ -389,7 +389,7 @@ class GlooGroup final : public ProcessGroup {
       const bool exception = place.gone.starts_with("failed: ");
       const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", named(r), place.gone,
                                               named(rank()), in_words(info), in_words(place.whereabouts));
-      fail(DiagnosedAs<PeerError>(message, {lost_verdict(info, place.whereabouts, place.gone, exception)}));
+      fail(DiagnosedAs<PeerError>(message, {rank_lost(info, place.whereabouts, place.gone, exception)}));
     }
     std::vector<Whereabouts> missing;
     std::vector<CollectiveInfo> by_rank;
@@ -402,7 +402,7 @@ class GlooGroup final : public ProcessGroup {
         return each.sequence == by_rank[0].sequence && !each.matches(by_rank[0]);
       });
       if (differ) {
-        Verdict verdict = mismatch_verdict(by_rank, names());
+        Verdict verdict = collective_mismatch(by_rank, names());
         const std::string message = verdict.message;
         fail(CollectiveError(message, {std::move(verdict)}));
       }
@@ -417,13 +417,13 @@ class GlooGroup final : public ProcessGroup {
       }
       const std::string message = fmt::format("{} in {} on rank {}: waiting for rank {}{}", time_out, in_words(info),
                                               named(rank()), ranks, words);
-      fail(DiagnosedAs<TimeoutError>(message, {timeout_verdict(info, missing)}));
+      fail(DiagnosedAs<TimeoutError>(message, {collective_timeout(info, missing)}));
     }
     const Whereabouts& lost = missing.front();
     const std::string message =
         fmt::format("rank {} died or lost its connection; rank {} was waiting for it in {}; {} ({})", lost.rank,
                     named(rank()), in_words(info), in_words(lost), what);
-    fail(DiagnosedAs<PeerError>(message, {lost_verdict(info, lost, "died or lost its connection", false)}));
+    fail(DiagnosedAs<PeerError>(message, {rank_lost(info, lost, "died or lost its connection", false)}));
   }
 
   // --- places in the store

@@ -375,7 +375,7 @@ class HostsGroup final : public ProcessGroup {
       Whereabouts place;
       place.rank = reason->rank;
       reason->text = fmt::format("rank {} {}", reason->rank, how);
-      reason->verdicts = {lost_verdict(call.info, place, how, true)};
+      reason->verdicts = {rank_lost(call.info, place, how, true)};
     }
     const std::string kind = reason->verdicts[0].kind;
     if (kind == "collective_mismatch") fail(CollectiveError(reason->text, reason->verdicts));

@@ -298,7 +298,7 @@ void SharedGroup::check_headers(const Operation& operation) {
   std::vector<CollectiveInfo> by_rank;
   for (int r = 0; r < size(); ++r)
     by_rank.push_back(info_of(block(r).ring[operation.sequence % kRing]));
-  Verdict verdict = mismatch_verdict(by_rank, names());
+  Verdict verdict = collective_mismatch(by_rank, names());
   const std::string message = verdict.message;
   fail(std::make_exception_ptr(CollectiveError(message, {std::move(verdict)})));
 }
@@ -400,7 +400,7 @@ void SharedGroup::check_peers(const Operation& operation) {
                                                : death_of(lost);
     if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", named(r));
     const CollectiveInfo waiting = info_of(operation.header);
-    Verdict verdict = lost_verdict(waiting, whereabouts(lost), how, status == Status::Failed);
+    Verdict verdict = rank_lost(waiting, whereabouts(lost), how, status == Status::Failed);
     const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", named(lost), how,
                                             named(rank()), in_words(waiting), in_words(whereabouts(lost)));
     block(rank()).blames.store(lost, std::memory_order_release);
@@ -452,7 +452,7 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
         }
       }
       const CollectiveInfo waiting = info_of(operation->header);
-      Verdict verdict = timeout_verdict(waiting, missing);
+      Verdict verdict = collective_timeout(waiting, missing);
       std::string places;
       for (const Whereabouts& place : missing)
         places += "; " + in_words(place);

@@ -37,15 +37,10 @@ struct Child : RankOutput {
   int status = 0;
 };
 
-void start(Child& child, const std::vector<std::string>& command,
-           std::vector<std::pair<std::string, std::string>> environment) {
-  int out[2];
-  int err[2];
-  int failure[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) {
-    throw DistError(fmt::format("cannot make pipes for rank {}: {}", child.rank, std::strerror(errno)));
-  }
-  // Everything that allocates happens before fork: the child may only make system calls.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// "NAME=value" of this process, with what `environment` sets anew.
+std::vector<std::string> merged_with_own(const Environment& environment) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;
@@ -55,15 +50,30 @@ void start(Child& child, const std::vector<std::string>& command,
   }
   for (const auto& [name, value] : environment)
     variables.push_back(name + "=" + value);
-  std::vector<char*> envp;
-  for (std::string& variable : variables)
-    envp.push_back(variable.data());
-  envp.push_back(nullptr);
-  std::vector<std::string> words = command;
-  std::vector<char*> argv;
+  return variables;
+}
+
+// As exec takes them: pointers into `words`, and a null at the end.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
   for (std::string& word : words)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+void start(Child& child, const std::vector<std::string>& command, const Environment& environment) {
+  int out[2];
+  int err[2];
+  int failure[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) {
+    throw DistError(fmt::format("cannot make pipes for rank {}: {}", child.rank, std::strerror(errno)));
+  }
+  // Everything that allocates happens before fork: the child may only make system calls.
+  std::vector<std::string> variables = merged_with_own(environment);
+  std::vector<std::string> words = command;
+  const std::vector<char*> envp = pointers_to(variables);
+  const std::vector<char*> argv = pointers_to(words);
   const pid_t parent = getpid();
 
   const pid_t pid = fork();

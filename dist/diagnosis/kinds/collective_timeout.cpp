@@ -1,0 +1,35 @@
+// collective_timeout: some ranks did not come within the time-out.
+#include <brigade/dist/diagnosis/collective.h>
+
+#include <fmt/format.h>
+
+namespace brigade::dist {
+
+Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Whereabouts> missing) {
+  Verdict verdict;
+  verdict.kind = "collective_timeout";
+  verdict.cause.kind = CauseKind::RankBehind;
+  verdict.cause.op = waiting.kind;
+  verdict.iteration = waiting.iteration;
+  std::string places;
+  for (const Whereabouts& place : missing) {
+    verdict.ranks.push_back(place.rank);
+    places += (places.empty() ? "" : "; ") + in_words(place);
+  }
+  if (!missing.empty()) {
+    const Whereabouts& first = missing.front();
+    const size_t at = first.activity.rfind(" at ");
+    set_place(verdict.cause, at != std::string::npos ? first.activity.substr(at + 4) : first.last.where);
+  }
+  verdict.cause.text =
+      fmt::format("{} did not come to {}{}{}", missing.empty() ? std::string("a rank") : ranks_in_words(verdict.ranks),
+                  in_words(waiting), places.empty() ? "" : ": ", places);
+  verdict.advice =
+      "look at what the named rank does there: a loop that ended early, a branch, a slow batch. A longer time-out "
+      "helps a rank "
+      "that is only slow; Join serves ranks with fewer batches";
+  verdict.message = verdict.cause.text;
+  return verdict;
+}
+
+}  // namespace brigade::dist

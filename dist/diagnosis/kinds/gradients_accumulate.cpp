@@ -1,0 +1,24 @@
+// gradients_accumulate: a gradient still holds what an earlier step has used.
+#include <brigade/dist/diagnosis/kinds.h>
+
+#include <fmt/format.h>
+
+namespace brigade::dist {
+
+Verdict gradients_accumulate(uint32_t backwards, SourceLocation used_at, SourceLocation step_at,
+                             ParameterVerdict parameter) {
+  Verdict verdict;
+  verdict.kind = "gradients_accumulate";
+  verdict.severity = Severity::Warning;
+  verdict.parameters.push_back(std::move(parameter));
+  verdict.cause.kind = CauseKind::NotCleared;
+  set_place(verdict.cause, step_at);
+  verdict.cause.text = fmt::format(
+      "the gradient has gathered {} backwards, and the step at {} has used part of it already: no zero_grad() came "
+      "between",
+      backwards, to_string(used_at));
+  verdict.advice = "call optimizer.zero_grad() after each step";
+  return verdict;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,62 @@
+// model_mismatch: the ranks wrap different models.
+#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/majority.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+namespace brigade::dist {
+
+namespace {
+
+// "parameter `a.weight` float32 [4, 4]" gives a.weight.
+std::string name_in(const std::string& line) {
+  const size_t begin = line.find('`');
+  const size_t end = line.rfind('`');
+  return begin == std::string::npos || end <= begin ? "" : line.substr(begin + 1, end - begin - 1);
+}
+
+std::set<std::string> names_of(const std::vector<std::string>& list) {
+  std::set<std::string> names;
+  for (const std::string& line : list)
+    names.insert(name_in(line));
+  return names;
+}
+
+}  // namespace
+
+Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, const std::string& message,
+                       SourceLocation where) {
+  Verdict verdict;
+  verdict.kind = "model_mismatch";
+  verdict.message = message;
+  verdict.cause.kind = CauseKind::ModelDiffers;
+  set_place(verdict.cause, where);
+  verdict.advice = "build the same model, with the same registration order, shapes and dtypes, on every rank";
+  verdict.ranks = odd_ranks(lists);
+  size_t usual = 0;
+  while (std::find(verdict.ranks.begin(), verdict.ranks.end(), static_cast<int>(usual)) != verdict.ranks.end())
+    ++usual;
+  const size_t odd = verdict.ranks.empty() ? usual : static_cast<size_t>(verdict.ranks.front());
+  // Names that only one of the two has; if there are none, those at the first entry that differs.
+  std::set<std::string> named;
+  const std::set<std::string> a = names_of(lists[usual]);
+  const std::set<std::string> b = names_of(lists[odd]);
+  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(), std::inserter(named, named.end()));
+  if (named.empty()) {
+    for (const auto& list : lists)
+      named.insert(name_in(list[entry]));
+    verdict.cause.text = "the ranks disagree at entry " + std::to_string(entry) + ": " + lists[usual][entry] +
+                         " on most, " + lists[odd][entry] + " on " + ranks_in_words(verdict.ranks);
+  } else {
+    verdict.cause.text = (a.size() > b.size() ? "missing on " : "only on ") + ranks_in_words(verdict.ranks) + ":";
+    for (const std::string& name : named)
+      verdict.cause.text += " " + name;
+  }
+  for (const std::string& name : named)
+    verdict.parameters.push_back({name, 0, {}, verdict.ranks});
+  return verdict;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,18 @@
+// nothing_to_reduce: a wrapped module has no parameter that requires grad.
+#include <brigade/dist/diagnosis/kinds.h>
+
+namespace brigade::dist {
+
+Verdict nothing_to_reduce(const Moment& moment) {
+  Verdict verdict = verdict_at(moment, "nothing_to_reduce", Severity::Note, CauseKind::Unknown);
+  for (int r = 0; r < moment.ranks; ++r)
+    verdict.ranks.push_back(r);
+  verdict.cause.text =
+      "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient. This "
+      "wrapper passes calls on and reduces nothing";
+  verdict.message = verdict.cause.text;
+  verdict.advice = "use the module without a wrapper, or thaw its parameters before wrapping";
+  return verdict;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,116 @@
+// optimizers_differ: the ranks are in different steps, with different hyperparameters, or move different parameters.
+#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/majority.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace brigade::dist {
+
+namespace {
+
+// Hyperparameters that differ: "group 0: lr 0.1" against "group 0: lr 0.01" gives "lr of group 0".
+std::string differing_options(const std::string& a, const std::string& b) {
+  const auto split = [](const std::string& text, const std::string& separator) {
+    std::vector<std::string> parts;
+    size_t begin = 0;
+    for (size_t end = 0; (end = text.find(separator, begin)) != std::string::npos; begin = end + separator.size())
+      parts.push_back(text.substr(begin, end - begin));
+    parts.push_back(text.substr(begin));
+    return parts;
+  };
+  std::string found;
+  const std::vector<std::string> groups_a = split(a, "\n");
+  const std::vector<std::string> groups_b = split(b, "\n");
+  for (size_t g = 0; g < std::min(groups_a.size(), groups_b.size()); ++g) {
+    const std::vector<std::string> options_a = split(groups_a[g].substr(groups_a[g].find(':') + 1), ",");
+    const std::vector<std::string> options_b = split(groups_b[g].substr(groups_b[g].find(':') + 1), ",");
+    for (size_t i = 0; i < std::min(options_a.size(), options_b.size()); ++i) {
+      if (options_a[i] == options_b[i]) continue;
+      const std::string name = split(options_a[i].substr(1), " ").front();
+      found += fmt::format("{}{} of group {}", found.empty() ? "" : ", ", name, g);
+    }
+  }
+  return found.empty() ? "parameter groups" : found;
+}
+
+using Key = std::function<std::string(const StepOnRank&)>;
+
+std::vector<int> odd_by(std::span<const StepOnRank> steps, const Key& key) {
+  std::vector<std::string> keys;
+  for (const StepOnRank& step : steps)
+    keys.push_back(key(step));
+  return odd_ranks(keys);
+}
+
+std::string each_rank(std::span<const StepOnRank> steps, const Key& say) {
+  std::string text;
+  for (size_t r = 0; r < steps.size(); ++r)
+    text += fmt::format("{}rank {}: {}", r > 0 ? "; " : "", r, say(steps[r]));
+  return text;
+}
+
+Verdict new_verdict(CauseKind cause, const std::vector<int>& ranks, const StepOnRank& odd) {
+  Verdict verdict;
+  verdict.kind = "optimizers_differ";
+  verdict.cause.kind = cause;
+  verdict.ranks = ranks;
+  set_place(verdict.cause, odd.where);
+  return verdict;
+}
+
+Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int>& ranks) {
+  Verdict verdict = new_verdict(CauseKind::StepsDiffer, ranks, steps[static_cast<size_t>(ranks.front())]);
+  verdict.cause.text = "the ranks are in different optimizer steps: " +
+                       each_rank(steps, [](const StepOnRank& step) { return step.name + " at " + step.where; });
+  verdict.advice = "let every rank step the same optimizers equally often: decide on all ranks alike whether to skip";
+  return verdict;
+}
+
+Verdict different_options(std::span<const StepOnRank> steps, const std::vector<int>& ranks,
+                          const std::string& optimizer) {
+  const StepOnRank& odd = steps[static_cast<size_t>(ranks.front())];
+  const auto usual =
+      std::find_if(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.options != odd.options; });
+  Verdict verdict = new_verdict(CauseKind::OptionsDiffer, ranks, odd);
+  verdict.cause.op = differing_options(usual->options, odd.options);
+  verdict.cause.text = fmt::format("{} differs between the ranks before {} (at {}): {}", verdict.cause.op, optimizer,
+                                   odd.where, each_rank(steps, [](const StepOnRank& step) { return step.options; }));
+  verdict.advice =
+      "step schedulers with a value that is the same on every rank: all_reduce the loss or metric first "
+      "(ReduceOp::Avg)";
+  return verdict;
+}
+
+Verdict different_gradients(std::span<const StepOnRank> steps, const std::vector<int>& ranks,
+                            std::span<const NamedParameter> parameters) {
+  const StepOnRank& odd = steps[static_cast<size_t>(ranks.front())];
+  const auto usual =
+      std::find_if(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.gradients != odd.gradients; });
+  Verdict verdict = new_verdict(CauseKind::StepsDiffer, ranks, odd);
+  for (size_t i = 0; i < parameters.size() && i < odd.gradients.size() && i < usual->gradients.size(); ++i) {
+    if (odd.gradients[i] != usual->gradients[i]) verdict.parameters.push_back(about(parameters[i], {}, ranks));
+  }
+  verdict.cause.text = fmt::format("{} has a gradient on some ranks only, so it would move there only",
+                                   verdict.parameters.empty() ? "a parameter" : verdict.parameters.front().name);
+  verdict.advice = "clear and set gradients on every rank alike";
+  return verdict;
+}
+
+}  // namespace
+
+std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const std::string& optimizer,
+                                       std::span<const NamedParameter> parameters) {
+  if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.name; }); !ranks.empty())
+    return {different_steps(steps, ranks)};
+  std::vector<Verdict> verdicts;
+  if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.options; }); !ranks.empty())
+    verdicts.push_back(different_options(steps, ranks, optimizer));
+  if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.gradients; }); !ranks.empty())
+    verdicts.push_back(different_gradients(steps, ranks, parameters));
+  return verdicts;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,28 @@
+// parameters_differ, gradients_differ, buffers_differ: the ranks do not hold the same values.
+#include <brigade/dist/diagnosis/kinds.h>
+
+#include <fmt/format.h>
+
+namespace brigade::dist {
+
+Verdict parameters_differ(const DifferentValues& found, SourceLocation where) {
+  Verdict verdict;
+  verdict.kind = found.what + "s_differ";
+  verdict.ranks = found.odd;
+  verdict.cause.kind = CauseKind::ValuesDiffer;
+  set_place(verdict.cause, where);
+  verdict.cause.module = module_of(found.name);
+  verdict.parameters.push_back({found.name, found.bytes, found.others, found.odd});
+  verdict.cause.text = fmt::format("{} `{}` is not the same on {} as on {}", found.what, found.name,
+                                   ranks_in_words(found.odd), ranks_in_words(found.others));
+  if (!found.details.empty()) verdict.cause.text += "; " + found.details;
+  verdict.message = verdict.cause.text;
+  verdict.advice = found.what == "buffer"
+                       ? "buffers follow each rank's own batches: use SyncBatchNorm or broadcast_buffers, and evaluate "
+                         "or save after a broadcast (broadcast_coalesced, or from rank 0 only)"
+                       : "find the first step after which it differs (verify_every=1); load the values of one rank on "
+                         "all (broadcast_coalesced) before going on";
+  return verdict;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,50 @@
+// static_graph_changed: a backward used another set of parameters than the first one.
+#include <brigade/dist/diagnosis/report.h>
+
+#include <fmt/format.h>
+
+namespace brigade::dist {
+
+std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
+                                          std::span<const NamedParameter> parameters, SourceLocation where,
+                                          bool& fewer) {
+  std::vector<Verdict> verdicts;
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    std::vector<int> now_used;
+    std::vector<int> now_unused;
+    ParameterVerdict parameter{parameters[i].name, static_cast<int64_t>(parameters[i].tensor.nbytes()), {}, {}};
+    for (const RankReport& report : reports) {
+      (report.ready[i] ? parameter.ready_ranks : parameter.missing_ranks).push_back(report.rank);
+      if (report.recorded.size() != parameters.size() || report.ready[i] == report.recorded[i]) continue;
+      (report.ready[i] ? now_used : now_unused).push_back(report.rank);
+    }
+    if (now_used.empty() && now_unused.empty()) continue;
+    fewer = fewer || !now_unused.empty();
+    Verdict verdict;
+    verdict.kind = "static_graph_changed";
+    verdict.iteration = reports.front().round;
+    verdict.ranks = now_unused.empty() ? now_used : now_unused;
+    verdict.parameters.push_back(std::move(parameter));
+    verdict.cause.kind = CauseKind::GraphChanged;
+    verdict.cause.module = module_of(parameters[i].name);
+    set_place(verdict.cause, where);
+    const RankReport& first = reports[static_cast<size_t>(verdict.ranks.front())];
+    verdict.cause.text = fmt::format("{} in the first backward (at {}), {} in backward {} (at {})",
+                                     now_unused.empty() ? "not used" : "used", first.recorded_at,
+                                     now_unused.empty() ? "used" : "not used", first.round, first.backward);
+    const auto cause = first.causes.find(i);
+    if (cause != first.causes.end()) {
+      verdict.cause.note = cause->second.text;
+      verdict.cause.file = cause->second.file;
+      verdict.cause.line = cause->second.line;
+    }
+    verdict.advice = advice_for(CauseKind::GraphChanged, false);
+    verdict.message = paragraph(
+        verdict, fmt::format("{} ({}) on {}", parameters[i].name, bytes_in_words(verdict.parameters.front().bytes),
+                             ranks_in_words(verdict.ranks)));
+    verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
+}
+
+}  // namespace brigade::dist

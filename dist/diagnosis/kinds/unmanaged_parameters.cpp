@@ -1,0 +1,49 @@
+// unmanaged_parameters: an optimizer moves a parameter whose gradient no reducer averages.
+#include <brigade/dist/diagnosis/kinds.h>
+
+#include <fmt/format.h>
+
+namespace brigade::dist {
+
+namespace {
+
+void outside_wrapper(const UnmanagedParameter& found, Verdict& verdict) {
+  const bool is_registered = found.at.line() != 0;
+  set_place(verdict.cause, is_registered ? found.at : found.last_use);
+  verdict.cause.text = fmt::format("{} is trained by {} and belongs to no wrapped module: its gradient stays local",
+                                   found.name, found.optimizer);
+  if (is_registered) verdict.cause.text += fmt::format(" (registered at {})", to_string(found.at));
+  verdict.advice =
+      "make it a parameter of the wrapped module, wrap its module too, or average its gradient yourself "
+      "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg}))";
+}
+
+}  // namespace
+
+Verdict unmanaged_parameters(const UnmanagedParameter& found) {
+  Verdict verdict;
+  verdict.kind = "unmanaged_parameters";
+  verdict.cause.kind = found.kind;
+  const std::string at = to_string(found.at);
+  if (found.kind == CauseKind::OutsideWrapper) {
+    outside_wrapper(found, verdict);
+  } else if (found.kind == CauseKind::Replaced) {
+    verdict.cause.text =
+        fmt::format("`{}` exists twice: the wrapper holds the old object, {} moves the new one, registered at {}",
+                    found.name, found.optimizer, at);
+    verdict.advice = "wrap again after replacing a module or a parameter";
+  } else if (found.kind == CauseKind::Thawed) {
+    verdict.cause.text =
+        fmt::format("`{}` is trainable since {}, after wrapping: unknown to the reducer", found.name, at);
+    verdict.advice = "thaw it before wrapping, or wrap again after thawing";
+  } else {
+    verdict.cause.text = fmt::format("`{}` was added after wrapping, at {}: unknown to the reducer", found.name, at);
+    verdict.advice = "build the whole module before wrapping, or wrap again";
+  }
+  if (found.kind != CauseKind::OutsideWrapper) set_place(verdict.cause, found.at);
+  verdict.cause.module = module_of(found.name);
+  verdict.parameters.push_back({found.name, found.bytes, {}, {}});
+  return verdict;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,80 @@
+// unused_parameters: a parameter was not ready on every rank.
+#include <brigade/dist/diagnosis/report.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
+namespace brigade::dist {
+
+namespace {
+
+std::string parameters_in_words(const Verdict& verdict) {
+  int64_t bytes = 0;
+  for (const ParameterVerdict& parameter : verdict.parameters)
+    bytes += parameter.bytes;
+  return fmt::format("{} ({})", names_in_words(verdict.parameters), bytes_in_words(bytes));
+}
+
+}  // namespace
+
+std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
+                                       const ErrorContext& context) {
+  std::vector<Verdict> verdicts;
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    ParameterVerdict parameter{parameters[i].name, static_cast<int64_t>(parameters[i].tensor.nbytes()), {}, {}};
+    Cause cause;
+    std::string elsewhere;
+    for (const RankReport& report : reports) {
+      if (report.ready[i]) {
+        parameter.ready_ranks.push_back(report.rank);
+        continue;
+      }
+      parameter.missing_ranks.push_back(report.rank);
+      const auto found = report.causes.find(i);
+      if (found == report.causes.end()) continue;
+      if (cause.text.empty()) {
+        cause = found->second;
+      } else if (!cause.same_as(found->second)) {
+        elsewhere += fmt::format("; on rank {}: {}", report.rank, found->second.text);
+      }
+    }
+    if (parameter.missing_ranks.empty() || !context.expected[i]) continue;
+    cause.note += elsewhere;
+    bool grouped = false;
+    for (Verdict& verdict : verdicts) {
+      if (!verdict.cause.same_as(cause) || verdict.parameters.front().missing_ranks != parameter.missing_ranks)
+        continue;
+      verdict.parameters.push_back(parameter);
+      grouped = true;
+      break;
+    }
+    if (grouped) continue;
+    Verdict verdict;
+    verdict.kind = "unused_parameters";
+    verdict.iteration = reports.front().round;
+    verdict.ranks = parameter.missing_ranks;
+    verdict.advice = advice_for(cause.kind, !parameter.ready_ranks.empty());
+    verdict.cause = std::move(cause);
+    verdict.parameters.push_back(std::move(parameter));
+    verdicts.push_back(std::move(verdict));
+  }
+  for (Verdict& verdict : verdicts) {
+    const ParameterVerdict& first = verdict.parameters.front();
+    std::string concerned =
+        fmt::format("{}: never ready on {}", parameters_in_words(verdict), ranks_in_words(first.missing_ranks));
+    if (!first.ready_ranks.empty()) concerned += fmt::format(" (ready on {})", ranks_in_words(first.ready_ranks));
+    std::set<uint32_t> buckets;
+    for (uint32_t i = 0; i < parameters.size(); ++i) {
+      for (const ParameterVerdict& each : verdict.parameters) {
+        if (each.name == parameters[i].name) buckets.insert(context.buckets[i]);
+      }
+    }
+    concerned += fmt::format("; held up bucket{} {}", buckets.size() > 1 ? "s" : "", fmt::join(buckets, ", "));
+    verdict.message = paragraph(verdict, concerned);
+  }
+  return verdicts;
+}
+
+}  // namespace brigade::dist

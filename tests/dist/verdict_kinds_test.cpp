@@ -1,0 +1,233 @@
+// The kinds of verdicts from their evidence, without ranks; each has a twin that is healthy, where nothing may be said.
+#include <brigade/brigade.h>
+#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/majority.h>
+#include <brigade/dist/diagnosis/report.h>
+#include <brigade/dist/diagnosis/wire.h>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+using namespace brigade;
+using dist::CauseKind;
+using dist::Severity;
+
+namespace {
+
+const dist::Moment kMoment{.iteration = 7, .where = SourceLocation::current(), .ranks = 4};
+std::vector<dist::NamedParameter> three_parameters() {
+  return {{"a.weight", zeros({4})}, {"b.weight", zeros({2})}, {"c", zeros({1})}};
+}
+
+}  // namespace
+
+TEST_CASE("hook_result: a sum and a mean that was divided twice are told, a lossy mean is not") {
+  dist::HookResult found{.hook = "mine",
+                         .bucket = "bucket 2 of DDP(Net)",
+                         .expected_probe = 2,
+                         .found_probe = 8,
+                         .norm = 3,
+                         .parameters = {{"a", 16, {}, {}}}};
+  const auto sum = dist::hook_result(found, kMoment);
+  REQUIRE(sum.has_value());
+  CHECK(sum->kind == "hook_result");
+  CHECK(sum->cause.kind == CauseKind::WrongScale);
+  CHECK(sum->cause.op == "mine");
+  CHECK(sum->ranks == std::vector<int>{0, 1, 2, 3});
+  CHECK(sum->parameters[0].ready_ranks == sum->ranks);
+  CHECK(sum->message.starts_with("bucket 2 of DDP(Net): the hook `mine` gives 4 x the mean"));
+  found.found_probe = 0.5;
+  CHECK(dist::hook_result(found, kMoment)->cause.text.find("gives 1/4 of the mean") != std::string::npos);
+  for (const double lossy : {1.7, 2.0, -2.0, 3.9}) {
+    found.found_probe = lossy;
+    CHECK(!dist::hook_result(found, kMoment).has_value());
+  }
+  // A probe near 0 says nothing about the scale.
+  found.expected_probe = 0.02;
+  found.found_probe = 0.08;
+  CHECK(!dist::hook_result(found, kMoment).has_value());
+  found.found_probe = std::numeric_limits<double>::infinity();
+  CHECK(dist::hook_result(found, kMoment)->cause.kind == CauseKind::Overflow);
+  found.was_finite = false;
+  CHECK(!dist::hook_result(found, kMoment).has_value());
+}
+
+TEST_CASE("gradient_outlier: a rank that is far from the middle; noise and equal ranks are not") {
+  const auto of = [](std::vector<double> sizes) {
+    std::vector<dist::GradientSize> all;
+    for (const double size : sizes)
+      all.push_back({size, ""});
+    return all;
+  };
+  std::vector<std::vector<dist::GradientSize>> by_rank{of({3, 5, -999}), of({3.2, 5, -999}), of({13, 5.1, -999})};
+  dist::Outlier found = dist::find_outlier(by_rank);
+  CHECK(found.ranks == std::vector<int>{2});
+  REQUIRE(found.parameters.size() == 1);
+  CHECK(found.parameters[0].position == 0);
+  CHECK(found.parameters[0].others == std::vector<int>{0, 1});
+  CHECK(found.distance == doctest::Approx(9.8));
+  CHECK(!found.hooks_differ);
+  const auto parameters = three_parameters();
+  dist::Verdict verdict = dist::gradient_outlier(found, 6, parameters, kMoment);
+  CHECK(verdict.cause.kind == CauseKind::NormOutlier);
+  CHECK(verdict.parameters[0].name == "a.weight");
+  CHECK(verdict.message.find("in backward 7 as in the 5 before the gradient of a.weight on rank 2") !=
+        std::string::npos);
+  // With a hook on that rank alone it is the hook.
+  by_rank[2][0].hook = "train.cpp:12";
+  found = dist::find_outlier(by_rank);
+  verdict = dist::gradient_outlier(found, 6, parameters, kMoment);
+  CHECK(verdict.cause.kind == CauseKind::HookDiffers);
+  CHECK(verdict.cause.file == "train.cpp");
+  CHECK(verdict.cause.line == 12);
+  // Far away, but noise beside the other gradients of that rank.
+  CHECK(dist::find_outlier(std::vector{of({-40, 5, 1}), of({-20, 5, 1})}).parameters.empty());
+  CHECK(dist::find_outlier(std::vector{of({3, 5, 1}), of({11, 5, 1})}).parameters.empty());
+  dist::OutlierStreak streak;
+  for (int i = 1; i < dist::OutlierStreak::kBackwards; ++i)
+    CHECK(!streak.add(found));
+  CHECK(streak.add(found));
+  streak.end();
+  CHECK(!streak.add(found));
+}
+
+TEST_CASE("uneven_batches says each rank's share; equal ones are left alone") {
+  const std::vector<int64_t> rows{7, 1, 1, 1};
+  const auto verdict = dist::uneven_batches(rows, kMoment);
+  REQUIRE(verdict.has_value());
+  CHECK(verdict->severity == Severity::Warning);
+  CHECK(verdict->cause.text.find("rank 0: 7 samples (each counts 0.357 times its share)") != std::string::npos);
+  CHECK(!dist::uneven_batches(std::vector<int64_t>{3, 3}, kMoment).has_value());
+}
+
+TEST_CASE("non_finite_gradients: the first rank's cause, all ranks and parameters") {
+  dist::Cause cause;
+  cause.kind = CauseKind::NonFinite;
+  cause.text = "log at loss.cpp:3";
+  const std::vector<dist::NonFiniteOnRank> seen{{1, cause, {0, 2}}, {3, {}, {2}}};
+  const dist::Verdict verdict = dist::non_finite_gradients(seen, three_parameters(), kMoment);
+  CHECK(verdict.ranks == std::vector<int>{1, 3});
+  CHECK(verdict.cause.text == "log at loss.cpp:3");
+  REQUIRE(verdict.parameters.size() == 2);
+  CHECK(verdict.parameters[1].name == "c");
+  CHECK(verdict.parameters[1].missing_ranks == std::vector<int>{1, 3});
+  CHECK(verdict.message.starts_with("gradients of a.weight, c are infinite or NaN on ranks 1 and 3"));
+}
+
+TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; equal ranks say nothing") {
+  const dist::StepOnRank usual{"step 3 of SGD", "a.cpp:5", "group 0: lr 0.1, momentum 0.9", "111", {}};
+  const auto parameters = three_parameters();
+  std::vector<dist::StepOnRank> steps(3, usual);
+  CHECK(dist::optimizers_differ(steps, "SGD", parameters).empty());
+  CHECK(!dist::gradients_edited(steps, parameters).has_value());
+
+  steps[1].options = "group 0: lr 0.2, momentum 0.9";
+  auto verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].cause.kind == CauseKind::OptionsDiffer);
+  CHECK(verdicts[0].cause.op == "lr of group 0");
+  CHECK(verdicts[0].ranks == std::vector<int>{1});
+  CHECK(verdicts[0].cause.line == 5);
+
+  steps[1] = usual;
+  steps[2].gradients = "101";
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].parameters[0].name == "b.weight");
+  CHECK(verdicts[0].ranks == std::vector<int>{2});
+
+  // In another step nothing else can be compared.
+  steps[2].name = "step 4 of SGD";
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].cause.kind == CauseKind::StepsDiffer);
+  CHECK(verdicts[0].cause.text.find("rank 2: step 4 of SGD at a.cpp:5") != std::string::npos);
+}
+
+TEST_CASE("gradients_edited names the edit that not every rank made") {
+  dist::StepOnRank usual{"step 1 of SGD", "a.cpp:5", "", "111", {{"a.weight", "mul_", "a.cpp:3"}}};
+  std::vector<dist::StepOnRank> steps(2, usual);
+  const auto parameters = three_parameters();
+  CHECK(!dist::gradients_edited(steps, parameters).has_value());
+  steps[1].edits.push_back({"b.weight", "clamp_", "a.cpp:4"});
+  const auto verdict = dist::gradients_edited(steps, parameters);
+  REQUIRE(verdict.has_value());
+  CHECK(verdict->ranks == std::vector<int>{1});
+  CHECK(verdict->cause.op == "clamp_");
+  CHECK(verdict->cause.line == 4);
+  CHECK(verdict->cause.module == "b");
+  REQUIRE(verdict->parameters.size() == 1);
+  CHECK(verdict->parameters[0].bytes == 8);
+  // As it comes from another rank.
+  const dist::StepOnRank back = dist::from_text(dist::to_text(steps[1])).get<dist::StepOnRank>();
+  CHECK(back.edits[1].where == "a.cpp:4");
+  CHECK(back.gradients == "111");
+}
+
+TEST_CASE("unreduced_gradients and gradients_accumulate count the backwards") {
+  const dist::ParameterVerdict parameter{"w", 4, {}, {0}};
+  dist::UnreducedGradient found{.backwards = 4, .local = 1};
+  dist::Verdict verdict = dist::unreduced_gradients(found, parameter);
+  CHECK(verdict.cause.kind == CauseKind::NotReduced);
+  CHECK(verdict.cause.text.find("with 3 of 4 micro-batches reduced") != std::string::npos);
+  found.by_hand = true;
+  CHECK(dist::unreduced_gradients(found, parameter).cause.kind == CauseKind::SetByHand);
+  verdict = dist::gradients_accumulate(3, {}, {}, parameter);
+  CHECK(verdict.severity == Severity::Warning);
+  CHECK(verdict.cause.text.find("has gathered 3 backwards") != std::string::npos);
+}
+
+TEST_CASE("model_mismatch names what one rank has and most have not") {
+  const std::vector<std::string> usual{"parameter `a` float32 [4]", "parameter `b` float32 [4]"};
+  std::vector<std::vector<std::string>> lists{usual, {usual[0]}, usual};
+  dist::Verdict verdict = dist::model_mismatch(lists, 1, "m", {});
+  CHECK(verdict.ranks == std::vector<int>{1});
+  CHECK(verdict.cause.text == "missing on rank 1: b");
+  lists[1] = {usual[0], "parameter `b` float64 [4]"};
+  verdict = dist::model_mismatch(lists, 1, "m", {});
+  CHECK(verdict.cause.text ==
+        "the ranks disagree at entry 1: parameter `b` float32 [4] on most, parameter `b` float64 [4] on rank 1");
+}
+
+TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {
+  for (const auto& [kind, part] :
+       {std::pair{CauseKind::OutsideWrapper, "belongs to no wrapped module"},
+        std::pair{CauseKind::Replaced, "exists twice"}, std::pair{CauseKind::Thawed, "is trainable since"},
+        std::pair{CauseKind::Added, "was added after wrapping"}}) {
+    const dist::Verdict verdict = dist::unmanaged_parameters(
+        {.kind = kind, .name = "head.weight", .bytes = 12, .optimizer = "SGD", .at = SourceLocation::current()});
+    CHECK(verdict.kind == "unmanaged_parameters");
+    CHECK(verdict.cause.kind == kind);
+    CHECK(verdict.cause.text.find(part) != std::string::npos);
+    CHECK(verdict.cause.module == "head");
+    CHECK(verdict.cause.line > 0);
+    CHECK(!verdict.advice.empty());
+  }
+}
+
+TEST_CASE("a verdict goes over the wire unharmed, bytes that are no text included") {
+  dist::Verdict verdict = dist::uneven_batches(std::vector<int64_t>{1, 2}, kMoment).value();
+  verdict.message += "\n\"quoted\" \x1f";
+  verdict.parameters.push_back({"w", 8, {0}, {1, 2}});
+  const auto back =
+      dist::from_text(dist::to_text(std::vector<dist::Verdict>{verdict})).get<std::vector<dist::Verdict>>();
+  REQUIRE(back.size() == 1);
+  CHECK(back[0].message == verdict.message);
+  CHECK(back[0].severity == verdict.severity);
+  CHECK(back[0].cause.same_as(verdict.cause));
+  CHECK(back[0].parameters[0].missing_ranks == std::vector<int>{1, 2});
+  CHECK(back[0].iteration == 7);
+  CHECK_NOTHROW(dist::to_text("\xff\xfe"));
+  CHECK_THROWS_AS(dist::from_text("{\"cut\": "), DistError);
+}
+
+TEST_CASE("names in words stop at the given number; the odd ranks are those unlike most, or unlike rank 0") {
+  const std::vector<dist::ParameterVerdict> parameters{{"a", 1, {}, {}}, {"b", 1, {}, {}}, {"c", 1, {}, {}}};
+  CHECK(dist::names_in_words(parameters) == "a, b, c");
+  CHECK(dist::names_in_words(parameters, 1) == "a and 2 more");
+  CHECK(dist::names_in_words({}) == "");
+  CHECK(dist::odd_ranks(std::vector<int>{1, 2, 2}) == std::vector<int>{0});
+  CHECK(dist::odd_ranks(std::vector<int>{1, 2}) == std::vector<int>{1});
+  CHECK(dist::odd_ranks(std::vector<int>{5, 5}).empty());
+}

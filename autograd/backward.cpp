@@ -31,8 +31,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
     if (gradients[i].defined() || options.allow_unused) continue;
     throw AutogradError(
         "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
-        "is "
-        "the desired behavior. It is input " +
+        "is the desired behavior. It is input " +
             std::to_string(i) + " (" + describe(inputs[i]) + "); " + to_string(where),
         where);
   }

@@ -59,8 +59,7 @@ class Picture {
   std::string text() {
     add_cuts();
     return "digraph autograd {\n  rankdir=TB;\n  node [fontname=\"monospace\", fontsize=10];\n  edge "
-           "[fontname=\"monospace\", "
-           "fontsize=9];\n" +
+           "[fontname=\"monospace\", fontsize=9];\n" +
            body_ + "}\n";
   }
 

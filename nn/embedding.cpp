@@ -16,8 +16,7 @@ EmbeddingImpl::EmbeddingImpl(const EmbeddingOptions& o) : options(o) {
   if (o.sparse) {
     throw ValueError(
         "Embedding: there are no sparse gradients; leave out `sparse`. The gradient is dense: it lives in a bucket of "
-        "DDP "
-        "and is reduced like any other");
+        "DDP and is reduced like any other");
   }
   weight = register_parameter("weight", empty({o.num_embeddings, o.embedding_dim}, o.dtype));
   init::normal_(weight);

@@ -31,8 +31,7 @@ const char* about_capture(cudaError_t code) noexcept {
     case cudaErrorStreamCaptureMerge: return "two CUDA graphs that are being captured cannot wait for each other";
     case cudaErrorCapturedEvent:
       return "the event was recorded in the capture of a CUDA graph: it orders what is captured, and cannot be asked "
-             "or "
-             "waited for by the CPU";
+             "or waited for by the CPU";
     default: return nullptr;
   }
 }

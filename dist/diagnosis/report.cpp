@@ -29,11 +29,9 @@ const char* words_on_static_graph(bool fewer) {
              ? "Expected to have finished reduction in the prior iteration before starting a new one. This error "
                "indicates that your training graph has changed in this iteration, e.g., one parameter is used in first "
                "iteration, but then got unused in the second iteration. this is not compatible with static_graph set "
-               "to "
-               "True."
+               "to True."
              : "Your training graph has changed in this iteration, e.g., one parameter is unused in first iteration, "
-               "but "
-               "then got used in the second iteration. this is not compatible with static_graph set to True.";
+               "but then got used in the second iteration. this is not compatible with static_graph set to True.";
 }
 
 std::string words_on_unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,

@@ -90,10 +90,8 @@ std::string advice_for(CauseKind kind, bool some_ranks_only) {
     case CauseKind::Detached:
       advice =
           "remove the detach() if the gradient should flow; if it should not (a generator and a discriminator), say "
-          "which "
-          "parameters the backward has to reach (ddp.expect(optimizer)), wrap the two modules separately, freeze this "
-          "one "
-          "before wrapping, " +
+          "which parameters the backward has to reach (ddp.expect(optimizer)), wrap the two modules separately, freeze "
+          "this one before wrapping, " +
           tail;
       break;
     case CauseKind::NoGrad:

@@ -1,6 +1,6 @@
 // From the environment of a launcher to a process group.
 #include <brigade/core/warning.h>
-#include <brigade/dist/checks/fnv.h>
+#include <brigade/dist/groups/fnv.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/control.h>
 #include <brigade/dist/meeting/launch/environment.h>

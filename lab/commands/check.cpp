@@ -160,8 +160,7 @@ void add_check(Command& app) {
   command.footer(
       "Examples:\n  brigade check --all\n  brigade check --all --only gelu --dtype float32 --verbose\n  brigade check "
       "step.safetensors --model gpt\n  brigade check conv.safetensors --op conv2d --json -\nHow such a file is laid "
-      "out, "
-      "and written from PyTorch: docs/check.md.");
+      "out, and written from PyTorch: docs/check.md.");
   command.add_option("file", given->file, "a safetensors file with inputs, parameters and expected values");
   command.add_flag("--all", given->all, "all operations and models against what PyTorch gave");
   command.add_option("--model", given->model, "with a file: the built-in model (default: the file's metadata say it)");

@@ -16,6 +16,7 @@ namespace brigade::lab {
 
 nlohmann::json diagnosis_row(const Fault& fault, const DiagnoseOptions& options, const Diagnosis& found) {
   nlohmann::json row{{"id", fault.id},
+                     {"name", fault.name},
                      {"title", fault.title},
                      {"control", !fault.expected.detected},
                      {"ranks", options.ranks ? options.ranks : fault.ranks},
@@ -45,8 +46,9 @@ struct Arguments {
 void list_faults(Results& results) {
   for (const Fault& fault : all_faults()) {
     const bool control = !fault.expected.detected;
-    std::cout << fmt::format("{:8} {}{}\n", fault.id, fault.title, control ? "  (control: must not be reported)" : "");
-    results.add({{"id", fault.id}, {"title", fault.title}, {"control", control}});
+    std::cout << fmt::format("{:8} {:44} {}{}\n", fault.id, fault.name, fault.title,
+                             control ? "  (control: must not be reported)" : "");
+    results.add({{"id", fault.id}, {"name", fault.name}, {"title", fault.title}, {"control", control}});
   }
   results.write();
 }
@@ -84,9 +86,9 @@ void add_diagnose(Command& app) {
   auto given = std::make_shared<Arguments>();
   Command command = app.add_command("diagnose", "Run planted faults and print the verdicts");
   command.footer(
-      "Examples:\n  brigade diagnose --list\n  brigade diagnose UNU-01 UNU-12\n  brigade diagnose --all --ranks 4 "
-      "--backend shm --json verdicts.json");
-  command.add_option("id", given->ids, "faults to run");
+      "Examples:\n  brigade diagnose --list\n  brigade diagnose UNU-01 detach_between_gan_halves\n  brigade diagnose "
+      "--all --ranks 4 --backend shm --json verdicts.json");
+  command.add_option("id", given->ids, "faults to run: ids, or names");
   command.add_flag("--list", given->list, "list the faults");
   command.add_flag("--all", given->all, "run all of them");
   command.add_option("--ranks", given->options.ranks, "number of ranks (default: 2, or what the fault needs)")
@@ -105,7 +107,8 @@ void add_diagnose(Command& app) {
     check_backend(given->options.backend);
     std::vector<const Fault*> chosen;
     for (const std::string& id : given->ids)
-      chosen.push_back(&find_fault(id));
+      for (const Fault* fault : find_faults(id))
+        chosen.push_back(fault);
     for (const Fault& fault : all_faults()) {
       if (given->all) chosen.push_back(&fault);
     }

@@ -81,9 +81,8 @@ void add_explain(Command& app) {
       app.add_command("explain", "Tell in words how gradients travel: buckets, ready order, one iteration");
   command.footer(
       "Examples:\n  brigade explain digits\n  brigade explain digits --bucket-mb 25 --trace trace.json\n  brigade "
-      "explain "
-      "trace.json\n  brigade explain digits --json digits.json\n  brigade explain digits.json\nA trace opens in "
-      "https://ui.perfetto.dev and chrome://tracing.");
+      "explain trace.json\n  brigade explain digits --json digits.json\n  brigade explain digits.json\nA trace opens "
+      "in https://ui.perfetto.dev and chrome://tracing.");
   command.add_option("what", given->what, "a recipe (digits), or a file that --trace or --json has written").required();
   command.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
   command.add_option("--backend", given->backend, "threads, shm or gloo").show_default();

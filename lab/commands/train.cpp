@@ -108,10 +108,9 @@ void add_train(Command& app) {
   train.footer(
       "Examples:\n  brigade train digits --ranks 2\n  brigade train digits --ranks 4 --backend gloo --strategy "
       "ddp_find_unused_parameters_true --epochs 3 --json -\n  brigade train digits --epochs 1 --trace trace.json\n  "
-      "brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr "
-      "10.0.0.1 --master-port 29500 -- brigade train digits\n"
-      "Under brigade run, torchrun, mpirun or srun each process is one rank: --ranks is theirs to say, the backend is "
-      "auto unless given, and rank 0 reports.");
+      "brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 --master-port 29500 -- brigade train "
+      "digits\nUnder brigade run, torchrun, mpirun or srun each process is one rank: --ranks is theirs to say, the "
+      "backend is auto unless given, and rank 0 reports.");
   train.add_option("recipe", given->recipe, "what to train: digits").required();
   const Option ranks =
       train.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
@@ -172,8 +171,7 @@ void add_train(Command& app) {
     }
     std::cout << fmt::format(
         "digits on {} ranks ({}, {}): loss {:.4f} -> {:.4f} in {} steps, held-out accuracy {:.2f} %, {:.2f} s, "
-        "parameters "
-        "{} on all ranks\n",
+        "parameters {} on all ranks\n",
         given->ranks, given->backend, result.device, result.loss.front(), result.loss.back(), result.loss.size(),
         100 * result.accuracy, result.seconds, result.parameters_equal ? "identical" : "DIFFERENT");
     if (!given->trace_file.empty()) write_text(given->trace_file, result.trace);

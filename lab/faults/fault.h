@@ -64,7 +64,10 @@ struct Fault {
   int ranks = 2;
   bool needs_processes = false;                                 // a rank that is a thread cannot do this
   std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of the group, in the faulty run
-  std::string file;                                             // the source file, as it stands in messages
+  // Made known by AddFault: the source file, as it stands in messages, and its name, "detach_between_gan_halves". A
+  // file with several controls gives all of them its name.
+  std::string file = {};
+  std::string name = {};
 };
 
 struct AddFault {
@@ -73,7 +76,9 @@ struct AddFault {
 
 // By id.
 const std::vector<Fault>& all_faults();
-// Throws ValueError that names the nearest known ids.
-const Fault& find_fault(const std::string& id);
+// The one with this id ("UNU-12", in any case), or all with this name. Throws ValueError that names the nearest ones.
+std::vector<const Fault*> find_faults(const std::string& id_or_name);
+// The first of them.
+const Fault& find_fault(const std::string& id_or_name);
 
 }  // namespace brigade::lab

@@ -261,8 +261,7 @@ TEST_CASE("safetensors: hostile files are named with their tensor, field and wha
        "header"},
       {file_of(entry(dtype + R"("shape":[1],"data_offsets":[18446744073709551612,18446744073709551615])"), 4),
        "tensor \"w\": data_offsets [18446744073709551612, 18446744073709551615] reach outside the data; expected at "
-       "most "
-       "4, the bytes that follow the header"},
+       "most 4, the bytes that follow the header"},
       {file_of(entry(dtype + R"("shape":[2],"data_offsets":[0,4])"), 4),
        "tensor \"w\": data_offsets [0, 4] hold 4 bytes; expected 8 for F32 of shape [2]"},
       {file_of(entry(dtype + R"("shape":[],"data_offsets":[0,0])"), 0),

@@ -174,8 +174,7 @@ TEST_CASE("what is missing or makes no sense is refused: what was found, what is
       {with(kTorchrun, {{"MASTER_PORT", "0"}}), "MASTER_PORT must be between 1 and 65535, got 0"},
       {without(kTorchrun, "MASTER_ADDR"),
        "torchrun has started 4 ranks, 2 of them on this host, and no variable tells where rank 0 is; set the "
-       "environment "
-       "variable MASTER_ADDR"},
+       "environment variable MASTER_ADDR"},
       {{{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"PMI_JOBID", "9.0"}}, "set the environment variable MASTER_ADDR"},
       {without(kOpenMpi, "OMPI_COMM_WORLD_SIZE"), "OMPI_COMM_WORLD_RANK is set (1), but OMPI_COMM_WORLD_SIZE is not"},
       {with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}), "set the environment variable MASTER_ADDR"},

@@ -56,6 +56,13 @@ TEST_CASE("the same verdicts between processes, as text and as JSON") {
   CHECK(test::contains(list.output, "UNU-01"));
 }
 
+TEST_CASE("a fault is found by its id or by the name of its file") {
+  CHECK(lab::find_fault("unu-12").name == "detach_between_gan_halves");
+  CHECK(lab::find_fault("detach_between_gan_halves").id == "UNU-12");
+  CHECK(lab::find_faults("assorted").size() > 1);
+  CHECK_THROWS_AS(lab::find_fault("UNU"), ValueError);
+}
+
 TEST_CASE("an expectation that does not hold fails the run: the judge is awake") {
   lab::Fault fault = lab::find_fault("UNU-01");
   const auto why = [&] { return lab::diagnose(fault, {.backend = "threads", .ranks = 2}).why_not; };

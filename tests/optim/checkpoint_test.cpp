@@ -236,21 +236,17 @@ TEST_CASE("what does not fit is named, and then nothing has been changed") {
   };
   CHECK(message(*other, *job.optimizer) ==
         path +
-            ": module \"model\" does not fit this Net; build the model as it was when it was saved:"
-            "\n\t\"fc1.weight\" is float32 [5, 3], expected float32 [4, 3]"
-            "\n\t\"fc1.bias\" is float32 [5], expected float32 [4]"
-            "\n\t\"norm.weight\" is float32 [5], expected float32 [4]"
-            "\n\t\"norm.bias\" is float32 [5], expected float32 [4]"
-            "\n\t\"norm.running_mean\" is float32 [5], expected float32 [4]"
-            "\n\t\"norm.running_var\" is float32 [5], expected float32 [4]"
-            "\n\t\"fc2.weight\" is float32 [2, 5], expected float32 [2, 4]");
+            ": module \"model\" does not fit this Net; build the model as it was when it was saved:\n\t\"fc1.weight\" "
+            "is float32 [5, 3], expected float32 [4, 3]\n\t\"fc1.bias\" is float32 [5], expected float32 "
+            "[4]\n\t\"norm.weight\" is float32 [5], expected float32 [4]\n\t\"norm.bias\" is float32 [5], expected "
+            "float32 [4]\n\t\"norm.running_mean\" is float32 [5], expected float32 [4]\n\t\"norm.running_var\" is "
+            "float32 [5], expected float32 [4]\n\t\"fc2.weight\" is float32 [2, 5], expected float32 [2, 4]");
   CHECK(message(*other64, *job.optimizer).find("\n\t\"fc1.weight\" is float32 [5, 3], expected float64 [5, 3]\n") !=
         std::string::npos);
   const std::string foreign = message(*job.net->fc2.ptr(), *job.optimizer);
-  CHECK(foreign.find(": module \"model\" does not fit this Linear; build the model as it was when it was saved:"
-                     "\n\tmissing \"weight\": expected float32 [2, 5]"
-                     "\n\tmissing \"bias\": expected float32 [2]"
-                     "\n\tunexpected \"") != std::string::npos);
+  CHECK(foreign.find(": module \"model\" does not fit this Linear; build the model as it was when it was "
+                     "saved:\n\tmissing \"weight\": expected float32 [2, 5]\n\tmissing \"bias\": expected float32 "
+                     "[2]\n\tunexpected \"") != std::string::npos);
   CHECK(foreign.substr(foreign.size() - 5) == "\n\t...");
   CHECK(message(*job.net, sgd) == path + ": part \"optimizer\": optimizer state: it was saved from AdamW, this is SGD");
   CHECK(message(*job.net, fewer) ==
@@ -263,13 +259,12 @@ TEST_CASE("what does not fit is named, and then nothing has been changed") {
   parts.module("optimizer", *job.net).number("epoch", step).number("step", best);
   CHECK_THROWS_AS(parts.load(path), ValueError);
   CHECK(error_of([&] { parts.load(path); }) == path +
-                                                   " was saved from other parts:"
-                                                   "\n\t\"optimizer\" is of kind \"optimizer\", expected module"
-                                                   "\n\tmissing integer \"epoch\""
-                                                   "\n\t\"step\" is of kind \"integer\", expected number"
-                                                   "\n\tunexpected part \"best\" of kind \"number\""
-                                                   "\n\tunexpected part \"model\" of kind \"module\""
-                                                   "\n\tunexpected part \"random\" of kind \"generator\"");
+                                                   " was saved from other parts:\n\t\"optimizer\" is of kind "
+                                                   "\"optimizer\", expected module\n\tmissing integer "
+                                                   "\"epoch\"\n\t\"step\" is of kind \"integer\", expected "
+                                                   "number\n\tunexpected part \"best\" of kind "
+                                                   "\"number\"\n\tunexpected part \"model\" of kind "
+                                                   "\"module\"\n\tunexpected part \"random\" of kind \"generator\"");
 }
 
 TEST_CASE("when a later part does not fit, the parts that were loaded before it are put back") {

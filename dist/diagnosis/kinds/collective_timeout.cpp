@@ -26,8 +26,7 @@ Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Wherea
                   in_words(waiting), places.empty() ? "" : ": ", places);
   verdict.advice =
       "look at what the named rank does there: a loop that ended early, a branch, a slow batch. A longer time-out "
-      "helps a rank "
-      "that is only slow; Join serves ranks with fewer batches";
+      "helps a rank that is only slow; Join serves ranks with fewer batches";
   verdict.message = verdict.cause.text;
   return verdict;
 }

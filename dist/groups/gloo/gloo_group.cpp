@@ -7,10 +7,10 @@
 // Every rank also leaves its place there a few times a second, so that one that can speak no more has said where it
 // was.
 #include <brigade/core/factory.h>
-#include <brigade/dist/checks/fnv.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/fields.h>
 #include <brigade/dist/groups/arithmetic.h>
+#include <brigade/dist/groups/fnv.h>
 #include <brigade/dist/groups/gloo/break_connections.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/work_queue.h>
@@ -132,8 +132,7 @@ class GlooGroup final : public ProcessGroup {
     } catch (const std::exception& error) {  // Gloo has several kinds
       throw DistError(fmt::format(
           "gloo: rank {} cannot connect to its peers from {}: {}; BRIGADE_SOCKET_IFNAME names the interface on which "
-          "the "
-          "other hosts can reach this one",
+          "the other hosts can reach this one",
           named(rank), interface ? fmt::format("interface {}", interface) : attributes.hostname, error.what()));
     }
     const char* check = std::getenv("BRIGADE_COLLECTIVE_CHECK");

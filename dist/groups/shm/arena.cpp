@@ -37,8 +37,7 @@ Mapping::Mapping(int pid, int fd, size_t bytes) : bytes_(bytes) {
     if (fd_ >= 0) close(fd_);
     throw DistError(
         fmt::format("shm: cannot map the memory of process {} ({}: {}); the ranks of an shm group must run on one host "
-                    "under one user. "
-                    "Use the gloo backend otherwise",
+                    "under one user. Use the gloo backend otherwise",
                     pid, path, why));
   }
   data_ = data;

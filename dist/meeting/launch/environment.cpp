@@ -2,7 +2,7 @@
 #include <brigade/dist/meeting/launch/environment.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/checks/fnv.h>
+#include <brigade/dist/groups/fnv.h>
 
 #include <fmt/format.h>
 
@@ -25,8 +25,7 @@ constexpr const char* kHydraProxy = "BRIGADE_HYDRA_PROXY";
 
 constexpr const char* kHowToStart =
     "start the program with `brigade run -n 2 PROGRAM`, torchrun, mpirun or srun, or set for example RANK=0 "
-    "WORLD_SIZE=2 "
-    "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500";
+    "WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500";
 
 std::string value_of(const Variables& variables, const std::string& name) {
   const auto found = variables.find(name);
@@ -234,8 +233,7 @@ MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& 
   } else {
     throw DistError(
         fmt::format("rendezvous: rank {} of {} under {}: no port for the ranks to meet at; set the environment "
-                    "variable MASTER_PORT, "
-                    "the same on every rank (for example 29500{})",
+                    "variable MASTER_PORT, the same on every rank (for example 29500{})",
                     launched.rank, launched.world_size, launched.launcher,
                     launched.launcher == "MPICH" ? ": mpirun -genv MASTER_PORT 29500" : ""));
   }

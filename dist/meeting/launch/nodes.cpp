@@ -21,8 +21,7 @@ NodePlace meet_nodes(Store& store, const LaunchOptions& options) {
     } catch (const TimeoutError&) {
       throw TimeoutError(
           fmt::format("launch: node {} waited {} ms for node {} of {}, which did not come; start it with --nnodes {} "
-                      "--node-rank {} "
-                      "and the same --master-addr and --master-port",
+                      "--node-rank {} and the same --master-addr and --master-port",
                       options.node_rank, options.meeting_timeout.count(), node, options.nodes, options.nodes, node));
     }
     char* rest = nullptr;

@@ -3,7 +3,7 @@
 #include <brigade/lab/faults/models.h>
 
 namespace brigade::lab {
-namespace plain_training {
+namespace assorted {
 
 // OK-01: dead units. The gradients are exactly zero, and that is a gradient.
 std::vector<Tensor> dead_relu(const FaultContext& context) {
@@ -117,5 +117,5 @@ std::vector<Tensor> batch_norm_twice(const FaultContext& context) {
 const AddFault add_normed(Fault{
     "BUF-01", "two forwards through batch norm, one backward", {.detected = false}, &batch_norm_twice});
 
-}  // namespace plain_training
+}  // namespace assorted
 }  // namespace brigade::lab

@@ -4,12 +4,15 @@
 #include <brigade/kernels/embedding.h>
 #include <brigade/kernels/factory.h>
 
+#include <kernels/values.h>
 #include <near.h>
 
 #include <doctest/doctest.h>
 
 using namespace brigade;
 using namespace brigade::kernels;
+using test::at;
+using test::random;
 
 TEST_CASE("rows that are touched are added up, the others are zeros or stay as they were") {
   constexpr int64_t kRows = 4001;
@@ -62,4 +65,57 @@ TEST_CASE("rows that are touched are added up, the others are zeros or stay as t
     }
   }
   CHECK_THROWS_AS(embedding_backward(ones({2, 3}, kBool), zeros({2}, kInt64), {.rows = 2}), DTypeError);
+}
+
+TEST_CASE("embedding: rows by index; gradients of a row add up in order, whatever the dtype, on top of what is there") {
+  const Tensor indices = tensor(std::vector<int64_t>{2, 0, 2, 4, 2, 0}, {2, 3});
+  for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    const Tensor weight = cast(random({5, 7}, 1, kFloat64), dtype);
+    const Tensor y = embedding(weight, indices);
+    CHECK(y.sizes() == Shape{2, 3, 7});
+    CHECK(y.dtype() == dtype);
+    const Tensor grad = cast(random({2, 3, 7}, 2, kFloat64), dtype);
+    const Tensor out = cast(random({5, 7}, 3, kFloat64), dtype);
+    const Tensor before = clone(out);
+    const Tensor fresh = embedding_backward(grad, indices, {.rows = 5, .padding_idx = 0});
+    embedding_backward(grad, indices, {.rows = 5, .padding_idx = 0, .out = out, .accumulate = true});
+    std::vector<double> expected(35, 0.0);
+    for (int64_t i = 0; i < 6; ++i) {
+      const int64_t row = indices.to_vector<int64_t>()[static_cast<size_t>(i)];
+      for (int64_t k = 0; k < 7; ++k) {
+        CHECK(at(y, i * 7 + k) == at(weight, row * 7 + k));
+        if (row != 0) expected[static_cast<size_t>(row * 7 + k)] += at(grad, i * 7 + k);
+      }
+    }
+    const double bound = dtype == kFloat64 ? 1e-15 : dtype == kFloat32 ? 1e-6 : dtype == kFloat16 ? 2e-3 : 2e-2;
+    for (int64_t i = 0; i < 35; ++i) {
+      CHECK(std::abs(at(fresh, i) - expected[static_cast<size_t>(i)]) <= bound * 4);
+      CHECK(std::abs(at(out, i) - (at(before, i) + expected[static_cast<size_t>(i)])) <= bound * 4);
+      if (i < 14 || i / 7 == 3) CHECK(at(out, i) == at(before, i));  // padding, and rows that nobody asked for
+    }
+  }
+  // Large enough for several threads, and the same bits as in one pass over the positions.
+  const int64_t count = 5000;
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < count; ++i)
+    chosen.push_back((i * 7919) % 301);
+  const Tensor grad = random({count, 40}, 4, kFloat32);
+  const Tensor found = embedding_backward(grad, tensor(chosen, {count}), {.rows = 301});
+  std::vector<float> sums(301 * 40, 0.0F);
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t k = 0; k < 40; ++k)
+      sums[static_cast<size_t>(chosen[static_cast<size_t>(i)] * 40 + k)] += grad.data_ptr<float>()[i * 40 + k];
+  }
+  CHECK(found.to_vector<float>() == sums);
+  CHECK(embedding(random({3, 2}, 1, kFloat32), zeros({0, 4}, kInt64)).sizes() == Shape{0, 4, 2});
+  CHECK(embedding_backward(zeros({0, 2}), zeros({0}, kInt64), {.rows = 3}).to_vector<float>() ==
+        std::vector<float>(6, 0.0F));
+  for (const int64_t wrong : {int64_t{5}, int64_t{-1}}) {
+    CHECK_THROWS_WITH_AS(embedding(zeros({5, 2}), tensor(std::vector<int64_t>{0, wrong}, {2})),
+                         doctest::Contains((std::to_string(wrong) + " at position 1 is not a row 0..4").c_str()),
+                         IndexError);
+  }
+  CHECK_THROWS_AS(embedding(zeros({5, 2}), zeros({2})), DTypeError);
+  CHECK_THROWS_AS(embedding(zeros({5}), zeros({2}, kInt64)), ShapeError);
 }

@@ -239,3 +239,18 @@ TEST_CASE("what is no pooling is refused") {
   CHECK_THROWS_AS(max_pool2d_gather(x, zeros({1, 2, 2, 2})), DTypeError);
   CHECK_THROWS_AS(avg_pool2d(zeros({1, 2, 4, 4}, kInt64), {}), DTypeError);
 }
+
+TEST_CASE("pooling: windows, padding, ceil mode, indices") {
+  const Tensor x = tensor(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 1, 3, 3});
+  const MaxPool pooled = max_pool2d(x, {});
+  CHECK(pooled.values.to_vector<float>() == std::vector<float>{5});
+  CHECK(pooled.indices.to_vector<int64_t>() == std::vector<int64_t>{4});
+  CHECK(max_pool2d(x, {.ceil_mode = true}).values.to_vector<float>() == std::vector<float>{5, 6, 8, 9});
+  CHECK(avg_pool2d(x, {{2, 2}, {1, 1}}).to_vector<float>() == std::vector<float>{3, 4, 6, 7});
+  CHECK(avg_pool2d(x, {{2, 2}, {2, 2}, {1, 1}}).to_vector<float>() == std::vector<float>{0.25, 1.25, 2.75, 7});
+  CHECK(avg_pool2d(x, {{2, 2}, {2, 2}, {1, 1}, false, false}).to_vector<float>() == std::vector<float>{1, 2.5, 5.5, 7});
+  CHECK(max_pool2d_backward(tensor(std::vector<float>{3}, {1, 1, 1, 1}), pooled.indices, {1, 1, 3, 3}, {})
+            .to_vector<float>() == std::vector<float>{0, 0, 0, 0, 3, 0, 0, 0, 0});
+  CHECK_THROWS_AS(max_pool2d(zeros({1, 1, 1, 1}), {}), ShapeError);
+  CHECK_THROWS_AS(max_pool2d(x, {{2, 2}, {2, 2}, {2, 2}}), ValueError);
+}

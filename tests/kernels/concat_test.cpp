@@ -1,0 +1,28 @@
+// Joining tensors, and taking rows.
+#include <brigade/core/view.h>
+#include <brigade/kernels/concat.h>
+#include <brigade/kernels/embedding.h>
+
+#include <kernels/values.h>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace brigade;
+using namespace brigade::kernels;
+
+TEST_CASE("cat and row selection") {
+  const std::vector<Tensor> parts{tensor(std::vector<float>{1, 2}, {2, 1}),
+                                  view::transpose(tensor(std::vector<float>{3, 4, 5, 6}, {2, 2}), 0, 1)};
+  CHECK(cat(std::span<const Tensor>(parts), 1).to_vector<float>() == std::vector<float>{1, 3, 5, 2, 4, 6});
+  const std::vector<Tensor> bad{zeros({2, 1}), zeros({3, 1})};
+  CHECK_THROWS_WITH_AS(cat(std::span<const Tensor>(bad), 1), doctest::Contains("tensor 1 has shape [3, 1]"),
+                       ShapeError);
+  const Tensor x = tensor(std::vector<float>{1, 2, 3, 4, 5, 6}, {3, 2});
+  CHECK(index_rows(x, tensor<int64_t>({2, 0, 2})).to_vector<float>() == std::vector<float>{5, 6, 1, 2, 5, 6});
+  CHECK(index_rows_backward(ones({3, 2}), tensor<int64_t>({2, 0, 2}), {3, 2}).to_vector<float>() ==
+        std::vector<float>{1, 1, 0, 0, 2, 2});
+  CHECK_THROWS_WITH_AS(index_rows(x, tensor<int64_t>({0, 3})), "index_select: index 3 at position 1 is not a row 0..2",
+                       IndexError);
+}

@@ -1,0 +1,46 @@
+// Random fills against the documented stream.
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/reduce.h>
+
+#include <kernels/values.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+using namespace brigade;
+using namespace brigade::kernels;
+using test::at;
+
+TEST_CASE("random fills follow the documented stream and have the right moments") {
+  Generator generator(11);
+  const Tensor u = rand({100'001}, kFloat32, &generator);
+  const PhiloxState state{11, 0};
+  for (const int64_t i : {int64_t{0}, int64_t{5}, int64_t{100'000}})
+    CHECK(at(u, i) == uniform_from_word(state.word(static_cast<uint64_t>(i))));
+  CHECK(at(mean(u, {}), 0) == doctest::Approx(0.5).epsilon(0.01));
+  Generator again(11);
+  CHECK(rand({100'001}, kFloat32, &again).to_vector<float>() == u.to_vector<float>());
+  const Tensor z = randn({100'000}, kFloat64, &generator);
+  CHECK(std::abs(at(mean(z, {}), 0)) < 0.02);
+  CHECK(at(mean(binary(z, z, BinaryOp::Mul), {}), 0) == doctest::Approx(1).epsilon(0.02));
+  const auto order = randperm(100, &generator).to_vector<int64_t>();
+  std::vector<int> seen(100, 0);
+  for (const int64_t i : order)
+    ++seen[static_cast<size_t>(i)];
+  CHECK(seen == std::vector<int>(100, 1));
+  for (const int64_t i : randint(-2, 3, {1000}, kInt64, &generator).to_vector<int64_t>())
+    CHECK((i >= -2 && i < 3));
+  CHECK(arange(1, 2, 0.25, kFloat32).to_vector<float>() == std::vector<float>{1, 1.25, 1.5, 1.75});
+  CHECK_THROWS_AS(arange(0, 1, -1), ValueError);
+  CHECK(linspace(0, 1, 5).to_vector<float>() == std::vector<float>{0, 0.25, 0.5, 0.75, 1});
+  CHECK(linspace(3, 10, 1).to_vector<float>() == std::vector<float>{3});
+  CHECK(linspace(0, 10, 4, kInt64).to_vector<int64_t>() == std::vector<int64_t>{0, 3, 6, 10});
+  CHECK(linspace(1, 0.1, 10, kFloat64).to_vector<double>().back() == 0.1);
+  CHECK(linspace(1, 0, 0).sizes() == Shape{0});
+  CHECK_THROWS_AS(linspace(0, 1, -1), ValueError);
+  CHECK(eye(2, 3).to_vector<float>() == std::vector<float>{1, 0, 0, 0, 1, 0});
+  CHECK(eye(2, kInt64).to_vector<int64_t>() == std::vector<int64_t>{1, 0, 0, 1});
+  CHECK_THROWS_AS(eye(-1), ValueError);
+}

@@ -1,0 +1,49 @@
+// What the tests of kernels make their tensors of and look at them with.
+#pragma once
+
+#include <brigade/core/view.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+
+#include <near.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace brigade::test {
+
+inline constexpr DType kAllDTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
+
+// Small values that every dtype holds exactly (0..3 for unsigned and bool).
+inline Tensor numbers(const Shape& sizes, DType dtype, int seed = 0) {
+  std::vector<double> values;
+  const bool is_signed = dtype != kUInt8 && dtype != kBool;
+  for (int64_t i = 0; i < sizes.numel(); ++i)
+    values.push_back(static_cast<double>((i * 5 + seed) % 7) - (is_signed ? 3 : 0));
+  if (dtype == kBool) {
+    for (double& v : values)
+      v = v > 3 ? 1 : 0;
+  }
+  return kernels::cast(brigade::tensor(values, sizes), dtype);
+}
+
+inline Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat32) {
+  Generator generator(seed);
+  return brigade::randn(sizes, dtype, &generator);
+}
+
+inline double at(const Tensor& x, int64_t i) { return brigade::detail::element_as_double(x, i); }
+// Element i of the broadcast of x to sizes.
+inline double broadcast_at(const Tensor& x, const Shape& sizes, int64_t i) { return at(view::expand(x, sizes), i); }
+
+inline double largest_difference(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.sizes() == b.sizes());
+  double worst = 0;
+  for (int64_t i = 0; i < a.numel(); ++i)
+    worst = worse(worst, std::abs(at(a, i) - at(b, i)));
+  return worst;
+}
+
+}  // namespace brigade::test

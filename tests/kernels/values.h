@@ -14,7 +14,7 @@
 
 namespace brigade::test {
 
-inline constexpr DType kAllDTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
+inline constexpr DType kEveryDType[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
 
 // Small values that every dtype holds exactly (0..3 for unsigned and bool).
 inline Tensor numbers(const Shape& sizes, DType dtype, int seed = 0) {

@@ -2,6 +2,7 @@
 #include <brigade/lab/rank_job.h>
 
 #include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/groups/backends.h>
 #include <brigade/dist/meeting/launch/environment.h>
 
 #include <cstdlib>
@@ -118,12 +119,13 @@ int local_rank(const dist::ProcessGroup& group) {
 }
 
 void check_backend(const std::string& backend) {
-  for (const char* known : {"threads", "shm", "gloo", "hosts", "auto"}) {
-    if (backend == known) return;
+  if (backend == "threads" || backend == "auto") return;
+  std::string known;
+  for (const dist::Backend& each : dist::all_backends()) {
+    if (backend == each.name) return;
+    known += each.name + " (" + each.reach + "), ";
   }
-  throw ValueError("unknown backend '" + backend +
-                   "'; known are shm (processes of one host), gloo (processes of any hosts), hosts (shm inside each "
-                   "host, gloo between them), auto (one of these), threads");
+  throw ValueError("unknown backend '" + backend + "'; known are " + known + "auto (one of these), threads");
 }
 
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,

@@ -8,6 +8,8 @@ import sys
 # Bottom to top. A folder may include itself and all folders before it.
 ORDER = ["core", "kernels", "autograd", "nn", "optim", "amp", "dist", "lab"]
 # Free to include anything.
+# Rooms that use no other room of their folder but these.
+ROOMS = {"dist/diagnosis": ["dist/diagnosis", "dist/timeline"]}
 TOP = {"tests", "bench", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -42,6 +44,10 @@ def main() -> int:
             parts = name.split("/")
             if parts[0] == "brigade" and len(parts) > 2 and parts[1] in ORDER and ORDER.index(parts[1]) > ORDER.index(folder):
                 print(f"{relative}:{number}: {folder} must not include {parts[1]} ({name}): it stands above")
+                wrong += 1
+            room = "/".join(relative.parts[:2])
+            if room in ROOMS and parts[0] == "brigade" and parts[1] == folder and "/".join(parts[1:3]) not in ROOMS[room]:
+                print(f"{relative}:{number}: {room} must not include {name}: it is used by the other rooms, and uses {', '.join(ROOMS[room])}")
                 wrong += 1
     print(f"{checked} includes in {len(files)} files, {wrong} wrong")
     return 1 if wrong or checked == 0 else 0

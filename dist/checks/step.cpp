@@ -167,8 +167,8 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
   std::vector<StepOnRank> steps;
   const std::vector<std::string> texts =
       group_.all_gather_text(to_text(own_step(update)), std::string(about), update.where);
-  for (const nlohmann::json& each : from_texts(texts))
-    steps.push_back(each.get<StepOnRank>());
+  for (const std::string& text : texts)
+    steps.push_back(decoded<StepOnRank>(text));
   std::vector<NamedParameter> parameters;
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const int64_t position = reducer_.find(update.parameters[i]);

@@ -1,9 +1,9 @@
 // Verdicts on collectives that went wrong: ranks that met in different ones, that did not come, that are gone.
 #pragma once
 
+#include <brigade/dist/diagnosis/flight_recorder.h>
+#include <brigade/dist/diagnosis/rank_names.h>
 #include <brigade/dist/diagnosis/verdict.h>
-#include <brigade/dist/groups/flight_recorder.h>
-#include <brigade/dist/groups/rank_names.h>
 
 #include <span>
 #include <string>

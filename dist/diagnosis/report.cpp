@@ -68,34 +68,8 @@ std::string paragraph(const Verdict& verdict, const std::string& parameters) {
   return text + "\nparameters: " + parameters + "\nfix:        " + verdict.advice;
 }
 
-std::string encode(const RankReport& report) {
-  return to_text({{"rank", report.rank},
-                  {"round", report.round},
-                  {"backward", report.backward},
-                  {"failure", report.failure},
-                  {"ready", report.ready},
-                  {"recorded", report.recorded},
-                  {"recorded_at", report.recorded_at},
-                  {"causes", report.causes}});
-}
-
-RankReport decode_report(const std::string& text) {
-  const nlohmann::json json = from_text(text);
-  try {
-    RankReport report;
-    json.at("rank").get_to(report.rank);
-    json.at("round").get_to(report.round);
-    json.at("backward").get_to(report.backward);
-    json.at("failure").get_to(report.failure);
-    json.at("ready").get_to(report.ready);
-    json.at("recorded").get_to(report.recorded);
-    json.at("recorded_at").get_to(report.recorded_at);
-    json.at("causes").get_to(report.causes);
-    return report;
-  } catch (const nlohmann::json::exception& error) {
-    throw DistError(fmt::format("an error report from a rank cannot be read: {}", error.what()));
-  }
-}
+std::string encode(const RankReport& report) { return to_text(report); }
+RankReport decode_report(const std::string& text) { return decoded<RankReport>(text); }
 
 ReductionError compose_error(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                              const ErrorContext& context) {

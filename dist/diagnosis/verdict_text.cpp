@@ -9,14 +9,7 @@ namespace brigade::dist {
 
 std::string encode(const std::vector<Verdict>& verdicts) { return to_text(verdicts); }
 
-std::vector<Verdict> decode_verdicts(const std::string& text) {
-  const nlohmann::json json = from_text(text);
-  try {
-    return json.get<std::vector<Verdict>>();
-  } catch (const nlohmann::json::exception& error) {
-    throw DistError(std::string("verdicts from a rank cannot be read: ") + error.what());
-  }
-}
+std::vector<Verdict> decode_verdicts(const std::string& text) { return decoded<std::vector<Verdict>>(text); }
 
 namespace {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/report.h>
 
 #include <nlohmann/json.hpp>
 
@@ -17,14 +18,22 @@ std::string to_text(const nlohmann::json& json);
 nlohmann::json from_text(const std::string& text);
 std::vector<nlohmann::json> from_texts(std::span<const std::string> texts);
 
-// As nlohmann::json looks them up. Numbers for the enums: every rank runs the same program.
-void to_json(nlohmann::json& json, const Cause& cause);
-void from_json(const nlohmann::json& json, Cause& cause);
-void to_json(nlohmann::json& json, const ParameterVerdict& parameter);
-void from_json(const nlohmann::json& json, ParameterVerdict& parameter);
-void to_json(nlohmann::json& json, const Verdict& verdict);
-void from_json(const nlohmann::json& json, Verdict& verdict);
-void to_json(nlohmann::json& json, const StepOnRank& step);
-void from_json(const nlohmann::json& json, StepOnRank& step);
+// Objects by the names of their members. Numbers for the enums: every rank runs the same program.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Cause, kind, op, file, line, module, text, note)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ParameterVerdict, name, bytes, ready_ranks, missing_ranks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, kind, message, parameters, ranks, cause, advice, severity, iteration)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank::Edit, parameter, op, where)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank, name, where, options, gradients, edits)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, rank, round, backward, failure, ready, recorded, recorded_at, causes)
+
+// What to_text() made of a T on another rank. Throws DistError for anything else.
+template <class T>
+T decoded(const std::string& text) {
+  try {
+    return from_text(text).get<T>();
+  } catch (const nlohmann::json::exception& error) {
+    throw DistError(std::string("a message from a rank cannot be read: ") + error.what());
+  }
+}
 
 }  // namespace brigade::dist

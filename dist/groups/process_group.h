@@ -8,8 +8,8 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
-#include <brigade/dist/groups/flight_recorder.h>
-#include <brigade/dist/groups/rank_names.h>
+#include <brigade/dist/diagnosis/flight_recorder.h>
+#include <brigade/dist/diagnosis/rank_names.h>
 #include <brigade/dist/groups/work.h>
 
 #include <chrono>

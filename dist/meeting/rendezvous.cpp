@@ -1,5 +1,6 @@
 // From the environment of a launcher to a process group.
 #include <brigade/core/warning.h>
+#include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/fnv.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/control.h>
@@ -92,9 +93,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   const int rank = launched.rank;
   const int size = launched.world_size;
   std::string backend = options.backend;
-  if (backend != "auto" && backend != "shm" && backend != "gloo" && backend != "hosts")
-    throw DistError(fmt::format(
-        "unknown backend '{}'; known are auto, shm, gloo, hosts (and threads, through run_threads)", backend));
+  if (backend != "auto") find_backend(backend);  // throws before anybody waits
 
   const std::shared_ptr<Store> store = open_store(options, variables, launched);
   const std::string generation = variable("TORCHELASTIC_RESTART_COUNT");
@@ -110,9 +109,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   store->set(fmt::format("{}/host/{}", prefix, rank), host_identity());
   if (backend == "auto") backend = choose_backend(exchange_hosts(*store, rank, size, options.timeout, prefix), size);
   if (rank > 0) print_warnings(false);
-  if (backend == "shm") return make_shm_group(store, rank, size, options.timeout, prefix);
-  if (backend == "hosts") return make_hosts_group(store, rank, size, options.timeout, prefix);
-  return make_gloo_group(store, rank, size, options.timeout, prefix);
+  return find_backend(backend).make(store, rank, size, options.timeout, prefix);
 }
 
 #ifndef BRIGADE_HAVE_GLOO

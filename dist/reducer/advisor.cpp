@@ -85,8 +85,8 @@ void Advisor::advise_on_slow_rank(const Round& round) {
   for (const int64_t ready : events.ready)
     mine.push_back(ready ? (ready - events.began) / 1000 : int64_t{-1});
   std::vector<ReadyTimes> times;
-  for (const nlohmann::json& of_rank : from_texts(round.exchange(to_text(mine), "ready times")))
-    times.push_back(of_rank.get<ReadyTimes>());
+  for (const std::string& of_rank : round.exchange(to_text(mine), "ready times"))
+    times.push_back(decoded<ReadyTimes>(of_rank));
   const std::optional<SlowRank> slow = find_slow_rank(times);
   if (slow_.add(slow)) add("late", slow_rank(*slow, setup_.parameters, round.moment()));
 }
@@ -114,8 +114,8 @@ void Advisor::advise_on_outlier(const Round& round) {
 
 void Advisor::advise_on_batches(const Round& round) {
   std::vector<int64_t> rows;
-  for (const nlohmann::json& of_rank : from_texts(round.exchange(to_text(round.rows()), "batch sizes")))
-    rows.push_back(of_rank.get<int64_t>());
+  for (const std::string& of_rank : round.exchange(to_text(round.rows()), "batch sizes"))
+    rows.push_back(decoded<int64_t>(of_rank));
   if (std::optional<Verdict> verdict = uneven_batches(rows, round.moment())) add("batches", std::move(*verdict));
 }
 

@@ -4,7 +4,7 @@
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
-#include <brigade/lab/recipes/digits_trace.h>
+#include <brigade/lab/recipes/recipe.h>
 #include <brigade/lab/results.h>
 #include <brigade/lab/trace_in_words.h>
 
@@ -22,8 +22,19 @@ namespace {
 
 using nlohmann::json;
 
-json trace_of_digits(const std::string& backend, int ranks, double bucket_mb, const std::string& trace_file) {
-  const RankJobOutcome outcome = run_rank_job(kDigitsTraceJob, json{{"bucket_mb", bucket_mb}}.dump(), backend, ranks);
+// On one rank.
+std::string trace_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
+  const json given = json::parse(arguments);
+  return find_recipe(given.at("recipe")).trace(group, given.at("bucket_mb"));
+}
+
+constexpr const char* kTraceJob = "explain";
+const AddRankJob add_trace_job(kTraceJob, &trace_job);
+
+json trace_of_recipe(const std::string& recipe, const std::string& backend, int ranks, double bucket_mb,
+                     const std::string& trace_file) {
+  const json arguments{{"recipe", recipe}, {"bucket_mb", bucket_mb}};
+  const RankJobOutcome outcome = run_rank_job(kTraceJob, arguments.dump(), backend, ranks);
   require_ok(outcome);
   if (!trace_file.empty()) write_text(trace_file, outcome.ranks[0].text);
   return json::parse(outcome.ranks[0].text);
@@ -83,7 +94,10 @@ void add_explain(Command& app) {
       "Examples:\n  brigade explain digits\n  brigade explain digits --bucket-mb 25 --trace trace.json\n  brigade "
       "explain trace.json\n  brigade explain digits --json digits.json\n  brigade explain digits.json\nA trace opens "
       "in https://ui.perfetto.dev and chrome://tracing.");
-  command.add_option("what", given->what, "a recipe (digits), or a file that --trace or --json has written").required();
+  command
+      .add_option("what", given->what,
+                  "a recipe (" + recipe_names() + "), or a file that --trace or --json has written")
+      .required();
   command.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
   command.add_option("--backend", given->backend, "threads, shm or gloo").show_default();
   command.add_option("--bucket-mb", given->bucket_mb, "cap of the buckets in MiB (small, so that there are several)")
@@ -92,16 +106,17 @@ void add_explain(Command& app) {
   command.add_option("--trace", given->trace_file, "write the trace of the recipe to a file");
   given->results.add_json_option(command);
   command.action([given] {
-    const bool recipe = given->what == "digits";
+    const bool recipe = is_recipe(given->what);
     if (!recipe && !names_file(given->what))
-      throw ValueError("explain: '" + given->what + "' is neither a recipe (digits) nor a file");
+      throw ValueError("explain: '" + given->what + "' is neither a recipe (" + recipe_names() + ") nor a file");
     if (!recipe && !given->trace_file.empty())
       throw ValueError("explain: --trace writes the trace of a recipe; " + given->what + " is a file");
     check_backend(given->backend);
     check_writable(given->trace_file);
     given->results.begin();
-    const json trace = recipe ? trace_of_digits(given->backend, given->ranks, given->bucket_mb, given->trace_file)
-                              : read_trace(given->what);
+    const json trace =
+        recipe ? trace_of_recipe(given->what, given->backend, given->ranks, given->bucket_mb, given->trace_file)
+               : read_trace(given->what);
     try {
       std::cout << trace_in_words(trace);
     } catch (const json::exception& error) {

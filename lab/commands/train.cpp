@@ -17,67 +17,41 @@
 
 namespace brigade::lab {
 
+// How options and results travel between processes.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainOptions, strategy, precision, device, epochs, global_batch, lr, seed, progress,
+                                   trace_steps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainResult, loss, device, metrics, parameters_equal, seconds, step_ms, trace)
+
 namespace {
 
 using nlohmann::json;
 
-std::string digits_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
+std::string train_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const json given = json::parse(arguments);
-  DigitsOptions options;
-  options.strategy = given.at("strategy");
-  options.precision = given.at("precision");
-  options.device = given.at("device");
-  options.epochs = given.at("epochs");
-  options.global_batch = given.at("global_batch");
-  options.lr = given.at("lr");
-  options.seed = given.at("seed");
-  options.progress = given.at("progress");
-  options.trace_steps = given.at("trace_steps");
-  const DigitsResult result = train_digits(group, options);
-  return json{{"loss", result.loss},
-              {"device", result.device},
-              {"accuracy", result.accuracy},
-              {"parameters_equal", result.parameters_equal},
-              {"seconds", result.seconds},
-              {"step_ms", result.step_ms},
-              {"trace", group->rank() == 0 ? result.trace : std::string()}}
-      .dump();
+  TrainResult result = find_recipe(given.at("recipe")).train(group, given.at("options").get<TrainOptions>());
+  if (group->rank() != 0) result.trace.clear();
+  return json(result).dump();
 }
 
-const AddRankJob add_digits_job("train-digits", &digits_job);
+constexpr const char* kTrainJob = "train";
+const AddRankJob add_train_job(kTrainJob, &train_job);
 
-std::string in_words(const DigitsOptions& options) {
-  return json{
-      {"strategy", options.strategy}, {"precision", options.precision},       {"device", options.device},
-      {"epochs", options.epochs},     {"global_batch", options.global_batch}, {"lr", options.lr},
-      {"seed", options.seed},         {"progress", options.progress},         {"trace_steps", options.trace_steps}}
-      .dump();
-}
-
-DigitsResult result_of(const RankResult& rank_result) {
-  const json report = json::parse(rank_result.text);
-  DigitsResult result;
-  result.loss = report.at("loss").get<std::vector<double>>();
-  result.step_ms = report.at("step_ms").get<std::vector<double>>();
-  result.device = report.at("device");
-  result.accuracy = report.at("accuracy");
-  result.parameters_equal = report.at("parameters_equal");
-  result.seconds = report.at("seconds");
-  result.trace = report.at("trace");
-  return result;
+std::string arguments_of(const Recipe& recipe, const TrainOptions& options) {
+  return json{{"recipe", recipe.name}, {"options", options}}.dump();
 }
 
 }  // namespace
 
-DigitsResult run_digits(const std::string& backend, int ranks, const DigitsOptions& options,
-                        std::chrono::milliseconds timeout) {
-  const RankJobOutcome outcome = run_rank_job("train-digits", in_words(options), backend, ranks, timeout);
+TrainResult run_recipe(const Recipe& recipe, const std::string& backend, int ranks, const TrainOptions& options,
+                       std::chrono::milliseconds timeout) {
+  const RankJobOutcome outcome = run_rank_job(kTrainJob, arguments_of(recipe, options), backend, ranks, timeout);
   require_ok(outcome);
-  return result_of(outcome.ranks.at(0));
+  return json::parse(outcome.ranks.at(0).text).get<TrainResult>();
 }
 
-json train_row(int ranks, const std::string& backend, const DigitsOptions& options, const DigitsResult& result) {
-  return {{"recipe", "digits"},
+json train_row(const Recipe& recipe, int ranks, const std::string& backend, const TrainOptions& options,
+               const TrainResult& result) {
+  return {{"recipe", recipe.name},
           {"form", "default"},
           {"ranks", ranks},
           {"backend", backend},
@@ -86,7 +60,7 @@ json train_row(int ranks, const std::string& backend, const DigitsOptions& optio
           {"precision", options.precision},
           {"epochs", options.epochs},
           {"loss", result.loss},
-          {"metrics", {{"accuracy", result.accuracy}}},
+          {"metrics", result.metrics},
           {"seconds", result.seconds},
           {"step_ms", statistics(result.step_ms)},
           {"parameters_equal", result.parameters_equal}};
@@ -98,7 +72,7 @@ void add_train(Command& app) {
     std::string backend = "shm";
     int ranks = 2;
     double timeout_s = 30;
-    DigitsOptions options;
+    TrainOptions options;
     bool quiet = false;
     std::string trace_file;
     Results results;
@@ -111,7 +85,7 @@ void add_train(Command& app) {
       "brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 --master-port 29500 -- brigade train "
       "digits\nUnder brigade run, torchrun, mpirun or srun each process is one rank: --ranks is theirs to say, the "
       "backend is auto unless given, and rank 0 reports.");
-  train.add_option("recipe", given->recipe, "what to train: digits").required();
+  train.add_option("recipe", given->recipe, "what to train: " + recipe_names()).required();
   const Option ranks =
       train.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
   const Option backend =
@@ -138,8 +112,8 @@ void add_train(Command& app) {
                    "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");
   given->results.add_json_option(train);
   train.action([given, ranks, backend] {
-    if (given->recipe != "digits") throw ValueError("unknown recipe '" + given->recipe + "'; known is digits");
     // Wrong names are told before any rank starts.
+    const Recipe& recipe = find_recipe(given->recipe);
     strategy_options(given->options.strategy);
     check_backend(given->backend);
     if (given->options.precision != "32-true" && given->options.precision != "64-true")
@@ -158,24 +132,24 @@ void add_train(Command& app) {
     given->options.trace_steps = given->trace_file.empty() ? 0 : 8;
     check_writable(given->trace_file);
     given->results.begin();
-    DigitsResult result;
+    TrainResult result;
     if (launched > 0) {
-      const JoinedJob joined = join_rank_job("train-digits", in_words(given->options),
+      const JoinedJob joined = join_rank_job(kTrainJob, arguments_of(recipe, given->options),
                                              backend.is_given() ? given->backend : "auto", timeout);
       require_ok(joined);
-      result = result_of(joined.result);
+      result = json::parse(joined.result.text).get<TrainResult>();
       if (joined.rank != 0) return result.parameters_equal ? 0 : 1;
       given->backend = joined.backend;
     } else {
-      result = run_digits(given->backend, given->ranks, given->options, timeout);
+      result = run_recipe(recipe, given->backend, given->ranks, given->options, timeout);
     }
     std::cout << fmt::format(
-        "digits on {} ranks ({}, {}): loss {:.4f} -> {:.4f} in {} steps, held-out accuracy {:.2f} %, {:.2f} s, "
-        "parameters {} on all ranks\n",
-        given->ranks, given->backend, result.device, result.loss.front(), result.loss.back(), result.loss.size(),
-        100 * result.accuracy, result.seconds, result.parameters_equal ? "identical" : "DIFFERENT");
+        "{} on {} ranks ({}, {}): loss {:.4f} -> {:.4f} in {} steps, {}, {:.2f} s, parameters {} on all ranks\n",
+        recipe.name, given->ranks, given->backend, result.device, result.loss.front(), result.loss.back(),
+        result.loss.size(), recipe.metrics_in_words(result), result.seconds,
+        result.parameters_equal ? "identical" : "DIFFERENT");
     if (!given->trace_file.empty()) write_text(given->trace_file, result.trace);
-    given->results.add(train_row(given->ranks, given->backend, given->options, result));
+    given->results.add(train_row(recipe, given->ranks, given->backend, given->options, result));
     given->results.write();
     return result.parameters_equal ? 0 : 1;
   });

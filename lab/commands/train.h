@@ -1,7 +1,7 @@
 // Training jobs as rank jobs, for the commands `train` and `demo`.
 #pragma once
 
-#include <brigade/lab/recipes/digits.h>
+#include <brigade/lab/recipes/recipe.h>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -11,11 +11,11 @@
 namespace brigade::lab {
 
 // Trains on `ranks` ranks and returns what rank 0 reports. Throws as require_ok() does.
-DigitsResult run_digits(const std::string& backend, int ranks, const DigitsOptions& options,
-                        std::chrono::milliseconds timeout = std::chrono::seconds(30));
+TrainResult run_recipe(const Recipe& recipe, const std::string& backend, int ranks, const TrainOptions& options,
+                       std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
 // A row of "results" (docs/cli.md).
-nlohmann::json train_row(int ranks, const std::string& backend, const DigitsOptions& options,
-                         const DigitsResult& result);
+nlohmann::json train_row(const Recipe& recipe, int ranks, const std::string& backend, const TrainOptions& options,
+                         const TrainResult& result);
 
 }  // namespace brigade::lab

@@ -1,5 +1,6 @@
 // The network, its training, its accuracy, and whether all ranks end with the same parameters.
 #include <brigade/lab/recipes/digits.h>
+#include <brigade/lab/recipes/recipe.h>
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
@@ -68,9 +69,7 @@ bool same_on_all_ranks(dist::ProcessGroup& group, const std::vector<Tensor>& ten
   return verdict.item<int64_t>() == 1;
 }
 
-}  // namespace
-
-DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOptions& options) {
+TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
   using Clock = std::chrono::steady_clock;
   const DType dtype = dtype_of_precision(options.precision);
   const dist::DDPOptions ddp_options = strategy_options(options.strategy);
@@ -101,7 +100,7 @@ DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOption
 
   const int64_t steps_per_epoch = digits.train.labels.numel() / options.global_batch;
   ProgressBar bar("training", options.epochs * steps_per_epoch, options.progress && group->rank() == 0);
-  DigitsResult result;
+  TrainResult result;
   result.device = to_string(device);
   const auto begin = Clock::now();
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
@@ -125,9 +124,18 @@ DigitsResult train_digits(const dist::ProcessGroupPtr& group, const DigitsOption
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());
-  result.accuracy = accuracy_of(net, digits.test);
+  result.metrics["accuracy"] = accuracy_of(net, digits.test);
   result.parameters_equal = same_on_all_ranks(*group, net->parameters());
   return result;
 }
+
+const AddRecipe add({.name = "digits",
+                     .train = &train_digits,
+                     .trace = &trace_digits,
+                     .metrics_in_words = [](const TrainResult& result) {
+                       return fmt::format("held-out accuracy {:.2f} %", 100 * result.metrics.at("accuracy"));
+                     }});
+
+}  // namespace
 
 }  // namespace brigade::lab

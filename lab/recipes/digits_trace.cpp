@@ -1,30 +1,21 @@
 // Five training steps on random images, of which the timeline keeps the last two.
-#include <brigade/lab/recipes/digits_trace.h>
+#include <brigade/lab/recipes/digits.h>
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/timeline/trace.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/rank_job.h>
-#include <brigade/lab/recipes/digits.h>
 #include <brigade/optim/optim.h>
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 namespace brigade::lab {
 
-namespace {
-
-using nlohmann::json;
-
-std::string digits_trace(const dist::ProcessGroupPtr& group, const std::string& arguments) {
-  const json given = json::parse(arguments);
+std::string trace_digits(const dist::ProcessGroupPtr& group, double bucket_mb) {
   manual_seed(1);
   DigitsNet net;
   dist::DDPOptions options;
-  options.bucket_cap_mb = given.at("bucket_mb");
+  options.bucket_cap_mb = bucket_mb;
   options.first_bucket_mb = std::min(1.0, options.bucket_cap_mb);
   dist::DistributedDataParallel<DigitsNet> ddp(net, group, options);
   ddp.reducer().timeline().keep(2);
@@ -39,9 +30,5 @@ std::string digits_trace(const dist::ProcessGroupPtr& group, const std::string& 
   }
   return dist::trace_json(*group, ddp.reducer());
 }
-
-const AddRankJob add_digits_trace(kDigitsTraceJob, &digits_trace);
-
-}  // namespace
 
 }  // namespace brigade::lab

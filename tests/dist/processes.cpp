@@ -1,6 +1,7 @@
 #include "processes.h"
 
 #include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/dist/groups/backends.h>
 #include <brigade/dist/meeting/store.h>
 
 #include <doctest/doctest.h>
@@ -73,10 +74,8 @@ std::string host_of(const std::string& backend, int rank, int count) {
 
 dist::ProcessGroupPtr make_group(const std::string& backend, const std::string& store_folder, int rank, int count,
                                  std::chrono::milliseconds timeout) {
-  auto store = dist::open_file_store(store_folder, count);
-  if (backend == "shm") return dist::make_shm_group(store, rank, count, timeout);
-  if (backend == "gloo") return dist::make_gloo_group(store, rank, count, timeout);
-  return dist::make_hosts_group(store, rank, count, timeout);
+  const dist::Backend& made = dist::find_backend(backend.substr(0, backend.find(':')));
+  return made.make(dist::open_file_store(store_folder, count), rank, count, timeout, "group");
 }
 
 struct Process {

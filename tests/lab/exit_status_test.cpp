@@ -63,7 +63,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"run -n 2 --max-restarts -1 true", "--max-restarts"},
           {"run -n 2 --master-port 70000 true", "--master-port"},
           {"train", "recipe"},
-          {"train mnist", "unknown recipe 'mnist'; known is digits"},
+          {"train mnist", "unknown recipe 'mnist'; known are digits"},
           {"train digits --strategy fsdp", "unknown strategy 'fsdp'; known are ddp, ddp_find_unused_parameters_true"},
           {"train digits --backend mpi", "unknown backend 'mpi'; known are shm"},
           {"train digits --precision 16-mixed", "unknown precision '16-mixed'"},

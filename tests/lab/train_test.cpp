@@ -55,11 +55,11 @@ TEST_CASE("with the same global batch the loss curves of 1, 2 and 4 ranks agree 
 
 TEST_CASE("the other strategy trains alike, and learns the digits") {
   for (const std::string strategy : {"ddp", "ddp_find_unused_parameters_true"}) {
-    lab::DigitsOptions options;
+    lab::TrainOptions options;
     options.strategy = strategy;
     options.progress = false;
-    const lab::DigitsResult result = lab::run_digits("threads", 2, options);
-    CHECK(result.accuracy >= 0.97);
+    const lab::TrainResult result = lab::run_recipe(lab::find_recipe("digits"), "threads", 2, options);
+    CHECK(result.metrics.at("accuracy") >= 0.97);
     CHECK(result.parameters_equal);
   }
 }

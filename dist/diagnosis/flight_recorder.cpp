@@ -1,5 +1,5 @@
 // Keeps the latest collectives, puts them in words, and writes them to the rank's file.
-#include <brigade/dist/groups/flight_recorder.h>
+#include <brigade/dist/diagnosis/flight_recorder.h>
 
 #include <brigade/dist/diagnosis/fields.h>
 #include <brigade/dist/timeline/json_text.h>

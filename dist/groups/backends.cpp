@@ -1,0 +1,60 @@
+// The list of backends.
+#include <brigade/dist/groups/backends.h>
+
+#include <brigade/dist/meeting/store.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace brigade::dist {
+
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+using StorePtr = std::shared_ptr<Store>;
+
+// Not static objects of their own files, which a linker would drop with them.
+std::vector<Backend>& registry() {
+  static std::vector<Backend> backends{
+      {"shm", "processes of one host",
+       [](StorePtr store, int rank, int size, Milliseconds timeout, const std::string& prefix) {
+         return make_shm_group(std::move(store), rank, size, timeout, prefix);
+       }},
+      {"gloo", "processes of any hosts",
+       [](StorePtr store, int rank, int size, Milliseconds timeout, const std::string& prefix) {
+         return make_gloo_group(std::move(store), rank, size, timeout, prefix);
+       }},
+      {"hosts", "shm inside each host, gloo between them",
+       [](StorePtr store, int rank, int size, Milliseconds timeout, const std::string& prefix) {
+         return make_hosts_group(std::move(store), rank, size, timeout, prefix);
+       }},
+  };
+  return backends;
+}
+
+auto find(const std::string& name) {
+  return std::find_if(registry().begin(), registry().end(), [&](const Backend& each) { return each.name == name; });
+}
+
+}  // namespace
+
+AddBackend::AddBackend(Backend backend) {
+  if (backend.name == "auto" || backend.name == "threads" || find(backend.name) != registry().end())
+    throw ValueError(fmt::format("AddBackend: there is a backend '{}' already; choose another name", backend.name));
+  registry().push_back(std::move(backend));
+}
+
+const std::vector<Backend>& all_backends() { return registry(); }
+
+const Backend& find_backend(const std::string& name) {
+  const auto found = find(name);
+  if (found != registry().end()) return *found;
+  std::string known = "auto";
+  for (const Backend& backend : registry())
+    known += ", " + backend.name;
+  throw DistError(fmt::format("unknown backend '{}'; known are {} (and threads, through run_threads)", name, known));
+}
+
+}  // namespace brigade::dist

@@ -1,14 +1,13 @@
 // The nodes of relu, leaky_relu, gelu, tanh, sigmoid and silu, and their derivatives by operations.
 #include <brigade/autograd/ops/activation.h>
 
+#include <brigade/autograd/detail/gelu.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/elementary.h>
 #include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/activation.h>
-
-#include <numbers>
 
 namespace brigade {
 
@@ -49,30 +48,15 @@ struct LeakyReluNode final : ActivationNode {
   }
 };
 
-// Phi(x) + x phi(x)
-Tensor gelu_derivative(const Tensor& x) {
-  const Tensor cdf = mul(add(erf(mul(x, 1 / std::numbers::sqrt2, {}), {}), 1.0, {}), 0.5, {});
-  const Tensor pdf = mul(exp(mul(square(x, {}), -0.5, {}), {}), std::numbers::inv_sqrtpi / std::numbers::sqrt2, {});
-  return add(cdf, mul(x, pdf, {}), {});
-}
-// With t = tanh(u), u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + t) / 2 + x (1 - t^2) u' / 2
-Tensor gelu_tanh_derivative(const Tensor& x) {
-  constexpr double kScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-  constexpr double kCubic = 0.044715;
-  const Tensor squares = square(x, {});
-  const Tensor t = brigade::tanh(mul(mul(x, add(mul(squares, kCubic, {}), 1.0, {}), {}), kScale, {}), {});
-  const Tensor inner = mul(add(mul(squares, 3 * kCubic, {}), 1.0, {}), kScale, {});
-  const Tensor rest = mul(x, mul(sub(1.0, square(t, {}), {}), inner, {}), {});
-  return mul(add(add(t, 1.0, {}), rest, {}), 0.5, {});
-}
-
 struct GeluNode final : ActivationNode {
   bool tanh_approximation = false;
   Tensor fast(const Tensor& grad, const Tensor& x) const override {
     return kernels::gelu_backward(grad, x, tanh_approximation);
   }
   Tensor differentiable(const Tensor& grad, const Tensor& x) const override {
-    return mul(grad, tanh_approximation ? gelu_tanh_derivative(x) : gelu_derivative(x), {});
+    return mul(grad,
+               tanh_approximation ? autograd::detail::gelu_tanh_derivative(x) : autograd::detail::gelu_derivative(x),
+               {});
   }
 };
 struct TanhNode final : ActivationNode {

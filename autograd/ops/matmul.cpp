@@ -1,6 +1,7 @@
 // The nodes of matmul and linear, and of linear with a relu or gelu behind it in the same kernel.
 #include <brigade/autograd/ops/matmul.h>
 
+#include <brigade/autograd/detail/gelu.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
@@ -143,23 +144,10 @@ struct LinearGeluNode final : LinearNode {
   void backward(BackwardContext& context) override {
     if (context.create_graph()) {
       const Tensor again = brigade::linear(x.unpack(*this), weight.unpack(*this), bias.unpack(*this), {});
-      backward_from(context, mul(context.grad(), gelu_slope(again), {}));
+      backward_from(context, mul(context.grad(), autograd::detail::gelu_tanh_derivative(again), {}));
       return;
     }
     backward_from(context, kernels::gelu_backward(context.grad(), pre.unpack(*this), true));
-  }
-
- private:
-  // The derivative of 0.5 x (1 + tanh(k (x + c x^3))).
-  static Tensor gelu_slope(const Tensor& x) {
-    constexpr double kFactor = 0.79788456080286535588;  // sqrt(2 / pi)
-    constexpr double kCubic = 0.044715;
-    const Tensor squared = square(x, {});
-    const Tensor inner = mul(mul(x, add(mul(squared, kCubic, {}), 1.0, {}), {}), kFactor, {});
-    const Tensor t = tanh(inner, {});
-    const Tensor inner_slope = mul(add(mul(squared, 3 * kCubic, {}), 1.0, {}), kFactor, {});
-    const Tensor tanh_slope = sub(1.0, square(t, {}), {});
-    return mul(add(add(t, 1.0, {}), mul(x, mul(tanh_slope, inner_slope, {}), {}), {}), 0.5, {});
   }
 };
 

@@ -180,21 +180,4 @@ inline bool takes_integers(UnaryOp op) {
   return op == UnaryOp::Neg || op == UnaryOp::Abs || op == UnaryOp::Square || op == UnaryOp::Sign;
 }
 
-// x * sigmoid(x), by the sigmoid that the device computes best.
-template <class Sigmoid>
-struct Silu {
-  template <class C>
-  BRIGADE_HOST_DEVICE C operator()(C x) const {
-    return x * Sigmoid{}(x);
-  }
-};
-template <class Sigmoid>
-struct SiluBackward {
-  template <class C>
-  BRIGADE_HOST_DEVICE C operator()(C grad, C x) const {
-    const C s = Sigmoid{}(x);
-    return grad * (s + x * s * (C(1) - s));
-  }
-};
-
 }  // namespace brigade::kernels

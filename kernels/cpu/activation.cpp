@@ -2,13 +2,10 @@
 #include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>
-#include <brigade/kernels/common/elementwise_functors.h>
+#include <brigade/kernels/common/activation.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/activation.h>
-
-#include <cmath>
-#include <numbers>
 
 namespace brigade::kernels {
 
@@ -27,7 +24,7 @@ Tensor relu_cpu(const Tensor& x) {
       out[i] = in[i] < 0 ? 0.0F : in[i];
     return y;
   }
-  return cpu::map("relu", x, 1, &cpu::relu_floats, loop1<double>([](double v) { return v < 0 ? 0.0 : v; }));
+  return cpu::map("relu", x, 1, &cpu::relu_floats, loop1<double>(Relu{}));
 }
 Tensor relu_backward_cpu(const Tensor& grad, const Tensor& y) {
   if (cpu::is_few(y) && cpu::is_few(grad) && grad.sizes() == y.sizes()) {
@@ -39,77 +36,51 @@ Tensor relu_backward_cpu(const Tensor& grad, const Tensor& y) {
       out[i] = at[i] <= 0 ? 0.0F : slope[i];
     return result;
   }
-  return cpu::map_backward("relu backward", grad, y, 1, &cpu::relu_gradient_floats,
-                           loop2<double>([](double g, double v) { return v <= 0 ? 0.0 : g; }));
+  return cpu::map_backward("relu backward", grad, y, 1, &cpu::relu_gradient_floats, loop2<double>(ReluBackward{}));
 }
 
 Tensor leaky_relu_cpu(const Tensor& x, double slope) {
   return cpu::map(
       "leaky_relu", x, 1,
       [=](const cpu::FloatArrays& arrays) { cpu::leaky_relu_floats(static_cast<float>(slope), arrays); },
-      loop1<double>([=](double v) { return v > 0 ? v : v * slope; }));
+      loop1<double>(LeakyRelu{slope}));
 }
 Tensor leaky_relu_backward_cpu(const Tensor& grad, const Tensor& x, double slope) {
   return cpu::map_backward(
       "leaky_relu backward", grad, x, 1,
       [=](const cpu::FloatArrays& arrays) { cpu::leaky_relu_gradient_floats(static_cast<float>(slope), arrays); },
-      loop2<double>([=](double g, double v) { return v > 0 ? g : g * slope; }));
+      loop2<double>(LeakyReluBackward{slope}));
 }
 
-// gelu(x) = x/2 (1 + erf(x / sqrt 2)), or x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-constexpr double kSqrtHalf = 1 / std::numbers::sqrt2;
-constexpr double kSqrtTwoOverPi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-constexpr double kCubic = 0.044715;
-
 Tensor gelu_cpu(const Tensor& x, bool tanh_approximation) {
-  if (tanh_approximation) {
-    return cpu::map("gelu", x, 8, &cpu::gelu_tanh_floats, loop1<double>([](double v) {
-                      return 0.5 * v * (1 + std::tanh(kSqrtTwoOverPi * (v + kCubic * v * v * v)));
-                    }));
-  }
-  return cpu::map("gelu", x, 8, &cpu::gelu_floats,
-                  loop1<double>([](double v) { return 0.5 * v * (1 + std::erf(v * kSqrtHalf)); }));
+  return tanh_approximation ? cpu::map("gelu", x, 8, &cpu::gelu_tanh_floats, loop1<double>(GeluTanh{}))
+                            : cpu::map("gelu", x, 8, &cpu::gelu_floats, loop1<double>(Gelu{}));
 }
 
 Tensor gelu_backward_cpu(const Tensor& grad, const Tensor& x, bool tanh_approximation) {
   if (tanh_approximation) {
     return cpu::map_backward("gelu backward", grad, x, 8, &cpu::gelu_tanh_gradient_floats,
-                             loop2<double>([](double g, double v) {
-                               const double t = std::tanh(kSqrtTwoOverPi * (v + kCubic * v * v * v));
-                               const double inner = kSqrtTwoOverPi * (1 + 3 * kCubic * v * v);
-                               return g * (0.5 * (1 + t) + 0.5 * v * (1 - t * t) * inner);
-                             }));
+                             loop2<double>(GeluTanhBackward{}));
   }
-  return cpu::map_backward("gelu backward", grad, x, 8, &cpu::gelu_gradient_floats,
-                           loop2<double>([](double g, double v) {
-                             const double cdf = 0.5 * (1 + std::erf(v * kSqrtHalf));
-                             return g * (cdf + v * std::exp(-0.5 * v * v) * (kSqrtHalf * std::numbers::inv_sqrtpi));
-                           }));
+  return cpu::map_backward("gelu backward", grad, x, 8, &cpu::gelu_gradient_floats, loop2<double>(GeluBackward{}));
 }
 
-Tensor tanh_cpu(const Tensor& x) {
-  return cpu::map("tanh", x, 8, &cpu::tanh_floats, loop1<double>([](double v) { return std::tanh(v); }));
-}
+Tensor tanh_cpu(const Tensor& x) { return cpu::map("tanh", x, 8, &cpu::tanh_floats, loop1<double>(Tanh{})); }
 Tensor tanh_backward_cpu(const Tensor& grad, const Tensor& y) {
-  return cpu::map_backward("tanh backward", grad, y, 1, &cpu::tanh_gradient_floats,
-                           loop2<double>([](double g, double v) { return g * (1 - v * v); }));
+  return cpu::map_backward("tanh backward", grad, y, 1, &cpu::tanh_gradient_floats, loop2<double>(TanhBackward{}));
 }
 
-struct Sigmoid {
-  double operator()(double x) const { return 1 / (1 + std::exp(-x)); }
-};
 Tensor sigmoid_cpu(const Tensor& x) {
   return cpu::map("sigmoid", x, 8, &cpu::sigmoid_floats, loop1<double>(Sigmoid{}));
 }
 Tensor sigmoid_backward_cpu(const Tensor& grad, const Tensor& y) {
   return cpu::map_backward("sigmoid backward", grad, y, 1, &cpu::sigmoid_gradient_floats,
-                           loop2<double>([](double g, double v) { return g * v * (1 - v); }));
+                           loop2<double>(SigmoidBackward{}));
 }
 
-Tensor silu_cpu(const Tensor& x) { return cpu::map("silu", x, 8, &cpu::silu_floats, loop1<double>(Silu<Sigmoid>{})); }
+Tensor silu_cpu(const Tensor& x) { return cpu::map("silu", x, 8, &cpu::silu_floats, loop1<double>(Silu{})); }
 Tensor silu_backward_cpu(const Tensor& grad, const Tensor& x) {
-  return cpu::map_backward("silu backward", grad, x, 8, &cpu::silu_gradient_floats,
-                           loop2<double>(SiluBackward<Sigmoid>{}));
+  return cpu::map_backward("silu backward", grad, x, 8, &cpu::silu_gradient_floats, loop2<double>(SiluBackward{}));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ TEST_CASE("SIGKILL of a rank in the middle of a training ends the job, names the
     const Folder folder;
     const std::string mark = "TMPDIR=" + folder.path.string();
     const auto ranks_of_job = [&] {
-      std::set<std::string> ranks = processes_with("train-digits");
+      std::set<std::string> ranks = processes_with("rank-job");
       const std::set<std::string> marked = processes_with(mark, "environ");
       std::erase_if(ranks, [&](const std::string& process) { return !marked.contains(process); });
       return ranks;

@@ -87,7 +87,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"train digits --json /no-such-folder/file.json", "cannot write /no-such-folder/file.json"},
           {"train digits --json " + folder.path.string(), "cannot write " + folder.path.string()},
           {"diagnose", "name at least one fault"},
-          {"diagnose NO-99", "unknown fault 'NO-99'; the nearest are OK-0"},
+          {"diagnose NO-99", "unknown fault 'NO-99'; the nearest are COL-19"},
           {"diagnose detach_betwen_gan_halfs", "the nearest are detach_between_gan_halves"},
           {"diagnose UNU-01 --ranks 1", "--ranks"},
           {"diagnose UNU-01 --backend mpi", "unknown backend 'mpi'"},

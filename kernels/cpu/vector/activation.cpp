@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/activation.cpp>
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
+#include <brigade/kernels/common/activation.h>
 #include <brigade/kernels/cpu/vector/activation.h>
 #include <brigade/kernels/cpu/vector/loops.inl.h>
 #include <brigade/kernels/cpu/vector/math.inl.h>
@@ -55,15 +56,13 @@ HWY_INLINE Vector gelu_slope(Vector x) {
 }
 
 // gelu(x) = x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3), by the sigmoid of 2 u.
-constexpr double kSqrtTwoOverPi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-constexpr double kCubic = 0.044715;
 HWY_INLINE Vector gelu_tanh_angle(Vector x) {
-  return x * hn::MulAdd(x * x, all<Vector>(kSqrtTwoOverPi * kCubic), all<Vector>(kSqrtTwoOverPi));
+  return x * hn::MulAdd(x * x, all<Vector>(kSqrtTwoOverPi * kGeluCubic), all<Vector>(kSqrtTwoOverPi));
 }
 HWY_INLINE Vector gelu_tanh(Vector x) { return all<Vector>(0.5) * x * (one() + tanh(gelu_tanh_angle(x))); }
 HWY_INLINE Vector gelu_tanh_slope(Vector x) {
   const Vector t = tanh(gelu_tanh_angle(x));
-  const Vector inner = hn::MulAdd(x * x, all<Vector>(3 * kCubic * kSqrtTwoOverPi), all<Vector>(kSqrtTwoOverPi));
+  const Vector inner = hn::MulAdd(x * x, all<Vector>(3 * kGeluCubic * kSqrtTwoOverPi), all<Vector>(kSqrtTwoOverPi));
   return all<Vector>(0.5) * hn::MulAdd(x * hn::NegMulAdd(t, t, one()), inner, one() + t);
 }
 

@@ -12,11 +12,11 @@ bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&,
 #else
 
 #include <brigade/core/factory.h>
+#include <brigade/kernels/cpu/detail/onednn_cache.h>
 #include <brigade/kernels/cpu/detail/onednn_engine.h>
 #include <brigade/kernels/cpu/detail/onednn_primitives.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -134,26 +134,10 @@ std::unique_ptr<Cached> make(const Key& key) {
   return cached;
 }
 
-// Per thread, since ranks may be threads and a primitive's memory is not shared. Bounded: a job that never repeats a
-// shape must not grow.
-Cached* find(const Key& key) {
-  constexpr size_t kMost = 256;
-  thread_local std::map<Key, std::unique_ptr<Cached>> cache;
-  const auto found = cache.find(key);
-  if (found != cache.end()) return found->second.get();
-  if (cache.size() >= kMost) cache.clear();
-  std::unique_ptr<Cached> made;
-  try {
-    made = make(key);
-  } catch (const dnnl::error&) {
-    // No primitive for this shape: remember that, and leave it to im2col.
-  }
-  return cache.emplace(key, std::move(made)).first->second.get();
-}
-
 bool run(const ConvShape& shape, Pass pass, const Tensor& a, const Tensor& b, const Tensor& bias,
          const Tensor& result) {
-  Cached* cached = find({pass, bias.defined(), shape});
+  thread_local OnednnCache<Key, Cached> cache;
+  Cached* const cached = cache.find({pass, bias.defined(), shape}, &make);
   if (!cached) return false;
   dnnl::stream& stream = onednn_stream();
   const Tensor other_a = cached->a.bind(a.raw_data());

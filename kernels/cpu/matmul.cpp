@@ -81,11 +81,7 @@ Tensor matmul_cpu(const Tensor& a, const Tensor& b, const MatmulOptions& options
   MatmulPlan plan = prepare_matmul(a, b, options);
   if (plan.done) return std::move(plan.out);
   if (is_half(a.dtype())) {
-    if (cpu::onednn_multiplies(a.dtype(), plan.m, plan.n, plan.k)) {
-      const MatrixOperand x = prepare_operand(a, options.transpose_a);
-      const MatrixOperand y = prepare_operand(b, options.transpose_b);
-      if (cpu::onednn_matmul(x, y, plan)) return std::move(plan.out);
-    }
+    if (cpu::onednn_matmul(a, b, options, plan)) return std::move(plan.out);
     MatmulOptions in_float{.transpose_a = options.transpose_a, .transpose_b = options.transpose_b};
     in_float.accumulate = plan.accumulate;
     if (plan.accumulate) in_float.out = cast(plan.out, kFloat32);

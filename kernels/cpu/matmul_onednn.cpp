@@ -4,17 +4,16 @@
 #ifndef BRIGADE_HAVE_ONEDNN
 
 namespace brigade::kernels::cpu {
-bool onednn_multiplies(DType, int64_t, int64_t, int64_t) { return false; }
-bool onednn_matmul(const MatrixOperand&, const MatrixOperand&, const MatmulPlan&) { return false; }
+bool onednn_matmul(const Tensor&, const Tensor&, const MatmulOptions&, const MatmulPlan&) { return false; }
 }  // namespace brigade::kernels::cpu
 
 #else
 
+#include <brigade/kernels/cpu/detail/onednn_cache.h>
 #include <brigade/kernels/cpu/detail/onednn_engine.h>
 #include <brigade/kernels/cpu/detail/onednn_primitives.h>
 
-#include <map>
-#include <optional>
+#include <memory>
 
 namespace brigade::kernels::cpu {
 
@@ -69,41 +68,26 @@ Layout layout_of(const MatrixOperand& operand, int64_t rows, int64_t columns, in
   return layout;
 }
 
-// Per thread, since ranks may be threads and a primitive's memory is not shared. Bounded: a job that never repeats a
-// shape must not grow.
-Product* find(const Key& key) {
-  constexpr size_t kMost = 256;
-  thread_local std::map<Key, std::optional<Product>> cache;
-  const auto found = cache.find(key);
-  if (found != cache.end()) return found->second ? &*found->second : nullptr;
-  if (cache.size() >= kMost) cache.clear();
-  std::optional<Product>& made = cache[key];
-  try {
-    made.emplace(key);
-  } catch (const dnnl::error&) {
-    // No primitive for this shape: remember that.
-  }
-  return made ? &*made : nullptr;
-}
-
 }  // namespace
 
-bool onednn_multiplies(DType dtype, int64_t m, int64_t n, int64_t k) {
+bool onednn_matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options, const MatmulPlan& plan) {
   constexpr int64_t kWorthIt = 32 * 32 * 32;
-  return dtype == kBFloat16 && m * n * k >= kWorthIt && onednn_has_bfloat16();
-}
-
-bool onednn_matmul(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& plan) {
+  if (a.dtype() != kBFloat16 || plan.m * plan.n * plan.k < kWorthIt || !onednn_has_bfloat16()) return false;
+  const MatrixOperand x = prepare_operand(a, options.transpose_a);
+  const MatrixOperand y = prepare_operand(b, options.transpose_b);
   const int dims = plan.out.dim();
   const Shape& sizes = plan.out.sizes();
-  Product* const product = find(
-      {layout_of(a, plan.m, plan.k, dims),
-       layout_of(b, plan.k, plan.n, dims),
-       {Memory::dims(sizes.begin(), sizes.end()), Memory::dims(plan.out.strides().begin(), plan.out.strides().end())},
-       plan.accumulate});
+  const Shape& strides = plan.out.strides();
+  thread_local OnednnCache<Key, Product> cache;
+  Product* const product =
+      cache.find({layout_of(x, plan.m, plan.k, dims),
+                  layout_of(y, plan.k, plan.n, dims),
+                  {Memory::dims(sizes.begin(), sizes.end()), Memory::dims(strides.begin(), strides.end())},
+                  plan.accumulate},
+                 [](const Key& key) { return std::make_unique<Product>(key); });
   if (!product) return false;
-  product->a.set_data_handle(a.tensor().raw_data());
-  product->b.set_data_handle(b.tensor().raw_data());
+  product->a.set_data_handle(x.tensor().raw_data());
+  product->b.set_data_handle(y.tensor().raw_data());
   product->out.set_data_handle(plan.out.raw_data());
   product->primitive.execute(
       onednn_stream(), {{DNNL_ARG_SRC, product->a}, {DNNL_ARG_WEIGHTS, product->b}, {DNNL_ARG_DST, product->out}});

@@ -167,7 +167,7 @@ Tensor backward(bool logarithm, const Tensor& grad, const Tensor& y, int dim, co
     for_lines(
         lines,
         [&](int64_t at, int64_t rows) {
-          if constexpr (std::is_same_v<T, double>) {
+          if constexpr (std::is_same_v<T, double>) {  // rows of float32 have gone by backward_of_rows
             for (int64_t first = at; first < at + rows * lines.n; first += lines.n)
               backward_line(logarithm, g + first, p + first, out + first, lines.n, 1);
           }

@@ -6,19 +6,17 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/fold.h>
 
+#include <kernels/values.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 using namespace brigade;
 using namespace brigade::kernels;
+using test::random;
 
 namespace {
-
-Tensor random(const Shape& sizes, uint64_t seed, DType dtype) {
-  Generator generator(seed);
-  return cast(randn(sizes, kFloat64, &generator), dtype);
-}
 
 struct Row {
   Shape x;

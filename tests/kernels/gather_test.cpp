@@ -5,6 +5,8 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/gather.h>
 
+#include <kernels/values.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -14,8 +16,6 @@ using namespace brigade;
 using namespace brigade::kernels;
 
 namespace {
-
-const std::vector<DType> kAllDTypes{kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
 
 // Whole numbers 0..6, exact in every dtype; what adds up stays below 256.
 Tensor whole(const Shape& sizes, DType dtype, int64_t step = 5) {
@@ -69,7 +69,7 @@ const std::vector<Row> kRows{
 }  // namespace
 
 TEST_CASE("gather and scatter of any shape and dtype do what a loop does") {
-  for (const DType dtype : kAllDTypes) {
+  for (const DType dtype : test::kEveryDType) {
     CAPTURE(name(dtype));
     for (const Row& row : kRows) {
       CAPTURE(to_string(row.x));
@@ -125,7 +125,7 @@ TEST_CASE("strided tensors, sources and indices") {
 }
 
 TEST_CASE("whole slices are added, copied and filled along any dimension") {
-  for (const DType dtype : kAllDTypes) {
+  for (const DType dtype : test::kEveryDType) {
     CAPTURE(name(dtype));
     for (const Shape& sizes : std::vector<Shape>{{6}, {6, 3}, {2, 6, 3}, {2, 6, 150}, {3, 6}}) {
       CAPTURE(to_string(sizes));
@@ -212,7 +212,7 @@ TEST_CASE("shapes and dtypes that do not fit are refused") {
 }
 
 TEST_CASE("the coordinates of what is not zero") {
-  for (const DType dtype : kAllDTypes) {
+  for (const DType dtype : test::kEveryDType) {
     CAPTURE(name(dtype));
     for (const Shape& sizes : std::vector<Shape>{{}, {0}, {5, 0}, {7}, {3, 4}, {2, 3, 4}, {300, 211}}) {
       CAPTURE(to_string(sizes));

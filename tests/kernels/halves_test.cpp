@@ -9,6 +9,8 @@
 #include <brigade/kernels/softmax.h>
 #include <brigade/kernels/ternary.h>
 
+#include <kernels/values.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -16,13 +18,10 @@
 
 using namespace brigade;
 using namespace brigade::kernels;
+using test::random;
 
 namespace {
 
-Tensor random(const Shape& sizes, uint64_t seed, DType dtype) {
-  Generator generator(seed);
-  return cast(randn(sizes, {}, &generator), dtype);
-}
 Tensor wide(const Tensor& x) { return cast(x, kFloat32); }
 void check_same(const Tensor& found, const Tensor& in_float32) {
   REQUIRE(is_half(found.dtype()));

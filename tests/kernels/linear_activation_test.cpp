@@ -4,6 +4,8 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/matmul.h>
 
+#include <kernels/values.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -11,15 +13,9 @@
 
 using namespace brigade;
 using namespace brigade::kernels;
+using test::random;
 
 namespace {
-
-Tensor random(const Shape& sizes, uint64_t seed, DType dtype) {
-  Generator generator(seed);
-  const Tensor x = empty(sizes, kFloat64);
-  fill_normal(x, generator.reserve(static_cast<uint64_t>(x.numel())), 0, 1);
-  return cast(x, dtype);
-}
 
 // [rows, out], before the activation.
 std::vector<double> sums(const Tensor& x, const Tensor& weight, const Tensor& bias) {

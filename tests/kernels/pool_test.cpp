@@ -6,6 +6,7 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/pool.h>
 
+#include <kernels/values.h>
 #include <near.h>
 
 #include <doctest/doctest.h>
@@ -15,6 +16,7 @@
 
 using namespace brigade;
 using namespace brigade::kernels;
+using test::random;
 
 namespace {
 
@@ -40,11 +42,6 @@ const std::vector<Row> kDilated{
     {{2, 2, 9, 9}, {.kernel_size = {3, 2}, .stride = {1, 2}, .padding = {1, 1}, .dilation = {2, 3}}},
     {{1, 1, 7, 12}, {.kernel_size = {2, 3}, .stride = {3, 1}, .ceil_mode = true, .dilation = {4, 2}}},
     {{1, 1, 4, 9}, {.kernel_size = {2, 5}, .stride = {1, 1}, .padding = {1, 2}, .dilation = {1, 2}}}};
-
-Tensor random(const Shape& sizes, uint64_t seed, DType dtype) {
-  Generator generator(seed);
-  return cast(randn(sizes, kFloat64, &generator), dtype);
-}
 
 // The places of one window in a plane, row by row; and by how much a sum is divided.
 struct Window {

@@ -5,6 +5,7 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/scan.h>
 
+#include <kernels/values.h>
 #include <near.h>
 
 #include <doctest/doctest.h>
@@ -16,8 +17,6 @@ using test::check_near;
 using namespace brigade::kernels;
 
 namespace {
-
-const std::vector<DType> kAllDTypes{kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
 
 double precision(DType dtype) {
   return dtype == kFloat64    ? 1e-12
@@ -63,7 +62,7 @@ const std::vector<std::pair<Shape, int>> kRows{{{}, 0},        {{0}, 0},      {{
 }  // namespace
 
 TEST_CASE("sums and products of any dtype, from either end") {
-  for (const DType dtype : kAllDTypes) {
+  for (const DType dtype : test::kEveryDType) {
     CAPTURE(name(dtype));
     for (const auto& [sizes, dim] : kRows) {
       CAPTURE(to_string(sizes));

@@ -5,6 +5,8 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/sort.h>
 
+#include <kernels/values.h>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,8 +18,6 @@ using namespace brigade;
 using namespace brigade::kernels;
 
 namespace {
-
-const std::vector<DType> kAllDTypes{kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
 
 // Both signs, many equals; float types with NaN, infinities and both zeros.
 Tensor mixed(const Shape& sizes, DType dtype) {
@@ -87,7 +87,7 @@ void check_sorted(const Sorted& found, const Tensor& x, int dim, bool descending
 }  // namespace
 
 TEST_CASE("every dtype is sorted stably, in both directions, NaN as the largest") {
-  for (const DType dtype : kAllDTypes) {
+  for (const DType dtype : test::kEveryDType) {
     CAPTURE(name(dtype));
     for (const auto& [sizes, dim] : std::vector<std::pair<Shape, int>>{{{}, 0},
                                                                        {{0}, 0},
@@ -109,7 +109,7 @@ TEST_CASE("every dtype is sorted stably, in both directions, NaN as the largest"
 }
 
 TEST_CASE("the k largest and smallest: few, many, all, none") {
-  for (const DType dtype : kAllDTypes) {
+  for (const DType dtype : test::kEveryDType) {
     CAPTURE(name(dtype));
     for (const auto& [sizes, dim] :
          std::vector<std::pair<Shape, int>>{{{}, 0}, {{1}, 0}, {{5, 33}, 1}, {{33, 5}, 0}, {{2, 3000}, 1}}) {

@@ -31,7 +31,7 @@ inline Tensor numbers(const Shape& sizes, DType dtype, int seed = 0) {
 
 inline Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat32) {
   Generator generator(seed);
-  return brigade::randn(sizes, dtype, &generator);
+  return kernels::cast(brigade::randn(sizes, kFloat64, &generator), dtype);
 }
 
 inline double at(const Tensor& x, int64_t i) { return brigade::detail::element_as_double(x, i); }

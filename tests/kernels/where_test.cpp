@@ -6,6 +6,8 @@
 #include <brigade/kernels/ternary.h>
 #include <brigade/kernels/where.h>
 
+#include <kernels/values.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -15,8 +17,6 @@ using namespace brigade::kernels;
 
 namespace {
 
-constexpr DType kAll[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
-
 Tensor counted(const Shape& sizes, DType dtype, int first) {
   std::vector<double> values;
   for (int64_t i = 0; i < sizes.numel(); ++i)
@@ -24,14 +24,10 @@ Tensor counted(const Shape& sizes, DType dtype, int first) {
   return cast(tensor(values, sizes), dtype);
 }
 
-double at(const Tensor& x, const Shape& sizes, int64_t i) {
-  return detail::element_as_double(view::expand(x, sizes), i);
-}
-
 }  // namespace
 
 TEST_CASE("where: every dtype, dense, broadcast, strided, with numbers on either side") {
-  for (const DType dtype : kAll) {
+  for (const DType dtype : test::kEveryDType) {
     CAPTURE(std::string(name(dtype)));
     const Tensor wide = counted({9, 14}, dtype, 3);
     const std::vector<std::array<Tensor, 3>> rows{
@@ -49,13 +45,15 @@ TEST_CASE("where: every dtype, dense, broadcast, strided, with numbers on either
       const Tensor right = kernels::where(condition, 1.0, b);
       int64_t wrong = 0;
       for (int64_t i = 0; i<y.numel(); i += y.numel()> 1000 ? 997 : 1) {
-        const bool is_a = at(condition, sizes, i) != 0;
-        wrong += at(y, sizes, i) != at(is_a ? a : b, sizes, i);
+        const bool is_a = test::broadcast_at(condition, sizes, i) != 0;
+        wrong += test::broadcast_at(y, sizes, i) != test::broadcast_at(is_a ? a : b, sizes, i);
       }
       for (int64_t i = 0; i<left.numel(); i += left.numel()> 1000 ? 997 : 1)
-        wrong += at(left, left.sizes(), i) != (at(condition, left.sizes(), i) != 0 ? at(a, left.sizes(), i) : 1);
+        wrong += test::broadcast_at(left, left.sizes(), i) !=
+                 (test::broadcast_at(condition, left.sizes(), i) != 0 ? test::broadcast_at(a, left.sizes(), i) : 1);
       for (int64_t i = 0; i<right.numel(); i += right.numel()> 1000 ? 997 : 1)
-        wrong += at(right, right.sizes(), i) != (at(condition, right.sizes(), i) != 0 ? 1 : at(b, right.sizes(), i));
+        wrong += test::broadcast_at(right, right.sizes(), i) !=
+                 (test::broadcast_at(condition, right.sizes(), i) != 0 ? 1 : test::broadcast_at(b, right.sizes(), i));
       CHECK(wrong == 0);
     }
   }
@@ -142,15 +140,16 @@ TEST_CASE("addcmul, addcdiv and lerp: dense and broadcast, every floating dtype"
         return std::abs(found - exact) <= tol * std::max(1.0, std::abs(exact));
       };
       for (int64_t i = 0; i < product.numel(); i += 3) {
-        const double x = at(a, all, i), y = at(b, all, i), z = at(c, all, i);
-        CHECK(close(at(product, all, i), x - 0.5 * y * z));
-        CHECK(close(at(quotient, all, i), x + 3 * y / z));
-        CHECK(close(at(mean, all, i), x + z * (y - x)));
+        const double x = test::broadcast_at(a, all, i), y = test::broadcast_at(b, all, i),
+                     z = test::broadcast_at(c, all, i);
+        CHECK(close(test::broadcast_at(product, all, i), x - 0.5 * y * z));
+        CHECK(close(test::broadcast_at(quotient, all, i), x + 3 * y / z));
+        CHECK(close(test::broadcast_at(mean, all, i), x + z * (y - x)));
       }
       for (int64_t i = 0; i < near.numel(); ++i) {
-        const double x = at(a, two, i), y = at(b, two, i);
-        CHECK(close(at(near, two, i), 0.75 * x + 0.25 * y));
-        CHECK(close(at(far, two, i), 0.25 * x + 0.75 * y));
+        const double x = test::broadcast_at(a, two, i), y = test::broadcast_at(b, two, i);
+        CHECK(close(test::broadcast_at(near, two, i), 0.75 * x + 0.25 * y));
+        CHECK(close(test::broadcast_at(far, two, i), 0.25 * x + 0.75 * y));
       }
     }
   }

@@ -5,10 +5,9 @@
 
 namespace brigade::kernels::cpu {
 
-// Whether products of this dtype and size are better there than through float32: bfloat16 on a processor with
-// instructions for it (they take subnormal numbers as 0).
-bool onednn_multiplies(DType dtype, int64_t m, int64_t n, int64_t k);
-// plan.out (+)= a b, rounded once. Returns false, with nothing done, where oneDNN has no primitive for it.
-bool onednn_matmul(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& plan);
+// plan.out (+)= a b, rounded once. Returns false, with nothing done, where float32 is the better way or the only one:
+// for other dtypes than bfloat16, for small products, and on a processor without instructions for bfloat16 (those take
+// subnormal numbers as 0).
+bool onednn_matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options, const MatmulPlan& plan);
 
 }  // namespace brigade::kernels::cpu

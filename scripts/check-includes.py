@@ -7,9 +7,9 @@ import sys
 
 # Bottom to top. A folder may include itself and all folders before it.
 ORDER = ["core", "kernels", "autograd", "nn", "optim", "amp", "dist", "lab"]
-# Free to include anything.
 # Rooms that use no other room of their folder but these.
 ROOMS = {"dist/diagnosis": ["dist/diagnosis", "dist/timeline"]}
+# Free to include anything.
 TOP = {"tests", "bench", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -6,7 +6,7 @@
 #include <brigade/autograd/write_log.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/diagnosis/kinds.h>
-#include <brigade/dist/diagnosis/verdict_text.h>
+#include <brigade/dist/diagnosis/merge.h>
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/groups/fnv.h>
 
@@ -258,8 +258,8 @@ void StepCheck::operator()(const autograd::Update& update) {
   }
   if (values[2] != 0) {
     std::vector<std::vector<Verdict>> by_rank;
-    for (const std::string& text : group_.all_gather_text(encode(verdicts), description, update.where))
-      by_rank.push_back(decode_verdicts(text));
+    for (const std::string& text : group_.all_gather_text(to_text(verdicts), description, update.where))
+      by_rank.push_back(decoded<std::vector<Verdict>>(text));
     raise(update, merge(by_rank));
   }
   if (options_.verify_every > 0 && update.number % options_.verify_every == 0) verify(update);

@@ -1,7 +1,15 @@
 // What all kinds of verdicts begin with.
 #include <brigade/dist/diagnosis/kinds.h>
 
+#include <numeric>
+
 namespace brigade::dist {
+
+std::vector<int> Moment::every_rank() const {
+  std::vector<int> all(static_cast<size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
 
 Verdict verdict_at(const Moment& moment, const char* kind, Severity severity, CauseKind cause) {
   Verdict verdict;

@@ -20,6 +20,8 @@ struct Moment {
   uint64_t iteration = 0;
   SourceLocation where;
   int ranks = 1;
+
+  std::vector<int> every_rank() const;
 };
 // A verdict at the line of that backward, with nothing said yet.
 Verdict verdict_at(const Moment& moment, const char* kind, Severity severity, CauseKind cause);

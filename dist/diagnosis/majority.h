@@ -3,21 +3,31 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 namespace brigade::dist {
 
-// The ranks that do not hold what most hold; on a tie, what rank 0 holds. `values`: one for each rank.
-template <class Values>
-std::vector<int> odd_ranks(const Values& values) {
-  const auto count = [&](const auto& value) { return std::count(values.begin(), values.end(), value); };
+// The first rank that holds what most hold; on a tie, rank 0. `values`: one for each rank.
+template <class Values, class Same = std::equal_to<>>
+size_t usual_rank(const Values& values, Same same = {}) {
+  const auto count = [&](const auto& value) {
+    return std::count_if(values.begin(), values.end(), [&](const auto& other) { return same(other, value); });
+  };
   size_t usual = 0;
   for (size_t r = 1; r < values.size(); ++r) {
     if (count(values[r]) > count(values[usual])) usual = r;
   }
+  return usual;
+}
+
+// The ranks that do not hold the same as that one.
+template <class Values, class Same = std::equal_to<>>
+std::vector<int> odd_ranks(const Values& values, Same same = {}) {
+  const size_t usual = usual_rank(values, same);
   std::vector<int> odd;
   for (size_t r = 0; r < values.size(); ++r) {
-    if (!(values[r] == values[usual])) odd.push_back(static_cast<int>(r));
+    if (!same(values[r], values[usual])) odd.push_back(static_cast<int>(r));
   }
   return odd;
 }

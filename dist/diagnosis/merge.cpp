@@ -1,15 +1,9 @@
-// Verdicts as text, and those of all ranks as one list.
-#include <brigade/dist/diagnosis/verdict_text.h>
-
-#include <brigade/dist/diagnosis/wire.h>
+// Verdicts that say the same become one, with the ranks joined.
+#include <brigade/dist/diagnosis/merge.h>
 
 #include <algorithm>
 
 namespace brigade::dist {
-
-std::string encode(const std::vector<Verdict>& verdicts) { return to_text(verdicts); }
-
-std::vector<Verdict> decode_verdicts(const std::string& text) { return decoded<std::vector<Verdict>>(text); }
 
 namespace {
 

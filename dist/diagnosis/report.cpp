@@ -1,9 +1,9 @@
 // Composing the error of all ranks: the kind of error first, its verdicts, and the words of PyTorch after them.
 #include <brigade/dist/diagnosis/report.h>
 
-#include <brigade/dist/diagnosis/wire.h>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace brigade::dist {
 
@@ -23,9 +23,15 @@ std::string compose_text(std::span<const Verdict> verdicts, uint64_t round, Sour
                             to_string(where), kAfterwards, words_of_pytorch);
 }
 
-// In the words of PyTorch: `fewer` parameters were used than in the first backward, or others.
-const char* words_on_static_graph(bool fewer) {
-  return fewer
+// Whether this rank's first backward used a parameter that it does not use now.
+bool uses_less(const RankReport& report) {
+  for (size_t i = 0; i < report.recorded.size(); ++i) {
+    if (report.recorded[i] && !report.ready[i]) return true;
+  }
+  return false;
+}
+const char* words_on_static_graph(std::span<const RankReport> reports) {
+  return std::any_of(reports.begin(), reports.end(), &uses_less)
              ? "Expected to have finished reduction in the prior iteration before starting a new one. This error "
                "indicates that your training graph has changed in this iteration, e.g., one parameter is used in first "
                "iteration, but then got unused in the second iteration. this is not compatible with static_graph set "
@@ -68,9 +74,6 @@ std::string paragraph(const Verdict& verdict, const std::string& parameters) {
   return text + "\nparameters: " + parameters + "\nfix:        " + verdict.advice;
 }
 
-std::string encode(const RankReport& report) { return to_text(report); }
-RankReport decode_report(const std::string& text) { return decoded<RankReport>(text); }
-
 ReductionError compose_error(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                              const ErrorContext& context) {
   const SourceLocation where = context.where;
@@ -92,9 +95,8 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
   std::vector<Verdict> verdicts;
   std::string words;
   if (context.changed) {
-    bool fewer = false;
-    verdicts = static_graph_changed(reports, parameters, where, fewer);
-    words = words_on_static_graph(fewer);
+    verdicts = static_graph_changed(reports, parameters, where);
+    words = words_on_static_graph(reports);
   } else {
     verdicts = unused_parameters(reports, parameters, context);
     words = words_on_unused_parameters(reports, parameters, context);

@@ -23,11 +23,6 @@ struct RankReport {
   std::map<uint32_t, Cause> causes;  // of the parameters that were not
 };
 
-// As text, for the exchange.
-std::string encode(const RankReport& report);
-// Throws DistError for a text that encode() did not make.
-RankReport decode_report(const std::string& text);
-
 // What kind of error it is, and what the reports do not say.
 struct ErrorContext {
   bool find_unused_parameters = false;
@@ -43,10 +38,9 @@ struct ErrorContext {
 // order.
 Verdict rank_failed(std::span<const RankReport> reports);
 Verdict backward_mismatch(std::span<const RankReport> reports);
-// One for each parameter. `fewer` becomes true when one is no longer used.
+// One for each parameter.
 std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
-                                          std::span<const NamedParameter> parameters, SourceLocation where,
-                                          bool& fewer);
+                                          std::span<const NamedParameter> parameters, SourceLocation where);
 // One for each group of parameters that are missing on the same ranks for the same cause.
 std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                                        const ErrorContext& context);

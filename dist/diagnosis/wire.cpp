@@ -13,11 +13,4 @@ nlohmann::json from_text(const std::string& text) {
   return json;
 }
 
-std::vector<nlohmann::json> from_texts(std::span<const std::string> texts) {
-  std::vector<nlohmann::json> all;
-  for (const std::string& text : texts)
-    all.push_back(from_text(text));
-  return all;
-}
-
 }  // namespace brigade::dist

@@ -6,9 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <span>
 #include <string>
-#include <vector>
 
 namespace brigade::dist {
 
@@ -16,12 +14,13 @@ namespace brigade::dist {
 std::string to_text(const nlohmann::json& json);
 // Throws DistError for a text that to_text() did not make.
 nlohmann::json from_text(const std::string& text);
-std::vector<nlohmann::json> from_texts(std::span<const std::string> texts);
 
 // Objects by the names of their members. Numbers for the enums: every rank runs the same program.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Cause, kind, op, file, line, module, text, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ParameterVerdict, name, bytes, ready_ranks, missing_ranks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, kind, message, parameters, ranks, cause, advice, severity, iteration)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NonFiniteOnRank, rank, cause, parameters)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradientSize, log2, hook)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank::Edit, parameter, op, where)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepOnRank, name, where, options, gradients, edits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, rank, round, backward, failure, ready, recorded, recorded_at, causes)

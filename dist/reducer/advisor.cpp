@@ -57,7 +57,7 @@ void Advisor::advise_on_non_finite(Round& round) {
     seen.loss = true;
     seen.blame_loss(round.where());
   }
-  nlohmann::json mine;
+  std::vector<NonFiniteOnRank> mine;  // one, or none
   if (!seen.parameters.empty() || seen.loss) {
     Cause cause = seen.cause;
     if (!seen.loss) {
@@ -67,14 +67,12 @@ void Advisor::advise_on_non_finite(Round& round) {
       cause.text = fmt::format("the loss was finite, and a gradient became infinite or NaN in the backward at {}",
                                to_string(round.where()));
     }
-    mine = {{"cause", cause}, {"parameters", seen.parameters}};
+    mine.push_back({setup_.group->rank(), cause, seen.parameters});
   }
   std::vector<NonFiniteOnRank> of_ranks;
-  const std::vector<nlohmann::json> all = from_texts(round.exchange(to_text(mine), "non-finite gradients"));
-  for (size_t r = 0; r < all.size(); ++r) {
-    if (all[r].is_null()) continue;
-    of_ranks.push_back(
-        {static_cast<int>(r), all[r].at("cause").get<Cause>(), all[r].at("parameters").get<std::vector<uint32_t>>()});
+  for (const std::string& text : round.exchange(to_text(mine), "non-finite gradients")) {
+    for (NonFiniteOnRank& each : decoded<std::vector<NonFiniteOnRank>>(text))
+      of_ranks.push_back(std::move(each));
   }
   add(fmt::format("non-finite {}", round.number()), non_finite_gradients(of_ranks, setup_.parameters, round.moment()));
 }
@@ -85,15 +83,17 @@ void Advisor::advise_on_slow_rank(const Round& round) {
   for (const int64_t ready : events.ready)
     mine.push_back(ready ? (ready - events.began) / 1000 : int64_t{-1});
   std::vector<ReadyTimes> times;
-  for (const std::string& of_rank : round.exchange(to_text(mine), "ready times"))
+  for (const std::string& of_rank : round.exchange(to_text(mine), "ready times")) {
     times.push_back(decoded<ReadyTimes>(of_rank));
+    if (times.back().size() != setup_.count()) return;
+  }
   const std::optional<SlowRank> slow = find_slow_rank(times);
   if (slow_.add(slow)) add("late", slow_rank(*slow, setup_.parameters, round.moment()));
 }
 
 // At once where a gradient hook stands on one rank alone; otherwise the same ranks have to stand out several times.
 void Advisor::advise_on_outlier(const Round& round) {
-  nlohmann::json mine = nlohmann::json::array();
+  std::vector<GradientSize> mine;
   for (size_t i = 0; i < setup_.count(); ++i) {
     const autograd::AutogradMeta& meta = *autograd::meta(setup_.parameters[i].tensor);
     const double sum = round.sums_of_squares()[i];
@@ -101,10 +101,9 @@ void Advisor::advise_on_outlier(const Round& round) {
                     meta.hooks.empty() ? std::string() : to_string(meta.hooks.back().where)});
   }
   std::vector<std::vector<GradientSize>> by_rank;
-  for (const nlohmann::json& of_rank : from_texts(round.exchange(to_text(mine), "sizes of gradients"))) {
-    std::vector<GradientSize>& sizes = by_rank.emplace_back();
-    for (const nlohmann::json& size : of_rank)
-      sizes.push_back({size.at(0).get<double>(), size.at(1).get<std::string>()});
+  for (const std::string& of_rank : round.exchange(to_text(mine), "sizes of gradients")) {
+    by_rank.push_back(decoded<std::vector<GradientSize>>(of_rank));
+    if (by_rank.back().size() != setup_.count()) return;
   }
   const Outlier found = find_outlier(by_rank);
   const bool is_long = outlier_.add(found);

@@ -4,6 +4,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/dist/diagnosis/report.h>
+#include <brigade/dist/diagnosis/wire.h>
 
 #include <fmt/format.h>
 
@@ -67,8 +68,8 @@ std::exception_ptr Round::error(const autograd::Plan* plan, const std::string& f
     return std::make_exception_ptr(ReductionError(message, outcome_.hooks, start_.where));
   }
   std::vector<RankReport> reports;
-  for (const std::string& text : exchange(encode(own_report(plan, failure)), "error report"))
-    reports.push_back(decode_report(text));
+  for (const std::string& text : exchange(to_text(own_report(plan, failure)), "error report"))
+    reports.push_back(decoded<RankReport>(text));
   ErrorContext context;
   context.find_unused_parameters = setup_.options.find_unused_parameters;
   context.failed = outcome_.failed > 0;

@@ -108,7 +108,7 @@ void Round::prepare_unplanned(uint32_t parameter) {
   if (!gradient.defined()) accumulation_.forget(parameter);  // cleared since
   const bool used = accumulation_.used(parameter);
   set_flag(parameter, used);
-  take_gradient(parameter, gradient.defined());
+  take_gradient(parameter);
   if (!gradient.defined()) return;
   // What an earlier step left must come out unchanged if no rank used the parameter; the mean of equal values may
   // differ in the last bit.
@@ -125,11 +125,11 @@ void Round::set_flag(uint32_t parameter, double value) {
   buckets_[slot.bucket].payload.set_flag(slot.index, value);
 }
 
-// Puts the gradient into its slot, if it is not there.
-void Round::take_gradient(uint32_t parameter, bool defined) {
+// Puts the gradient into its slot, if it is not there; zeros where there is none.
+void Round::take_gradient(uint32_t parameter) {
   autograd::AutogradMeta& meta = *autograd::meta(setup_.parameters[parameter].tensor);
   const Slot& slot = buckets_.slot(parameter);
-  if (!defined || !meta.grad.defined()) {
+  if (!meta.grad.defined()) {
     kernels::fill(slot.view, 0.0);
     return;
   }
@@ -168,7 +168,7 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
     start_.planned[parameter] = 0;
     prepare_unplanned(parameter);
   } else {
-    take_gradient(parameter, true);
+    take_gradient(parameter);
     measure(parameter);
     set_flag(parameter, 1);
     if (accumulation_.local(parameter).backwards > 0) advisor_.warn_of_early_write(*this, parameter);

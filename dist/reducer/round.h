@@ -131,7 +131,7 @@ class Round {
   // round.cpp
   void prepare_unplanned(uint32_t parameter);
   void set_flag(uint32_t parameter, double value);
-  void take_gradient(uint32_t parameter, bool defined);
+  void take_gradient(uint32_t parameter);
   void measure(uint32_t parameter);
   void launch_ready();
   void launch(uint32_t index);

@@ -53,6 +53,15 @@ struct GanImpl : nn::Module {
   }
 };
 
+// Both in one forward; the generator is left out of backward where its result is detached.
+struct OneGanImpl : GanImpl {
+  Tensor forward(const Tensor& noise, bool detach) {
+    const Tensor fake = brigade::tanh(generator(noise));
+    return discriminator(detach ? fake.detach() : fake);
+  }
+};
+BRIGADE_MODULE(OneGan);
+
 // A layer and a batch norm.
 struct NormedImpl : nn::Module {
   nn::Linear layer{nullptr};

@@ -1,5 +1,6 @@
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/diagnosis/report.h>
+#include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/reducer/bucket.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/kernels/factory.h>
@@ -82,7 +83,7 @@ TEST_CASE("reports go through text unharmed, and broken ones are refused") {
   cause.module = "encoder.0";
   cause.text = "cut, at: x/y.cpp:12";
   report.causes.emplace(1, cause);
-  const dist::RankReport back = dist::decode_report(dist::encode(report));
+  const dist::RankReport back = dist::decoded<dist::RankReport>(dist::to_text(report));
   CHECK(back.rank == 3);
   CHECK(back.round == 17);
   CHECK(back.failure == report.failure);
@@ -90,7 +91,7 @@ TEST_CASE("reports go through text unharmed, and broken ones are refused") {
   CHECK(back.ready == report.ready);
   CHECK(back.causes.at(1).same_as(cause));
   CHECK(back.causes.at(1).module == "encoder.0");
-  CHECK_THROWS_AS(dist::decode_report("3\n17\n"), DistError);
+  CHECK_THROWS_AS(dist::decoded<dist::RankReport>("3\n17\n"), DistError);
 }
 
 TEST_CASE("the common error is composed from what each rank saw") {

@@ -1,5 +1,6 @@
 // collective_mismatch: the ranks met in different collectives.
 #include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/diagnosis/majority.h>
 
 #include <fmt/format.h>
 
@@ -40,20 +41,12 @@ Verdict collective_mismatch(std::span<const CollectiveInfo> by_rank, const RankN
   Verdict verdict;
   verdict.kind = "collective_mismatch";
   verdict.cause.kind = CauseKind::CollectiveDiffers;
-  // The usual one is what most ranks are in; on a tie, what rank 0 is in.
-  size_t usual = 0;
-  const auto count = [&](size_t i) {
-    return std::count_if(by_rank.begin(), by_rank.end(), [&](const auto& each) { return each.matches(by_rank[i]); });
-  };
-  for (size_t i = 1; i < by_rank.size(); ++i) {
-    if (count(i) > count(usual)) usual = i;
-  }
-  size_t odd = usual;
-  for (size_t i = 0; i < by_rank.size(); ++i) {
-    if (by_rank[i].matches(by_rank[usual])) continue;
-    if (odd == usual) odd = i;
-    verdict.ranks.push_back(names(static_cast<int>(i)));
-  }
+  const auto match = [](const CollectiveInfo& a, const CollectiveInfo& b) { return a.matches(b); };
+  const size_t usual = usual_rank(by_rank, match);
+  const std::vector<int> odd_ones = odd_ranks(by_rank, match);
+  for (const int rank : odd_ones)
+    verdict.ranks.push_back(names(rank));
+  const size_t odd = odd_ones.empty() ? usual : static_cast<size_t>(odd_ones.front());
   set_place(verdict.cause, by_rank[odd].where);
   verdict.cause.op = by_rank[odd].kind;
   verdict.iteration = by_rank[odd].iteration;

@@ -9,32 +9,32 @@ namespace brigade::dist {
 
 namespace {
 
-// Whether the result is the sum, or was divided once too often; false where it may be right.
-bool has_wrong_scale(const HookResult& found, int ranks, bool& is_sum) {
-  if (ranks == 1 || std::abs(found.expected_probe) < 0.01 * found.norm || found.norm == 0) return false;
+enum class Finding : uint8_t { MayBeRight, Sum, DividedTwice, Overflow };
+
+Finding look_at(const HookResult& found, int ranks) {
+  if (!std::isfinite(found.found_probe)) return found.was_finite ? Finding::Overflow : Finding::MayBeRight;
+  if (ranks == 1 || std::abs(found.expected_probe) < 0.01 * found.norm || found.norm == 0) return Finding::MayBeRight;
   const double ratio = found.found_probe / found.expected_probe;
-  is_sum = std::abs(ratio - ranks) < 1e-3 * ranks;
-  return is_sum || std::abs(ratio * ranks - 1) < 1e-3;
+  if (std::abs(ratio - ranks) < 1e-3 * ranks) return Finding::Sum;
+  return std::abs(ratio * ranks - 1) < 1e-3 ? Finding::DividedTwice : Finding::MayBeRight;
 }
 
 }  // namespace
 
 std::optional<Verdict> hook_result(const HookResult& found, const Moment& moment) {
-  const bool is_finite = std::isfinite(found.found_probe);
-  bool is_sum = false;
-  if (is_finite ? !has_wrong_scale(found, moment.ranks, is_sum) : !found.was_finite) return std::nullopt;
+  const Finding finding = look_at(found, moment.ranks);
+  if (finding == Finding::MayBeRight) return std::nullopt;
   Verdict verdict = verdict_at(moment, "hook_result", Severity::Error, CauseKind::WrongScale);
   verdict.cause.op = found.hook;
-  for (int r = 0; r < moment.ranks; ++r)
-    verdict.ranks.push_back(r);
-  if (!is_finite) {
+  verdict.ranks = moment.every_rank();
+  if (finding == Finding::Overflow) {
     verdict.cause.kind = CauseKind::Overflow;
     verdict.cause.text = fmt::format(
         "finite on every rank before the communication hook `{}`, not after it: its range was exceeded", found.hook);
     verdict.advice =
         "scale the loss down, clip gradients before they are sent, or use bf16_compress_hook (the range of float32) "
         "instead of fp16";
-  } else if (is_sum) {
+  } else if (finding == Finding::Sum) {
     verdict.cause.text = fmt::format(
         "the hook `{}` gives {} x the mean of the ranks' gradients: a sum that was not divided by the world size",
         found.hook, moment.ranks);

@@ -35,9 +35,7 @@ Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t e
   set_place(verdict.cause, where);
   verdict.advice = "build the same model, with the same registration order, shapes and dtypes, on every rank";
   verdict.ranks = odd_ranks(lists);
-  size_t usual = 0;
-  while (std::find(verdict.ranks.begin(), verdict.ranks.end(), static_cast<int>(usual)) != verdict.ranks.end())
-    ++usual;
+  const size_t usual = usual_rank(lists);
   const size_t odd = verdict.ranks.empty() ? usual : static_cast<size_t>(verdict.ranks.front());
   // Names that only one of the two has; if there are none, those at the first entry that differs.
   std::set<std::string> named;

@@ -5,8 +5,7 @@ namespace brigade::dist {
 
 Verdict nothing_to_reduce(const Moment& moment) {
   Verdict verdict = verdict_at(moment, "nothing_to_reduce", Severity::Note, CauseKind::Unknown);
-  for (int r = 0; r < moment.ranks; ++r)
-    verdict.ranks.push_back(r);
+  verdict.ranks = moment.every_rank();
   verdict.cause.text =
       "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient. This "
       "wrapper passes calls on and reduces nothing";

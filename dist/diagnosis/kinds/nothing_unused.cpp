@@ -7,8 +7,7 @@ namespace brigade::dist {
 
 Verdict nothing_unused(int64_t flag_bytes, size_t buckets, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "nothing_unused", Severity::Note, CauseKind::Wasteful);
-  for (int r = 0; r < moment.ranks; ++r)
-    verdict.ranks.push_back(r);
+  verdict.ranks = moment.every_rank();
   verdict.cause.text = fmt::format(
       "find_unused_parameters is on, and every parameter was used in the first {} backwards. It costs no collective "
       "and no walk here: {} of flags in {} buckets, which strict mode sends as well",

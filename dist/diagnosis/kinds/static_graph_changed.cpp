@@ -6,8 +6,7 @@
 namespace brigade::dist {
 
 std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
-                                          std::span<const NamedParameter> parameters, SourceLocation where,
-                                          bool& fewer) {
+                                          std::span<const NamedParameter> parameters, SourceLocation where) {
   std::vector<Verdict> verdicts;
   for (uint32_t i = 0; i < parameters.size(); ++i) {
     std::vector<int> now_used;
@@ -19,7 +18,6 @@ std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
       (report.ready[i] ? now_used : now_unused).push_back(report.rank);
     }
     if (now_used.empty() && now_unused.empty()) continue;
-    fewer = fewer || !now_unused.empty();
     Verdict verdict;
     verdict.kind = "static_graph_changed";
     verdict.iteration = reports.front().round;

@@ -7,8 +7,7 @@ namespace brigade::dist {
 
 Verdict strides_differ(const NamedParameter& parameter, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "strides_differ", Severity::Note, CauseKind::Wasteful);
-  for (int r = 0; r < moment.ranks; ++r)
-    verdict.ranks.push_back(r);
+  verdict.ranks = moment.every_rank();
   verdict.parameters.push_back(about(parameter, {}, {}));
   const Shape& sizes = parameter.tensor.sizes();
   verdict.cause.text = fmt::format(

@@ -15,7 +15,7 @@
 #include <brigade/core/view.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/fields.h>
-#include <brigade/dist/diagnosis/verdict_text.h>
+#include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/shared_group.h>
@@ -328,7 +328,7 @@ class HostsGroup final : public ProcessGroup {
     try {
       if (!store_->check(cause_key_)) {
         FieldWriter out;
-        out << int64_t{reason.rank} << reason.text << encode(reason.verdicts);
+        out << int64_t{reason.rank} << reason.text << to_text(reason.verdicts);
         store_->set(cause_key_, out.text());
       }
     } catch (const std::exception&) {
@@ -354,7 +354,7 @@ class HostsGroup final : public ProcessGroup {
           Reason reason;
           reason.rank = static_cast<int>(in.number());
           reason.text = in.next();
-          reason.verdicts = decode_verdicts(in.next());
+          reason.verdicts = decoded<std::vector<Verdict>>(in.next());
           return reason;
         }
         if (Clock::now() >= until) break;

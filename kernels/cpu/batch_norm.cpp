@@ -75,12 +75,12 @@ void for_strips(const BatchNormLayout& layout, Body&& body) {
 }
 
 // The values of a strip in the type that is computed in: where they are, or of half types a copy in which nothing lies
-// between them. Copies of one thread take turns in its rooms, of which a strip may use three.
+// between them. Copies of one thread take turns in its rooms, of which a strip may use two.
 template <class C>
 class StripValues {
  public:
-  // `room`: 0, 1 or 2. Values that are only written are not read first.
-  StripValues(const Tensor& tensor, const BatchNormLayout& layout, const Strip& strip, int room, bool read = true)
+  // `room`: 0 or 1.
+  StripValues(const Tensor& tensor, const BatchNormLayout& layout, const Strip& strip, int room)
       : tensor_(tensor), whole_(layout), place_(strip.at), layout_(layout), strip_(strip) {
     if (!is_half(tensor.dtype())) {
       data_ = static_cast<C*>(tensor.raw_data());
@@ -88,20 +88,26 @@ class StripValues {
     }
     layout_.channels = strip.count;
     strip_.at = 0;
-    thread_local std::vector<C> rooms[3];
+    thread_local std::vector<C> rooms[2];
     rooms[room].resize(static_cast<size_t>(layout.batch * width()));
     data_ = rooms[room].data();
-    for (int64_t n = 0; read && n < whole_.batch; ++n)
-      cpu::read_elements(tensor_, row_in_tensor(n), dtype_of<C>, data_ + n * width(), width());
   }
   const BatchNormLayout& layout() const { return layout_; }
   const Strip& strip() const { return strip_; }
   C* data() const { return data_; }
-  // Of half types: rounds what was written, and brings it to its place.
-  void put_back() const {
-    if (!is_half(tensor_.dtype())) return;
-    for (int64_t n = 0; n < whole_.batch; ++n)
+  // Of half types: widens row n of the batch; rounds what was written to it, and brings it to its place. The row is then
+  // still in the nearest cache for what comes next, or from what came before.
+  void fetch(int64_t n) const {
+    if (is_half(tensor_.dtype()))
+      cpu::read_elements(tensor_, row_in_tensor(n), dtype_of<C>, data_ + n * width(), width());
+  }
+  void put_back(int64_t n) const {
+    if (is_half(tensor_.dtype()))
       cpu::write_elements(dtype_of<C>, data_ + n * width(), tensor_, row_in_tensor(n), width());
+  }
+  void fetch() const {
+    for (int64_t n = 0; n < whole_.batch; ++n)
+      fetch(n);
   }
 
  private:
@@ -163,8 +169,9 @@ void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums,
 }
 
 // f(position, column) for all values of the strip; plane(first position, how many) where the channel stands alone.
-template <class Plane, class F>
-void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, F f) {
+// done(n) after row n of the batch.
+template <class Plane, class F, class Done>
+void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, F f, Done done) {
   for (int64_t n = 0; n < layout.batch; ++n) {
     const int64_t row = (n * layout.channels + strip.at) * layout.area;
     if (strip.columns == 1) {
@@ -173,24 +180,32 @@ void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, 
       for (int64_t j = 0; j < strip.columns; ++j)
         f(row + j, j);
     }
+    done(n);
   }
 }
+constexpr auto kNothingMore = [](int64_t) {};
 
 // Means and sums of squared distances from them, of the channels of a strip.
 struct Moments {
   double mean[kColumns] = {}, squares[kColumns] = {};
 };
 
+// Of the values, in one pass, those of their distances from a number near the mean: what the squares are too large by
+// follows from the sum. That number is the mean of the first 32nd part of the batch or more, so the squares are at most 32
+// times the result, of which 5 of the 24 bits could be lost; of usual batches none is. A short batch is taken whole.
 template <class C>
 Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const C* in) {
   const auto count = static_cast<double>(layout.count());
   Moments result;
   if (count == 0) return result;
+  BatchNormLayout part = layout;
+  constexpr int64_t kShort = 1024;
+  part.batch = std::min(layout.batch, std::max((layout.batch + 31) / 32, kShort / std::max<int64_t>(layout.area, 1)));
+  double part_sum[kColumns] = {};
   strip_sums<C>(
-      layout, strip, result.mean, [=](int64_t first, int64_t n) { return cpu::sum(in + first, n); },
+      part, strip, part_sum, [=](int64_t first, int64_t n) { return cpu::sum(in + first, n); },
       [=](int64_t i, int64_t) { return in[i]; });
-  // What the first sums lost where numbers lie far from 0 is found by those of the distances from it.
-  const Columns<C> center(strip, [&](int64_t c) { return result.mean[c] / count; });
+  const Columns<C> center(strip, [&](int64_t c) { return part_sum[c] / static_cast<double>(part.count()); });
   double shift[kColumns] = {};
   if (strip.columns == 1) {
     for (int64_t n = 0; n < layout.batch; ++n) {
@@ -206,8 +221,9 @@ Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const C* i
       return d * d;
     });
   }
+  const int64_t each = strip.columns / strip.count;
   for (int64_t c = 0; c < strip.count; ++c) {
-    result.mean[c] = static_cast<double>(static_cast<C>(result.mean[c] / count)) + shift[c] / count;
+    result.mean[c] = static_cast<double>(center[c * each]) + shift[c] / count;
     const double squares = result.squares[c] - shift[c] * shift[c] / count;
     result.squares[c] = squares < 0 ? 0 : squares;  // a NaN stays one
   }
@@ -229,9 +245,10 @@ void move_running(const Tensor& running_mean, const Tensor& running_var, const S
 }
 
 // What becomes of channels with these means and variances.
-template <class C>
+template <class C, class Done>
 void normalise(const BatchNormLayout& layout, const Strip& strip, const C* in, C* out, const Tensor& weight,
-               const Tensor& bias, const double* mean, const double* variance, double eps, const BatchNorm& result) {
+               const Tensor& bias, const double* mean, const double* variance, double eps, const BatchNorm& result,
+               Done done) {
   double invstd[kColumns];
   for (int64_t c = 0; c < strip.count; ++c) {
     invstd[c] = 1 / std::sqrt(variance[c] + eps);
@@ -248,7 +265,8 @@ void normalise(const BatchNormLayout& layout, const Strip& strip, const C* in, C
       },
       [=, &scale, &shift, &center](int64_t i, int64_t column) {
         out[i] = (in[i] - center[column]) * scale[column] + shift[column];
-      });
+      },
+      done);
 }
 
 BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
@@ -259,7 +277,8 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
   visit_wide(x.dtype(), [&]<class T>() {
     for_strips(plan.layout, [&](const Strip& strip) {
       const StripValues<T> in(plan.x, plan.layout, strip, 0);
-      const StripValues<T> out(plan.result.y, plan.layout, strip, 0, false);  // in the place of `in`
+      const StripValues<T> out(plan.result.y, plan.layout, strip, 0);  // in the place of `in`
+      in.fetch();
       Moments used;
       if (training) {
         used = moments_of<T>(in.layout(), in.strip(), in.data());
@@ -270,8 +289,7 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
         used.squares[c] = training ? used.squares[c] / count : channel(running_var, strip.first + c, 1);
       }
       normalise<T>(in.layout(), in.strip(), in.data(), out.data(), weight, bias, used.mean, used.squares, eps,
-                   plan.result);
-      out.put_back();
+                   plan.result, [&](int64_t n) { out.put_back(n); });
     });
   });
   return plan.result;
@@ -307,7 +325,7 @@ BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tens
       for (int64_t c = 0; c < strip.count; ++c)
         batch.squares[c] /= static_cast<double>(count);
       normalise(plan.layout, strip, static_cast<const T*>(plan.x.raw_data()), plan.result.y.data_ptr<T>(), weight, bias,
-                batch.mean, batch.squares, eps, plan.result);
+                batch.mean, batch.squares, eps, plan.result, kNothingMore);
     });
   });
   return narrowed(plan.result, x.dtype());
@@ -336,10 +354,10 @@ GradientSums gradient_sums(const BatchNormLayout& layout, const Strip& strip, co
 }
 
 // dx = w * invstd * (g - mean(g) - xhat * mean(g * xhat)), the means over `count` values.
-template <class C>
+template <class C, class Done>
 void input_gradient(const BatchNormLayout& layout, const Strip& strip, const C* slope, const C* in, C* out,
                     const Tensor& weight, const Tensor& mean, const Tensor& invstd, const GradientSums& sums,
-                    double count) {
+                    double count, Done done) {
   const auto scale = [&](int64_t c) { return channel(invstd, strip.first + c, 1); };
   const Columns<C> gain(strip, [&](int64_t c) { return channel(weight, strip.first + c, 1) * scale(c); });
   const Columns<C> mean_slope(strip, [&](int64_t c) { return sums.sum[c] / count; });
@@ -353,7 +371,8 @@ void input_gradient(const BatchNormLayout& layout, const Strip& strip, const C* 
       },
       [=, &gain, &mean_slope, &mean_dot, &center](int64_t i, int64_t column) {
         out[i] = gain[column] * (slope[i] - mean_slope[column] - (in[i] - center[column]) * mean_dot[column]);
-      });
+      },
+      done);
 }
 
 BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
@@ -367,7 +386,9 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
     for_strips(layout, [&](const Strip& strip) {
       const StripValues<T> in(plan.x, layout, strip, 0);
       const StripValues<T> slope(plan.grad, layout, strip, 1);
-      const StripValues<T> out(result.x, layout, strip, 2, false);
+      const StripValues<T> out(result.x, layout, strip, 0);  // in the place of `in`
+      in.fetch();
+      slope.fetch();
       const GradientSums sums = gradient_sums<T>(in.layout(), in.strip(), slope.data(), in.data(), mean, invstd);
       for (int64_t c = 0; c < strip.count; ++c) {
         store(result.weight, strip.first + c, sums.dot[c]);
@@ -375,8 +396,7 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
       }
       // With fixed statistics only the first term.
       input_gradient<T>(in.layout(), in.strip(), slope.data(), in.data(), out.data(), weight, mean, invstd,
-                        training ? sums : GradientSums{}, count);
-      out.put_back();
+                        training ? sums : GradientSums{}, count, [&](int64_t n) { out.put_back(n); });
     });
   });
   return result;
@@ -412,7 +432,7 @@ Tensor batch_norm_input_gradient_cpu(const Tensor& grad, const Tensor& x, const 
       std::copy_n(of_channel + layout.channels + strip.first, strip.count, used.dot);
       input_gradient(layout, strip, static_cast<const T*>(plan.grad.raw_data()),
                      static_cast<const T*>(plan.x.raw_data()), static_cast<T*>(result.raw_data()), weight, mean, invstd,
-                     used, static_cast<double>(count));
+                     used, static_cast<double>(count), kNothingMore);
     });
   });
   return cast(result, x.dtype());

@@ -30,23 +30,34 @@ void check_same(const Tensor& found, const Tensor& in_float32) {
 
 }  // namespace
 
-TEST_CASE("relu of every half, and its gradient, are those of float32") {
+TEST_CASE("what the loops make of every half, NaNs of any payload among them, is what they make of it in float32") {
+  struct Loop {
+    const char* name;
+    Tensor (*apply)(const Tensor&);
+  };
+  const Loop loops[] = {
+      {"relu", [](const Tensor& x) { return relu(x); }},
+      {"gradient of relu", [](const Tensor& x) { return relu_backward(full(x.sizes(), 3, x.dtype()), x); }},
+      {"gelu", [](const Tensor& x) { return gelu(x, false); }},
+      {"x / 3", [](const Tensor& x) { return binary_scalar(x, 3, BinaryOp::Div, true); }},
+      {"x + x", [](const Tensor& x) { return binary(x, x, BinaryOp::Add); }},
+  };
   for (const DType dtype : {kFloat16, kBFloat16}) {
-    CAPTURE(name(dtype));
-    const Tensor x = empty({65536}, dtype);
+    // Each of them at an even place and at an odd one.
+    const Tensor x = empty({2 * 65536}, dtype);
     auto* const patterns = static_cast<uint16_t*>(x.raw_data());
     for (int i = 0; i < 65536; ++i)
-      patterns[i] = static_cast<uint16_t>(i);
-    const Tensor wide = cast(x, kFloat32), slope = full({65536}, 3, dtype);
-    const auto same = [](const Tensor& found, const Tensor& expected) {
+      patterns[i] = patterns[65536 + (i ^ 1)] = static_cast<uint16_t>(i);
+    for (const Loop& loop : loops) {
+      CAPTURE(name(dtype));
+      CAPTURE(loop.name);
+      const Tensor found = loop.apply(x), expected = cast(loop.apply(wide(x)), dtype);
       const auto a = found.to_vector<float>(), b = expected.to_vector<float>();
       int wrong = 0;
       for (size_t i = 0; i < a.size(); ++i)
         wrong += std::isnan(a[i]) ? !std::isnan(b[i]) : a[i] != b[i] || std::signbit(a[i]) != std::signbit(b[i]);
       CHECK(wrong == 0);
-    };
-    same(relu(x), relu(wide));
-    same(relu_backward(slope, x), relu_backward(cast(slope, kFloat32), wide));
+    }
   }
 }
 

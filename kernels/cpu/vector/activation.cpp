@@ -19,34 +19,35 @@ namespace {
 HWY_INLINE Vector zero() { return hn::Zero(Floats()); }
 HWY_INLINE Vector one() { return all<Vector>(1); }
 
-// exp(-z^2 / 2) for z = 0 .. 13.28; 0 from 13.25 on. As exp_nonpositive, in terms of z^2 throughout: with z^2 + 2 n ln
-// 2 as the argument of the polynomial, and 2^-127, whose bits are those of 0, at the end.
+// exp(-z^2 / 2) for z = 0 .. kTailEnd. As exp_nonpositive, in terms of z^2 throughout: with z^2 + 2 n ln 2 as the
+// argument of the polynomial; n is added to the exponent of what that gives, so the end is where it would leave it.
+constexpr double kTailEnd = 13.1;
 HWY_INLINE Vector bell(Vector z) {
   const hn::RebindToUnsigned<Floats> bits;
   const Vector s = z * z;
-  const Vector to_exponent = all<Vector>(12582912.0 + 127.0);
-  const Vector shifted = hn::MulAdd(s, all<Vector>(-0.5 * 1.44269504088896341), to_exponent);
-  const Vector r = hn::MulAdd(shifted - to_exponent, all<Vector>(2 * std::numbers::ln2), s);
-  const Vector p = polynomial_by_pairs(r, r * r, 1.3984e-3 / 64, -8.3333e-3 / 32, 4.1666e-2 / 16, -1.66666667e-1 / 8,
-                                       0.125, -0.5, 1.0);
-  return p * hn::BitCast(Floats(), hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
+  const Vector to_integer = all<Vector>(12582912.0);
+  const Vector shifted = hn::MulAdd(s, all<Vector>(-0.5 * 1.44269504088896341), to_integer);
+  const Vector r = hn::MulAdd(shifted - to_integer, all<Vector>(2 * std::numbers::ln2), s);
+  const Vector p = polynomial(r, 1.3984e-3 / 64, -8.3333e-3 / 32, 4.1666e-2 / 16, -1.66666667e-1 / 8, 0.125, -0.5, 1.0);
+  return hn::BitCast(Floats(), hn::BitCast(bits, p) + hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
 }
 
 // The upper tail of the normal distribution at |x|, 1 - Phi(|x|), from which both sides follow; and exp(-x^2 / 2). Both
 // are 0 far out, so that their products with an infinite x are NaN, as PyTorch's are.
 struct NormalTail {
-  Vector z, density, tail;  // z: |x|, held where the tail is 0
+  Vector density, tail;
 };
 HWY_INLINE NormalTail normal_tail(Vector x) {
-  const Vector z = hn::Min(hn::Abs(x), all<Vector>(13.27));
+  const Vector z = hn::Abs(x);
+  const auto is_near = hn::Lt(z, all<Vector>(kTailEnd));
   const Vector density = bell(z);
-  return {z, density, density * normal_tail_factor(z)};
+  return {hn::IfThenElseZero(is_near, density), hn::IfThenElseZero(is_near, density * normal_tail_factor(z))};
 }
 
 // x Phi(x): below 0 the tail itself, above it what the tail leaves.
 HWY_INLINE Vector gelu(Vector x) {
   const NormalTail normal = normal_tail(x);
-  return hn::IfThenElse(hn::Gt(x, zero()), hn::NegMulAdd(normal.z, normal.tail, x), x * normal.tail);
+  return x * hn::IfThenElse(hn::Gt(x, zero()), one() - normal.tail, normal.tail);
 }
 // Phi(x) + x phi(x)
 HWY_INLINE Vector gelu_slope(Vector x) {

@@ -26,6 +26,9 @@ namespace layout {
 
 using Bits = hn::RebindToUnsigned<Floats>;
 using Words = hn::Rebind<uint16_t, Floats>;
+#if HWY_TARGET != HWY_SCALAR
+using TwiceWords = hn::Repartition<uint16_t, Floats>;
+#endif
 using BitVector = hn::Vec<Bits>;
 
 HWY_INLINE BitVector every(uint32_t bits) { return hn::Set(Bits(), bits); }
@@ -66,10 +69,17 @@ HWY_INLINE BitVector to_float16(Vector x) {
 }
 
 // A bfloat16 number is the upper half of a float32 number, to which what rounds it is added first.
-HWY_INLINE BitVector rounded_to_bfloat16(Vector x) {
+HWY_INLINE BitVector rounded_to_bfloat16_unless_nan(Vector x) {
   const auto bits = as_bits(x);
-  const auto is_odd = hn::And(hn::ShiftRight<16>(bits), every(1));
-  return choose(hn::RebindMask(Bits(), hn::IsNaN(x)), hn::Or(bits, every(0x400000)), bits + every(0x7fff) + is_odd);
+#if HWY_TARGET == HWY_AVX3  // where masks are cheap
+  return choose(hn::TestBit(bits, every(0x10000)), bits + every(0x8000), bits + every(0x7fff));
+#else
+  return bits + every(0x7fff) + hn::And(hn::ShiftRight<16>(bits), every(1));
+#endif
+}
+HWY_INLINE BitVector rounded_to_bfloat16(Vector x) {
+  const auto quiet = hn::Or(as_bits(x), every(0x400000));
+  return choose(hn::RebindMask(Bits(), hn::IsNaN(x)), quiet, rounded_to_bfloat16_unless_nan(x));
 }
 
 // The instructions for float16 that AVX2 and above have are in Highway.
@@ -116,6 +126,35 @@ HWY_INLINE void store_vectors(Vector first, Vector second, bfloat16* to) {
   const auto upper = hn::ConcatOdd(words, hn::BitCast(words, layout::rounded_to_bfloat16(second)),
                                    hn::BitCast(words, layout::rounded_to_bfloat16(first)));
   hn::StoreU(upper, words, reinterpret_cast<uint16_t*>(to));
+}
+#endif
+
+// Two vectors of elements that lie together, for loops to which it is all one which of the two an element is in.
+struct TwoVectors {
+  Vector a, b;
+};
+template <class T>
+HWY_INLINE TwoVectors load_two(const T* from) {
+  return {load_vector(from), load_vector(from + hn::Lanes(Floats()))};
+}
+// T: what the numbers were computed from, too.
+template <class T>
+HWY_INLINE void store_two(TwoVectors x, T* to) {
+  store_vectors(x.a, x.b, to);
+}
+#if HWY_TARGET != HWY_SCALAR
+// The even elements and the odd ones: 32 bits hold one of each.
+HWY_INLINE TwoVectors load_two(const bfloat16* from) {
+  const auto both =
+      hn::BitCast(layout::Bits(), hn::LoadU(layout::TwiceWords(), reinterpret_cast<const uint16_t*>(from)));
+  return {layout::as_float(hn::ShiftLeft<16>(both)), layout::as_float(hn::And(both, layout::every(0xffff0000)))};
+}
+// A NaN is a bfloat16 one that went in, or the processor's own: its lower half is 0, so rounding leaves it a NaN.
+HWY_INLINE void store_two(TwoVectors x, bfloat16* to) {
+  const auto even = hn::ShiftRight<16>(layout::rounded_to_bfloat16_unless_nan(x.a));
+  const auto odd = hn::And(layout::rounded_to_bfloat16_unless_nan(x.b), layout::every(0xffff0000));
+  hn::StoreU(hn::BitCast(layout::TwiceWords(), hn::Or(even, odd)), layout::TwiceWords(),
+             reinterpret_cast<uint16_t*>(to));
 }
 #endif
 

@@ -17,12 +17,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
-// f of the inputs' vectors at element i.
+// f of the inputs' vectors at element i; of two vectors of each.
 template <int inputs, class T, class F>
 HWY_INLINE Vector vector_at(const T* const (&in)[inputs], int64_t i, F f) {
   if constexpr (inputs == 1) return f(load_vector(in[0] + i));
   if constexpr (inputs == 2) return f(load_vector(in[0] + i), load_vector(in[1] + i));
   if constexpr (inputs == 3) return f(load_vector(in[0] + i), load_vector(in[1] + i), load_vector(in[2] + i));
+}
+template <int inputs, class T, class F>
+HWY_INLINE TwoVectors two_vectors_at(const T* const (&in)[inputs], int64_t i, F f) {
+  TwoVectors x[inputs];
+  for (int k = 0; k < inputs; ++k)
+    x[k] = load_two(in[k] + i);
+  if constexpr (inputs == 1) return {f(x[0].a), f(x[0].b)};
+  if constexpr (inputs == 2) return {f(x[0].a, x[1].a), f(x[0].b, x[1].b)};
+  if constexpr (inputs == 3) return {f(x[0].a, x[1].a, x[2].a), f(x[0].b, x[1].b, x[2].b)};
 }
 
 // out[i] = f(in[0][i], in[1][i], ...) for n elements. What `out` shares with an input, it shares element for element.
@@ -42,10 +51,8 @@ HWY_INLINE void each(const T* const (&in)[inputs], T* out, int64_t n, F f) {
     int64_t i = 0;
     // Two at a time, where two fit into one.
     if constexpr (sizeof(T) < sizeof(float)) {
-      for (; i + lanes < count; i += 2 * lanes) {
-        const Vector first = vector_at<inputs>(from, i, f);
-        store_vectors(first, vector_at<inputs>(from, i + lanes, f), to + i);
-      }
+      for (; i + lanes < count; i += 2 * lanes)
+        store_two(two_vectors_at<inputs>(from, i, f), to + i);
     }
     for (; i < count; i += lanes)
       store_vector(vector_at<inputs>(from, i, f), to + i);

@@ -50,25 +50,6 @@ HWY_INLINE V polynomial(V x, double highest, double next, Rest... rest) {
   return next_powers(x, all<V>(highest), next, rest...);
 }
 
-// The same by pairs of powers, with `square` = x^2: half as many steps that wait for each other.
-template <class V>
-HWY_INLINE V next_pairs(V, V, V sum) {
-  return sum;
-}
-template <class V, class... Rest>
-HWY_INLINE V next_pairs(V x, V square, V sum, double odd, double even, Rest... rest) {
-  const V pair = hn::MulAdd(x, all<V>(odd), all<V>(even));
-  return next_pairs(x, square, hn::MulAdd(sum, square, pair), rest...);
-}
-template <class V, class... Rest>
-HWY_INLINE V polynomial_by_pairs(V x, V square, double highest, double next, Rest... rest) {
-  if constexpr (sizeof...(Rest) % 2 == 0) {
-    return next_pairs(x, square, hn::MulAdd(x, all<V>(highest), all<V>(next)), rest...);
-  } else {
-    return next_pairs(x, square, all<V>(highest), next, rest...);
-  }
-}
-
 template <class V>
 HWY_INLINE auto is_nan(V x) {
   return hn::IsNaN(x);

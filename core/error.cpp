@@ -1,6 +1,8 @@
-// A source location as text: folder, file and line.
+// The message of an error: its words, and the user's line behind them.
 #include <brigade/core/error.h>
 
+#include <charconv>
+#include <iterator>
 #include <string_view>
 
 namespace brigade {
@@ -16,5 +18,37 @@ std::string to_string(const std::source_location& where) {
   }
   return std::string(file) + ":" + std::to_string(where.line());
 }
+
+namespace detail {
+
+std::string in_words(double value) {
+  char text[32];
+  return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
+}
+
+std::string fill_in(std::string_view text, std::initializer_list<std::string> words) {
+  std::string result;
+  for (const std::string& word : words) {
+    const size_t place = text.find("{}");
+    result.append(text.substr(0, place)).append(word);
+    text.remove_prefix(place + 2);
+  }
+  return result.append(text);
+}
+
+}  // namespace detail
+
+namespace {
+
+std::string with_place(const std::string& message, const std::source_location& where) {
+  const std::string place = to_string(where);
+  if (place.empty() || message.find(place) != std::string::npos) return message;
+  return message + " (called at " + place + ")";
+}
+
+}  // namespace
+
+Error::Error(const std::string& message, std::source_location where)
+    : std::runtime_error(with_place(message, where)), where_(where) {}
 
 }  // namespace brigade

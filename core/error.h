@@ -2,22 +2,79 @@
 //
 // A message is one line that says what was expected, what came (shapes, dtypes, devices, names) and what to do. Errors
 // are thrown where the user's mistake is visible; `where()` is the user's line when it is known (line() == 0
-// otherwise).
+// otherwise), and the message ends with it.
+//
+//   throw ShapeError(where, "expand: {} has more dimensions than {}", tensor.sizes(), sizes);
 #pragma once
 
+#include <concepts>
+#include <initializer_list>
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 namespace brigade {
 
+// "file.cpp:12", with only the last two components of the path; "" when the location is not known.
+std::string to_string(const std::source_location& where);
+
+namespace detail {
+
+// What stands for `{}` in a message: text as it is, numbers in their shortest form, anything else by its to_string.
+inline std::string in_words(std::string_view text) { return std::string(text); }
+inline std::string in_words(bool value) { return value ? "true" : "false"; }
+std::string in_words(double value);
+template <class T>
+std::string in_words(const T& value) {
+  if constexpr (std::convertible_to<const T&, std::string_view>) {
+    return in_words(std::string_view(value));
+  } else if constexpr (std::floating_point<T>) {
+    return in_words(static_cast<double>(value));
+  } else {
+    using std::to_string;
+    return to_string(value);
+  }
+}
+
+// A message with a `{}` for each argument: another number of them does not compile.
+template <class... Args>
+struct ErrorText {
+  std::string_view text;
+
+  template <class Text>
+    requires std::convertible_to<const Text&, std::string_view>
+  consteval ErrorText(const Text& words) : text(words) {
+    size_t places = 0;
+    for (size_t at = text.find("{}"); at != text.npos; at = text.find("{}", at + 2))
+      ++places;
+    if (places != sizeof...(Args)) throw "as many {} as arguments";
+  }
+};
+
+std::string fill_in(std::string_view text, std::initializer_list<std::string> words);
+
+}  // namespace detail
+
 class Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& message, std::source_location where = {})
-      : std::runtime_error(message), where_(where) {}
+  explicit Error(const std::string& message, std::source_location where = {});
+  // The message with each `{}` replaced by an argument.
+  template <class... Args>
+    requires(sizeof...(Args) > 0 && !(std::same_as<Args, std::source_location> || ...))
+  explicit Error(detail::ErrorText<std::type_identity_t<Args>...> text, const Args&... args)
+      : Error(std::source_location(), text, args...) {}
+  template <class... Args>
+  Error(std::source_location where, detail::ErrorText<std::type_identity_t<Args>...> text, const Args&... args)
+      : Error(detail::fill_in(text.text, {detail::in_words(args)...}), where) {}
 
   // The line of the user's call that led here.
   const std::source_location& where() const noexcept { return where_; }
+
+ protected:
+  // For a message that says where in its own way.
+  void set_where(std::source_location where) noexcept { where_ = where; }
 
  private:
   std::source_location where_;
@@ -67,8 +124,5 @@ class TimeoutError : public DistError {
 class PeerError : public DistError {
   using DistError::DistError;
 };
-
-// "file.cpp:12", with only the last two components of the path; "" when the location is not known.
-std::string to_string(const std::source_location& where);
 
 }  // namespace brigade

@@ -30,8 +30,6 @@ void rethrow_located(const Error& error, const char* op, SourceLocation where) {
   std::string message = error.what();
   if (op && !names(message, op)) message = std::string(op) + ": " + message;
   if (error.where().line() != 0) where = error.where();
-  if (where.line() != 0 && message.find(to_string(where)) == std::string::npos)
-    message += " (called at " + to_string(where) + ")";
   rethrow_as<ShapeError>(error, message, where);
   rethrow_as<DTypeError>(error, message, where);
   rethrow_as<IndexError>(error, message, where);

@@ -106,7 +106,8 @@ template <class Base>
 class DiagnosedAs : public Base, public Diagnosed {
  public:
   DiagnosedAs(const std::string& message, std::vector<Verdict> verdicts, std::source_location where = {})
-      : Base(message, where), Diagnosed(std::move(verdicts)) {
+      : Base(message), Diagnosed(std::move(verdicts)) {
+    this->set_where(where);
     announce(message, this->verdicts());
   }
 };

@@ -40,10 +40,17 @@ std::string fill_in(std::string_view text, std::initializer_list<std::string> wo
 
 namespace {
 
+// a.cpp:1 is not in "a.cpp:12".
+bool names(const std::string& message, const std::string& place) {
+  const size_t at = message.find(place);
+  if (at == std::string::npos) return false;
+  const size_t end = at + place.size();
+  return end == message.size() || message[end] < '0' || message[end] > '9';
+}
+
 std::string with_place(const std::string& message, const std::source_location& where) {
   const std::string place = to_string(where);
-  if (place.empty() || message.find(place) != std::string::npos) return message;
-  return message + " (called at " + place + ")";
+  return place.empty() || names(message, place) ? message : message + " (called at " + place + ")";
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ namespace detail {
 inline std::string in_words(std::string_view text) { return std::string(text); }
 inline std::string in_words(bool value) { return value ? "true" : "false"; }
 std::string in_words(double value);
+inline std::string in_words(const std::source_location& where) { return to_string(where); }
 template <class T>
 std::string in_words(const T& value) {
   if constexpr (std::convertible_to<const T&, std::string_view>) {

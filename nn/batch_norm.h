@@ -22,6 +22,7 @@ struct BatchNormOptions {
 // in evaluation by the running ones, or by the batch's where none are tracked. Throws ValueError for num_features < 1;
 // forward throws ValueError "Expected more than 1 value per channel when training".
 struct BatchNormImpl : Module {
+  using Options = BatchNormOptions;
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   // Takes the place of normalisation by the batch in training: for batch norm over several ranks. Gets x and the
@@ -70,26 +71,8 @@ struct BatchNorm3dImpl : BatchNormImpl {
 };
 
 //   nn::BatchNorm2d norm(64, {.momentum = 0.01});
-class BatchNorm1d : public ModuleHolder<BatchNorm1dImpl> {
- public:
-  BRIGADE_HANDLE(BatchNorm1d, BatchNorm1dImpl)
-  explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {},
-                       SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<BatchNorm1dImpl>(num_features, options), where) {}
-};
-class BatchNorm2d : public ModuleHolder<BatchNorm2dImpl> {
- public:
-  BRIGADE_HANDLE(BatchNorm2d, BatchNorm2dImpl)
-  explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {},
-                       SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<BatchNorm2dImpl>(num_features, options), where) {}
-};
-class BatchNorm3d : public ModuleHolder<BatchNorm3dImpl> {
- public:
-  BRIGADE_HANDLE(BatchNorm3d, BatchNorm3dImpl)
-  explicit BatchNorm3d(int64_t num_features, const BatchNormOptions& options = {},
-                       SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<BatchNorm3dImpl>(num_features, options), where) {}
-};
+BRIGADE_MODULE(BatchNorm1d);
+BRIGADE_MODULE(BatchNorm2d);
+BRIGADE_MODULE(BatchNorm3d);
 
 }  // namespace brigade::nn

@@ -3,7 +3,6 @@
 
 #include <brigade/autograd/ops/conv.h>
 #include <brigade/nn/module.h>
-#include <brigade/nn/size2.h>
 
 namespace brigade::nn {
 
@@ -14,6 +13,9 @@ struct Conv1dOptions {
   int64_t groups = 1;  // divides both channel counts
   bool bias = true;
   DType dtype = DType::Float32;
+
+  // What the function takes of them.
+  operator Conv1dFuncOptions() const { return {stride, padding, dilation, groups}; }  // NOLINT(*explicit*)
 };
 struct Conv2dOptions {
   Size2 stride = 1;
@@ -22,15 +24,19 @@ struct Conv2dOptions {
   int64_t groups = 1;  // divides both channel counts
   bool bias = true;
   DType dtype = DType::Float32;
+
+  // What the function takes of them.
+  operator Conv2dFuncOptions() const { return {stride, padding, dilation, groups}; }  // NOLINT(*explicit*)
 };
 
 // [N, in_channels, L] -> [N, out_channels, L'] (or without N); as Conv2d over one dimension.
 struct Conv1dImpl : Module {
+  using Options = Conv1dOptions;
   Conv1dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {});
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   int64_t in_channels, out_channels, kernel_size;
-  Conv1dParams params;
+  Options options;
   Tensor weight, bias;  // [out, in / groups, k]; bias is undefined without one
 
  protected:
@@ -42,16 +48,15 @@ struct Conv1dImpl : Module {
 // [out] start uniform within 1 / sqrt(in / groups * kh * kw), as in PyTorch. Throws ValueError for a size below 1, a
 // negative padding, and channels that groups do not divide.
 struct Conv2dImpl : Module {
+  using Size = Size2;
+  using Options = Conv2dOptions;
   Conv2dImpl(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {});
-  // With the parameters of the function conv2d.
-  Conv2dImpl(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dParams& params, bool bias = true,
-             DType dtype = DType::Float32);
   // Throws ShapeError, DTypeError as conv2d does.
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   int64_t in_channels, out_channels;
   Size2 kernel_size;
-  Conv2dParams params;
+  Options options;
   Tensor weight, bias;  // bias is undefined without one
 
  protected:
@@ -59,21 +64,9 @@ struct Conv2dImpl : Module {
 };
 
 //   nn::Conv1d conv(16, 32, 3, {.padding = "same"});
-class Conv1d : public ModuleHolder<Conv1dImpl> {
- public:
-  BRIGADE_HANDLE(Conv1d, Conv1dImpl)
-  Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {},
-         SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<Conv1dImpl>(in_channels, out_channels, kernel_size, options), where) {}
-};
+BRIGADE_MODULE(Conv1d);
 //   nn::Conv2d conv(16, 32, 3, {.stride = 2, .padding = 1});
 //   nn::Conv2d wide(16, 32, {3, 5}, {.padding = {1, 2}, .bias = false});
-class Conv2d : public ModuleHolder<Conv2dImpl> {
- public:
-  BRIGADE_HANDLE(Conv2d, Conv2dImpl)
-  Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {},
-         SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<Conv2dImpl>(in_channels, out_channels, kernel_size, options), where) {}
-};
+BRIGADE_MODULE(Conv2d);
 
 }  // namespace brigade::nn

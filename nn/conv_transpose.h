@@ -3,11 +3,10 @@
 
 #include <brigade/autograd/ops/conv.h>
 #include <brigade/nn/module.h>
-#include <brigade/nn/size2.h>
 
 namespace brigade::nn {
 
-// As the parameters of the functions conv_transpose1d and conv_transpose2d.
+// As the options of the functions conv_transpose1d and conv_transpose2d.
 struct ConvTranspose1dOptions {
   int64_t stride = 1;
   int64_t padding = 0;
@@ -16,6 +15,11 @@ struct ConvTranspose1dOptions {
   bool bias = true;
   int64_t dilation = 1;
   DType dtype = DType::Float32;
+
+  // What the function takes of them.
+  operator ConvTranspose1dFuncOptions() const {
+    return {stride, padding, output_padding, groups, dilation};
+  }  // NOLINT(*explicit*)
 };
 struct ConvTranspose2dOptions {
   Size2 stride = 1;
@@ -25,16 +29,22 @@ struct ConvTranspose2dOptions {
   bool bias = true;
   Size2 dilation = 1;
   DType dtype = DType::Float32;
+
+  // What the function takes of them.
+  operator ConvTranspose2dFuncOptions() const {
+    return {stride, padding, output_padding, groups, dilation};
+  }  // NOLINT(*explicit*)
 };
 
 // [N, in_channels, L] -> [N, out_channels, L'] (or without N); as ConvTranspose2d over one dimension.
 struct ConvTranspose1dImpl : Module {
+  using Options = ConvTranspose1dOptions;
   ConvTranspose1dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
                       const ConvTranspose1dOptions& options = {});
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   int64_t in_channels, out_channels, kernel_size;
-  ConvTranspose1dParams params;
+  Options options;
   Tensor weight, bias;  // [in, out / groups, k]; bias is undefined without one
 
  protected:
@@ -47,6 +57,8 @@ struct ConvTranspose1dImpl : Module {
 // Throws ValueError for a size below 1, a negative padding, channels that groups do not divide, and an output_padding
 // that is not below the larger of stride and dilation.
 struct ConvTranspose2dImpl : Module {
+  using Size = Size2;
+  using Options = ConvTranspose2dOptions;
   ConvTranspose2dImpl(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
                       const ConvTranspose2dOptions& options = {});
   // Throws ShapeError, DTypeError as conv_transpose2d does.
@@ -54,27 +66,15 @@ struct ConvTranspose2dImpl : Module {
 
   int64_t in_channels, out_channels;
   Size2 kernel_size;
-  ConvTranspose2dParams params;
+  Options options;
   Tensor weight, bias;  // bias is undefined without one
 
  protected:
   std::string extra() const override;
 };
 
-class ConvTranspose1d : public ModuleHolder<ConvTranspose1dImpl> {
- public:
-  BRIGADE_HANDLE(ConvTranspose1d, ConvTranspose1dImpl)
-  ConvTranspose1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
-                  const ConvTranspose1dOptions& options = {}, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<ConvTranspose1dImpl>(in_channels, out_channels, kernel_size, options), where) {}
-};
+BRIGADE_MODULE(ConvTranspose1d);
 //   nn::ConvTranspose2d up(64, 32, 4, {.stride = 2, .padding = 1});
-class ConvTranspose2d : public ModuleHolder<ConvTranspose2dImpl> {
- public:
-  BRIGADE_HANDLE(ConvTranspose2d, ConvTranspose2dImpl)
-  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
-                  const ConvTranspose2dOptions& options = {}, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<ConvTranspose2dImpl>(in_channels, out_channels, kernel_size, options), where) {}
-};
+BRIGADE_MODULE(ConvTranspose2d);
 
 }  // namespace brigade::nn

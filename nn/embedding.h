@@ -22,6 +22,7 @@ struct EmbeddingOptions {
 // Indices int64 [...] -> [..., embedding_dim]. The weight [num_embeddings, embedding_dim] starts normal with
 // variance 1. Throws ValueError for a size below 1, a padding_idx that is no row, and `sparse`.
 struct EmbeddingImpl : Module {
+  using Options = EmbeddingOptions;
   EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
       : EmbeddingImpl(EmbeddingOptions{num_embeddings, embedding_dim}) {}
   explicit EmbeddingImpl(const EmbeddingOptions& options);
@@ -37,11 +38,6 @@ struct EmbeddingImpl : Module {
 
 //   nn::Embedding words(50257, 768);
 //   nn::Embedding words({.num_embeddings = 100, .embedding_dim = 8, .padding_idx = 0});
-class Embedding : public ModuleHolder<EmbeddingImpl> {
- public:
-  BRIGADE_HANDLE(Embedding, EmbeddingImpl)
-  explicit Embedding(const EmbeddingOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<EmbeddingImpl>(options), where) {}
-};
+BRIGADE_MODULE(Embedding);
 
 }  // namespace brigade::nn

@@ -5,45 +5,48 @@ namespace brigade::nn {
 
 namespace {
 
-FoldParams checked(const char* layer, Size2 kernel_size, const FoldOptions& o) {
+void check(const char* layer, Size2 kernel_size, const FoldOptions& o) {
   for (size_t d = 0; d < 2; ++d) {
     if (kernel_size[d] >= 1 && o.dilation[d] >= 1 && o.stride[d] >= 1 && o.padding[d] >= 0) continue;
-    throw ValueError(std::string(layer) +
-                     ": kernel_size, dilation and stride must be at least 1 and padding at least 0, got " +
-                     to_string(kernel_size) + ", " + to_string(o.dilation) + ", " + to_string(o.stride) + " and " +
-                     to_string(o.padding));
+    throw ValueError(
+        "{}: kernel_size, dilation and stride must be at least 1 and padding at least 0, got {}, {}, {} and {}", layer,
+        kernel_size, o.dilation, o.stride, o.padding);
   }
-  return {.kernel_size = kernel_size, .dilation = o.dilation, .padding = o.padding, .stride = o.stride};
 }
 
 int64_t checked(const char* layer, const char* name, int64_t factor) {
   if (factor >= 1) return factor;
-  throw ValueError(std::string(layer) + ": " + name + " must be at least 1, got " + std::to_string(factor));
+  throw ValueError("{}: {} must be at least 1, got {}", layer, name, factor);
 }
 
-std::string describe(const FoldParams& p) {
-  return "kernel_size=" + to_string(Size2(p.kernel_size)) + ", dilation=" + to_string(Size2(p.dilation)) +
-         ", padding=" + to_string(Size2(p.padding)) + ", stride=" + to_string(Size2(p.stride));
+std::string describe(Size2 kernel_size, const FoldOptions& o) {
+  return "kernel_size=" + to_string(kernel_size) + ", dilation=" + to_string(o.dilation) +
+         ", padding=" + to_string(o.padding) + ", stride=" + to_string(o.stride);
 }
 
 }  // namespace
 
-UnfoldImpl::UnfoldImpl(Size2 kernel_size, const FoldOptions& o) : params(checked("Unfold", kernel_size, o)) {}
+UnfoldImpl::UnfoldImpl(Size2 kernel, const FoldOptions& o) : kernel_size(kernel), options(o) {
+  check("Unfold", kernel, o);
+}
 Tensor UnfoldImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
-  return unfold(x, params, where);
+  return unfold(x, kernel_size, options, where);
 }
-std::string UnfoldImpl::extra() const { return describe(params); }
+std::string UnfoldImpl::extra() const { return describe(kernel_size, options); }
 
-FoldImpl::FoldImpl(Size2 size, Size2 kernel_size, const FoldOptions& o)
-    : output_size(size), params(checked("Fold", kernel_size, o)) {
+FoldImpl::FoldImpl(Size2 size, Size2 kernel, const FoldOptions& o)
+    : output_size(size), kernel_size(kernel), options(o) {
+  check("Fold", kernel, o);
   checked("Fold", "output_size", std::min(size[0], size[1]));
 }
 Tensor FoldImpl::forward(const Tensor& columns, SourceLocation where) {
   const CallScope scope(*this, where);
-  return fold(columns, output_size, params, where);
+  return fold(columns, output_size, kernel_size, options, where);
 }
-std::string FoldImpl::extra() const { return "output_size=" + to_string(output_size) + ", " + describe(params); }
+std::string FoldImpl::extra() const {
+  return "output_size=" + to_string(output_size) + ", " + describe(kernel_size, options);
+}
 
 PixelShuffleImpl::PixelShuffleImpl(int64_t factor)
     : upscale_factor(checked("PixelShuffle", "upscale_factor", factor)) {}

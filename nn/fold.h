@@ -3,32 +3,32 @@
 
 #include <brigade/autograd/ops/fold.h>
 #include <brigade/nn/module.h>
-#include <brigade/nn/size2.h>
 
 namespace brigade::nn {
 
-struct FoldOptions {
-  Size2 dilation = 1;
-  Size2 padding = 0;
-  Size2 stride = 1;
-};
+using brigade::FoldOptions;
 
 // [N, C, H, W] -> [N, C * kh * kw, windows] (or without N). Throw ValueError for a size below 1 and a negative padding;
 // forward throws as the functions do.
 struct UnfoldImpl : Module {
+  using Size = Size2;
+  using Options = FoldOptions;
   explicit UnfoldImpl(Size2 kernel_size, const FoldOptions& options = {});
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-  FoldParams params;
+  Size2 kernel_size;
+  Options options;
 
  protected:
   std::string extra() const override;
 };
 // [N, C * kh * kw, windows] -> [N, C, output_size] (or without N).
 struct FoldImpl : Module {
+  using Size = Size2;
+  using Options = FoldOptions;
   FoldImpl(Size2 output_size, Size2 kernel_size, const FoldOptions& options = {});
   Tensor forward(const Tensor& columns, SourceLocation where = SourceLocation::current());
-  Size2 output_size;
-  FoldParams params;
+  Size2 output_size, kernel_size;
+  Options options;
 
  protected:
   std::string extra() const override;
@@ -52,19 +52,8 @@ struct PixelUnshuffleImpl : Module {
   std::string extra() const override;
 };
 
-class Unfold : public ModuleHolder<UnfoldImpl> {
- public:
-  BRIGADE_HANDLE(Unfold, UnfoldImpl)
-  explicit Unfold(Size2 kernel_size, const FoldOptions& options = {}, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<UnfoldImpl>(kernel_size, options), where) {}
-};
-class Fold : public ModuleHolder<FoldImpl> {
- public:
-  BRIGADE_HANDLE(Fold, FoldImpl)
-  Fold(Size2 output_size, Size2 kernel_size, const FoldOptions& options = {},
-       SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<FoldImpl>(output_size, kernel_size, options), where) {}
-};
+BRIGADE_MODULE(Unfold);
+BRIGADE_MODULE(Fold);
 BRIGADE_MODULE(PixelShuffle);
 BRIGADE_MODULE(PixelUnshuffle);
 

@@ -38,6 +38,7 @@ BRIGADE_MODULE(GPTBlock);
 // (blocks), ln_f, lm_head, whose weight is wte's. Weights start normal with deviation 0.02, those of projections into
 // the residual stream divided by sqrt(2 n_layer); biases at 0. Throws ShapeError for a sequence longer than block_size.
 struct GPTImpl : Module {
+  using Options = GPTOptions;
   explicit GPTImpl(const GPTOptions& options);
   Tensor forward(const Tensor& tokens, SourceLocation where = SourceLocation::current());
 
@@ -50,11 +51,6 @@ struct GPTImpl : Module {
 };
 
 //   nn::GPT model({.vocab_size = 256, .block_size = 64, .n_layer = 2, .n_head = 4, .n_embd = 64});
-class GPT : public ModuleHolder<GPTImpl> {
- public:
-  BRIGADE_HANDLE(GPT, GPTImpl)
-  explicit GPT(const GPTOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<GPTImpl>(options), where) {}
-};
+BRIGADE_MODULE(GPT);
 
 }  // namespace brigade::nn

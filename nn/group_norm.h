@@ -17,6 +17,7 @@ struct GroupNormOptions {
 // [N, num_channels, ...] -> the same, normalised over num_groups groups of neighbouring channels and all that follows.
 // Throws ValueError unless num_groups divides num_channels.
 struct GroupNormImpl : Module {
+  using Options = GroupNormOptions;
   GroupNormImpl(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
@@ -40,6 +41,7 @@ struct InstanceNormOptions {
 // tracked. Takes a single sample without its first dimension as well. Throws ValueError for num_features < 1; forward
 // throws ShapeError, and ValueError "Expected more than 1 spatial element when training".
 struct InstanceNormImpl : Module {
+  using Options = InstanceNormOptions;
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   int64_t num_features;
@@ -73,33 +75,9 @@ struct InstanceNorm3dImpl : InstanceNormImpl {
 
 //   nn::GroupNorm norm(8, 64);
 //   nn::InstanceNorm2d norm(64, {.affine = true});
-class GroupNorm : public ModuleHolder<GroupNormImpl> {
- public:
-  BRIGADE_HANDLE(GroupNorm, GroupNormImpl)
-  GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {},
-            SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<GroupNormImpl>(num_groups, num_channels, options), where) {}
-};
-class InstanceNorm1d : public ModuleHolder<InstanceNorm1dImpl> {
- public:
-  BRIGADE_HANDLE(InstanceNorm1d, InstanceNorm1dImpl)
-  explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {},
-                          SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<InstanceNorm1dImpl>(num_features, options), where) {}
-};
-class InstanceNorm2d : public ModuleHolder<InstanceNorm2dImpl> {
- public:
-  BRIGADE_HANDLE(InstanceNorm2d, InstanceNorm2dImpl)
-  explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {},
-                          SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<InstanceNorm2dImpl>(num_features, options), where) {}
-};
-class InstanceNorm3d : public ModuleHolder<InstanceNorm3dImpl> {
- public:
-  BRIGADE_HANDLE(InstanceNorm3d, InstanceNorm3dImpl)
-  explicit InstanceNorm3d(int64_t num_features, const InstanceNormOptions& options = {},
-                          SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<InstanceNorm3dImpl>(num_features, options), where) {}
-};
+BRIGADE_MODULE(GroupNorm);
+BRIGADE_MODULE(InstanceNorm1d);
+BRIGADE_MODULE(InstanceNorm2d);
+BRIGADE_MODULE(InstanceNorm3d);
 
 }  // namespace brigade::nn

@@ -18,6 +18,8 @@ struct LayerNormOptions {
 // [..., normalized_shape...] -> the same. Throws ValueError for a normalized_shape that is empty or has a size below 1;
 // forward throws ShapeError for an input that does not end in it.
 struct LayerNormImpl : Module {
+  using Size = Shape;
+  using Options = LayerNormOptions;
   explicit LayerNormImpl(const Shape& normalized_shape, const LayerNormOptions& options = {});
   explicit LayerNormImpl(int64_t features, const LayerNormOptions& options = {})
       : LayerNormImpl(Shape{features}, options) {}
@@ -40,6 +42,8 @@ struct RMSNormOptions {
 
 // As LayerNorm, without a mean and without a bias.
 struct RMSNormImpl : Module {
+  using Size = Shape;
+  using Options = RMSNormOptions;
   explicit RMSNormImpl(const Shape& normalized_shape, const RMSNormOptions& options = {});
   explicit RMSNormImpl(int64_t features, const RMSNormOptions& options = {}) : RMSNormImpl(Shape{features}, options) {}
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
@@ -57,22 +61,15 @@ struct RMSNormImpl : Module {
 class LayerNorm : public ModuleHolder<LayerNormImpl> {
  public:
   BRIGADE_HANDLE(LayerNorm, LayerNormImpl)
-  explicit LayerNorm(int64_t features, const LayerNormOptions& options = {},
-                     SourceLocation where = SourceLocation::current())
-      : LayerNorm(Shape{features}, options, where) {}
-  explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {},
-                     SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<LayerNormImpl>(normalized_shape, options), where) {}
+  // {64} is a number, too.
+  explicit LayerNorm(int64_t features, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<LayerNormImpl>(features), where) {}
 };
 class RMSNorm : public ModuleHolder<RMSNormImpl> {
  public:
   BRIGADE_HANDLE(RMSNorm, RMSNormImpl)
-  explicit RMSNorm(int64_t features, const RMSNormOptions& options = {},
-                   SourceLocation where = SourceLocation::current())
-      : RMSNorm(Shape{features}, options, where) {}
-  explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {},
-                   SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<RMSNormImpl>(normalized_shape, options), where) {}
+  explicit RMSNorm(int64_t features, SourceLocation where = SourceLocation::current())
+      : ModuleHolder(std::make_shared<RMSNormImpl>(features), where) {}
 };
 
 }  // namespace brigade::nn

@@ -15,6 +15,7 @@ struct LinearOptions {
 // [..., in_features] -> [..., out_features]. Weight [out, in] and bias [out] start uniform within 1 / sqrt(in), as in
 // PyTorch. Throws ValueError for a feature count below 1.
 struct LinearImpl : Module {
+  using Options = LinearOptions;
   LinearImpl(int64_t in_features, int64_t out_features, bool bias = true)
       : LinearImpl(LinearOptions{in_features, out_features, bias}) {}
   explicit LinearImpl(const LinearOptions& options);
@@ -30,11 +31,6 @@ struct LinearImpl : Module {
 
 //   nn::Linear fc(64, 10);
 //   nn::Linear fc({.in_features = 64, .out_features = 10, .bias = false});
-class Linear : public ModuleHolder<LinearImpl> {
- public:
-  BRIGADE_HANDLE(Linear, LinearImpl)
-  explicit Linear(const LinearOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<LinearImpl>(options), where) {}
-};
+BRIGADE_MODULE(Linear);
 
 }  // namespace brigade::nn

@@ -15,6 +15,7 @@ namespace brigade::nn {
 
 // nn::CrossEntropyLoss loss({.label_smoothing = 0.1});
 struct CrossEntropyLossImpl : Module {
+  using Options = CrossEntropyLossOptions;
   explicit CrossEntropyLossImpl(const CrossEntropyLossOptions& options_ = {}) : options(options_) {
     if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
   }
@@ -26,14 +27,10 @@ struct CrossEntropyLossImpl : Module {
   }
   CrossEntropyLossOptions options;
 };
-class CrossEntropyLoss : public ModuleHolder<CrossEntropyLossImpl> {
- public:
-  BRIGADE_HANDLE(CrossEntropyLoss, CrossEntropyLossImpl)
-  explicit CrossEntropyLoss(const CrossEntropyLossOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options), where) {}
-};
+BRIGADE_MODULE(CrossEntropyLoss);
 
 struct NLLLossImpl : Module {
+  using Options = NLLLossOptions;
   explicit NLLLossImpl(const NLLLossOptions& options_ = {}) : options(options_) {
     if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
   }
@@ -44,16 +41,12 @@ struct NLLLossImpl : Module {
   }
   NLLLossOptions options;
 };
-class NLLLoss : public ModuleHolder<NLLLossImpl> {
- public:
-  BRIGADE_HANDLE(NLLLoss, NLLLossImpl)
-  explicit NLLLoss(const NLLLossOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<NLLLossImpl>(options), where) {}
-};
+BRIGADE_MODULE(NLLLoss);
 
 // --- of an input and a target
 
 struct BCELossImpl : Module {
+  using Options = BCELossOptions;
   explicit BCELossImpl(const BCELossOptions& options_ = {}) : options(options_) {
     if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
   }
@@ -64,14 +57,10 @@ struct BCELossImpl : Module {
   }
   BCELossOptions options;
 };
-class BCELoss : public ModuleHolder<BCELossImpl> {
- public:
-  BRIGADE_HANDLE(BCELoss, BCELossImpl)
-  explicit BCELoss(const BCELossOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<BCELossImpl>(options), where) {}
-};
+BRIGADE_MODULE(BCELoss);
 
 struct BCEWithLogitsLossImpl : Module {
+  using Options = BCEWithLogitsLossOptions;
   explicit BCEWithLogitsLossImpl(const BCEWithLogitsLossOptions& options_ = {}) : options(options_) {
     if (options.weight.defined()) options.weight = register_buffer("weight", options.weight.detach());
     if (options.pos_weight.defined()) options.pos_weight = register_buffer("pos_weight", options.pos_weight.detach());
@@ -84,12 +73,7 @@ struct BCEWithLogitsLossImpl : Module {
   }
   BCEWithLogitsLossOptions options;
 };
-class BCEWithLogitsLoss : public ModuleHolder<BCEWithLogitsLossImpl> {
- public:
-  BRIGADE_HANDLE(BCEWithLogitsLoss, BCEWithLogitsLossImpl)
-  explicit BCEWithLogitsLoss(const BCEWithLogitsLossOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<BCEWithLogitsLossImpl>(options), where) {}
-};
+BRIGADE_MODULE(BCEWithLogitsLoss);
 
 struct MSELossImpl : Module {
   explicit MSELossImpl(Reduction reduction_ = Reduction::Mean) : reduction(reduction_) {}
@@ -198,6 +182,7 @@ struct SoftMarginLossImpl : Module {
 BRIGADE_MODULE(SoftMarginLoss);
 
 struct TripletMarginLossImpl : Module {
+  using Options = TripletMarginLossOptions;
   explicit TripletMarginLossImpl(const TripletMarginLossOptions& options_ = {}) : options(options_) {}
   Tensor forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                  SourceLocation where = SourceLocation::current()) {
@@ -206,16 +191,12 @@ struct TripletMarginLossImpl : Module {
   }
   TripletMarginLossOptions options;
 };
-class TripletMarginLoss : public ModuleHolder<TripletMarginLossImpl> {
- public:
-  BRIGADE_HANDLE(TripletMarginLoss, TripletMarginLossImpl)
-  explicit TripletMarginLoss(const TripletMarginLossOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<TripletMarginLossImpl>(options), where) {}
-};
+BRIGADE_MODULE(TripletMarginLoss);
 
 // --- of distributions
 
 struct PoissonNLLLossImpl : Module {
+  using Options = PoissonNLLLossOptions;
   explicit PoissonNLLLossImpl(const PoissonNLLLossOptions& options_ = {}) : options(options_) {}
   Tensor forward(const Tensor& x, const Tensor& target, SourceLocation where = SourceLocation::current()) {
     const CallScope scope(*this, where);
@@ -223,14 +204,10 @@ struct PoissonNLLLossImpl : Module {
   }
   PoissonNLLLossOptions options;
 };
-class PoissonNLLLoss : public ModuleHolder<PoissonNLLLossImpl> {
- public:
-  BRIGADE_HANDLE(PoissonNLLLoss, PoissonNLLLossImpl)
-  explicit PoissonNLLLoss(const PoissonNLLLossOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<PoissonNLLLossImpl>(options), where) {}
-};
+BRIGADE_MODULE(PoissonNLLLoss);
 
 struct GaussianNLLLossImpl : Module {
+  using Options = GaussianNLLLossOptions;
   explicit GaussianNLLLossImpl(const GaussianNLLLossOptions& options_ = {}) : options(options_) {}
   Tensor forward(const Tensor& x, const Tensor& target, const Tensor& var,
                  SourceLocation where = SourceLocation::current()) {
@@ -239,11 +216,6 @@ struct GaussianNLLLossImpl : Module {
   }
   GaussianNLLLossOptions options;
 };
-class GaussianNLLLoss : public ModuleHolder<GaussianNLLLossImpl> {
- public:
-  BRIGADE_HANDLE(GaussianNLLLoss, GaussianNLLLossImpl)
-  explicit GaussianNLLLoss(const GaussianNLLLossOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<GaussianNLLLossImpl>(options), where) {}
-};
+BRIGADE_MODULE(GaussianNLLLoss);
 
 }  // namespace brigade::nn

@@ -4,6 +4,10 @@
 //   nn::Linear fc{nullptr};   // an empty handle, to be assigned later
 //   Tensor y = net(x);        // runs NetImpl::forward inside the module's scope
 //
+// What a layer may be told in braces is named in its Impl: `using Options = ...` for the last argument, `using Size = ...`
+// for others:
+//   nn::Conv2d conv(16, 32, {3, 5}, {.stride = 2});
+//
 // Copies share the module. A call may have one to four arguments of any type, passed on as they are. The caller's line
 // reaches the tape: a forward that takes a SourceLocation after these arguments gets it,
 //   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
@@ -26,6 +30,33 @@ namespace detail {
 
 template <class T>
 concept NotALocation = !std::same_as<std::remove_cvref_t<T>, SourceLocation>;
+
+// What an argument in braces is: Impl::Options where it is the last one and Impl takes them there, Impl::Size (of a
+// kernel, an image) elsewhere.
+struct Nothing {
+  Nothing() = delete;
+};
+struct InBraces {};
+template <class Impl>
+struct SizeOf {
+  using type = Nothing;
+};
+template <class Impl>
+requires requires { typename Impl::Size; }
+struct SizeOf<Impl> {
+  using type = typename Impl::Size;
+};
+template <class Impl>
+using Size = typename SizeOf<Impl>::type;
+template <class Impl, class... Before>
+struct LastOf : SizeOf<Impl> {};
+template <class Impl, class... Before>
+requires std::is_constructible_v<Impl, Before..., typename Impl::Options>
+struct LastOf<Impl, Before...> {
+  using type = typename Impl::Options;
+};
+template <class Impl, class... Before>
+using Last = typename LastOf<Impl, Before...>::type;
 }  // namespace detail
 
 template <class Impl>
@@ -46,21 +77,27 @@ class ModuleHolder {
       : impl_(std::move(impl)) {
     if (impl_) impl_->note_made_at(where);
   }
+  // For BRIGADE_HANDLE.
+  ModuleHolder(detail::InBraces, const detail::Last<Impl>& options, SourceLocation where) {
+    if constexpr (std::is_constructible_v<Impl, const detail::Last<Impl>&>) impl_ = made(where, options);
+  }
   // Arguments go to the constructor of Impl.
-  template <class A>
+  template <class A = detail::Size<Impl>>
   requires(!std::is_base_of_v<ModuleHolder, std::remove_cvref_t<A>> && detail::NotALocation<A> &&
            std::is_constructible_v<Impl, A>) explicit ModuleHolder(A&& a,
                                                                    SourceLocation where = SourceLocation::current())
       : impl_(made(where, std::forward<A>(a))) {}
-  template <class A, detail::NotALocation B>
+  template <class A = detail::Size<Impl>, detail::NotALocation B = detail::Last<Impl, A>>
   requires std::is_constructible_v<Impl, A, B>
   explicit ModuleHolder(A&& a, B&& b, SourceLocation where = SourceLocation::current())
       : impl_(made(where, std::forward<A>(a), std::forward<B>(b))) {}
-  template <class A, class B, detail::NotALocation C>
+  template <class A = detail::Size<Impl>, class B = detail::Size<Impl>,
+            detail::NotALocation C = detail::Last<Impl, A, B>>
   requires std::is_constructible_v<Impl, A, B, C>
   explicit ModuleHolder(A&& a, B&& b, C&& c, SourceLocation where = SourceLocation::current())
       : impl_(made(where, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c))) {}
-  template <class A, class B, class C, detail::NotALocation D>
+  template <class A = detail::Size<Impl>, class B = detail::Size<Impl>, class C = detail::Size<Impl>,
+            detail::NotALocation D = detail::Last<Impl, A, B, C>>
   requires std::is_constructible_v<Impl, A, B, C, D>
   explicit ModuleHolder(A&& a, B&& b, C&& c, D&& d, SourceLocation where = SourceLocation::current())
       : impl_(made(where, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d))) {}
@@ -128,16 +165,20 @@ class ModuleHolder {
 }  // namespace brigade::nn
 
 // What each handle to an Impl has: the constructors of ModuleHolder, and no assignment to temporaries. (A template, so
-// that a module that needs arguments is looked at only where it is made without them.)
-#define BRIGADE_HANDLE(Name, ...)                                          \
-  using brigade::nn::ModuleHolder<__VA_ARGS__>::ModuleHolder;              \
-  template <class = void>                                                  \
-  Name(brigade::SourceLocation where = brigade::SourceLocation::current()) \
-      : brigade::nn::ModuleHolder<__VA_ARGS__>(where) {}                   \
-  Name(const Name&) noexcept = default;                                    \
-  Name(Name&&) noexcept = default;                                         \
-  Name& operator=(const Name&)& noexcept = default;                        \
-  Name& operator=(Name&&)& noexcept = default;                             \
+// that a module that needs arguments is looked at only where it is made without them; and options alone by a
+// constructor that is none, or their braces would rather be a handle to be copied.)
+#define BRIGADE_HANDLE(Name, ...)                                                                  \
+  using brigade::nn::ModuleHolder<__VA_ARGS__>::ModuleHolder;                                      \
+  template <class = void>                                                                          \
+  Name(brigade::SourceLocation where = brigade::SourceLocation::current())                         \
+      : brigade::nn::ModuleHolder<__VA_ARGS__>(where) {}                                           \
+  explicit Name(const brigade::nn::detail::Last<__VA_ARGS__>& options,                             \
+                brigade::SourceLocation where = brigade::SourceLocation::current())                \
+      : brigade::nn::ModuleHolder<__VA_ARGS__>(brigade::nn::detail::InBraces(), options, where) {} \
+  Name(const Name&) noexcept = default;                                                            \
+  Name(Name&&) noexcept = default;                                                                 \
+  Name& operator=(const Name&)& noexcept = default;                                                \
+  Name& operator=(Name&&)& noexcept = default;                                                     \
   ~Name() = default;
 
 // Defines Name as the handle of NameImpl.

@@ -39,6 +39,7 @@ struct AttentionResult {
 // for embed_dim that num_heads does not divide; forward throws ShapeError and DTypeError for what does not fit. A query
 // for which no key counts gives NaN with weights, as in PyTorch, and the bias of out_proj without.
 struct MultiheadAttentionImpl : Module {
+  using Options = MultiheadAttentionOptions;
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
       : MultiheadAttentionImpl(MultiheadAttentionOptions{.embed_dim = embed_dim, .num_heads = num_heads}) {}
   explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& options);
@@ -60,12 +61,6 @@ struct MultiheadAttentionImpl : Module {
 
 //   nn::MultiheadAttention attention(64, 8);
 //   auto [y, weights] = attention(x, x, x, nn::AttentionMasks{.need_weights = false, .is_causal = true});
-class MultiheadAttention : public ModuleHolder<MultiheadAttentionImpl> {
- public:
-  BRIGADE_HANDLE(MultiheadAttention, MultiheadAttentionImpl)
-  explicit MultiheadAttention(const MultiheadAttentionOptions& options,
-                              SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<MultiheadAttentionImpl>(options), where) {}
-};
+BRIGADE_MODULE(MultiheadAttention);
 
 }  // namespace brigade::nn

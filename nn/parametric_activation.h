@@ -110,6 +110,7 @@ struct PReLUOptions {
 // Parameter `weight` [num_parameters]. Throws ValueError unless there is at least one; forward throws ShapeError when
 // the input has another number of channels.
 struct PReLUImpl : Module {
+  using Options = PReLUOptions;
   explicit PReLUImpl(const PReLUOptions& options = {});
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
@@ -121,12 +122,7 @@ struct PReLUImpl : Module {
 };
 
 //   nn::PReLU slopes({.num_parameters = 64});
-class PReLU : public ModuleHolder<PReLUImpl> {
- public:
-  BRIGADE_HANDLE(PReLU, PReLUImpl)
-  explicit PReLU(const PReLUOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<PReLUImpl>(options), where) {}
-};
+BRIGADE_MODULE(PReLU);
 
 // Halves the size along `dim`.
 struct GLUImpl : Module {

@@ -3,46 +3,41 @@
 
 #include <brigade/nn/detail/text.h>
 
+#include <algorithm>
+#include <concepts>
+
 namespace brigade::nn {
 
 namespace {
 
-Size2 stride_of(const Pool2dParams& p) {
-  return p.stride == std::array<int64_t, 2>{0, 0} ? Size2(p.kernel_size) : Size2(p.stride);
-}
-int64_t stride_of(const Pool1dParams& p) { return p.stride == 0 ? p.kernel_size : p.stride; }
-
-void check(const char* layer, const Pool2dParams& p) {
-  for (size_t d = 0; d < 2; ++d) {
-    if (p.kernel_size[d] >= 1 && stride_of(p)[d] >= 1 && p.dilation[d] >= 1) continue;
-    throw ValueError(std::string(layer) + ": kernel_size, stride and dilation must be at least 1, got " +
-                     to_string(Size2(p.kernel_size)) + ", " + to_string(stride_of(p)) + " and " +
-                     to_string(Size2(p.dilation)));
-  }
-  if (p.divisor_override == 0) throw ValueError(std::string(layer) + ": divisor_override must not be 0");
-}
-void check(const char* layer, const Pool1dParams& p) {
-  if (p.kernel_size >= 1 && stride_of(p) >= 1 && p.dilation >= 1) return;
-  throw ValueError(std::string(layer) + ": kernel_size, stride and dilation must be at least 1, got " +
-                   std::to_string(p.kernel_size) + ", " + std::to_string(stride_of(p)) + " and " +
-                   std::to_string(p.dilation));
-}
-
-// A stride of 0 is the functions' word for kernel_size; given to a layer it is a mistake.
-template <class Stride>
-Stride checked_stride(const char* layer, const std::optional<Stride>& stride, const Stride& kernel_size) {
-  if (stride && *stride == Stride(0)) throw ValueError(std::string(layer) + ": stride must be at least 1, got 0");
-  return stride.value_or(kernel_size);
+template <class S, class Options>
+void check(const char* layer, S kernel_size, const Options& o) {
+  const S stride = o.stride.value_or(kernel_size);
+  S dilation = 1;
+  if constexpr (requires { o.dilation; }) dilation = o.dilation;
+  const auto smallest = [](const S& size) {
+    if constexpr (std::same_as<S, Size2>)
+      return std::min(size[0], size[1]);
+    else
+      return size;
+  };
+  if (std::min({smallest(kernel_size), smallest(stride), smallest(dilation)}) >= 1) return;
+  throw ValueError("{}: kernel_size, stride and dilation must be at least 1, got {}, {} and {}", layer, kernel_size,
+                   stride, dilation);
 }
 
 void check_output(const char* layer, std::optional<int64_t> size) {
-  if (size && *size < 1)
-    throw ValueError(std::string(layer) + ": output_size must be at least 1, got " + std::to_string(*size));
+  if (size && *size < 1) throw ValueError("{}: output_size must be at least 1, got {}", layer, *size);
 }
 
-std::string describe(const Pool2dParams& p) {
-  return "kernel_size=" + to_string(Size2(p.kernel_size)) + ", stride=" + to_string(stride_of(p)) +
-         ", padding=" + to_string(Size2(p.padding));
+template <class S, class Options>
+std::string describe(const S& kernel_size, const Options& o) {
+  using std::to_string;
+  std::string text = "kernel_size=" + to_string(kernel_size) + ", stride=" + to_string(o.stride.value_or(kernel_size)) +
+                     ", padding=" + to_string(o.padding);
+  if constexpr (requires { o.dilation; })
+    text += ", dilation=" + to_string(o.dilation) + ", ceil_mode=" + detail::text_of(o.ceil_mode);
+  return text;
 }
 std::string describe(const PoolOutputSize& size) {
   const auto text = [](std::optional<int64_t> value) { return value ? std::to_string(*value) : "none"; };
@@ -51,69 +46,45 @@ std::string describe(const PoolOutputSize& size) {
 
 }  // namespace
 
-MaxPool2dImpl::MaxPool2dImpl(Size2 kernel_size, const MaxPool2dOptions& o)
-    : MaxPool2dImpl(Pool2dParams{.kernel_size = kernel_size,
-                                 .stride = checked_stride("MaxPool2d", o.stride, kernel_size),
-                                 .padding = o.padding,
-                                 .ceil_mode = o.ceil_mode,
-                                 .dilation = o.dilation}) {}
-MaxPool2dImpl::MaxPool2dImpl(const Pool2dParams& p) : params(p) { check("MaxPool2d", p); }
+MaxPool2dImpl::MaxPool2dImpl(Size2 kernel, const MaxPool2dOptions& o) : kernel_size(kernel), options(o) {
+  check("MaxPool2d", kernel, o);
+}
 Tensor MaxPool2dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
-  return max_pool2d(x, params, where);
+  return max_pool2d(x, kernel_size, options, where);
 }
-std::string MaxPool2dImpl::extra() const {
-  return describe(params) + ", dilation=" + to_string(Size2(params.dilation)) +
-         ", ceil_mode=" + detail::text_of(params.ceil_mode);
-}
+std::string MaxPool2dImpl::extra() const { return describe(kernel_size, options); }
 
-AvgPool2dImpl::AvgPool2dImpl(Size2 kernel_size, const AvgPool2dOptions& o)
-    : AvgPool2dImpl(Pool2dParams{.kernel_size = kernel_size,
-                                 .stride = checked_stride("AvgPool2d", o.stride, kernel_size),
-                                 .padding = o.padding,
-                                 .ceil_mode = o.ceil_mode,
-                                 .count_include_pad = o.count_include_pad,
-                                 .divisor_override = o.divisor_override}) {}
-AvgPool2dImpl::AvgPool2dImpl(const Pool2dParams& p) : params(p) { check("AvgPool2d", p); }
+AvgPool2dImpl::AvgPool2dImpl(Size2 kernel, const AvgPool2dOptions& o) : kernel_size(kernel), options(o) {
+  check("AvgPool2d", kernel, o);
+  if (o.divisor_override == 0) throw ValueError("AvgPool2d: divisor_override must not be 0");
+}
 Tensor AvgPool2dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
-  return avg_pool2d(x, params, where);
+  return avg_pool2d(x, kernel_size, options, where);
 }
-std::string AvgPool2dImpl::extra() const { return describe(params); }
+std::string AvgPool2dImpl::extra() const { return describe(kernel_size, options); }
 
-MaxPool1dImpl::MaxPool1dImpl(int64_t kernel_size, const MaxPool1dOptions& o)
-    : params{.kernel_size = kernel_size,
-             .stride = checked_stride("MaxPool1d", o.stride, kernel_size),
-             .padding = o.padding,
-             .ceil_mode = o.ceil_mode,
-             .dilation = o.dilation} {
-  check("MaxPool1d", params);
+MaxPool1dImpl::MaxPool1dImpl(int64_t kernel, const MaxPool1dOptions& o) : kernel_size(kernel), options(o) {
+  check("MaxPool1d", kernel, o);
 }
 Tensor MaxPool1dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
-  return max_pool1d(x, params, where);
+  return max_pool1d(x, kernel_size, options, where);
 }
-std::string MaxPool1dImpl::extra() const {
-  return "kernel_size=" + std::to_string(params.kernel_size) + ", stride=" + std::to_string(params.stride) +
-         ", padding=" + std::to_string(params.padding) + ", dilation=" + std::to_string(params.dilation) +
-         ", ceil_mode=" + detail::text_of(params.ceil_mode);
-}
+std::string MaxPool1dImpl::extra() const { return describe(kernel_size, options); }
 
-AvgPool1dImpl::AvgPool1dImpl(int64_t kernel_size, const AvgPool1dOptions& o)
-    : params{.kernel_size = kernel_size,
-             .stride = checked_stride("AvgPool1d", o.stride, kernel_size),
-             .padding = o.padding,
-             .ceil_mode = o.ceil_mode,
-             .count_include_pad = o.count_include_pad} {
-  check("AvgPool1d", params);
+AvgPool1dImpl::AvgPool1dImpl(int64_t kernel, const AvgPool1dOptions& o) : kernel_size(kernel), options(o) {
+  check("AvgPool1d", kernel, o);
 }
 Tensor AvgPool1dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
-  return avg_pool1d(x, params, where);
+  return avg_pool1d(x, kernel_size, options, where);
 }
+// In brackets, as PyTorch prints this one.
 std::string AvgPool1dImpl::extra() const {
-  return "kernel_size=[" + std::to_string(params.kernel_size) + "], stride=[" + std::to_string(params.stride) +
-         "], padding=[" + std::to_string(params.padding) + "]";
+  return "kernel_size=[" + std::to_string(kernel_size) + "], stride=[" +
+         std::to_string(options.stride.value_or(kernel_size)) + "], padding=[" + std::to_string(options.padding) + "]";
 }
 
 AdaptiveAvgPool1dImpl::AdaptiveAvgPool1dImpl(int64_t size) : output_size(size) {

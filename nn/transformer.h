@@ -32,6 +32,7 @@ struct TransformerMasks {
 // x + attention, x + feed-forward, each with a LayerNorm and a Dropout. [length, batch, d_model] (or the batch first,
 // or no batch) -> the same. Children: self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2.
 struct TransformerEncoderLayerImpl : Module {
+  using Options = TransformerEncoderLayerOptions;
   TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead)
       : TransformerEncoderLayerImpl(TransformerEncoderLayerOptions{.d_model = d_model, .nhead = nhead}) {}
   explicit TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& options);
@@ -52,13 +53,7 @@ struct TransformerEncoderLayerImpl : Module {
 };
 
 //   nn::TransformerEncoderLayer layer({.d_model = 64, .nhead = 8, .batch_first = true});
-class TransformerEncoderLayer : public ModuleHolder<TransformerEncoderLayerImpl> {
- public:
-  BRIGADE_HANDLE(TransformerEncoderLayer, TransformerEncoderLayerImpl)
-  explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options,
-                                   SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<TransformerEncoderLayerImpl>(options), where) {}
-};
+BRIGADE_MODULE(TransformerEncoderLayer);
 
 // `num_layers` layers one after another, which start with the same numbers, as PyTorch's copies of one layer do; then a
 // LayerNorm if `final_norm`. Children: layers, norm.

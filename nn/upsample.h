@@ -2,8 +2,8 @@
 #pragma once
 
 #include <brigade/autograd/ops/interpolate.h>
+#include <brigade/core/size2.h>
 #include <brigade/nn/module.h>
-#include <brigade/nn/size2.h>
 
 #include <optional>
 
@@ -27,6 +27,7 @@ struct UpsampleOptions {
 
 // Throws ValueError for options that interpolate() refuses; forward throws as interpolate() does.
 struct UpsampleImpl : Module {
+  using Options = UpsampleOptions;
   explicit UpsampleImpl(const UpsampleOptions& options);
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
   InterpolateOptions options;
@@ -36,12 +37,7 @@ struct UpsampleImpl : Module {
 };
 
 //   nn::Upsample up({.scale_factor = 2});
-//   nn::Upsample up({.size = nn::Size2(7, 9), .mode = InterpolateMode::Bilinear, .align_corners = true});
-class Upsample : public ModuleHolder<UpsampleImpl> {
- public:
-  BRIGADE_HANDLE(Upsample, UpsampleImpl)
-  explicit Upsample(const UpsampleOptions& options, SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<UpsampleImpl>(options), where) {}
-};
+//   nn::Upsample up({.size = Size2(7, 9), .mode = InterpolateMode::Bilinear, .align_corners = true});
+BRIGADE_MODULE(Upsample);
 
 }  // namespace brigade::nn

@@ -15,10 +15,12 @@ namespace {
 using autograd::OpInfo;
 
 // --- what the user said, in two dimensions: one is the second
-kernels::Conv2dParams in_two(const Conv1dParams& p) {
-  return {{1, p.stride}, {0, p.padding.values()[0]}, {1, p.dilation}, p.groups};
+kernels::Conv2dParams in_two(const Conv1dFuncOptions& o) {
+  return {{1, o.stride}, {0, o.padding.values()[0]}, {1, o.dilation}, o.groups};
 }
-kernels::Conv2dParams in_two(const Conv2dParams& p) { return {p.stride, p.padding.values(), p.dilation, p.groups}; }
+kernels::Conv2dParams in_two(const Conv2dFuncOptions& o) {
+  return {o.stride, o.padding.values(), o.dilation, o.groups};
+}
 
 std::string expected(const OpInfo& info, const char* weight, int spatial) {
   return std::string(info.op) + ": expected input " +
@@ -149,26 +151,26 @@ Tensor transpose_convolve(const OpInfo& info, Tensor x, const Tensor& weight, co
 
 }  // namespace
 
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dParams& params,
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dFuncOptions& options,
               SourceLocation where) {
-  return convolve({.op = "conv1d", .where = where}, x, weight, bias, in_two(params), params.padding.same(), 1);
+  return convolve({.op = "conv1d", .where = where}, x, weight, bias, in_two(options), options.padding.same(), 1);
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params,
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dFuncOptions& options,
               SourceLocation where) {
-  return convolve({.op = "conv2d", .where = where}, x, weight, bias, in_two(params), params.padding.same(), 2);
+  return convolve({.op = "conv2d", .where = where}, x, weight, bias, in_two(options), options.padding.same(), 2);
 }
 
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose1dParams& p,
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose1dFuncOptions& o,
                         SourceLocation where) {
   return transpose_convolve({.op = "conv_transpose1d", .where = where}, x, weight, bias,
-                            {{1, p.stride}, {0, p.padding}, {1, p.dilation}, p.groups}, {0, p.output_padding}, 1);
+                            {{1, o.stride}, {0, o.padding}, {1, o.dilation}, o.groups}, {0, o.output_padding}, 1);
 }
 
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dParams& p,
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dFuncOptions& o,
                         SourceLocation where) {
   return transpose_convolve({.op = "conv_transpose2d", .where = where}, x, weight, bias,
-                            {p.stride, p.padding, p.dilation, p.groups}, p.output_padding, 2);
+                            {o.stride, o.padding, o.dilation, o.groups}, o.output_padding, 2);
 }
 
 }  // namespace brigade

@@ -1,6 +1,7 @@
 // Convolution (cross-correlation) over one or two spatial dimensions, and its transpose.
 #pragma once
 
+#include <brigade/core/size2.h>
 #include <brigade/core/tensor.h>
 
 #include <array>
@@ -40,42 +41,43 @@ class ConvPadding {
   std::string_view word_;
 };
 
-struct Conv1dParams {
+struct Conv1dFuncOptions {
   int64_t stride = 1;
   ConvPadding<1> padding = 0;
   int64_t dilation = 1;
-  int64_t groups = 1;
+  int64_t groups = 1;  // divides both channel counts
 };
-struct Conv2dParams {
-  std::array<int64_t, 2> stride = {1, 1};
+struct Conv2dFuncOptions {
+  Size2 stride = 1;
   ConvPadding<2> padding = 0;
-  std::array<int64_t, 2> dilation = {1, 1};
-  int64_t groups = 1;
+  Size2 dilation = 1;
+  int64_t groups = 1;  // divides both channel counts
 };
 
 // x [N, C, H, W] or [C, H, W], weight [out, C / groups, kh, kw], bias [out] (may be undefined): [N, out, H', W'] (or
 // without N) with H' = (H + 2 * padding - dilation * (kh - 1) - 1) / stride + 1. One floating dtype. Throws ShapeError,
 // ValueError (also for padding "same" with a stride above 1), DTypeError.
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dParams& params = {},
+//   conv2d(x, weight, bias, {.stride = 2, .padding = {1, 2}})
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dFuncOptions& options = {},
               SourceLocation where = SourceLocation::current());
 // The same over [N, C, L] or [C, L] with weight [out, C / groups, k].
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv1dParams& params = {},
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv1dFuncOptions& options = {},
               SourceLocation where = SourceLocation::current());
 
-// The parameters are those of the convolution that this one transposes.
-struct ConvTranspose1dParams {
+// The options are those of the convolution that this one transposes.
+struct ConvTranspose1dFuncOptions {
   int64_t stride = 1;
   int64_t padding = 0;         // rows that the result loses at either end
   int64_t output_padding = 0;  // rows that it gets at the end; below the larger of stride and dilation
   int64_t groups = 1;
   int64_t dilation = 1;
 };
-struct ConvTranspose2dParams {
-  std::array<int64_t, 2> stride = {1, 1};
-  std::array<int64_t, 2> padding = {0, 0};
-  std::array<int64_t, 2> output_padding = {0, 0};
+struct ConvTranspose2dFuncOptions {
+  Size2 stride = 1;
+  Size2 padding = 0;
+  Size2 output_padding = 0;
   int64_t groups = 1;
-  std::array<int64_t, 2> dilation = {1, 1};
+  Size2 dilation = 1;
 };
 
 // The gradient of a convolution by its input, as a layer that enlarges: x [N, C, H, W] or [C, H, W], weight
@@ -83,9 +85,11 @@ struct ConvTranspose2dParams {
 // H' = (H - 1) * stride - 2 * padding + dilation * (kh - 1) + output_padding + 1. Throws ShapeError, ValueError,
 // DTypeError.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                        const ConvTranspose2dParams& params = {}, SourceLocation where = SourceLocation::current());
+                        const ConvTranspose2dFuncOptions& options = {},
+                        SourceLocation where = SourceLocation::current());
 // The same over [N, C, L] or [C, L] with weight [C, out / groups, k].
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-                        const ConvTranspose1dParams& params = {}, SourceLocation where = SourceLocation::current());
+                        const ConvTranspose1dFuncOptions& options = {},
+                        SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

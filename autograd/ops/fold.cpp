@@ -5,6 +5,7 @@
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
+#include <brigade/kernels/fold.h>
 
 #include <string>
 
@@ -84,13 +85,14 @@ void check_shuffle(const char* op, const char* factor_name, const Tensor& x, int
 
 }  // namespace
 
-Tensor unfold(const Tensor& x, const FoldParams& params, SourceLocation where) {
+Tensor unfold(const Tensor& x, Size2 kernel_size, const FoldOptions& o, SourceLocation where) {
+  const FoldParams params{kernel_size, o.dilation, o.padding, o.stride};
   if (x.dim() == 3) return unfold_batch(x.unsqueeze(0, where), params, where).squeeze(0, where);
   return unfold_batch(x, params, where);
 }
 
-Tensor fold(const Tensor& columns, const std::array<int64_t, 2>& output_size, const FoldParams& params,
-            SourceLocation where) {
+Tensor fold(const Tensor& columns, Size2 output_size, Size2 kernel_size, const FoldOptions& o, SourceLocation where) {
+  const FoldParams params{kernel_size, o.dilation, o.padding, o.stride};
   if (columns.dim() == 2) return fold_batch(columns.unsqueeze(0, where), output_size, params, where).squeeze(0, where);
   return fold_batch(columns, output_size, params, where);
 }

@@ -1,22 +1,25 @@
 // Sliding windows as matrices, and rearrangements of channels and space.
 #pragma once
 
+#include <brigade/core/size2.h>
 #include <brigade/core/tensor.h>
-#include <brigade/kernels/fold.h>
-
-#include <array>
 
 namespace brigade {
 
-// kernel_size, dilation, padding, stride, each for height and width.
-using FoldParams = kernels::FoldParams;
+// Of the functions and of the layers.
+struct FoldOptions {
+  Size2 dilation = 1;
+  Size2 padding = 0;
+  Size2 stride = 1;
+};
 
 // x [N, C, H, W] or [C, H, W] -> [N, C * kh * kw, windows] (or without N): column l holds window l, padding as zeros
 // (im2col). Floating dtypes. Throw ShapeError, ValueError, DTypeError.
-Tensor unfold(const Tensor& x, const FoldParams& params, SourceLocation where = SourceLocation::current());
+Tensor unfold(const Tensor& x, Size2 kernel_size, const FoldOptions& options = {},
+              SourceLocation where = SourceLocation::current());
 // columns [N, C * kh * kw, windows] (or without N) -> [N, C, H, W]: each pixel is the sum of what the windows over it
 // hold (col2im), so that fold(unfold(x)) is x times the number of windows over each pixel.
-Tensor fold(const Tensor& columns, const std::array<int64_t, 2>& output_size, const FoldParams& params,
+Tensor fold(const Tensor& columns, Size2 output_size, Size2 kernel_size, const FoldOptions& options = {},
             SourceLocation where = SourceLocation::current());
 
 // [..., C * r * r, H, W] -> [..., C, H * r, W * r] (Shi et al., arXiv 1609.05158): r * r channels make the pixels of

@@ -15,6 +15,7 @@ using autograd::BackwardContext;
 using autograd::OpInfo;
 using autograd::record;
 using autograd::detail::located;
+using kernels::Pool2dParams;
 
 // --- largest: a choice of elements, whose derivative puts gradients back to them, whose derivative chooses again
 
@@ -74,10 +75,12 @@ MaxPoolResult max_pool(const OpInfo& info, const Tensor& x, const Pool2dParams& 
 
 // --- average: linear
 
+Tensor avg_pool(const OpInfo& info, const Tensor& x, const Pool2dParams& params);
+
 struct AvgPool2dBackwardNode final : autograd::Node {
   Pool2dParams params;
   void backward(BackwardContext& context) override {
-    context.set(0, context.create_graph() ? avg_pool2d(context.grad(), params, where)
+    context.set(0, context.create_graph() ? avg_pool({.op = "avg_pool2d", .where = where}, context.grad(), params)
                                           : kernels::avg_pool2d(context.grad(), params));
   }
 };
@@ -106,15 +109,43 @@ Tensor avg_pool(const OpInfo& info, const Tensor& x, const Pool2dParams& params)
   return y;
 }
 
-// --- one dimension: two with a first of size 1
+// --- what the user said, in two dimensions: one is the second
 
-Pool2dParams in_two(const Pool1dParams& p) {
-  return {.kernel_size = {1, p.kernel_size},
-          .stride = {1, p.stride == 0 ? p.kernel_size : p.stride},
-          .padding = {0, p.padding},
-          .ceil_mode = p.ceil_mode,
-          .count_include_pad = p.count_include_pad,
-          .dilation = {1, p.dilation},
+template <class Stride>
+Stride stride_of(const OpInfo& info, const std::optional<Stride>& stride, const Stride& kernel_size) {
+  if (stride && *stride == Stride(0)) throw ValueError(info.where, "{}: stride must be at least 1, got 0", info.op);
+  return stride.value_or(kernel_size);
+}
+
+Pool2dParams in_two(const OpInfo& info, Size2 kernel_size, const MaxPool2dOptions& o) {
+  return {.kernel_size = kernel_size,
+          .stride = stride_of(info, o.stride, kernel_size),
+          .padding = o.padding,
+          .ceil_mode = o.ceil_mode,
+          .dilation = o.dilation};
+}
+Pool2dParams in_two(const OpInfo& info, Size2 kernel_size, const AvgPool2dOptions& o) {
+  return {.kernel_size = kernel_size,
+          .stride = stride_of(info, o.stride, kernel_size),
+          .padding = o.padding,
+          .ceil_mode = o.ceil_mode,
+          .count_include_pad = o.count_include_pad,
+          .divisor_override = o.divisor_override};
+}
+Pool2dParams in_two(const OpInfo& info, int64_t kernel_size, const MaxPool1dOptions& o) {
+  return {.kernel_size = {1, kernel_size},
+          .stride = {1, stride_of(info, o.stride, kernel_size)},
+          .padding = {0, o.padding},
+          .ceil_mode = o.ceil_mode,
+          .dilation = {1, o.dilation},
+          .lines = true};
+}
+Pool2dParams in_two(const OpInfo& info, int64_t kernel_size, const AvgPool1dOptions& o) {
+  return {.kernel_size = {1, kernel_size},
+          .stride = {1, stride_of(info, o.stride, kernel_size)},
+          .padding = {0, o.padding},
+          .ceil_mode = o.ceil_mode,
+          .count_include_pad = o.count_include_pad,
           .lines = true};
 }
 
@@ -160,29 +191,34 @@ Pool2dParams dividing(const char* op, const Tensor& x, const PoolOutputSize& out
 
 }  // namespace
 
-MaxPoolResult max_pool2d_with_indices(const Tensor& x, const Pool2dParams& params, SourceLocation where) {
-  return max_pool({.op = "max_pool2d", .where = where}, x, params);
+MaxPoolResult max_pool2d_with_indices(const Tensor& x, Size2 kernel_size, const MaxPool2dOptions& options,
+                                      SourceLocation where) {
+  const OpInfo info{.op = "max_pool2d", .where = where};
+  return max_pool(info, x, in_two(info, kernel_size, options));
 }
-Tensor max_pool2d(const Tensor& x, const Pool2dParams& params, SourceLocation where) {
-  return max_pool2d_with_indices(x, params, where).values;
-}
-
-MaxPoolResult max_pool1d_with_indices(const Tensor& x, const Pool1dParams& params, SourceLocation where) {
-  return on_lines_with_indices("max_pool1d", x, where, [&](const Tensor& image) {
-    return max_pool({.op = "max_pool1d", .where = where}, image, in_two(params));
-  });
-}
-Tensor max_pool1d(const Tensor& x, const Pool1dParams& params, SourceLocation where) {
-  return max_pool1d_with_indices(x, params, where).values;
+Tensor max_pool2d(const Tensor& x, Size2 kernel_size, const MaxPool2dOptions& options, SourceLocation where) {
+  return max_pool2d_with_indices(x, kernel_size, options, where).values;
 }
 
-Tensor avg_pool2d(const Tensor& x, const Pool2dParams& params, SourceLocation where) {
-  return avg_pool({.op = "avg_pool2d", .where = where}, x, params);
-}
-Tensor avg_pool1d(const Tensor& x, const Pool1dParams& params, SourceLocation where) {
-  return on_lines("avg_pool1d", x, where, [&](const Tensor& image) {
-    return avg_pool({.op = "avg_pool1d", .where = where}, image, in_two(params));
+MaxPoolResult max_pool1d_with_indices(const Tensor& x, int64_t kernel_size, const MaxPool1dOptions& options,
+                                      SourceLocation where) {
+  const OpInfo info{.op = "max_pool1d", .where = where};
+  return on_lines_with_indices(info.op, x, where, [&](const Tensor& image) {
+    return max_pool(info, image, in_two(info, kernel_size, options));
   });
+}
+Tensor max_pool1d(const Tensor& x, int64_t kernel_size, const MaxPool1dOptions& options, SourceLocation where) {
+  return max_pool1d_with_indices(x, kernel_size, options, where).values;
+}
+
+Tensor avg_pool2d(const Tensor& x, Size2 kernel_size, const AvgPool2dOptions& options, SourceLocation where) {
+  const OpInfo info{.op = "avg_pool2d", .where = where};
+  return avg_pool(info, x, in_two(info, kernel_size, options));
+}
+Tensor avg_pool1d(const Tensor& x, int64_t kernel_size, const AvgPool1dOptions& options, SourceLocation where) {
+  const OpInfo info{.op = "avg_pool1d", .where = where};
+  return on_lines(info.op, x, where,
+                  [&](const Tensor& image) { return avg_pool(info, image, in_two(info, kernel_size, options)); });
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& x, const PoolOutputSize& output_size, SourceLocation where) {

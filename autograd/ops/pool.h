@@ -3,6 +3,7 @@
 // fit, ValueError for parameters that make no sense.
 #pragma once
 
+#include <brigade/core/size2.h>
 #include <brigade/core/tensor.h>
 #include <brigade/kernels/pool.h>
 
@@ -11,30 +12,51 @@
 
 namespace brigade {
 
-// H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1, rounded up with ceil_mode (but no window
-// starts behind the input). Stride 0 stands for kernel_size; padding is at most half of it.
-using Pool2dParams = kernels::Pool2dParams;
-struct Pool1dParams {
-  int64_t kernel_size = 2;
-  int64_t stride = 0;
+// Of the functions and of the layers: H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1, rounded up
+// with ceil_mode (but no window starts behind the input).
+struct MaxPool1dOptions {
+  std::optional<int64_t> stride;  // kernel_size unless given: windows that do not overlap
+  int64_t padding = 0;            // at most half of kernel_size
+  int64_t dilation = 1;
+  bool ceil_mode = false;
+};
+struct MaxPool2dOptions {
+  OptionalSize2 stride;
+  Size2 padding = 0;
+  Size2 dilation = 1;
+  bool ceil_mode = false;
+};
+struct AvgPool1dOptions {
+  std::optional<int64_t> stride;
   int64_t padding = 0;
   bool ceil_mode = false;
-  bool count_include_pad = true;  // average pooling only: padding counts as zeros
-  int64_t dilation = 1;           // max pooling only
+  bool count_include_pad = true;  // padding counts as zeros in the average
+};
+struct AvgPool2dOptions {
+  OptionalSize2 stride;
+  Size2 padding = 0;
+  bool ceil_mode = false;
+  bool count_include_pad = true;
+  std::optional<int64_t> divisor_override = std::nullopt;  // what sums are divided by instead
 };
 
 // The largest of each window, and int64 indices: its place in the plane, h * W + w (or in the line).
 using MaxPoolResult = kernels::MaxPool;
 
 // The gradient goes to the first largest element of each window, or to its last NaN.
-Tensor max_pool2d(const Tensor& x, const Pool2dParams& params = {}, SourceLocation where = SourceLocation::current());
-MaxPoolResult max_pool2d_with_indices(const Tensor& x, const Pool2dParams& params = {},
+//   max_pool2d(x, 2);  max_pool2d(x, {3, 5}, {.stride = 2, .padding = {1, 2}});
+Tensor max_pool2d(const Tensor& x, Size2 kernel_size, const MaxPool2dOptions& options = {},
+                  SourceLocation where = SourceLocation::current());
+MaxPoolResult max_pool2d_with_indices(const Tensor& x, Size2 kernel_size, const MaxPool2dOptions& options = {},
                                       SourceLocation where = SourceLocation::current());
-Tensor max_pool1d(const Tensor& x, const Pool1dParams& params = {}, SourceLocation where = SourceLocation::current());
-MaxPoolResult max_pool1d_with_indices(const Tensor& x, const Pool1dParams& params = {},
+Tensor max_pool1d(const Tensor& x, int64_t kernel_size, const MaxPool1dOptions& options = {},
+                  SourceLocation where = SourceLocation::current());
+MaxPoolResult max_pool1d_with_indices(const Tensor& x, int64_t kernel_size, const MaxPool1dOptions& options = {},
                                       SourceLocation where = SourceLocation::current());
-Tensor avg_pool2d(const Tensor& x, const Pool2dParams& params = {}, SourceLocation where = SourceLocation::current());
-Tensor avg_pool1d(const Tensor& x, const Pool1dParams& params = {}, SourceLocation where = SourceLocation::current());
+Tensor avg_pool2d(const Tensor& x, Size2 kernel_size, const AvgPool2dOptions& options = {},
+                  SourceLocation where = SourceLocation::current());
+Tensor avg_pool1d(const Tensor& x, int64_t kernel_size, const AvgPool1dOptions& options = {},
+                  SourceLocation where = SourceLocation::current());
 
 // Sizes of a result of adaptive pooling: {5, 7}, 5 for {5, 5}, nullopt for the input's.
 struct PoolOutputSize {

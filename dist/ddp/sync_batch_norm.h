@@ -32,13 +32,7 @@ struct SyncBatchNormImpl : nn::BatchNormImpl {
   void check_input(const Tensor& x, SourceLocation where) const override;
 };
 //   dist::SyncBatchNorm norm(64, group, {.momentum = 0.01});
-class SyncBatchNorm : public nn::ModuleHolder<SyncBatchNormImpl> {
- public:
-  BRIGADE_HANDLE(SyncBatchNorm, SyncBatchNormImpl)
-  SyncBatchNorm(int64_t num_features, const ProcessGroupPtr& group, const nn::BatchNormOptions& options = {},
-                SourceLocation where = SourceLocation::current())
-      : ModuleHolder(std::make_shared<SyncBatchNormImpl>(num_features, group, options), where) {}
-};
+BRIGADE_MODULE(SyncBatchNorm);
 
 // Makes every BatchNorm1d and BatchNorm2d of the tree synchronise in training, in place: modules, parameters and
 // buffers keep their identity (PyTorch replaces the modules). A SyncBatchNorm moves to the group. Evaluation is not

@@ -108,9 +108,7 @@ std::vector<Operation> operations() {
                  [] {
                    return Inputs{random({32, 64, 56, 56})};
                  },
-                 [](const Inputs& in) {
-                   return max_pool2d(in[0], {{2, 2}, {2, 2}});
-                 }});
+                 [](const Inputs& in) { return max_pool2d(in[0], 2); }});
   all.push_back({"embedding 50000x256, 8192", 0, 8.0 * 8192 * 256,
                  [] {
                    Generator generator(4);

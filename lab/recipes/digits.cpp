@@ -22,15 +22,15 @@
 namespace brigade::lab {
 
 DigitsNetImpl::DigitsNetImpl() {
-  conv1 = register_module("conv1", nn::Conv2d(1, 16, 3, Conv2dParams{.padding = {1, 1}}));
-  conv2 = register_module("conv2", nn::Conv2d(16, 32, 3, Conv2dParams{.padding = {1, 1}}));
+  conv1 = register_module("conv1", nn::Conv2d(1, 16, 3, {.padding = 1}));
+  conv2 = register_module("conv2", nn::Conv2d(16, 32, 3, {.padding = 1}));
   fc1 = register_module("fc1", nn::Linear(32 * 4 * 4, 64));
   fc2 = register_module("fc2", nn::Linear(64, 10));
 }
 
 Tensor DigitsNetImpl::forward(const Tensor& images) {
   // Mean and deviation of the grey values of the training examples.
-  const Tensor small = avg_pool2d(gelu(conv1((images - 0.3053) / 0.3760)));
+  const Tensor small = avg_pool2d(gelu(conv1((images - 0.3053) / 0.3760)), 2);
   const Tensor features = gelu(conv2(small)).flatten(1);
   return fc2(gelu(fc1(features)));
 }

@@ -7,6 +7,7 @@
 // Names and arguments are those of the rows in tests/reference/cases, which are PyTorch's.
 #pragma once
 
+#include <brigade/core/size2.h>
 #include <brigade/core/tensor.h>
 
 #include <nlohmann/json_fwd.hpp>
@@ -73,6 +74,7 @@ class Arguments {
     for (size_t i = 0; i < N; ++i)
       value[i] = given[given.size() == 1 ? 0 : static_cast<int>(i)];
   }
+  void set(const std::string& name, Size2& value) const { set(name, value.values); }
 
   // Names that nobody has asked for.
   std::vector<std::string> unused() const;

@@ -21,22 +21,21 @@ struct ConvDescription {
   // Throws ValueError.
   void check() const {
     if (in < 1 || out < 1 || groups < 1 || in % groups != 0 || out % groups != 0) {
-      throw ValueError(std::string(layer) +
-                       ": in_channels and out_channels must be at least 1 and divisible by groups, got " +
-                       std::to_string(in) + " and " + std::to_string(out) + " with groups=" + std::to_string(groups));
+      throw ValueError(
+          "{}: in_channels and out_channels must be at least 1 and divisible by groups, got {} and {} with groups={}",
+          layer, in, out, groups);
     }
     for (int d = 0; d < kernel.size(); ++d) {
       if (kernel[d] < 1 || stride[d] < 1 || dilation[d] < 1 || padding[d] < 0) {
         throw ValueError(
-            std::string(layer) + ": kernel_size, stride and dilation must be at least 1 and padding at least 0, got " +
-            to_string(kernel) + ", " + to_string(stride) + ", " + to_string(dilation) + " and " + to_string(padding));
+            "{}: kernel_size, stride and dilation must be at least 1 and padding at least 0, got {}, {}, {} and {}",
+            layer, kernel, stride, dilation, padding);
       }
       if (padding_word == "same" && stride[d] != 1)
-        throw ValueError(std::string(layer) + ": padding \"same\" is for a stride of 1, got " + to_string(stride));
+        throw ValueError("{}: padding \"same\" is for a stride of 1, got {}", layer, stride);
       if (output_padding[d] < 0 || output_padding[d] >= std::max(stride[d], dilation[d])) {
-        throw ValueError(std::string(layer) +
-                         ": output_padding must be at least 0 and below the larger of stride and dilation, got " +
-                         to_string(output_padding));
+        throw ValueError("{}: output_padding must be at least 0 and below the larger of stride and dilation, got {}",
+                         layer, output_padding);
       }
     }
   }

@@ -208,8 +208,8 @@ TEST_CASE("indices that were given away may not be written to before backward") 
     const char* op;
     Tensor values, indices;
   };
-  const auto pooled = max_pool2d_with_indices(x.reshape({1, 2, 3}), {.kernel_size = {1, 3}});
-  const auto lines = max_pool1d_with_indices(x.reshape({1, 6}), {.kernel_size = 2});
+  const auto pooled = max_pool2d_with_indices(x.reshape({1, 2, 3}), {1, 3});
+  const auto lines = max_pool1d_with_indices(x.reshape({1, 6}), 2);
   const auto largest = max(x, 0);
   const auto sorted = sort(x);
   const auto best = topk(x, 2);

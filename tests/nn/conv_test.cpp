@@ -59,7 +59,7 @@ TEST_CASE("ConvTranspose1d and ConvTranspose2d enlarge") {
   const Tensor x = randn({2, 4, 5, 3});
   const Tensor y = up(x);
   CHECK(y.sizes() == Shape{2, 6, 10, 8});
-  CHECK(floats(y) == floats(conv_transpose2d(x, up->weight, up->bias, up->params)));
+  CHECK(floats(y) == floats(conv_transpose2d(x, up->weight, up->bias, up->options)));
   nn::ConvTranspose1d line(3, 2, 4, {.stride = 2, .padding = 1, .bias = false});
   CHECK(printed(line) == "ConvTranspose1d(3, 2, kernel_size=[4], stride=[2], padding=[1], bias=false)");
   CHECK(line(randn({3, 7})).sizes() == Shape{2, 14});

@@ -16,11 +16,11 @@ TEST_CASE("Unfold, Fold and the shuffles of pixels hand their options on") {
     return a.sizes() == b.sizes() && a.to_vector<float>() == b.to_vector<float>();
   };
   nn::Unfold unfolded({2, 3}, {.dilation = 2, .padding = {1, 0}, .stride = {1, 2}});
-  const FoldParams params{.kernel_size = {2, 3}, .dilation = {2, 2}, .padding = {1, 0}, .stride = {1, 2}};
-  CHECK(same(unfolded(x), unfold(x, params)));
+  const FoldOptions options{.dilation = 2, .padding = {1, 0}, .stride = {1, 2}};
+  CHECK(same(unfolded(x), unfold(x, {2, 3}, options)));
   CHECK(printed(unfolded) == "Unfold(kernel_size=[2, 3], dilation=[2, 2], padding=[1, 0], stride=[1, 2])");
   nn::Fold folded({6, 8}, {2, 3}, {.dilation = 2, .padding = {1, 0}, .stride = {1, 2}});
-  CHECK(same(folded(unfolded(x)), fold(unfold(x, params), {6, 8}, params)));
+  CHECK(same(folded(unfolded(x)), fold(unfold(x, {2, 3}, options), {6, 8}, {2, 3}, options)));
   CHECK(printed(folded) ==
         "Fold(output_size=[6, 8], kernel_size=[2, 3], dilation=[2, 2], padding=[1, 0], stride=[1, 2])");
   nn::PixelShuffle shuffle(2);

@@ -51,7 +51,7 @@ TEST_CASE("Conv2d takes its sizes as one number or two") {
        {6, 4, 3, 3},
        {2, 6, 4, 4},
        "Conv2d(4, 6, kernel_size=[3, 3], stride=[1, 1], dilation=[2, 2])"},
-      {nn::Conv2d(4, 6, 3, Conv2dParams{.stride = {1, 2}, .padding = {1, 1}}),
+      {nn::Conv2d(4, 6, 3, {.stride = {1, 2}, .padding = 1}),
        {6, 4, 3, 3},
        {2, 6, 8, 4},
        "Conv2d(4, 6, kernel_size=[3, 3], stride=[1, 2], padding=[1, 1])"},
@@ -63,7 +63,7 @@ TEST_CASE("Conv2d takes its sizes as one number or two") {
     CHECK(c.conv->weight.sizes() == c.weight);
     const Tensor y = c.conv(x);
     CHECK(y.sizes() == c.result);
-    CHECK(floats(y) == floats(conv2d(x, c.conv->weight, c.conv->bias, c.conv->params)));
+    CHECK(floats(y) == floats(conv2d(x, c.conv->weight, c.conv->bias, c.conv->options)));
     CHECK(printed(c.conv) == c.text);
   }
   CHECK_THROWS_WITH_AS(nn::Conv2d(3, 4, 3, {.groups = 2}), doctest::Contains("divisible by groups"), ValueError);
@@ -74,15 +74,18 @@ TEST_CASE("Conv2d takes its sizes as one number or two") {
 TEST_CASE("pooling layers take PyTorch's options, stride being the kernel's size by default") {
   Generator generator(4);
   const Tensor x = randn({2, 3, 5, 6}, kFloat32, &generator);
-  CHECK(floats(nn::MaxPool2d(2)(x)) == floats(max_pool2d(x, {})));
-  CHECK(floats(nn::AvgPool2d(2)(x)) == floats(avg_pool2d(x, {})));
-  CHECK(nn::MaxPool2d(nn::Size2(2, 3))(x).sizes() == Shape{2, 3, 2, 2});
+  CHECK(floats(nn::MaxPool2d(2)(x)) == floats(max_pool2d(x, 2)));
+  CHECK(floats(nn::AvgPool2d(2)(x)) == floats(avg_pool2d(x, 2)));
+  CHECK(nn::MaxPool2d(Size2(2, 3))(x).sizes() == Shape{2, 3, 2, 2});
   CHECK(nn::MaxPool2d(2, {.ceil_mode = true})(x).sizes() == Shape{2, 3, 3, 3});
-  const Pool2dParams params{{3, 3}, {2, 2}, {1, 1}, false, false};
-  CHECK(floats(nn::AvgPool2d(3, {.stride = 2, .padding = 1, .count_include_pad = false})(x)) ==
-        floats(avg_pool2d(x, params)));
-  CHECK(floats(nn::AvgPool2d(3, {.stride = 2, .padding = 1})(x)) != floats(avg_pool2d(x, params)));
-  CHECK(floats(nn::MaxPool2d(params)(x)) == floats(max_pool2d(x, params)));
+  const AvgPool2dOptions options{.stride = 2, .padding = 1, .count_include_pad = false};
+  const Tensor averages = avg_pool2d(x, 3, options);
+  CHECK(averages.sizes() == Shape{2, 3, 3, 3});
+  CHECK(floats(nn::AvgPool2d(3, options)(x)) == floats(averages));
+  CHECK(floats(nn::AvgPool2d(3, {.stride = 2, .padding = 1, .count_include_pad = false})(x)) == floats(averages));
+  CHECK(floats(nn::AvgPool2d(3, {.stride = 2, .padding = 1})(x)) != floats(averages));
+  CHECK(floats(nn::MaxPool2d({2, 3}, {.stride = {1, 2}, .dilation = {2, 1}})(x)) ==
+        floats(max_pool2d(x, {2, 3}, {.stride = {1, 2}, .dilation = {2, 1}})));
   CHECK(printed(nn::MaxPool2d(3, {.stride = 2, .padding = 1})) ==
         "MaxPool2d(kernel_size=[3, 3], stride=[2, 2], padding=[1, 1], dilation=[1, 1], ceil_mode=false)");
   CHECK_THROWS_WITH_AS(nn::MaxPool2d(0), doctest::Contains("at least 1"), ValueError);

@@ -19,7 +19,7 @@ TEST_CASE("Upsample resizes by a size or by factors, and passes gradients on") {
   y.sum().backward();
   CHECK(x.grad().to_vector<float>() == std::vector<float>(4, 4));
 
-  nn::Upsample sized({.size = nn::Size2(3, 3), .mode = InterpolateMode::Bilinear, .align_corners = true});
+  nn::Upsample sized({.size = Size2(3, 3), .mode = InterpolateMode::Bilinear, .align_corners = true});
   CHECK(sized(x).to_vector<float>() == std::vector<float>{1, 1.5, 2, 2, 2.5, 3, 3, 3.5, 4});
   nn::Upsample uneven({.scale_factor = nn::Scale2(1, 2.5), .mode = InterpolateMode::Bilinear});
   CHECK(uneven(x).sizes() == Shape{1, 1, 2, 5});
@@ -35,8 +35,8 @@ TEST_CASE("lines are resized by one number, or by two that are equal") {
   CHECK(linear(x).to_vector<float>() == std::vector<float>{1, 1.5, 2, 3, 4});
   CHECK(interpolate(x, {.size = {{6}}}).to_vector<float>() == std::vector<float>{1, 1, 2, 2, 4, 4});
   CHECK(interpolate(ones({1, 1, 2, 2}), {.scale_factor = {{2.0}}}).sizes() == Shape{1, 1, 4, 4});
-  CHECK_THROWS_WITH_AS(nn::Upsample({.size = nn::Size2(2, 3)})(x),
-                       doctest::Contains("expected 1 number as size, got 2"), ValueError);
+  CHECK_THROWS_WITH_AS(nn::Upsample({.size = Size2(2, 3)})(x), doctest::Contains("expected 1 number as size, got 2"),
+                       ValueError);
   CHECK_THROWS_WITH_AS(interpolate(x, {.size = {{5}}, .mode = InterpolateMode::Bicubic}),
                        doctest::Contains("expected [N, C, H, W], got [1, 1, 3]"), ShapeError);
   CHECK_THROWS_WITH_AS(interpolate(ones({1, 1, 2, 2}), {.size = {{5}}, .mode = InterpolateMode::Linear}),

@@ -17,8 +17,8 @@ struct CNNImpl : nn::Module {
     head = register_module("head", nn::Linear(channels[2] * 4, classes));
   }
   Tensor forward(Tensor x) {
-    x = max_pool2d(block1(x), {.kernel_size = {2, 2}, .stride = {2, 2}});
-    x = avg_pool2d(block2(x), {.kernel_size = {2, 2}, .stride = {2, 2}});
+    x = max_pool2d(block1(x), 2);
+    x = avg_pool2d(block2(x), 2);
     return head(x.flatten(1));
   }
 };

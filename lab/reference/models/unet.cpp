@@ -23,7 +23,7 @@ struct UNetImpl : nn::Module {
   // The output, and that of the lower level.
   std::vector<Tensor> forward(const Tensor& x) {
     const Tensor skip = down(x);
-    const Tensor low = bottom(max_pool2d(skip, {.kernel_size = {2, 2}, .stride = {2, 2}}));
+    const Tensor low = bottom(max_pool2d(skip, 2));
     const Tensor large = interpolate(low, {.scale_factor = {{2, 2}}, .mode = InterpolateMode::Bilinear});
     return {head(up(cat({large, skip}, 1))), interpolate(deep_head(low), {.scale_factor = {{2, 2}}})};
   }

@@ -20,53 +20,58 @@ void set_padding(const Arguments& args, ConvPadding<spatial>& padding) {
   padding = values;
 }
 
-template <class Params>
-Params conv_params(const Arguments& args) {
-  Params params;
-  args.set("stride", params.stride);
-  args.set("dilation", params.dilation);
-  args.set("groups", params.groups);
-  if constexpr (requires { params.output_padding; }) {
-    args.set("padding", params.padding);
-    args.set("output_padding", params.output_padding);
+template <class Options>
+Options conv_options(const Arguments& args) {
+  Options options;
+  args.set("stride", options.stride);
+  args.set("dilation", options.dilation);
+  args.set("groups", options.groups);
+  if constexpr (requires { options.output_padding; }) {
+    args.set("padding", options.padding);
+    args.set("output_padding", options.output_padding);
   } else {
-    set_padding(args, params.padding);
+    set_padding(args, options.padding);
   }
-  return params;
+  return options;
 }
 
-FoldParams fold_params(const Arguments& args) {
-  FoldParams params;
-  args.set("kernel_size", params.kernel_size);
-  args.set("dilation", params.dilation);
-  args.set("padding", params.padding);
-  args.set("stride", params.stride);
-  return params;
+Size2 size_of(const Arguments& args, const char* name) {
+  Size2 size = 1;
+  args.set(name, size);
+  return size;
+}
+FoldOptions fold_options(const Arguments& args) {
+  FoldOptions options;
+  args.set("dilation", options.dilation);
+  args.set("padding", options.padding);
+  args.set("stride", options.stride);
+  return options;
 }
 
 const AddOperations add_convolution{
     {"conv1d",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return conv1d(in[0], in[1], in[2], conv_params<Conv1dParams>(args));
+       return conv1d(in[0], in[1], in[2], conv_options<Conv1dFuncOptions>(args));
      }},
     {"conv2d",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return conv2d(in[0], in[1], in[2], conv_params<Conv2dParams>(args));
+       return conv2d(in[0], in[1], in[2], conv_options<Conv2dFuncOptions>(args));
      }},
     {"conv_transpose1d",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return conv_transpose1d(in[0], in[1], in[2], conv_params<ConvTranspose1dParams>(args));
+       return conv_transpose1d(in[0], in[1], in[2], conv_options<ConvTranspose1dFuncOptions>(args));
      }},
     {"conv_transpose2d",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return conv_transpose2d(in[0], in[1], in[2], conv_params<ConvTranspose2dParams>(args));
+       return conv_transpose2d(in[0], in[1], in[2], conv_options<ConvTranspose2dFuncOptions>(args));
      }},
-    {"unfold", [](const Inputs& in, const Arguments& args) -> Outputs { return unfold(in[0], fold_params(args)); }},
+    {"unfold",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return unfold(in[0], size_of(args, "kernel_size"), fold_options(args));
+     }},
     {"fold",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       std::array<int64_t, 2> size{};
-       args.set("output_size", size);
-       return fold(in[0], size, fold_params(args));
+       return fold(in[0], size_of(args, "output_size"), size_of(args, "kernel_size"), fold_options(args));
      }},
     {"pixel_shuffle",
      [](const Inputs& in, const Arguments& args) -> Outputs {

@@ -6,19 +6,29 @@ namespace brigade::lab::reference {
 
 namespace {
 
-template <class Params>
-Params pool_params(const Arguments& args) {
-  Params params;
-  args.set("kernel_size", params.kernel_size);
-  args.set("stride", params.stride);
-  args.set("padding", params.padding);
-  args.set("dilation", params.dilation);
-  args.set("ceil_mode", params.ceil_mode);
-  args.set("count_include_pad", params.count_include_pad);
-  if constexpr (requires { params.divisor_override; }) {
-    if (args.has("divisor_override")) params.divisor_override = args.integer("divisor_override");
+// What the case says of a window; its sizes are numbers or pairs.
+template <class Options>
+Options pool_options(const Arguments& args) {
+  Options options;
+  if (args.has("stride")) {
+    typename decltype(options.stride)::value_type stride = 1;
+    args.set("stride", stride);
+    options.stride = stride;
   }
-  return params;
+  args.set("padding", options.padding);
+  if constexpr (requires { options.dilation; }) args.set("dilation", options.dilation);
+  args.set("ceil_mode", options.ceil_mode);
+  if constexpr (requires { options.count_include_pad; }) args.set("count_include_pad", options.count_include_pad);
+  if constexpr (requires { options.divisor_override; }) {
+    if (args.has("divisor_override")) options.divisor_override = args.integer("divisor_override");
+  }
+  return options;
+}
+template <class S>
+S kernel_size(const Arguments& args) {
+  S size = 1;
+  args.set("kernel_size", size);
+  return size;
 }
 
 PoolOutputSize output_size(const Arguments& args) {
@@ -31,27 +41,27 @@ Outputs both(const MaxPoolResult& found) { return {found.values, found.indices};
 const AddOperations add_pooling{
     {"max_pool2d",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return max_pool2d(in[0], pool_params<Pool2dParams>(args));
+       return max_pool2d(in[0], kernel_size<Size2>(args), pool_options<MaxPool2dOptions>(args));
      }},
     {"max_pool2d_with_indices",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return both(max_pool2d_with_indices(in[0], pool_params<Pool2dParams>(args)));
+       return both(max_pool2d_with_indices(in[0], kernel_size<Size2>(args), pool_options<MaxPool2dOptions>(args)));
      }},
     {"max_pool1d",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return max_pool1d(in[0], pool_params<Pool1dParams>(args));
+       return max_pool1d(in[0], kernel_size<int64_t>(args), pool_options<MaxPool1dOptions>(args));
      }},
     {"max_pool1d_with_indices",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return both(max_pool1d_with_indices(in[0], pool_params<Pool1dParams>(args)));
+       return both(max_pool1d_with_indices(in[0], kernel_size<int64_t>(args), pool_options<MaxPool1dOptions>(args)));
      }},
     {"avg_pool2d",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return avg_pool2d(in[0], pool_params<Pool2dParams>(args));
+       return avg_pool2d(in[0], kernel_size<Size2>(args), pool_options<AvgPool2dOptions>(args));
      }},
     {"avg_pool1d",
      [](const Inputs& in, const Arguments& args) -> Outputs {
-       return avg_pool1d(in[0], pool_params<Pool1dParams>(args));
+       return avg_pool1d(in[0], kernel_size<int64_t>(args), pool_options<AvgPool1dOptions>(args));
      }},
     {"adaptive_avg_pool2d",
      [](const Inputs& in, const Arguments& args) -> Outputs { return adaptive_avg_pool2d(in[0], output_size(args)); }},

@@ -11,12 +11,12 @@ namespace {
 
 struct Transposed {
   Shape x, weight;
-  ConvTranspose2dParams params;
+  ConvTranspose2dFuncOptions params;
 };
 
 // By the definition: each element of x adds its product with the kernel to the result.
 Tensor scattered(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& like,
-                 const ConvTranspose2dParams& p) {
+                 const ConvTranspose2dFuncOptions& p) {
   const auto in = x.to_vector<double>();
   const auto w = weight.to_vector<double>();
   const auto b = bias.to_vector<double>();
@@ -122,7 +122,7 @@ TEST_CASE("a kernel of one element sees single pixels, those of the padding and 
 
 TEST_CASE("padding in words: as many zeros as keep the size, the odd one at the end; or none") {
   const Tensor x = tensor(std::vector<double>{1, 2, 3, 4, 5}, {1, 1, 5});
-  const auto line = [&](const std::vector<double>& kernel, const Conv1dParams& params) {
+  const auto line = [&](const std::vector<double>& kernel, const Conv1dFuncOptions& params) {
     return conv1d(x, tensor(kernel, {1, 1, static_cast<int64_t>(kernel.size())}), {}, params).to_vector<double>();
   };
   CHECK(line({1, 10}, {.padding = "same"}) == std::vector<double>{21, 32, 43, 54, 5});

@@ -21,45 +21,44 @@ const AddCases add_pool_cases([] {
   return std::vector<Case>{
       {"max_pool2d",
        [](const Inputs& i) {
-         return max_pool2d(i[0], {{2, 3}, {1, 2}, {1, 1}});
+         return max_pool2d(i[0], {2, 3}, {.stride = {1, 2}, .padding = 1});
        },
        {input({2, 2, 4, 5})}},
       {"avg_pool2d",
        [](const Inputs& i) {
-         return avg_pool2d(i[0], {{2, 3}, {1, 2}, {1, 1}, true, false});
+         return avg_pool2d(i[0], {2, 3},
+                           {.stride = {1, 2}, .padding = 1, .ceil_mode = true, .count_include_pad = false});
        },
        {input({2, 2, 4, 5})}},
       {"max_pool2d dilated",
        [](const Inputs& i) {
-         return max_pool2d(i[0], {.kernel_size = {2, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {2, 1}});
+         return max_pool2d(i[0], {2, 3}, {.stride = 1, .padding = 1, .dilation = {2, 1}});
        },
        {input({2, 4, 5})}},
       {"max_pool2d_backward",
        [](const Inputs& i) {
          const EnableGradGuard recording;
          const Tensor x = image_like(i[0]);
-         return gradient(max_pool2d(x, {{2, 3}, {1, 2}, {1, 1}}), x, i[0]);
+         return gradient(max_pool2d(x, {2, 3}, {.stride = {1, 2}, .padding = 1}), x, i[0]);
        },
        {input({2, 5, 3})}},
       {"avg_pool2d_backward",
        [](const Inputs& i) {
          const EnableGradGuard recording;
          const Tensor x = image_like(i[0]);
-         return gradient(avg_pool2d(x, {{2, 3}, {1, 2}, {1, 1}}), x, i[0]);
+         return gradient(avg_pool2d(x, {2, 3}, {.stride = {1, 2}, .padding = 1}), x, i[0]);
        },
        {input({2, 5, 3})}},
       {"avg_pool2d divisor",
        [](const Inputs& i) {
-         return avg_pool2d(i[0], {.kernel_size = {3, 2}, .stride = {2, 1}, .divisor_override = -3});
+         return avg_pool2d(i[0], {3, 2}, {.stride = {2, 1}, .divisor_override = -3});
        },
        {input({1, 2, 5, 4})}},
       {"max_pool1d",
-       [](const Inputs& i) {
-         return max_pool1d(i[0], {.kernel_size = 3, .stride = 2, .padding = 1, .ceil_mode = true});
-       },
+       [](const Inputs& i) { return max_pool1d(i[0], 3, {.stride = 2, .padding = 1, .ceil_mode = true}); },
        {input({2, 3, 8})}},
       {"avg_pool1d",
-       [](const Inputs& i) { return avg_pool1d(i[0], {.kernel_size = 3, .padding = 1, .count_include_pad = false}); },
+       [](const Inputs& i) { return avg_pool1d(i[0], 3, {.padding = 1, .count_include_pad = false}); },
        {input({3, 8})}},
       {"adaptive_avg_pool2d",
        [](const Inputs& i) {

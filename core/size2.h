@@ -3,9 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
-namespace brigade::nn {
+namespace brigade {
 
 // Size2(3) and 3 mean {3, 3}; {3, 5} is height 3, width 5.
 struct Size2 {
@@ -18,10 +19,16 @@ struct Size2 {
   constexpr int64_t operator[](size_t i) const noexcept { return values[i]; }
   constexpr bool operator==(const Size2&) const = default;
 
-  // "[3, 5]". A friend: a function of the namespace would hide the other functions of this name from brigade::nn.
+  // "[3, 5]"
   friend std::string to_string(const Size2& size) {
     return "[" + std::to_string(size[0]) + ", " + std::to_string(size[1]) + "]";
   }
 };
 
-}  // namespace brigade::nn
+// A size that may be left out.
+struct OptionalSize2 : std::optional<Size2> {
+  using std::optional<Size2>::optional;
+  constexpr OptionalSize2(int64_t height, int64_t width) noexcept : std::optional<Size2>(Size2(height, width)) {}
+};
+
+}  // namespace brigade

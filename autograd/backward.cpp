@@ -10,16 +10,12 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
                          SourceLocation where) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].requires_grad()) continue;
-    throw AutogradError("One of the differentiated Tensors does not require grad: input " + std::to_string(i) + " (" +
-                            (inputs[i].defined() ? describe(inputs[i]) : std::string("undefined")) + "); " +
-                            to_string(where),
-                        where);
+    throw AutogradError(where, "One of the differentiated Tensors does not require grad: input {} ({})", i,
+                        inputs[i].defined() ? describe(inputs[i]) : "undefined");
   }
   if (!options.grad_outputs.empty() && options.grad_outputs.size() != outputs.size()) {
-    throw AutogradError("grad: got " + std::to_string(outputs.size()) + " outputs and " +
-                            std::to_string(options.grad_outputs.size()) +
-                            " grad_outputs; give one for each output, or none (" + to_string(where) + ")",
-                        where);
+    throw AutogradError(where, "grad: got {} outputs and {} grad_outputs; give one for each output, or none",
+                        outputs.size(), options.grad_outputs.size());
   }
   std::vector<Tensor> gradients =
       Engine(outputs, options.grad_outputs, {options.retain_graph, options.create_graph}, where).run_captured(inputs);
@@ -30,10 +26,10 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
     }
     if (gradients[i].defined() || options.allow_unused) continue;
     throw AutogradError(
+        where,
         "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
-        "is the desired behavior. It is input " +
-            std::to_string(i) + " (" + describe(inputs[i]) + "); " + to_string(where),
-        where);
+        "is the desired behavior. It is input {} ({})",
+        i, describe(inputs[i]));
   }
   return gradients;
 }
@@ -41,9 +37,8 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, const GraphUse& use,
               SourceLocation where) {
   if (!gradients.empty() && gradients.size() != roots.size()) {
-    throw AutogradError("backward: got " + std::to_string(roots.size()) + " roots and " +
-                            std::to_string(gradients.size()) + " gradients; give one for each root, or none",
-                        where);
+    throw AutogradError(where, "backward: got {} roots and {} gradients; give one for each root, or none", roots.size(),
+                        gradients.size());
   }
   Engine(roots, gradients, use, where).run();
 }

@@ -58,11 +58,10 @@ struct CheckpointNode final : Node {
     }
     const Tensor& gradient = context.grad();
     if (!result.defined() || result.sizes() != gradient.sizes() || result.dtype() != gradient.dtype()) {
-      throw AutogradError("checkpoint: the segment gave " + (result.defined() ? describe(result) : "nothing") +
-                              " when it was run again, and " + describe(gradient) +
-                              " before; it must compute the same thing both times (recorded at " + to_string(where) +
-                              ")",
-                          where);
+      throw AutogradError(where,
+                          "checkpoint: the segment gave {} when it was run again, and {} before; it must compute the "
+                          "same thing both times (recorded at {})",
+                          result.defined() ? describe(result) : "nothing", describe(gradient), to_string(where));
     }
     if (!result.requires_grad()) return;  // cut inside: nothing flows
     const Tensor roots[] = {result};
@@ -91,8 +90,7 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
       if (std::none_of(inputs.begin(), inputs.end(), same)) all.push_back(leaf);
     }
   }
-  if (!result.defined())
-    throw AutogradError("checkpoint: the segment returned an undefined tensor (" + to_string(where) + ")", where);
+  if (!result.defined()) throw AutogradError("checkpoint: the segment returned an undefined tensor", where);
   // An input that is handed through would become a result of itself.
   for (const Tensor& input : all) {
     if (result.is_same(input)) result = result.clone(where).detach(where);

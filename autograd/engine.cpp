@@ -30,10 +30,10 @@ constexpr uint64_t kBeforeAllNodes = ~uint64_t{0};
 
 void check_gradient(const Node& from, uint32_t input, const Tensor& gradient, const Shape& sizes, DType dtype) {
   if (gradient.sizes() == sizes && gradient.dtype() == dtype) return;
-  throw AutogradError("Function " + from.name() + " returned an invalid gradient at index " + std::to_string(input) +
-                          " - got " + describe(gradient) + " but expected shape compatible with " + name(dtype) + " " +
-                          to_string(sizes) + " (operation recorded at " + to_string(from.where) + ")",
-                      from.where);
+  throw AutogradError(from.where,
+                      "Function {} returned an invalid gradient at index {} - got {} but expected shape compatible "
+                      "with {} {} (operation recorded at {})",
+                      from.name(), input, describe(gradient), name(dtype), sizes, to_string(from.where));
 }
 
 }  // namespace
@@ -73,9 +73,10 @@ void Engine::visit(const Edge& edge, uint64_t from_sequence) {
   if (Node* node = edge.node.get()) {
     if (node->task_ == task_) return;
     if (node->task_ != 0 && std::find(running_tasks.begin(), running_tasks.end(), node->task_) == running_tasks.end()) {
-      throw AutogradError("backward over one graph from two threads at once: " + node->name() + " recorded at " +
-                              to_string(node->where) + " is part of a backward on another thread",
-                          where_);
+      throw AutogradError(where_,
+                          "backward over one graph from two threads at once: {} recorded at {} is part of a backward "
+                          "on another thread",
+                          node->name(), to_string(node->where));
     }
     if (!capturing_) check_not_freed(*node);
     if (node->retained_by_ > retained_before && node->retained_by_ - retained_before <= retained.size())
@@ -186,9 +187,8 @@ void Engine::call_leaf_hooks(uint32_t index) {
     Tensor replaced = hook.call(planned.buffer);
     if (!replaced.defined()) continue;
     if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
-      throw AutogradError("a hook on a leaf returned " + describe(replaced) +
-                              ", expected a gradient like the leaf: " + describe(leaves_[index]),
-                          where_);
+      throw AutogradError(where_, "a hook on a leaf returned {}, expected a gradient like the leaf: {}",
+                          describe(replaced), describe(leaves_[index]));
     }
     planned.buffer = std::move(replaced);
   }
@@ -237,9 +237,8 @@ void Engine::run_node(PlannedNode& planned) {
       if (!replaced.defined()) continue;
       const OutputInfo& info = node.outputs[hook.output];
       if (replaced.sizes() != info.sizes || replaced.dtype() != info.dtype) {
-        throw AutogradError("a hook on a result of '" + std::string(node.op) + "' returned " + describe(replaced) +
-                                ", expected a gradient of shape " + to_string(info.sizes),
-                            node.where);
+        throw AutogradError(node.where, "a hook on a result of '{}' returned {}, expected a gradient of shape {}",
+                            node.op, describe(replaced), info.sizes);
       }
       grads[hook.output] = std::move(replaced);
     }

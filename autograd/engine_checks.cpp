@@ -32,33 +32,30 @@ bool has_nan(const Tensor& tensor) {
 void Engine::check_roots() {
   for (size_t i = 0; i < roots_.size(); ++i) {
     const Tensor& root = roots_[i];
-    if (!root.defined())
-      throw AutogradError("backward: element " + std::to_string(i) + " of tensors is undefined", where_);
+    if (!root.defined()) throw AutogradError(where_, "backward: element {} of tensors is undefined", i);
     if (!root.requires_grad()) {
-      std::string message =
-          "element " + std::to_string(i) + " of tensors does not require grad and does not have a grad_fn";
       const std::string cut = explain_missing_history(root);
-      if (!cut.empty()) message += ": " + cut;
-      throw AutogradError(message + "; backward called at " + to_string(where_), where_);
+      throw AutogradError(where_,
+                          "element {} of tensors does not require grad and does not have a grad_fn{}{}; backward "
+                          "called at {}",
+                          i, cut.empty() ? "" : ": ", cut, to_string(where_));
     }
     Tensor& gradient = gradients_[i];
     if (!gradient.defined()) {
       if (root.numel() != 1) {
-        throw AutogradError("grad can be implicitly created only for scalar outputs; got a root " + describe(root) +
-                                ". Reduce it (sum, mean) or pass a gradient; backward called at " + to_string(where_),
-                            where_);
+        throw AutogradError(where_,
+                            "grad can be implicitly created only for scalar outputs; got a root {}. Reduce it (sum, "
+                            "mean) or pass a gradient; backward called at {}",
+                            describe(root), to_string(where_));
       }
       gradient = full(root.sizes(), 1.0, root.options());
     } else if (gradient.sizes() != root.sizes()) {
-      throw AutogradError("Mismatch in shape: grad_output[" + std::to_string(i) + "] has a shape of " +
-                              to_string(gradient.sizes()) + " and output[" + std::to_string(i) + "] has a shape of " +
-                              to_string(root.sizes()) + ".",
-                          where_);
+      throw AutogradError(where_,
+                          "Mismatch in shape: grad_output[{}] has a shape of {} and output[{}] has a shape of {}.", i,
+                          gradient.sizes(), i, root.sizes());
     } else if (gradient.dtype() != root.dtype()) {
-      throw AutogradError(std::string("Mismatch in dtype: grad_output[") + std::to_string(i) + "] is " +
-                              brigade::name(gradient.dtype()) + " and output[" + std::to_string(i) + "] is " +
-                              brigade::name(root.dtype()) + ".",
-                          where_);
+      throw AutogradError(where_, "Mismatch in dtype: grad_output[{}] is {} and output[{}] is {}.", i,
+                          brigade::name(gradient.dtype()), i, brigade::name(root.dtype()));
     }
   }
 }
@@ -66,13 +63,13 @@ void Engine::check_roots() {
 void Engine::check_not_freed(const Node& node) const {
   if (!node.is_freed()) return;
   throw AutogradError(
+      where_,
       "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
       "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
       "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-      "saved tensors after calling backward. The operation is '" +
-          std::string(node.op) + "' recorded at " + to_string(node.where) + ", freed by the backward at " +
-          to_string(node.freed_by()) + "; this backward is at " + to_string(where_),
-      where_);
+      "saved tensors after calling backward. The operation is '{}' recorded at {}, freed by the backward at {}; this "
+      "backward is at {}",
+      node.op, to_string(node.where), to_string(node.freed_by()), to_string(where_));
 }
 
 Tensor Engine::result_of(const Node& node, uint32_t input) const {
@@ -100,10 +97,10 @@ void Engine::look_for_nan(const Node& node, const Tensor* grads) {
   }
   for (uint32_t i = 0; i < node.edges.size(); ++i) {
     if (!node.edges[i].defined() || !has_nan(result_of(node, i))) continue;
-    throw AutogradError("Function '" + node.name() + "' returned nan values in its " + std::to_string(i) +
-                            "th output. The forward call is '" + node.op + "' at " + to_string(node.where) +
-                            "; its gradients by its results have no nan. Look at the values it was called with there",
-                        node.where);
+    throw AutogradError(node.where,
+                        "Function '{}' returned nan values in its {}th output. The forward call is '{}' at {}; its "
+                        "gradients by its results have no nan. Look at the values it was called with there",
+                        node.name(), i, node.op, to_string(node.where));
   }
 }
 

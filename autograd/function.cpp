@@ -39,8 +39,7 @@ std::vector<Tensor> AutogradContext::get_saved_variables() const {
 bool AutogradContext::needs_input_grad(size_t i) const {
   if (!node_ || !running_) throw AutogradError("needs_input_grad() is for backward");
   if (i >= node_->edge_of_argument_.size()) {
-    throw AutogradError("needs_input_grad(" + std::to_string(i) + "): forward has " +
-                        std::to_string(node_->edge_of_argument_.size()) + " arguments");
+    throw AutogradError("needs_input_grad({}): forward has {} arguments", i, node_->edge_of_argument_.size());
   }
   const int edge = node_->edge_of_argument_[i];
   return edge >= 0 && running_->needs_input_grad(static_cast<uint32_t>(edge));
@@ -60,19 +59,19 @@ void CustomNode::backward(BackwardContext& context) {
   while (results.size() > edge_of_argument_.size() && !results.back().defined())
     results.pop_back();
   if (results.size() != edge_of_argument_.size()) {
-    throw AutogradError("function " + name() + " returned an incorrect number of gradients (expected " +
-                            std::to_string(edge_of_argument_.size()) + ", got " + std::to_string(results.size()) +
-                            "); return one for each argument of forward (called at " + to_string(where) + ")",
-                        where);
+    throw AutogradError(where,
+                        "function {} returned an incorrect number of gradients (expected {}, got {}); return one for "
+                        "each argument of forward",
+                        name(), edge_of_argument_.size(), results.size());
   }
   for (size_t i = 0; i < results.size(); ++i) {
     if (edge_of_argument_[i] >= 0) {
       context.set(static_cast<uint32_t>(edge_of_argument_[i]), std::move(results[i]));
     } else if (results[i].defined()) {
-      throw AutogradError("function " + name() + " returned a gradient different from None at position " +
-                              std::to_string(i + 1) + ", but the corresponding forward input was not a Variable " +
-                              "(called at " + to_string(where) + ")",
-                          where);
+      throw AutogradError(where,
+                          "function {} returned a gradient different from None at position {}, but the corresponding "
+                          "forward input was not a Variable",
+                          name(), i + 1);
     }
   }
 }
@@ -89,12 +88,12 @@ void CustomCall::add_argument(const Tensor& tensor) {
 
 void CustomCall::finish(std::vector<Tensor>& outputs) {
   AutogradContext& ctx = node_->ctx;
-  const std::string place = " (" + name_ + " called at " + to_string(where_) + ")";
   std::vector<const Tensor*> in, out;
   for (const Tensor& input : inputs_)
     in.push_back(&input);
   for (Tensor& output : outputs) {
-    if (!output.defined()) throw AutogradError("forward returned an undefined tensor" + place, where_);
+    if (!output.defined())
+      throw AutogradError(where_, "forward returned an undefined tensor ({} called at {})", name_, to_string(where_));
     // A result that is an input stands for something new.
     if (contains(inputs_, output) && !contains(ctx.dirty_, output)) output = view::alias(output);
     out.push_back(&output);
@@ -102,10 +101,14 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
   const bool recording = GradMode::is_enabled() && detail::any_requires_grad(in);
   for (const Tensor& dirty : ctx.dirty_) {
     if (!contains(outputs, dirty)) {
-      throw AutogradError("an input was marked dirty and is not among the results; return it as well" + place, where_);
+      throw AutogradError(where_,
+                          "an input was marked dirty and is not among the results; return it as well ({} called at {})",
+                          name_, to_string(where_));
     }
     if (recording && dirty.impl()->view_base) {
-      throw AutogradError("a view was changed in place by a custom function; clone() it first" + place, where_);
+      throw AutogradError(where_,
+                          "a view was changed in place by a custom function; clone() it first ({} called at {})", name_,
+                          to_string(where_));
     }
     check_inplace(dirty, recording, where_);
     dirty.bump_version();
@@ -113,7 +116,9 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
   const char* const op = intern(name_)->c_str();
   if (recording) {
     for (const Tensor& tensor : ctx.to_save_) {
-      if (!tensor.defined()) throw AutogradError("save_for_backward got an undefined tensor" + place, where_);
+      if (!tensor.defined())
+        throw AutogradError(where_, "save_for_backward got an undefined tensor ({} called at {})", name_,
+                            to_string(where_));
     }
     detail::attach(NodePtr(owner_).detach(), {.op = op, .where = where_}, in, out);
     for (const Tensor& dirty : ctx.dirty_)

@@ -49,7 +49,7 @@ GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].requires_grad() && inputs[i].dtype() != kFloat64) {
-      throw DTypeError("gradcheck: input " + std::to_string(i) + " must be float64, got " + describe(inputs[i]));
+      throw DTypeError("gradcheck: input {} must be float64, got {}", i, describe(inputs[i]));
     }
     if (inputs[i].requires_grad()) inputs[i].set_grad(Tensor());
   }

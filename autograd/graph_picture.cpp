@@ -198,7 +198,7 @@ std::string to_dot(const Tensor& root, const PictureOptions& options) { return t
 void write_svg(const std::string& dot, const std::string& path) {
   std::string source = "/tmp/brigade-XXXXXX";
   const int file = mkstemp(source.data());
-  if (file < 0) throw ValueError(std::string("write_svg: no temporary file: ") + std::strerror(errno));
+  if (file < 0) throw ValueError("write_svg: no temporary file: {}", std::strerror(errno));
   size_t written = 0;
   while (written < dot.size()) {
     const ssize_t now = ::write(file, dot.data() + written, dot.size() - written);
@@ -220,9 +220,8 @@ void write_svg(const std::string& dot, const std::string& path) {
   if (failed == ENOENT || (failed == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
     throw ValueError("write_svg: graphviz' program `dot` is not there; install graphviz");
   }
-  if (failed != 0) throw ValueError(std::string("write_svg: ") + std::strerror(failed));
-  if (status != 0)
-    throw ValueError("write_svg: dot failed to write " + path + " (status " + std::to_string(status) + ")");
+  if (failed != 0) throw ValueError("write_svg: {}", std::strerror(failed));
+  if (status != 0) throw ValueError("write_svg: dot failed to write {} (status {})", path, status);
 }
 
 }  // namespace brigade::autograd

@@ -55,7 +55,7 @@ AutogradMeta& ensure_meta(const Tensor& tensor) {
 
 void observe(const Tensor& leaf, Listener& listener, uint32_t tag) {
   if (!leaf.is_leaf()) {
-    throw AutogradError("only leaves can be observed, got a result of " + grad_fn(leaf)->name());
+    throw AutogradError("only leaves can be observed, got a result of {}", grad_fn(leaf)->name());
   }
   ensure_meta(leaf).observers.push_back({&listener, tag});
 }
@@ -68,7 +68,7 @@ void stop_observing(const Tensor& leaf, Listener& listener) noexcept {
 
 void set_grad_target(const Tensor& leaf, const Tensor& target) {
   if (target.defined() && (target.sizes() != leaf.sizes() || target.dtype() != leaf.dtype())) {
-    throw ShapeError("a gradient target must look like its leaf: expected " + describe(leaf) + ", got " +
+    throw ShapeError("a gradient target must look like its leaf: expected {}, got {}", describe(leaf),
                      describe(target));
   }
   ensure_meta(leaf).grad_target = target;

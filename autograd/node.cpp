@@ -100,14 +100,15 @@ Tensor SavedTensor::unpack(Node& owner) const {
     return detail::with_history(restored, {NodePtr(&owner), {}, output_});
   }
   if (tensor_.version() != version_) {
-    std::string message =
-        "one of the variables needed for gradient computation has been modified by an inplace operation: [" +
-        describe(tensor_) + "]";
-    if (is_output_) message += ", which is output " + std::to_string(output_) + " of " + owner.name() + ",";
-    message += " is at version " + std::to_string(tensor_.version()) + "; expected version " +
-               std::to_string(version_) + " instead. It was saved for the backward of '" + owner.op + "'";
-    if (owner.where.line() != 0) message += " recorded at " + to_string(owner.where);
-    throw AutogradError(message + "; write out of place, or clone() before the in-place operation", owner.where);
+    const std::string output = ", which is output " + std::to_string(output_) + " of " + owner.name() + ",";
+    const std::string place = to_string(owner.where);
+    throw AutogradError(
+        owner.where,
+        "one of the variables needed for gradient computation has been modified by an inplace operation: [{}]{} is at "
+        "version {}; expected version {} instead. It was saved for the backward of '{}'{}{}; write out of place, or "
+        "clone() before the in-place operation",
+        describe(tensor_), is_output_ ? output : "", tensor_.version(), version_, owner.op,
+        place.empty() ? "" : " recorded at ", place);
   }
   if (is_output_ && GradMode::is_enabled()) {
     // A second derivative goes through this node again: lend the tensor its history.

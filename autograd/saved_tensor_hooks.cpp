@@ -31,10 +31,10 @@ Tensor PackedTensor::unpack(const Node& owner) const {
     tensor = hooks->unpack(value);
   }
   if (!tensor.defined() || tensor.sizes() != sizes || tensor.dtype() != dtype) {
-    throw AutogradError("a saved tensor of '" + std::string(owner.op) + "' recorded at " + to_string(owner.where) +
-                            " was unpacked as " + describe(tensor) + ", expected " + name(dtype) + " " +
-                            to_string(sizes) + "; unpack must restore what pack was given",
-                        owner.where);
+    throw AutogradError(owner.where,
+                        "a saved tensor of '{}' recorded at {} was unpacked as {}, expected {} {}; unpack must restore "
+                        "what pack was given",
+                        owner.op, to_string(owner.where), describe(tensor), name(dtype), sizes);
   }
   if (!requires_grad || !GradMode::is_enabled()) return tensor;
   if (history.leaf && tensor.impl() == history.leaf.get()) return tensor;

@@ -18,15 +18,16 @@ using autograd::meta;
 const Tensor& Tensor::requires_grad_(bool requires_grad, SourceLocation where) const {
   if (!is_leaf()) {
     if (requires_grad) return *this;
-    throw AutogradError("you can only change requires_grad flags of leaf variables. Got a result of " +
-                            autograd::grad_fn(*this)->name() +
-                            "; use detach() to get a tensor that does not require grad (" + to_string(where) + ")",
-                        where);
+    throw AutogradError(where,
+                        "you can only change requires_grad flags of leaf variables. Got a result of {}; use detach() "
+                        "to get a tensor that does not require grad",
+                        autograd::grad_fn(*this)->name());
   }
   if (requires_grad && !is_floating_point(dtype())) {
-    throw DTypeError(std::string("only Tensors of floating point dtype can require gradients, got ") + name(dtype()) +
-                         "; convert with .to(kFloat32) first (" + to_string(where) + ")",
-                     where);
+    throw DTypeError(where,
+                     "only Tensors of floating point dtype can require gradients, got {}; convert with .to(kFloat32) "
+                     "first",
+                     name(dtype()));
   }
   AutogradMeta& known = ensure_meta(*this);
   if (impl_->requires_grad != requires_grad) known.requires_grad_set_at = where;
@@ -44,19 +45,16 @@ Tensor Tensor::grad() const {
 void Tensor::set_grad(const Tensor& grad, SourceLocation where) const {
   if (grad.defined()) {
     if (grad.sizes() != sizes()) {
-      throw ShapeError("set_grad: the gradient must have the shape of the tensor: expected " + to_string(sizes()) +
-                           ", got " + to_string(grad.sizes()),
-                       where);
+      throw ShapeError(where, "set_grad: the gradient must have the shape of the tensor: expected {}, got {}", sizes(),
+                       grad.sizes());
     }
     if (grad.dtype() != dtype()) {
-      throw DTypeError(std::string("set_grad: the gradient must have the dtype of the tensor: expected ") +
-                           brigade::name(dtype()) + ", got " + brigade::name(grad.dtype()),
-                       where);
+      throw DTypeError(where, "set_grad: the gradient must have the dtype of the tensor: expected {}, got {}",
+                       brigade::name(dtype()), brigade::name(grad.dtype()));
     }
     if (grad.device() != device()) {
-      throw DeviceError("set_grad: the gradient must be on the device of the tensor: expected " + to_string(device()) +
-                            ", got " + to_string(grad.device()),
-                        where);
+      throw DeviceError(where, "set_grad: the gradient must be on the device of the tensor: expected {}, got {}",
+                        device(), grad.device());
     }
   }
   AutogradMeta& known = ensure_meta(*this);
@@ -102,9 +100,10 @@ uint64_t Tensor::register_post_accumulate_grad_hook(std::function<void(const Ten
                                                     SourceLocation where) const {
   if (!requires_grad()) throw AutogradError("cannot register a hook on a variable that doesn't require gradient");
   if (!is_leaf()) {
-    throw AutogradError("post accumulate grad hooks cannot be registered on non-leaf tensors. Got a result of " +
-                            autograd::grad_fn(*this)->name() + "; use register_hook (" + to_string(where) + ")",
-                        where);
+    throw AutogradError(where,
+                        "post accumulate grad hooks cannot be registered on non-leaf tensors. Got a result of {}; use "
+                        "register_hook",
+                        autograd::grad_fn(*this)->name());
   }
   const uint64_t handle = autograd::Engine::next_number();
   ensure_meta(*this).post_accumulate_hooks.push_back({handle, std::move(hook), where});

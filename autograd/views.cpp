@@ -119,34 +119,34 @@ void refresh_view(const Tensor& view) {
 void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where, Repeats repeats) {
   if (repeats_elements(self) && repeats == Repeats::Differ) {
     throw ValueError(
+        where,
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Got "
-        "the expanded tensor " +
-            describe(self) + " with strides " + to_string(self.strides()) + "; clone() it first (" + to_string(where) +
-            ")",
-        where);
+        "the expanded tensor {} with strides {}; clone() it first",
+        describe(self), self.strides());
   }
   if (!GradMode::is_enabled()) return;
   if (self.requires_grad() && self.is_leaf()) {
     throw AutogradError(
+        where,
         "a leaf Variable that requires grad is being used in an in-place operation. Expected a tensor without gradient "
-        "history, got the leaf " +
-            describe(self) + "; write out of place, or put the update under NoGradGuard (" + to_string(where) + ")",
-        where);
+        "history, got the leaf {}; write out of place, or put the update under NoGradGuard",
+        describe(self));
   }
   if (!self.impl()->view_base) return;
   const Tensor base(self.impl()->view_base);
   if (base.requires_grad() && base.is_leaf()) {
     throw AutogradError(
-        "a view of a leaf Variable that requires grad is being used in an in-place operation. Got a view " +
-            describe(self) + "; write out of place, or put the update under NoGradGuard (" + to_string(where) + ")",
-        where);
+        where,
+        "a view of a leaf Variable that requires grad is being used in an in-place operation. Got a view {}; write out "
+        "of place, or put the update under NoGradGuard",
+        describe(self));
   }
   if (self.impl()->view_without_grad_mode && (base.requires_grad() || value_requires_grad)) {
     throw AutogradError(
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Got a view " +
-            describe(self) + "; make the view and write to it either both inside of no_grad or both outside (" +
-            to_string(where) + ")",
-        where);
+        where,
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Got a view {}; make "
+        "the view and write to it either both inside of no_grad or both outside",
+        describe(self));
   }
 }
 

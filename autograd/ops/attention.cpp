@@ -109,15 +109,12 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, SourceLocation where) {
   if (!(dropout_p >= 0 && dropout_p <= 1)) {
-    throw ValueError("dropout probability has to be between 0 and 1, but got " + std::to_string(dropout_p) +
-                         " (called at " + to_string(where) + ")",
-                     where);
+    throw ValueError(where, "dropout probability has to be between 0 and 1, but got {}", dropout_p);
   }
   if (attn_mask.requires_grad() && autograd::GradMode::is_enabled()) {
     throw AutogradError(
         "scaled_dot_product_attention: attn_mask gets no gradient, but requires grad; pass attn_mask.detach(), or "
-        "compute softmax(matmul(query, key.transpose(-2, -1)) * scale + attn_mask, -1) (called at " +
-            to_string(where) + ")",
+        "compute softmax(matmul(query, key.transpose(-2, -1)) * scale + attn_mask, -1)",
         where);
   }
   kernels::AttentionOptions options{.is_causal = is_causal, .dropout_p = dropout_p};

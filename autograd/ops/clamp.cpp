@@ -69,7 +69,7 @@ struct ClampTensorsNode final : autograd::Node {
 };
 
 [[noreturn]] void throw_no_border(SourceLocation where) {
-  throw ValueError("clamp: expected a min, a max or both, got neither (called at " + to_string(where) + ")", where);
+  throw ValueError("clamp: expected a min, a max or both, got neither", where);
 }
 
 Tensor clamp_between(const autograd::OpInfo& info, const Tensor& x, const kernels::Borders& borders) {

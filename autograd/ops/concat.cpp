@@ -62,8 +62,7 @@ struct IndexRowsNode final : Node {
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where) {
-  if (tensors.empty())
-    throw ValueError("cat: expected a non-empty list of tensors (called at " + to_string(where) + ")", where);
+  if (tensors.empty()) throw ValueError("cat: expected a non-empty list of tensors", where);
   const int at = dimension_of("cat", dim, tensors[0].dim(), where);
   Tensor y = located("cat", where, [&] { return kernels::cat(std::span<const Tensor>(tensors), at); });
   std::vector<const Tensor*> inputs;
@@ -81,15 +80,13 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where) {
-  if (tensors.empty())
-    throw ValueError("stack: expected a non-empty list of tensors (called at " + to_string(where) + ")", where);
+  if (tensors.empty()) throw ValueError("stack: expected a non-empty list of tensors", where);
   const int at = dimension_of("stack", dim, tensors[0].dim() + 1, where);
   std::vector<Tensor> expanded;
   for (const Tensor& tensor : tensors) {
     if (tensor.sizes() != tensors[0].sizes()) {
-      throw ShapeError("stack: expected tensors of one shape, got " + to_string(tensors[0].sizes()) + " and " +
-                           to_string(tensor.sizes()) + " (called at " + to_string(where) + ")",
-                       where);
+      throw ShapeError(where, "stack: expected tensors of one shape, got {} and {}", tensors[0].sizes(),
+                       tensor.sizes());
     }
     expanded.push_back(tensor.unsqueeze(at, where));
   }
@@ -116,9 +113,7 @@ std::vector<Tensor> parts_of(const Tensor& x, int64_t count, int64_t length, int
 }  // namespace
 
 std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLocation where) {
-  if (size < 1)
-    throw ValueError(
-        "split: size must be at least 1, got " + std::to_string(size) + " (called at " + to_string(where) + ")", where);
+  if (size < 1) throw ValueError(where, "split: size must be at least 1, got {}", size);
   const int at = dimension_of("split", dim, x.dim(), where);
   const int64_t total = std::max<int64_t>(x.sizes()[at], 1);
   const int64_t length = std::min(size, total);
@@ -126,10 +121,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLoca
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t count, int64_t dim, SourceLocation where) {
-  if (count < 1)
-    throw ValueError(
-        "chunk: count must be at least 1, got " + std::to_string(count) + " (called at " + to_string(where) + ")",
-        where);
+  if (count < 1) throw ValueError(where, "chunk: count must be at least 1, got {}", count);
   const int at = dimension_of("chunk", dim, x.dim(), where);
   const int64_t size = x.sizes()[at];
   if (size == 0) return parts_of(x, count, 0, at, where);
@@ -144,9 +136,8 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& given, SourceLoc
   const Tensor indices = positions.dim() == 0 ? view::unsqueeze(positions, 0) : positions;
   if (x.dim() == 0) {
     if (indices.numel() != 1) {
-      throw ShapeError("index_select: a tensor without dimensions has one element to choose, got indices " +
-                           to_string(given.sizes()) + " (called at " + to_string(where) + ")",
-                       where);
+      throw ShapeError(where, "index_select: a tensor without dimensions has one element to choose, got indices {}",
+                       given.sizes());
     }
     return index_select(x.reshape({1}, where), 0, indices, where).reshape({}, where);
   }

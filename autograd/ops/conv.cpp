@@ -22,17 +22,12 @@ kernels::Conv2dParams in_two(const Conv2dFuncOptions& o) {
   return {o.stride, o.padding.values(), o.dilation, o.groups};
 }
 
-std::string expected(const OpInfo& info, const char* weight, int spatial) {
-  return std::string(info.op) + ": expected input " +
-         (spatial == 1 ? "[N, C, L] or [C, L]" : "[N, C, H, W] or [C, H, W]") + " and weight " + weight +
-         (spatial == 1 ? " k]" : " kh, kw]");
-}
-
 // Shapes that fit in their dimensions. Sizes of one dimension are checked here, those of two by the kernels.
 void check_dims(const OpInfo& info, const Tensor& x, const Tensor& weight, const char* weight_text, int spatial) {
   if (weight.dim() == spatial + 2 && (x.dim() == spatial + 2 || x.dim() == spatial + 1)) return;
-  throw ShapeError(expected(info, weight_text, spatial) + ", got " + to_string(x.sizes()) + " and " +
-                   to_string(weight.sizes()));
+  throw ShapeError("{}: expected input {} and weight {} {}, got {} and {}", info.op,
+                   spatial == 1 ? "[N, C, L] or [C, L]" : "[N, C, H, W] or [C, H, W]", weight_text,
+                   spatial == 1 ? "k]" : "kh, kw]", x.sizes(), weight.sizes());
 }
 
 std::string several(const int64_t* values, int count) {
@@ -44,12 +39,11 @@ std::string several(const int64_t* values, int count) {
 
 void check_params(const OpInfo& info, const kernels::Conv2dParams& p, int spatial) {
   const size_t first = spatial == 1 ? 1 : 0;
-  if (p.groups < 1)
-    throw ValueError(std::string(info.op) + ": groups must be at least 1, got " + std::to_string(p.groups));
+  if (p.groups < 1) throw ValueError("{}: groups must be at least 1, got {}", info.op, p.groups);
   for (size_t d = first; d < 2; ++d) {
     if (p.stride[d] >= 1 && p.dilation[d] >= 1 && p.padding[d] >= 0) continue;
-    throw ValueError(std::string(info.op) + ": stride and dilation must be at least 1 and padding at least 0, got " +
-                     several(&p.stride[first], spatial) + ", " + several(&p.dilation[first], spatial) + " and " +
+    throw ValueError("{}: stride and dilation must be at least 1 and padding at least 0, got {}, {} and {}", info.op,
+                     several(&p.stride[first], spatial), several(&p.dilation[first], spatial),
                      several(&p.padding[first], spatial));
   }
 }
@@ -64,16 +58,15 @@ Tensor convolve(const OpInfo& info, const Tensor& x, const Tensor& weight, const
     const int64_t channels = x.size(x.dim() - spatial - 1);
     const int64_t expected_channels = (Size(weight.size(1)) * params.groups).value();
     if (channels != expected_channels || weight.size(0) % params.groups != 0) {
-      throw ShapeError(std::string(info.op) + ": input " + to_string(x.sizes()) + " has " + std::to_string(channels) +
-                       " channels, but weight " + to_string(weight.sizes()) +
-                       " with groups=" + std::to_string(params.groups) + " expects " +
-                       std::to_string(expected_channels) + " (and out divisible by groups)");
+      throw ShapeError(
+          "{}: input {} has {} channels, but weight {} with groups={} expects {} (and out divisible by groups)",
+          info.op, x.sizes(), channels, weight.sizes(), params.groups, expected_channels);
     }
     for (size_t d = first; d < 2; ++d) {
       const int64_t reach = (Size(params.dilation[d]) * (weight.size(static_cast<int64_t>(d) + spatial) - 1)).value();
       if (same) {
         if (params.stride[d] != 1)
-          throw ValueError(std::string(info.op) + ": padding \"same\" is for a stride of 1, got " +
+          throw ValueError("{}: padding \"same\" is for a stride of 1, got {}", info.op,
                            several(&params.stride[first], spatial));
         // Where the zeros are odd in number, one too many at the start makes a first row, which is cut off.
         params.padding[d] = reach / 2 + reach % 2;
@@ -81,8 +74,8 @@ Tensor convolve(const OpInfo& info, const Tensor& x, const Tensor& weight, const
       }
       const Size padded = Size(x.size(x.dim() - 2 + static_cast<int64_t>(d))) + params.padding[d] + params.padding[d];
       if (padded.value() <= reach) {
-        throw ShapeError(std::string(info.op) + ": the padded input " + to_string(x.sizes()) +
-                         " is smaller than the kernel of weight " + to_string(weight.sizes()));
+        throw ShapeError("{}: the padded input {} is smaller than the kernel of weight {}", info.op, x.sizes(),
+                         weight.sizes());
       }
     }
   });
@@ -105,35 +98,29 @@ Tensor transpose_convolve(const OpInfo& info, Tensor x, const Tensor& weight, co
     check_params(info, params, spatial);
     const int channel = x.dim() - spatial - 1;
     if (x.sizes()[channel] != weight.size(0) || weight.size(0) % params.groups != 0) {
-      throw ShapeError(std::string(info.op) + ": input " + to_string(x.sizes()) + " has " +
-                       std::to_string(x.sizes()[channel]) + " channels, but weight " + to_string(weight.sizes()) +
-                       " expects " + std::to_string(weight.size(0)) +
-                       " (and these divisible by groups=" + std::to_string(params.groups) + ")");
+      throw ShapeError("{}: input {} has {} channels, but weight {} expects {} (and these divisible by groups={})",
+                       info.op, x.sizes(), x.sizes()[channel], weight.sizes(), weight.size(0), params.groups);
     }
     const int64_t out = (Size(weight.size(1)) * params.groups).value();
     if (bias.defined() && (bias.dim() != 1 || bias.size(0) != out || bias.dtype() != x.dtype())) {
-      throw ShapeError(std::string(info.op) + ": expected a bias " + name(x.dtype()) + " [" + std::to_string(out) +
-                       "], got " + describe(bias));
+      throw ShapeError("{}: expected a bias {} [{}], got {}", info.op, name(x.dtype()), out, describe(bias));
     }
     if (bias.defined() && bias.device() != x.device()) {
-      throw DeviceError(std::string(info.op) + ": all tensors must be on one device, got " + to_string(x.device()) +
-                        " and " + to_string(bias.device()));
+      throw DeviceError("{}: all tensors must be on one device, got {} and {}", info.op, x.device(), bias.device());
     }
     sizes[channel] = out;
     for (size_t d = first; d < 2; ++d) {
       if (output_padding[d] < 0 || output_padding[d] >= std::max(params.stride[d], params.dilation[d])) {
-        throw ValueError(std::string(info.op) +
-                         ": output_padding must be at least 0 and below the larger of stride and dilation, got " +
-                         several(&output_padding[first], spatial));
+        throw ValueError("{}: output_padding must be at least 0 and below the larger of stride and dilation, got {}",
+                         info.op, several(&output_padding[first], spatial));
       }
       const int dim = x.dim() - 2 + static_cast<int>(d);
       const Size reach = Size(params.dilation[d]) * (weight.size(static_cast<int64_t>(d) + spatial) - 1);
       const Size steps = Size(x.sizes()[dim] - 1) * params.stride[d];
       sizes[dim] = (steps - params.padding[d] - params.padding[d] + reach + output_padding[d] + 1).value();
       if (x.sizes()[dim] < 1 || sizes[dim] < 1) {
-        throw ShapeError(std::string(info.op) + ": input " + to_string(x.sizes()) + " with weight " +
-                         to_string(weight.sizes()) + " and padding " + several(&params.padding[first], spatial) +
-                         " leaves no result");
+        throw ShapeError("{}: input {} with weight {} and padding {} leaves no result", info.op, x.sizes(),
+                         weight.sizes(), several(&params.padding[first], spatial));
       }
     }
   });

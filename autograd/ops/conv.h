@@ -5,7 +5,6 @@
 #include <brigade/core/tensor.h>
 
 #include <array>
-#include <string>
 #include <string_view>
 
 namespace brigade {
@@ -35,7 +34,7 @@ class ConvPadding {
   static constexpr std::string_view checked(std::string_view word) {
     if (word == "same") return "same";
     if (word == "valid") return "valid";
-    throw ValueError("padding: expected numbers, \"same\" or \"valid\", got \"" + std::string(word) + "\"");
+    throw ValueError("padding: expected numbers, \"same\" or \"valid\", got \"{}\"", word);
   }
   std::array<int64_t, spatial> values_ = {};
   std::string_view word_;

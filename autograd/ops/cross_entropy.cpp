@@ -14,8 +14,6 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/reduce.h>
 
-#include <string>
-
 namespace brigade {
 
 namespace {
@@ -128,21 +126,18 @@ struct NllLossNode final : ClassLossNode {
 // Targets that are probabilities: a composite.
 Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyLossOptions& options,
                           SourceLocation where) {
-  const std::string called = " (called at " + to_string(where) + ")";
   if (logits.dim() == 0 || target.sizes() != logits.sizes()) {
-    throw ShapeError("cross_entropy: expected probabilities like the logits " + describe(logits) + ", got " +
-                         describe(target) + "; class indices have to be int64" + called,
-                     where);
+    throw ShapeError(where,
+                     "cross_entropy: expected probabilities like the logits {}, got {}; class indices have to be int64",
+                     describe(logits), describe(target));
   }
   if (options.ignore_index >= 0) {
-    throw ValueError("cross_entropy: ignore_index is not supported for a target of probabilities, got " +
-                         std::to_string(options.ignore_index) + called,
-                     where);
+    throw ValueError(where, "cross_entropy: ignore_index is not supported for a target of probabilities, got {}",
+                     options.ignore_index);
   }
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
-    throw ValueError("cross_entropy: label_smoothing must be between 0.0 and 1.0, got " +
-                         std::to_string(options.label_smoothing) + called,
-                     where);
+    throw ValueError(where, "cross_entropy: label_smoothing must be between 0.0 and 1.0, got {}",
+                     options.label_smoothing);
   }
   const int dim = class_dim(logits.dim());
   const int64_t classes = logits.size(dim);
@@ -153,9 +148,8 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, const Cros
   }
   if (options.weight.defined()) {
     if (options.weight.sizes() != Shape{classes}) {
-      throw ShapeError("cross_entropy: weight must have one element for each of the " + std::to_string(classes) +
-                           " classes, got " + describe(options.weight) + called,
-                       where);
+      throw ShapeError(where, "cross_entropy: weight must have one element for each of the {} classes, got {}", classes,
+                       describe(options.weight));
     }
     share = mul(share, per_class(options.weight, logits.dim()), where);
   }

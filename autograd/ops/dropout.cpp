@@ -34,9 +34,7 @@ Tensor dropout_at(const Tensor& x, double p, const PhiloxState& state, SourceLoc
 
 Tensor dropout(const Tensor& x, double p, bool training, SourceLocation where) {
   if (!(p >= 0 && p <= 1)) {
-    throw ValueError("dropout probability has to be between 0 and 1, but got " + std::to_string(p) + " (called at " +
-                         to_string(where) + ")",
-                     where);
+    throw ValueError(where, "dropout probability has to be between 0 and 1, but got {}", p);
   }
   if (!training || p == 0) return x;
   return dropout_at(x, p, default_generator().reserve(static_cast<uint64_t>(x.numel())), where);

@@ -39,10 +39,6 @@ std::string quoted(Label label) {
   return std::string("'") + static_cast<char>(label) + "'";
 }
 
-[[noreturn]] void throw_equation(const std::string& equation, const std::string& what, SourceLocation where) {
-  throw ValueError("einsum: " + what + " in \"" + equation + "\" (called at " + to_string(where) + ")", where);
-}
-
 // The subscripts of an operand, or of the output: letters, and kEllipsis for an ellipsis.
 Labels parse(const std::string& equation, const std::string& part, const std::string& whose, SourceLocation where) {
   Labels labels;
@@ -52,14 +48,14 @@ Labels parse(const std::string& equation, const std::string& part, const std::st
     if (std::isalpha(letter) != 0) {
       labels.push_back(letter);
     } else if (part.compare(i, 3, "...") == 0) {
-      if (contains(labels, kEllipsis)) throw_equation(equation, "found '...' twice for " + whose, where);
+      if (contains(labels, kEllipsis))
+        throw ValueError(where, "einsum: found '...' twice for {} in \"{}\"", whose, equation);
       labels.push_back(kEllipsis);
       i += 2;
     } else {
-      throw_equation(equation,
-                     std::string("found '") + part[i] + "' for " + whose +
-                         ", expected subscripts in a-z and A-Z, and at most one '...'",
-                     where);
+      throw ValueError(where,
+                       "einsum: found {} for {}, expected subscripts in a-z and A-Z, and at most one '...' in \"{}\"",
+                       quoted(letter), whose, equation);
     }
   }
   return labels;
@@ -84,10 +80,8 @@ Equation parse_equation(const std::string& text, size_t operands, SourceLocation
     begin = end + 1;
   }
   if (equation.inputs.size() != operands) {
-    throw_equation(text,
-                   "expected as many operands as the equation has, " + std::to_string(equation.inputs.size()) +
-                       ", got " + std::to_string(operands) + ",",
-                   where);
+    throw ValueError(where, "einsum: expected as many operands as the equation has, {}, got {}, in \"{}\"",
+                     equation.inputs.size(), operands, text);
   }
   if (arrow != std::string::npos) {
     equation.has_output = true;
@@ -118,11 +112,8 @@ Operand with_diagonals(Operand operand, size_t position, SourceLocation where) {
       const auto first = static_cast<int64_t>(i);
       const auto second = static_cast<int64_t>(j);
       if (operand.tensor.size(first) != operand.tensor.size(second)) {
-        throw ShapeError("einsum: subscript " + quoted(operand.labels[i]) + " is repeated for operand " +
-                             std::to_string(position) + " but the sizes don't match, " +
-                             std::to_string(operand.tensor.size(first)) + " and " +
-                             std::to_string(operand.tensor.size(second)) + " (called at " + to_string(where) + ")",
-                         where);
+        throw ShapeError(where, "einsum: subscript {} is repeated for operand {} but the sizes don't match, {} and {}",
+                         quoted(operand.labels[i]), position, operand.tensor.size(first), operand.tensor.size(second));
       }
       Shape order;
       for (int d = 0; d < operand.tensor.dim(); ++d) {
@@ -226,12 +217,11 @@ std::vector<Operand> labelled(Equation& equation, const std::vector<Tensor>& ten
     const bool has_ellipsis = contains(labels, kEllipsis);
     const int64_t under_it = tensors[i].dim() - static_cast<int64_t>(labels.size()) + (has_ellipsis ? 1 : 0);
     if (has_ellipsis ? under_it < 0 : under_it != 0) {
-      throw ShapeError("einsum: the number of subscripts in the equation (" +
-                           std::to_string(labels.size() - (has_ellipsis ? 1 : 0)) + ") does not match the number of " +
-                           "dimensions (" + std::to_string(tensors[i].dim()) + ") for operand " + std::to_string(i) +
-                           (has_ellipsis ? "" : " and no ellipsis was given") + " in \"" + equation.text +
-                           "\" (called at " + to_string(where) + ")",
-                       where);
+      throw ShapeError(where,
+                       "einsum: the number of subscripts in the equation ({}) does not match the number of dimensions "
+                       "({}) for operand {}{} in \"{}\"",
+                       labels.size() - (has_ellipsis ? 1 : 0), tensors[i].dim(), i,
+                       has_ellipsis ? "" : " and no ellipsis was given", equation.text);
     }
     if (has_ellipsis) widest = std::max(widest, under_it);
     operands.push_back(with_diagonals({tensors[i], spread_ellipsis(labels, under_it)}, i, where));
@@ -247,10 +237,10 @@ void check_sizes(const std::vector<Operand>& operands, SourceLocation where) {
         const int64_t size = operands[i].size(label);
         const int64_t seen = operands[before].size(label);
         if (size == seen || size == 1 || seen == 1) continue;
-        throw ShapeError("einsum: subscript " + quoted(label) + " has size " + std::to_string(size) + " for operand " +
-                             std::to_string(i) + " which does not broadcast with the size " + std::to_string(seen) +
-                             " of operand " + std::to_string(before) + " (called at " + to_string(where) + ")",
-                         where);
+        throw ShapeError(where,
+                         "einsum: subscript {} has size {} for operand {} which does not broadcast with the size {} of "
+                         "operand {}",
+                         quoted(label), size, i, seen, before);
       }
     }
   }
@@ -277,10 +267,12 @@ Labels output_labels(const Equation& equation, const std::vector<Operand>& opera
   }
   for (const Label label : equation.output) {
     if (std::count(equation.output.begin(), equation.output.end(), label) > 1)
-      throw_equation(equation.text, "output subscript " + quoted(label) + " appears more than once", where);
+      throw ValueError(where, "einsum: output subscript {} appears more than once in \"{}\"", quoted(label),
+                       equation.text);
     if (std::none_of(operands.begin(), operands.end(),
                      [&](const Operand& operand) { return contains(operand.labels, label); }))
-      throw_equation(equation.text, "output subscript " + quoted(label) + " does not appear for any operand", where);
+      throw ValueError(where, "einsum: output subscript {} does not appear for any operand in \"{}\"", quoted(label),
+                       equation.text);
   }
   return equation.output;
 }

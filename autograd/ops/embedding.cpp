@@ -69,9 +69,8 @@ Tensor embedding(const Tensor& given, const Tensor& weight, int64_t padding_idx,
   const Tensor indices = autograd::detail::as_indices(given);
   Tensor y = autograd::detail::located(where, [&] { return kernels::embedding(weight, indices); });
   if (padding_idx < -1 || padding_idx >= weight.size(0)) {
-    throw ValueError("embedding: expected a padding_idx of -1 (none) or 0.." + std::to_string(weight.size(0) - 1) +
-                         ", got " + std::to_string(padding_idx) + " (called at " + to_string(where) + ")",
-                     where);
+    throw ValueError(where, "embedding: expected a padding_idx of -1 (none) or 0..{}, got {}", weight.size(0) - 1,
+                     padding_idx);
   }
   if (auto* node = autograd::record<EmbeddingNode>({.op = "embedding", .where = where}, {weight}, y)) {
     node->indices.save_input(*node, indices);

@@ -7,8 +7,6 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/fold.h>
 
-#include <string>
-
 namespace brigade {
 
 namespace {
@@ -78,9 +76,8 @@ Shape last_in_order(int dims, std::initializer_list<int> order) {
 }
 
 void check_shuffle(const char* op, const char* factor_name, const Tensor& x, int64_t factor) {
-  if (factor < 1)
-    throw ValueError(std::string(op) + ": " + factor_name + " must be at least 1, got " + std::to_string(factor));
-  if (x.dim() < 3) throw ShapeError(std::string(op) + ": expected [..., C, H, W], got " + to_string(x.sizes()));
+  if (factor < 1) throw ValueError("{}: {} must be at least 1, got {}", op, factor_name, factor);
+  if (x.dim() < 3) throw ShapeError("{}: expected [..., C, H, W], got {}", op, x.sizes());
 }
 
 }  // namespace
@@ -101,8 +98,7 @@ Tensor pixel_shuffle(const Tensor& x, int64_t r, SourceLocation where) {
   located(where, [&] {
     check_shuffle("pixel_shuffle", "upscale_factor", x, r);
     if (x.size(-3) % (Size(r) * r).value() == 0) return;
-    throw ShapeError("pixel_shuffle: the channels of " + to_string(x.sizes()) + " are no multiple of upscale_factor " +
-                     std::to_string(r) + " squared");
+    throw ShapeError("pixel_shuffle: the channels of {} are no multiple of upscale_factor {} squared", x.sizes(), r);
   });
   if (r == 1) return x.clone(where);  // never a view
   const int64_t channels = x.size(-3) / (r * r), height = x.size(-2), width = x.size(-1);
@@ -115,8 +111,7 @@ Tensor pixel_unshuffle(const Tensor& x, int64_t r, SourceLocation where) {
   located(where, [&] {
     check_shuffle("pixel_unshuffle", "downscale_factor", x, r);
     if (x.size(-2) % r == 0 && x.size(-1) % r == 0) return;
-    throw ShapeError("pixel_unshuffle: height and width of " + to_string(x.sizes()) +
-                     " are no multiples of downscale_factor " + std::to_string(r));
+    throw ShapeError("pixel_unshuffle: height and width of {} are no multiples of downscale_factor {}", x.sizes(), r);
   });
   if (r == 1) return x.clone(where);
   const int64_t channels = x.size(-3), height = x.size(-2) / r, width = x.size(-1) / r;

@@ -132,9 +132,8 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& given, SourceLocation 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim, SourceLocation where) {
   if (!dim) return gather(x.flatten(0, -1, where), 0, indices.flatten(0, -1, where), where);
   if (x.dim() != indices.dim()) {
-    throw ShapeError("take_along_dim: expected indices of as many dimensions as " + to_string(x.sizes()) + ", got " +
-                         to_string(indices.sizes()) + " (called at " + to_string(where) + ")",
-                     where);
+    throw ShapeError(where, "take_along_dim: expected indices of as many dimensions as {}, got {}", x.sizes(),
+                     indices.sizes());
   }
   const int at = dimension_of("take_along_dim", *dim, x.dim(), where);
   Shape beside = x.sizes();
@@ -208,14 +207,11 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& given, double valu
 
 Tensor masked_select(const Tensor& x, const Tensor& mask, SourceLocation where) {
   if (mask.dtype() != kBool) {
-    throw DTypeError("masked_select: expected a bool mask, got " + describe(mask) + "; compare, or use .to(kBool)" +
-                         " (called at " + to_string(where) + ")",
-                     where);
+    throw DTypeError(where, "masked_select: expected a bool mask, got {}; compare, or use .to(kBool)", describe(mask));
   }
   if (mask.device() != x.device()) {
-    throw DeviceError("masked_select: both tensors must be on one device, got " + describe(x) + " and a mask " +
-                          describe(mask) + " (called at " + to_string(where) + ")",
-                      where);
+    throw DeviceError(where, "masked_select: both tensors must be on one device, got {} and a mask {}", describe(x),
+                      describe(mask));
   }
   const Shape sizes = located("masked_select", where, [&] { return broadcast_shapes(x.sizes(), mask.sizes()); });
   if (x.sizes() != sizes) return masked_select(x.expand(sizes, where), mask, where);

@@ -14,8 +14,6 @@
 #include <brigade/kernels/group_norm.h>
 #include <brigade/kernels/reduce.h>
 
-#include <string>
-
 namespace brigade {
 
 namespace {
@@ -102,11 +100,6 @@ Tensor normalise_groups(const autograd::OpInfo& info, const Tensor& x, int64_t g
   return result.y;
 }
 
-template <class E>
-[[noreturn]] void refuse(const std::string& text, SourceLocation where) {
-  throw E(text + " (called at " + to_string(where) + ")", where);
-}
-
 // running = (1 - momentum) * running + momentum * batch
 void move_running(const Tensor& running, const Tensor& batch, double momentum) {
   kernels::scale_inplace(running, 1 - momentum);
@@ -139,33 +132,29 @@ void track(const Tensor& x, const Tensor& running_mean, const Tensor& running_va
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps,
                   SourceLocation where) {
   if (x.dim() >= 2 && num_groups > 0 && x.numel() > 0 && x.numel() == num_groups)
-    refuse<ValueError>("Expected more than 1 value per channel when training, got input size " + to_string(x.sizes()),
-                       where);
+    throw ValueError(where, "Expected more than 1 value per channel when training, got input size {}", x.sizes());
   return normalise_groups({.op = "group_norm", .where = where}, x, num_groups, weight, bias, eps);
 }
 
 Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                      const Tensor& bias, bool use_input_stats, double momentum, double eps, SourceLocation where) {
-  if (x.dim() < 2) refuse<ShapeError>("instance_norm: expected [N, C, ...], got " + to_string(x.sizes()), where);
+  if (x.dim() < 2) throw ShapeError(where, "instance_norm: expected [N, C, ...], got {}", x.sizes());
   if (running_mean.defined() != running_var.defined())
-    refuse<ValueError>("instance_norm: running_mean and running_var must either both be there or neither", where);
+    throw ValueError("instance_norm: running_mean and running_var must either both be there or neither", where);
   if (!use_input_stats) {
     if (!running_mean.defined() || !running_var.defined())
-      refuse<ValueError>("instance_norm: expected running_mean and running_var without use_input_stats", where);
+      throw ValueError("instance_norm: expected running_mean and running_var without use_input_stats", where);
     return batch_norm(x, weight, bias, running_mean, running_var, false, momentum, eps, where);
   }
   int64_t area = 1;
   for (int d = 2; d < x.dim(); ++d)
     area *= x.size(d);
   if (area == 1) {
-    refuse<ValueError>("Expected more than 1 spatial element when training, got input size " + to_string(x.sizes()),
-                       where);
+    throw ValueError(where, "Expected more than 1 spatial element when training, got input size {}", x.sizes());
   }
   for (const Tensor& running : {running_mean, running_var}) {
     if (!running.defined() || running.sizes() == Shape{x.size(1)}) continue;
-    refuse<ShapeError>(
-        "instance_norm: expected running statistics [" + std::to_string(x.size(1)) + "], got " + describe(running),
-        where);
+    throw ShapeError(where, "instance_norm: expected running statistics [{}], got {}", x.size(1), describe(running));
   }
   const Tensor y = normalise_groups({.op = "instance_norm", .where = where}, x, x.size(1), weight, bias, eps);
   if (x.numel() > 0 && (running_mean.defined() || running_var.defined())) track(x, running_mean, running_var, momentum);

@@ -12,7 +12,6 @@
 #include <brigade/kernels/promotion.h>
 
 #include <cmath>
-#include <string>
 
 namespace brigade {
 
@@ -41,12 +40,11 @@ void check_sum(const Tensor& self, const Tensor& other, double alpha) {
   const DType type = kernels::result_type({self, other});
   kernels::check_result_type("add_", type, self);
   if (type == kBool && alpha != 1) {
-    throw DTypeError("add_: bool tensors are added with alpha 1 only, got " + std::to_string(alpha) +
-                     "; convert with .to(kInt64) first");
+    throw DTypeError("add_: bool tensors are added with alpha 1 only, got {}; convert with .to(kInt64) first", alpha);
   }
   if (!is_floating_point(type) && alpha != std::floor(alpha)) {
-    throw ValueError("For integral input tensors, argument alpha must not be a floating point number: got " +
-                     std::to_string(alpha) + " for " + describe(self));
+    throw ValueError("For integral input tensors, argument alpha must not be a floating point number: got {} for {}",
+                     alpha, describe(self));
   }
 }
 
@@ -151,9 +149,8 @@ const Tensor& write_back(const char* op, const Tensor& x, bool other_requires_gr
   const Tensor result = operation(may_keep ? autograd::with_history_of(x, kernels::clone(x)) : x);
   located(where, [&] { kernels::check_result_type(op, result.dtype(), x); });
   if (result.sizes() != x.sizes()) {
-    throw ShapeError("output with shape " + to_string(x.sizes()) + " doesn't match the broadcast shape " +
-                         to_string(result.sizes()) + "; write out of place (" + to_string(where) + ")",
-                     where);
+    throw ShapeError(where, "output with shape {} doesn't match the broadcast shape {}; write out of place", x.sizes(),
+                     result.sizes());
   }
   return x.copy_(result, where);
 }

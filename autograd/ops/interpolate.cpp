@@ -52,11 +52,11 @@ void check_dims(const Tensor& x, InterpolateMode mode) {
   const bool lines = mode == InterpolateMode::Nearest || mode == InterpolateMode::Linear;
   const bool images = mode != InterpolateMode::Linear;
   if ((lines && x.dim() == 3) || (images && x.dim() == 4)) return;
-  throw ShapeError(std::string("interpolate: expected ") +
-                   (lines && images ? "[N, C, L] or [N, C, H, W]"
-                    : lines         ? "[N, C, L] for Linear"
-                                    : "[N, C, H, W]") +
-                   ", got " + to_string(x.sizes()));
+  throw ShapeError("interpolate: expected {}, got {}",
+                   lines && images ? "[N, C, L] or [N, C, H, W]"
+                   : lines         ? "[N, C, L] for Linear"
+                                   : "[N, C, H, W]",
+                   x.sizes());
 }
 
 // A number for each of `count` dimensions from one for each, or one for all.
@@ -64,8 +64,7 @@ template <class Values, class Number>
 void spread(const Values& values, const char* what, size_t count, std::array<Number, 2>& to) {
   const auto given = static_cast<size_t>(values.size());
   if (given != 1 && given != count) {
-    throw ValueError(std::string("interpolate: expected ") + (count == 1 ? "1 number" : "1 or 2 numbers") + " as " +
-                     what + ", got " + std::to_string(given));
+    throw ValueError("interpolate: expected {} as {}, got {}", count == 1 ? "1 number" : "1 or 2 numbers", what, given);
   }
   for (size_t d = 0; d < count; ++d)
     to[2 - count + d] = *(values.begin() + (given == 1 ? 0 : d));
@@ -89,7 +88,7 @@ Interpolate2dParams params_for(const Tensor& x, const InterpolateOptions& option
   for (size_t d = 2 - count; d < 2; ++d) {
     const double factor = params.scale_factor[d];
     if (!(factor > 0) || !std::isfinite(factor))
-      throw ValueError("interpolate: a scale_factor must be above 0, got " + std::to_string(factor));
+      throw ValueError("interpolate: a scale_factor must be above 0, got {}", factor);
     const double size = std::floor(static_cast<double>(x.size(static_cast<int64_t>(d) - 2)) * factor);
     params.size[d] = static_cast<int64_t>(std::min(size, 0x1p62));
   }

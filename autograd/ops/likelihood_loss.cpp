@@ -11,7 +11,6 @@
 
 #include <cmath>
 #include <numbers>
-#include <string>
 
 namespace brigade {
 
@@ -50,10 +49,10 @@ Tensor beside(const Tensor& var, const Tensor& x, SourceLocation where) {
   Shape without_last = x.sizes();
   if (x.dim() > 0) without_last.erase(x.dim() - 1);
   if (x.dim() > 0 && var.sizes() == without_last) return var.unsqueeze(-1, where);
-  throw ShapeError("gaussian_nll_loss: expected a var like the input " + to_string(x.sizes()) +
-                       ", without its last dimension, or with one 1 in it, got " + describe(var) + " (called at " +
-                       to_string(where) + ")",
-                   where);
+  throw ShapeError(where,
+                   "gaussian_nll_loss: expected a var like the input {}, without its last dimension, or with one 1 in "
+                   "it, got {}",
+                   x.sizes(), describe(var));
 }
 
 }  // namespace
@@ -70,9 +69,7 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
                          const GaussianNLLLossOptions& options, SourceLocation where) {
   const Tensor given = beside(var, x, where);
   if (has_negative(given)) {
-    throw ValueError("gaussian_nll_loss: var has negative entry/entries; expected variances of at least 0 (called at " +
-                         to_string(where) + ")",
-                     where);
+    throw ValueError("gaussian_nll_loss: var has negative entry/entries; expected variances of at least 0", where);
   }
   // Lifted to eps by a constant, so that the gradient passes.
   const Tensor values = given.detach(where);

@@ -10,7 +10,6 @@
 #include <brigade/kernels/factory.h>
 
 #include <algorithm>
-#include <string>
 
 namespace brigade {
 
@@ -105,17 +104,12 @@ Tensor pair_loss(const OpInfo& info, const PairLoss& loss, const Tensor& x, cons
   return y;
 }
 
-[[noreturn]] void throw_value_error(const std::string& text, SourceLocation where) {
-  throw ValueError(text + " (called at " + to_string(where) + ")", where);
-}
-
 // Losses times a weight that broadcasts to their shape.
 Tensor weighted(const char* what, const Tensor& losses, const Tensor& weight, SourceLocation where) {
   const Tensor result = mul(losses, weight, where);
   if (result.sizes() == losses.sizes()) return in_dtype(result, losses.dtype());
-  throw ShapeError(std::string(what) + ": expected a weight that broadcasts to " + to_string(losses.sizes()) +
-                       ", got " + describe(weight) + " (called at " + to_string(where) + ")",
-                   where);
+  throw ShapeError(where, "{}: expected a weight that broadcasts to {}, got {}", what, losses.sizes(),
+                   describe(weight));
 }
 
 }  // namespace
@@ -129,14 +123,13 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, Sourc
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta, SourceLocation where) {
-  if (!(beta >= 0))
-    throw_value_error("smooth_l1_loss: expected a beta that is not negative, got " + std::to_string(beta), where);
+  if (!(beta >= 0)) throw ValueError(where, "smooth_l1_loss: expected a beta that is not negative, got {}", beta);
   if (beta == 0) return l1_loss(x, target, reduction, where);
   return pair_loss({.op = "smooth_l1_loss", .where = where}, {PairLossKind::SmoothL1, beta}, x, target, reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta, SourceLocation where) {
-  if (!(delta > 0)) throw_value_error("huber_loss: expected a delta above 0, got " + std::to_string(delta), where);
+  if (!(delta > 0)) throw ValueError(where, "huber_loss: expected a delta above 0, got {}", delta);
   return pair_loss({.op = "huber_loss", .where = where}, {PairLossKind::Huber, delta}, x, target, reduction);
 }
 

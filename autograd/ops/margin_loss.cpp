@@ -11,8 +11,6 @@
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/where.h>
 
-#include <string>
-
 namespace brigade {
 
 namespace {
@@ -44,10 +42,10 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
   const bool fits = x1.sizes() == x2.sizes() && (x1.dim() == 1 || x1.dim() == 2) && target.dim() == x1.dim() - 1 &&
                     (x1.dim() == 1 || target.size(0) == x1.size(0));
   if (!fits) {
-    throw ShapeError("cosine_embedding_loss: expected two inputs [N, D] with labels [N], or [D] with a label [], got " +
-                         describe(x1) + ", " + describe(x2) + " and " + describe(target) + " (called at " +
-                         to_string(where) + ")",
-                     where);
+    throw ShapeError(where,
+                     "cosine_embedding_loss: expected two inputs [N, D] with labels [N], or [D] with a label [], got "
+                     "{}, {} and {}",
+                     describe(x1), describe(x2), describe(target));
   }
   const auto dot = [&](const Tensor& a, const Tensor& b) { return sum(mul(a, b, where), {-1}, false, where); };
   constexpr double kTiny = 1e-12;
@@ -66,20 +64,15 @@ Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reducti
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginLossOptions& options, SourceLocation where) {
-  const auto refuse = [&](const std::string& expected, double got) {
-    throw ValueError("triplet_margin_loss: expected " + expected + ", got " + std::to_string(got) + " (called at " +
-                         to_string(where) + ")",
-                     where);
-  };
-  if (!(options.p > 0)) refuse("p above 0", options.p);
-  if (!(options.margin > 0)) refuse("a margin above 0", options.margin);
+  if (!(options.p > 0)) throw ValueError(where, "triplet_margin_loss: expected p above 0, got {}", options.p);
+  if (!(options.margin > 0))
+    throw ValueError(where, "triplet_margin_loss: expected a margin above 0, got {}", options.margin);
   if (anchor.dim() == 0 || anchor.dim() != positive.dim() || anchor.dim() != negative.dim()) {
     throw ShapeError(
-        "triplet_margin_loss: expected anchor, positive and negative with the same number of dimensions, at "
-        "least 1, got " +
-            describe(anchor) + ", " + describe(positive) + " and " + describe(negative) + " (called at " +
-            to_string(where) + ")",
-        where);
+        where,
+        "triplet_margin_loss: expected anchor, positive and negative with the same number of dimensions, at least 1, "
+        "got {}, {} and {}",
+        describe(anchor), describe(positive), describe(negative));
   }
   const Tensor near = distance(anchor, positive, options.p, options.eps, where);
   Tensor far = distance(anchor, negative, options.p, options.eps, where);

@@ -182,18 +182,14 @@ class LinearInputs {
 
 void check_dims(const Tensor& x, int dims, const char* what, SourceLocation where) {
   if (x.dim() == dims) return;
-  throw ShapeError(std::string(what) + ": expected tensors with " + std::to_string(dims) + " dimensions, got " +
-                       to_string(x.sizes()) + " (called at " + to_string(where) + ")",
-                   where);
+  throw ShapeError(where, "{}: expected tensors with {} dimensions, got {}", what, dims, x.sizes());
 }
 
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, SourceLocation where) {
   if (a.dim() == 0 || b.dim() == 0) {
-    throw ShapeError("matmul: both arguments need at least 1 dimension, got " + to_string(a.sizes()) + " and " +
-                         to_string(b.sizes()) + " (called at " + to_string(where) + ")",
-                     where);
+    throw ShapeError(where, "matmul: both arguments need at least 1 dimension, got {} and {}", a.sizes(), b.sizes());
   }
   if (a.dim() >= 2 && b.dim() >= 2) return matmul_at_least_2d("matmul", a, b, where);
   const Tensor left = a.dim() == 1 ? a.unsqueeze(0, where) : a;
@@ -214,9 +210,7 @@ Tensor bmm(const Tensor& a, const Tensor& b, SourceLocation where) {
   check_dims(a, 3, "bmm", where);
   check_dims(b, 3, "bmm", where);
   if (a.sizes()[0] != b.sizes()[0]) {
-    throw ShapeError("bmm: expected equal batches, got " + to_string(a.sizes()) + " and " + to_string(b.sizes()) +
-                         " (called at " + to_string(where) + ")",
-                     where);
+    throw ShapeError(where, "bmm: expected equal batches, got {} and {}", a.sizes(), b.sizes());
   }
   return matmul_at_least_2d("bmm", a, b, where);
 }

@@ -104,9 +104,10 @@ Tensor vector_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim,
 
 Tensor matrix_norm(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
   if (dims.size() != 2 || x.dim() < 2) {
-    throw ShapeError("matrix_norm: expected two dimensions of a tensor with at least two, got " + to_string(dims) +
-                         " of " + to_string(x.sizes()) + "; vector_norm takes any (called at " + to_string(where) + ")",
-                     where);
+    throw ShapeError(where,
+                     "matrix_norm: expected two dimensions of a tensor with at least two, got {} of {}; vector_norm "
+                     "takes any",
+                     dims, x.sizes());
   }
   return apply("matrix_norm", x, 2, dims, keepdim, where);
 }

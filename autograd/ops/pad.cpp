@@ -110,14 +110,15 @@ Tensor with_border(const char* op, const Tensor& x, PadMode mode, int dim, int64
   return y;
 }
 
-[[noreturn]] void refuse(const Tensor& x, const std::vector<int64_t>& pads, const std::string& why,
-                         SourceLocation where) {
+std::string listed(const std::vector<int64_t>& pads) {
   std::string list;
   for (const int64_t length : pads)
     list += (list.empty() ? "" : ", ") + std::to_string(length);
-  throw ShapeError(
-      "pad: " + why + ", got {" + list + "} for " + to_string(x.sizes()) + " (called at " + to_string(where) + ")",
-      where);
+  return "{" + list + "}";
+}
+
+[[noreturn]] void throw_too_short(const Tensor& x, const std::vector<int64_t>& pads, SourceLocation where) {
+  throw ShapeError(where, "pad: more elements are taken away than there are, got {} for {}", listed(pads), x.sizes());
 }
 
 // The longest border that a dimension of this size has room for.
@@ -133,12 +134,11 @@ Tensor constant_pad(const Tensor& x, const std::vector<int64_t>& pads, double va
   for (size_t i = 0; i < pads.size() / 2; ++i) {
     const int dim = x.dim() - 1 - static_cast<int>(i);
     const int64_t size = x.sizes()[dim];
-    if (pads[2 * i] < -size || pads[2 * i + 1] < -size)
-      refuse(x, pads, "more elements are taken away than there are", where);
+    if (pads[2 * i] < -size || pads[2 * i + 1] < -size) throw_too_short(x, pads, where);
     sizes[dim] = located(where, [&] { return (Size(size) + pads[2 * i] + pads[2 * i + 1]).value(); });
     const int64_t begin = std::max<int64_t>(-pads[2 * i], 0);
     const int64_t end = size - std::max<int64_t>(-pads[2 * i + 1], 0);
-    if (begin > end || sizes[dim] < 0) refuse(x, pads, "more elements are taken away than there are", where);
+    if (begin > end || sizes[dim] < 0) throw_too_short(x, pads, where);
     from = view::slice(from, dim, begin, end);
   }
   Tensor y = located(where, [&] { return empty(sizes, x.options()); });
@@ -160,8 +160,10 @@ Tensor constant_pad(const Tensor& x, const std::vector<int64_t>& pads, double va
 }  // namespace
 
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, PadMode mode, double value, SourceLocation where) {
-  if (pads.size() % 2 != 0 || pads.size() > static_cast<size_t>(2 * x.dim()))
-    refuse(x, pads, "expected two numbers for each dimension that changes", where);
+  if (pads.size() % 2 != 0 || pads.size() > static_cast<size_t>(2 * x.dim())) {
+    throw ShapeError(where, "pad: expected two numbers for each dimension that changes, got {} for {}", listed(pads),
+                     x.sizes());
+  }
   if (mode == PadMode::Constant) return constant_pad(x, pads, value, where);
   Tensor y = x;
   if (std::any_of(pads.begin(), pads.end(), [](int64_t length) { return length < 0; })) {
@@ -177,10 +179,8 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, PadMode mode, doub
     if (left == 0 && right == 0) continue;
     const int64_t longest = longest_border(mode, y.sizes()[dim]);
     if (left > longest || right > longest) {
-      refuse(
-          x, pads,
-          "expected borders of at most " + std::to_string(longest) + " elements along dimension " + std::to_string(dim),
-          where);
+      throw ShapeError(where, "pad: expected borders of at most {} elements along dimension {}, got {} for {}", longest,
+                       dim, listed(pads), x.sizes());
     }
     const char* const op = mode == PadMode::Reflect     ? "pad_reflect"
                            : mode == PadMode::Replicate ? "pad_replicate"

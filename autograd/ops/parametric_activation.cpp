@@ -11,8 +11,6 @@
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/parametric_activation.h>
 
-#include <string>
-
 namespace brigade {
 
 namespace {
@@ -85,10 +83,6 @@ Tensor activate(const char* op, const Tensor& x, Activation kind, const Activati
   return y;
 }
 
-[[noreturn]] void throw_value(const std::string& message, SourceLocation where) {
-  throw ValueError(message + " (called at " + to_string(where) + ")", where);
-}
-
 }  // namespace
 
 Tensor elu(const Tensor& x, double alpha, SourceLocation where) {
@@ -100,7 +94,7 @@ Tensor selu(const Tensor& x, SourceLocation where) {
                   where);
 }
 Tensor celu(const Tensor& x, double alpha, SourceLocation where) {
-  if (alpha == 0) throw_value("celu: alpha must not be 0", where);
+  if (alpha == 0) throw ValueError("celu: alpha must not be 0", where);
   return activate("celu", x, Activation::Elu, {alpha, 1, 1 / alpha}, where);
 }
 Tensor softplus(const Tensor& x, double beta, double threshold, SourceLocation where) {
@@ -108,9 +102,7 @@ Tensor softplus(const Tensor& x, double beta, double threshold, SourceLocation w
 }
 Tensor hardtanh(const Tensor& x, double min_val, double max_val, SourceLocation where) {
   if (!(min_val <= max_val)) {
-    throw_value(
-        "hardtanh: expected min_val <= max_val, got " + std::to_string(min_val) + " and " + std::to_string(max_val),
-        where);
+    throw ValueError(where, "hardtanh: expected min_val <= max_val, got {} and {}", min_val, max_val);
   }
   return activate("hardtanh", x, Activation::Hardtanh, {min_val, max_val}, where);
 }
@@ -131,7 +123,7 @@ Tensor logsigmoid(const Tensor& x, SourceLocation where) {
   return activate("logsigmoid", x, Activation::LogSigmoid, {}, where);
 }
 Tensor softshrink(const Tensor& x, double lambda, SourceLocation where) {
-  if (!(lambda >= 0)) throw_value("softshrink: expected lambda >= 0, got " + std::to_string(lambda), where);
+  if (!(lambda >= 0)) throw ValueError(where, "softshrink: expected lambda >= 0, got {}", lambda);
   return activate("softshrink", x, Activation::Softshrink, {lambda}, where);
 }
 Tensor hardshrink(const Tensor& x, double lambda, SourceLocation where) {
@@ -142,10 +134,8 @@ Tensor prelu(const Tensor& x, const Tensor& weight, SourceLocation where) {
   const int64_t channels = x.dim() < 2 ? 1 : x.sizes()[1];
   const int64_t count = weight.numel();
   if (weight.dim() > 1 || (count != 1 && count != channels)) {
-    throw ShapeError("prelu: expected a weight of 1 or " + std::to_string(channels) + " elements for an input " +
-                         to_string(x.sizes()) + ", got " + to_string(weight.sizes()) + " (called at " +
-                         to_string(where) + ")",
-                     where);
+    throw ShapeError(where, "prelu: expected a weight of 1 or {} elements for an input {}, got {}", channels, x.sizes(),
+                     weight.sizes());
   }
   // Beside the channels, whatever follows them.
   Shape sizes;
@@ -161,9 +151,7 @@ Tensor glu(const Tensor& x, int64_t dim, SourceLocation where) {
   const int at = autograd::detail::dimension_of("glu", dim, x.dim(), where);
   const int64_t size = x.dim() == 0 ? 1 : x.sizes()[at];
   if (size % 2 != 0) {
-    throw ShapeError("glu: expected an even size along dimension " + std::to_string(at) + ", got " +
-                         to_string(x.sizes()) + " (called at " + to_string(where) + ")",
-                     where);
+    throw ShapeError(where, "glu: expected an even size along dimension {}, got {}", at, x.sizes());
   }
   const Tensor gate = sigmoid(x.narrow(at, size / 2, size / 2, where), where);
   return mul(x.narrow(at, 0, size / 2, where), gate, where);

@@ -5,8 +5,6 @@
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 
-#include <string>
-
 namespace brigade {
 
 namespace {
@@ -153,8 +151,7 @@ Pool2dParams in_two(const OpInfo& info, int64_t kernel_size, const AvgPool1dOpti
 template <class Pool>
 Tensor on_lines(const char* op, const Tensor& x, SourceLocation where, Pool&& pool) {
   located(where, [&] {
-    if (x.dim() != 2 && x.dim() != 3)
-      throw ShapeError(std::string(op) + ": expected [N, C, L] or [C, L], got " + to_string(x.sizes()));
+    if (x.dim() != 2 && x.dim() != 3) throw ShapeError("{}: expected [N, C, L] or [C, L], got {}", op, x.sizes());
   });
   return pool(x.unsqueeze(-2, where)).squeeze(-2, where);
 }
@@ -175,14 +172,12 @@ MaxPoolResult on_lines_with_indices(const char* op, const Tensor& x, SourceLocat
 Pool2dParams dividing(const char* op, const Tensor& x, const PoolOutputSize& output_size, bool lines,
                       SourceLocation where) {
   return located(where, [&] {
-    if (x.dim() != 3 && x.dim() != 4)
-      throw ShapeError(std::string(op) + ": expected [N, C, H, W] or [C, H, W], got " + to_string(x.sizes()));
+    if (x.dim() != 3 && x.dim() != 4) throw ShapeError("{}: expected [N, C, H, W] or [C, H, W], got {}", op, x.sizes());
     Pool2dParams params{.lines = lines};
     for (size_t d = 0; d < 2; ++d) {
       params.output_size[d] = output_size.values[d].value_or(x.size(static_cast<int64_t>(d) - 2));
       if (params.output_size[d] < 1) {
-        throw ValueError(std::string(op) + ": output_size must be at least 1, got " +
-                         std::to_string(params.output_size[d]));
+        throw ValueError("{}: output_size must be at least 1, got {}", op, params.output_size[d]);
       }
     }
     return params;

@@ -159,8 +159,7 @@ Tensor power(const Tensor& base, double exponent) {
     if (exponent == -0.5) return kernels::function(base, kernels::Function::Rsqrt);
     if (exponent == -1) return unary(base, UnaryOp::Reciprocal);
   } else if (exponent < 0 && exponent == std::floor(exponent)) {
-    throw ValueError("pow: integers have no negative power (got " + std::to_string(exponent) +
-                     "); convert the base with .to(kFloat32)");
+    throw ValueError("pow: integers have no negative power (got {}); convert the base with .to(kFloat32)", exponent);
   }
   return kernels::binary_function_scalar(base, exponent, BinaryFunction::Pow, false);
 }

@@ -12,11 +12,9 @@ namespace brigade {
 
 namespace {
 
-[[noreturn]] void throw_shapes(const char* what, const std::string& expected, const Tensor& a, const Tensor& b,
+[[noreturn]] void throw_shapes(const char* what, const char* expected, const Tensor& a, const Tensor& b,
                                SourceLocation where) {
-  throw ShapeError(std::string(what) + ": expected " + expected + ", got " + to_string(a.sizes()) + " and " +
-                       to_string(b.sizes()) + " (called at " + to_string(where) + ")",
-                   where);
+  throw ShapeError(where, "{}: expected {}, got {} and {}", what, expected, a.sizes(), b.sizes());
 }
 
 // beta * input + alpha * product
@@ -74,10 +72,10 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
                     std::equal(a.sizes().begin(), a.sizes().end() - 1, b.sizes().begin()) &&
                     a.size(-1) == weight.sizes()[1] && b.size(-1) == weight.sizes()[2];
   if (!fits) {
-    throw_shapes(
-        "bilinear",
-        "[..., n] and [..., m] with equal leading dimensions, for a weight [out, n, m] of " + to_string(weight.sizes()),
-        a, b, where);
+    throw ShapeError(where,
+                     "bilinear: expected [..., n] and [..., m] with equal leading dimensions, for a weight [out, n, m] "
+                     "of {}, got {} and {}",
+                     weight.sizes(), a.sizes(), b.sizes());
   }
   const int64_t out = weight.sizes()[0];
   const int64_t n = weight.sizes()[1];
@@ -112,8 +110,7 @@ Tensor kron(const Tensor& a, const Tensor& b, SourceLocation where) {
 
 Tensor trace(const Tensor& x, SourceLocation where) {
   if (x.dim() != 2) {
-    throw ShapeError("trace: expected a matrix, got " + to_string(x.sizes()) + " (called at " + to_string(where) + ")",
-                     where);
+    throw ShapeError(where, "trace: expected a matrix, got {}", x.sizes());
   }
   return sum(autograd::detail::diagonal(x), {}, false, where);
 }

@@ -19,8 +19,6 @@ using autograd::record;
 using autograd::detail::dimension_of;
 using autograd::detail::located;
 
-std::string called_at(SourceLocation where) { return " (called at " + to_string(where) + ")"; }
-
 // From the start, each once.
 Shape wrap_dims(const char* op, const Shape& dims, int count, SourceLocation where) {
   Shape result;
@@ -28,9 +26,7 @@ Shape wrap_dims(const char* op, const Shape& dims, int count, SourceLocation whe
   for (const int64_t dim : dims) {
     const int at = dimension_of(op, dim, count, where);
     if (seen & (1U << at)) {
-      throw ShapeError(std::string(op) + ": dimension " + std::to_string(dim) + " appears twice in " + to_string(dims) +
-                           called_at(where),
-                       where);
+      throw ShapeError(where, "{}: dimension {} appears twice in {}", op, dim, dims);
     }
     seen |= 1U << at;
     result.push_back(at);
@@ -114,9 +110,7 @@ struct DiagEmbedNode final : Node {
 
 void check_two_dims(const char* op, int dim1, int dim2, SourceLocation where) {
   if (dim1 != dim2) return;
-  throw ShapeError(std::string(op) + ": expected two different dimensions, got " + std::to_string(dim1) + " twice" +
-                       called_at(where),
-                   where);
+  throw ShapeError(where, "{}: expected two different dimensions, got {} twice", op, dim1);
 }
 
 // out = x, moved along dims[from..]; both are views of the whole.
@@ -149,9 +143,7 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims, SourceLocat
     return roll(x.flatten(0, -1, where), shifts, {0}, where).reshape(x.sizes(), where);
   }
   if (shifts.size() != dims.size()) {
-    throw ValueError("roll: expected a shift for each dimension, got shifts " + to_string(shifts) + " and dims " +
-                         to_string(dims) + called_at(where),
-                     where);
+    throw ValueError(where, "roll: expected a shift for each dimension, got shifts {} and dims {}", shifts, dims);
   }
   // A dimension may come again: the shifts add up.
   Shape along;
@@ -185,13 +177,10 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims, SourceLocat
 Tensor repeat(const Tensor& x, const Shape& repeats, SourceLocation where) {
   const int added = repeats.size() - x.dim();
   if (added < 0) {
-    throw ShapeError("repeat: expected a count for each dimension of " + to_string(x.sizes()) + ", got " +
-                         to_string(repeats) + called_at(where),
-                     where);
+    throw ShapeError(where, "repeat: expected a count for each dimension of {}, got {}", x.sizes(), repeats);
   }
   for (const int64_t count : repeats) {
-    if (count < 0)
-      throw ValueError("repeat: counts must not be negative, got " + to_string(repeats) + called_at(where), where);
+    if (count < 0) throw ValueError(where, "repeat: counts must not be negative, got {}", repeats);
   }
   Shape sizes = Shape::filled(added, 1);
   for (const int64_t size : x.sizes())
@@ -230,8 +219,7 @@ Tensor tile(const Tensor& x, const Shape& repeats, SourceLocation where) {
 
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim, SourceLocation where) {
   if (repeats < 0) {
-    throw ValueError(
-        "repeat_interleave: the count must not be negative, got " + std::to_string(repeats) + called_at(where), where);
+    throw ValueError(where, "repeat_interleave: the count must not be negative, got {}", repeats);
   }
   if (!dim) return repeat_interleave(x.flatten(0, -1, where), repeats, 0, where);
   if (x.dim() == 0) return repeat_interleave(x.reshape({1}, where), repeats, dim, where);
@@ -253,9 +241,7 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
 
 Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination, SourceLocation where) {
   if (source.size() != destination.size()) {
-    throw ShapeError("movedim: expected as many destinations as sources, got " + to_string(source) + " and " +
-                         to_string(destination) + called_at(where),
-                     where);
+    throw ShapeError(where, "movedim: expected as many destinations as sources, got {} and {}", source, destination);
   }
   const Shape from = wrap_dims("movedim", source, x.dim(), where);
   const Shape to = wrap_dims("movedim", destination, x.dim(), where);
@@ -285,7 +271,7 @@ Tensor swapdims(const Tensor& x, int64_t dim0, int64_t dim1, SourceLocation wher
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim, SourceLocation where) {
-  if (x.dim() == 0) throw ShapeError("unbind: a tensor without dimensions has no parts" + called_at(where), where);
+  if (x.dim() == 0) throw ShapeError("unbind: a tensor without dimensions has no parts", where);
   const int at = dimension_of("unbind", dim, x.dim(), where);
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < x.sizes()[at]; ++i)
@@ -317,7 +303,7 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, Sou
 }
 
 Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, SourceLocation where) {
-  if (x.dim() == 0) throw ShapeError("diag_embed: expected at least 1 dimension, got []" + called_at(where), where);
+  if (x.dim() == 0) throw ShapeError("diag_embed: expected at least 1 dimension, got []", where);
   const int first = dimension_of("diag_embed", dim1, x.dim() + 1, where);
   const int second = dimension_of("diag_embed", dim2, x.dim() + 1, where);
   check_two_dims("diag_embed", first, second, where);

@@ -112,9 +112,7 @@ void check_broadcast(const Shape& from, const Shape& to, SourceLocation where) {
   for (int d = 0; fits && d < from.size(); ++d)
     fits = from[d] == to[d + added] || from[d] == 1;
   if (fits) return;
-  throw ShapeError("sum_to: a tensor " + to_string(to) + " cannot be summed to " + to_string(from) +
-                       ", which does not broadcast to it (called at " + to_string(where) + ")",
-                   where);
+  throw ShapeError(where, "sum_to: a tensor {} cannot be summed to {}, which does not broadcast to it", to, from);
 }
 
 }  // namespace

@@ -103,10 +103,10 @@ Tensor Tensor::view(const Shape& shape, SourceLocation where) const {
   const Shape target = located("view", where, [&] { return view::infer_sizes(shape, numel()); });
   const auto new_strides = view::reshape_strides(*this, target);
   if (!new_strides) {
-    throw ShapeError("view size is not compatible with input tensor's size and stride: " + to_string(sizes()) +
-                         " with strides " + to_string(strides()) + " as " + to_string(shape) +
-                         "; use reshape() (called at " + to_string(where) + ")",
-                     where);
+    throw ShapeError(where,
+                     "view size is not compatible with input tensor's size and stride: {} with strides {} as {}; use "
+                     "reshape()",
+                     sizes(), strides(), shape);
   }
   return viewed("view", *this, view::as_strided(*this, target, *new_strides, storage_offset()), where);
 }
@@ -116,8 +116,7 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim, SourceLocation where)
   const int first = dimension_of("flatten", start_dim, dims, where);
   const int last = dimension_of("flatten", end_dim, dims, where);
   if (dim() == 0) return reshape({1}, where);
-  if (first > last)
-    throw ShapeError("flatten: start_dim must not come after end_dim (called at " + to_string(where) + ")", where);
+  if (first > last) throw ShapeError("flatten: start_dim must not come after end_dim", where);
   if (first == last) return *this;
   Shape shape;
   Size product(1);
@@ -158,9 +157,8 @@ Tensor Tensor::transpose(int64_t dim0, int64_t dim1, SourceLocation where) const
 
 Tensor Tensor::t(SourceLocation where) const {
   if (dim() > 2) {
-    throw ShapeError("t() expects a tensor with <= 2 dimensions, but self is " + std::to_string(dim()) +
-                         "D: " + to_string(sizes()) + "; use transpose (called at " + to_string(where) + ")",
-                     where);
+    throw ShapeError(where, "t() expects a tensor with <= 2 dimensions, but self is {}D: {}; use transpose", dim(),
+                     sizes());
   }
   if (dim() == 2) return transpose(0, 1, where);
   return permute(Shape::filled(dim(), 0), where);  // as it is
@@ -197,10 +195,7 @@ Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLocation
   const int64_t size = located("narrow", where, [&] { return this->size(dim); });
   const int64_t first = start < 0 ? start + size : start;
   if (first < 0 || first > size || length < 0 || length > size - first) {
-    throw IndexError("narrow: start " + std::to_string(start) + " and length " + std::to_string(length) +
-                         " exceed dimension " + std::to_string(dim) + " of size " + std::to_string(size) +
-                         " (called at " + to_string(where) + ")",
-                     where);
+    throw IndexError(where, "narrow: start {} and length {} exceed dimension {} of size {}", start, length, dim, size);
   }
   return slice(dim, first, first + length, 1, where);
 }

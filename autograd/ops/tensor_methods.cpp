@@ -17,9 +17,7 @@ namespace detail {
 
 void note_item(const Tensor& tensor, SourceLocation where) {
   if (!tensor.defined() || tensor.numel() != 1) {
-    throw ShapeError(
-        "item(): expected a tensor with one element, got " + describe(tensor) + " (called at " + to_string(where) + ")",
-        where);
+    throw ShapeError(where, "item(): expected a tensor with one element, got {}", describe(tensor));
   }
   if (autograd::Tape* tape = autograd::Tape::current()) {
     const Tensor* in[] = {&tensor};

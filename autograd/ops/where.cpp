@@ -68,9 +68,7 @@ Tensor where(const Tensor& condition, double a, double b, SourceLocation where) 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value, SourceLocation where) {
   const bool is_whole = std::isfinite(value) && value == std::floor(value);
   if (!is_floating_point(x.dtype()) && (!is_whole || (x.dtype() == kBool && value != 0 && value != 1))) {
-    throw ValueError("masked_fill: " + std::string(name(x.dtype())) + " cannot hold " + std::to_string(value) +
-                         "; convert x with .to(kFloat32) (called at " + to_string(where) + ")",
-                     where);
+    throw ValueError(where, "masked_fill: {} cannot hold {}; convert x with .to(kFloat32)", name(x.dtype()), value);
   }
   return choose("masked_fill", mask, value, x, where);
 }

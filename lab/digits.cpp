@@ -52,8 +52,8 @@ std::string digits_path() {
     if (fs::exists(place)) return place.string();
     tried += (tried.empty() ? "" : ", ") + place.string();
   }
-  throw IoError("cannot find the digits data; looked for " + tried +
-                ". Set BRIGADE_DATA_DIR to the folder that holds digits.csv.gz");
+  throw IoError(
+      "cannot find the digits data; looked for {}. Set BRIGADE_DATA_DIR to the folder that holds digits.csv.gz", tried);
 }
 
 }  // namespace brigade::lab

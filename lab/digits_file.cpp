@@ -3,6 +3,7 @@
 
 #include <brigade/core/error.h>
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 std::string read_gzip(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");
-  if (!file) throw IoError("cannot open " + path + ": " + std::strerror(errno));
+  if (!file) throw IoError("cannot open {}: {}", path, std::strerror(errno));
   struct Close {
     gzFile file;
     ~Close() { gzclose(file); }
@@ -29,19 +30,19 @@ std::string read_gzip(const std::string& path) {
     // A small file can unpack to a thousand times its size.
     constexpr size_t kMostText = size_t{64} << 20;
     if (text.size() > kMostText)
-      throw IoError(path + " unpacks to more than 64 MiB of text; expected digits.csv.gz, about 0.3 MiB");
+      throw IoError("{} unpacks to more than 64 MiB of text; expected digits.csv.gz, about 0.3 MiB", path);
     if (count < static_cast<int>(sizeof buffer)) {
       int code = Z_OK;
       const char* message = gzerror(file, &code);
       // A file that ends inside the stream reads as a short read with Z_BUF_ERROR.
       if (count < 0 || code == Z_BUF_ERROR) {
-        throw IoError(path + " is damaged or truncated: " + (code == Z_BUF_ERROR ? "unexpected end of file" : message) +
-                      " after " + std::to_string(text.size()) + " bytes of text; get the file again");
+        throw IoError("{} is damaged or truncated: {} after {} bytes of text; get the file again", path,
+                      code == Z_BUF_ERROR ? "unexpected end of file" : message, text.size());
       }
       break;
     }
   }
-  if (gzdirect(file) && !text.empty()) throw IoError(path + " is not a gzip file; expected a compressed CSV file");
+  if (gzdirect(file) && !text.empty()) throw IoError("{} is not a gzip file; expected a compressed CSV file", path);
   return text;
 }
 
@@ -49,15 +50,14 @@ std::string read_gzip(const std::string& path) {
 void parse_line(const std::string& path, size_t number, const char* line, const char* end, std::vector<float>& pixels,
                 std::vector<int64_t>& labels) {
   const auto fail = [&](const std::string& what) {
-    throw IoError(path + ", line " + std::to_string(number) + ": " + what +
-                  "; expected 64 grey values 0..16 and a digit 0..9");
+    throw IoError("{}, line {}: {}; expected 64 grey values 0..16 and a digit 0..9", path, number, what);
   };
   for (int column = 0; column <= kDigitPixels; ++column) {
     char* after = nullptr;
     const long value = line < end ? std::strtol(line, &after, 10) : 0;
-    if (line >= end || after == line || after > end) fail("has no number in column " + std::to_string(column + 1));
+    if (line >= end || after == line || after > end) fail(fmt::format("has no number in column {}", column + 1));
     if (value < 0 || value > (column < kDigitPixels ? 16 : 9)) {
-      fail("column " + std::to_string(column + 1) + " is " + std::to_string(value));
+      fail(fmt::format("column {} is {}", column + 1, value));
     }
     if (column < kDigitPixels) {
       pixels.push_back(static_cast<float>(value) / 16.0F);
@@ -66,7 +66,7 @@ void parse_line(const std::string& path, size_t number, const char* line, const 
     }
     line = after;
     if (column < kDigitPixels) {
-      if (line >= end || *line != ',') fail("ends after column " + std::to_string(column + 1));
+      if (line >= end || *line != ',') fail(fmt::format("ends after column {}", column + 1));
       ++line;
     }
   }
@@ -85,7 +85,7 @@ DigitsFile read_digits_file(const std::string& path) {
     parse_line(path, ++number, text.data() + begin, text.data() + end, file.pixels, file.labels);
     begin = end + 1;
   }
-  if (file.labels.empty()) throw IoError(path + " holds no examples");
+  if (file.labels.empty()) throw IoError("{} holds no examples", path);
   return file;
 }
 

@@ -59,7 +59,7 @@ void write_text(const std::string& path, const std::string& text) {
   std::ofstream out(path);
   out << text;
   out.close();
-  if (!out) throw IoError("cannot write " + path);
+  if (!out) throw IoError("cannot write {}", path);
 }
 
 void check_writable(const std::string& path) {
@@ -68,7 +68,7 @@ void check_writable(const std::string& path) {
   std::error_code error;
   const bool existed = std::filesystem::exists(path, error);
   if (!std::ofstream(path, std::ios::app))
-    throw ValueError("cannot write " + path + ": the folder has to exist and to be writable");
+    throw ValueError("cannot write {}: the folder has to exist and to be writable", path);
   if (!existed) std::filesystem::remove(path, error);
 }
 

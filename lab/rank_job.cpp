@@ -26,7 +26,7 @@ std::map<std::string, RankJob>& jobs() {
 
 const RankJob& find_job(const std::string& name) {
   const auto found = jobs().find(name);
-  if (found == jobs().end()) throw ValueError("unknown rank job '" + name + "'");
+  if (found == jobs().end()) throw ValueError("unknown rank job '{}'", name);
   return found->second;
 }
 
@@ -70,8 +70,7 @@ struct ScratchFolder {
   std::filesystem::path path;
   ScratchFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "brigade-job-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      throw IoError("cannot make a folder for results in " + name + ": " + std::strerror(errno));
+    if (!mkdtemp(name.data())) throw IoError("cannot make a folder for results in {}: {}", name, std::strerror(errno));
     path = name;
   }
   ~ScratchFolder() {
@@ -92,7 +91,7 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   std::ofstream out(temporary, std::ios::binary);
   out << text;
   out.close();
-  if (!out) throw IoError("cannot write " + temporary.string());
+  if (!out) throw IoError("cannot write {}", temporary.string());
   std::filesystem::rename(temporary, path);
 }
 
@@ -125,16 +124,18 @@ void check_backend(const std::string& backend) {
     if (backend == each.name) return;
     known += each.name + " (" + each.reach + "), ";
   }
-  throw ValueError("unknown backend '" + backend + "'; known are " + known + "auto (one of these), threads");
+  throw ValueError("unknown backend '{}'; known are {}auto (one of these), threads", backend, known);
 }
 
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
                             std::chrono::milliseconds timeout) {
   check_backend(backend);
-  if (ranks < 1) throw ValueError("expected at least 1 rank, got " + std::to_string(ranks));
+  if (ranks < 1) throw ValueError("expected at least 1 rank, got {}", ranks);
   if (const int launched = launched_ranks(); launched > 1)
-    throw ValueError("this command starts its ranks itself, but a launcher has started it " + std::to_string(launched) +
-                     " times; start it once, without the launcher");
+    throw ValueError(
+        "this command starts its ranks itself, but a launcher has started it {} times; "
+        "start it once, without the launcher",
+        launched);
   if (backend == "threads") return run_on_threads(find_job(job), arguments, ranks, timeout);
 
   const ScratchFolder folder;

@@ -23,7 +23,7 @@ class StandardOutput {
     flush();
     before_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (before_ < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-      throw IoError(std::string("cannot write to standard output: ") + std::strerror(errno));
+      throw IoError("cannot write to standard output: {}", std::strerror(errno));
   }
   ~StandardOutput() {
     flush();
@@ -37,7 +37,7 @@ class StandardOutput {
     for (size_t done = 0; done < text.size();) {
       const ssize_t now = ::write(before_, text.data() + done, text.size() - done);
       if (now < 0 && errno == EINTR) continue;
-      if (now <= 0) throw IoError(std::string("cannot write to standard output: ") + std::strerror(errno));
+      if (now <= 0) throw IoError("cannot write to standard output: {}", std::strerror(errno));
       done += static_cast<size_t>(now);
     }
   }

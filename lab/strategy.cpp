@@ -18,7 +18,7 @@ dist::DDPOptions strategy_options(const std::string& name) {
   std::string known;
   for (const std::string& each : strategy_names())
     known += (known.empty() ? "" : ", ") + each;
-  throw ValueError("unknown strategy '" + name + "'; known are " + known);
+  throw ValueError("unknown strategy '{}'; known are {}", name, known);
 }
 
 }  // namespace brigade::lab

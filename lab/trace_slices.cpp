@@ -23,8 +23,8 @@ class OpenSlices {
     std::vector<TraceSlice>& track = open_[track_of(event)];
     const std::string name = event.at("name");
     if (track.empty() || track.back().name != name)
-      throw ValueError(fmt::format("trace: '{}' of rank {} ends at {} us and did not begin", name,
-                                   event.at("pid").get<int>(), time));
+      throw ValueError("trace: '{}' of rank {} ends at {} us and did not begin", name, event.at("pid").get<int>(),
+                       fmt::format("{}", time));
     TraceSlice slice = std::move(track.back());
     track.pop_back();
     slice.end = time;
@@ -34,8 +34,8 @@ class OpenSlices {
   void expect_none() const {
     for (const auto& [track, slices] : open_) {
       if (!slices.empty())
-        throw ValueError(fmt::format("trace: '{}' of rank {} begins at {} us and does not end", slices.back().name,
-                                     slices.back().rank, slices.back().begin));
+        throw ValueError("trace: '{}' of rank {} begins at {} us and does not end", slices.back().name,
+                         slices.back().rank, fmt::format("{}", slices.back().begin));
     }
   }
 

@@ -43,8 +43,8 @@ std::vector<Tensor> read_inputs(const SafetensorsFile& file, DType dtype, Device
     count += entry.name.starts_with("input.");
   for (size_t i = 0; i < count; ++i) {
     if (!file.contains(numbered("input", i)))
-      throw ValueError(file.path() + " has " + std::to_string(count) + " inputs but no " + numbered("input", i) +
-                       "; name them input.0, input.1, ...");
+      throw ValueError("{} has {} inputs but no {}; name them input.0, input.1, ...", file.path(), count,
+                       numbered("input", i));
     Tensor x = file.tensor(numbered("input", i)).to(device);
     if (is_floating_point(x.dtype())) {
       x = x.to(dtype).detach();
@@ -71,7 +71,7 @@ Report run(const SafetensorsFile& file, nn::Module& module, const std::vector<Ph
   }
   if (Report names = compare_names(parameters, module); !names.rows.empty()) return names;
   if (!dtype)
-    throw ValueError(file.path() + " has no floating tensor parameter.NAME; see docs/check.md for the layout");
+    throw ValueError("{} has no floating tensor parameter.NAME; see docs/check.md for the layout", file.path());
   module.load_state_dict(parameters);
   module.to(*dtype);
   module.to(options.device);

@@ -8,12 +8,12 @@ namespace brigade::nn {
 namespace detail {
 
 void throw_no_item(const std::string& container, const std::string& which, size_t size, const std::string& kind) {
-  throw IndexError(container + ": there is no " + kind + " " + which + " among its " + std::to_string(size));
+  throw IndexError("{}: there is no {} {} among its {}", container, kind, which, size);
 }
 
 void throw_wrong_item(const std::string& container, const std::string& name, const Module& old, const Module& fresh) {
-  throw ValueError(container + ": '" + name + "' is a " + old.name() + " and cannot be replaced by a " + fresh.name() +
-                   " here, since it would not know how to call it");
+  throw ValueError("{}: '{}' is a {} and cannot be replaced by a {} here, since it would not know how to call it",
+                   container, name, old.name(), fresh.name());
 }
 
 }  // namespace detail
@@ -46,8 +46,7 @@ AnyModule& SequentialImpl::step(const std::string& name) {
   for (size_t i = 0; i < names_.size(); ++i) {
     if (names_[i] == name) return steps_[i];
   }
-  throw ValueError("Sequential: '" + name + "' is not one of its " + std::to_string(steps_.size()) +
-                   " steps, so it cannot be replaced");
+  throw ValueError("Sequential: '{}' is not one of its {} steps, so it cannot be replaced", name, steps_.size());
 }
 
 void SequentialImpl::replace_step(const std::string& name, AnyModule module) {
@@ -64,13 +63,15 @@ void SequentialImpl::replace_step(const std::string& name, AnyModule module) {
 void SequentialImpl::child_replaced(const std::string& name, const std::shared_ptr<Module>& module) {
   AnyModule& step = this->step(name);
   if (step.ptr() == module || step.rebind(module)) return;  // replace_step has put it there, or its type is the same
-  throw ValueError("Sequential: '" + name + "' is a " + step->name() + " and cannot be replaced by a " +
-                   module->name() + " through the base class; call replace_module of the Sequential with the handle");
+  throw ValueError(
+      "Sequential: '{}' is a {} and cannot be replaced by a {} through the base class; call replace_module of "
+      "the Sequential with the handle",
+      name, step->name(), module->name());
 }
 
 namespace {
 void require_defined(const char* container, const Tensor& item) {
-  if (!item.defined()) throw ValueError(std::string(container) + ": the tensor is undefined");
+  if (!item.defined()) throw ValueError("{}: the tensor is undefined", container);
 }
 }  // namespace
 

@@ -19,10 +19,9 @@ Tensor UnflattenImpl::forward(const Tensor& x, SourceLocation where) {
     }
   }
   if (unflattened_size.empty() || unknown > 1 || known < 1 || (unknown == 0 ? known != size : size % known != 0)) {
-    throw ShapeError("Unflatten: provided sizes " + to_string(unflattened_size) +
-                         " don't multiply up to the size of dim " + std::to_string(dim) + " (" + std::to_string(size) +
-                         ") in the input tensor " + describe(x) + " (" + to_string(where) + ")",
-                     where);
+    throw ShapeError(where,
+                     "Unflatten: provided sizes {} don't multiply up to the size of dim {} ({}) in the input tensor {}",
+                     unflattened_size, dim, size, describe(x));
   }
   std::vector<int64_t> sizes;
   for (int d = 0; d < x.dim(); ++d) {

@@ -11,7 +11,7 @@ namespace brigade::nn::init {
 namespace {
 
 void check(const Tensor& tensor, const char* what) {
-  if (!tensor.defined()) throw ValueError(std::string(what) + ": the tensor is undefined");
+  if (!tensor.defined()) throw ValueError("{}: the tensor is undefined", what);
 }
 
 double gain_by_fan(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
@@ -46,8 +46,8 @@ void zeros_(const Tensor& tensor) { constant_(tensor, 0); }
 Fans fans_of(const Tensor& tensor) {
   check(tensor, "fan in and fan out");
   if (tensor.dim() < 2) {
-    throw ShapeError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions, got " +
-                     to_string(tensor.sizes()));
+    throw ShapeError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions, got {}",
+                     tensor.sizes());
   }
   int64_t kernel = 1;
   for (int d = 2; d < tensor.dim(); ++d)
@@ -76,7 +76,7 @@ Nonlinearity nonlinearity_from_name(const std::string& name) {
   if (name == "relu") return Nonlinearity::ReLU;
   if (name == "leaky_relu") return Nonlinearity::LeakyReLU;
   if (name == "selu") return Nonlinearity::SELU;
-  throw ValueError("Unsupported nonlinearity " + name);
+  throw ValueError("Unsupported nonlinearity {}", name);
 }
 
 void kaiming_uniform_(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {

@@ -2,7 +2,6 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/nn/detail/text.h>
 #include <brigade/nn/init.h>
 
 #include <algorithm>
@@ -18,13 +17,13 @@ namespace brigade::nn::init {
 namespace {
 
 void check(const Tensor& tensor, const char* what, int low, int high) {
-  if (!tensor.defined()) throw ValueError(std::string(what) + ": the tensor is undefined");
+  if (!tensor.defined()) throw ValueError("{}: the tensor is undefined", what);
   if (!is_floating_point(tensor.dtype()))
-    throw DTypeError(std::string(what) + ": expected a floating dtype, got " + describe(tensor));
+    throw DTypeError("{}: expected a floating dtype, got {}", what, describe(tensor));
   if (tensor.dim() >= low && tensor.dim() <= high) return;
-  throw ShapeError(std::string(what) + ": expected " +
-                   (low == high ? std::to_string(low) : std::to_string(low) + " to " + std::to_string(high)) +
-                   " dimensions, got " + describe(tensor));
+  throw ShapeError("{}: expected {} dimensions, got {}", what,
+                   low == high ? std::to_string(low) : std::to_string(low) + " to " + std::to_string(high),
+                   describe(tensor));
 }
 
 constexpr int kAnyDim = 1 << 20;
@@ -86,8 +85,8 @@ void orthonormalise(std::vector<std::vector<double>>& vectors) {
 void trunc_normal_(const Tensor& tensor, double mean, double stddev, double a, double b) {
   check(tensor, "trunc_normal_", 0, kAnyDim);
   if (!(a < b && stddev > 0)) {
-    throw ValueError("trunc_normal_: expected a < b and a deviation above 0, got a " + detail::text_of(a) + ", b " +
-                     detail::text_of(b) + ", deviation " + detail::text_of(stddev));
+    throw ValueError("trunc_normal_: expected a < b and a deviation above 0, got a {}, b {}, deviation {}", a, b,
+                     stddev);
   }
   // In deviations. The side where the numbers are small is exact: take that of the tail.
   double low = (a - mean) / stddev, high = (b - mean) / stddev;
@@ -117,8 +116,7 @@ void dirac_(const Tensor& tensor, int64_t groups) {
   check(tensor, "dirac_", 3, 5);
   const int64_t out = tensor.size(0), in = tensor.size(1);
   if (groups < 1 || out % groups != 0) {
-    throw ShapeError("dirac_: the first dimension must be divisible by groups " + std::to_string(groups) + ", got " +
-                     describe(tensor));
+    throw ShapeError("dirac_: the first dimension must be divisible by groups {}, got {}", groups, describe(tensor));
   }
   int64_t kernel = 1, middle = 0;
   for (int d = 2; d < tensor.dim(); ++d) {
@@ -159,7 +157,7 @@ void orthogonal_(const Tensor& tensor, double gain) {
 void sparse_(const Tensor& tensor, double sparsity, double stddev) {
   check(tensor, "sparse_", 2, 2);
   if (!(sparsity >= 0 && sparsity <= 1))
-    throw ValueError("sparse_: sparsity must be between 0 and 1, got " + detail::text_of(sparsity));
+    throw ValueError("sparse_: sparsity must be between 0 and 1, got {}", sparsity);
   const int64_t rows = tensor.size(0), columns = tensor.size(1);
   const auto zeroed = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
   const Tensor normal = empty(tensor.sizes(), kFloat64);

@@ -12,8 +12,9 @@ namespace brigade::nn {
 namespace detail {
 
 void throw_empty_handle(const std::type_info& impl) {
-  throw ValueError(std::string("an empty handle of type ") + readable_type_name(impl) +
-                   " was used; assign it (register_module) in the constructor of the module that owns it");
+  throw ValueError(
+      "an empty handle of type {} was used; assign it (register_module) in the constructor of the module that owns it",
+      readable_type_name(impl));
 }
 
 }  // namespace detail
@@ -24,14 +25,14 @@ Module::~Module() {
 }
 
 void Module::check_name(const std::string& name, const char* kind) const {
-  const auto fail = [&](const std::string& what) {
-    throw ValueError(kind + what + " (in module " + this->name() + ")");
-  };
-  if (name.empty()) fail(" name must not be empty");
-  if (name.find('.') != std::string::npos) fail(" name must not contain a dot (got '" + name + "')");
+  if (name.empty()) throw ValueError("{} name must not be empty (in module {})", kind, this->name());
+  if (name.find('.') != std::string::npos)
+    throw ValueError("{} name must not contain a dot (got '{}') (in module {})", kind, name, this->name());
   const auto taken = [&](const auto& list, const char* as) {
     const bool found = std::any_of(list.begin(), list.end(), [&](const auto& each) { return each.first == name; });
-    if (found) fail(" '" + name + "' already defined, as a " + as + "; choose another name");
+    if (!found) return;
+    throw ValueError("{} '{}' already defined, as a {}; choose another name (in module {})", kind, name, as,
+                     this->name());
   };
   taken(parameters_, "parameter");
   taken(buffers_, "buffer");
@@ -42,10 +43,11 @@ Tensor Module::register_parameter(const std::string& name, Tensor tensor, bool r
   check_name(name, "Parameter");
   if (!tensor.defined()) return tensor;
   if (!tensor.is_leaf()) {
-    throw AutogradError("Cannot assign non-leaf Tensor to parameter '" + name + "' (in module " + this->name() +
-                            "): it is the result of an operation; use detach() or clone under no_grad (" +
-                            to_string(where) + ")",
-                        where);
+    throw AutogradError(
+        where,
+        "Cannot assign non-leaf Tensor to parameter '{}' (in module {}): it is the result of an operation; use "
+        "detach() or clone under no_grad",
+        name, this->name());
   }
   tensor.requires_grad_(requires_grad, where);
   autograd::AutogradMeta& meta = autograd::ensure_meta(tensor);
@@ -59,18 +61,17 @@ Tensor Module::replace_parameter(const std::string& name, Tensor tensor, SourceL
   const auto found =
       std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& each) { return each.first == name; });
   if (found == parameters_.end()) {
-    throw ValueError("Parameter with name '" + name + "' is not defined (in module " + this->name() +
-                     "); register_parameter adds a new one");
+    throw ValueError("Parameter with name '{}' is not defined (in module {}); register_parameter adds a new one", name,
+                     this->name());
   }
   if (!tensor.defined() || tensor.sizes() != found->second.sizes()) {
-    throw ShapeError("Parameter '" + name + "' (in module " + this->name() + ") is " + describe(found->second) +
-                         " and cannot become " + describe(tensor) + " (" + to_string(where) + ")",
-                     where);
+    throw ShapeError(where, "Parameter '{}' (in module {}) is {} and cannot become {}", name, this->name(),
+                     describe(found->second), describe(tensor));
   }
   if (!tensor.is_leaf()) {
-    throw AutogradError("Cannot assign non-leaf Tensor to parameter '" + name + "' (in module " + this->name() +
-                            "): it is the result of an operation (" + to_string(where) + ")",
-                        where);
+    throw AutogradError(
+        where, "Cannot assign non-leaf Tensor to parameter '{}' (in module {}): it is the result of an operation", name,
+        this->name());
   }
   found->second = tensor;
   return tensor;
@@ -83,12 +84,14 @@ Tensor Module::register_buffer(const std::string& name, Tensor tensor) {
 }
 
 void Module::check_child(const std::string& name, const std::shared_ptr<Module>& module) const {
-  if (!module) throw ValueError("Submodule '" + name + "' is an empty handle (in module " + this->name() + ")");
+  if (!module) throw ValueError("Submodule '{}' is an empty handle (in module {})", name, this->name());
   // A ring would never be freed, and a walk over it would never end.
   module->visit("", [&](const std::string&, const Module& below) {
     if (&below != this) return;
-    throw ValueError("Submodule '" + name + "' (" + module->name() + ") holds the module " + this->name() +
-                     " that it was to be registered in; a module cannot be its own descendant");
+    throw ValueError(
+        "Submodule '{}' ({}) holds the module {} that it was to be registered in; a "
+        "module cannot be its own descendant",
+        name, module->name(), this->name());
   });
 }
 
@@ -120,8 +123,8 @@ std::shared_ptr<Module> Module::replace_module(const std::string& name, std::sha
   const auto found =
       std::find_if(children_.begin(), children_.end(), [&](const auto& child) { return child.first == name; });
   if (found == children_.end()) {
-    throw ValueError("Submodule with name '" + name + "' is not defined (in module " + this->name() +
-                     "); register_module adds a new one");
+    throw ValueError("Submodule with name '{}' is not defined (in module {}); register_module adds a new one", name,
+                     this->name());
   }
   check_child(name, module);
   child_replaced(name, module);

@@ -54,7 +54,7 @@ void Module::requires_grad_(bool requires_grad, SourceLocation where) {
 
 void Module::to(DType dtype, SourceLocation where) {
   if (!is_floating_point(dtype))
-    throw DTypeError(std::string("Module::to: expected a floating dtype, got ") + brigade::name(dtype));
+    throw DTypeError("Module::to: expected a floating dtype, got {}", brigade::name(dtype));
   const auto wanted = [dtype](const Tensor& tensor) {
     return TensorOptions(is_floating_point(tensor.dtype()) ? dtype : tensor.dtype(), tensor.device());
   };
@@ -76,11 +76,11 @@ void Module::convert(const std::string& what, const std::function<TensorOptions(
       if (options.dtype == tensor.dtype() && options.device == tensor.device()) continue;
       const autograd::AutogradMeta* known = autograd::meta(tensor);
       if (known && (!known->observers.empty() || known->grad_target.defined())) {
-        throw AutogradError("Module::to: the gradient of parameter `" + name + "` lives in a bucket of dtype " +
-                                brigade::name(tensor.dtype()) + " on " + to_string(tensor.device()) +
-                                ", so the parameter cannot become " + what +
-                                "; convert the module before it is wrapped (" + to_string(where) + ")",
-                            where);
+        throw AutogradError(
+            where,
+            "Module::to: the gradient of parameter `{}` lives in a bucket of dtype {} on {}, so the parameter cannot "
+            "become {}; convert the module before it is wrapped",
+            name, brigade::name(tensor.dtype()), tensor.device(), what);
       }
       changing.emplace_back(tensor, options);
     }
@@ -176,7 +176,7 @@ IncompatibleKeys Module::load_state_dict(const Named<Tensor>& state, bool strict
   if (strict && !keys.missing.empty()) problems += "\n\tMissing key(s) in state_dict: " + quoted(keys.missing);
   if (strict && !keys.unexpected.empty()) problems += "\n\tUnexpected key(s) in state_dict: " + quoted(keys.unexpected);
   problems += mismatches + conflicts(own, given);
-  if (!problems.empty()) throw ValueError("Error(s) in loading state_dict for " + this->name() + ":" + problems);
+  if (!problems.empty()) throw ValueError("Error(s) in loading state_dict for {}:{}", this->name(), problems);
   const NoGradGuard no_grad;
   const autograd::Tape::Pause pause;
   for (const auto& [name, tensor] : own) {

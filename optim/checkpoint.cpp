@@ -54,9 +54,7 @@ class Differences {
     if (++count_ <= kShown) text_ += "\n\t" + text;
     if (count_ == kShown + 1) text_ += "\n\t...";
   }
-  void throw_if_any(const std::string& what) const {
-    if (count_ > 0) throw ValueError(what + text_);
-  }
+  const std::string& text() const { return text_; }
 
  private:
   std::string text_;
@@ -81,8 +79,9 @@ void check_module(const std::string& where, const nn::Module& module, const Chec
   }
   for (const auto& [name, text] : saved.texts)
     differences.add("unexpected number " + in_quotes(name));
-  differences.throw_if_any(where + " does not fit this " + module.name() +
-                           "; build the model as it was when it was saved:");
+  if (differences.text().empty()) return;
+  throw ValueError("{} does not fit this {}; build the model as it was when it was saved:{}", where, module.name(),
+                   differences.text());
 }
 
 OptimizerState state_of(const detail::CheckpointFile& file, const std::string& part) {
@@ -93,9 +92,8 @@ OptimizerState state_of(const detail::CheckpointFile& file, const std::string& p
 // A part that holds `count` numbers and nothing else.
 void check_simple(const std::string& path, const std::string& part, const CheckpointPart& saved, size_t count) {
   if (saved.tensors.empty() && saved.texts.size() == count) return;
-  throw IoError(path + ": " + saved.kind + " " + in_quotes(part) + " holds " + std::to_string(saved.tensors.size()) +
-                " tensors and " + std::to_string(saved.texts.size()) + " numbers; expected " + std::to_string(count) +
-                " numbers alone");
+  throw IoError("{}: {} {} holds {} tensors and {} numbers; expected {} numbers alone", path, saved.kind,
+                in_quotes(part), saved.tensors.size(), saved.texts.size(), count);
 }
 
 // Says in whose file and in which part the error of `action` arose.
@@ -103,7 +101,7 @@ void within(const std::string& path, const std::string& part, const std::functio
   try {
     action();
   } catch (const Error& error) {
-    throw ValueError(path + ": part " + in_quotes(part) + ": " + error.what());
+    throw ValueError("{}: part {}: {}", path, in_quotes(part), error.what());
   }
 }
 
@@ -121,12 +119,12 @@ OptimizerState copy_of(OptimizerState state) {
 
 Checkpoint& Checkpoint::add(const std::string& name, decltype(Part::what) what) {
   if (name.empty() || name == "brigade" || name.find('/') != std::string::npos) {
-    throw ValueError("Checkpoint: a part cannot be called " + in_quotes(name) +
-                     "; expected a name without '/' other than \"brigade\"");
+    throw ValueError("Checkpoint: a part cannot be called {}; expected a name without '/' other than \"brigade\"",
+                     in_quotes(name));
   }
   for (const Part& part : parts_) {
     if (part.name == name)
-      throw ValueError("Checkpoint: two parts are called " + in_quotes(name) + "; expected each name once");
+      throw ValueError("Checkpoint: two parts are called {}; expected each name once", in_quotes(name));
   }
   parts_.push_back({name, std::move(what)});
   return *this;
@@ -150,7 +148,7 @@ Checkpoint& Checkpoint::add_scheduler(const std::string& name, Scheduler& schedu
   };
   const auto load = [&scheduler](const OptimizerState& state) {
     if (!state.tensors.empty())
-      throw ValueError("a scheduler has no tensors; this one has " + in_quotes(state.tensors.front().first));
+      throw ValueError("a scheduler has no tensors; this one has {}", in_quotes(state.tensors.front().first));
     scheduler.load_state_dict({state.optimizer, state.numbers});
   };
   return add(name, Custom{save, load, "scheduler"});
@@ -221,7 +219,7 @@ void Checkpoint::load(const std::string& path) {
     if (!own.contains(name))
       differences.add("unexpected part " + in_quotes(name) + " of kind " + in_quotes(saved.kind));
   }
-  differences.throw_if_any(path + " was saved from other parts:");
+  if (!differences.text().empty()) throw ValueError("{} was saved from other parts:{}", path, differences.text());
 
   // What can be checked before anything changes is checked now; what checks itself while it loads comes next, and is
   // undone when a later one does not fit; then what cannot fail.

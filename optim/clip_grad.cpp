@@ -6,7 +6,6 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/foreach.h>
 #include <brigade/kernels/reduce.h>
-#include <brigade/nn/detail/text.h>
 #include <brigade/optim/detail/batches.h>
 
 #include <algorithm>
@@ -99,22 +98,19 @@ void note_change(const std::vector<Tensor>& grads, const char* what, SourceLocat
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options,
                        SourceLocation where) {
   const double p = options.norm_type;
-  if (std::isnan(p)) throw ValueError("clip_grad_norm_: norm_type is not a number (" + to_string(where) + ")", where);
+  if (std::isnan(p)) throw ValueError("clip_grad_norm_: norm_type is not a number", where);
   if (!(max_norm >= 0)) {
-    throw ValueError("clip_grad_norm_: max_norm must be at least 0, got " + nn::detail::text_of(max_norm) + " (" +
-                         to_string(where) + ")",
-                     where);
+    throw ValueError(where, "clip_grad_norm_: max_norm must be at least 0, got {}", max_norm);
   }
   const std::vector<Tensor> grads = gradients_of(parameters);
   const std::vector<detail::Batch> batches = detail::batches(grads, [](size_t) { return 0; });
   const double total = total_norm(grads, batches, p);
   if (options.error_if_nonfinite && !std::isfinite(total)) {
     throw ValueError(
-        "The total norm of order " + nn::detail::text_of(p) +
-            " for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error "
-            "and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=false` (" +
-            to_string(where) + ")",
-        where);
+        where,
+        "The total norm of order {} for gradients from `parameters` is non-finite, so it cannot be clipped. To "
+        "disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=false`",
+        p);
   }
   const double factor = max_norm / (total + 1e-6);
   if (factor >= 1) return total;  // false for a NaN, which goes on to the gradients
@@ -126,9 +122,7 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
 
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value, SourceLocation where) {
   if (!(clip_value >= 0)) {
-    throw ValueError("clip_grad_value_: clip_value must be at least 0, got " + nn::detail::text_of(clip_value) + " (" +
-                         to_string(where) + ")",
-                     where);
+    throw ValueError(where, "clip_grad_value_: clip_value must be at least 0, got {}", clip_value);
   }
   const std::vector<Tensor> grads = gradients_of(parameters);
   for (const detail::Batch& batch : detail::batches(grads, [](size_t) { return 0; }))

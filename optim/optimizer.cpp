@@ -63,7 +63,7 @@ std::string Optimizer::name() const { return nn::readable_type_name(typeid(*this
 
 namespace {
 [[noreturn]] void throw_without(const std::string& optimizer, const char* what) {
-  throw ValueError(optimizer + " has no " + what + " that could be read or set; override the accessors of Optimizer");
+  throw ValueError("{} has no {} that could be read or set; override the accessors of Optimizer", optimizer, what);
 }
 }  // namespace
 
@@ -92,21 +92,22 @@ void Optimizer::check_new_parameters(const std::vector<Tensor>& parameters) cons
     known.insert(parameter.impl());
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& parameter = parameters[i];
-    const std::string which = "parameter " + std::to_string(i);
-    if (!parameter.defined()) throw ValueError("optimizer: " + which + " is undefined");
+    if (!parameter.defined()) throw ValueError("optimizer: parameter {} is undefined", i);
     if (!parameter.is_leaf()) {
-      throw AutogradError("can't optimize a non-leaf Tensor: " + which + " (" + describe(parameter) +
-                          ") is the result of an operation; give the parameter that it was computed from");
+      throw AutogradError(
+          "can't optimize a non-leaf Tensor: parameter {} ({}) is the result of an operation; give the "
+          "parameter that it was computed from",
+          i, describe(parameter));
     }
     if (!is_floating_point(parameter.dtype())) {
-      throw DTypeError("optimizer: " + which + " is " + describe(parameter) + ", expected a floating dtype");
+      throw DTypeError("optimizer: parameter {} is {}, expected a floating dtype", i, describe(parameter));
     }
     if (!parameter.is_contiguous()) {
-      throw ShapeError("optimizer: " + which + " must be contiguous, got strides " + to_string(parameter.strides()));
+      throw ShapeError("optimizer: parameter {} must be contiguous, got strides {}", i, parameter.strides());
     }
     if (!known.insert(parameter.impl()).second) {
-      throw ValueError("some parameters appear in more than one parameter group: " + which + " (" +
-                       describe(parameter) + ") is there already");
+      throw ValueError("some parameters appear in more than one parameter group: parameter {} ({}) is there already", i,
+                       describe(parameter));
     }
   }
 }

@@ -33,20 +33,20 @@ const double* StateReader::number(const std::string& name) {
 
 double StateReader::required_number(const std::string& name) {
   if (const double* value = number(name)) return *value;
-  throw ValueError("optimizer state: '" + name +
-                   "' is missing; it was saved from an optimizer with other groups or of another kind");
+  throw ValueError(
+      "optimizer state: '{}' is missing; it was saved from an optimizer with other groups or of another kind", name);
 }
 
 Tensor StateReader::tensor_like(const std::string& name, const Tensor& parameter, bool required) {
   const auto found = entries_.find(name);
   if (found == entries_.end() || !found->second.tensor || !found->second.tensor->defined()) {
     if (!required) return Tensor();
-    throw ValueError("optimizer state: '" + name + "' is missing, although its parameter has moved before");
+    throw ValueError("optimizer state: '{}' is missing, although its parameter has moved before", name);
   }
   const Tensor& tensor = *found->second.tensor;
   if (tensor.sizes() != parameter.sizes() || tensor.dtype() != parameter.dtype()) {
-    throw ValueError("optimizer state: '" + name + "' is " + describe(tensor) + ", expected " + describe(parameter) +
-                     " as its parameter is");
+    throw ValueError("optimizer state: '{}' is {}, expected {} as its parameter is", name, describe(tensor),
+                     describe(parameter));
   }
   found->second.used = true;
   Tensor copy = empty(parameter.sizes(), parameter.options());
@@ -65,21 +65,22 @@ void StateReader::finish() const {
   for (size_t i = 0; i < unread.size() && i < 8; ++i)
     text += (i ? ", " : "") + unread[i];
   throw ValueError(
-      "loaded state dict has a different number of parameter groups or parameters: nothing here takes its " +
-      std::to_string(unread.size()) + " entries " + text + (unread.size() > 8 ? ", ..." : ""));
+      "loaded state dict has a different number of parameter groups or parameters: nothing "
+      "here takes its {} entries {}{}",
+      unread.size(), text, unread.size() > 8 ? ", ..." : "");
 }
 
 void check_kind(const std::string& saved, const std::string& own) {
   if (saved.empty() || saved == own) return;
-  throw ValueError("optimizer state: it was saved from " + saved + ", this is " + own);
+  throw ValueError("optimizer state: it was saved from {}, this is {}", saved, own);
 }
 
 void check_group_size(size_t group, double saved, size_t own) {
   if (saved == static_cast<double>(own)) return;
   throw ValueError(
-      "loaded state dict contains a parameter group that doesn't match the size of optimizer's group: group " +
-      std::to_string(group) + " was saved with " + std::to_string(static_cast<int64_t>(saved)) +
-      " parameters, this one has " + std::to_string(own));
+      "loaded state dict contains a parameter group that doesn't match the size of optimizer's group: group {} was "
+      "saved with {} parameters, this one has {}",
+      group, static_cast<int64_t>(saved), own);
 }
 
 }  // namespace brigade::optim::detail

@@ -17,16 +17,18 @@ namespace brigade::dist {
 namespace {
 
 void check_options(const DDPOptions& options, SourceLocation where) {
-  const auto refuse = [&](const std::string& why) {
-    throw ValueError("DistributedDataParallel: " + why + " (" + to_string(where) + ")", where);
-  };
   if (!(options.bucket_cap_mb > 0) || !(options.first_bucket_mb > 0))
-    refuse("bucket_cap_mb and first_bucket_mb must be above 0");
-  if (options.verify_every < 0) refuse(fmt::format("verify_every must be at least 0, got {}", options.verify_every));
+    throw ValueError("DistributedDataParallel: bucket_cap_mb and first_bucket_mb must be above 0", where);
+  if (options.verify_every < 0)
+    throw ValueError(where, "DistributedDataParallel: verify_every must be at least 0, got {}", options.verify_every);
   if (options.delay_all_reduce_named_params.empty() != options.param_to_hook_all_reduce.empty()) {
-    refuse("delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time.");
+    throw ValueError(
+        "DistributedDataParallel: delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the "
+        "same time.",
+        where);
   }
-  if (options.verify_every > 0 && !options.check_steps) refuse("verify_every needs check_steps");
+  if (options.verify_every > 0 && !options.check_steps)
+    throw ValueError("DistributedDataParallel: verify_every needs check_steps", where);
 }
 
 }  // namespace
@@ -47,11 +49,8 @@ std::vector<NamedParameter> DistributedDataParallelBase::current(const nn::Named
 DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Module> module, ProcessGroupPtr group,
                                                          const DDPOptions& options, SourceLocation where)
     : module_(std::move(module)), group_(std::move(group)), options_(options), thread_(std::this_thread::get_id()) {
-  if (!module_) throw ValueError("DistributedDataParallel: the module is empty (" + to_string(where) + ")", where);
-  if (!group_)
-    throw ValueError(
-        "DistributedDataParallel: the process group is empty; see init_process_group (" + to_string(where) + ")",
-        where);
+  if (!module_) throw ValueError("DistributedDataParallel: the module is empty", where);
+  if (!group_) throw ValueError("DistributedDataParallel: the process group is empty; see init_process_group", where);
   check_options(options, where);
   Contents contents = sort_out(where);
   ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
@@ -85,10 +84,9 @@ DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(Sour
     buffers_.push_back(buffer);
   }
   if (unknown.empty()) return contents;
-  throw ValueError(fmt::format("DistributedDataParallel: `{}`, which is to be ignored, is neither a parameter nor a "
-                               "buffer of {} ({})",
-                               unknown.front(), module_->name(), to_string(where)),
-                   where);
+  throw ValueError(where,
+                   "DistributedDataParallel: `{}`, which is to be ignored, is neither a parameter nor a buffer of {}",
+                   unknown.front(), module_->name());
 }
 
 // Throws ValueError for a delayed parameter, or a trigger, that is not trainable.
@@ -98,9 +96,7 @@ ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vect
     for (uint32_t i = 0; i < trainable.size(); ++i) {
       if (trainable[i].name == name) return i;
     }
-    throw ValueError(fmt::format("DistributedDataParallel: `{}` is not a trainable parameter of {} ({})", name,
-                                 module_->name(), to_string(where)),
-                     where);
+    throw ValueError(where, "DistributedDataParallel: `{}` is not a trainable parameter of {}", name, module_->name());
   };
   ReducerOptions result;
   for (const std::string& name : options_.delay_all_reduce_named_params)

@@ -3,16 +3,13 @@
 
 #include <brigade/dist/checks/model.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace brigade::dist {
 
 Join::Join(DistributedDataParallelBase& ddp, JoinOptions options, SourceLocation where)
     : ddp_(ddp), options_(options), where_(where) {
-  if (ddp_.join_)
-    throw DistError("join: this wrapper is inside another join already (" + to_string(where) + ")", where);
+  if (ddp_.join_) throw DistError("join: this wrapper is inside another join already", where);
   ddp_.join_ = this;
   ddp_.reducer_->divide_by_participants(!options_.divide_by_initial_world_size);
   ddp_.reducer_->before_round([this] { announce(kBackward, where_); });
@@ -43,10 +40,8 @@ std::vector<int64_t> Join::announce(Event event, SourceLocation where) {
   const bool someone_finished = std::find(events.begin(), events.end(), kFinished) != events.end();
   const int with_data = source(events);
   if (options_.throw_on_early_termination && someone_finished && with_data >= 0) {
-    throw DistError(event == kFinished
-                        ? fmt::format("Rank {} exhausted all inputs.", group.rank())
-                        : std::string("Detected at least one rank that exhausted inputs. Throwing across all ranks."),
-                    where);
+    if (event == kFinished) throw DistError(where, "Rank {} exhausted all inputs.", group.rank());
+    throw DistError("Detected at least one rank that exhausted inputs. Throwing across all ranks.", where);
   }
   if (with_data < 0) return events;
   last_source_ = with_data;
@@ -56,11 +51,9 @@ std::vector<int64_t> Join::announce(Event event, SourceLocation where) {
     const auto name = [](int64_t e) {
       return e == kForward ? "a forward that broadcasts buffers" : "a reduced backward";
     };
-    throw DistError(
-        fmt::format("join: rank {} begins {}, rank {} {}; ranks with data must do the same things in the same "
-                    "order ({})",
-                    r, name(events[r]), with_data, name(expected), to_string(where)),
-        where);
+    throw DistError(where,
+                    "join: rank {} begins {}, rank {} {}; ranks with data must do the same things in the same order", r,
+                    name(events[r]), with_data, name(expected));
   }
   return events;
 }

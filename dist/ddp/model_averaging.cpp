@@ -4,8 +4,6 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <fmt/format.h>
-
 #include <map>
 #include <utility>
 
@@ -13,13 +11,10 @@ namespace brigade::dist {
 
 void average_parameters(ProcessGroup& group, const std::vector<Tensor>& parameters, SourceLocation where) {
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!parameters[i].defined())
-      throw ValueError(fmt::format("average_parameters: parameter {} is undefined (called at {})", i, to_string(where)),
-                       where);
+    if (!parameters[i].defined()) throw ValueError(where, "average_parameters: parameter {} is undefined", i);
     if (!is_floating_point(parameters[i].dtype())) {
-      throw DTypeError(fmt::format("average_parameters: parameter {} is {}, expected a floating dtype (called at {})",
-                                   i, describe(parameters[i]), to_string(where)),
-                       where);
+      throw DTypeError(where, "average_parameters: parameter {} is {}, expected a floating dtype", i,
+                       describe(parameters[i]));
     }
   }
   if (group.size() == 1) return;

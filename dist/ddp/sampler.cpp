@@ -6,18 +6,15 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
 
 namespace brigade::dist {
 
 DistributedSampler::DistributedSampler(int64_t size, int rank, int world_size, const DistributedSamplerOptions& options)
     : size_(size), rank_(rank), world_size_(world_size), options_(options) {
-  if (size < 0) throw ValueError("DistributedSampler: size must not be negative, got " + std::to_string(size));
-  if (world_size < 1)
-    throw ValueError("DistributedSampler: world_size must be at least 1, got " + std::to_string(world_size));
+  if (size < 0) throw ValueError("DistributedSampler: size must not be negative, got {}", size);
+  if (world_size < 1) throw ValueError("DistributedSampler: world_size must be at least 1, got {}", world_size);
   if (rank < 0 || rank >= world_size) {
-    throw ValueError("Invalid rank " + std::to_string(rank) + ", rank should be in the interval [0, " +
-                     std::to_string(world_size - 1) + "]");
+    throw ValueError("Invalid rank {}, rank should be in the interval [0, {}]", rank, world_size - 1);
   }
   per_rank_ = options.drop_last ? size / world_size : (size + world_size - 1) / world_size;
 }

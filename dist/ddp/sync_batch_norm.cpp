@@ -8,8 +8,6 @@
 #include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace brigade::dist {
@@ -23,15 +21,12 @@ std::string layer(const std::string& name) { return name.empty() ? "SyncBatchNor
 void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tensor>>& per_channel,
                   const std::string& name, SourceLocation where) {
   if (x.dim() < 2) {
-    throw ShapeError(fmt::format("{}: expected at least 2D input (got {}D input {}) (called at {})", layer(name),
-                                 x.dim(), to_string(x.sizes()), to_string(where)),
-                     where);
+    throw ShapeError(where, "{}: expected at least 2D input (got {}D input {})", layer(name), x.dim(), x.sizes());
   }
   for (const auto& [what, tensor] : per_channel) {
     if (!tensor.defined() || tensor.sizes() == Shape{x.size(1)}) continue;
-    throw ShapeError(fmt::format("{}: {} must be [{}] for an input {}, got {} (called at {})", layer(name), what,
-                                 x.size(1), to_string(x.sizes()), describe(tensor), to_string(where)),
-                     where);
+    throw ShapeError(where, "{}: {} must be [{}] for an input {}, got {}", layer(name), what, x.size(1), x.sizes(),
+                     describe(tensor));
   }
 }
 
@@ -90,11 +85,10 @@ struct SyncBatchNormNode final : autograd::Node {
     if (context.create_graph()) {
       // The statistics follow the batches of all ranks, and so would a second derivative.
       throw AutogradError(
-          fmt::format(
-              "{} has no second derivative: create_graph ran through it (called at {}). Use BatchNorm, GroupNorm "
-              "or the running statistics (eval) where gradients are differentiated again",
-              layer, to_string(where)),
-          where);
+          where,
+          "{} has no second derivative: create_graph ran through it. Use BatchNorm, GroupNorm or the running "
+          "statistics (eval) where gradients are differentiated again",
+          layer);
     }
     const Tensor& grad = context.grad();
     const Tensor input = x.unpack(*this);
@@ -140,11 +134,10 @@ Tensor sync_batch_norm(const ProcessGroupPtr& group, const Tensor& x, const Tens
   const int64_t own = x.size(1) > 0 ? x.numel() / x.size(1) : 0;
   const int64_t count = combine(*group, moments, own, name, where);
   if (count < 2) {
-    throw ValueError(
-        fmt::format("Expected more than 1 value per channel when training, got {} on all {} ranks together, input size "
-                    "{} on this one, in {} (called at {})",
-                    count, group->size(), to_string(x.sizes()), layer(name), to_string(where)),
-        where);
+    throw ValueError(where,
+                     "Expected more than 1 value per channel when training, got {} on all {} ranks together, "
+                     "input size {} on this one, in {}",
+                     count, group->size(), x.sizes(), layer(name));
   }
   const kernels::BatchNorm result =
       kernels::batch_norm_apply(x, weight, bias, running_mean, running_var, moments, count, momentum, eps);
@@ -173,9 +166,7 @@ SyncBatchNormImpl::SyncBatchNormImpl(int64_t features, const ProcessGroupPtr& gr
 
 void SyncBatchNormImpl::check_input(const Tensor& x, SourceLocation where) const {
   if (x.dim() >= 2) return;
-  throw ShapeError(fmt::format("SyncBatchNorm: expected at least 2D input (got {}D input {}) (called at {})", x.dim(),
-                               to_string(x.sizes()), to_string(where)),
-                   where);
+  throw ShapeError(where, "SyncBatchNorm: expected at least 2D input (got {}D input {})", x.dim(), x.sizes());
 }
 
 int convert_sync_batchnorm(nn::Module& module, const ProcessGroupPtr& group) {

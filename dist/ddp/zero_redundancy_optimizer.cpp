@@ -123,10 +123,11 @@ void check_same_lines(ProcessGroup& group, const std::vector<std::string>& mine,
         return i < list.size() ? list[i] : std::string("nothing (its list ends here)");
       };
       if (line(lists[0]) == line(lists[rank])) continue;
-      throw DistError(fmt::format("ZeroRedundancyOptimizer expects the same parameters and options on all ranks, but "
-                                  "rank 0 has {}, rank {} has {}; build it alike on every rank (called at {})",
-                                  line(lists[0]), rank, line(lists[rank]), to_string(where)),
-                      where);
+      throw DistError(
+          where,
+          "ZeroRedundancyOptimizer expects the same parameters and options on all ranks, but rank 0 has {}, rank {} "
+          "has {}; build it alike on every rank",
+          line(lists[0]), rank, line(lists[rank]));
     }
   }
 }
@@ -185,9 +186,7 @@ void ZeroRedundancyOptimizerBase::do_step() {
 
 void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation where) {
   if (to < 0 || to >= group_->size()) {
-    throw ValueError(fmt::format("consolidate_state_dict: {} is not a rank 0..{} (called at {})", to,
-                                 group_->size() - 1, to_string(where)),
-                     where);
+    throw ValueError(where, "consolidate_state_dict: {} is not a rank 0..{}", to, group_->size() - 1);
   }
   // This rank's share, under the names of the whole.
   std::vector<size_t> owned;
@@ -239,10 +238,9 @@ void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation 
 optim::OptimizerState ZeroRedundancyOptimizerBase::state_dict() const {
   if (consolidated_) return *consolidated_;
   throw DistError(
-      fmt::format("ZeroRedundancyOptimizer: the state is split over {} ranks and has not been consolidated on this "
-                  "rank ({}) since the last step; call consolidate_state_dict(to) on every rank, then state_dict() on "
-                  "rank `to`",
-                  group_->size(), group_->rank()));
+      "ZeroRedundancyOptimizer: the state is split over {} ranks and has not been consolidated on this rank ({}) "
+      "since the last step; call consolidate_state_dict(to) on every rank, then state_dict() on rank `to`",
+      group_->size(), group_->rank());
 }
 
 void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& state) {

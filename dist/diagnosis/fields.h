@@ -41,7 +41,7 @@ class FieldReader {
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), length);
     const auto digits = static_cast<size_t>(end - rest_.data());
     if (error != std::errc() || digits >= rest_.size() || rest_[digits] != ':' || rest_.size() - digits - 1 < length)
-      throw DistError("a message from a rank ended too early, at '" + std::string(rest_.substr(0, 40)) + "'");
+      throw DistError("a message from a rank ended too early, at '{}'", rest_.substr(0, 40));
     std::string field(rest_.substr(digits + 1, length));
     rest_.remove_prefix(digits + 1 + length);
     return field;

@@ -9,7 +9,7 @@ std::string to_text(const nlohmann::json& json) {
 
 nlohmann::json from_text(const std::string& text) {
   nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw DistError("a message from a rank is not JSON: '" + text.substr(0, 40) + "'");
+  if (json.is_discarded()) throw DistError("a message from a rank is not JSON: '{}'", text.substr(0, 40));
   return json;
 }
 

@@ -31,7 +31,7 @@ T decoded(const std::string& text) {
   try {
     return from_text(text).get<T>();
   } catch (const nlohmann::json::exception& error) {
-    throw DistError(std::string("a message from a rank cannot be read: ") + error.what());
+    throw DistError("a message from a rank cannot be read: {}", error.what());
   }
 }
 

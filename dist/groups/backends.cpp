@@ -3,8 +3,6 @@
 
 #include <brigade/dist/meeting/store.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -42,7 +40,7 @@ auto find(const std::string& name) {
 
 AddBackend::AddBackend(Backend backend) {
   if (backend.name == "auto" || backend.name == "threads" || find(backend.name) != registry().end())
-    throw ValueError(fmt::format("AddBackend: there is a backend '{}' already; choose another name", backend.name));
+    throw ValueError("AddBackend: there is a backend '{}' already; choose another name", backend.name);
   registry().push_back(std::move(backend));
 }
 
@@ -54,7 +52,7 @@ const Backend& find_backend(const std::string& name) {
   std::string known = "auto";
   for (const Backend& backend : registry())
     known += ", " + backend.name;
-  throw DistError(fmt::format("unknown backend '{}'; known are {} (and threads, through run_threads)", name, known));
+  throw DistError("unknown backend '{}'; known are {} (and threads, through run_threads)", name, known);
 }
 
 }  // namespace brigade::dist

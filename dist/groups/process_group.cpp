@@ -5,8 +5,6 @@
 #include <brigade/core/view.h>
 #include <brigade/dist/groups/staging.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -25,13 +23,10 @@ thread_local std::array<uint64_t, 512> latest_reduced{};
 thread_local size_t latest_reduced_count = 0;
 
 void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) {
-  if (!tensor.defined())
-    throw ValueError(fmt::format("{}: the tensor is undefined (called at {})", what, to_string(where)), where);
+  if (!tensor.defined()) throw ValueError(where, "{}: the tensor is undefined", what);
   if (!tensor.is_contiguous()) {
-    throw ShapeError(
-        fmt::format("{}: expected a contiguous tensor, got {} with strides {}; use contiguous() (called at {})", what,
-                    describe(tensor), to_string(tensor.strides()), to_string(where)),
-        where);
+    throw ShapeError(where, "{}: expected a contiguous tensor, got {} with strides {}; use contiguous()", what,
+                     describe(tensor), tensor.strides());
   }
 }
 
@@ -49,18 +44,14 @@ struct KeptOptions {
 
 void check_one_device(const Tensor& a, const Tensor& b, const char* what, SourceLocation where) {
   if (a.device() == b.device()) return;
-  throw DeviceError(fmt::format("{}: expected both tensors on one device, got {} and {} (called at {})", what,
-                                describe(a), describe(b), to_string(where)),
-                    where);
+  throw DeviceError(where, "{}: expected both tensors on one device, got {} and {}", what, describe(a), describe(b));
 }
 
 void check_sizes(const ProcessGroup& group, const Tensor& large, const Tensor& small, const char* what,
                  SourceLocation where) {
   if (large.dtype() == small.dtype() && large.numel() == group.size() * small.numel()) return;
-  throw ShapeError(fmt::format("{}: expected {} elements of one dtype ({} ranks x {}), got {} and {} (called at {})",
-                               what, group.size() * small.numel(), group.size(), small.numel(), describe(large),
-                               describe(small), to_string(where)),
-                   where);
+  throw ShapeError(where, "{}: expected {} elements of one dtype ({} ranks x {}), got {} and {}", what,
+                   group.size() * small.numel(), group.size(), small.numel(), describe(large), describe(small));
 }
 
 }  // namespace
@@ -102,9 +93,7 @@ void ProcessGroup::progress() {
 WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
   check_tensor(tensor, "all_reduce", where);
   if (options.op == ReduceOp::Avg && !is_floating_point(tensor.dtype())) {
-    throw DTypeError(fmt::format("all_reduce: avg needs a floating dtype, got {} (called at {})", describe(tensor),
-                                 to_string(where)),
-                     where);
+    throw DTypeError(where, "all_reduce: avg needs a floating dtype, got {}", describe(tensor));
   }
   options.where = where;
   latest_reduced[latest_reduced_count++ % latest_reduced.size()] = tensor.id();
@@ -120,9 +109,7 @@ bool was_reduced_by_hand(const Tensor& tensor) noexcept {
 WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
   check_tensor(tensor, "broadcast", where);
   if (options.root < 0 || options.root >= size()) {
-    throw ValueError(fmt::format("broadcast: root {} is not a rank 0..{} (called at {})", options.root, size() - 1,
-                                 to_string(where)),
-                     where);
+    throw ValueError(where, "broadcast: root {} is not a rank 0..{}", options.root, size() - 1);
   }
   options.where = where;
   const bool is_root = rank() == options.root;

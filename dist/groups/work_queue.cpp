@@ -4,8 +4,6 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/timeline/timeline.h>
 
-#include <fmt/format.h>
-
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -70,7 +68,7 @@ class QueuedWork final : public Work {
     if (!state_->changed.wait_for(lock, timeout, [&] { return job_->complete; })) {
       lock.unlock();
       if (give_up_) give_up_(timeout);
-      throw TimeoutError(fmt::format("timed out after {} ms waiting for {}", timeout.count(), job_->description));
+      throw TimeoutError("timed out after {} ms waiting for {}", timeout.count(), job_->description);
     }
     if (job_->error) std::rethrow_exception(job_->error);
   }

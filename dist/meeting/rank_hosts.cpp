@@ -26,8 +26,8 @@ std::string host_identity() {
     const bool plain = std::all_of(word.begin(), word.end(),
                                    [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
     if (!plain || word.size() > 64)
-      throw DistError(fmt::format(
-          "BRIGADE_HOST_ID must be at most 64 letters, digits, dots, dashes or underscores, got '{}'", word));
+      throw DistError("BRIGADE_HOST_ID must be at most 64 letters, digits, dots, dashes or underscores, got '{}'",
+                      word);
     identity += "/" + word;
   }
   return identity;
@@ -54,8 +54,8 @@ HostLayout exchange_hosts(Store& store, int rank, int size, std::chrono::millise
     try {
       identity = store.get(fmt::format("{}/host/{}", prefix, r), timeout);
     } catch (const TimeoutError&) {
-      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank,
-                                     timeout.count(), r, size));
+      throw TimeoutError("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank,
+                         timeout.count(), r, size);
     }
     const size_t host = numbers.emplace(identity, layout.hosts.size()).first->second;
     if (host == layout.hosts.size()) layout.hosts.emplace_back();

@@ -56,11 +56,11 @@ std::shared_ptr<Store> open_store(const InitOptions& options, const Variables& v
     const size_t colon = method.rfind(':');
     const int port = colon > 5 ? std::atoi(method.c_str() + colon + 1) : 0;
     if (colon <= 5 || port < 1 || port > 65535)
-      throw DistError(fmt::format("rendezvous: expected tcp://HOST:PORT, got '{}'", method));
+      throw DistError("rendezvous: expected tcp://HOST:PORT, got '{}'", method);
     return open_tcp(method.substr(6, colon - 6), port, rank == 0, options.timeout);
   }
   if (method != "env://")
-    throw DistError(fmt::format("rendezvous: expected env://, tcp://HOST:PORT or file:///PATH, got '{}'", method));
+    throw DistError("rendezvous: expected env://, tcp://HOST:PORT or file:///PATH, got '{}'", method);
   const MeetingPlace place = find_meeting_place(variables, launched);
   return open_tcp(place.address, place.port, rank == 0 && !place.hosted_by_launcher, options.timeout);
 }
@@ -72,8 +72,8 @@ LaunchedRank rank_of(const InitOptions& options, const Variables& variables) {
   if (options.rank >= 0) result.rank = options.rank;
   if (options.world_size >= 0) result.world_size = options.world_size;
   if (result.world_size < 1 || result.rank >= result.world_size)
-    throw DistError(fmt::format("rendezvous: rank {} of a world of {}: expected 0 <= rank < world size", result.rank,
-                                result.world_size));
+    throw DistError("rendezvous: rank {} of a world of {}: expected 0 <= rank < world size", result.rank,
+                    result.world_size);
   return result;
 }
 
@@ -103,7 +103,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   const std::string run = launched.job.empty() ? "" : fmt::format("run{:x}.", fnv(launched.job));
   const std::string prefix = fmt::format("{}group{}.{}", run, generation, calls.fetch_add(1));
   if (store->add(fmt::format("{}/rank/{}", prefix, rank), 1) > 1) {
-    throw DistError(fmt::format("rendezvous: rank {} announced itself twice; two processes have the same RANK", rank));
+    throw DistError("rendezvous: rank {} announced itself twice; two processes have the same RANK", rank);
   }
   // Also for those that need not know: others may have asked for "auto".
   store->set(fmt::format("{}/host/{}", prefix, rank), host_identity());

@@ -3,8 +3,6 @@
 
 #include <brigade/autograd/meta.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -21,9 +19,9 @@ ReducerSetup checked(ReducerSetup setup) {
           return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
         });
     if (!managed) continue;
-    throw ValueError(fmt::format(
+    throw ValueError(
         "{}: the gradient of `{}` is managed by another wrapper already; destroy that one before wrapping again",
-        setup.title(), parameter.name));
+        setup.title(), parameter.name);
   }
   setup.expected.assign(setup.count(), 1);
   return setup;
@@ -62,8 +60,8 @@ void Reducer::expect(std::span<const Tensor> parameters) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     const int64_t position = find(parameters[i]);
     if (position < 0) {
-      throw ValueError(fmt::format("{}: expect: tensor {} ({}) is not a parameter that this wrapper reduces",
-                                   setup_.title(), i, brigade::describe(parameters[i])));
+      throw ValueError("{}: expect: tensor {} ({}) is not a parameter that this wrapper reduces", setup_.title(), i,
+                       brigade::describe(parameters[i]));
     }
     expected[static_cast<size_t>(position)] = 1;
   }
@@ -75,13 +73,12 @@ void Reducer::expect_all() { std::fill(setup_.expected.begin(), setup_.expected.
 void Reducer::register_comm_hook(CommHookPtr hook) {
   if (!hook) throw ValueError("register_comm_hook: Communication hook must be callable.");
   if (setup_.hook) {
-    throw DistError(
-        fmt::format("register_comm_hook or register_builtin_comm_hook can only be called once. {} has `{}` already",
-                    setup_.title(), setup_.hook->name()));
+    throw DistError("register_comm_hook or register_builtin_comm_hook can only be called once. {} has `{}` already",
+                    setup_.title(), setup_.hook->name());
   }
   if (last_.round > 0)
-    throw DistError(fmt::format("register_comm_hook: {} has reduced {} backwards already; register the hook before",
-                                setup_.title(), last_.round));
+    throw DistError("register_comm_hook: {} has reduced {} backwards already; register the hook before", setup_.title(),
+                    last_.round);
   setup_.hook = std::move(hook);
 }
 

@@ -260,9 +260,8 @@ void Round::send(uint32_t index) {
   progress.work = setup_.hook->run(group, as_grad_bucket(index), options, start_.where);
   if (!progress.work) {
     throw DistError(
-        fmt::format("the communication hook {} returned no Work for {}; return that of a collective, or "
-                    "completed_work()",
-                    setup_.hook->name(), description));
+        "the communication hook {} returned no Work for {}; return that of a collective, or completed_work()",
+        setup_.hook->name(), description);
   }
   progress.tail_work = group.all_reduce(
       payload.tail(), {.op = ReduceOp::Avg, .description = "flags of " + description, .iteration = start_.number},

@@ -54,15 +54,15 @@ std::vector<int64_t> checked_sizes(const Arguments& given) {
         "threads are ranks of one process and cannot be run beside shm or gloo; give --backend threads alone");
   }
   if (given.op == dist::name(dist::ReduceOp::Avg) && !is_floating_point(dtype_from_name(given.dtype)))
-    throw ValueError("--op avg is for floating dtypes, got --dtype " + given.dtype);
+    throw ValueError("--op avg is for floating dtypes, got --dtype {}", given.dtype);
   // Each way has a buffer on each rank, and the group's own memory beside it.
   const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
   const int64_t buffers = static_cast<int64_t>(given.backends.size()) * 4 * given.ranks;
   const int64_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
   if (largest > memory / buffers) {
-    throw ValueError(fmt::format("{} on {} ranks need about {} times as much memory, and this machine has {:.1f} GiB",
-                                 byte_size_in_words(largest), given.ranks, buffers,
-                                 static_cast<double>(memory) / (1 << 30)));
+    throw ValueError("{} on {} ranks need about {} times as much memory, and this machine has {} GiB",
+                     byte_size_in_words(largest), given.ranks, buffers,
+                     fmt::format("{:.1f}", static_cast<double>(memory) / (1 << 30)));
   }
   return sizes;
 }

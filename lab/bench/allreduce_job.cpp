@@ -26,7 +26,7 @@ dist::ReduceOp operation_of(const std::string& text) {
   for (const dist::ReduceOp op : kOperations) {
     if (text == dist::name(op)) return op;
   }
-  throw ValueError("unknown operation '" + text + "'");
+  throw ValueError("unknown operation '{}'", text);
 }
 
 // One way of reducing: a backend, in place (memory of the group) or with the group's own copies.

@@ -30,14 +30,14 @@ int64_t parse_byte_size(const std::string& text) {
   const auto [stopped, error] = std::from_chars(text.data(), end, value);
   const auto unit = units().find(std::string(stopped, end));
   if (error == std::errc::invalid_argument || value < 1 || unit == units().end())
-    throw ValueError("a size is a whole number above 0 with K, M, G (powers of 1024) or nothing, got '" + text + "'");
+    throw ValueError("a size is a whole number above 0 with K, M, G (powers of 1024) or nothing, got '{}'", text);
   if (error != std::errc() || value > kMost / unit->second)
-    throw ValueError("a size of '" + text + "' is more than 64 bits hold");
+    throw ValueError("a size of '{}' is more than 64 bits hold", text);
   return value * unit->second;
 }
 
 std::vector<int64_t> parse_byte_sizes(const std::vector<std::string>& words, int64_t factor) {
-  if (factor < 2) throw ValueError(fmt::format("sizes of a range grow by a factor of at least 2, got {}", factor));
+  if (factor < 2) throw ValueError("sizes of a range grow by a factor of at least 2, got {}", factor);
   std::vector<int64_t> sizes;
   for (const std::string& word : words) {
     const size_t dash = word.find('-', 1);
@@ -47,7 +47,7 @@ std::vector<int64_t> parse_byte_sizes(const std::vector<std::string>& words, int
     }
     const int64_t first = parse_byte_size(word.substr(0, dash));
     const int64_t last = parse_byte_size(word.substr(dash + 1));
-    if (first > last) throw ValueError("a range of sizes goes from the smaller to the larger, got '" + word + "'");
+    if (first > last) throw ValueError("a range of sizes goes from the smaller to the larger, got '{}'", word);
     sizes.push_back(first);
     while (sizes.back() <= last / factor)
       sizes.push_back(sizes.back() * factor);

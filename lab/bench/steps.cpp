@@ -87,8 +87,8 @@ struct Arguments {
 
 void run(const StepsBenchmark& benchmark, Arguments& given) {
   if (given.options.width % benchmark.width_multiple_of != 0) {
-    throw ValueError(fmt::format("bench {}: --width is a multiple of {}, got {}", benchmark.name,
-                                 benchmark.width_multiple_of, given.options.width));
+    throw ValueError("bench {}: --width is a multiple of {}, got {}", benchmark.name, benchmark.width_multiple_of,
+                     given.options.width);
   }
   given.results.begin();
   dist::run_threads(given.ranks, [&](const dist::ProcessGroupPtr& group) {

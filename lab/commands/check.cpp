@@ -110,7 +110,7 @@ int check_all(Arguments& given) {
     }
     given.results.add(row_of(done, to_string(options.device)));
   });
-  if (order.empty()) throw ValueError("check: no case is in '" + given.only + "' " + given.dtype);
+  if (order.empty()) throw ValueError("check: no case is in '{}' {}", given.only, given.dtype);
   int cases = 0, failed = 0;
   std::set<std::string> operations, models;
   for (const std::string& family : order) {
@@ -147,7 +147,7 @@ int check_file(Arguments& given) {
             << found.report.table()
             << fmt::format("{} of {} tensors agree\n", found.report.rows.size() - static_cast<size_t>(failed),
                            found.report.rows.size());
-  if (found.report.rows.empty()) throw ValueError("check: " + given.file + " holds nothing to compare with");
+  if (found.report.rows.empty()) throw ValueError("check: {} holds nothing to compare with", given.file);
   given.results.write();
   return failed == 0 ? 0 : 1;
 }

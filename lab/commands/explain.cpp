@@ -57,7 +57,7 @@ json trace_of(const json& row) {
 // A trace, or what --json has written.
 json read_trace(const std::string& file) {
   std::ifstream in(file);
-  if (!in) throw IoError("explain: cannot read " + file + ": " + std::strerror(errno));
+  if (!in) throw IoError("explain: cannot read {}: {}", file, std::strerror(errno));
   try {
     json found;
     in >> found;
@@ -65,8 +65,8 @@ json read_trace(const std::string& file) {
     static_cast<void>(found.at("brigade"));
     return found;
   } catch (const json::exception& error) {
-    throw ValueError("explain: " + file +
-                     " is neither a trace of Brigade nor what explain --json writes: " + error.what());
+    throw ValueError("explain: {} is neither a trace of Brigade nor what explain --json writes: {}", file,
+                     error.what());
   }
 }
 
@@ -108,9 +108,9 @@ void add_explain(Command& app) {
   command.action([given] {
     const bool recipe = is_recipe(given->what);
     if (!recipe && !names_file(given->what))
-      throw ValueError("explain: '" + given->what + "' is neither a recipe (" + recipe_names() + ") nor a file");
+      throw ValueError("explain: '{}' is neither a recipe ({}) nor a file", given->what, recipe_names());
     if (!recipe && !given->trace_file.empty())
-      throw ValueError("explain: --trace writes the trace of a recipe; " + given->what + " is a file");
+      throw ValueError("explain: --trace writes the trace of a recipe; {} is a file", given->what);
     check_backend(given->backend);
     check_writable(given->trace_file);
     given->results.begin();
@@ -120,7 +120,7 @@ void add_explain(Command& app) {
     try {
       std::cout << trace_in_words(trace);
     } catch (const json::exception& error) {
-      throw ValueError("explain: " + given->what + " lacks something that a trace of Brigade has: " + error.what());
+      throw ValueError("explain: {} lacks something that a trace of Brigade has: {}", given->what, error.what());
     }
     given->results.add(row_of(trace));
     given->results.write();

@@ -5,7 +5,6 @@
 #include <brigade/lab/options.h>
 #include <brigade/lab/results.h>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -24,11 +23,11 @@ void refuse_jobs_side_by_side() {
     // Variables that are not complete are no matter here: the ranks get a whole set.
   }
   if (!launched || launched->world_size < 2) return;
-  throw ValueError(fmt::format(
+  throw ValueError(
       "this is process {} of {} of {}, and each would start a job of its own; one job on {} nodes: --nnodes {} "
       "--node-rank {} --master-addr ADDRESS_OF_NODE_0 --master-port PORT; jobs side by side: --nnodes 1",
       launched->rank, launched->world_size, launched->launcher, launched->world_size, launched->world_size,
-      launched->rank));
+      launched->rank);
 }
 
 nlohmann::json row_of(const std::vector<std::string>& command, const dist::LaunchOutcome& outcome) {

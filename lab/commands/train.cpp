@@ -117,16 +117,15 @@ void add_train(Command& app) {
     strategy_options(given->options.strategy);
     check_backend(given->backend);
     if (given->options.precision != "32-true" && given->options.precision != "64-true")
-      throw ValueError("unknown precision '" + given->options.precision + "'; known are 32-true, 64-true");
+      throw ValueError("unknown precision '{}'; known are 32-true, 64-true", given->options.precision);
     choose_device(given->options.device);
     const int launched = launched_ranks();
     if (launched > 0 && ranks.is_given() && given->ranks != launched)
-      throw ValueError(
-          fmt::format("--ranks {}, but the launcher has started {} ranks; leave it out", given->ranks, launched));
+      throw ValueError("--ranks {}, but the launcher has started {} ranks; leave it out", given->ranks, launched);
     if (launched > 0) given->ranks = launched;
     if (given->options.global_batch % given->ranks != 0)
-      throw ValueError(fmt::format("the global batch of {} cannot be shared evenly by {} ranks",
-                                   given->options.global_batch, given->ranks));
+      throw ValueError("the global batch of {} cannot be shared evenly by {} ranks", given->options.global_batch,
+                       given->ranks);
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(given->timeout_s * 1000));
     given->options.progress = !given->quiet;
     given->options.trace_steps = given->trace_file.empty() ? 0 : 8;

@@ -158,7 +158,7 @@ std::vector<json> run_fault(const Fault& fault, const DiagnoseOptions& options, 
     } else if (fault.needs_processes && !fixed) {
       results.emplace_back(nullptr);
     } else {
-      throw DistError(fmt::format("{}: rank {} ended with {}: {}", fault.id, rank, result.error, result.text));
+      throw DistError("{}: rank {} ended with {}: {}", fault.id, rank, result.error, result.text);
     }
   }
   return results;

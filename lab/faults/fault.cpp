@@ -68,8 +68,8 @@ std::vector<const Fault*> find_faults(const std::string& id_or_name) {
   std::string nearest;
   for (size_t i = 0; i < std::min(kShown, near.size()); ++i)
     nearest += (i > 0 ? ", " : "") + near[i].second;
-  throw ValueError("unknown fault '" + id_or_name + "'; the nearest are " + nearest +
-                   " (brigade diagnose --list names all of them)");
+  throw ValueError("unknown fault '{}'; the nearest are {} (brigade diagnose --list names all of them)", id_or_name,
+                   nearest);
 }
 
 }  // namespace brigade::lab

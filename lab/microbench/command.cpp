@@ -47,7 +47,7 @@ void run(Arguments& given) {
   const std::regex filter(given.filter);
   std::vector<MicroCase> cases = micro_cases(given.suite);
   std::erase_if(cases, [&](const MicroCase& each) { return !std::regex_search(each.name, filter); });
-  if (cases.empty()) throw ValueError("no case of " + given.suite + " matches '" + given.filter + "'");
+  if (cases.empty()) throw ValueError("no case of {} matches '{}'", given.suite, given.filter);
   std::cout << fmt::format("{:<38} {:>12} {:>12} {:>10} {:>10}\n", "case", per_operation ? "ns, median" : "us, median",
                            "minimum", "GFLOP/s", "GB/s");
   for (const MicroCase& each : cases) {

@@ -31,7 +31,7 @@ std::vector<MicroCase> micro_cases(const std::string& suite) {
       if (each.suite == suite) found.push_back(std::move(each));
     }
   }
-  if (found.empty()) throw ValueError("there are no microbenchmarks '" + suite + "'");
+  if (found.empty()) throw ValueError("there are no microbenchmarks '{}'", suite);
   return found;
 }
 
@@ -41,7 +41,7 @@ MicroCase find_micro_case(const std::string& suite, const std::string& name) {
     if (each.name == name) return std::move(each);
     names += (names.empty() ? "" : ", ") + each.name;
   }
-  throw ValueError("there is no case '" + name + "' in " + suite + "; there are: " + names);
+  throw ValueError("there is no case '{}' in {}; there are: {}", name, suite, names);
 }
 
 std::vector<double> time_micro_case(const MicroCase& micro_case, double seconds) {

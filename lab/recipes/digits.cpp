@@ -40,7 +40,7 @@ namespace {
 DType dtype_of_precision(const std::string& precision) {
   if (precision == "32-true") return kFloat32;
   if (precision == "64-true") return kFloat64;
-  throw ValueError("unknown precision '" + precision + "'; known are 32-true, 64-true");
+  throw ValueError("unknown precision '{}'; known are 32-true, 64-true", precision);
 }
 
 Tensor rows(const Tensor& tensor, const Tensor& indices) { return index_select(tensor, 0, indices); }
@@ -74,16 +74,15 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   const DType dtype = dtype_of_precision(options.precision);
   const dist::DDPOptions ddp_options = strategy_options(options.strategy);
   if (options.global_batch < group->size() || options.global_batch % group->size() != 0) {
-    throw ValueError(
-        fmt::format("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group->size()));
+    throw ValueError("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group->size());
   }
-  if (options.epochs < 1) throw ValueError(fmt::format("expected at least 1 epoch, got {}", options.epochs));
+  if (options.epochs < 1) throw ValueError("expected at least 1 epoch, got {}", options.epochs);
   const Device device = choose_device(options.device, local_rank(*group));
   set_current_device(device);
   Digits digits = load_digits(digits_path(), dtype);
   if (options.global_batch > digits.train.labels.numel()) {
-    throw ValueError(fmt::format("the global batch of {} is larger than the {} examples to train on",
-                                 options.global_batch, digits.train.labels.numel()));
+    throw ValueError("the global batch of {} is larger than the {} examples to train on", options.global_batch,
+                     digits.train.labels.numel());
   }
   digits = {on(device, digits.train), on(device, digits.test)};
   const int64_t batch = options.global_batch / group->size();

@@ -25,7 +25,7 @@ bool is_recipe(const std::string& name) { return registry().contains(name); }
 
 const Recipe& find_recipe(const std::string& name) {
   const auto found = registry().find(name);
-  if (found == registry().end()) throw ValueError("unknown recipe '" + name + "'; known are " + recipe_names());
+  if (found == registry().end()) throw ValueError("unknown recipe '{}'; known are {}", name, recipe_names());
   return found->second;
 }
 

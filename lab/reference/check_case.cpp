@@ -52,7 +52,7 @@ struct Run {
 
 Run run(const Case& which, const Fixture& fixture, Device device) {
   const Operation operation = find_operation(which.op);
-  if (!operation) throw ValueError("the operation '" + which.op + "' is not known; add it to lab/reference/ops");
+  if (!operation) throw ValueError("the operation '{}' is not known; add it to lab/reference/ops", which.op);
   Run result;
   const nlohmann::json& row = *which.description;
   for (size_t i = 0; i < which.layouts.size(); ++i) {
@@ -61,7 +61,7 @@ Run run(const Case& which, const Fixture& fixture, Device device) {
       continue;
     }
     const Tensor stored = fixture(numbered("input", i));
-    if (!stored.defined()) throw ValueError("the fixture lacks " + numbered("input", i));
+    if (!stored.defined()) throw ValueError("the fixture lacks {}", numbered("input", i));
     const Tensor x = in_layout(stored.to(device), which.layouts[i]).detach();
     if (fixture(numbered("grad", i)).defined()) {
       x.requires_grad_();
@@ -72,7 +72,7 @@ Run run(const Case& which, const Fixture& fixture, Device device) {
   const Arguments arguments(row.value("args", nlohmann::json::object()));
   result.outputs = operation(Inputs(result.inputs), arguments).tensors;
   if (const std::vector<std::string> unused = arguments.unused(); !unused.empty())
-    throw ValueError("the operation '" + which.op + "' did not look at the argument '" + unused[0] + "'");
+    throw ValueError("the operation '{}' did not look at the argument '{}'", which.op, unused[0]);
   return result;
 }
 
@@ -86,7 +86,7 @@ class Judge {
     const Tensor expected = fixture_(name);
     if (!expected.defined()) {
       if (options_.partial) return;
-      throw ValueError("the fixture lacks " + name);
+      throw ValueError("the fixture lacks {}", name);
     }
     const double bound =
         options_.bound > 0 ? options_.bound : which_.bound * factor * check::default_bound(expected.dtype(), terms_);
@@ -128,8 +128,7 @@ void check_gradients(const Fixture& fixture, const Run& ran, Judge& judge, const
     if (!grad_output.defined() && options.partial && ran.outputs.size() == 1 && ran.outputs[i].numel() == 1)
       grad_output = ones_like(ran.outputs[i]).detach();
     if (!grad_output.defined()) continue;
-    if (!ran.outputs[i].requires_grad())
-      throw ValueError("result " + std::to_string(i) + " has no gradient, the reference has one");
+    if (!ran.outputs[i].requires_grad()) throw ValueError("result {} has no gradient, the reference has one", i);
     reached.push_back({i, ran.outputs[i]});
     grad_outputs.push_back(grad_output.to(options.device).detach());
   }
@@ -192,7 +191,7 @@ CaseResult check_case(const Case& which, const Fixture& fixture, const CheckOpti
       if (options.seen) options.seen(ran.outputs[i]);
     }
     if (fixture(numbered("output", ran.outputs.size())).defined())
-      throw ValueError("the reference has more results than " + std::to_string(ran.outputs.size()));
+      throw ValueError("the reference has more results than {}", ran.outputs.size());
     if (!ran.differentiated.empty()) check_gradients(fixture, ran, judge, options);
     if (result.report.rows.empty())
       throw ValueError("there is nothing to compare: expected results as output.0, ... or gradients as grad.0, ...");

@@ -22,7 +22,7 @@ json arguments_of(const SafetensorsFile& file) {
   if (found == file.metadata().end()) return json::object();
   json arguments = json::parse(found->second, nullptr, false);
   if (!arguments.is_object())
-    throw ValueError(file.path() + ": the metadata \"arguments\" must be a JSON object, and is " + found->second);
+    throw ValueError("{}: the metadata \"arguments\" must be a JSON object, and is {}", file.path(), found->second);
   return arguments;
 }
 
@@ -52,8 +52,8 @@ FileResult check_op(const SafetensorsFile& file, const std::string& op, const Fi
       read = 0;
     }
     if (read == 0 || read != entry.name.size() - 6 || number > 64)
-      throw ValueError(file.path() + ": the inputs of an operation are named input.0, input.1, ...; this has '" +
-                       entry.name + "'");
+      throw ValueError("{}: the inputs of an operation are named input.0, input.1, ...; this has '{}'", file.path(),
+                       entry.name);
     while (inputs.size() <= number)
       inputs.push_back("none");
     inputs[number] = "given";
@@ -73,7 +73,7 @@ FileResult check_op(const SafetensorsFile& file, const std::string& op, const Fi
                    return options.dtype && is_floating_point(tensor.dtype()) ? tensor.to(*options.dtype) : tensor;
                  },
                  {.device = options.device, .bound = options.bound, .partial = true});
-  if (!found.error.empty()) throw ValueError(file.path() + ": " + found.error);
+  if (!found.error.empty()) throw ValueError("{}: {}", file.path(), found.error);
   FileResult result{"op", op, which.dtype, found.report};
   for (const SafetensorsEntry& entry : file.entries()) {
     if (asked.contains(entry.name)) continue;
@@ -110,9 +110,8 @@ FileResult check_file(const std::string& path, const FileOptions& options) {
     op = metadata(file, "op");
   }
   if (model.empty() == op.empty()) {
-    throw ValueError(path +
-                     (model.empty() ? " does not say what it is of" : " says that it is of a model and of an op") +
-                     "; give one of --model and --op, or \"model\" or \"op\" in the metadata of the file");
+    throw ValueError("{} {}; give one of --model and --op, or \"model\" or \"op\" in the metadata of the file", path,
+                     model.empty() ? "does not say what it is of" : "says that it is of a model and of an op");
   }
   return op.empty() ? check_model(file, model, options) : check_op(file, op, options);
 }

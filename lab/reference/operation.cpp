@@ -25,8 +25,7 @@ double as_number(const nlohmann::json& value) {
 
 const Tensor& Inputs::operator[](size_t i) const {
   if (i >= tensors_.size())
-    throw ValueError("the operation takes an input " + std::to_string(i) + ", the row has " +
-                     std::to_string(tensors_.size()) + " inputs");
+    throw ValueError("the operation takes an input {}, the row has {} inputs", i, tensors_.size());
   return tensors_[i];
 }
 
@@ -39,43 +38,43 @@ bool Arguments::is_text(const std::string& name) const { return has(name) && obj
 
 const nlohmann::json& Arguments::find(const std::string& name, const char* type) const {
   used_.insert(name);
-  if (!has(name)) throw ValueError("the operation needs the argument '" + name + "' (" + type + ")");
+  if (!has(name)) throw ValueError("the operation needs the argument '{}' ({})", name, type);
   return object_->at(name);
 }
 
 double Arguments::number(const std::string& name) const {
   const nlohmann::json& value = find(name, "a number");
   if (!value.is_number() && !value.is_string())
-    throw ValueError("argument '" + name + "': expected a number, got " + value.dump());
+    throw ValueError("argument '{}': expected a number, got {}", name, value.dump());
   return as_number(value);
 }
 
 int64_t Arguments::integer(const std::string& name) const {
   const nlohmann::json& value = find(name, "an integer");
-  if (!value.is_number_integer()) throw ValueError("argument '" + name + "': expected an integer, got " + value.dump());
+  if (!value.is_number_integer()) throw ValueError("argument '{}': expected an integer, got {}", name, value.dump());
   return value.get<int64_t>();
 }
 
 bool Arguments::flag(const std::string& name) const {
   const nlohmann::json& value = find(name, "true or false");
-  if (!value.is_boolean()) throw ValueError("argument '" + name + "': expected true or false, got " + value.dump());
+  if (!value.is_boolean()) throw ValueError("argument '{}': expected true or false, got {}", name, value.dump());
   return value.get<bool>();
 }
 
 std::string Arguments::text(const std::string& name) const {
   const nlohmann::json& value = find(name, "a text");
-  if (!value.is_string()) throw ValueError("argument '" + name + "': expected a text, got " + value.dump());
+  if (!value.is_string()) throw ValueError("argument '{}': expected a text, got {}", name, value.dump());
   return value.get<std::string>();
 }
 
 Shape Arguments::shape(const std::string& name) const {
   const nlohmann::json& value = find(name, "a list of integers");
   if (value.is_number_integer()) return {value.get<int64_t>()};
-  if (!value.is_array()) throw ValueError("argument '" + name + "': expected a list of integers, got " + value.dump());
+  if (!value.is_array()) throw ValueError("argument '{}': expected a list of integers, got {}", name, value.dump());
   Shape shape;
   for (const nlohmann::json& entry : value) {
     if (!entry.is_number_integer())
-      throw ValueError("argument '" + name + "': expected a list of integers, got " + value.dump());
+      throw ValueError("argument '{}': expected a list of integers, got {}", name, value.dump());
     shape.push_back(entry.get<int64_t>());
   }
   return shape;
@@ -83,7 +82,7 @@ Shape Arguments::shape(const std::string& name) const {
 
 std::vector<double> Arguments::numbers(const std::string& name) const {
   const nlohmann::json& value = find(name, "a list of numbers");
-  if (!value.is_array()) throw ValueError("argument '" + name + "': expected a list of numbers, got " + value.dump());
+  if (!value.is_array()) throw ValueError("argument '{}': expected a list of numbers, got {}", name, value.dump());
   std::vector<double> numbers;
   for (const nlohmann::json& entry : value)
     numbers.push_back(as_number(entry));

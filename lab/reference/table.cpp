@@ -61,9 +61,9 @@ Family read_family(const fs::path& path) {
       }
     }
   } catch (const json::exception& error) {
-    throw ValueError(where + ": " + error.what());
+    throw ValueError("{}: {}", where, error.what());
   } catch (const Error& error) {
-    throw ValueError(where + ": " + error.what());
+    throw ValueError("{}: {}", where, error.what());
   }
   return family;
 }
@@ -101,8 +101,10 @@ std::string reference_folder() {
     if (fs::is_directory(place / "cases")) return place.string();
     tried += (tried.empty() ? "" : ", ") + place.string();
   }
-  throw IoError("cannot find the reference cases; looked for " + tried +
-                ". Set BRIGADE_REFERENCE_DIR to the folder that holds cases and fixtures");
+  throw IoError(
+      "cannot find the reference cases; looked for {}. Set BRIGADE_REFERENCE_DIR to the "
+      "folder that holds cases and fixtures",
+      tried);
 }
 
 std::vector<Family> read_table(const std::string& folder) {
@@ -110,7 +112,7 @@ std::vector<Family> read_table(const std::string& folder) {
   std::error_code missing;
   for (const auto& entry : fs::directory_iterator(fs::path(folder) / "cases", missing))
     if (entry.path().extension() == ".json") files.push_back(entry.path());
-  if (files.empty()) throw IoError("there are no cases (*.json) in " + folder + "/cases");
+  if (files.empty()) throw IoError("there are no cases (*.json) in {}/cases", folder);
   std::sort(files.begin(), files.end());
   std::vector<Family> table;
   for (const fs::path& path : files)

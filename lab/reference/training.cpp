@@ -37,7 +37,7 @@ Options options_from(const json& given) {
     value = entry.get<std::remove_reference_t<decltype(value)>>();
     unknown.erase(key);
   });
-  if (!unknown.empty()) throw ValueError("the optimizer has no option '" + *unknown.begin() + "'");
+  if (!unknown.empty()) throw ValueError("the optimizer has no option '{}'", *unknown.begin());
   return options;
 }
 
@@ -45,7 +45,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const 
                                                  const std::vector<Tensor>& parameters) {
   if (name == "sgd") return std::make_unique<optim::SGD>(parameters, options_from<optim::SGDOptions>(options));
   if (name == "adamw") return std::make_unique<optim::AdamW>(parameters, options_from<optim::AdamWOptions>(options));
-  throw ValueError("unknown optimizer '" + name + "'; known are sgd and adamw");
+  throw ValueError("unknown optimizer '{}'; known are sgd and adamw", name);
 }
 
 // What is expected after this step, if the fixture shows it.
@@ -113,7 +113,7 @@ void train(const TrainingCase& which, const SafetensorsFile& fixture, Device dev
 std::vector<TrainingCase> read_training_table(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "models.json").string();
   std::ifstream in(path);
-  if (!in) throw IoError("cannot read " + path);
+  if (!in) throw IoError("cannot read {}", path);
   std::vector<TrainingCase> table;
   try {
     for (const json& row : json::parse(in)) {
@@ -123,7 +123,7 @@ std::vector<TrainingCase> read_training_table(const std::string& folder) {
       }
     }
   } catch (const json::exception& error) {
-    throw ValueError(path + ": " + error.what());
+    throw ValueError("{}: {}", path, error.what());
   }
   return table;
 }

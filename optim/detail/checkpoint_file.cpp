@@ -14,8 +14,8 @@ T parsed(const std::string& path, const std::string& key, const std::string& tex
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    throw IoError(path + ": number " + in_quotes(key) + " is " + in_quotes(text) + "; expected a " +
-                  (std::is_integral_v<T> ? "whole number of 64 bits" : "number"));
+    throw IoError("{}: number {} is {}; expected a {}", path, in_quotes(key), in_quotes(text),
+                  std::is_integral_v<T> ? "whole number of 64 bits" : "number");
   }
   return value;
 }
@@ -26,12 +26,11 @@ CheckpointFile::CheckpointFile(const std::string& path) : path_(path), file_(pat
   const SafetensorsMetadata& metadata = file_.metadata();
   const auto version = metadata.find(kCheckpointKey);
   if (version == metadata.end()) {
-    throw IoError(path + ": the metadata has no \"" + kCheckpointKey +
-                  "\"; expected a file that Checkpoint::save wrote");
+    throw IoError("{}: the metadata has no \"{}\"; expected a file that Checkpoint::save wrote", path, kCheckpointKey);
   }
   if (version->second != kCheckpointVersion) {
-    throw IoError(path + ": \"" + kCheckpointKey + "\" is " + in_quotes(version->second) + "; expected \"" +
-                  kCheckpointVersion + "\", the version that this program knows");
+    throw IoError("{}: \"{}\" is {}; expected \"{}\", the version that this program knows", path, kCheckpointKey,
+                  in_quotes(version->second), kCheckpointVersion);
   }
   for (const auto& [key, value] : metadata) {
     if (key.find('/') != std::string::npos) continue;
@@ -53,8 +52,8 @@ CheckpointFile::CheckpointFile(const std::string& path) : path_(path), file_(pat
 CheckpointPart& CheckpointFile::part_of(const std::string& key, size_t slash, const char* what) {
   const auto found = slash == std::string::npos ? parts_.end() : parts_.find(key.substr(0, slash));
   if (found != parts_.end()) return found->second;
-  throw IoError(path_ + ": " + what + " " + in_quotes(key) +
-                " belongs to no part; expected \"<part>/<name>\" of a part that the metadata names");
+  throw IoError("{}: {} {} belongs to no part; expected \"<part>/<name>\" of a part that the metadata names", path_,
+                what, in_quotes(key));
 }
 
 template <class T>
@@ -62,7 +61,7 @@ T CheckpointFile::number(const std::string& part, const std::string& name) const
   for (const auto& [own, text] : parts_.at(part).texts) {
     if (own == name) return parsed<T>(path_, part + "/" + name, text);
   }
-  throw IoError(path_ + ": number " + in_quotes(part + "/" + name) + " is missing; expected it in the metadata");
+  throw IoError("{}: number {} is missing; expected it in the metadata", path_, in_quotes(part + "/" + name));
 }
 
 template int64_t CheckpointFile::number(const std::string&, const std::string&) const;

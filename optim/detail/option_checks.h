@@ -2,7 +2,6 @@
 #pragma once
 
 #include <brigade/core/error.h>
-#include <brigade/nn/detail/text.h>
 
 #include <array>
 #include <cstdint>
@@ -12,16 +11,17 @@ namespace brigade::optim::detail {
 
 // Throws ValueError "Invalid learning rate: -1".
 inline void check_option(bool valid, const std::string& what, double value) {
-  if (!valid) throw ValueError("Invalid " + what + ": " + nn::detail::text_of(value));
+  if (!valid) throw ValueError("Invalid {}: {}", what, value);
 }
 inline void check_at_least_zero(const std::string& what, double value) { check_option(value >= 0, what, value); }
 inline void check_betas(const std::array<double, 2>& betas) {
-  for (size_t i = 0; i < betas.size(); ++i)
-    check_option(betas[i] >= 0 && betas[i] < 1, "beta parameter at index " + std::to_string(i), betas[i]);
+  for (size_t i = 0; i < betas.size(); ++i) {
+    if (!(betas[i] >= 0 && betas[i] < 1)) throw ValueError("Invalid beta parameter at index {}: {}", i, betas[i]);
+  }
 }
 // Throws ValueError "Expected positive integer step_size, but got 0".
 inline void check_positive(const std::string& what, int64_t value) {
-  if (value < 1) throw ValueError("Expected positive integer " + what + ", but got " + std::to_string(value));
+  if (value < 1) throw ValueError("Expected positive integer {}, but got {}", what, value);
 }
 
 }  // namespace brigade::optim::detail

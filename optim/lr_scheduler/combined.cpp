@@ -11,15 +11,16 @@ using Schedulers = std::vector<std::shared_ptr<LRScheduler>>;
 
 void check(const char* who, const Schedulers& schedulers, const Optimizer* optimizer) {
   for (size_t i = 0; i < schedulers.size(); ++i) {
-    if (!schedulers[i]) throw ValueError(std::string(who) + ": scheduler " + std::to_string(i) + " is a null pointer");
+    if (!schedulers[i]) throw ValueError("{}: scheduler {} is a null pointer", who, i);
     if (&schedulers[i]->optimizer() == optimizer) continue;
-    throw ValueError(std::string(who) + " expects all schedulers to belong to the same optimizer, but got " +
-                     schedulers[i]->name() + " at index " + std::to_string(i) + ", which is of another one");
+    throw ValueError(
+        "{} expects all schedulers to belong to the same optimizer, but got {} at index {}, which is of another one",
+        who, schedulers[i]->name(), i);
   }
 }
 
 LRScheduler& first_of(const char* who, const Schedulers& schedulers) {
-  if (schedulers.empty()) throw ValueError(std::string(who) + " expects at least one scheduler, but got no scheduler.");
+  if (schedulers.empty()) throw ValueError("{} expects at least one scheduler, but got no scheduler.", who);
   check(who, {schedulers.front()}, schedulers.front() ? &schedulers.front()->optimizer() : nullptr);
   return *schedulers.front();
 }
@@ -34,16 +35,17 @@ SequentialLR::SequentialLR(Optimizer& optimizer, Schedulers schedulers, std::vec
     const LRScheduler* scheduler = schedulers_[i].get();
     if (dynamic_cast<const SequentialLR*>(scheduler) ||
         (i > 0 && dynamic_cast<const ChainedScheduler*>(scheduler) != nullptr)) {
-      throw ValueError("SequentialLR: the " + scheduler->name() + " at index " + std::to_string(i) +
-                       " cannot begin in the middle of another schedule; put its own schedulers here");
+      throw ValueError(
+          "SequentialLR: the {} at index {} cannot begin in the middle of another "
+          "schedule; put its own schedulers here",
+          scheduler->name(), i);
     }
   }
   if (milestones_.size() + 1 != schedulers_.size()) {
     throw ValueError(
         "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
-        "points, but got number of schedulers " +
-        std::to_string(schedulers_.size()) + " and the number of milestones to be equal to " +
-        std::to_string(milestones_.size()));
+        "points, but got number of schedulers {} and the number of milestones to be equal to {}",
+        schedulers_.size(), milestones_.size());
   }
   if (!std::is_sorted(milestones_.begin(), milestones_.end()))
     throw ValueError("SequentialLR: milestones must be in ascending order");

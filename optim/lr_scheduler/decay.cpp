@@ -16,7 +16,7 @@ std::vector<LambdaLR::Function> for_groups(std::vector<LambdaLR::Function> funct
   }
   if (functions.size() == 1 && groups > 1) functions.resize(groups, functions.front());
   if (functions.size() != groups) {
-    throw ValueError("Expected " + std::to_string(groups) + " lr_lambdas, but got " + std::to_string(functions.size()));
+    throw ValueError("Expected {} lr_lambdas, but got {}", groups, functions.size());
   }
   return functions;
 }

@@ -44,9 +44,10 @@ std::vector<double> LRScheduler::scaled_lr(double factor) const {
 
 void LRScheduler::set_lr(const std::vector<double>& rates) {
   if (base_lrs_.size() != optimizer_->groups()) {
-    throw ValueError(name() + ": the optimizer has " + std::to_string(optimizer_->groups()) +
-                     " parameter groups, but the scheduler was made for " + std::to_string(base_lrs_.size()) +
-                     "; add groups before making schedulers");
+    throw ValueError(
+        "{}: the optimizer has {} parameter groups, but the scheduler was made for {}; add "
+        "groups before making schedulers",
+        name(), optimizer_->groups(), base_lrs_.size());
   }
   for (size_t g = 0; g < rates.size(); ++g)
     optimizer_->set_lr(g, rates[g]);
@@ -73,8 +74,9 @@ std::vector<double> detail::per_group(const char* what, const std::vector<double
   if (values.size() == groups) return values;
   if (values.size() == 1) return std::vector<double>(groups, values.front());
   throw ValueError(
-      std::string(what) + " must have the same length as the optimizer's parameter groups, or be one number: " + what +
-      " has " + std::to_string(values.size()) + " values, there are " + std::to_string(groups) + " groups");
+      "{} must have the same length as the optimizer's parameter groups, or be one number: {} has "
+      "{} values, there are {} groups",
+      what, what, values.size(), groups);
 }
 
 }  // namespace brigade::optim

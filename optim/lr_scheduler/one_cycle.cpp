@@ -1,8 +1,6 @@
 // Rate and momentum in each phase of the cycle, by cosine or linear annealing.
 #include <brigade/optim/lr_scheduler/one_cycle.h>
 
-#include <brigade/nn/detail/text.h>
-
 #include <cmath>
 #include <numbers>
 
@@ -12,8 +10,7 @@ namespace {
 
 int64_t checked_steps(const OneCycleOptions& o) {
   const auto positive = [](const char* what, int64_t value) {
-    if (value < 1)
-      throw ValueError(std::string("Expected positive integer ") + what + ", but got " + std::to_string(value));
+    if (value < 1) throw ValueError("Expected positive integer {}, but got {}", what, value);
   };
   if (o.total_steps != 0) {
     positive("total_steps", o.total_steps);
@@ -39,7 +36,7 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& o)
       base_momentums_(detail::per_group("base_momentum", o.base_momentum, optimizer.groups())),
       max_momentums_(detail::per_group("max_momentum", o.max_momentum, optimizer.groups())) {
   if (!(pct_start_ >= 0 && pct_start_ <= 1))
-    throw ValueError("Expected float between 0 and 1 pct_start, but got " + nn::detail::text_of(pct_start_));
+    throw ValueError("Expected float between 0 and 1 pct_start, but got {}", pct_start_);
   if (cycle_momentum_ && !optimizer.has_momentum())
     throw ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled");
   for (size_t g = 0; g < max_lrs_.size(); ++g) {
@@ -58,8 +55,7 @@ double OneCycleLR::anneal(double from, double to, double part) const {
 
 std::vector<double> OneCycleLR::next_lr() {
   if (last_epoch_ > total_steps_) {
-    throw ValueError("Tried to step " + std::to_string(last_epoch_) +
-                     " times. The specified number of total steps is " + std::to_string(total_steps_));
+    throw ValueError("Tried to step {} times. The specified number of total steps is {}", last_epoch_, total_steps_);
   }
   struct Phase {
     double end;

@@ -26,9 +26,10 @@ bool ReduceLROnPlateau::is_better(double metric) const {
 
 void ReduceLROnPlateau::step(double metric) {
   if (last_lr_.size() != optimizer_->groups()) {
-    throw ValueError("ReduceLROnPlateau: the optimizer has " + std::to_string(optimizer_->groups()) +
-                     " parameter groups, but the scheduler was made for " + std::to_string(last_lr_.size()) +
-                     "; add groups before making schedulers");
+    throw ValueError(
+        "ReduceLROnPlateau: the optimizer has {} parameter groups, but the scheduler was made for {}; add "
+        "groups before making schedulers",
+        optimizer_->groups(), last_lr_.size());
   }
   ++last_epoch_;
   if (is_better(metric)) {

@@ -34,8 +34,7 @@ LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor,
   }
   if (!(end_factor >= 0 && end_factor <= 1))
     throw ValueError("Ending multiplicative factor expected to be between 0 and 1.");
-  if (total_iters < 1)
-    throw ValueError("Expected positive integer total_iters, but got " + std::to_string(total_iters));
+  if (total_iters < 1) throw ValueError("Expected positive integer total_iters, but got {}", total_iters);
   start();
 }
 

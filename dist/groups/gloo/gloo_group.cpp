@@ -125,15 +125,15 @@ class GlooGroup final : public ProcessGroup {
       context->setTimeout(timeout);
       context_ = context;
     } catch (const TimeoutError& error) {
-      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for its peers: {}", named(rank), timeout.count(),
-                                     error.what()));
+      throw TimeoutError("rendezvous: rank {} waited {} ms for its peers: {}", named(rank), timeout.count(),
+                         error.what());
     } catch (const DistError&) {
       throw;
     } catch (const std::exception& error) {  // Gloo has several kinds
-      throw DistError(fmt::format(
+      throw DistError(
           "gloo: rank {} cannot connect to its peers from {}: {}; BRIGADE_SOCKET_IFNAME names the interface on which "
           "the other hosts can reach this one",
-          named(rank), interface ? fmt::format("interface {}", interface) : attributes.hostname, error.what()));
+          named(rank), interface ? fmt::format("interface {}", interface) : attributes.hostname, error.what());
     }
     const char* check = std::getenv("BRIGADE_COLLECTIVE_CHECK");
     check_ = size > 1 && !(check && std::strcmp(check, "0") == 0);
@@ -164,8 +164,7 @@ class GlooGroup final : public ProcessGroup {
   const char* backend() const noexcept override { return "gloo"; }
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override {
-    if (numel < 0)
-      throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
+    if (numel < 0) throw ShapeError("allocate: the number of elements must not be negative, got {}", numel);
     const size_t bytes = checked_bytes(numel, itemsize(dtype));
     auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, Device(), context_.get());
     return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
@@ -331,8 +330,8 @@ class GlooGroup final : public ProcessGroup {
       const std::lock_guard lock(abort_mutex_);
       failed_ = true;
       if (aborted_)
-        throw DistError(fmt::format("the gloo group was aborted on rank {}: {}; it was in {}", named(rank()),
-                                    abort_reason_, in_words(info)));
+        throw DistError("the gloo group was aborted on rank {}: {}; it was in {}", named(rank()), abort_reason_,
+                        in_words(info));
     }
     bool timed_out = what.find("imed out") != std::string::npos;
     const bool own_time_out = timed_out;
@@ -405,7 +404,7 @@ class GlooGroup final : public ProcessGroup {
         const std::string message = verdict.message;
         fail(CollectiveError(message, {std::move(verdict)}));
       }
-      fail(PeerError(fmt::format("connections were lost in {} on rank {}: {}", in_words(info), named(rank()), what)));
+      fail(PeerError("connections were lost in {} on rank {}: {}", in_words(info), named(rank()), what));
     }
     if (!time_out.empty()) {
       std::string words;

@@ -129,9 +129,8 @@ class HostsGroup final : public ProcessGroup {
     if (between_) between_->note_failure(reason);
   }
   void abort(std::string_view reason) override {
-    break_with(
-        std::make_exception_ptr(DistError(fmt::format("the hosts group was aborted on rank {}: {}", rank(), reason))),
-        std::string(reason), {rank(), fmt::format("failed: {}", reason), {}});
+    break_with(std::make_exception_ptr(DistError("the hosts group was aborted on rank {}: {}", rank(), reason)),
+               std::string(reason), {rank(), fmt::format("failed: {}", reason), {}});
   }
 
  protected:
@@ -432,8 +431,8 @@ ProcessGroupPtr make_hosts_group(std::shared_ptr<Store> store, int rank, int siz
                                  const std::string& prefix) {
   HostLayout layout = exchange_hosts(*store, rank, size, timeout, prefix);
   if (layout.most_ranks() > static_cast<size_t>(shm::kMaxRanks))
-    throw DistError(fmt::format("hosts: expected at most {} ranks on a host, got {}; use the gloo backend",
-                                shm::kMaxRanks, layout.most_ranks()));
+    throw DistError("hosts: expected at most {} ranks on a host, got {}; use the gloo backend", shm::kMaxRanks,
+                    layout.most_ranks());
   return std::make_shared<HostsGroup>(std::move(store), rank, size, timeout, prefix, std::move(layout));
 }
 

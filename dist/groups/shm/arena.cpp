@@ -23,7 +23,7 @@ Mapping::Mapping(size_t bytes) : bytes_(bytes) {
   if (data == MAP_FAILED) {
     const std::string why = std::strerror(errno);
     if (fd_ >= 0) close(fd_);
-    throw OutOfMemoryError(fmt::format("cannot make {} bytes of shared memory: {}", bytes, why));
+    throw OutOfMemoryError("cannot make {} bytes of shared memory: {}", bytes, why);
   }
   data_ = data;
 }
@@ -36,9 +36,9 @@ Mapping::Mapping(int pid, int fd, size_t bytes) : bytes_(bytes) {
     const std::string why = std::strerror(errno);
     if (fd_ >= 0) close(fd_);
     throw DistError(
-        fmt::format("shm: cannot map the memory of process {} ({}: {}); the ranks of an shm group must run on one host "
-                    "under one user. Use the gloo backend otherwise",
-                    pid, path, why));
+        "shm: cannot map the memory of process {} ({}: {}); the ranks of an shm group must run on one host under one "
+        "user. Use the gloo backend otherwise",
+        pid, path, why);
   }
   data_ = data;
 }
@@ -68,7 +68,7 @@ Arena::~Arena() {
 Arena::Piece Arena::allocate(size_t bytes) {
   constexpr size_t kPage = 4096;
   if (bytes > (size_t{1} << 47))
-    throw OutOfMemoryError(fmt::format("cannot make {} bytes of shared memory: an address space holds less", bytes));
+    throw OutOfMemoryError("cannot make {} bytes of shared memory: an address space holds less", bytes);
   bytes = std::max((bytes + kPage - 1) / kPage * kPage, kPage);
   std::lock_guard lock(mutex_);
   const auto kept = free_.find(bytes);
@@ -88,7 +88,7 @@ Arena::Piece Arena::allocate(size_t bytes) {
     mappings_.emplace(segment, std::move(mapping));
     return {data, segment};
   }
-  throw DistError(fmt::format("shm: all {} shared segments of this rank are in use", kAllocations));
+  throw DistError("shm: all {} shared segments of this rank are in use", kAllocations);
 }
 
 void Arena::free(int32_t segment) {

@@ -154,7 +154,7 @@ void SharedGroup::keep_pending() {
 }
 
 Tensor SharedGroup::allocate(int64_t numel, DType dtype) {
-  if (numel < 0) throw ShapeError(fmt::format("allocate: the number of elements must not be negative, got {}", numel));
+  if (numel < 0) throw ShapeError("allocate: the number of elements must not be negative, got {}", numel);
   const size_t bytes = checked_bytes(numel, itemsize(dtype));
   auto storage = make_intrusive<Storage>(allocate_shared(bytes), bytes, Device(), control_.get());
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
@@ -191,7 +191,7 @@ void SharedGroup::notice_abort() {
   if (broken_ || !aborted_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(abort_mutex_);
   broken_ = std::make_exception_ptr(
-      DistError(fmt::format("the {} group was aborted on rank {}: {}", backend(), named(rank()), abort_reason_)));
+      DistError("the {} group was aborted on rank {}: {}", backend(), named(rank()), abort_reason_));
   end_pending();
 }
 

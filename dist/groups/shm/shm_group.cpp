@@ -89,8 +89,7 @@ class ShmGroup final : public shm::SharedGroup {
 std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared_ptr<Store>& store, int rank, int size,
                                                                std::chrono::milliseconds timeout,
                                                                const std::string& prefix, const RankNames& names) {
-  if (size < 1 || size > shm::kMaxRanks)
-    throw DistError(fmt::format("shm: expected 1 to {} ranks, got {}", shm::kMaxRanks, size));
+  if (size < 1 || size > shm::kMaxRanks) throw DistError("shm: expected 1 to {} ranks, got {}", shm::kMaxRanks, size);
   const std::string key = prefix + "/shm/control";
   std::shared_ptr<shm::Mapping> mapping;
   if (rank == 0) {
@@ -105,9 +104,9 @@ std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared
     text >> pid >> fd >> host;  // an identity has no spaces
     if (host != host_identity()) {
       throw DistError(
-          fmt::format("shm: rank {} runs on another host (or in another container) than rank {}; use the backend hosts "
-                      "or gloo across hosts",
-                      names(rank), names(0)));
+          "shm: rank {} runs on another host (or in another container) than rank {}; use the "
+          "backend hosts or gloo across hosts",
+          names(rank), names(0));
     }
     mapping = std::make_shared<shm::Mapping>(pid, fd, sizeof(shm::Control));
   }
@@ -118,8 +117,8 @@ std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared
     try {
       store->get(fmt::format("{}/shm/ready/{}", prefix, r), timeout);
     } catch (const TimeoutError&) {
-      throw TimeoutError(fmt::format("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come",
-                                     names(rank), timeout.count(), names(r), size));
+      throw TimeoutError("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", names(rank),
+                         timeout.count(), names(r), size);
     }
   }
   group->watch_peers();

@@ -2,8 +2,6 @@
 // for learning.
 #include <brigade/dist/groups/shm/shared_group.h>
 
-#include <fmt/format.h>
-
 #include <mutex>
 
 namespace brigade::dist {
@@ -45,7 +43,7 @@ class ThreadGroup final : public shm::SharedGroup {
 
 std::vector<ProcessGroupPtr> make_thread_groups(int size, std::chrono::milliseconds timeout) {
   if (size < 1 || size > shm::kMaxRanks)
-    throw DistError(fmt::format("threads: expected 1 to {} ranks, got {}", shm::kMaxRanks, size));
+    throw DistError("threads: expected 1 to {} ranks, got {}", shm::kMaxRanks, size);
   auto control = std::make_shared<shm::Control>();
   auto kept = std::make_shared<Kept>();
   std::vector<ProcessGroupPtr> groups;

@@ -41,8 +41,8 @@ int number(const Variables& variables, const std::string& name) {
   char* end = nullptr;
   const long value = std::strtol(text.c_str(), &end, 10);
   if (*end != '\0' || value < 0 || value > std::numeric_limits<int>::max())
-    throw DistError(fmt::format(
-        "rendezvous: the environment variable {} must be a whole number of at least 0, got '{}'", name, text));
+    throw DistError("rendezvous: the environment variable {} must be a whole number of at least 0, got '{}'", name,
+                    text);
   return static_cast<int>(value);
 }
 
@@ -62,8 +62,8 @@ std::optional<LaunchedRank> read(const Variables& variables, const Names& names)
   if (rank < 0 || size < 0) {
     const char* found = rank < 0 ? names.world_size : names.rank;
     const char* missing = rank < 0 ? names.rank : names.world_size;
-    throw DistError(fmt::format("rendezvous: {} is set ({}), but {} is not; set both or neither: {}", found,
-                                value_of(variables, found), missing, kHowToStart));
+    throw DistError("rendezvous: {} is set ({}), but {} is not; set both or neither: {}", found,
+                    value_of(variables, found), missing, kHowToStart);
   }
   LaunchedRank result{names.launcher, rank, size};
   result.local_rank = number(variables, names.local_rank);
@@ -141,9 +141,9 @@ std::optional<LaunchedRank> find_mpich(const Variables& variables) {
 std::optional<LaunchedRank> find_pmix(const Variables& variables) {
   if (!is_set(variables, "PMIX_RANK")) return std::nullopt;
   throw DistError(
-      fmt::format("rendezvous: PMIX_RANK is set ({}), but no variable tells the number of ranks; let the launcher set "
-                  "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each rank",
-                  value_of(variables, "PMIX_RANK")));
+      "rendezvous: PMIX_RANK is set ({}), but no variable tells the number of ranks; let the launcher set RANK, "
+      "WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each rank",
+      value_of(variables, "PMIX_RANK"));
 }
 
 // "hydra_pmi_proxy" and the like, with the pid of its parent and the time of its start; false when it has ended.
@@ -193,27 +193,27 @@ std::optional<LaunchedRank> find_launched_rank(const Variables& variables) {
     const std::optional<LaunchedRank> found = find(variables);
     if (!found) continue;
     if (found->world_size < 1 || found->rank >= found->world_size)
-      throw DistError(fmt::format("rendezvous: {} says rank {} of a world of {}: expected 0 <= rank < world size",
-                                  found->launcher, found->rank, found->world_size));
+      throw DistError("rendezvous: {} says rank {} of a world of {}: expected 0 <= rank < world size", found->launcher,
+                      found->rank, found->world_size);
     const int exported = number(variables, "WORLD_SIZE");
     if (exported >= 0 && exported != found->world_size)
-      throw DistError(fmt::format("rendezvous: WORLD_SIZE is {}, but {} has started {} ranks; leave WORLD_SIZE out",
-                                  exported, found->launcher, found->world_size));
+      throw DistError("rendezvous: WORLD_SIZE is {}, but {} has started {} ranks; leave WORLD_SIZE out", exported,
+                      found->launcher, found->world_size);
     return found;
   }
   if (is_set(variables, "WORLD_SIZE"))
-    throw DistError(fmt::format("rendezvous: WORLD_SIZE is set ({}), but RANK is not; set both or neither: {}",
-                                value_of(variables, "WORLD_SIZE"), kHowToStart));
+    throw DistError("rendezvous: WORLD_SIZE is set ({}), but RANK is not; set both or neither: {}",
+                    value_of(variables, "WORLD_SIZE"), kHowToStart);
   return std::nullopt;
 }
 
 LaunchedRank launched_rank(const Variables& variables) {
   if (const std::optional<LaunchedRank> found = find_launched_rank(variables)) return *found;
-  throw DistError(fmt::format("rendezvous: no launcher has set a rank and a world size{}; {}",
-                              is_set(variables, "SLURM_JOB_ID")
-                                  ? " (this is Slurm's batch script or a shell in its allocation, not a task of srun)"
-                                  : "",
-                              kHowToStart));
+  throw DistError("rendezvous: no launcher has set a rank and a world size{}; {}",
+                  is_set(variables, "SLURM_JOB_ID")
+                      ? " (this is Slurm's batch script or a shell in its allocation, not a task of srun)"
+                      : "",
+                  kHowToStart);
 }
 
 MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& launched) {
@@ -222,7 +222,7 @@ MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& 
   const bool alone = launched.world_size == 1 && !place.hosted_by_launcher;
   place.port = number(variables, "MASTER_PORT");
   if (place.port > 65535 || (place.port == 0 && !alone))
-    throw DistError(fmt::format("rendezvous: MASTER_PORT must be between 1 and 65535, got {}", place.port));
+    throw DistError("rendezvous: MASTER_PORT must be between 1 and 65535, got {}", place.port);
   if (place.port > 0) {
     // torchrun may host a store of its own on that port, whose language we do not speak.
     if (value_of(variables, "TORCHELASTIC_USE_AGENT_STORE") == "True" && !place.hosted_by_launcher) ++place.port;
@@ -232,10 +232,10 @@ MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& 
     place.port = kFirstDerivedPort + static_cast<int>(fnv(launched.launcher + launched.job) % kDerivedPorts);
   } else {
     throw DistError(
-        fmt::format("rendezvous: rank {} of {} under {}: no port for the ranks to meet at; set the environment "
-                    "variable MASTER_PORT, the same on every rank (for example 29500{})",
-                    launched.rank, launched.world_size, launched.launcher,
-                    launched.launcher == "MPICH" ? ": mpirun -genv MASTER_PORT 29500" : ""));
+        "rendezvous: rank {} of {} under {}: no port for the ranks to meet at; set the environment variable "
+        "MASTER_PORT, the same on every rank (for example 29500{})",
+        launched.rank, launched.world_size, launched.launcher,
+        launched.launcher == "MPICH" ? ": mpirun -genv MASTER_PORT 29500" : "");
   }
   place.address = value_of(variables, "MASTER_ADDR");
   if (!place.address.empty()) return place;
@@ -248,11 +248,11 @@ MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& 
     place.address = first_host(step.empty() ? value_of(variables, "SLURM_JOB_NODELIST") : step);
   }
   if (place.address.empty())
-    throw DistError(fmt::format(
+    throw DistError(
         "rendezvous: {} has started {} ranks, {} of them on this host, and no variable tells where rank 0 is; set the "
         "environment variable MASTER_ADDR on every rank to the address of its host",
         launched.launcher, launched.world_size,
-        launched.local_world_size < 0 ? "nobody knows how many" : std::to_string(launched.local_world_size)));
+        launched.local_world_size < 0 ? "nobody knows how many" : std::to_string(launched.local_world_size));
   return place;
 }
 
@@ -265,11 +265,11 @@ std::string first_host(const std::string& list) {
     }
     const size_t close = list.find(']', i);
     if (close == std::string::npos)
-      throw DistError(fmt::format("rendezvous: a bracket is not closed in the list of nodes '{}'", list));
+      throw DistError("rendezvous: a bracket is not closed in the list of nodes '{}'", list);
     host += list.substr(i + 1, list.find_first_of(",-]", i) - i - 1);
     i = close;
   }
-  if (host.empty()) throw DistError(fmt::format("rendezvous: no first node in the list of nodes '{}'", list));
+  if (host.empty()) throw DistError("rendezvous: no first node in the list of nodes '{}'", list);
   return host;
 }
 

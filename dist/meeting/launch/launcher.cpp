@@ -67,7 +67,7 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
   int err[2];
   int failure[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) {
-    throw DistError(fmt::format("cannot make pipes for rank {}: {}", child.rank, std::strerror(errno)));
+    throw DistError("cannot make pipes for rank {}: {}", child.rank, std::strerror(errno));
   }
   // Everything that allocates happens before fork: the child may only make system calls.
   std::vector<std::string> variables = merged_with_own(environment);
@@ -77,7 +77,7 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
   const pid_t parent = getpid();
 
   const pid_t pid = fork();
-  if (pid < 0) throw DistError(fmt::format("cannot start rank {}: {}", child.rank, std::strerror(errno)));
+  if (pid < 0) throw DistError("cannot start rank {}: {}", child.rank, std::strerror(errno));
   if (pid == 0) {
     setpgid(0, 0);
     // A rank must not outlive its launcher; the second line closes the gap before the first took effect.
@@ -111,7 +111,7 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
   if (got == sizeof why) {
     waitpid(pid, &child.status, 0);
     child.running = false;
-    throw IoError(fmt::format("cannot start '{}': {}", command.front(), std::strerror(why)));
+    throw IoError("cannot start '{}': {}", command.front(), std::strerror(why));
   }
 }
 
@@ -289,9 +289,8 @@ class Attempt {
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options) {
   if (command.empty()) throw DistError("launch: no program given");
   if (options.ranks < 1 || options.nodes < 1 || options.node_rank < 0 || options.node_rank >= options.nodes) {
-    throw DistError(
-        fmt::format("launch: expected at least 1 rank, and 0 <= node rank < nodes; got {} ranks, node {} of {}",
-                    options.ranks, options.node_rank, options.nodes));
+    throw DistError("launch: expected at least 1 rank, and 0 <= node rank < nodes; got {} ranks, node {} of {}",
+                    options.ranks, options.node_rank, options.nodes);
   }
   if (options.nodes > 1 && options.master_port == 0)
     throw DistError("launch: several nodes need a --master-port that all of them know");

@@ -9,8 +9,8 @@ namespace brigade::dist {
 
 NodePlace meet_nodes(Store& store, const LaunchOptions& options) {
   if (store.add(fmt::format("launch/node/{}", options.node_rank), 1) > 1)
-    throw DistError(fmt::format("launch: two launchers have --node-rank {}; nodes are numbered 0 to {}",
-                                options.node_rank, options.nodes - 1));
+    throw DistError("launch: two launchers have --node-rank {}; nodes are numbered 0 to {}", options.node_rank,
+                    options.nodes - 1);
   // "nodes ranks", from each.
   store.set(fmt::format("launch/ranks/{}", options.node_rank), fmt::format("{} {}", options.nodes, options.ranks));
   NodePlace place;
@@ -20,15 +20,15 @@ NodePlace meet_nodes(Store& store, const LaunchOptions& options) {
       said = store.get(fmt::format("launch/ranks/{}", node), options.meeting_timeout);
     } catch (const TimeoutError&) {
       throw TimeoutError(
-          fmt::format("launch: node {} waited {} ms for node {} of {}, which did not come; start it with --nnodes {} "
-                      "--node-rank {} and the same --master-addr and --master-port",
-                      options.node_rank, options.meeting_timeout.count(), node, options.nodes, options.nodes, node));
+          "launch: node {} waited {} ms for node {} of {}, which did not come; start it with --nnodes {} --node-rank "
+          "{} and the same --master-addr and --master-port",
+          options.node_rank, options.meeting_timeout.count(), node, options.nodes, options.nodes, node);
     }
     char* rest = nullptr;
     const long nodes = std::strtol(said.c_str(), &rest, 10);
     if (nodes != options.nodes)
-      throw DistError(fmt::format("launch: --nnodes is {} on node {}, but {} on node {}", options.nodes,
-                                  options.node_rank, nodes, node));
+      throw DistError("launch: --nnodes is {} on node {}, but {} on node {}", options.nodes, options.node_rank, nodes,
+                      node);
     const int ranks = std::atoi(rest);
     if (node < options.node_rank) place.first_rank += ranks;
     place.world_size += ranks;

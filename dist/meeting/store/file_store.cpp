@@ -27,7 +27,7 @@ class FileStore final : public Store {
     std::error_code error;
     fs::create_directories(directory_, error);
     if (!fs::is_directory(directory_))
-      throw DistError(fmt::format("file store: cannot make the directory {}: {}", directory, error.message()));
+      throw DistError("file store: cannot make the directory {}: {}", directory, error.message());
   }
   ~FileStore() override {
     std::error_code ignored;
@@ -48,8 +48,8 @@ class FileStore final : public Store {
     std::error_code error;
     if (out) fs::rename(temporary, target, error);
     if (!out || error)
-      throw DistError(fmt::format("file store: cannot write {}: {}", target.string(),
-                                  error ? error.message() : std::strerror(errno)));
+      throw DistError("file store: cannot write {}: {}", target.string(),
+                      error ? error.message() : std::strerror(errno));
   }
 
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
@@ -57,8 +57,7 @@ class FileStore final : public Store {
     std::string value;
     while (!read(key, value)) {
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw TimeoutError(
-            fmt::format("the key '{}' did not appear in {} within {} ms", key, directory_.string(), timeout.count()));
+        throw TimeoutError("the key '{}' did not appear in {} within {} ms", key, directory_.string(), timeout.count());
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
@@ -68,14 +67,13 @@ class FileStore final : public Store {
   int64_t add(const std::string& key, int64_t amount) override {
     const fs::path lock_file = directory_ / "lock";
     const int lock = open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock < 0)
-      throw DistError(fmt::format("file store: cannot open {}: {}", lock_file.string(), std::strerror(errno)));
+    if (lock < 0) throw DistError("file store: cannot open {}: {}", lock_file.string(), std::strerror(errno));
     struct Unlock {
       int fd;
       ~Unlock() { close(fd); }
     } unlock{lock};
     if (flock(lock, LOCK_EX) != 0)
-      throw DistError(fmt::format("file store: cannot lock {}: {}", lock_file.string(), std::strerror(errno)));
+      throw DistError("file store: cannot lock {}: {}", lock_file.string(), std::strerror(errno));
     std::string value = "0";
     read(key, value);
     const int64_t sum = std::atoll(value.c_str()) + amount;

@@ -3,8 +3,6 @@
 
 #include <brigade/core/error.h>
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -31,7 +29,7 @@ void await(const Socket& socket, short events, Deadline deadline) {
     pollfd entry{socket.fd(), events, 0};
     const int ready = poll(&entry, 1, static_cast<int>(std::max<int64_t>(left, 0)));
     if (ready > 0) return;
-    if (ready < 0 && errno != EINTR) throw DistError(fmt::format("poll failed: {}", std::strerror(errno)));
+    if (ready < 0 && errno != EINTR) throw DistError("poll failed: {}", std::strerror(errno));
     if (left <= 0) throw TimeoutError("timed out waiting for an answer over TCP");
   }
 }
@@ -45,8 +43,7 @@ Addresses resolve(const std::string& host, int port, bool passive) {
   hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0)
-    throw DistError(fmt::format("cannot resolve host '{}': {}; check MASTER_ADDR", host, gai_strerror(error)));
+  if (error != 0) throw DistError("cannot resolve host '{}': {}; check MASTER_ADDR", host, gai_strerror(error));
   return {found, &freeaddrinfo};
 }
 
@@ -68,7 +65,7 @@ void send_all(const Socket& socket, const void* data, size_t bytes, Deadline dea
     const ssize_t sent = send(socket.fd(), at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
       if (errno == EAGAIN || errno == EINTR) continue;
-      throw PeerError(fmt::format("the connection to the store broke: {}", std::strerror(errno)));
+      throw PeerError("the connection to the store broke: {}", std::strerror(errno));
     }
     at += sent;
     bytes -= static_cast<size_t>(sent);
@@ -83,7 +80,7 @@ void receive_all(const Socket& socket, void* data, size_t bytes, Deadline deadli
     if (got == 0) throw PeerError("the connection to the store was closed by the other side");
     if (got < 0) {
       if (errno == EAGAIN || errno == EINTR) continue;
-      throw PeerError(fmt::format("the connection to the store broke: {}", std::strerror(errno)));
+      throw PeerError("the connection to the store broke: {}", std::strerror(errno));
     }
     at += got;
     bytes -= static_cast<size_t>(got);
@@ -100,9 +97,8 @@ std::string receive_string(const Socket& socket, Deadline deadline, uint32_t lim
   uint32_t length = 0;
   receive_all(socket, &length, sizeof length, deadline);
   if (length > limit)
-    throw DistError(
-        fmt::format("a message of {} bytes was announced, more than the {} allowed; the other side is no Brigade store",
-                    length, limit));
+    throw DistError("a message of {} bytes was announced, more than the {} allowed; the other side is no Brigade store",
+                    length, limit);
   std::string text(length, '\0');
   receive_all(socket, text.data(), length, deadline);
   return text;
@@ -143,9 +139,9 @@ Socket listen_on(const std::string& host, int port) {
     why = errno == EADDRINUSE ? "it is already in use by another program" : std::strerror(errno);
   }
   throw DistError(
-      fmt::format("cannot listen on port {} of {}: {}; choose another port with --master-port or MASTER_PORT (0 lets "
-                  "the launcher pick a free one)",
-                  port, host, why));
+      "cannot listen on port {} of {}: {}; choose another port with --master-port or MASTER_PORT (0 "
+      "lets the launcher pick a free one)",
+      port, host, why);
 }
 
 int local_port(const Socket& socket) {

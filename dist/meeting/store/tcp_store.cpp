@@ -159,9 +159,9 @@ class TcpStore final : public Store {
       socket_ = try_connect(host, port, deadline);
       if (socket_) break;
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw TimeoutError(fmt::format(
+        throw TimeoutError(
             "no store answered at {} within {} ms; is rank 0 running, and are MASTER_ADDR and MASTER_PORT right?",
-            place_, timeout.count()));
+            place_, timeout.count());
       }
       std::this_thread::sleep_for(kStep);
     }
@@ -174,9 +174,9 @@ class TcpStore final : public Store {
     }
     if (greeting != kMagic) {
       throw DistError(
-          fmt::format("what answers at {} is not a Brigade store: another program uses that port; choose another with "
-                      "--master-port or MASTER_PORT",
-                      place_));
+          "what answers at {} is not a Brigade store: another program uses that port; choose another "
+          "with --master-port or MASTER_PORT",
+          place_);
     }
     address_ = dist::local_address(socket_);
   }
@@ -189,8 +189,7 @@ class TcpStore final : public Store {
       const std::string answer = ask("G" + key);
       if (answer.starts_with('=')) return answer.substr(1);
       if (std::chrono::steady_clock::now() >= deadline) {
-        throw TimeoutError(
-            fmt::format("the key '{}' did not appear in the store at {} within {} ms", key, place_, timeout.count()));
+        throw TimeoutError("the key '{}' did not appear in the store at {} within {} ms", key, place_, timeout.count());
       }
       std::this_thread::sleep_for(kStep);
     }
@@ -205,7 +204,7 @@ class TcpStore final : public Store {
  private:
   std::string ask(const std::string& request) {
     std::lock_guard lock(mutex_);
-    if (!socket_) throw PeerError(fmt::format("the connection to the store at {} was lost before", place_));
+    if (!socket_) throw PeerError("the connection to the store at {} was lost before", place_);
     try {
       send_string(socket_, request, in(patience_));
       return receive_string(socket_, in(patience_));

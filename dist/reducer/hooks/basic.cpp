@@ -81,7 +81,7 @@ class UserHook final : public CommHook {
 
 void CommHook::load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state) {
   if (state.empty()) return;
-  throw ValueError("the communication hook " + name() + " has no state, got '" + state.front().first + "'");
+  throw ValueError("the communication hook {} has no state, got '{}'", name(), state.front().first);
 }
 
 WorkPtr then(WorkPtr work, std::function<void()> after) {

@@ -139,7 +139,7 @@ class PowerSgdHook final : public CommHook {
       } else if (rest.starts_with(".q.") && std::strtoul(rest.c_str() + 3, nullptr, 10) == loaded[index].q.size()) {
         loaded[index].q.push_back(kernels::clone(tensor));
       } else {
-        throw ValueError("powersgd: the state has an entry '" + key + "' that does not belong there");
+        throw ValueError("powersgd: the state has an entry '{}' that does not belong there", key);
       }
     }
     feedback_ = std::move(loaded);
@@ -254,13 +254,13 @@ class PowerSgdHook final : public CommHook {
 
 CommHookPtr powersgd_hook(const PowerSGDOptions& options) {
   if (options.matrix_approximation_rank < 1) {
-    throw ValueError(fmt::format("powersgd_hook: matrix_approximation_rank must be at least 1, got {}",
-                                 options.matrix_approximation_rank));
+    throw ValueError("powersgd_hook: matrix_approximation_rank must be at least 1, got {}",
+                     options.matrix_approximation_rank);
   }
   if (options.start_powersgd_iter < 2) {
-    throw ValueError(fmt::format(
+    throw ValueError(
         "powersgd_hook: start_powersgd_iter must be at least 2 (buckets are cut anew after the first backward), got {}",
-        options.start_powersgd_iter));
+        options.start_powersgd_iter);
   }
   return std::make_shared<PowerSgdHook>(options);
 }

@@ -22,11 +22,11 @@ std::unique_ptr<Model> make_model(const std::string& name, const Arguments& args
     std::string known;
     for (const auto& [other, factory] : registry())
       known += (known.empty() ? "" : ", ") + other;
-    throw ValueError("unknown model '" + name + "'; known are " + known);
+    throw ValueError("unknown model '{}'; known are {}", name, known);
   }
   std::unique_ptr<Model> model = found->second(args);
   if (const std::vector<std::string> unused = args.unused(); !unused.empty())
-    throw ValueError("the model '" + name + "' did not look at the argument '" + unused[0] + "'");
+    throw ValueError("the model '{}' did not look at the argument '{}'", name, unused[0]);
   return model;
 }
 

@@ -11,7 +11,7 @@ InterpolateMode mode(const std::string& name) {
   if (name == "linear") return InterpolateMode::Linear;
   if (name == "bilinear") return InterpolateMode::Bilinear;
   if (name == "bicubic") return InterpolateMode::Bicubic;
-  throw ValueError("argument 'mode': expected nearest, linear, bilinear or bicubic, got '" + name + "'");
+  throw ValueError("argument 'mode': expected nearest, linear, bilinear or bicubic, got '{}'", name);
 }
 
 const AddOperations add_interpolate{

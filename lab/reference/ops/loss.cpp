@@ -14,7 +14,7 @@ Reduction reduction(const Arguments& args) {
   if (name == "none") return Reduction::None;
   if (name == "sum") return Reduction::Sum;
   if (name == "mean") return Reduction::Mean;
-  throw ValueError("argument 'reduction': expected none, mean or sum, got '" + name + "'");
+  throw ValueError("argument 'reduction': expected none, mean or sum, got '{}'", name);
 }
 
 KLDivReduction kl_div_reduction(const Arguments& args) {

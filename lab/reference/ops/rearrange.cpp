@@ -15,7 +15,7 @@ PadMode pad_mode(const std::string& name) {
   if (name == "reflect") return PadMode::Reflect;
   if (name == "replicate") return PadMode::Replicate;
   if (name == "circular") return PadMode::Circular;
-  throw ValueError("argument 'mode': expected constant, reflect, replicate or circular, got '" + name + "'");
+  throw ValueError("argument 'mode': expected constant, reflect, replicate or circular, got '{}'", name);
 }
 
 const AddOperations add_rearrange{

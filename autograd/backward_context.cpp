@@ -36,7 +36,9 @@ BackwardContext::Destination BackwardContext::destination(uint32_t i) const {
   return {leaf_meta.grad_target, holds};
 }
 
-void BackwardContext::set_written(uint32_t i) {
+void BackwardContext::hand_over(uint32_t i, const Destination& to, Tensor result) {
+  if (!result.defined()) return set(i, {});
+  if (!to.out.defined()) return set_fitted(i, std::move(result));
   AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(node_.edges[i].leaf->autograd.get());
   leaf_meta.take_target();
   engine_.planned_leaves_[leaf_meta.task_index].received = true;

@@ -156,7 +156,7 @@ class BackwardContext {
   Tensor grad_or_zeros(uint32_t i = 0) const;
   bool needs_input_grad(uint32_t i) const noexcept { return i < node_.edges.size() && node_.edges[i].defined(); }
   // Whether the gradients will be differentiated again. Then recording is on, unpacked tensors have their history,
-  // there are no destinations, and everything must be computed by differentiable operations.
+  // write() has no place to write to, and everything must be computed by differentiable operations.
   bool create_graph() const noexcept { return GradMode::is_enabled(); }
   // The shape of input i, which needs a gradient.
   const Shape& input_sizes(uint32_t i) const noexcept {
@@ -176,16 +176,25 @@ class BackwardContext {
     }
   }
 
-  // Where the gradient of input i may be written directly, to save a copy: memory of the leaf's gradient (a bucket of
-  // DDP), to be overwritten, or added to when `accumulate`. `out` is undefined when there is no such place: then
-  // compute a tensor and set() it.
-  struct Destination {
-    Tensor out;
-    bool accumulate = false;
-  };
-  Destination destination(uint32_t i) const;
-  // Says that the gradient of input i was written to its destination.
-  void set_written(uint32_t i);
+  // Hands over the gradient of input i, unless it needs none, from `make(out, accumulate)`. `out` is memory of the
+  // leaf's gradient (a bucket of DDP), to be overwritten, or added to when `accumulate`: written directly, to save a
+  // copy. It is undefined where there is no such place; then what `make` returns is handed over as by set_fitted().
+  template <class Make>
+  void write(uint32_t i, Make&& make) {
+    if (!needs_input_grad(i)) return;
+    const Destination to = destination(i);
+    hand_over(i, to, make(to.out, to.accumulate));
+  }
+  // The same for two inputs of which a kernel makes both gradients: `make` gets two places, each with `out` and
+  // `accumulate`, and returns two tensors. It is called where neither needs a gradient, too.
+  template <class Make>
+  void write(uint32_t i, uint32_t j, Make&& make) {
+    const Destination first = destination(i);
+    const Destination second = destination(j);
+    auto [a, b] = make(first, second);
+    if (needs_input_grad(i)) hand_over(i, first, std::move(a));
+    if (needs_input_grad(j)) hand_over(j, second, std::move(b));
+  }
 
   // Runs the backward of `inner`, whose gradients come from `grads` and go to `results`, within this one.
   void run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results);
@@ -196,6 +205,14 @@ class BackwardContext {
       : engine_(engine), node_(node), grads_(grads), results_(results) {}
 
   static Tensor fit(const Edge& edge, Tensor grad);
+
+  struct Destination {
+    Tensor out;
+    bool accumulate = false;
+  };
+  Destination destination(uint32_t i) const;
+  // `result` lies in the destination where there is one.
+  void hand_over(uint32_t i, const Destination& to, Tensor result);
 
   Engine& engine_;
   Node& node_;

@@ -51,11 +51,11 @@ Tensor apply_backward_input(const Tensor& grad, const Tensor& weight, const Tens
 }
 
 Tensor apply_backward_weight(const Tensor& grad, const Tensor& x, const Shape& weight_sizes, const Conv2dParams& params,
-                             const BackwardContext::Destination& destination = {}) {
+                             const Tensor& out = {}, bool accumulate = false) {
   const int spatial = weight_sizes.size() - 2;
-  const Tensor weight = kernels::conv2d_backward_weight(
-      lift(grad, spatial), lift(x, spatial), lifted_weight(weight_sizes), params,
-      destination.out.defined() ? lift_weight(destination.out) : Tensor(), destination.accumulate);
+  const Tensor weight =
+      kernels::conv2d_backward_weight(lift(grad, spatial), lift(x, spatial), lifted_weight(weight_sizes), params,
+                                      out.defined() ? lift_weight(out) : Tensor(), accumulate);
   return spatial == 1 ? view::squeeze(weight, 2) : weight;
 }
 
@@ -83,13 +83,9 @@ void set_weight_gradient(BackwardContext& context, const Node& node, uint32_t in
     context.set(input, convolution_backward_weight(backward_weight_info(node), grad, x, weight_sizes, params));
     return;
   }
-  const auto destination = context.destination(input);
-  const Tensor result = apply_backward_weight(grad, x, weight_sizes, params, destination);
-  if (destination.out.defined()) {
-    context.set_written(input);
-  } else {
-    context.set(input, result);
-  }
+  context.write(input, [&](const Tensor& out, bool accumulate) {
+    return apply_backward_weight(grad, x, weight_sizes, params, out, accumulate);
+  });
 }
 
 // Sums over all but the channels of `grad`.
@@ -99,18 +95,13 @@ void set_bias_gradient(BackwardContext& context, uint32_t input, const Tensor& g
     for (int d = 0; d < grad.dim(); ++d) {
       if (d != grad.dim() - spatial - 1) dims.push_back(d);
     }
-    context.set(input, sum(grad, dims));
+    context.set(input, sum(grad, dims, false, {}));
     return;
   }
-  const auto destination = context.destination(input);
-  const Tensor result =
-      kernels::sum(lift(grad, spatial),
-                   {.dims = {0, 2, 3}, .keepdim = false, .out = destination.out, .accumulate = destination.accumulate});
-  if (destination.out.defined()) {
-    context.set_written(input);
-  } else {
-    context.set(input, result);
-  }
+  context.write(input, [&](const Tensor& out, bool accumulate) {
+    return kernels::sum(lift(grad, spatial),
+                        {.dims = {0, 2, 3}, .keepdim = false, .out = out, .accumulate = accumulate});
+  });
 }
 
 struct ConvolutionNode final : Node {

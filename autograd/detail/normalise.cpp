@@ -1,23 +1,25 @@
 // Mean, variance and rstd from x by operations, and the gradient of x from that of the result.
 #include <brigade/autograd/detail/normalise.h>
 
-#include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/detail/algebra.h>
 
 namespace brigade::autograd::detail {
 
+using namespace algebra;
+
 Normalised normalise(const Tensor& x, const Shape& dims, double eps, bool centered) {
-  const Tensor distance = centered ? sub(x, mean(x, dims, true, {}), {}) : x;
-  const Tensor variance = mean(square(distance, {}), dims, true, {});
-  const Tensor rstd = div(1.0, sqrt(add(variance, eps, {}), {}), {});
-  return {mul(distance, rstd, {}), rstd};
+  const Tensor distance = centered ? x - mean_over(x, dims) : x;
+  const Tensor variance = mean_over(square_of(distance), dims);
+  const Tensor rstd = 1.0 / sqrt_of(variance + eps);
+  return {distance * rstd, rstd};
 }
 
+// rstd (slope - values mean(slope values) - mean(slope))
 Tensor normalised_gradient(const Tensor& slope, const Normalised& normalised, const Shape& dims, bool centered) {
-  const Tensor dot = mean(mul(slope, normalised.values, {}), dims, true, {});
-  const Tensor rest = sub(slope, mul(normalised.values, dot, {}), {});
-  const Tensor pull = centered ? sub(rest, mean(slope, dims, true, {}), {}) : rest;
-  return mul(pull, normalised.rstd, {});
+  const Tensor dot = mean_over(slope * normalised.values, dims);
+  const Tensor rest = slope - normalised.values * dot;
+  const Tensor pull = centered ? rest - mean_over(slope, dims) : rest;
+  return pull * normalised.rstd;
 }
 
 }  // namespace brigade::autograd::detail

@@ -1,11 +1,9 @@
 // The nodes of relu, leaky_relu, gelu, tanh, sigmoid and silu, and their derivatives by operations.
 #include <brigade/autograd/ops/activation.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/gelu.h>
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/elementary.h>
-#include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/activation.h>
 
@@ -13,6 +11,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
@@ -34,9 +33,7 @@ struct ActivationNode : Node {
 
 struct ReluNode final : ActivationNode {
   Tensor fast(const Tensor& grad, const Tensor& y) const override { return kernels::relu_backward(grad, y); }
-  Tensor differentiable(const Tensor& grad, const Tensor& y) const override {
-    return brigade::where(le(y, 0.0, {}), 0.0, grad, {});
-  }
+  Tensor differentiable(const Tensor& grad, const Tensor& y) const override { return choose(y <= 0.0, 0.0, grad); }
 };
 struct LeakyReluNode final : ActivationNode {
   double negative_slope = 0;
@@ -44,7 +41,7 @@ struct LeakyReluNode final : ActivationNode {
     return kernels::leaky_relu_backward(grad, x, negative_slope);
   }
   Tensor differentiable(const Tensor& grad, const Tensor& x) const override {
-    return brigade::where(gt(x, 0.0, {}), grad, mul(grad, negative_slope, {}), {});
+    return choose(x > 0.0, grad, grad * negative_slope);
   }
 };
 
@@ -54,29 +51,24 @@ struct GeluNode final : ActivationNode {
     return kernels::gelu_backward(grad, x, tanh_approximation);
   }
   Tensor differentiable(const Tensor& grad, const Tensor& x) const override {
-    return mul(grad,
-               tanh_approximation ? autograd::detail::gelu_tanh_derivative(x) : autograd::detail::gelu_derivative(x),
-               {});
+    return grad *
+           (tanh_approximation ? autograd::detail::gelu_tanh_derivative(x) : autograd::detail::gelu_derivative(x));
   }
 };
 struct TanhNode final : ActivationNode {
   Tensor fast(const Tensor& grad, const Tensor& y) const override { return kernels::tanh_backward(grad, y); }
-  Tensor differentiable(const Tensor& grad, const Tensor& y) const override {
-    return mul(grad, sub(1.0, square(y, {}), {}), {});
-  }
+  Tensor differentiable(const Tensor& grad, const Tensor& y) const override { return grad * (1.0 - square_of(y)); }
 };
 struct SigmoidNode final : ActivationNode {
   Tensor fast(const Tensor& grad, const Tensor& y) const override { return kernels::sigmoid_backward(grad, y); }
-  Tensor differentiable(const Tensor& grad, const Tensor& y) const override {
-    return mul(grad, mul(y, sub(1.0, y, {}), {}), {});
-  }
+  Tensor differentiable(const Tensor& grad, const Tensor& y) const override { return grad * (y * (1.0 - y)); }
 };
 struct SiluNode final : ActivationNode {
   Tensor fast(const Tensor& grad, const Tensor& x) const override { return kernels::silu_backward(grad, x); }
   // s + x s (1 - s) with s = sigmoid(x)
   Tensor differentiable(const Tensor& grad, const Tensor& x) const override {
-    const Tensor s = sigmoid(x, {});
-    return mul(grad, mul(s, add(mul(x, sub(1.0, s, {}), {}), 1.0, {}), {}), {});
+    const Tensor s = sigmoid_of(x);
+    return grad * (s * (x * (1.0 - s) + 1.0));
   }
 };
 

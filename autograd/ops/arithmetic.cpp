@@ -1,9 +1,9 @@
 // The nodes of arithmetic; gradients are summed back to the shape that was broadcast.
 #include <brigade/autograd/ops/arithmetic.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
-#include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -12,6 +12,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::OpInfo;
@@ -29,7 +30,7 @@ struct AddNode final : Node {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     if (context.needs_input_grad(0)) context.set_fitted(0, grad);
-    if (context.needs_input_grad(1)) context.set_fitted(1, sign < 0 ? neg(grad, {}) : grad);
+    if (context.needs_input_grad(1)) context.set_fitted(1, sign < 0 ? -grad : grad);
   }
 };
 
@@ -37,8 +38,8 @@ struct MulNode final : Node {
   SavedTensor left, right;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) context.set_fitted(0, mul(grad, right.unpack(*this), {}));
-    if (context.needs_input_grad(1)) context.set_fitted(1, mul(grad, left.unpack(*this), {}));
+    if (context.needs_input_grad(0)) context.set_fitted(0, grad * right.unpack(*this));
+    if (context.needs_input_grad(1)) context.set_fitted(1, grad * left.unpack(*this));
   }
 };
 
@@ -47,20 +48,20 @@ struct DivNode final : Node {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     const Tensor b = right.unpack(*this);
-    if (context.needs_input_grad(0)) context.set_fitted(0, div(grad, b, {}));
+    if (context.needs_input_grad(0)) context.set_fitted(0, grad / b);
     // -g (a / b) / b: neither g a nor b b, which may leave the range where the gradient does not.
     if (context.needs_input_grad(1))
-      context.set_fitted(1, neg(mul(widened(grad), slope(widened(left.unpack(*this)), widened(b)), {}), {}));
+      context.set_fitted(1, -(widened(grad) * slope(widened(left.unpack(*this)), widened(b))));
   }
 
  private:
-  static Tensor slope(const Tensor& a, const Tensor& b) { return div(div(a, b, {}), b, {}); }
+  static Tensor slope(const Tensor& a, const Tensor& b) { return a / b / b; }
 };
 
 // x / number
 struct DivNumberNode final : Node {
   double divisor = 1;
-  void backward(BackwardContext& context) override { context.set(0, div(context.grad(), divisor, {})); }
+  void backward(BackwardContext& context) override { context.set(0, context.grad() / divisor); }
 };
 
 // number / x
@@ -70,13 +71,13 @@ struct NumberDivNode final : Node {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     if (numerator == 0) {
-      context.set(0, mul(grad, 0.0, {}));
+      context.set(0, grad * 0.0);
       return;
     }
     // d(c / x) = -c / x^2 = -y (y / c)
     const Tensor quotient = widened(y.unpack(*this));
-    const Tensor slope = mul(quotient, div(quotient, numerator, {}), {});
-    context.set(0, in_dtype(neg(mul(widened(grad), slope, {}), {}), grad.dtype()));
+    const Tensor slope = quotient * (quotient / numerator);
+    context.set(0, in_dtype(-(widened(grad) * slope), grad.dtype()));
   }
 };
 
@@ -88,10 +89,10 @@ struct LargerOrSmallerNode final : Node {
     const Tensor y = right.unpack(*this);
     const Tensor& grad = context.grad();
     // Half of it where they tie; nothing for the one that lost. A NaN loses to nothing.
-    const Tensor shared = brigade::where(eq(x, y, {}), mul(grad, 0.5, {}), grad, {});
-    const auto unless = [&](const Tensor& lost) { return brigade::where(lost, 0.0, shared, {}); };
-    if (context.needs_input_grad(0)) context.set_fitted(0, unless(is_maximum ? lt(x, y, {}) : gt(x, y, {})));
-    if (context.needs_input_grad(1)) context.set_fitted(1, unless(is_maximum ? gt(x, y, {}) : lt(x, y, {})));
+    const Tensor shared = choose(x == y, grad * 0.5, grad);
+    const auto unless = [&](const Tensor& lost) { return choose(lost, 0.0, shared); };
+    if (context.needs_input_grad(0)) context.set_fitted(0, unless(is_maximum ? x < y : x > y));
+    if (context.needs_input_grad(1)) context.set_fitted(1, unless(is_maximum ? x > y : x < y));
   }
 };
 
@@ -127,7 +128,7 @@ struct SignNode final : Node {
 struct ScaleNode final : Node {
   double factor = 1;
   void backward(BackwardContext& context) override {
-    context.set(0, factor == 1 ? context.grad() : mul(context.grad(), factor, {}));
+    context.set(0, factor == 1 ? context.grad() : context.grad() * factor);
   }
 };
 
@@ -158,22 +159,23 @@ Tensor unary(const char* op, const Tensor& x, UnaryOp kernel, bool keep_input, b
 }
 
 struct NegDerivative {
-  Tensor operator()(const Tensor& g, const Tensor&, const Tensor&) const { return neg(g, {}); }
+  Tensor operator()(const Tensor& g, const Tensor&, const Tensor&) const { return -g; }
 };
 struct AbsDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return mul(g, sign(x, {}), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return g * sign_of(x); }
 };
 struct ExpDerivative {
-  Tensor operator()(const Tensor& g, const Tensor&, const Tensor& y) const { return mul(g, y, {}); }
+  Tensor operator()(const Tensor& g, const Tensor&, const Tensor& y) const { return g * y; }
 };
 struct LogDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return div(g, x, {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return g / x; }
 };
+// 1 / (2 sqrt x)
 struct SqrtDerivative {
-  Tensor operator()(const Tensor& g, const Tensor&, const Tensor& y) const { return div(g, mul(y, 2.0, {}), {}); }
+  Tensor operator()(const Tensor& g, const Tensor&, const Tensor& y) const { return g / (y * 2.0); }
 };
 struct SquareDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return mul(mul(g, x, {}), 2.0, {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x, const Tensor&) const { return g * x * 2.0; }
 };
 
 Tensor compare(const char* op, const Tensor& a, const Tensor& b, CompareOp kernel, SourceLocation where) {

@@ -1,11 +1,10 @@
 // The node of attention: backward by a kernel, or by operations on the whole matrix of scores.
 #include <brigade/autograd/ops/attention.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/grad_mode.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/matmul.h>
-#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/ops/softmax.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
@@ -21,6 +20,8 @@
 namespace brigade {
 
 namespace {
+
+using namespace autograd::detail::algebra;
 
 // Keeps the logarithms of the rows' sums instead of probabilities, and the place in the random stream instead of a
 // dropout mask.
@@ -42,7 +43,9 @@ struct AttentionNode final : autograd::Node {
   }
 
  private:
-  // The same with the matrix of probabilities as a whole; half types in float32, as the kernels compute them.
+  // The same with the matrix of probabilities as a whole; half types in float32, as the kernels compute them. Of
+  // out = P v with P = softmax(S), S = scale q k^T:
+  //   dv = P^T g,  dP = g v^T,  dS = P (dP - sum(dP P)),  dq = scale dS k,  dk = scale dS^T q
   void differentiable(autograd::BackwardContext& context) {
     const Tensor query = q.unpack(*this);
     const DType dtype = query.dtype();
@@ -52,15 +55,15 @@ struct AttentionNode final : autograd::Node {
     const Tensor values = v.unpack(*this).to(exact, {});
     const Tensor grad = context.grad().to(exact, {});
 
-    Tensor scores = mul(matmul(left, right.transpose(-2, -1, {}), {}), options.scale, {});
+    Tensor scores = matmul(left, right.transpose(-2, -1, {}), {}) * options.scale;
     const Visible visible = what_counts(scores.sizes(), exact, scores.device());
-    if (visible.bias.defined()) scores = add(scores, visible.bias, {});
+    if (visible.bias.defined()) scores = scores + visible.bias;
     Tensor probabilities = softmax(scores, -1, {});
-    if (visible.alive.defined()) probabilities = mul(probabilities, visible.alive, {});
+    if (visible.alive.defined()) probabilities = probabilities * visible.alive;
     Tensor kept;  // dropout's factors
     if (options.dropout_p > 0)
       kept = kernels::dropout(ones(scores.sizes(), {exact, scores.device()}), options.dropout_p, options.state);
-    const auto with_dropout = [&](const Tensor& x) { return kept.defined() ? mul(x, kept, {}) : x; };
+    const auto with_dropout = [&](const Tensor& x) { return kept.defined() ? x * kept : x; };
 
     if (context.needs_input_grad(2)) {
       const Tensor weights = with_dropout(probabilities);
@@ -68,8 +71,8 @@ struct AttentionNode final : autograd::Node {
     }
     if (!context.needs_input_grad(0) && !context.needs_input_grad(1)) return;
     const Tensor slope = with_dropout(matmul(grad, values.transpose(-2, -1, {}), {}));
-    const Tensor dot = sum(mul(slope, probabilities, {}), {-1}, true, {});
-    const Tensor scores_slope = mul(mul(probabilities, sub(slope, dot, {}), {}), options.scale, {});
+    const Tensor dot = sum_over(slope * probabilities, {-1});
+    const Tensor scores_slope = probabilities * (slope - dot) * options.scale;
     if (context.needs_input_grad(0)) context.set(0, matmul(scores_slope, right, {}).to(dtype, {}));
     if (context.needs_input_grad(1)) context.set(1, matmul(scores_slope.transpose(-2, -1, {}), left, {}).to(dtype, {}));
   }

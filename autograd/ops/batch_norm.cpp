@@ -1,10 +1,10 @@
 // The node of batch norm: backward by a kernel from the statistics it used, or by operations.
 #include <brigade/autograd/ops/batch_norm.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/normalise.h>
 #include <brigade/autograd/detail/reduction.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/batch_norm.h>
@@ -14,6 +14,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::detail::in_dtype;
 using autograd::detail::normalise;
@@ -57,16 +58,15 @@ struct BatchNormNode final : autograd::Node {
       normalised = normalise(widened(input), dims, eps, true);
     } else {
       const Tensor rstd = per_channel(invstd.unpack(*this));
-      normalised = {mul(sub(widened(input), per_channel(mean.unpack(*this)), {}), rstd, {}), rstd};
+      normalised = {(widened(input) - per_channel(mean.unpack(*this))) * rstd, rstd};
     }
     if (context.needs_input_grad(0)) {
-      const Tensor slope = gain.defined() ? mul(grad, per_channel(gain), {}) : grad;
-      const Tensor result =
-          training ? normalised_gradient(slope, normalised, dims, true) : mul(slope, normalised.rstd, {});
+      const Tensor slope = gain.defined() ? grad * per_channel(gain) : grad;
+      const Tensor result = training ? normalised_gradient(slope, normalised, dims, true) : slope * normalised.rstd;
       context.set(0, in_dtype(result, input.dtype()));
     }
     if (context.needs_input_grad(1))
-      context.set(1, in_dtype(sum(mul(grad, normalised.values, {}), dims, false, {}), weight_dtype));
+      context.set(1, in_dtype(sum(grad * normalised.values, dims, false, {}), weight_dtype));
     if (context.needs_input_grad(2)) context.set(2, in_dtype(sum(grad, dims, false, {}), bias_dtype));
   }
 };

@@ -1,10 +1,9 @@
 // The nodes of clamp, between numbers and between tensors.
 #include <brigade/autograd/ops/clamp.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/logical.h>
-#include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/clamp.h>
 #include <brigade/kernels/elementwise.h>
@@ -13,6 +12,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
@@ -29,8 +29,8 @@ struct ClampNode final : autograd::Node {
       return;
     }
     Tensor grad = context.grad();
-    if (borders.lower) grad = brigade::where(gt(input, *borders.lower, {}), grad, 0.0, {});
-    if (borders.upper) grad = brigade::where(lt(input, *borders.upper, {}), grad, 0.0, {});
+    if (borders.lower) grad = choose(input > *borders.lower, grad, 0.0);
+    if (borders.upper) grad = choose(input < *borders.upper, grad, 0.0);
     context.set(0, grad);
   }
 };
@@ -42,28 +42,26 @@ struct ClampTensorsNode final : autograd::Node {
     const Tensor low = lower.unpack(*this);
     const Tensor high = upper.unpack(*this);
     const Tensor& grad = context.grad();
-    const Tensor is_open = lt(low, high, {});
-    const auto halved = [&](const Tensor& border) {
-      return brigade::where(logical_and(eq(input, border, {}), is_open, {}), mul(grad, 0.5, {}), grad, {});
-    };
+    const Tensor is_open = low < high;
+    const auto halved = [&](const Tensor& border) { return choose((input == border) & is_open, grad * 0.5, grad); };
     const auto set = [&](uint32_t i, const Tensor& to, const Tensor& gets) {
-      context.set_fitted(i, brigade::where(gets, to, 0.0, {}));
+      context.set_fitted(i, choose(gets, to, 0.0));
     };
     if (context.needs_input_grad(0)) {
-      const Tensor on_border = logical_or(eq(input, low, {}), eq(input, high, {}), {});
-      const Tensor share = brigade::where(logical_and(on_border, is_open, {}), mul(grad, 0.5, {}), grad, {});
-      const Tensor is_out = logical_or(lt(input, low, {}), gt(input, high, {}), {});
-      set(0, share, logical_not(is_out, {}));
+      const Tensor on_border = (input == low) | (input == high);
+      const Tensor share = choose(on_border & is_open, grad * 0.5, grad);
+      const Tensor is_out = (input < low) | (input > high);
+      set(0, share, !is_out);
     }
     if (context.needs_input_grad(1)) {
-      const Tensor on_it = logical_and(eq(input, low, {}), is_open, {});
-      const Tensor below = logical_and(lt(input, low, {}), le(low, high, {}), {});
-      set(1, halved(low), logical_or(on_it, below, {}));
+      const Tensor on_it = (input == low) & is_open;
+      const Tensor below = (input < low) & (low <= high);
+      set(1, halved(low), on_it | below);
     }
     if (context.needs_input_grad(2)) {
-      const Tensor on_it = logical_and(eq(input, high, {}), is_open, {});
-      const Tensor above = logical_and(gt(input, high, {}), le(low, high, {}), {});
-      set(2, halved(high), logical_or(logical_or(on_it, above, {}), gt(low, high, {}), {}));
+      const Tensor on_it = (input == high) & is_open;
+      const Tensor above = (input > high) & (low <= high);
+      set(2, halved(high), on_it | above | (low > high));
     }
   }
 };

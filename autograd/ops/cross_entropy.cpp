@@ -1,6 +1,7 @@
 // The nodes of cross_entropy and nll_loss; targets that are probabilities go by other operations.
 #include <brigade/autograd/ops/cross_entropy.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/reduction.h>
 #include <brigade/autograd/ops/arithmetic.h>
@@ -18,6 +19,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
@@ -60,7 +62,7 @@ struct ClassLossNode : Node {
     // Where nothing counts the gradient is 0, not 0 / 0.
     const Tensor nothing = kernels::compare_scalar(denominator, 0, CompareOp::Equal);
     const Tensor divisor = kernels::binary(denominator, kernels::cast(nothing, kFloat64), BinaryOp::Add);
-    return div(g, kernels::cast(divisor, g.dtype()), {});
+    return g / kernels::cast(divisor, g.dtype());
   }
   // What each class has in the loss of a position (kernels/common/cross_entropy.h): of the shape of the logits,
   // constant.
@@ -103,8 +105,8 @@ struct CrossEntropyNode final : ClassLossNode {
     const int dim = class_dim(x.dim());
     const Tensor share = shares(classes, x.sizes(), wide.dtype());
     const Tensor total = kernels::sum(share, {.dims = {dim}, .keepdim = true});
-    const Tensor pull = sub(mul(softmax(wide, dim, {}), total, {}), share, {});
-    return in_dtype(mul(pull, slope(grad, x.dim()), {}), x.dtype());
+    const Tensor pull = softmax(wide, dim, {}) * total - share;
+    return in_dtype(pull * slope(grad, x.dim()), x.dtype());
   }
 };
 
@@ -119,7 +121,7 @@ struct NllLossNode final : ClassLossNode {
       return;
     }
     const Tensor g = slope(grad, sizes.size());
-    context.set(0, in_dtype(mul(g, neg(shares(classes, sizes, g.dtype()), {}), {}), grad.dtype()));
+    context.set(0, in_dtype(g * -shares(classes, sizes, g.dtype()), grad.dtype()));
   }
 };
 

@@ -1,9 +1,9 @@
 // One node for all functions that are smooth, with the derivative of each, and one for steps.
 #include <brigade/autograd/ops/elementary.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
@@ -15,6 +15,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
@@ -48,61 +49,64 @@ Tensor unary(const char* op, const Tensor& x, Function f, Keeps keeps, SourceLoc
   return y;
 }
 
-Tensor one_plus(const Tensor& x) { return add(x, 1.0, {}); }
+Tensor one_plus(const Tensor& x) { return x + 1.0; }
 
+// x^(-3/2) / -2
 struct RsqrtDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& y) const {
-    return mul(mul(mul(mul(g, y, {}), y, {}), y, {}), -0.5, {});
-  }
+  Tensor operator()(const Tensor& g, const Tensor& y) const { return g * y * y * y * -0.5; }
 };
 struct SinDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(g, cos(x, {}), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return g * cos_of(x); }
 };
 struct CosDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return neg(mul(g, sin(x, {}), {}), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return -(g * sin_of(x)); }
 };
+// 1 / cos^2 x = 1 + tan^2 x
 struct TanDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& y) const { return mul(g, one_plus(square(y, {})), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& y) const { return g * one_plus(square_of(y)); }
 };
+// 1 / sqrt(1 - x^2)
 struct AsinDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const {
-    return mul(g, rsqrt(sub(1.0, square(x, {}), {}), {}), {});
-  }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return g * rsqrt_of(1.0 - square_of(x)); }
 };
 struct AcosDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return neg(AsinDerivative()(g, x), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return -AsinDerivative()(g, x); }
 };
 struct AtanDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return div(g, one_plus(square(x, {})), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return g / one_plus(square_of(x)); }
 };
 struct SinhDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(g, cosh(x, {}), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return g * cosh_of(x); }
 };
 struct CoshDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(g, sinh(x, {}), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return g * sinh_of(x); }
 };
 struct Log1pDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return div(g, one_plus(x), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return g / one_plus(x); }
 };
+// exp x
 struct Expm1Derivative {
-  Tensor operator()(const Tensor& g, const Tensor& y) const { return mul(g, one_plus(y), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& y) const { return g * one_plus(y); }
 };
+// 1 / (x ln 2)
 struct Log2Derivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(div(g, x, {}), 1 / std::numbers::ln2, {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return g / x * (1 / std::numbers::ln2); }
 };
 struct Log10Derivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return mul(div(g, x, {}), 1 / std::numbers::ln10, {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return g / x * (1 / std::numbers::ln10); }
 };
+// 2^x ln 2
 struct Exp2Derivative {
-  Tensor operator()(const Tensor& g, const Tensor& y) const { return mul(mul(g, y, {}), std::numbers::ln2, {}); }
+  Tensor operator()(const Tensor& g, const Tensor& y) const { return g * y * std::numbers::ln2; }
 };
+// 2 / sqrt(pi) exp(-x^2)
 struct ErfDerivative {
   Tensor operator()(const Tensor& g, const Tensor& x) const {
-    return mul(mul(g, exp(neg(square(x, {}), {}), {}), {}), 2 * std::numbers::inv_sqrtpi, {});
+    return g * exp_of(-square_of(x)) * (2 * std::numbers::inv_sqrtpi);
   }
 };
 struct ErfcDerivative {
-  Tensor operator()(const Tensor& g, const Tensor& x) const { return neg(ErfDerivative()(g, x), {}); }
+  Tensor operator()(const Tensor& g, const Tensor& x) const { return -ErfDerivative()(g, x); }
 };
 
 // Steps: a gradient of zeros, not none.

@@ -1,9 +1,9 @@
 // The node of embedding: backward adds gradients up by row, and leaves out padding_idx.
 #include <brigade/autograd/ops/embedding.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/indices.h>
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
@@ -14,6 +14,8 @@
 namespace brigade {
 
 namespace {
+
+using namespace autograd::detail::algebra;
 
 struct EmbeddingNode final : autograd::Node {
   autograd::SavedTensor indices;
@@ -28,7 +30,7 @@ struct EmbeddingNode final : autograd::Node {
       const Tensor ones = ones_like(positions);
       const Tensor counts =
           kernels::scatter(zeros({rows}, positions.options()), 0, positions, {.source = ones, .add = true});
-      result = div(result, kernels::gather(counts, 0, positions).to(dtype, {}), {});
+      result = result / kernels::gather(counts, 0, positions).to(dtype, {});
     }
     return result.unsqueeze(1, {});
   }
@@ -39,22 +41,18 @@ struct EmbeddingNode final : autograd::Node {
       const int64_t width = grad.sizes().back();
       const Tensor positions = indices.unpack(*this).flatten(0, -1, {});
       Tensor slopes = grad.reshape({positions.numel(), width}, {});
-      if (padding_idx >= 0 || scale_grad_by_freq) slopes = mul(slopes, weights(positions, grad.dtype()), {});
+      if (padding_idx >= 0 || scale_grad_by_freq) slopes = slopes * weights(positions, grad.dtype());
       context.set(0, index_add(zeros({rows, width}, grad.options()), 0, positions, slopes, 1, {}));
       return;
     }
-    const auto destination = context.destination(0);
-    const Tensor result = kernels::embedding_backward(context.grad(), indices.unpack(*this),
-                                                      {.rows = rows,
-                                                       .padding_idx = padding_idx,
-                                                       .out = destination.out,
-                                                       .accumulate = destination.accumulate,
-                                                       .mean_over_positions = scale_grad_by_freq});
-    if (destination.out.defined()) {
-      context.set_written(0);
-    } else {
-      context.set(0, result);
-    }
+    context.write(0, [&](const Tensor& out, bool accumulate) {
+      return kernels::embedding_backward(context.grad(), indices.unpack(*this),
+                                         {.rows = rows,
+                                          .padding_idx = padding_idx,
+                                          .out = out,
+                                          .accumulate = accumulate,
+                                          .mean_over_positions = scale_grad_by_freq});
+    });
   }
 };
 

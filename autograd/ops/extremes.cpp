@@ -1,10 +1,9 @@
 // The nodes of max and min: one element along a dimension, or equal ones that share the gradient.
 #include <brigade/autograd/ops/extremes.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/amax.h>
@@ -16,6 +15,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
@@ -51,7 +51,7 @@ struct SelectElementNode final : Node {
     const Tensor counted = arange(0, static_cast<double>(length), 1, {kInt64, at.device()});
     const Tensor here = kernels::compare(view::as_strided(counted, places, contiguous_strides(places), 0), chosen,
                                          kernels::CompareOp::Equal);
-    return brigade::where(here, grad.reshape(kept_sizes, {}), 0.0, {});
+    return choose(here, grad.reshape(kept_sizes, {}), 0.0);
   }
 };
 
@@ -81,7 +81,7 @@ struct ExtremumNode final : Node {
     const Tensor chosen = view::as_strided(y.unpack(*this), kept, contiguous_strides(kept), 0);
     const Tensor share = shares(values, chosen);
     // Not by a product alone: an infinite gradient times 0 is no 0.
-    context.set(0, brigade::where(ne(share, 0.0, {}), mul(grad, share, {}), 0.0, {}));
+    context.set(0, choose(share != 0.0, grad * share, 0.0));
   }
 
  private:

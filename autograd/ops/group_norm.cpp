@@ -1,10 +1,10 @@
 // The node of group norm, which instance norm uses with one channel per group.
 #include <brigade/autograd/ops/group_norm.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/normalise.h>
 #include <brigade/autograd/detail/reduction.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/batch_norm.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
@@ -14,10 +14,13 @@
 #include <brigade/kernels/group_norm.h>
 #include <brigade/kernels/reduce.h>
 
+#include <utility>
+
 namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::SavedTensor;
 using autograd::detail::in_dtype;
@@ -36,25 +39,17 @@ struct GroupNormNode final : autograd::Node {
 
   void backward(BackwardContext& context) override {
     if (context.create_graph()) return backward_with_graph(context);
-    const auto parameter = [&](uint32_t i, DType dtype) {
-      const auto destination = context.destination(i);
-      return kernels::ParameterGrad{context.needs_input_grad(i), dtype, destination.out, destination.accumulate};
-    };
-    const kernels::GroupNormBackwardOptions options{groups, context.needs_input_grad(0), parameter(1, weight_dtype),
-                                                    parameter(2, bias_dtype)};
-    const kernels::GroupNormGrads grads = kernels::group_norm_backward(
-        context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this), rstd.unpack(*this), options);
-    if (options.input) context.set(0, grads.x);
-    const auto hand_over = [&](uint32_t i, const kernels::ParameterGrad& asked, const Tensor& grad) {
-      if (!asked.wanted) return;
-      if (asked.out.defined()) {
-        context.set_written(i);
-      } else {
-        context.set(i, grad);
-      }
-    };
-    hand_over(1, options.weight, grads.weight);
-    hand_over(2, options.bias, grads.bias);
+    context.write(1, 2, [&](const auto& to_weight, const auto& to_bias) {
+      const kernels::GroupNormBackwardOptions options{
+          groups,
+          context.needs_input_grad(0),
+          {context.needs_input_grad(1), weight_dtype, to_weight.out, to_weight.accumulate},
+          {context.needs_input_grad(2), bias_dtype, to_bias.out, to_bias.accumulate}};
+      const kernels::GroupNormGrads grads = kernels::group_norm_backward(
+          context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this), rstd.unpack(*this), options);
+      if (options.input) context.set(0, grads.x);
+      return std::pair(grads.weight, grads.bias);
+    });
   }
 
   // The same by differentiable operations, over [N, groups, channels of a group, all that follows].
@@ -70,15 +65,14 @@ struct GroupNormNode final : autograd::Node {
     const Tensor grad = widened(context.grad()).reshape(grouped, {});
     const Normalised normalised = normalise(widened(input).reshape(grouped, {}), dims, eps, true);
     if (context.needs_input_grad(0)) {
-      const Tensor slope = gain.defined() ? mul(grad, gain.reshape({groups, channels / groups, 1}, {}), {}) : grad;
+      const Tensor slope = gain.defined() ? grad * gain.reshape({groups, channels / groups, 1}, {}) : grad;
       const Tensor result = normalised_gradient(slope, normalised, dims, true);
       context.set(0, in_dtype(result.reshape(input.sizes(), {}), input.dtype()));
     }
     const auto over_samples = [&](const Tensor& terms) {
       return sum(terms, {0, 3}, false, {}).reshape({channels}, {});
     };
-    if (context.needs_input_grad(1))
-      context.set(1, in_dtype(over_samples(mul(grad, normalised.values, {})), weight_dtype));
+    if (context.needs_input_grad(1)) context.set(1, in_dtype(over_samples(grad * normalised.values), weight_dtype));
     if (context.needs_input_grad(2)) context.set(2, in_dtype(over_samples(grad), bias_dtype));
   }
 };

@@ -2,6 +2,7 @@
 // input is its own past.
 #include <brigade/autograd/ops/inplace.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
@@ -17,6 +18,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::check_inplace;
 using autograd::Node;
@@ -64,8 +66,7 @@ struct AddInplaceNode final : Node {
   double alpha = 1;
   void backward(BackwardContext& context) override {
     if (context.needs_input_grad(0)) context.set(0, context.grad());
-    if (context.needs_input_grad(1))
-      context.set_fitted(1, alpha == 1 ? context.grad() : mul(context.grad(), alpha, {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, alpha == 1 ? context.grad() : context.grad() * alpha);
   }
 };
 
@@ -74,14 +75,14 @@ struct MulInplaceNode final : Node {
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
     // The other may be of a wider dtype.
-    if (context.needs_input_grad(0)) context.set(0, mul(grad, other.unpack(*this), {}).to(grad.dtype(), {}));
-    if (context.needs_input_grad(1)) context.set_fitted(1, mul(grad, past.unpack(*this), {}));
+    if (context.needs_input_grad(0)) context.set(0, (grad * other.unpack(*this)).to(grad.dtype(), {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, grad * past.unpack(*this));
   }
 };
 
 struct ScaleInplaceNode final : Node {
   double factor = 1;
-  void backward(BackwardContext& context) override { context.set(0, mul(context.grad(), factor, {})); }
+  void backward(BackwardContext& context) override { context.set(0, context.grad() * factor); }
 };
 
 }  // namespace

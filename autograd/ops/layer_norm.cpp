@@ -1,18 +1,21 @@
 // The nodes of layer norm and RMS norm: backward by a kernel, or by operations.
 #include <brigade/autograd/ops/layer_norm.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/normalise.h>
 #include <brigade/autograd/detail/reduction.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/layer_norm.h>
+
+#include <utility>
 
 namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
@@ -38,26 +41,19 @@ struct RowNormNode : autograd::Node {
     if (gain.defined()) weight_dtype = gain.dtype();
     if (shift.defined()) bias_dtype = shift.dtype();
   }
-  kernels::LayerNormBackwardOptions wanted(const BackwardContext& context) const {
-    const auto parameter = [&](uint32_t i, DType dtype) {
-      const auto destination = context.destination(i);
-      return kernels::ParameterGrad{context.needs_input_grad(i), dtype, destination.out, destination.accumulate};
-    };
-    return {normalized_shape, context.needs_input_grad(0), parameter(1, weight_dtype), parameter(2, bias_dtype)};
-  }
-  static void hand_over(BackwardContext& context, const kernels::LayerNormBackwardOptions& options,
-                        const kernels::LayerNormGrads& grads) {
-    if (options.input) context.set(0, grads.x);
-    const auto parameter = [&](uint32_t i, const kernels::ParameterGrad& asked, const Tensor& grad) {
-      if (!asked.wanted) return;
-      if (asked.out.defined()) {
-        context.set_written(i);
-      } else {
-        context.set(i, grad);
-      }
-    };
-    parameter(1, options.weight, grads.weight);
-    parameter(2, options.bias, grads.bias);
+  // By `kernel(options)`, which gives LayerNormGrads.
+  template <class Kernel>
+  void backward_by(BackwardContext& context, const Kernel& kernel) {
+    context.write(1, 2, [&](const auto& to_weight, const auto& to_bias) {
+      const kernels::LayerNormBackwardOptions options{
+          normalized_shape,
+          context.needs_input_grad(0),
+          {context.needs_input_grad(1), weight_dtype, to_weight.out, to_weight.accumulate},
+          {context.needs_input_grad(2), bias_dtype, to_bias.out, to_bias.accumulate}};
+      const kernels::LayerNormGrads grads = kernel(options);
+      if (options.input) context.set(0, grads.x);
+      return std::pair(grads.weight, grads.bias);
+    });
   }
   // The same by differentiable operations.
   void backward_with_graph(BackwardContext& context, bool centered) {
@@ -69,11 +65,11 @@ struct RowNormNode : autograd::Node {
       dims.push_back(d);
     const Normalised normalised = normalise(widened(input), dims, eps, centered);
     if (context.needs_input_grad(0)) {
-      const Tensor slope = gain.defined() ? mul(grad, gain, {}) : grad;
+      const Tensor slope = gain.defined() ? grad * gain : grad;
       context.set(0, in_dtype(normalised_gradient(slope, normalised, dims, centered), input.dtype()));
     }
     if (context.needs_input_grad(1))
-      context.set(1, in_dtype(sum_to(mul(grad, normalised.values, {}), normalized_shape, {}), weight_dtype));
+      context.set(1, in_dtype(sum_to(grad * normalised.values, normalized_shape, {}), weight_dtype));
     if (context.needs_input_grad(2)) context.set(2, in_dtype(sum_to(grad, normalized_shape, {}), bias_dtype));
   }
 };
@@ -81,20 +77,20 @@ struct RowNormNode : autograd::Node {
 struct LayerNormNode final : RowNormNode {
   void backward(BackwardContext& context) override {
     if (context.create_graph()) return backward_with_graph(context, true);
-    const auto options = wanted(context);
-    hand_over(context, options,
-              kernels::layer_norm_backward(context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this),
-                                           rstd.unpack(*this), options));
+    backward_by(context, [&](const kernels::LayerNormBackwardOptions& options) {
+      return kernels::layer_norm_backward(context.grad(), x.unpack(*this), weight.unpack(*this), mean.unpack(*this),
+                                          rstd.unpack(*this), options);
+    });
   }
 };
 
 struct RmsNormNode final : RowNormNode {
   void backward(BackwardContext& context) override {
     if (context.create_graph()) return backward_with_graph(context, false);
-    const auto options = wanted(context);
-    hand_over(
-        context, options,
-        kernels::rms_norm_backward(context.grad(), x.unpack(*this), weight.unpack(*this), rstd.unpack(*this), options));
+    backward_by(context, [&](const kernels::LayerNormBackwardOptions& options) {
+      return kernels::rms_norm_backward(context.grad(), x.unpack(*this), weight.unpack(*this), rstd.unpack(*this),
+                                        options);
+    });
   }
 };
 

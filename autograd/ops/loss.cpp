@@ -1,11 +1,10 @@
 // One node for all losses of pairs, and their derivatives by operations.
 #include <brigade/autograd/ops/loss.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/reduction.h>
-#include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/factory.h>
 
@@ -15,6 +14,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::OpInfo;
@@ -29,41 +29,41 @@ using kernels::PairLossKind;
 using kernels::PairSide;
 
 // 1 where d is within `limit`. At the limit itself the second derivative is that of the outside, as in PyTorch.
-Tensor within(const Tensor& d, double limit) { return lt(abs(d, {}), limit, {}).to(d.dtype(), {}); }
+Tensor within(const Tensor& d, double limit) { return (abs_of(d) < limit).to(d.dtype(), {}); }
 
 // The derivatives of kernels/common/loss.h by differentiable operations.
 Tensor input_slope(const PairLoss& loss, const Tensor& x, const Tensor& z) {
-  const Tensor d = sub(x, z, {});
+  const Tensor d = x - z;
   switch (loss.kind) {
-    case PairLossKind::Squared: return mul(d, 2.0, {});
-    case PairLossKind::Absolute: return sign(d, {});
+    case PairLossKind::Squared: return d * 2.0;
+    case PairLossKind::Absolute: return sign_of(d);
     case PairLossKind::SmoothL1: {
       const Tensor inside = within(d, loss.parameter);
-      return add(mul(d, mul(inside, 1 / loss.parameter, {}), {}), mul(sign(d, {}), sub(1.0, inside, {}), {}), {});
+      return d * (inside * (1 / loss.parameter)) + sign_of(d) * (1.0 - inside);
     }
     case PairLossKind::Huber: {
       const Tensor inside = within(d, loss.parameter);
-      const Tensor outside = mul(sub(1.0, inside, {}), loss.parameter, {});
-      return add(mul(d, inside, {}), mul(sign(d, {}), outside, {}), {});
+      const Tensor outside = (1.0 - inside) * loss.parameter;
+      return d * inside + sign_of(d) * outside;
     }
     case PairLossKind::BinaryCrossEntropy: {
-      const Tensor spread = mul(sub(1.0, x, {}), x, {});
-      return div(d, maximum(spread, full({}, 1e-12, spread.options()), {}), {});
+      const Tensor spread = (1.0 - x) * x;
+      return d / maximum(spread, full({}, 1e-12, spread.options()), {});
     }
-    case PairLossKind::BceWithLogits: return sub(sigmoid(x, {}), z, {});
-    case PairLossKind::KlDivergence: return neg(z, {});
+    case PairLossKind::BceWithLogits: return sigmoid_of(x) - z;
+    case PairLossKind::KlDivergence: return -z;
     case PairLossKind::KlDivergenceLog: break;
   }
-  return neg(exp(z, {}), {});
+  return -exp_of(z);
 }
 
 Tensor target_slope(const PairLoss& loss, const Tensor& x, const Tensor& z) {
   switch (loss.kind) {
-    case PairLossKind::BinaryCrossEntropy: return sub(log(sub(1.0, x, {}), {}), log(x, {}), {});
-    case PairLossKind::BceWithLogits: return neg(x, {});
-    case PairLossKind::KlDivergence: return sub(add(log(z, {}), 1.0, {}), x, {});
-    case PairLossKind::KlDivergenceLog: return mul(exp(z, {}), add(sub(z, x, {}), 1.0, {}), {});
-    default: return neg(input_slope(loss, x, z), {});
+    case PairLossKind::BinaryCrossEntropy: return log_of(1.0 - x) - log_of(x);
+    case PairLossKind::BceWithLogits: return -x;
+    case PairLossKind::KlDivergence: return log_of(z) + 1.0 - x;
+    case PairLossKind::KlDivergenceLog: return exp_of(z) * (z - x + 1.0);
+    default: return -input_slope(loss, x, z);
   }
 }
 
@@ -89,7 +89,7 @@ struct PairLossNode final : Node {
     const Tensor b = widened(z);
     const Tensor slope = side == PairSide::Input ? input_slope(loss, a, b) : target_slope(loss, a, b);
     const double count = reduction == Reduction::Mean ? static_cast<double>(input.numel()) : 1;
-    return in_dtype(mul(slope, mul(widened(grad), 1 / count, {}), {}), input.dtype());
+    return in_dtype(slope * (widened(grad) * (1 / count)), input.dtype());
   }
 };
 

@@ -1,10 +1,9 @@
 // The nodes of matmul and linear, and of linear with a relu or gelu behind it in the same kernel.
 #include <brigade/autograd/ops/matmul.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/gelu.h>
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/activation.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
@@ -17,6 +16,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
@@ -43,12 +43,9 @@ struct MatmulNode final : Node {
     }
     // A gradient that needs no sum over broadcast dimensions can be born where it belongs.
     if (context.input_sizes(input).size() == 2 && x.dim() == 2 && y.dim() == 2) {
-      if (const auto destination = context.destination(input); destination.out.defined()) {
-        kernels::matmul(
-            x, y, {.transpose_a = tx, .transpose_b = ty, .out = destination.out, .accumulate = destination.accumulate});
-        context.set_written(input);
-        return;
-      }
+      return context.write(input, [&](const Tensor& out, bool accumulate) {
+        return kernels::matmul(x, y, {.transpose_a = tx, .transpose_b = ty, .out = out, .accumulate = accumulate});
+      });
     }
     context.set_fitted(input, kernels::matmul(x, y, {.transpose_a = tx, .transpose_b = ty}));
   }
@@ -76,29 +73,15 @@ struct LinearNode : Node {
     const Tensor grad = kernels::contiguous(grad_of_sum);
     const int64_t out = grad.sizes().back();
     const Tensor rows = view::as_strided(grad, {row_count(), out}, {out, 1}, grad.storage_offset());
-    if (context.needs_input_grad(1)) {
+    context.write(1, [&](const Tensor& out, bool accumulate) {
       const Tensor input = kernels::contiguous(x.unpack(*this));
       const int64_t in = input.sizes().back();
       const Tensor input_rows = view::as_strided(input, {rows.sizes()[0], in}, {in, 1}, input.storage_offset());
-      const auto destination = context.destination(1);
-      const Tensor result = kernels::matmul(
-          rows, input_rows, {.transpose_a = true, .out = destination.out, .accumulate = destination.accumulate});
-      if (destination.out.defined()) {
-        context.set_written(1);
-      } else {
-        context.set(1, result);
-      }
-    }
-    if (edges.size() > 2 && context.needs_input_grad(2)) {
-      const auto destination = context.destination(2);
-      const Tensor result = kernels::sum(
-          rows, {.dims = {0}, .keepdim = false, .out = destination.out, .accumulate = destination.accumulate});
-      if (destination.out.defined()) {
-        context.set_written(2);
-      } else {
-        context.set(2, result);
-      }
-    }
+      return kernels::matmul(rows, input_rows, {.transpose_a = true, .out = out, .accumulate = accumulate});
+    });
+    context.write(2, [&](const Tensor& out, bool accumulate) {
+      return kernels::sum(rows, {.dims = {0}, .keepdim = false, .out = out, .accumulate = accumulate});
+    });
     if (context.needs_input_grad(0)) {
       const Tensor result = kernels::matmul(rows, weight.unpack(*this), {});
       context.set(0, view::as_strided(result, x_sizes, contiguous_strides(x_sizes), 0));
@@ -132,7 +115,7 @@ struct LinearReluNode final : LinearNode {
       const Tensor stops =
           kernels::cast(kernels::compare_scalar(result, 0.0, kernels::CompareOp::LessEqual), result.dtype());
       const Tensor passes = kernels::binary_scalar(stops, 1.0, kernels::BinaryOp::Sub, true);  // a NaN too
-      backward_from(context, mul(context.grad(), passes, {}));
+      backward_from(context, context.grad() * passes);
       return;
     }
     backward_from(context, kernels::relu_backward(context.grad(), result));
@@ -144,7 +127,7 @@ struct LinearGeluNode final : LinearNode {
   void backward(BackwardContext& context) override {
     if (context.create_graph()) {
       const Tensor again = brigade::linear(x.unpack(*this), weight.unpack(*this), bias.unpack(*this), {});
-      backward_from(context, mul(context.grad(), autograd::detail::gelu_tanh_derivative(again), {}));
+      backward_from(context, context.grad() * autograd::detail::gelu_tanh_derivative(again));
       return;
     }
     backward_from(context, kernels::gelu_backward(context.grad(), pre.unpack(*this), true));

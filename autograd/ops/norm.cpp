@@ -1,6 +1,7 @@
 // The node of a norm, whose gradient depends on the order; normalize and cosine_similarity use it.
 #include <brigade/autograd/ops/norm.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
@@ -18,6 +19,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
@@ -36,12 +38,12 @@ Tensor ones_where_not(const Tensor& mask) { return kernels::binary_scalar(mask, 
 // a / b, and 0 where b is 0.
 Tensor div_or_zero(const Tensor& a, const Tensor& b) {
   const Tensor is_zero = ones_where(b, kernels::CompareOp::Equal, 0.0);
-  return mul(div(a, add(b, is_zero, {}), {}), ones_where_not(is_zero), {});
+  return a / (b + is_zero) * ones_where_not(is_zero);
 }
 // x^e for x >= 0, and 0 where x is 0.
 Tensor power_or_zero(const Tensor& x, double e) {
   const Tensor is_zero = ones_where(x, kernels::CompareOp::Equal, 0.0);
-  return mul(exp(mul(log(add(x, is_zero, {}), {}), e, {}), {}), ones_where_not(is_zero), {});
+  return exp_of(log_of(x + is_zero) * e) * ones_where_not(is_zero);
 }
 
 struct NormNode final : Node {
@@ -56,7 +58,7 @@ struct NormNode final : Node {
     const Shape kept = kept_sizes(given.sizes(), dims);
     const Tensor grad = widened(context.grad()).reshape(kept, {});
     const Tensor result = widened(y.unpack(*this)).reshape(kept, {});
-    context.set(0, in_dtype(mul(slope(widened(given), result), grad, {}), given.dtype()));
+    context.set(0, in_dtype(slope(widened(given), result) * grad, given.dtype()));
   }
 
  private:
@@ -67,7 +69,7 @@ struct NormNode final : Node {
     if (p == 1) return signs;
     if (std::isinf(p)) return shares(values, result, signs);
     // sign(x) |x|^(p - 1) / norm^(p - 1), where the quotient would overflow less than its parts.
-    return mul(signs, power_or_zero(div_or_zero(abs(values, {}), result), p - 1), {});
+    return signs * power_or_zero(div_or_zero(abs_of(values), result), p - 1);
   }
   // Of the elements whose absolute value is the norm; a NaN is one of them.
   Tensor shares(const Tensor& values, const Tensor& result, const Tensor& signs) const {

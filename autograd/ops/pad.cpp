@@ -3,10 +3,9 @@
 // as it is), and backward adds the border's gradient to that stretch.
 #include <brigade/autograd/ops/pad.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/rearrange.h>
-#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/reversed.h>
@@ -19,6 +18,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
@@ -64,11 +64,11 @@ struct BorderNode final : Node {
         if (border.length == 0) continue;
         Tensor part = grad.slice(dim, starts[side], starts[side] + border.length, 1, {});
         if (mode == PadMode::Reflect) part = flip(part, {dim}, {});
-        if (mode == PadMode::Replicate) part = sum(part, {dim}, true, {});
+        if (mode == PadMode::Replicate) part = sum_over(part, {dim});
         std::vector<int64_t> around(static_cast<size_t>(2 * (grad.dim() - dim)), 0);
         around[around.size() - 2] = border.from;
         around[around.size() - 1] = size - border.until;
-        result = add(result, pad(part, around, PadMode::Constant, 0, {}), {});
+        result = result + pad(part, around, PadMode::Constant, 0, {});
       }
       context.set(0, result);
       return;

@@ -1,12 +1,11 @@
 // One node for all kinds, and the gradient of each by operations; prelu and glu are composites.
 #include <brigade/autograd/ops/parametric_activation.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/activation.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/clamp.h>
-#include <brigade/autograd/ops/elementary.h>
-#include <brigade/autograd/ops/logical.h>
 #include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/parametric_activation.h>
@@ -15,13 +14,14 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::detail::located;
 using kernels::Activation;
 using kernels::ActivationParams;
 
 // Where |x| is beyond the border, and x no NaN.
 Tensor beyond(const Tensor& x, double border, const Tensor& grad) {
-  return where(logical_or(lt(x, -border, {}), gt(x, border, {}), {}), grad, 0.0, {});
+  return choose((x < -border) | (x > border), grad, 0.0);
 }
 
 // The gradient by differentiable operations. What is not chosen must stay finite, or its derivative would be NaN: hence
@@ -29,31 +29,32 @@ Tensor beyond(const Tensor& x, double border, const Tensor& grad) {
 Tensor differentiable(Activation kind, const ActivationParams& with, const Tensor& grad, const Tensor& x) {
   switch (kind) {
     case Activation::Elu: {
+      // q x, and p q (exp(r x) - 1) below 0.
       // At 0 the second derivative is that of the right side, as in PyTorch, while the first is that of the left.
-      const Tensor below = exp(mul(where(ge(x, 0.0, {}), 0.0, x, {}), with.r, {}), {});
-      const Tensor slope = mul(below, with.p * with.q * with.r, {});
-      return where(gt(x, 0.0, {}), mul(grad, with.q, {}), mul(grad, slope, {}), {});
+      const Tensor below = exp_of(choose(x >= 0.0, 0.0, x) * with.r);
+      const Tensor slope = below * (with.p * with.q * with.r);
+      return choose(x > 0.0, grad * with.q, grad * slope);
     }
     case Activation::Softplus: {
-      const Tensor scaled = mul(x, with.p, {});
+      const Tensor scaled = x * with.p;
       // At the threshold the second derivative is 0, as in PyTorch.
-      const Tensor below = where(ge(scaled, with.q, {}), with.q, scaled, {});
-      return where(gt(scaled, with.q, {}), grad, mul(grad, sigmoid(below, {}), {}), {});
+      const Tensor below = choose(scaled >= with.q, with.q, scaled);
+      return choose(scaled > with.q, grad, grad * sigmoid_of(below));
     }
-    case Activation::Hardtanh: return where(logical_and(gt(x, with.p, {}), lt(x, with.q, {}), {}), grad, 0.0, {});
-    case Activation::Hardsigmoid:
-      return where(logical_and(gt(x, -3.0, {}), lt(x, 3.0, {}), {}), mul(grad, 1.0 / 6, {}), 0.0, {});
+    case Activation::Hardtanh: return choose((x > with.p) & (x < with.q), grad, 0.0);
+    case Activation::Hardsigmoid: return choose((x > -3.0) & (x < 3.0), grad * (1.0 / 6), 0.0);
     case Activation::Hardswish: {
-      const Tensor slope = add(mul(x, 1.0 / 3, {}), 0.5, {});
-      return where(le(x, -3.0, {}), 0.0, where(ge(x, 3.0, {}), grad, mul(grad, slope, {}), {}), {});
+      const Tensor slope = x * (1.0 / 3) + 0.5;
+      return choose(x <= -3.0, 0.0, choose(x >= 3.0, grad, grad * slope));
     }
     case Activation::Mish: {
-      const Tensor t = brigade::tanh(softplus(x, 1, 20, {}), {});
-      const Tensor slope = mul(sub(1.0, square(t, {}), {}), sigmoid(x, {}), {});
-      return mul(grad, add(t, mul(x, slope, {}), {}), {});
+      // x t with t = tanh(softplus(x)): t + x (1 - t^2) sigmoid(x)
+      const Tensor t = tanh_of(softplus(x, 1, 20, {}));
+      const Tensor slope = (1.0 - square_of(t)) * sigmoid_of(x);
+      return grad * (t + x * slope);
     }
-    case Activation::Softsign: return div(grad, square(add(abs(x, {}), 1.0, {}), {}), {});
-    case Activation::LogSigmoid: return mul(grad, sigmoid(neg(x, {}), {}), {});
+    case Activation::Softsign: return grad / square_of(abs_of(x) + 1.0);
+    case Activation::LogSigmoid: return grad * sigmoid_of(-x);
     case Activation::Softshrink:
     case Activation::Hardshrink: break;
   }

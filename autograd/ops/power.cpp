@@ -1,12 +1,11 @@
 // The nodes of pow, atan2, remainder and fmod, of two tensors or of a tensor and a number.
 #include <brigade/autograd/ops/power.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/elementary.h>
-#include <brigade/autograd/ops/logical.h>
-#include <brigade/autograd/ops/where.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/binary_function.h>
 #include <brigade/kernels/elementary.h>
@@ -20,6 +19,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
@@ -42,6 +42,7 @@ Tensor as_number(const Tensor& x, const Tensor& grad) {
   return is_floating_point(x.dtype()) ? widened(x) : kernels::cast(x, grad.dtype());
 }
 
+// a^b: b a^(b-1) and a^b log a
 struct PowNode final : PairNode {
   SavedTensor y;
   void backward(BackwardContext& context) override {
@@ -49,20 +50,20 @@ struct PowNode final : PairNode {
     const Tensor base = as_number(left.unpack(*this), grad);
     const Tensor exponent = as_number(right.unpack(*this), grad);
     if (context.needs_input_grad(0)) {
-      const Tensor slope = mul(grad, mul(exponent, pow(base, sub(exponent, 1.0, {}), {}), {}), {});
-      context.set_fitted(0, brigade::where(eq(exponent, 0.0, {}), 0.0, slope, {}));
+      const Tensor slope = grad * (exponent * pow(base, exponent - 1.0, {}));
+      context.set_fitted(0, choose(exponent == 0.0, 0.0, slope));
     }
     if (context.needs_input_grad(1)) {
       // The logarithm of a base of 0 counts for negative exponents only; elsewhere that of 1 stands in, so that no NaN
       // comes of it in a second derivative.
-      const Tensor is_flat = logical_and(eq(base, 0.0, {}), ge(exponent, 0.0, {}), {});
-      const Tensor slope =
-          mul(grad, mul(widened(y.unpack(*this)), log(brigade::where(is_flat, 1.0, base, {}), {}), {}), {});
-      context.set_fitted(1, brigade::where(is_flat, 0.0, slope, {}));
+      const Tensor is_flat = (base == 0.0) & (exponent >= 0.0);
+      const Tensor slope = grad * (widened(y.unpack(*this)) * log_of(choose(is_flat, 1.0, base)));
+      context.set_fitted(1, choose(is_flat, 0.0, slope));
     }
   }
 };
 
+// x^number: number x^(number-1)
 struct PowNumberNode final : autograd::Node {
   SavedTensor base;
   double exponent = 0;
@@ -72,20 +73,19 @@ struct PowNumberNode final : autograd::Node {
       context.set(0, zeros_like(grad));
       return;
     }
-    const Tensor slope = mul(pow(widened(base.unpack(*this)), exponent - 1, {}), exponent, {});
-    context.set(0, in_dtype(mul(widened(grad), slope, {}), grad.dtype()));
+    const Tensor slope = pow(widened(base.unpack(*this)), exponent - 1, {}) * exponent;
+    context.set(0, in_dtype(widened(grad) * slope, grad.dtype()));
   }
 };
 
-// number^x
+// number^x: y log number
 struct NumberPowNode final : autograd::Node {
   SavedTensor x, y;
   double base = 0;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    const Tensor slope = mul(widened(grad), mul(widened(y.unpack(*this)), std::log(base), {}), {});
-    context.set(
-        0, in_dtype(base == 0 ? brigade::where(ge(x.unpack(*this), 0.0, {}), 0.0, slope, {}) : slope, grad.dtype()));
+    const Tensor slope = widened(grad) * (widened(y.unpack(*this)) * std::log(base));
+    context.set(0, in_dtype(base == 0 ? choose(x.unpack(*this) >= 0.0, 0.0, slope) : slope, grad.dtype()));
   }
 };
 
@@ -94,13 +94,13 @@ struct Atan2Node final : PairNode {
     const Tensor grad = widened(context.grad());
     // x / (x^2 + y^2) of numbers divided by the larger of both, a constant, so that the squares stay in range.
     const Tensor size = larger(left.unpack(*this), right.unpack(*this), grad.dtype());
-    const Tensor y = div(as_number(left.unpack(*this), grad), size, {});
-    const Tensor x = div(as_number(right.unpack(*this), grad), size, {});
-    const Tensor squares = add(square(y, {}), square(x, {}), {});
-    const Tensor divisor = brigade::where(eq(squares, 0.0, {}), 1.0, squares, {});
-    const auto slope = [&](const Tensor& of) { return div(mul(grad, div(of, divisor, {}), {}), size, {}); };
+    const Tensor y = as_number(left.unpack(*this), grad) / size;
+    const Tensor x = as_number(right.unpack(*this), grad) / size;
+    const Tensor squares = square_of(y) + square_of(x);
+    const Tensor divisor = choose(squares == 0.0, 1.0, squares);
+    const auto slope = [&](const Tensor& of) { return grad * (of / divisor) / size; };
     if (context.needs_input_grad(0)) context.set_fitted(0, slope(x));
-    if (context.needs_input_grad(1)) context.set_fitted(1, neg(slope(y), {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, -slope(y));
   }
 
  private:
@@ -122,9 +122,9 @@ struct RemainderNode final : PairNode {
     const Tensor& grad = context.grad();
     if (context.needs_input_grad(0)) context.set_fitted(0, grad);
     if (!context.needs_input_grad(1)) return;
-    const Tensor quotient = div(widened(left.unpack(*this)), widened(right.unpack(*this)), {});
+    const Tensor quotient = widened(left.unpack(*this)) / widened(right.unpack(*this));
     const Tensor whole = rounds_down ? floor(quotient, {}) : trunc(quotient, {});
-    context.set_fitted(1, neg(mul(widened(grad), whole.detach(), {}), {}));
+    context.set_fitted(1, -(widened(grad) * whole.detach({})));
   }
 };
 

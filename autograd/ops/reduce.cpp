@@ -1,10 +1,10 @@
 // The nodes of sum, mean, prod and logsumexp, and count_nonzero, any and all, which have none.
 #include <brigade/autograd/ops/reduce.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
@@ -17,6 +17,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
@@ -33,7 +34,7 @@ struct SumNode final : Node {
   Shape kept_sizes;  // of the result, with reduced dimensions as 1
   double factor = 1;
   void backward(BackwardContext& context) override {
-    const Tensor grad = factor == 1 ? context.grad() : mul(context.grad(), factor, {});
+    const Tensor grad = factor == 1 ? context.grad() : context.grad() * factor;
     context.set(0, grad.reshape(kept_sizes, {}).expand(sizes, {}));
   }
 };
@@ -61,10 +62,10 @@ Tensor products_of_others(const Tensor& lines) {
   const Tensor left = lines.slice(-1, 0, half, 1, {});
   const Tensor right = lines.slice(-1, half, 2 * half, 1, {});
   const Tensor odd = lines.slice(-1, 2 * half, n, 1, {});
-  const Tensor pairs = mul(left, right, {});
+  const Tensor pairs = left * right;
   const Tensor others = products_of_others(n % 2 == 0 ? pairs : cat({pairs, odd}, -1, {}));
   const Tensor of_pairs = others.slice(-1, 0, half, 1, {});
-  std::vector<Tensor> parts{mul(of_pairs, right, {}), mul(of_pairs, left, {})};
+  std::vector<Tensor> parts{of_pairs * right, of_pairs * left};
   if (n % 2 != 0) parts.push_back(others.slice(-1, half, half + 1, 1, {}));
   return cat(parts, -1, {});
 }
@@ -78,10 +79,11 @@ struct ProdNode final : Node {
     const DType dtype = values.dtype() == kFloat64 ? kFloat64 : kFloat32;
     const Tensor others = products_of_others(to_lines(values.to(dtype, {}), dims));
     const Tensor grad = context.grad().reshape(kept_sizes(values.sizes(), dims), {}).to(dtype, {});
-    context.set(0, mul(from_lines(others, values.sizes(), dims), grad, {}).to(values.dtype(), {}));
+    context.set(0, (from_lines(others, values.sizes(), dims) * grad).to(values.dtype(), {}));
   }
 };
 
+// exp(x - y)
 struct LogsumexpNode final : Node {
   SavedTensor x, y;
   Shape dims;
@@ -89,8 +91,8 @@ struct LogsumexpNode final : Node {
     const Tensor& grad = context.grad();
     const Tensor values = widened(x.unpack(*this));
     const Shape kept = kept_sizes(values.sizes(), dims);
-    const Tensor share = exp(sub(values, widened(y.unpack(*this)).reshape(kept, {}), {}), {});
-    context.set(0, in_dtype(mul(share, widened(grad).reshape(kept, {}), {}), grad.dtype()));
+    const Tensor share = exp_of(values - widened(y.unpack(*this)).reshape(kept, {}));
+    context.set(0, in_dtype(share * widened(grad).reshape(kept, {}), grad.dtype()));
   }
 };
 

@@ -7,6 +7,7 @@
 // where no exponent is positive, since y never falls.
 #include <brigade/autograd/ops/scan.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
@@ -21,6 +22,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
@@ -66,7 +68,7 @@ struct CumprodNode final : Node {
     const Tensor values = widened(x.unpack(*this));
     const Tensor before = cumprod(neighbour(values, dim, -1, 1), dim, {});
     const Tensor sums = linear_recurrence(widened(grad), neighbour(values, dim, 1, 0), dim, true, {});
-    context.set(0, in_dtype(mul(before, sums, {}), grad.dtype()));
+    context.set(0, in_dtype(before * sums, grad.dtype()));
   }
 };
 
@@ -85,10 +87,10 @@ struct LogCumsumExpNode final : Node {
     // A finite number in place of -inf, whose differences would be NaN.
     const double lowest = lowest_of(wide);
     const Tensor out = maximum(y.unpack(*this).to(wide, {}), full({}, lowest, in.options()), {});
-    const Tensor finite = minimum(out, full({}, -lowest, in.options()), {});            // and in place of inf
-    const Tensor falls = exp(sub(neighbour(finite, dim, -1, lowest), finite, {}), {});  // exp(y[k-1] - y[k])
+    const Tensor finite = minimum(out, full({}, -lowest, in.options()), {});   // and in place of inf
+    const Tensor falls = exp_of(neighbour(finite, dim, -1, lowest) - finite);  // exp(y[k-1] - y[k])
     const Tensor sums = linear_recurrence(context.grad().to(wide, {}), neighbour(falls, dim, 1, 0), dim, true, {});
-    context.set(0, mul(exp(sub(in, out, {}), {}), sums, {}).to(dtype, {}));
+    context.set(0, (exp_of(in - out) * sums).to(dtype, {}));
   }
 };
 
@@ -100,7 +102,7 @@ struct LinearRecurrenceNode final : Node {
     const int64_t ahead = reverse ? -1 : 1;
     const Tensor sums = linear_recurrence(context.grad(), neighbour(a.unpack(*this), dim, ahead, 0), dim, !reverse, {});
     if (context.needs_input_grad(0)) context.set(0, sums);
-    if (context.needs_input_grad(1)) context.set(1, mul(sums, neighbour(y.unpack(*this), dim, -ahead, 0), {}));
+    if (context.needs_input_grad(1)) context.set(1, sums * neighbour(y.unpack(*this), dim, -ahead, 0));
   }
 };
 

@@ -1,15 +1,17 @@
 // One node for softmax and log_softmax, which keeps the result for backward.
 #include <brigade/autograd/ops/softmax.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/softmax.h>
 
 namespace brigade {
 
 namespace {
+
+using namespace autograd::detail::algebra;
 
 struct SoftmaxNode final : autograd::Node {
   autograd::SavedTensor y;
@@ -26,11 +28,11 @@ struct SoftmaxNode final : autograd::Node {
   }
 
  private:
-  // What the kernels compute.
+  // What the kernels compute: g - exp(y) sum(g), and y (g - sum(g y)).
   Tensor differentiable(const Tensor& grad, const Tensor& result) const {
-    if (is_log) return sub(grad, mul(exp(result, {}), sum(grad, {dim}, true, {}), {}), {});
-    const Tensor dot = sum(mul(grad, result, {}), {dim}, true, {});
-    return mul(result, sub(grad, dot, {}), {});
+    if (is_log) return grad - exp_of(result) * sum_over(grad, {dim});
+    const Tensor dot = sum_over(grad * result, {dim});
+    return result * (grad - dot);
   }
 };
 

@@ -1,9 +1,9 @@
 // The nodes of addcmul, addcdiv and lerp, each of which keeps only what its backward reads.
 #include <brigade/autograd/ops/ternary.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
-#include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/ternary.h>
 
@@ -11,6 +11,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::record;
 using autograd::SavedTensor;
@@ -24,6 +25,7 @@ struct TernaryNode : autograd::Node {
   double number = 1;
 };
 
+// x + number a b
 struct AddcmulNode final : TernaryNode {
   // Whether the backward of some input reads input i.
   static bool takes(size_t i, const Tensor* const* inputs) { return i > 0 && inputs[3 - i]->requires_grad(); }
@@ -32,11 +34,12 @@ struct AddcmulNode final : TernaryNode {
     if (context.needs_input_grad(0)) context.set_fitted(0, grad);
     for (const uint32_t i : {1U, 2U}) {
       if (context.needs_input_grad(i))
-        context.set_fitted(i, mul(mul(widened(grad), widened(saved[3 - i].unpack(*this)), {}), number, {}));
+        context.set_fitted(i, widened(grad) * widened(saved[3 - i].unpack(*this)) * number);
     }
   }
 };
 
+// x + number a / b: number / b and -number (a / b) / b
 struct AddcdivNode final : TernaryNode {
   static bool takes(size_t i, const Tensor* const* inputs) {
     return i > 0 && (inputs[2]->requires_grad() || (i == 2 && inputs[1]->requires_grad()));
@@ -47,24 +50,25 @@ struct AddcdivNode final : TernaryNode {
     if (!context.needs_input_grad(1) && !context.needs_input_grad(2)) return;
     const Tensor wide = widened(grad);
     const Tensor b = widened(saved[2].unpack(*this));
-    if (context.needs_input_grad(1)) context.set_fitted(1, mul(div(wide, b, {}), number, {}));
+    if (context.needs_input_grad(1)) context.set_fitted(1, wide / b * number);
     if (context.needs_input_grad(2)) {
-      const Tensor slope = mul(div(div(widened(saved[1].unpack(*this)), b, {}), b, {}), number, {});
-      context.set_fitted(2, neg(mul(wide, slope, {}), {}));
+      const Tensor slope = widened(saved[1].unpack(*this)) / b / b * number;
+      context.set_fitted(2, -(wide * slope));
     }
   }
 };
 
+// start + weight (end - start)
 struct LerpNode final : TernaryNode {
   static bool takes(size_t i, const Tensor* const* inputs) { return i == 2 || inputs[2]->requires_grad(); }
   void backward(BackwardContext& context) override {
     const Tensor grad = widened(context.grad());
     const Tensor weight = widened(saved[2].unpack(*this));
-    if (context.needs_input_grad(0)) context.set_fitted(0, mul(grad, sub(1.0, weight, {}), {}));
-    if (context.needs_input_grad(1)) context.set_fitted(1, mul(grad, weight, {}));
+    if (context.needs_input_grad(0)) context.set_fitted(0, grad * (1.0 - weight));
+    if (context.needs_input_grad(1)) context.set_fitted(1, grad * weight);
     if (context.needs_input_grad(2)) {
-      const Tensor way = sub(widened(saved[1].unpack(*this)), widened(saved[0].unpack(*this)), {});
-      context.set_fitted(2, mul(grad, way, {}));
+      const Tensor way = widened(saved[1].unpack(*this)) - widened(saved[0].unpack(*this));
+      context.set_fitted(2, grad * way);
     }
   }
 };
@@ -73,8 +77,8 @@ struct LerpNumberNode final : autograd::Node {
   double weight = 0;
   void backward(BackwardContext& context) override {
     const Tensor& grad = context.grad();
-    if (context.needs_input_grad(0)) context.set_fitted(0, mul(grad, 1 - weight, {}));
-    if (context.needs_input_grad(1)) context.set_fitted(1, mul(grad, weight, {}));
+    if (context.needs_input_grad(0)) context.set_fitted(0, grad * (1 - weight));
+    if (context.needs_input_grad(1)) context.set_fitted(1, grad * weight);
   }
 };
 

@@ -1,11 +1,10 @@
 // The node of var and std, which may have the mean as a second result.
 #include <brigade/autograd/ops/variance.h>
 
+#include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
-#include <brigade/autograd/ops/arithmetic.h>
-#include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/variance.h>
@@ -16,6 +15,7 @@ namespace brigade {
 
 namespace {
 
+using namespace autograd::detail::algebra;
 using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
@@ -25,7 +25,8 @@ using autograd::detail::kept_sizes;
 using autograd::detail::located;
 using autograd::detail::widened;
 
-// Outputs: the variance or its root; perhaps the mean as well.
+// Outputs: the variance or its root; perhaps the mean as well. Of the variance 2 (x - mean) / (n - correction), of the
+// root half of that divided by the root, of the mean 1 / n.
 struct VarianceNode final : Node {
   SavedTensor x, mean;
   SavedTensor root;  // of a standard deviation
@@ -46,19 +47,19 @@ struct VarianceNode final : Node {
         // 0 where the root is 0.
         const Tensor is_zero =
             kernels::cast(kernels::compare_scalar(spread, 0.0, kernels::CompareOp::Equal), spread.dtype());
-        const Tensor divided = div(factor, add(spread, is_zero, {}), {});
-        factor = mul(divided, kernels::binary_scalar(is_zero, 1.0, kernels::BinaryOp::Sub, true), {});
+        const Tensor divided = factor / (spread + is_zero);
+        factor = divided * kernels::binary_scalar(is_zero, 1.0, kernels::BinaryOp::Sub, true);
       }
-      factor = mul(factor, (is_root ? 1 : 2) / std::max(0.0, count - correction), {});
+      factor = factor * ((is_root ? 1 : 2) / std::max(0.0, count - correction));
       // The mean of half types was rounded to them: too far from the values where these lie close together.
       const bool is_exact = !is_half(given.dtype()) && !context.create_graph();
-      const Tensor center = is_exact ? mean.unpack(*this).reshape(kept, {}) : brigade::mean(values, dims, true, {});
-      result = context.create_graph() ? mul(sub(values, center, {}), factor, {})
+      const Tensor center = is_exact ? mean.unpack(*this).reshape(kept, {}) : mean_over(values, dims);
+      result = context.create_graph() ? (values - center) * factor
                                       : kernels::variance_backward(factor, values, center, dims);
     }
     if (outputs.size() > 1 && context.grad(1).defined()) {
-      const Tensor part = mul(widened(context.grad(1)).reshape(kept, {}), 1 / count, {});
-      result = result.defined() ? add(result, part, {}) : part.expand(values.sizes(), {});
+      const Tensor part = widened(context.grad(1)).reshape(kept, {}) * (1 / count);
+      result = result.defined() ? result + part : part.expand(values.sizes(), {});
     }
     context.set(0, in_dtype(result, given.dtype()));
   }

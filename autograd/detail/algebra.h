@@ -1,0 +1,74 @@
+// Derivatives as they stand on paper: `grad * (1.0 - square_of(y))`. The operators and functions here are the
+// differentiable operations without a source location, since what backward computes stands on no line of the user's.
+//
+// A file of nodes says `using namespace autograd::detail::algebra;` in its unnamed namespace. The operators then win
+// over those of ops/arithmetic.h, which have to make a TensorArg of an operand. The functions have names of their own:
+// beside an operation that defaults to the caller's line a call of the same name would be ambiguous, and in a batch of
+// files the names reach the files behind.
+#pragma once
+
+#include <brigade/autograd/ops/activation.h>
+#include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/autograd/ops/elementary.h>
+#include <brigade/autograd/ops/logical.h>
+#include <brigade/autograd/ops/reduce.h>
+#include <brigade/autograd/ops/where.h>
+
+namespace brigade::autograd::detail::algebra {
+
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b, {}); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b, {}); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b, {}); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b, {}); }
+inline Tensor operator+(const Tensor& a, double b) { return add(a, b, {}); }
+inline Tensor operator-(const Tensor& a, double b) { return sub(a, b, {}); }
+inline Tensor operator*(const Tensor& a, double b) { return mul(a, b, {}); }
+inline Tensor operator/(const Tensor& a, double b) { return div(a, b, {}); }
+inline Tensor operator+(double a, const Tensor& b) { return add(b, a, {}); }
+inline Tensor operator-(double a, const Tensor& b) { return sub(a, b, {}); }
+inline Tensor operator*(double a, const Tensor& b) { return mul(b, a, {}); }
+inline Tensor operator/(double a, const Tensor& b) { return div(a, b, {}); }
+inline Tensor operator-(const Tensor& x) { return neg(x, {}); }
+
+// Masks: bool tensors.
+inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b, {}); }
+inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b, {}); }
+inline Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b, {}); }
+inline Tensor operator<=(const Tensor& a, const Tensor& b) { return le(a, b, {}); }
+inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b, {}); }
+inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b, {}); }
+inline Tensor operator==(const Tensor& a, double b) { return eq(a, b, {}); }
+inline Tensor operator!=(const Tensor& a, double b) { return ne(a, b, {}); }
+inline Tensor operator<(const Tensor& a, double b) { return lt(a, b, {}); }
+inline Tensor operator<=(const Tensor& a, double b) { return le(a, b, {}); }
+inline Tensor operator>(const Tensor& a, double b) { return gt(a, b, {}); }
+inline Tensor operator>=(const Tensor& a, double b) { return ge(a, b, {}); }
+inline Tensor operator&(const Tensor& a, const Tensor& b) { return logical_and(a, b, {}); }
+inline Tensor operator|(const Tensor& a, const Tensor& b) { return logical_or(a, b, {}); }
+inline Tensor operator!(const Tensor& mask) { return logical_not(mask, {}); }
+
+// where(), by a name that the line of a node, Node::where, does not hide.
+inline Tensor choose(const Tensor& mask, const Tensor& a, const Tensor& b) { return brigade::where(mask, a, b, {}); }
+inline Tensor choose(const Tensor& mask, const Tensor& a, double b) { return brigade::where(mask, a, b, {}); }
+inline Tensor choose(const Tensor& mask, double a, const Tensor& b) { return brigade::where(mask, a, b, {}); }
+
+// Over dimensions that stay as 1.
+inline Tensor sum_over(const Tensor& x, const Shape& dims) { return brigade::sum(x, dims, true, {}); }
+inline Tensor mean_over(const Tensor& x, const Shape& dims) { return brigade::mean(x, dims, true, {}); }
+
+inline Tensor abs_of(const Tensor& x) { return abs(x, {}); }
+inline Tensor cos_of(const Tensor& x) { return cos(x, {}); }
+inline Tensor cosh_of(const Tensor& x) { return cosh(x, {}); }
+inline Tensor erf_of(const Tensor& x) { return erf(x, {}); }
+inline Tensor exp_of(const Tensor& x) { return exp(x, {}); }
+inline Tensor log_of(const Tensor& x) { return log(x, {}); }
+inline Tensor rsqrt_of(const Tensor& x) { return rsqrt(x, {}); }
+inline Tensor sigmoid_of(const Tensor& x) { return sigmoid(x, {}); }
+inline Tensor sign_of(const Tensor& x) { return sign(x, {}); }
+inline Tensor sin_of(const Tensor& x) { return sin(x, {}); }
+inline Tensor sinh_of(const Tensor& x) { return sinh(x, {}); }
+inline Tensor sqrt_of(const Tensor& x) { return sqrt(x, {}); }
+inline Tensor square_of(const Tensor& x) { return square(x, {}); }
+inline Tensor tanh_of(const Tensor& x) { return tanh(x, {}); }
+
+}  // namespace brigade::autograd::detail::algebra

@@ -169,10 +169,10 @@ void* from_system(size_t bytes) {
   const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   void* data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (!data) {
-    throw OutOfMemoryError("out of memory on the cpu: asked for " + std::to_string(bytes) + " bytes while " +
-                           std::to_string(cpu_allocator_stats().bytes_in_use) + " are in use and " +
-                           std::to_string(cpu_allocator_stats().bytes_cached) +
-                           " are cached; use smaller tensors or a smaller batch");
+    throw OutOfMemoryError(
+        "out of memory on the cpu: asked for {} bytes while {} are in use and {} are cached; use "
+        "smaller tensors or a smaller batch",
+        bytes, cpu_allocator_stats().bytes_in_use, cpu_allocator_stats().bytes_cached);
   }
   if (bytes >= kHugePage) madvise(data, bytes, MADV_HUGEPAGE);
   pool().counters.bytes_reserved.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
@@ -221,8 +221,8 @@ Allocation cached(void* data, int index) noexcept {
 [[gnu::noinline]] Allocation allocate_by_pool(size_t bytes) {
   prepare_thread();
   if (bytes > (size_t{1} << 47)) {
-    throw OutOfMemoryError("out of memory on the cpu: asked for " + std::to_string(bytes) +
-                           " bytes, more than an address space holds; check the sizes");
+    throw OutOfMemoryError(
+        "out of memory on the cpu: asked for {} bytes, more than an address space holds; check the sizes", bytes);
   }
   if (!caching()) {
     void* const data = from_system(bytes == 0 ? kAlignment : bytes);

@@ -46,7 +46,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(followed(
     if (descriptor_ < 0) fail("cannot create");
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(descriptor_);
-      throw IoError("cannot write " + path_ + ": " + partial_ + " is being written by another process or thread");
+      throw IoError("cannot write {}: {} is being written by another process or thread", path_, partial_);
     }
     if (same_file(descriptor_, partial_)) break;
     ::close(descriptor_);
@@ -69,8 +69,8 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(const char* action) const {
-  throw IoError("cannot write " + path_ + ": " + action + " " + partial_ + " after " + std::to_string(written_) +
-                " bytes: " + std::strerror(errno) + "; the old file, if there was one, is untouched");
+  throw IoError("cannot write {}: {} {} after {} bytes: {}; the old file, if there was one, is untouched", path_,
+                action, partial_, written_, std::strerror(errno));
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
@@ -98,8 +98,8 @@ void AtomicFile::commit() {
   if (directory >= 0) ::close(directory);
   // Some file systems cannot sync a folder; there is nothing more to do then.
   if (!synced && reason != EINVAL && reason != EACCES) {
-    throw IoError("wrote " + path_ + ", but cannot sync its folder " + folder + ": " + std::strerror(reason) +
-                  "; after a power cut the old file may be back");
+    throw IoError("wrote {}, but cannot sync its folder {}: {}; after a power cut the old file may be back", path_,
+                  folder, std::strerror(reason));
   }
 }
 

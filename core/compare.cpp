@@ -96,7 +96,7 @@ std::map<std::string, Tensor> by_name(const NamedTensors& tensors) {
   std::map<std::string, Tensor> map;
   for (const auto& [name, tensor] : tensors) {
     if (!map.emplace(name, tensor).second)
-      throw ValueError("compare: two tensors are named '" + name + "'; give each a name of its own");
+      throw ValueError("compare: two tensors are named '{}'; give each a name of its own", name);
   }
   return map;
 }

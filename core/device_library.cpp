@@ -42,11 +42,15 @@ bool load_device_library(DeviceType type) {
       loaded = true;
     } else {
       const char* why = dlerror();
-      failure = "the CUDA library could not be loaded: " + std::string(why ? why : path) +
-                "; check that the CUDA toolkit, cuBLAS, cuDNN and NCCL of the build are installed";
+      failure = why ? why : path;
     }
   }
-  if (!failure.empty()) throw DeviceError(failure);
+  if (!failure.empty()) {
+    throw DeviceError(
+        "the CUDA library could not be loaded: {}; check that the CUDA toolkit, cuBLAS, cuDNN and "
+        "NCCL of the build are installed",
+        failure);
+  }
   return true;
 }
 

@@ -35,10 +35,9 @@ const DeviceRuntime& device_runtime(Device device) {
   if (device.type == DeviceType::CPU) throw DeviceError("the cpu has no device runtime");
   const DeviceRuntime* runtime = find(device.type);
   const int count = runtime ? runtime->count() : 0;
-  if (count == 0) throw DeviceError("there is no " + to_string(device) + ": " + why_no_device(device.type));
+  if (count == 0) throw DeviceError("there is no {}: {}", device, why_no_device(device.type));
   if (device.index < 0 || device.index >= count) {
-    throw DeviceError("there is no " + to_string(device) + ": the last is " + name(device.type) + ":" +
-                      std::to_string(count - 1));
+    throw DeviceError("there is no {}: the last is {}:{}", device, name(device.type), count - 1);
   }
   return *runtime;
 }
@@ -85,7 +84,7 @@ Device choose_device(const std::string& text, int local_rank) {
     const size_t begin = std::min(text.size(), cuda.size() + 1);
     const auto [stopped, error] = std::from_chars(text.data() + begin, end, device.index);
     if (text.rfind(cuda + ":", 0) != 0 || error != std::errc() || stopped != end)
-      throw ValueError("unknown device '" + text + "'; known are auto, cpu, cuda and cuda:N");
+      throw ValueError("unknown device '{}'; known are auto, cpu, cuda and cuda:N", text);
   }
   device_runtime(device);  // throws when it is not there
   return device;

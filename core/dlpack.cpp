@@ -40,7 +40,7 @@ template <class Struct>
 Struct* export_as(const Tensor& tensor) {
   if (!tensor.defined()) throw ValueError("to_dlpack: the tensor is undefined; expected a tensor");
   if (tensor.requires_grad())
-    throw AutogradError("Can't export tensors that require gradient, use tensor.detach(): to_dlpack of " +
+    throw AutogradError("Can't export tensors that require gradient, use tensor.detach(): to_dlpack of {}",
                         describe(tensor));
   auto exported = std::make_unique<Exported<Struct>>();
   exported->tensor = view::alias(tensor);
@@ -72,11 +72,10 @@ std::string kind_name(int32_t kind) {
 Device device_of(const DeviceOf& given) {
   if (given.device_type == kDLCPU) return Device();
   if (given.device_type != kDLCUDA)
-    throw DeviceError("from_dlpack: memory of device type " + kind_name(given.device_type) +
-                      "; expected kDLCPU or kDLCUDA: copy it to one of them first");
+    throw DeviceError("from_dlpack: memory of device type {}; expected kDLCPU or kDLCUDA: copy it to one of them first",
+                      kind_name(given.device_type));
   if (given.device_id < 0 || given.device_id > INT16_MAX)
-    throw DeviceError("from_dlpack: device id " + std::to_string(given.device_id) +
-                      " of kDLCUDA; expected the index of a device");
+    throw DeviceError("from_dlpack: device id {} of kDLCUDA; expected the index of a device", given.device_id);
   const Device device(kCUDA, given.device_id);
   device_runtime(device);  // throws when it is not there
   return device;
@@ -88,12 +87,11 @@ DType dtype_of_form(const DataType& given) {
       if (form.code == given.code && 8 * itemsize(form.dtype) == given.bits) return form.dtype;
     }
   }
-  throw DTypeError("from_dlpack: dtype code " + std::to_string(given.code) + ", " + std::to_string(given.bits) +
-                   " bits, " + std::to_string(given.lanes) +
-                   " lanes; expected one lane of float64, float32, float16, bfloat16, int64, int32, uint8 or bool");
+  throw DTypeError(
+      "from_dlpack: dtype code {}, {} bits, {} lanes; expected one lane of float64, float32, float16, "
+      "bfloat16, int64, int32, uint8 or bool",
+      given.code, given.bits, given.lanes);
 }
-
-[[noreturn]] void refuse(const std::string& what) { throw ValueError("from_dlpack: " + what); }
 
 struct Layout {
   Shape sizes;
@@ -102,22 +100,19 @@ struct Layout {
 };
 
 Layout layout_of(const TensorView& given, size_t itemsize) {
-  if (given.ndim < 0) refuse("ndim is " + std::to_string(given.ndim) + "; expected at least 0");
-  if (given.ndim > kMaxDims)
-    throw ShapeError("from_dlpack: ndim is " + std::to_string(given.ndim) + "; expected at most " +
-                     std::to_string(kMaxDims));
-  if (given.ndim > 0 && !given.shape) refuse("shape is null; expected " + std::to_string(given.ndim) + " sizes");
+  if (given.ndim < 0) throw ValueError("from_dlpack: ndim is {}; expected at least 0", given.ndim);
+  if (given.ndim > kMaxDims) throw ShapeError("from_dlpack: ndim is {}; expected at most {}", given.ndim, kMaxDims);
+  if (given.ndim > 0 && !given.shape) throw ValueError("from_dlpack: shape is null; expected {} sizes", given.ndim);
   Layout layout;
   bool empty = false;
   int64_t bytes = static_cast<int64_t>(itemsize);
   for (int i = 0; i < given.ndim; ++i) {
     const int64_t size = given.shape[i];
     layout.sizes.push_back(size);
-    if (size < 0)
-      refuse("size " + std::to_string(size) + " of dimension " + std::to_string(i) + "; expected at least 0");
+    if (size < 0) throw ValueError("from_dlpack: size {} of dimension {}; expected at least 0", size, i);
     empty = empty || size == 0;
     if (size > 0 && __builtin_mul_overflow(bytes, size, &bytes))
-      refuse("the sizes overflow; expected less than 2^63 bytes");
+      throw ValueError("from_dlpack: the sizes overflow; expected less than 2^63 bytes");
   }
   if (given.strides) {
     for (int i = 0; i < given.ndim; ++i)
@@ -130,14 +125,14 @@ Layout layout_of(const TensorView& given, size_t itemsize) {
   for (int i = 0; i < given.ndim; ++i) {
     const int64_t stride = layout.strides[i];
     if (stride < 0)
-      refuse("stride " + std::to_string(stride) + " of dimension " + std::to_string(i) +
-             "; expected at least 0: copy the array where it comes from");
+      throw ValueError(
+          "from_dlpack: stride {} of dimension {}; expected at least 0: copy the array where it comes from", stride, i);
     int64_t reach = 0;
     if (__builtin_mul_overflow(layout.sizes[i] - 1, stride, &reach) || __builtin_add_overflow(last, reach, &last))
-      refuse("the strides overflow; expected elements within 2^63 bytes");
+      throw ValueError("from_dlpack: the strides overflow; expected elements within 2^63 bytes");
   }
   if (last >= INT64_MAX / static_cast<int64_t>(itemsize))
-    refuse("the strides overflow; expected elements within 2^63 bytes");
+    throw ValueError("from_dlpack: the strides overflow; expected elements within 2^63 bytes");
   layout.extent = last + 1;
   return layout;
 }
@@ -147,11 +142,13 @@ Tensor import_view(const TensorView& given, bool copy, const std::function<void(
   const Device device = device_of(given.device);
   const DType dtype = dtype_of_form(given.dtype);
   const Layout layout = layout_of(given, itemsize(dtype));
-  if (layout.extent > 0 && !given.data) refuse("data is null; expected the address of the elements");
+  if (layout.extent > 0 && !given.data)
+    throw ValueError("from_dlpack: data is null; expected the address of the elements");
   char* data = layout.extent > 0 ? static_cast<char*>(given.data) + given.byte_offset : nullptr;
   if (reinterpret_cast<uintptr_t>(data) % itemsize(dtype) != 0)
-    refuse("the elements begin at an address that is not a multiple of " + std::to_string(itemsize(dtype)) +
-           "; expected memory aligned for " + name(dtype));
+    throw ValueError(
+        "from_dlpack: the elements begin at an address that is not a multiple of {}; expected memory aligned for {}",
+        itemsize(dtype), name(dtype));
   Tensor memory;
   if (copy) {
     memory = empty({layout.extent}, {dtype, device});
@@ -184,20 +181,21 @@ dlpack::ManagedVersioned* to_dlpack_versioned(const Tensor& tensor, bool read_on
 }
 
 Tensor from_dlpack(dlpack::Managed* managed) {
-  if (!managed) refuse("the pointer is null; expected a DLManagedTensor");
+  if (!managed) throw ValueError("from_dlpack: the pointer is null; expected a DLManagedTensor");
   return import_view(managed->dl_tensor, false, releases(managed));
 }
 
 Tensor from_dlpack(dlpack::ManagedVersioned* managed, ReadOnlyMemory read_only) {
-  if (!managed) refuse("the pointer is null; expected a DLManagedTensorVersioned");
+  if (!managed) throw ValueError("from_dlpack: the pointer is null; expected a DLManagedTensorVersioned");
   // Of another major version nothing but the version and the deleter may be read.
   if (managed->version.major != kMajorVersion)
-    refuse("version " + std::to_string(managed->version.major) + "." + std::to_string(managed->version.minor) +
-           "; expected 1.x: ask the producer for max_version (1, 1)");
+    throw ValueError("from_dlpack: version {}.{}; expected 1.x: ask the producer for max_version (1, 1)",
+                     managed->version.major, managed->version.minor);
   const bool copy = managed->flags & kReadOnly;
   if (copy && read_only == ReadOnlyMemory::Refuse)
-    refuse(
-        "the memory is read-only, and a tensor can be written to; expected writable memory, or ReadOnlyMemory::Copy");
+    throw ValueError(
+        "from_dlpack: the memory is read-only, and a tensor can be written to; expected writable memory, or "
+        "ReadOnlyMemory::Copy");
   return import_view(managed->dl_tensor, copy, releases(managed));
 }
 

@@ -18,7 +18,7 @@ DType dtype_from_name(const std::string& name) {
   std::string known;
   for (const char* each : kNames)
     known += std::string(known.empty() ? "" : ", ") + each;
-  throw DTypeError("unknown dtype '" + name + "'; known are " + known);
+  throw DTypeError("unknown dtype '{}'; known are {}", name, known);
 }
 
 DType promote_types(DType a, DType b) noexcept {

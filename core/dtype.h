@@ -105,8 +105,7 @@ decltype(auto) visit_floating(DType dtype, const char* what, Body&& body) {
     case DType::BFloat16: return body.template operator()<bfloat16>();
     default: break;
   }
-  throw DTypeError(std::string(what) + ": expected a floating dtype, got " + name(dtype) +
-                   "; convert with .to(kFloat32)");
+  throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what, name(dtype));
 }
 
 }  // namespace brigade

@@ -21,10 +21,18 @@ std::string to_string(const std::source_location& where) {
 
 namespace detail {
 
-std::string in_words(double value) {
+namespace {
+
+template <class T>
+std::string shortest(T value) {
   char text[32];
   return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
 }
+
+}  // namespace
+
+std::string in_words(float value) { return shortest(value); }
+std::string in_words(double value) { return shortest(value); }
 
 std::string fill_in(std::string_view text, std::initializer_list<std::string> words) {
   std::string result;

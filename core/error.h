@@ -25,6 +25,8 @@ namespace detail {
 // What stands for `{}` in a message: text as it is, numbers in their shortest form, anything else by its to_string.
 inline std::string in_words(std::string_view text) { return std::string(text); }
 inline std::string in_words(bool value) { return value ? "true" : "false"; }
+inline std::string in_words(char value) { return std::string(1, value); }
+std::string in_words(float value);
 std::string in_words(double value);
 inline std::string in_words(const std::source_location& where) { return to_string(where); }
 template <class T>

@@ -12,8 +12,8 @@ namespace {
 
 [[noreturn, gnu::cold]] void throw_bad_sizes(const Shape& sizes) {
   if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; }))
-    throw ShapeError("sizes must not be negative, got " + to_string(sizes));
-  throw ShapeError("sizes " + to_string(sizes) + " overflow the address space");
+    throw ShapeError("sizes must not be negative, got {}", sizes);
+  throw ShapeError("sizes {} overflow the address space", sizes);
 }
 
 // Throws ShapeError.
@@ -50,8 +50,7 @@ Tensor empty_like(const Tensor& tensor, DType dtype) { return empty(tensor.sizes
 template <class T>
 Tensor from_values(std::span<const T> values, const Shape& sizes) {
   if (sizes.numel() != static_cast<int64_t>(values.size())) {
-    throw ShapeError("shape " + to_string(sizes) + " has " + std::to_string(sizes.numel()) + " elements, got " +
-                     std::to_string(values.size()) + " values");
+    throw ShapeError("shape {} has {} elements, got {} values", sizes, sizes.numel(), values.size());
   }
   Tensor result = empty(sizes, dtype_of<T>);
   if (!values.empty()) std::memcpy(result.raw_data(), values.data(), values.size_bytes());

@@ -3,9 +3,9 @@
 
 namespace brigade {
 
-std::string index_error_text(const IndexRole& role, int64_t index, int64_t position, int64_t count) {
-  return std::string(role.op) + ": " + role.index + " " + std::to_string(index) + " at position " +
-         std::to_string(position) + " is not a " + role.what + " 0.." + std::to_string(count - 1);
+IndexError index_error(const IndexRole& role, int64_t index, int64_t position, int64_t count) {
+  return IndexError("{}: {} {} at position {} is not a {} 0..{}", role.op, role.index, index, position, role.what,
+                    count - 1);
 }
 
 void check_indices(const IndexRole& role, const int64_t* indices, int64_t length, int64_t count) {
@@ -15,7 +15,7 @@ void check_indices(const IndexRole& role, const int64_t* indices, int64_t length
     all_good &= static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(count);
   if (all_good) return;
   for (int64_t i = 0; i < length; ++i) {
-    if (indices[i] < 0 || indices[i] >= count) throw IndexError(index_error_text(role, indices[i], i, count));
+    if (indices[i] < 0 || indices[i] >= count) throw index_error(role, indices[i], i, count);
   }
 }
 

@@ -1,4 +1,4 @@
-// Bad indices: the text of the error, alike on every device, and the user's line for errors that come to light late.
+// Bad indices: the error, alike on every device, and the user's line for errors that come to light late.
 #pragma once
 
 #include <brigade/core/detail/thread_variable.h>
@@ -16,7 +16,7 @@ struct IndexRole {
 };
 
 // "embedding: index 9 at position 3 is not a row 0..4"
-std::string index_error_text(const IndexRole& role, int64_t index, int64_t position, int64_t count);
+IndexError index_error(const IndexRole& role, int64_t index, int64_t position, int64_t count);
 
 // Throws IndexError for the first of `indices` outside 0..count-1.
 void check_indices(const IndexRole& role, const int64_t* indices, int64_t length, int64_t count);

@@ -15,8 +15,8 @@ NestedList::NestedList(std::initializer_list<NestedList> entries) {
   int64_t position = 0;
   for (const NestedList& entry : entries) {
     if (entry.sizes_ != inner) {
-      throw ShapeError("tensor: entry " + std::to_string(position) + " of a list has shape " + to_string(entry.sizes_) +
-                       ", expected that of the first, " + to_string(inner));
+      throw ShapeError("tensor: entry {} of a list has shape {}, expected that of the first, {}", position,
+                       entry.sizes_, inner);
     }
     kind_ = std::max(kind_, entry.kind_);
     numbers_.insert(numbers_.end(), entry.numbers_.begin(), entry.numbers_.end());

@@ -60,16 +60,17 @@ Element element_of(const std::string& descr, const std::string& path) {
   const char order = descr.empty() ? '\0' : descr[0];
   const std::string_view code = std::string_view(descr).substr(descr.empty() ? 0 : 1);
   if (descr.empty() || std::string_view("<>|=").find(order) == std::string_view::npos) {
-    throw IoError(path + ": 'descr' is " + detail::in_quotes(descr) +
-                  "; expected a byte order and a type, such as '<f4'");
+    throw IoError("{}: 'descr' is {}; expected a byte order and a type, such as '<f4'", path, detail::in_quotes(descr));
   }
   const std::optional<DType> dtype = dtype_of_code(code);
   if (!dtype) {
-    throw DTypeError(path + ": 'descr' is " + detail::in_quotes(descr) +
-                     "; expected one of f8, f4, f2, i8, i4, u1, b1: convert the array with .astype before it is saved");
+    throw DTypeError(
+        "{}: 'descr' is {}; expected one of f8, f4, f2, i8, i4, u1, b1: convert the array "
+        "with .astype before it is saved",
+        path, detail::in_quotes(descr));
   }
   if (order == '|' && itemsize(*dtype) > 1)
-    throw IoError(path + ": 'descr' is " + detail::in_quotes(descr) + "; expected a byte order, < or >, for " +
+    throw IoError("{}: 'descr' is {}; expected a byte order, < or >, for {}", path, detail::in_quotes(descr),
                   name(*dtype));
   return {*dtype, order == '>'};
 }
@@ -88,8 +89,7 @@ uint64_t bytes_of(const std::vector<int64_t>& sizes, DType dtype, const std::str
   for (const int64_t size : sizes) {
     empty = empty || size == 0;
     if (size != 0 && __builtin_mul_overflow(bytes, size, &bytes))
-      throw IoError(path + ": 'shape' " + text_of(sizes) + " of " + name(dtype) +
-                    " overflows; expected less than 2^63 bytes");
+      throw IoError("{}: 'shape' {} of {} overflows; expected less than 2^63 bytes", path, text_of(sizes), name(dtype));
   }
   return empty ? 0 : static_cast<uint64_t>(bytes);
 }
@@ -115,25 +115,23 @@ Tensor load_npy(const std::string& path) {
   unsigned char start[12] = {};
   file.read(0, start, static_cast<size_t>(std::min<uint64_t>(size, sizeof start)));
   if (!std::equal(kMagic.begin(), kMagic.end(), reinterpret_cast<const char*>(start)) || size < 8)
-    throw IoError(path + ": the file does not begin with \"\\x93NUMPY\" and a version; expected an npy file");
+    throw IoError("{}: the file does not begin with \"\\x93NUMPY\" and a version; expected an npy file", path);
   const int major = start[6];
   const int minor = start[7];
   if (major < 1 || major > 3 || minor != 0) {
-    throw IoError(path + ": version " + std::to_string(major) + "." + std::to_string(minor) +
-                  "; expected 1.0, 2.0 or 3.0");
+    throw IoError("{}: version {}.{}; expected 1.0, 2.0 or 3.0", path, major, minor);
   }
   const uint64_t header_begin = major == 1 ? 10 : 12;
   if (size < header_begin) {
-    throw IoError(path + ": the file has " + std::to_string(size) + " bytes; expected at least " +
-                  std::to_string(header_begin));
+    throw IoError("{}: the file has {} bytes; expected at least {}", path, size, header_begin);
   }
   uint64_t length = 0;
   for (uint64_t i = header_begin; i > 8; --i)
     length = length << 8 | start[i - 1];
-  if (length > std::min(kMaxHeader, size - header_begin)) {
-    throw IoError(path + ": header length " + std::to_string(length) + "; expected at most " +
-                  (size - header_begin > kMaxHeader ? std::to_string(kMaxHeader)
-                                                    : std::to_string(size - header_begin) + ", what the file holds"));
+  const uint64_t most = std::min(kMaxHeader, size - header_begin);
+  if (length > most) {
+    throw IoError("{}: header length {}; expected at most {}{}", path, length, most,
+                  most == size - header_begin ? ", what the file holds" : "");
   }
   std::string text(static_cast<size_t>(length), '\0');
   file.read(header_begin, text.data(), text.size());
@@ -142,12 +140,11 @@ Tensor load_npy(const std::string& path) {
   const uint64_t data_begin = header_begin + length;
   const uint64_t expected = bytes_of(header.shape, element.dtype, path);
   if (expected != size - data_begin) {
-    throw IoError(path + ": " + std::to_string(size - data_begin) + " bytes follow the header; expected " +
-                  std::to_string(expected) + " for " + header.descr + " of shape " + text_of(header.shape));
+    throw IoError("{}: {} bytes follow the header; expected {} for {} of shape {}", path, size - data_begin, expected,
+                  header.descr, text_of(header.shape));
   }
   if (header.shape.size() > static_cast<size_t>(kMaxDims)) {
-    throw ShapeError(path + ": 'shape' has " + std::to_string(header.shape.size()) + " sizes; expected at most " +
-                     std::to_string(kMaxDims));
+    throw ShapeError("{}: 'shape' has {} sizes; expected at most {}", path, header.shape.size(), kMaxDims);
   }
   Shape sizes(header.shape);
   if (header.fortran_order) std::reverse(sizes.begin(), sizes.end());

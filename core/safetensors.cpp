@@ -24,12 +24,12 @@ constexpr uint64_t kLengthBytes = 8;
 std::pair<Shape, DType> own_form(const SafetensorsEntry& entry, const std::string& subject) {
   const std::optional<DType> dtype = detail::dtype_from_safetensors(entry.dtype);
   if (!dtype) {
-    throw DTypeError(subject + " has dtype " + entry.dtype +
-                     "; expected one of F64, F32, F16, BF16, I64, I32, U8, BOOL: convert it where it was written");
+    throw DTypeError(
+        "{} has dtype {}; expected one of F64, F32, F16, BF16, I64, I32, U8, BOOL: convert it where it was written",
+        subject, entry.dtype);
   }
   if (entry.sizes.size() > static_cast<size_t>(kMaxDims)) {
-    throw ShapeError(subject + " has " + std::to_string(entry.sizes.size()) + " dimensions; expected at most " +
-                     std::to_string(kMaxDims));
+    throw ShapeError("{} has {} dimensions; expected at most {}", subject, entry.sizes.size(), kMaxDims);
   }
   return {Shape(entry.sizes), *dtype};
 }
@@ -39,18 +39,18 @@ std::pair<Shape, DType> own_form(const SafetensorsEntry& entry, const std::strin
 SafetensorsFile::SafetensorsFile(const std::string& path) : file_(std::make_unique<detail::InputFile>(path)) {
   const uint64_t size = file_->size();
   if (size < kLengthBytes) {
-    throw IoError(path + ": the file has " + std::to_string(size) + " bytes; expected at least 8, the header length");
+    throw IoError("{}: the file has {} bytes; expected at least 8, the header length", path, size);
   }
   uint64_t length = 0;
   file_->read(0, &length, kLengthBytes);
   if (length > size - kLengthBytes) {
-    throw IoError(path + ": header length " + std::to_string(length) +
-                  " is more than the file holds; expected at most " + std::to_string(size - kLengthBytes) +
-                  " (is it a safetensors file, and whole?)");
+    throw IoError(
+        "{}: header length {} is more than the file holds; expected at most {} (is it a safetensors file, and whole?)",
+        path, length, size - kLengthBytes);
   }
   if (length > detail::kMaxSafetensorsHeader) {
-    throw IoError(path + ": header length " + std::to_string(length) + " is too large; expected at most " +
-                  std::to_string(detail::kMaxSafetensorsHeader));
+    throw IoError("{}: header length {} is too large; expected at most {}", path, length,
+                  detail::kMaxSafetensorsHeader);
   }
   std::string text(static_cast<size_t>(length), '\0');
   file_->read(kLengthBytes, text.data(), text.size());
@@ -74,9 +74,8 @@ const SafetensorsEntry& SafetensorsFile::entry(const std::string& name) const {
   std::string known;
   for (size_t i = 0; i < entries_.size() && i < 8; ++i)
     known += (i ? ", " : "") + detail::in_quotes(entries_[i].name);
-  throw ValueError(path() + " holds no tensor " + detail::in_quotes(name) + "; it holds " +
-                   std::to_string(entries_.size()) + (known.empty() ? "" : ": ") + known +
-                   (entries_.size() > 8 ? ", ..." : ""));
+  throw ValueError("{} holds no tensor {}; it holds {}{}{}{}", path(), detail::in_quotes(name), entries_.size(),
+                   known.empty() ? "" : ": ", known, entries_.size() > 8 ? ", ..." : "");
 }
 
 Tensor SafetensorsFile::tensor(const std::string& name) const {
@@ -128,7 +127,7 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
   order.reserve(tensors.size());
   for (const Named& named : tensors) {
     if (!named.second.defined())
-      throw ValueError("save_safetensors: tensor " + detail::in_quotes(named.first) + " is undefined; leave it out");
+      throw ValueError("save_safetensors: tensor {} is undefined; leave it out", detail::in_quotes(named.first));
     if (named.first == "__metadata__")
       throw ValueError("save_safetensors: a tensor cannot be called \"__metadata__\"; the format keeps that name");
     order.push_back(&named);
@@ -144,8 +143,7 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
   for (const Named* named : order) {
     const auto& [name, tensor] = *named;
     if (!names.emplace(name, entries.size()).second)
-      throw ValueError("save_safetensors: two tensors are called " + detail::in_quotes(name) +
-                       "; expected each name once");
+      throw ValueError("save_safetensors: two tensors are called {}; expected each name once", detail::in_quotes(name));
     const uint64_t end = position + tensor.nbytes();
     entries.push_back({name, detail::safetensors_dtype(tensor.dtype()),
                        std::vector<int64_t>(tensor.sizes().begin(), tensor.sizes().end()), position, end});
@@ -154,9 +152,10 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
   std::string text = detail::safetensors_header_text(entries, metadata);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > detail::kMaxSafetensorsHeader) {
-    throw ValueError("save_safetensors: the header would have " + std::to_string(text.size()) +
-                     " bytes; expected at most " + std::to_string(detail::kMaxSafetensorsHeader) +
-                     ": fewer tensors, shorter names or less metadata");
+    throw ValueError(
+        "save_safetensors: the header would have {} bytes; expected at most {}: fewer tensors, "
+        "shorter names or less metadata",
+        text.size(), detail::kMaxSafetensorsHeader);
   }
   const uint64_t length = text.size();
   AtomicFile file(path);

@@ -3,15 +3,16 @@
 
 namespace brigade {
 
-void Shape::throw_too_many() { throw ShapeError("a tensor has at most " + std::to_string(kMaxDims) + " dimensions"); }
+void Shape::throw_too_many() { throw ShapeError("a tensor has at most {} dimensions", kMaxDims); }
 
 void Shape::throw_too_large() const {
-  throw ShapeError("a shape " + to_string(*this) + " has more elements than fit into 64 bits; check the sizes");
+  throw ShapeError("a shape {} has more elements than fit into 64 bits; check the sizes", *this);
 }
 
 void detail::throw_size_overflow(int64_t a, char op, int64_t b) {
-  throw ShapeError("sizes overflow: " + std::to_string(a) + " " + op + " " + std::to_string(b) +
-                   " does not fit into 64 bits; check the sizes and the numbers given beside them");
+  throw ShapeError(
+      "sizes overflow: {} {} {} does not fit into 64 bits; check the sizes and the numbers given beside them", a, op,
+      b);
 }
 
 std::string to_string(const Shape& shape) {
@@ -37,10 +38,10 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, std::source_location wher
     const int64_t size_a = back <= a.size() ? a[a.size() - back] : 1;
     const int64_t size_b = back <= b.size() ? b[b.size() - back] : 1;
     if (size_a != size_b && size_a != 1 && size_b != 1) {
-      throw ShapeError("shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast: sizes " +
-                           std::to_string(size_a) + " and " + std::to_string(size_b) + " differ at dimension " +
-                           std::to_string(dims - back) + " (counted in the result); they must be equal or 1",
-                       where);
+      throw ShapeError(where,
+                       "shapes {} and {} do not broadcast: sizes {} and {} differ at dimension {} (counted in the "
+                       "result); they must be equal or 1",
+                       a, b, size_a, size_b, dims - back);
     }
     result[dims - back] = size_a == 1 ? size_b : size_a;
   }
@@ -50,9 +51,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, std::source_location wher
 int wrap_dim(int64_t dim, int dims, std::source_location where) {
   const int range = std::max(dims, 1);
   if (dim < -range || dim >= range) {
-    throw IndexError("dimension out of range: expected " + std::to_string(-range) + " to " + std::to_string(range - 1) +
-                         " for a tensor with " + std::to_string(dims) + " dimensions, got " + std::to_string(dim),
-                     where);
+    throw IndexError(where, "dimension out of range: expected {} to {} for a tensor with {} dimensions, got {}", -range,
+                     range - 1, dims, dim);
   }
   return static_cast<int>(dim < 0 ? dim + range : dim);
 }

@@ -37,8 +37,7 @@ bool strides_are_contiguous(const Shape& sizes, const Shape& strides) noexcept {
 const char* element_address(const Tensor& tensor, int64_t position) {
   if (!tensor.defined()) throw ValueError("an undefined tensor has no elements");
   if (position < 0 || position >= tensor.numel()) {
-    throw IndexError("element " + std::to_string(position) + " of a tensor with " + std::to_string(tensor.numel()) +
-                     " elements");
+    throw IndexError("element {} of a tensor with {} elements", position, tensor.numel());
   }
   int64_t element = 0;
   for (int i = tensor.dim() - 1; i >= 0; --i) {
@@ -112,8 +111,8 @@ void Tensor::throw_undefined() {
 }
 
 void Tensor::throw_dtype_mismatch(DType asked) const {
-  throw DTypeError(std::string("data_ptr: expected a tensor of ") + name(asked) + ", got " + name(dtype()) +
-                   "; ask for that type or convert with .to()");
+  throw DTypeError("data_ptr: expected a tensor of {}, got {}; ask for that type or convert with .to()", name(asked),
+                   name(dtype()));
 }
 
 namespace detail {

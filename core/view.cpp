@@ -14,12 +14,11 @@ Tensor make(const Tensor& tensor, const Shape& sizes, const Shape& strides, int6
 
 Tensor as_strided(const Tensor& tensor, const Shape& sizes, const Shape& strides, int64_t offset) {
   if (sizes.size() != strides.size()) {
-    throw ShapeError("as_strided: sizes " + to_string(sizes) + " and strides " + to_string(strides) +
-                     " have different lengths");
+    throw ShapeError("as_strided: sizes {} and strides {} have different lengths", sizes, strides);
   }
   if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; }))
-    throw ShapeError("as_strided: sizes must not be negative, got " + to_string(sizes));
-  if (offset < 0) throw IndexError("as_strided: the offset must not be negative, got " + std::to_string(offset));
+    throw ShapeError("as_strided: sizes must not be negative, got {}", sizes);
+  if (offset < 0) throw IndexError("as_strided: the offset must not be negative, got {}", offset);
   if (sizes.numel() > 0) {
     Size lowest(offset);
     Size highest(offset);
@@ -29,9 +28,8 @@ Tensor as_strided(const Tensor& tensor, const Shape& sizes, const Shape& strides
     }
     const int64_t capacity = static_cast<int64_t>(tensor.storage()->bytes() / tensor.itemsize());
     if (lowest.value() < 0 || highest.value() >= capacity) {
-      throw IndexError("as_strided: sizes " + to_string(sizes) + ", strides " + to_string(strides) + ", offset " +
-                       std::to_string(offset) + " reach outside a storage of " + std::to_string(capacity) +
-                       " elements");
+      throw IndexError("as_strided: sizes {}, strides {}, offset {} reach outside a storage of {} elements", sizes,
+                       strides, offset, capacity);
     }
   }
   return make(tensor, sizes, strides, offset);
@@ -75,10 +73,10 @@ Shape infer_sizes(const Shape& sizes, int64_t numel, SourceLocation where) {
   bool fits = true;
   for (int i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == -1) {
-      if (unknown >= 0) throw ShapeError("only one size may be -1, got " + to_string(sizes), where);
+      if (unknown >= 0) throw ShapeError(where, "only one size may be -1, got {}", sizes);
       unknown = i;
     } else if (sizes[i] < 0) {
-      throw ShapeError("sizes must be -1 or at least 0, got " + to_string(sizes), where);
+      throw ShapeError(where, "sizes must be -1 or at least 0, got {}", sizes);
     } else {
       fits = !__builtin_mul_overflow(known, sizes[i], &known) && fits;
     }
@@ -86,15 +84,14 @@ Shape infer_sizes(const Shape& sizes, int64_t numel, SourceLocation where) {
   if (fits && unknown >= 0 && known > 0 && numel % known == 0) {
     result[unknown] = numel / known;
   } else if (!fits || unknown >= 0 || known != numel) {
-    throw ShapeError("shape " + to_string(sizes) + " does not fit " + std::to_string(numel) + " elements", where);
+    throw ShapeError(where, "shape {} does not fit {} elements", sizes, numel);
   }
   return result;
 }
 
 Tensor permute(const Tensor& tensor, const Shape& dims) {
   if (dims.size() != tensor.dim()) {
-    throw ShapeError("permute: " + to_string(dims) + " must name each of the " + std::to_string(tensor.dim()) +
-                     " dimensions once");
+    throw ShapeError("permute: {} must name each of the {} dimensions once", dims, tensor.dim());
   }
   Shape sizes;
   Shape strides;
@@ -102,7 +99,7 @@ Tensor permute(const Tensor& tensor, const Shape& dims) {
   for (int64_t dim : dims) {
     const int from = wrap_dim(dim, tensor.dim());
     if (seen & (1u << from)) {
-      throw ShapeError("permute: dimension " + std::to_string(dim) + " appears twice in " + to_string(dims));
+      throw ShapeError("permute: dimension {} appears twice in {}", dim, dims);
     }
     seen |= 1u << from;
     sizes.push_back(tensor.sizes()[from]);
@@ -131,14 +128,13 @@ Tensor expand(const Tensor& tensor, const Shape& sizes, SourceLocation where) {
     const int64_t have = i >= added ? tensor.sizes()[i - added] : 1;
     if (result[i] == -1 && i >= added) result[i] = have;
     if (added < 0 || result[i] < 0 || (have != result[i] && have != 1)) {
-      throw ShapeError("expand: " + to_string(tensor.sizes()) + " does not expand to " + to_string(sizes) +
-                           "; only sizes of 1 can be stretched",
-                       where);
+      throw ShapeError(where, "expand: {} does not expand to {}; only sizes of 1 can be stretched", tensor.sizes(),
+                       sizes);
     }
     if (i >= added && have == result[i]) strides[i] = tensor.strides()[i - added];
   }
   if (added < 0) {
-    throw ShapeError("expand: " + to_string(tensor.sizes()) + " has more dimensions than " + to_string(sizes), where);
+    throw ShapeError(where, "expand: {} has more dimensions than {}", tensor.sizes(), sizes);
   }
   return make(tensor, result, strides, tensor.storage_offset());
 }
@@ -165,7 +161,7 @@ Tensor squeeze(const Tensor& tensor, int64_t dim) {
 
 Tensor slice(const Tensor& tensor, int64_t dim, int64_t start, int64_t end, int64_t step, SourceLocation where) {
   if (tensor.dim() == 0) throw IndexError("slice: a tensor without dimensions cannot be sliced", where);
-  if (step < 1) throw ValueError("slice: step must be at least 1, got " + std::to_string(step), where);
+  if (step < 1) throw ValueError(where, "slice: step must be at least 1, got {}", step);
   const int at = wrap_dim(dim, tensor.dim(), where);
   const int64_t size = tensor.sizes()[at];
   const auto clamp = [size](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size); };
@@ -185,9 +181,7 @@ Tensor select(const Tensor& tensor, int64_t dim, int64_t index, SourceLocation w
   const int at = wrap_dim(dim, tensor.dim(), where);
   const int64_t size = tensor.sizes()[at];
   if (index < -size || index >= size) {
-    throw IndexError("select: index " + std::to_string(index) + " is out of range for dimension " + std::to_string(at) +
-                         " of size " + std::to_string(size),
-                     where);
+    throw IndexError(where, "select: index {} is out of range for dimension {} of size {}", index, at, size);
   }
   Shape sizes = tensor.sizes();
   Shape strides = tensor.strides();
@@ -198,8 +192,7 @@ Tensor select(const Tensor& tensor, int64_t dim, int64_t index, SourceLocation w
 }
 
 Tensor flat(const Tensor& tensor) {
-  if (!tensor.is_contiguous())
-    throw ShapeError("flat: expected a contiguous tensor, got strides " + to_string(tensor.strides()));
+  if (!tensor.is_contiguous()) throw ShapeError("flat: expected a contiguous tensor, got strides {}", tensor.strides());
   return make(tensor, {tensor.numel()}, {1}, tensor.storage_offset());
 }
 

@@ -4,8 +4,8 @@
 namespace brigade::detail {
 
 void throw_no_kernel(const char* name, DeviceType device) {
-  throw DeviceError(std::string("'") + name + "' has no kernel for " + brigade::name(device) +
-                    "; this build of Brigade does not support it there");
+  throw DeviceError("'{}' has no kernel for {}; this build of Brigade does not support it there", name,
+                    brigade::name(device));
 }
 
 }  // namespace brigade::detail

@@ -33,9 +33,10 @@ void check_result_type(const char* op, DType result, const Tensor& self) {
   const bool loses_fraction = is_floating_point(result) && !is_floating_point(self.dtype());
   const bool loses_number = self.dtype() == kBool && result != kBool;
   if (!loses_fraction && !loses_number) return;
-  throw DTypeError(std::string("result type ") + title(result) + " can't be cast to the desired output type " +
-                   title(self.dtype()) + ": " + op + " on " + describe(self) + " has a result of " + name(result) +
-                   "; write out of place, or convert the tensor first with .to()");
+  throw DTypeError(
+      "result type {} can't be cast to the desired output type {}: {} on {} has a result of {}; write out of place, or "
+      "convert the tensor first with .to()",
+      title(result), title(self.dtype()), op, describe(self), name(result));
 }
 
 }  // namespace brigade::kernels

@@ -53,8 +53,8 @@ Allocation allocate_uncached(size_t bytes, int device) {
   const cudaError_t code = cudaMalloc(&data, bytes);
   if (code == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw OutOfMemoryError("out of memory on cuda:" + std::to_string(device) + ": asked for " + detail::mib(bytes) +
-                           " with the cache turned off");
+    throw OutOfMemoryError("out of memory on cuda:{}: asked for {} with the cache turned off", device,
+                           detail::mib(bytes));
   }
   check(code, "cudaMalloc");
   return {data, nullptr, [](void* p, void*, size_t) {

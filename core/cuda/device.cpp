@@ -33,8 +33,8 @@ const Found& found() {
 
 void check_index(int device) {
   if (device >= 0 && device < device_count()) return;
-  throw DeviceError("there is no cuda:" + std::to_string(device) + ": " +
-                    (device_count() > 0 ? "the last is cuda:" + std::to_string(device_count() - 1) : found().why_not));
+  if (device_count() == 0) throw DeviceError("there is no cuda:{}: {}", device, found().why_not);
+  throw DeviceError("there is no cuda:{}: the last is cuda:{}", device, device_count() - 1);
 }
 
 }  // namespace

@@ -62,11 +62,11 @@ void throw_reported(int device) {
   if (!has_news()) return;  // another thread was faster
   const IndexReport found = *report;
   std::atomic_ref(report->thrown).store(found.written, std::memory_order_release);
-  std::string text = index_error_text(*found.role, found.index, found.position, found.count) +
-                     " (found late, by a kernel on cuda:" + std::to_string(device);
-  text += found.where.line() != 0 ? " that was queued at " + to_string(found.where) : std::string();
-  text += "; with CUDA_LAUNCH_BLOCKING=1 it is thrown by the call that is at fault)";
-  throw IndexError(text, found.where);
+  throw IndexError(found.where,
+                   "{} (found late, by a kernel on cuda:{}{}{}; with CUDA_LAUNCH_BLOCKING=1 it is "
+                   "thrown by the call that is at fault)",
+                   index_error(*found.role, found.index, found.position, found.count).what(), device,
+                   found.where.line() != 0 ? " that was queued at " : "", to_string(found.where));
 }
 
 void throw_reported_if_blocking(int device) {

@@ -42,14 +42,15 @@ void note_launch(const char* kernel, std::source_location where) noexcept { last
 
 void throw_error(cudaError_t code, const char* call, std::source_location where) {
   cudaGetLastError();  // what is not sticky is told once
-  std::string text = std::string(call) + " failed: " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
-  if (const char* const reason = about_capture(code)) {
-    text += std::string("; ") + reason;
-  } else if (last_launch.kernel) {
-    text += "; the kernel launched last was " + std::string(last_launch.kernel) + " at " +
-            to_string(last_launch.where) + ": with CUDA_LAUNCH_BLOCKING=1 an error comes at its own launch";
-  }
-  throw CudaError(text, code, where);
+  const char* const text = cudaGetErrorString(code);
+  const char* const name = cudaGetErrorName(code);
+  if (const char* const reason = about_capture(code))
+    throw CudaError(code, where, "{} failed: {} ({}); {}", call, text, name, reason);
+  if (!last_launch.kernel) throw CudaError(code, where, "{} failed: {} ({})", call, text, name);
+  throw CudaError(code, where,
+                  "{} failed: {} ({}); the kernel launched last was {} at {}: with CUDA_LAUNCH_BLOCKING=1 "
+                  "an error comes at its own launch",
+                  call, text, name, last_launch.kernel, to_string(last_launch.where));
 }
 
 }  // namespace brigade::cuda

@@ -9,8 +9,10 @@ namespace brigade::cuda {
 
 class CudaError : public DeviceError {
  public:
-  CudaError(const std::string& message, cudaError_t code, std::source_location where)
-      : DeviceError(message, where), code_(code) {}
+  template <class... Args>
+  CudaError(cudaError_t code, std::source_location where,
+            brigade::detail::ErrorText<std::type_identity_t<Args>...> text, const Args&... args)
+      : DeviceError(where, text, args...), code_(code) {}
   cudaError_t code() const noexcept { return code_; }
 
  private:

@@ -53,8 +53,8 @@ void give_back(void*, void* context, size_t) {
 
 Allocation pinned_allocate(size_t bytes) {
   if (bytes > (size_t{1} << 47)) {
-    throw OutOfMemoryError("out of page-locked memory: asked for " + std::to_string(bytes) +
-                           " bytes, more than an address space holds; check the sizes");
+    throw OutOfMemoryError(
+        "out of page-locked memory: asked for {} bytes, more than an address space holds; check the sizes", bytes);
   }
   const size_t size = std::bit_ceil(std::max<size_t>(bytes, 512));
   PinnedPool& shared = pool();
@@ -74,9 +74,8 @@ Allocation pinned_allocate(size_t bytes) {
     const cudaError_t code = cudaHostAlloc(&data, size, cudaHostAllocPortable);
     if (code == cudaErrorMemoryAllocation) {
       cudaGetLastError();
-      throw OutOfMemoryError("out of page-locked memory: asked for " + std::to_string(bytes) + " bytes while " +
-                             std::to_string(shared.stats.bytes_in_use) + " are in use and " +
-                             std::to_string(shared.stats.bytes_cached) + " are cached");
+      throw OutOfMemoryError("out of page-locked memory: asked for {} bytes while {} are in use and {} are cached",
+                             bytes, shared.stats.bytes_in_use, shared.stats.bytes_cached);
     }
     check(code, "cudaHostAlloc");
     ++shared.stats.system_calls;

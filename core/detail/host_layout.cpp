@@ -42,8 +42,7 @@ void check_bool_bytes(DType dtype, const void* data, size_t count, const std::st
   const auto* bytes = static_cast<const unsigned char*>(data);
   const auto* wrong = std::find_if(bytes, bytes + count, [](unsigned char byte) { return byte > 1; });
   if (wrong == bytes + count) return;
-  throw IoError(what + ": byte " + std::to_string(wrong - bytes) + " of its bool data is " + std::to_string(*wrong) +
-                ", expected 0 or 1");
+  throw IoError("{}: byte {} of its bool data is {}, expected 0 or 1", what, wrong - bytes, *wrong);
 }
 
 }  // namespace brigade::detail

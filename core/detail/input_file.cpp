@@ -16,13 +16,13 @@ namespace brigade::detail {
 InputFile::InputFile(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a pipe must not wait for its writer.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) throw IoError("cannot open " + path + ": " + std::strerror(errno));
+  if (descriptor_ < 0) throw IoError("cannot open {}: {}", path, std::strerror(errno));
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
     const std::string reason = known ? "it is not a regular file" : std::strerror(errno);
     ::close(descriptor_);
-    throw IoError("cannot read " + path + ": " + reason);
+    throw IoError("cannot read {}: {}", path, reason);
   }
   size_ = static_cast<uint64_t>(status.st_size);
 }
@@ -36,10 +36,10 @@ void InputFile::read(uint64_t offset, void* into, size_t bytes) const {
     const ssize_t count =
         ::pread(descriptor_, to + done, std::min(bytes - done, kMost), static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw IoError("cannot read " + path_ + ": " + std::strerror(errno));
+    if (count < 0) throw IoError("cannot read {}: {}", path_, std::strerror(errno));
     if (count == 0) {
-      throw IoError(path_ + ": the file ends at byte " + std::to_string(offset + done) + ", expected " +
-                    std::to_string(offset + bytes) + " bytes; it has become shorter while it was read");
+      throw IoError("{}: the file ends at byte {}, expected {} bytes; it has become shorter while it was read", path_,
+                    offset + done, offset + bytes);
     }
     done += static_cast<size_t>(count);
   }
@@ -50,7 +50,7 @@ std::shared_ptr<char> InputFile::map() const {
   if (size == 0) return nullptr;
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor_, 0);
   if (memory == MAP_FAILED) {
-    throw IoError("cannot map " + path_ + " (" + std::to_string(size) + " bytes): " + std::strerror(errno));
+    throw IoError("cannot map {} ({} bytes): {}", path_, size, std::strerror(errno));
   }
   return std::shared_ptr<char>(static_cast<char*>(memory), [size](char* mapped) { ::munmap(mapped, size); });
 }

@@ -27,18 +27,19 @@ class Reader {
       break;
     }
     skip_space();
-    if (at_ != text_.size()) fail("goes on with " + here() + " after its end; expected spaces");
+    if (at_ != text_.size())
+      throw IoError("{}: the header goes on with {} after its end; expected spaces", path_, here());
     constexpr const char* kFields[] = {"descr", "fortran_order", "shape"};
     for (int i = 0; i < 3; ++i) {
-      if (!seen_[i]) fail(std::string("has no '") + kFields[i] + "'; expected descr, fortran_order and shape");
+      if (!seen_[i])
+        throw IoError("{}: the header has no '{}'; expected descr, fortran_order and shape", path_, kFields[i]);
     }
     return std::move(header_);
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw IoError(path_ + ": the header " + what); }
   [[noreturn]] void fail_field(const std::string& field, const std::string& expected) const {
-    throw IoError(path_ + ": '" + field + "' is " + here() + "; expected " + expected);
+    throw IoError("{}: '{}' is {}; expected {}", path_, field, here(), expected);
   }
   // What stands at this place, for a message.
   std::string here() const { return at_ < text_.size() ? in_quotes(text_.substr(at_, 20)) : "the end of the header"; }
@@ -60,14 +61,14 @@ class Reader {
     return true;
   }
   void expect(char wanted, const char* expected) {
-    if (!take(wanted)) fail("has " + here() + " at byte " + std::to_string(at_ + 1) + "; expected " + expected);
+    if (!take(wanted)) throw IoError("{}: the header has {} at byte {}; expected {}", path_, here(), at_ + 1, expected);
   }
   std::string text_value(const char* expected) {
     skip_space();
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
     const size_t end = quote == '\'' || quote == '"' ? text_.find(quote, at_ + 1) : std::string_view::npos;
     if (end == std::string_view::npos)
-      fail("has " + here() + " at byte " + std::to_string(at_ + 1) + "; expected " + expected + " in quotes");
+      throw IoError("{}: the header has {} at byte {}; expected {} in quotes", path_, here(), at_ + 1, expected);
     std::string value(text_.substr(at_ + 1, end - at_ - 1));
     at_ = end + 1;
     return value;
@@ -78,8 +79,8 @@ class Reader {
       once(0, key);
       skip_space();
       if (at_ < text_.size() && (text_[at_] == '[' || text_[at_] == '(')) {
-        throw DTypeError(path_ + ": 'descr' is " + here() +
-                         ", an array of records; expected elements of one type, such as '<f4'");
+        throw DTypeError("{}: 'descr' is {}, an array of records; expected elements of one type, such as '<f4'", path_,
+                         here());
       }
       if (at_ == text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) fail_field(key, "a text such as '<f4'");
       header_.descr = text_value("a text");
@@ -94,11 +95,11 @@ class Reader {
       once(2, key);
       read_shape();
     } else {
-      fail("has the key " + in_quotes(key) + "; expected descr, fortran_order and shape");
+      throw IoError("{}: the header has the key {}; expected descr, fortran_order and shape", path_, in_quotes(key));
     }
   }
   void once(int field, const std::string& key) {
-    if (seen_[field]) fail("has '" + key + "' twice; expected it once");
+    if (seen_[field]) throw IoError("{}: the header has '{}' twice; expected it once", path_, key);
     seen_[field] = true;
   }
   void read_shape() {
@@ -112,7 +113,7 @@ class Reader {
       if (error != std::errc() || size < 0) fail_field("shape", expected);
       constexpr size_t kMostDims = 64;  // NumPy's
       if (header_.shape.size() == kMostDims)
-        throw IoError(path_ + ": 'shape' has more than 64 sizes; expected at most 64");
+        throw IoError("{}: 'shape' has more than 64 sizes; expected at most 64", path_);
       header_.shape.push_back(size);
       at_ += static_cast<size_t>(after - begin);
       const bool comma = take(',');

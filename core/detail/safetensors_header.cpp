@@ -67,12 +67,12 @@ class HeaderReader {
   bool number_unsigned(number_unsigned_t number) {
     if (place_ != Place::List) return value(std::to_string(number));
     if (field_ == Field::Offsets) {
-      if (offsets_.size() == 2) fail_field("has more than 2 numbers", "[begin, end]");
+      if (offsets_.size() == 2) throw IoError("{} has more than 2 numbers; expected [begin, end]", field());
       offsets_.push_back(number);
       return true;
     }
     constexpr size_t kMostDims = 64;
-    if (entry_.sizes.size() == kMostDims) fail_field("has more than 64 sizes", "at most 64");
+    if (entry_.sizes.size() == kMostDims) throw IoError("{} has more than 64 sizes; expected at most 64", field());
     if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return value(std::to_string(number));
     entry_.sizes.push_back(static_cast<int64_t>(number));
     return true;
@@ -80,11 +80,12 @@ class HeaderReader {
   bool string(string_t& given) {
     if (place_ == Place::Metadata) {
       if (!header_.metadata.emplace(key_, std::move(given)).second)
-        fail("__metadata__: " + in_quotes(key_) + " appears twice; expected each name once");
+        throw IoError("{}: __metadata__: {} appears twice; expected each name once", path_, in_quotes(key_));
       return true;
     }
     if (place_ != Place::Tensor || field_ != Field::DType) return value(in_quotes(given));
-    if (!find_dtype(given)) fail_field("is " + in_quotes(given), "a dtype of the format, such as F32, BF16 or I64");
+    if (!find_dtype(given))
+      throw IoError("{} is {}; expected a dtype of the format, such as F32, BF16 or I64", field(), in_quotes(given));
     entry_.dtype = std::move(given);
     return true;
   }
@@ -103,7 +104,7 @@ class HeaderReader {
     }
     key_ = std::move(name);
     if (place_ == Place::Top) {
-      if (!names_.insert(key_).second) fail(subject() + " appears twice; expected each name once");
+      if (!names_.insert(key_).second) throw IoError("{} appears twice; expected each name once", subject());
       entry_ = {};
       entry_.name = key_;
       offsets_.clear();
@@ -123,16 +124,16 @@ class HeaderReader {
   }
   bool end_array() {
     if (field_ == Field::Offsets && offsets_.size() != 2)
-      fail_field("has " + std::to_string(offsets_.size()) + " numbers", "[begin, end]");
+      throw IoError("{} has {} numbers; expected [begin, end]", field(), offsets_.size());
     place_ = Place::Tensor;
     return true;
   }
   bool parse_error(size_t position, const std::string&, const json::exception& error) {
     // A number that no double can hold is reported where it ends, like a syntax error.
     const size_t begin = std::min(position > 20 ? position - 20 : 0, text_.size());
-    fail("the header is not valid JSON at byte " + std::to_string(position) + ", after " +
-         in_quotes(text_.substr(begin, std::min<size_t>(position, text_.size()) - begin)) +
-         (error.id == 406 ? "; a number is out of range" : ""));
+    throw IoError("{}: the header is not valid JSON at byte {}, after {}{}", path_, position,
+                  in_quotes(text_.substr(begin, std::min<size_t>(position, text_.size()) - begin)),
+                  error.id == 406 ? "; a number is out of range" : "");
   }
 
  private:
@@ -140,39 +141,40 @@ class HeaderReader {
   enum class Field { DType, Shape, Offsets };
   static constexpr const char* kFields[] = {"dtype", "shape", "data_offsets"};
 
-  [[noreturn]] void fail(const std::string& what) const { throw IoError(path_ + ": " + what); }
-  std::string subject() const { return "tensor " + in_quotes(key_); }
-  [[noreturn]] void fail_field(const std::string& what, const std::string& expected) const {
-    fail(subject() + ": " + kFields[static_cast<int>(field_)] + " " + what + "; expected " + expected);
-  }
+  // What a message is about.
+  std::string subject() const { return path_ + ": tensor " + in_quotes(key_); }
+  std::string field() const { return subject() + ": " + kFields[static_cast<int>(field_)]; }
   // A value in a place where no such value may stand.
   bool value(const std::string& given) const {
     switch (place_) {
-      case Place::Start: fail("the header is " + given + "; expected an object of tensors by name");
+      case Place::Start: throw IoError("{}: the header is {}; expected an object of tensors by name", path_, given);
       case Place::Top:
-        if (key_ == "__metadata__") fail("__metadata__ is " + given + "; expected an object of texts by name");
-        fail(subject() + " is " + given + "; expected an object with dtype, shape and data_offsets");
-      case Place::Metadata: fail("__metadata__: " + in_quotes(key_) + " is " + given + "; expected a text");
-      case Place::List: fail_field("holds " + given, "whole numbers from 0 to 9223372036854775807");
+        if (key_ == "__metadata__")
+          throw IoError("{}: __metadata__ is {}; expected an object of texts by name", path_, given);
+        throw IoError("{} is {}; expected an object with dtype, shape and data_offsets", subject(), given);
+      case Place::Metadata: throw IoError("{}: __metadata__: {} is {}; expected a text", path_, in_quotes(key_), given);
+      case Place::List:
+        throw IoError("{} holds {}; expected whole numbers from 0 to 9223372036854775807", field(), given);
       case Place::Tensor: break;
     }
-    fail_field("is " + given, field_ == Field::DType   ? "a text such as \"F32\""
-                              : field_ == Field::Shape ? "a list of sizes"
-                                                       : "[begin, end]");
+    throw IoError("{} is {}; expected {}", field(), given,
+                  field_ == Field::DType   ? "a text such as \"F32\""
+                  : field_ == Field::Shape ? "a list of sizes"
+                                           : "[begin, end]");
   }
   void begin_field(const std::string& name) {
     for (int i = 0; i < 3; ++i) {
       if (name != kFields[i]) continue;
       field_ = static_cast<Field>(i);
-      if (seen_[i]) fail_field("appears twice", "each field once");
+      if (seen_[i]) throw IoError("{} appears twice; expected each field once", field());
       seen_[i] = true;
       return;
     }
-    fail(subject() + ": unknown field " + in_quotes(name) + "; expected dtype, shape and data_offsets");
+    throw IoError("{}: unknown field {}; expected dtype, shape and data_offsets", subject(), in_quotes(name));
   }
   void end_tensor() {
     for (int i = 0; i < 3; ++i) {
-      if (!seen_[i]) fail(subject() + ": " + kFields[i] + " is missing; expected dtype, shape and data_offsets");
+      if (!seen_[i]) throw IoError("{}: {} is missing; expected dtype, shape and data_offsets", subject(), kFields[i]);
     }
     entry_.begin = offsets_[0];
     entry_.end = offsets_[1];
@@ -199,14 +201,14 @@ uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& subject) {
   for (const int64_t size : entry.sizes) {
     empty = empty || size == 0;
     if (size != 0 && (__builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits) || bits >> 63)) {
-      throw IoError(subject + ": shape " + text_of(entry.sizes) + " of " + entry.dtype +
-                    " overflows; expected less than 2^63 bits");
+      throw IoError("{}: shape {} of {} overflows; expected less than 2^63 bits", subject, text_of(entry.sizes),
+                    entry.dtype);
     }
   }
   if (empty) return 0;
   if (bits % 8 != 0) {
-    throw IoError(subject + ": shape " + text_of(entry.sizes) + " of " + entry.dtype + " makes " +
-                  std::to_string(bits) + " bits; expected whole bytes");
+    throw IoError("{}: shape {} of {} makes {} bits; expected whole bytes", subject, text_of(entry.sizes), entry.dtype,
+                  bits);
   }
   return bits / 8;
 }
@@ -218,25 +220,24 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, uint64_t data_by
     const std::string subject = path + ": tensor " + in_quotes(entry.name);
     const std::string offsets =
         subject + ": data_offsets [" + std::to_string(entry.begin) + ", " + std::to_string(entry.end) + "]";
-    if (entry.begin > entry.end) throw IoError(offsets + " end before they begin; expected begin <= end");
+    if (entry.begin > entry.end) throw IoError("{} end before they begin; expected begin <= end", offsets);
     if (entry.end > data_bytes)
-      throw IoError(offsets + " reach outside the data; expected at most " + std::to_string(data_bytes) +
-                    ", the bytes that follow the header");
+      throw IoError("{} reach outside the data; expected at most {}, the bytes that follow the header", offsets,
+                    data_bytes);
     const uint64_t expected = bytes_of(entry, subject);
     if (entry.end - entry.begin != expected)
-      throw IoError(offsets + " hold " + std::to_string(entry.end - entry.begin) + " bytes; expected " +
-                    std::to_string(expected) + " for " + entry.dtype + " of shape " + text_of(entry.sizes));
+      throw IoError("{} hold {} bytes; expected {} for {} of shape {}", offsets, entry.end - entry.begin, expected,
+                    entry.dtype, text_of(entry.sizes));
     if (entry.begin != position) {
-      throw IoError(offsets + (entry.begin < position ? " overlap" : " leave a hole after") +
-                    (before ? " tensor " + in_quotes(before->name) : " the header") + "; expected begin " +
-                    std::to_string(position));
+      throw IoError("{}{}{}{}; expected begin {}", offsets, entry.begin < position ? " overlap" : " leave a hole after",
+                    before ? " tensor " : " the header", before ? in_quotes(before->name) : "", position);
     }
     position = entry.end;
     before = &entry;
   }
   if (position != data_bytes) {
-    throw IoError(path + ": the tensors end at byte " + std::to_string(position) + " of the data, which has " +
-                  std::to_string(data_bytes) + "; expected them to fill it");
+    throw IoError("{}: the tensors end at byte {} of the data, which has {}; expected them to fill it", path, position,
+                  data_bytes);
   }
 }
 
@@ -244,11 +245,11 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, uint64_t data_by
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, uint64_t data_bytes, const std::string& path) {
   if (text.empty() || text.front() != '{') {
-    throw IoError(path + ": the header begins with " + in_quotes(text.substr(0, 1)) + "; expected \"{\"");
+    throw IoError("{}: the header begins with {}; expected \"{\"", path, in_quotes(text.substr(0, 1)));
   }
   // The parser would take it for the end of the text, and what follows would go unseen.
   if (const size_t position = text.find('\0'); position != std::string_view::npos) {
-    throw IoError(path + ": the header holds a zero at byte " + std::to_string(position + 1) + "; expected JSON");
+    throw IoError("{}: the header holds a zero at byte {}; expected JSON", path, position + 1);
   }
   HeaderReader reader(text, path);
   json::sax_parse(text.begin(), text.end(), &reader);
@@ -266,8 +267,7 @@ std::string json_text(const std::string& text, const char* what) {
   try {
     return json(text).dump();
   } catch (const json::type_error&) {
-    throw ValueError(std::string("save_safetensors: ") + what + " " + in_quotes(text) +
-                     " is not UTF-8; expected UTF-8");
+    throw ValueError("save_safetensors: {} {} is not UTF-8; expected UTF-8", what, in_quotes(text));
   }
 }
 

@@ -22,40 +22,41 @@ std::string describe_all(const Tensor& q, const Tensor& k, const Tensor& v) {
 
 void check_operands(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (q.device() != k.device() || q.device() != v.device()) {
-    throw DeviceError(std::string(kName) + ": query, key and value must be on one device, got " +
-                      to_string(q.device()) + ", " + to_string(k.device()) + " and " + to_string(v.device()));
+    throw DeviceError("{}: query, key and value must be on one device, got {}, {} and {}", kName, q.device(),
+                      k.device(), v.device());
   }
   if (q.dtype() != k.dtype() || q.dtype() != v.dtype() || !is_floating_point(q.dtype())) {
-    throw DTypeError(std::string(kName) + ": expected query, key and value of one floating dtype, got " +
-                     describe_all(q, k, v) + "; convert with .to()");
+    throw DTypeError("{}: expected query, key and value of one floating dtype, got {}; convert with .to()", kName,
+                     describe_all(q, k, v));
   }
   bool fits = q.dim() >= 2 && k.dim() == q.dim() && v.dim() == q.dim();
   for (int d = 0; fits && d < q.dim() - 2; ++d)
     fits = q.sizes()[d] == k.sizes()[d] && q.sizes()[d] == v.sizes()[d];
   if (!fits || q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2)) {
-    throw ShapeError(std::string(kName) +
-                     ": expected query [..., queries, width], key [..., keys, width] and value [..., keys, value "
-                     "width] with equal leading dimensions, got " +
-                     describe_all(q, k, v));
+    throw ShapeError(
+        "{}: expected query [..., queries, width], key [..., keys, width] and value [..., keys, value width] with "
+        "equal leading dimensions, got {}",
+        kName, describe_all(q, k, v));
   }
 }
 
 // Seen under the shape of the scores.
 Tensor prepare_mask(const Tensor& mask, const Tensor& q, const Shape& scores, DType compute_dtype) {
   if (mask.device() != q.device()) {
-    throw DeviceError(std::string(kName) + ": attn_mask must be on the device of the query, got " +
-                      to_string(mask.device()) + " and " + to_string(q.device()));
+    throw DeviceError("{}: attn_mask must be on the device of the query, got {} and {}", kName, mask.device(),
+                      q.device());
   }
   if (mask.dtype() != kBool && mask.dtype() != kFloat32 && mask.dtype() != q.dtype()) {
-    throw DTypeError(std::string(kName) + ": expected an attn_mask of dtype bool, float32 or that of the query, " +
-                     name(q.dtype()) + ", got " + name(mask.dtype()) + "; convert with .to()");
+    throw DTypeError(
+        "{}: expected an attn_mask of dtype bool, float32 or that of the query, {}, got {}; convert with .to()", kName,
+        name(q.dtype()), name(mask.dtype()));
   }
   bool fits = mask.dim() <= scores.size();
   for (int d = 1; fits && d <= mask.dim(); ++d)
     fits = mask.size(-d) == 1 || mask.size(-d) == scores[scores.size() - d];
   if (!fits) {
-    throw ShapeError(std::string(kName) + ": expected an attn_mask that broadcasts to the scores' shape " +
-                     to_string(scores) + ", got " + describe(mask));
+    throw ShapeError("{}: expected an attn_mask that broadcasts to the scores' shape {}, got {}", kName, scores,
+                     describe(mask));
   }
   return view::expand(mask.dtype() == kBool ? mask : cast(mask, compute_dtype), scores);
 }
@@ -83,7 +84,7 @@ AttentionPlan prepare_attention(const Tensor& q, const Tensor& k, const Tensor& 
   check_operands(q, k, v);
   check_dropout_probability(options.dropout_p);
   if (options.is_causal && options.mask.defined())
-    throw ValueError(std::string(kName) + ": Explicit attn_mask should not be set when is_causal=True");
+    throw ValueError("{}: Explicit attn_mask should not be set when is_causal=True", kName);
   AttentionPlan plan;
   plan.compute_dtype = q.dtype() == kFloat64 ? kFloat64 : kFloat32;
   AttentionShape& shape = plan.shape;

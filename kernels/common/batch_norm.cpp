@@ -10,7 +10,7 @@ namespace brigade::kernels {
 namespace {
 
 BatchNormLayout layout_of(const Tensor& x) {
-  if (x.dim() < 2) throw ShapeError("batch_norm: expected [N, C, ...], got " + to_string(x.sizes()));
+  if (x.dim() < 2) throw ShapeError("batch_norm: expected [N, C, ...], got {}", x.sizes());
   BatchNormLayout layout{x.sizes()[0], x.sizes()[1], 1};
   for (int d = 2; d < x.dim(); ++d)
     layout.area *= x.sizes()[d];
@@ -19,19 +19,18 @@ BatchNormLayout layout_of(const Tensor& x) {
 
 void check_device(const Tensor& tensor, const Tensor& x, const char* what) {
   if (tensor.device() == x.device()) return;
-  throw DeviceError(std::string("batch_norm: ") + what + " is on " + to_string(tensor.device()) + ", the input on " +
-                    to_string(x.device()));
+  throw DeviceError("batch_norm: {} is on {}, the input on {}", what, tensor.device(), x.device());
 }
 
 void check_channels(const Tensor& tensor, const Tensor& x, const char* what) {
   if (!tensor.defined()) return;
   const int64_t channels = x.sizes()[1];
   if (tensor.dim() != 1 || tensor.sizes()[0] != channels || !tensor.is_contiguous()) {
-    throw ShapeError(std::string("batch_norm: ") + what + " must be [" + std::to_string(channels) +
-                     "] and contiguous, got " + describe(tensor) + " with strides " + to_string(tensor.strides()));
+    throw ShapeError("batch_norm: {} must be [{}] and contiguous, got {} with strides {}", what, channels,
+                     describe(tensor), tensor.strides());
   }
   if (!is_floating_point(tensor.dtype())) {
-    throw DTypeError(std::string("batch_norm: ") + what + " must have a floating dtype, got " + name(tensor.dtype()));
+    throw DTypeError("batch_norm: {} must have a floating dtype, got {}", what, name(tensor.dtype()));
   }
   check_device(tensor, x, what);
 }
@@ -58,12 +57,11 @@ BatchNormPlan prepare_batch_norm(const Tensor& x, const Tensor& weight, const Te
 void check_batch_norm_mode(const BatchNormPlan& plan, const Tensor& running_mean, const Tensor& running_var,
                            bool training) {
   if (training && plan.layout.count() <= 1) {
-    throw ValueError("Expected more than 1 value per channel when training, got input size " +
-                     to_string(plan.x.sizes()));
+    throw ValueError("Expected more than 1 value per channel when training, got input size {}", plan.x.sizes());
   }
   if (running_mean.defined() != running_var.defined()) {
-    throw ValueError("batch_norm: running_mean and running_var must either both be there or neither; got only " +
-                     std::string(running_mean.defined() ? "running_mean" : "running_var"));
+    throw ValueError("batch_norm: running_mean and running_var must either both be there or neither; got only {}",
+                     running_mean.defined() ? "running_mean" : "running_var");
   }
   if (!training && !running_mean.defined()) {
     throw ValueError(
@@ -74,8 +72,7 @@ void check_batch_norm_mode(const BatchNormPlan& plan, const Tensor& running_mean
 void check_batch_norm_pairs(const Tensor& pairs, const Tensor& x, const char* what) {
   const Shape sizes{2, x.sizes()[1]};
   if (pairs.dtype() != kFloat64 || pairs.sizes() != sizes || !pairs.is_contiguous()) {
-    throw ShapeError(std::string("batch_norm: ") + what + " must be float64 " + to_string(sizes) + ", got " +
-                     describe(pairs));
+    throw ShapeError("batch_norm: {} must be float64 {}, got {}", what, sizes, describe(pairs));
   }
   check_device(pairs, x, what);
 }

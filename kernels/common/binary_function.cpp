@@ -16,7 +16,7 @@ const char* name(BinaryFunction f) {
 
 DType checked(DType dtype, BinaryFunction f) {
   if (dtype == kBool) {
-    throw DTypeError(std::string(name(f)) + ": not defined for bool tensors; convert with .to(kInt64)");
+    throw DTypeError("{}: not defined for bool tensors; convert with .to(kInt64)", name(f));
   }
   return f == BinaryFunction::Atan2 && !is_floating_point(dtype) ? kFloat32 : dtype;
 }
@@ -25,8 +25,7 @@ DType checked(DType dtype, BinaryFunction f) {
 
 Operands prepare_binary_function(const Tensor& a, const Tensor& b, BinaryFunction f) {
   if (a.device() != b.device()) {
-    throw DeviceError(std::string(name(f)) + ": both tensors must be on one device, got " + to_string(a.device()) +
-                      " and " + to_string(b.device()));
+    throw DeviceError("{}: both tensors must be on one device, got {} and {}", name(f), a.device(), b.device());
   }
   const DType dtype = checked(result_type({a, b}), f);
   return {cast(a, dtype), cast(b, dtype),

@@ -13,20 +13,19 @@ namespace {
 
 void check_floating(const char* what, const std::string& role, const Tensor& tensor) {
   if (!is_floating_point(tensor.dtype()))
-    throw DTypeError(std::string(what) + ": " + role + " must be floating, got " + describe(tensor));
+    throw DTypeError("{}: {} must be floating, got {}", what, role, describe(tensor));
 }
 
 void check_placed(const char* what, const std::string& role, const Tensor& tensor, Device device) {
   if (tensor.device() != device)
-    throw DeviceError(std::string(what) + ": " + role + " must be on " + to_string(device) + ", got " +
-                      describe(tensor));
+    throw DeviceError("{}: {} must be on {}, got {}", what, role, device, describe(tensor));
   if (!tensor.is_contiguous())
-    throw ShapeError(std::string(what) + ": " + role + " must be contiguous, got " + describe(tensor) +
-                     " with strides " + to_string(tensor.strides()));
+    throw ShapeError("{}: {} must be contiguous, got {} with strides {}", what, role, describe(tensor),
+                     tensor.strides());
 }
 
 void check_flat(const char* what, const Tensor& flat) {
-  if (flat.dim() != 1) throw ShapeError(std::string(what) + ": flat must be 1-d, got " + describe(flat));
+  if (flat.dim() != 1) throw ShapeError("{}: flat must be 1-d, got {}", what, describe(flat));
   check_floating(what, "flat", flat);
   check_placed(what, "flat", flat, flat.device());
 }
@@ -46,21 +45,19 @@ void check_slots(const char* what, const Tensor& flat, std::vector<Slot>& slots)
       return "slot " + std::to_string(s.index) + " [" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")";
     };
     if (slot.begin < 0 || slot.end > flat.numel())
-      throw ShapeError(std::string(what) + ": " + text(slot) + " does not fit into flat " + describe(flat));
-    if (last && slot.begin < last->end)
-      throw ShapeError(std::string(what) + ": " + text(*last) + " and " + text(slot) + " overlap");
+      throw ShapeError("{}: {} does not fit into flat {}", what, text(slot), describe(flat));
+    if (last && slot.begin < last->end) throw ShapeError("{}: {} and {} overlap", what, text(*last), text(slot));
     last = &slot;
   }
 }
 
 void check_counts(const char* what, const char* role, size_t found, size_t expected) {
   if (found != expected)
-    throw ShapeError(std::string(what) + ": expected one " + role + " per slot, got " + std::to_string(found) +
-                     " for " + std::to_string(expected) + " slots");
+    throw ShapeError("{}: expected one {} per slot, got {} for {} slots", what, role, found, expected);
 }
 
 void check_sums(const char* what, const Tensor& sums, Device device) {
-  if (sums.dtype() != kFloat64) throw DTypeError(std::string(what) + ": sums must be float64, got " + describe(sums));
+  if (sums.dtype() != kFloat64) throw DTypeError("{}: sums must be float64, got {}", what, describe(sums));
   check_placed(what, "sums", sums, device);
 }
 
@@ -82,8 +79,7 @@ DType check_bucket(const char* what, const Tensor& flat, const Tensor& flags, st
       check_placed(what, role, tensor, flat.device());
     }
     if (first && tensor.dtype() != first->dtype()) {
-      throw DTypeError(std::string(what) + ": expected tensors of one dtype, got " + describe(*first) + " and " +
-                       describe(tensor));
+      throw DTypeError("{}: expected tensors of one dtype, got {} and {}", what, describe(*first), describe(tensor));
     }
     if (!first) first = &tensor;
     if (tensor.numel() > 0) slots.push_back({i, offsets[i], offsets[i] + tensor.numel()});
@@ -93,8 +89,7 @@ DType check_bucket(const char* what, const Tensor& flat, const Tensor& flags, st
     check_counts(what, "flag", static_cast<size_t>(flags.numel()), tensors.size());
     check_placed(what, "flags", flags, flat.device());
     if (flags.dtype() != flat.dtype())
-      throw DTypeError(std::string(what) + ": flags must have the dtype of flat " + describe(flat) + ", got " +
-                       describe(flags));
+      throw DTypeError("{}: flags must have the dtype of flat {}, got {}", what, describe(flat), describe(flags));
   }
   return first ? first->dtype() : flat.dtype();
 }
@@ -107,7 +102,7 @@ void check_bucket_sums(const Tensor& flat, std::span<const int64_t> offsets, std
   std::vector<Slot> slots;
   slots.reserve(offsets.size());
   for (size_t i = 0; i < offsets.size(); ++i) {
-    if (numels[i] < 0) throw ShapeError(std::string(what) + ": slot " + std::to_string(i) + " has a negative size");
+    if (numels[i] < 0) throw ShapeError("{}: slot {} has a negative size", what, i);
     if (numels[i] > 0) slots.push_back({i, offsets[i], offsets[i] + numels[i]});
   }
   check_slots(what, flat, slots);
@@ -119,7 +114,7 @@ void check_bucket_words(const Tensor& words, const Tensor& sums) {
   const char* what = "bucket_words";
   check_floating(what, "words", words);
   check_placed(what, "words", words, words.device());
-  if (words.numel() != 4) throw ShapeError(std::string(what) + ": expected 4 words, got " + describe(words));
+  if (words.numel() != 4) throw ShapeError("{}: expected 4 words, got {}", what, describe(words));
   check_sums(what, sums, words.device());
 }
 
@@ -128,7 +123,7 @@ void check_bucket_probe(const Tensor& x, const Tensor& out) {
   check_floating(what, "x", x);
   check_placed(what, "x", x, x.device());
   if (out.dtype() != kFloat64 || out.numel() != 1)
-    throw ShapeError(std::string(what) + ": out must be one float64, got " + describe(out));
+    throw ShapeError("{}: out must be one float64, got {}", what, describe(out));
   check_placed(what, "out", out, x.device());
 }
 

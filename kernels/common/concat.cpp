@@ -20,13 +20,12 @@ Tensor prepare_cat(std::span<const Tensor> tensors, int dim) {
     Shape expected = sizes;
     if (tensors[i].dim() == sizes.size()) expected[dim] = tensors[i].sizes()[dim];
     if (tensors[i].sizes() != expected) {
-      throw ShapeError("cat: tensor " + std::to_string(i) + " has shape " + to_string(tensors[i].sizes()) +
-                       ", which differs from tensor 0 " + to_string(tensors[0].sizes()) + " in more than dimension " +
-                       std::to_string(dim));
+      throw ShapeError("cat: tensor {} has shape {}, which differs from tensor 0 {} in more than dimension {}", i,
+                       tensors[i].sizes(), tensors[0].sizes(), dim);
     }
     if (tensors[i].device() != tensors[0].device()) {
-      throw DeviceError("cat: all tensors must be on one device, got " + to_string(tensors[0].device()) +
-                        " and tensor " + std::to_string(i) + " on " + to_string(tensors[i].device()));
+      throw DeviceError("cat: all tensors must be on one device, got {} and tensor {} on {}", tensors[0].device(), i,
+                        tensors[i].device());
     }
     sizes[dim] = (Size(sizes[dim]) + tensors[i].sizes()[dim]).value();
     dtype = promote_types(dtype, tensors[i].dtype());
@@ -36,8 +35,8 @@ Tensor prepare_cat(std::span<const Tensor> tensors, int dim) {
 
 Tensor prepare_one_hot(const Tensor& indices, int64_t classes) {
   if (indices.dtype() != kInt64)
-    throw DTypeError("one_hot: expected int64 indices, got " + describe(indices) + "; convert with .to(kInt64)");
-  if (classes < 1) throw ValueError("one_hot: classes must be at least 1, got " + std::to_string(classes));
+    throw DTypeError("one_hot: expected int64 indices, got {}; convert with .to(kInt64)", describe(indices));
+  if (classes < 1) throw ValueError("one_hot: classes must be at least 1, got {}", classes);
   Shape sizes = indices.sizes();
   sizes.push_back(classes);
   Tensor result = empty(sizes, indices.options());
@@ -49,7 +48,7 @@ Tensor index_rows_backward(const Tensor& grad, const Tensor& indices, const Shap
   Shape expected = x_sizes;
   expected[0] = indices.numel();
   if (grad.sizes() != expected) {
-    throw ShapeError("index_select backward: expected a gradient " + to_string(expected) + ", got " + describe(grad));
+    throw ShapeError("index_select backward: expected a gradient {}, got {}", expected, describe(grad));
   }
   int64_t width = 1;
   for (int d = 1; d < x_sizes.size(); ++d)

@@ -13,13 +13,13 @@ namespace {
 
 ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
   if (x.size() != 4 || weight.size() != 4) {
-    throw ShapeError("conv2d: expected input [N, C, H, W] and weight [out, C / groups, kh, kw], got " + to_string(x) +
-                     " and " + to_string(weight));
+    throw ShapeError("conv2d: expected input [N, C, H, W] and weight [out, C / groups, kh, kw], got {} and {}", x,
+                     weight);
   }
   if (p.groups < 1 || x[1] != (Size(weight[1]) * p.groups).value() || weight[0] % p.groups != 0) {
-    throw ShapeError("conv2d: input " + to_string(x) + " has " + std::to_string(x[1]) + " channels, but weight " +
-                     to_string(weight) + " with groups=" + std::to_string(p.groups) + " expects " +
-                     std::to_string(weight[1] * p.groups) + " (and out divisible by groups)");
+    throw ShapeError(
+        "conv2d: input {} has {} channels, but weight {} with groups={} expects {} (and out divisible by groups)", x,
+        x[1], weight, p.groups, weight[1] * p.groups);
   }
   ConvShape s{x[0], x[1], x[2], x[3], weight[0], weight[2], weight[3], 0, 0, p};
   int64_t* const out[] = {&s.out_h, &s.out_w};
@@ -34,8 +34,7 @@ ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
     s.params.stride[d] = std::clamp<int64_t>(p.stride[d], 1, std::max<int64_t>(padded.value(), 1));
     if (weight[2 + d] == 1) s.params.dilation[d] = 1;
     if (padded.value() < reach.value()) {
-      throw ShapeError("conv2d: the padded input " + to_string(x) + " is smaller than the kernel of weight " +
-                       to_string(weight));
+      throw ShapeError("conv2d: the padded input {} is smaller than the kernel of weight {}", x, weight);
     }
   }
   return s;
@@ -43,18 +42,16 @@ ConvShape shape_of(const Shape& x, const Shape& weight, const Conv2dParams& p) {
 
 void check_pair(const Tensor& a, const Tensor& b, const char* what) {
   if (a.dtype() != b.dtype() || !is_floating_point(a.dtype())) {
-    throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype, got " + describe(a) + " and " +
-                     describe(b));
+    throw DTypeError("{}: expected two tensors of one floating dtype, got {} and {}", what, describe(a), describe(b));
   }
   if (a.device() != b.device()) {
-    throw DeviceError(std::string(what) + ": all tensors must be on one device, got " + to_string(a.device()) +
-                      " and " + to_string(b.device()));
+    throw DeviceError("{}: all tensors must be on one device, got {} and {}", what, a.device(), b.device());
   }
 }
 
 void check_grad(const Tensor& grad, const ConvShape& shape) {
   if (grad.sizes() == shape.y_sizes()) return;
-  throw ShapeError("conv2d backward: expected a gradient " + to_string(shape.y_sizes()) + ", got " + describe(grad));
+  throw ShapeError("conv2d backward: expected a gradient {}, got {}", shape.y_sizes(), describe(grad));
 }
 
 // Zeros where a sum has no terms.
@@ -70,8 +67,8 @@ ConvPlan prepare_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   ConvPlan plan{.shape = shape_of(x.sizes(), weight.sizes(), params), .result = {}};
   if (bias.defined()) {
     if (bias.dim() != 1 || bias.sizes()[0] != plan.shape.out_channels || bias.dtype() != x.dtype()) {
-      throw ShapeError("conv2d: expected a bias " + std::string(name(x.dtype())) + " [" +
-                       std::to_string(plan.shape.out_channels) + "], got " + describe(bias));
+      throw ShapeError("conv2d: expected a bias {} [{}], got {}", name(x.dtype()), plan.shape.out_channels,
+                       describe(bias));
     }
     check_pair(x, bias, "conv2d");
   }
@@ -99,8 +96,8 @@ ConvPlan prepare_conv2d_backward_weight(const Tensor& grad, const Tensor& x, con
   if (!out.defined()) {
     plan.result = empty(weight_sizes, grad.options());
   } else if (out.sizes() != weight_sizes || out.dtype() != grad.dtype() || !out.is_contiguous()) {
-    throw ShapeError("conv2d backward: out must be a contiguous " + std::string(name(grad.dtype())) + " " +
-                     to_string(weight_sizes) + ", got " + describe(out));
+    throw ShapeError("conv2d backward: out must be a contiguous {} {}, got {}", name(grad.dtype()), weight_sizes,
+                     describe(out));
   } else {
     check_pair(grad, out, "conv2d backward");
     plan.accumulate = accumulate;

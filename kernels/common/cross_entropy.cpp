@@ -22,21 +22,17 @@ Shape pairs_of(const Shape& positions) {
 
 void check_devices(const char* what, Device logits, const Tensor& other, const char* which) {
   if (logits == other.device()) return;
-  throw DeviceError(std::string(what) + ": input and " + which + " must be on one device, got " + to_string(logits) +
-                    " and " + to_string(other.device()));
+  throw DeviceError("{}: input and {} must be on one device, got {} and {}", what, which, logits, other.device());
 }
 
 ClassSizes check_classes(const char* what, const Shape& sizes, const Tensor& target) {
-  if (target.dtype() != kInt64)
-    throw DTypeError(std::string(what) + ": expected int64 targets, got " + name(target.dtype()));
-  if (sizes.empty())
-    throw ShapeError(std::string(what) + ": expected logits [N, C, ...] or [C], got " + to_string(sizes));
+  if (target.dtype() != kInt64) throw DTypeError("{}: expected int64 targets, got {}", what, name(target.dtype()));
+  if (sizes.empty()) throw ShapeError("{}: expected logits [N, C, ...] or [C], got {}", what, sizes);
   const int class_dim = sizes.size() == 1 ? 0 : 1;
   Shape expected = sizes;
   expected.erase(class_dim);
   if (target.sizes() != expected) {
-    throw ShapeError(std::string(what) + ": logits " + to_string(sizes) + " need targets " + to_string(expected) +
-                     ", got " + to_string(target.sizes()));
+    throw ShapeError("{}: logits {} need targets {}, got {}", what, sizes, expected, target.sizes());
   }
   ClassSizes result{sizes.size() == 1 ? 1 : sizes[0], sizes[class_dim], 1};
   for (int d = 2; d < sizes.size(); ++d)
@@ -46,10 +42,10 @@ ClassSizes check_classes(const char* what, const Shape& sizes, const Tensor& tar
 
 void check_weight(const char* what, const Tensor& weight, const ClassSizes& sizes) {
   if (!is_floating_point(weight.dtype()))
-    throw DTypeError(std::string(what) + ": weight must have a floating dtype, got " + name(weight.dtype()));
+    throw DTypeError("{}: weight must have a floating dtype, got {}", what, name(weight.dtype()));
   if (weight.sizes() != Shape{sizes.classes}) {
-    throw ShapeError(std::string(what) + ": weight must have one element for each of the " +
-                     std::to_string(sizes.classes) + " classes, got " + describe(weight));
+    throw ShapeError("{}: weight must have one element for each of the {} classes, got {}", what, sizes.classes,
+                     describe(weight));
   }
 }
 
@@ -61,12 +57,11 @@ ClassLossPlan prepare_class_loss(const char* what, const Shape& sizes, TensorOpt
   ClassLossPlan plan;
   plan.sizes = check_classes(what, sizes, target);
   if (!is_floating_point(logits.dtype)) {
-    throw DTypeError(std::string(what) + ": expected logits of a floating dtype, got " + name(logits.dtype) +
-                     "; convert with .to(kFloat32)");
+    throw DTypeError("{}: expected logits of a floating dtype, got {}; convert with .to(kFloat32)", what,
+                     name(logits.dtype));
   }
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
-    throw ValueError(std::string(what) + ": label_smoothing must be between 0.0 and 1.0, got " +
-                     std::to_string(options.label_smoothing));
+    throw ValueError("{}: label_smoothing must be between 0.0 and 1.0, got {}", what, options.label_smoothing);
   }
   plan.target = contiguous(target);
   if (options.weight.defined()) {
@@ -83,7 +78,7 @@ Tensor empty_log_sums(const Shape& positions, TensorOptions options) { return em
 void check_log_sums(const Tensor& log_sums, const Tensor& logits, const Tensor& target) {
   const Shape sizes = pairs_of(target.sizes());
   if (log_sums.sizes() == sizes && log_sums.dtype() == wide(logits.dtype()) && log_sums.is_contiguous()) return;
-  throw ShapeError("cross_entropy backward: log_sums must be " + to_string(sizes) + " as forward gave them, got " +
+  throw ShapeError("cross_entropy backward: log_sums must be {} as forward gave them, got {}", sizes,
                    describe(log_sums));
 }
 

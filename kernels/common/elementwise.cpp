@@ -20,8 +20,7 @@ const char* name(BinaryOp op) {
 
 void check_devices(const Tensor& a, const Tensor& b, const char* what) {
   if (a.device() == b.device()) return;
-  throw DeviceError(std::string(what) + ": both tensors must be on one device, got " + to_string(a.device()) + " and " +
-                    to_string(b.device()));
+  throw DeviceError("{}: both tensors must be on one device, got {} and {}", what, a.device(), b.device());
 }
 
 Operands prepare(const Tensor& a, const Tensor& b, DType dtype, DType result) {
@@ -33,14 +32,13 @@ Operands prepare(const Tensor& a, const Tensor& b, DType dtype, DType result) {
 
 void check_fits(const Tensor& out, const Tensor& x, const char* what) {
   if (broadcast_shapes(out.sizes(), x.sizes()) != out.sizes()) {
-    throw ShapeError(std::string(what) + ": " + to_string(x.sizes()) + " does not broadcast to the target's shape " +
-                     to_string(out.sizes()));
+    throw ShapeError("{}: {} does not broadcast to the target's shape {}", what, x.sizes(), out.sizes());
   }
 }
 
 void check_gradient_like(const Tensor& grad, const Tensor& x, const char* what) {
   if (grad.sizes() == x.sizes() && grad.dtype() == x.dtype()) return;
-  throw ShapeError(std::string(what) + ": expected a gradient like " + describe(x) + ", got " + describe(grad));
+  throw ShapeError("{}: expected a gradient like {}, got {}", what, describe(x), describe(grad));
 }
 
 void check_difference(DType a, DType b) {
@@ -77,8 +75,8 @@ Operands prepare_binary_scalar(const Tensor& a, double scalar, BinaryOp op) {
 Tensor unary_of_bool(const Tensor& x, UnaryOp op) {
   if (op == UnaryOp::Square) return cast(x, kInt64);
   if (op == UnaryOp::Sign) return clone(x);
-  throw DTypeError(std::string(op == UnaryOp::Neg ? "neg" : "abs") +
-                   ": not defined for a bool tensor; use logical_not, or convert with .to(kInt64)");
+  throw DTypeError("{}: not defined for a bool tensor; use logical_not, or convert with .to(kInt64)",
+                   op == UnaryOp::Neg ? "neg" : "abs");
 }
 
 void copy_between_devices(const Tensor& out, const Tensor& x) {

@@ -20,14 +20,14 @@ std::array<int64_t, 2> windows(const char* what, const std::array<int64_t, 2>& s
   for (size_t d = 0; d < 2; ++d) {
     if (p.kernel_size[d] < 1 || p.dilation[d] < 1 || p.padding[d] < 0 || p.stride[d] < 1) {
       throw ValueError(
-          std::string(what) + ": kernel_size, dilation and stride must be at least 1 and padding at least 0, got " +
-          pair(p.kernel_size) + ", " + pair(p.dilation) + ", " + pair(p.stride) + " and " + pair(p.padding));
+          "{}: kernel_size, dilation and stride must be at least 1 and padding at least 0, got {}, {}, {} and {}", what,
+          pair(p.kernel_size), pair(p.dilation), pair(p.stride), pair(p.padding));
     }
     const int64_t span =
         (Size(size[d]) + p.padding[d] + p.padding[d] - Size(p.dilation[d]) * (p.kernel_size[d] - 1) - 1).value();
     if (size[d] < 1 || span < 0) {
-      throw ShapeError(std::string(what) + ": no window of kernel_size " + pair(p.kernel_size) + " and dilation " +
-                       pair(p.dilation) + " fits into an image " + pair(size) + " with padding " + pair(p.padding));
+      throw ShapeError("{}: no window of kernel_size {} and dilation {} fits into an image {} with padding {}", what,
+                       pair(p.kernel_size), pair(p.dilation), pair(size), pair(p.padding));
     }
     out[d] = span / p.stride[d] + 1;
   }
@@ -37,7 +37,7 @@ std::array<int64_t, 2> windows(const char* what, const std::array<int64_t, 2>& s
 }  // namespace
 
 FoldPlan prepare_unfold(const Tensor& x, const FoldParams& p) {
-  if (x.dim() != 4) throw ShapeError("unfold: expected [N, C, H, W], got " + to_string(x.sizes()));
+  if (x.dim() != 4) throw ShapeError("unfold: expected [N, C, H, W], got {}", x.sizes());
   const Shape& sizes = x.sizes();
   const auto out = windows("unfold", {sizes[2], sizes[3]}, p);
   return {
@@ -53,16 +53,15 @@ FoldPlan prepare_unfold(const Tensor& x, const FoldParams& p) {
 
 FoldPlan prepare_fold(const Tensor& columns, const std::array<int64_t, 2>& output_size, const FoldParams& p) {
   if (columns.dim() != 3) {
-    throw ShapeError("fold: expected columns [N, C * kernel height * kernel width, windows], got " +
-                     to_string(columns.sizes()));
+    throw ShapeError("fold: expected columns [N, C * kernel height * kernel width, windows], got {}", columns.sizes());
   }
   const auto out = windows("fold", output_size, p);
   const Shape& sizes = columns.sizes();
   const int64_t window = (Size(p.kernel_size[0]) * p.kernel_size[1]).value();
   if (sizes[1] % window != 0 || sizes[2] != (Size(out[0]) * out[1]).value()) {
-    throw ShapeError("fold: expected columns [N, a multiple of " + std::to_string(window) + ", " +
-                     std::to_string(out[0]) + " * " + std::to_string(out[1]) + "] for an output " + pair(output_size) +
-                     " and kernel_size " + pair(p.kernel_size) + ", got " + to_string(sizes));
+    throw ShapeError(
+        "fold: expected columns [N, a multiple of {}, {} * {}] for an output {} and kernel_size {}, got {}", window,
+        out[0], out[1], pair(output_size), pair(p.kernel_size), sizes);
   }
   const int64_t channels = sizes[1] / window;
   return {sizes[0] * channels,

@@ -15,12 +15,11 @@ namespace {
 
 void check_index(const char* what, const Tensor& x, const Tensor& index) {
   if (index.dtype() != kInt64) {
-    throw DTypeError(std::string(what) + ": expected int64 indices, got " + describe(index) +
-                     "; convert with .to(kInt64)");
+    throw DTypeError("{}: expected int64 indices, got {}; convert with .to(kInt64)", what, describe(index));
   }
   if (index.device() == x.device()) return;
-  throw DeviceError(std::string(what) + ": all tensors must be on one device, got " + to_string(x.device()) +
-                    " and indices on " + to_string(index.device()));
+  throw DeviceError("{}: all tensors must be on one device, got {} and indices on {}", what, x.device(),
+                    index.device());
 }
 
 // The beginning of x, as long as `sizes` but along `dim`; -1: along all dimensions.
@@ -63,18 +62,18 @@ Shape source_sizes(const Tensor& x, int dim, const Tensor& index, bool slices) {
 Tensor checked_source(const char* op, const Tensor& x, const Shape& expected, const Scatter& how) {
   const Tensor& source = how.source;
   if (source.dtype() != x.dtype()) {
-    throw DTypeError(std::string(op) + ": expected a source of dtype " + name(x.dtype()) + " like the tensor, got " +
+    throw DTypeError("{}: expected a source of dtype {} like the tensor, got {}", op, name(x.dtype()),
                      describe(source));
   }
   if (source.device() != x.device()) {
-    throw DeviceError(std::string(op) + ": all tensors must be on one device, got " + to_string(x.device()) +
-                      " and a source on " + to_string(source.device()));
+    throw DeviceError("{}: all tensors must be on one device, got {} and a source on {}", op, x.device(),
+                      source.device());
   }
   const bool fits = how.slices ? source.sizes() == expected
                                : source.dim() == expected.size() && !is_longer(expected, source.sizes(), -1);
   if (!fits) {
-    throw ShapeError(std::string(op) + ": expected a source " + (how.slices ? "" : "of at least ") +
-                     to_string(expected) + ", got " + describe(source));
+    throw ShapeError("{}: expected a source {}{}, got {}", op, how.slices ? "" : "of at least ", expected,
+                     describe(source));
   }
   return contiguous(beginning(source, expected, -1));
 }
@@ -84,9 +83,9 @@ Tensor checked_source(const char* op, const Tensor& x, const Shape& expected, co
 GatherPlan prepare_gather(const Tensor& x, int dim, const Tensor& index) {
   check_index("gather", x, index);
   if (index.dim() != x.dim() || is_longer(index.sizes(), x.sizes(), dim)) {
-    throw ShapeError("gather: expected an index of as many dimensions as " + to_string(x.sizes()) +
-                     ", no longer than it but along dimension " + std::to_string(dim) + ", got " +
-                     to_string(index.sizes()));
+    throw ShapeError(
+        "gather: expected an index of as many dimensions as {}, no longer than it but along dimension {}, got {}",
+        x.sizes(), dim, index.sizes());
   }
   GatherPlan plan;
   const Tensor part = beginning(x, index.sizes(), dim);
@@ -101,14 +100,14 @@ ScatterPlan prepare_scatter(const Tensor& x, int dim, const Tensor& index, const
   const IndexRole& role = role_of(how);
   const std::string op = role.op;
   check_index(role.op, x, index);
-  if (how.add && x.dtype() == kBool) throw DTypeError(op + ": bool tensors cannot be added; convert with .to(kInt64)");
-  if (how.slices && index.dim() > 1) throw ShapeError(op + ": expected indices [n], got " + to_string(index.sizes()));
+  if (how.add && x.dtype() == kBool) throw DTypeError("{}: bool tensors cannot be added; convert with .to(kInt64)", op);
+  if (how.slices && index.dim() > 1) throw ShapeError("{}: expected indices [n], got {}", op, index.sizes());
   if (how.slices && x.dim() == 0 && index.numel() != 1 && how.source.defined())
-    throw ShapeError(op + ": a tensor without dimensions is one slice, got indices " + to_string(index.sizes()));
+    throw ShapeError("{}: a tensor without dimensions is one slice, got indices {}", op, index.sizes());
   if (!how.slices && (index.dim() != x.dim() || is_longer(index.sizes(), x.sizes(), dim))) {
-    throw ShapeError(op + ": expected an index of as many dimensions as " + to_string(x.sizes()) +
-                     ", no longer than it but along dimension " + std::to_string(dim) + ", got " +
-                     to_string(index.sizes()));
+    throw ShapeError(
+        "{}: expected an index of as many dimensions as {}, no longer than it but along dimension {}, got {}", op,
+        x.sizes(), dim, index.sizes());
   }
   ScatterPlan plan;
   plan.role = &role;

@@ -11,38 +11,36 @@ namespace {
 
 GroupNormLayout layout_of(const Tensor& x, int64_t groups) {
   if (!is_floating_point(x.dtype())) {
-    throw DTypeError(std::string("group_norm: expected a floating dtype, got ") + name(x.dtype()) +
-                     "; convert with .to(kFloat32)");
+    throw DTypeError("group_norm: expected a floating dtype, got {}; convert with .to(kFloat32)", name(x.dtype()));
   }
-  if (x.dim() < 2) throw ShapeError("group_norm: expected [N, C, ...], got " + to_string(x.sizes()));
+  if (x.dim() < 2) throw ShapeError("group_norm: expected [N, C, ...], got {}", x.sizes());
   const int64_t channels = x.sizes()[1];
   if (groups < 1 || channels % groups != 0) {
-    throw ValueError("group_norm: expected a number of channels that is divisible by num_groups, got input " +
-                     to_string(x.sizes()) + " and num_groups " + std::to_string(groups));
+    throw ValueError(
+        "group_norm: expected a number of channels that is divisible by num_groups, got input {} and num_groups {}",
+        x.sizes(), groups);
   }
   GroupNormLayout layout{x.sizes()[0], groups, channels / groups, 1};
   for (int d = 2; d < x.dim(); ++d)
     layout.area *= x.sizes()[d];
   if (layout.length() == 0)
-    throw ShapeError("group_norm: expected channels and positions to normalise over, got " + to_string(x.sizes()));
+    throw ShapeError("group_norm: expected channels and positions to normalise over, got {}", x.sizes());
   return layout;
 }
 
 void check_device(const Tensor& tensor, const Tensor& x, const char* which) {
   if (tensor.device() == x.device()) return;
-  throw DeviceError(std::string("group_norm: ") + which + " is on " + to_string(tensor.device()) + ", the input on " +
-                    to_string(x.device()));
+  throw DeviceError("group_norm: {} is on {}, the input on {}", which, tensor.device(), x.device());
 }
 
 void check_parameter(const Tensor& tensor, const Tensor& x, const char* which) {
   if (!tensor.defined()) return;
   const int64_t channels = x.sizes()[1];
   if (tensor.sizes() != Shape{channels}) {
-    throw ShapeError(std::string("group_norm: ") + which + " must be [" + std::to_string(channels) + "], got " +
-                     describe(tensor));
+    throw ShapeError("group_norm: {} must be [{}], got {}", which, channels, describe(tensor));
   }
   if (!is_floating_point(tensor.dtype())) {
-    throw DTypeError(std::string("group_norm: ") + which + " must have a floating dtype, got " + name(tensor.dtype()));
+    throw DTypeError("group_norm: {} must have a floating dtype, got {}", which, name(tensor.dtype()));
   }
   check_device(tensor, x, which);
 }
@@ -52,8 +50,8 @@ DType statistics_dtype(const Tensor& x) { return is_half(x.dtype()) ? kFloat32 :
 void check_statistics(const Tensor& tensor, const Tensor& x, const GroupNormLayout& layout, const char* which) {
   const Shape sizes{layout.batch, layout.groups};
   if (tensor.sizes() != sizes || tensor.dtype() != statistics_dtype(x) || !tensor.is_contiguous()) {
-    throw ShapeError(std::string("group_norm: ") + which + " must be " + name(statistics_dtype(x)) + " " +
-                     to_string(sizes) + " as forward gave it, got " + describe(tensor));
+    throw ShapeError("group_norm: {} must be {} {} as forward gave it, got {}", which, name(statistics_dtype(x)), sizes,
+                     describe(tensor));
   }
   check_device(tensor, x, which);
 }

@@ -12,13 +12,10 @@ namespace brigade::kernels {
 
 namespace {
 
-std::string start(const char* what) { return std::string(what) + ": "; }
-
 // Throws unless x ends in normalized_shape; the dimensions before it.
 Shape leading_sizes(const char* what, const Tensor& x, const Shape& normalized_shape) {
   if (!is_floating_point(x.dtype())) {
-    throw DTypeError(start(what) + "expected a floating dtype, got " + name(x.dtype()) +
-                     "; convert with .to(kFloat32)");
+    throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what, name(x.dtype()));
   }
   const int leading = x.dim() - normalized_shape.size();
   bool fits = leading >= 0 && !normalized_shape.empty();
@@ -31,26 +28,27 @@ Shape leading_sizes(const char* what, const Tensor& x, const Shape& normalized_s
     }
   }
   if (!fits) {
-    throw ShapeError(start(what) + "expected an input whose last dimensions are the normalized_shape " +
-                     to_string(normalized_shape) + " (at least one, none of them 0), got " + to_string(x.sizes()));
+    throw ShapeError(
+        "{}: expected an input whose last dimensions are the normalized_shape {} (at "
+        "least one, none of them 0), got {}",
+        what, normalized_shape, x.sizes());
   }
   return sizes;
 }
 
 void check_device(const char* what, const Tensor& tensor, const Tensor& x, const char* which) {
   if (tensor.device() == x.device()) return;
-  throw DeviceError(start(what) + which + " is on " + to_string(tensor.device()) + ", the input on " +
-                    to_string(x.device()));
+  throw DeviceError("{}: {} is on {}, the input on {}", what, which, tensor.device(), x.device());
 }
 
 void check_parameter(const char* what, const Tensor& tensor, const Tensor& x, const Shape& normalized_shape,
                      const char* which) {
   if (!tensor.defined()) return;
   if (tensor.sizes() != normalized_shape) {
-    throw ShapeError(start(what) + which + " must be " + to_string(normalized_shape) + ", got " + describe(tensor));
+    throw ShapeError("{}: {} must be {}, got {}", what, which, normalized_shape, describe(tensor));
   }
   if (!is_floating_point(tensor.dtype())) {
-    throw DTypeError(start(what) + which + " must have a floating dtype, got " + name(tensor.dtype()));
+    throw DTypeError("{}: {} must have a floating dtype, got {}", what, which, name(tensor.dtype()));
   }
   check_device(what, tensor, x, which);
 }
@@ -60,8 +58,8 @@ DType statistics_dtype(const Tensor& x) { return is_half(x.dtype()) ? kFloat32 :
 void check_statistics(const char* what, const Tensor& tensor, const Tensor& x, const Shape& leading,
                       const char* which) {
   if (tensor.sizes() != leading || tensor.dtype() != statistics_dtype(x) || !tensor.is_contiguous()) {
-    throw ShapeError(start(what) + which + " must be " + name(statistics_dtype(x)) + " " + to_string(leading) +
-                     " as forward gave it, got " + describe(tensor));
+    throw ShapeError("{}: {} must be {} {} as forward gave it, got {}", what, which, name(statistics_dtype(x)), leading,
+                     describe(tensor));
   }
   check_device(what, tensor, x, which);
 }

@@ -23,25 +23,23 @@ const char* name(PairLossKind kind) noexcept {
 
 void check_loss_devices(const Tensor& x, const Tensor& target, const char* what) {
   if (x.device() == target.device()) return;
-  throw DeviceError(std::string(what) + ": input and target must be on one device, got " + to_string(x.device()) +
-                    " and " + to_string(target.device()));
+  throw DeviceError("{}: input and target must be on one device, got {} and {}", what, x.device(), target.device());
 }
 
 void check_pair(const Tensor& x, const Tensor& target, const char* what) {
   check_loss_devices(x, target, what);
   if (x.sizes() != target.sizes() || x.dtype() != target.dtype()) {
-    throw ShapeError(std::string(what) + ": expected a target like the input " + describe(x) + ", got " +
-                     describe(target));
+    throw ShapeError("{}: expected a target like the input {}, got {}", what, describe(x), describe(target));
   }
   if (!is_floating_point(x.dtype())) {
-    throw DTypeError(std::string(what) + ": expected a floating dtype, got " + brigade::name(x.dtype()) +
-                     "; convert with .to(kFloat32)");
+    throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what,
+                     brigade::name(x.dtype()));
   }
 }
 
 void check_loss_gradient(const Tensor& grad, const Shape& losses, const char* what) {
   if (grad.numel() == 1 || grad.sizes() == losses) return;
-  throw ShapeError(std::string(what) + ": expected a gradient [] or " + to_string(losses) + ", got " + describe(grad));
+  throw ShapeError("{}: expected a gradient [] or {}, got {}", what, losses, describe(grad));
 }
 
 }  // namespace brigade::kernels

@@ -15,22 +15,19 @@ namespace {
 void check_operands(const Tensor& a, const Tensor& b, const char* what) {
   const bool has_product = is_floating_point(a.dtype()) || (a.dtype() != kBool && a.device() == Device());
   if (a.dtype() != b.dtype() || !has_product) {
-    throw DTypeError(std::string(what) + ": expected two tensors of one floating dtype" +
-                     (a.device() == Device() ? ", or of one dtype of integers" : "") + ", got " + describe(a) +
-                     " and " + describe(b) + "; convert one with .to()");
+    throw DTypeError("{}: expected two tensors of one floating dtype{}, got {} and {}; convert one with .to()", what,
+                     a.device() == Device() ? ", or of one dtype of integers" : "", describe(a), describe(b));
   }
 }
 
 void check_device(const Tensor& x, const Tensor& other, const char* what) {
   if (x.device() == other.device()) return;
-  throw DeviceError(std::string(what) + ": all tensors must be on one device, got " + to_string(x.device()) + " and " +
-                    to_string(other.device()));
+  throw DeviceError("{}: all tensors must be on one device, got {} and {}", what, x.device(), other.device());
 }
 
 void check_out(const Tensor& out, const Shape& sizes, DType dtype) {
   if (out.sizes() == sizes && out.dtype() == dtype && out.is_contiguous()) return;
-  throw ShapeError(std::string("matmul: out must be a contiguous ") + name(dtype) + " " + to_string(sizes) + ", got " +
-                   describe(out));
+  throw ShapeError("matmul: out must be a contiguous {} {}, got {}", name(dtype), sizes, describe(out));
 }
 
 }  // namespace
@@ -54,8 +51,7 @@ MatmulPlan prepare_matmul(const Tensor& a, const Tensor& b, const MatmulOptions&
   check_operands(a, b, "matmul");
   check_device(a, b, "matmul");
   if (a.dim() < 2 || b.dim() < 2) {
-    throw ShapeError("matmul kernel: expected at least 2 dimensions, got " + to_string(a.sizes()) + " and " +
-                     to_string(b.sizes()));
+    throw ShapeError("matmul kernel: expected at least 2 dimensions, got {} and {}", a.sizes(), b.sizes());
   }
   const auto rows = [](const Tensor& x, bool t) { return x.sizes()[x.dim() - (t ? 1 : 2)]; };
   const auto columns = [](const Tensor& x, bool t) { return x.sizes()[x.dim() - (t ? 2 : 1)]; };
@@ -64,11 +60,9 @@ MatmulPlan prepare_matmul(const Tensor& a, const Tensor& b, const MatmulOptions&
   plan.k = columns(a, options.transpose_a);
   plan.n = columns(b, options.transpose_b);
   if (rows(b, options.transpose_b) != plan.k) {
-    throw ShapeError("mat1 and mat2 shapes cannot be multiplied (" + std::to_string(plan.m) + "x" +
-                     std::to_string(plan.k) + " and " + std::to_string(rows(b, options.transpose_b)) + "x" +
-                     std::to_string(plan.n) + "): from " + to_string(a.sizes()) +
-                     (options.transpose_a ? " transposed" : "") + " and " + to_string(b.sizes()) +
-                     (options.transpose_b ? " transposed" : ""));
+    throw ShapeError("mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{}): from {}{} and {}{}", plan.m, plan.k,
+                     rows(b, options.transpose_b), plan.n, a.sizes(), options.transpose_a ? " transposed" : "",
+                     b.sizes(), options.transpose_b ? " transposed" : "");
   }
   const auto batch_sizes = [](const Tensor& x) {
     return Shape(std::span(x.sizes().begin(), static_cast<size_t>(x.dim() - 2)));
@@ -94,16 +88,17 @@ LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& b
   check_operands(x, weight, "linear");
   check_device(x, weight, "linear");
   if (weight.dim() != 2 || x.dim() < 1 || x.sizes().back() != weight.sizes()[1]) {
-    throw ShapeError("linear: expected input [..., in] and weight [out, in], got input " + to_string(x.sizes()) +
-                     " and weight " + to_string(weight.sizes()) + "; mat1 and mat2 shapes cannot be multiplied");
+    throw ShapeError(
+        "linear: expected input [..., in] and weight [out, in], got input {} and weight {}; mat1 and "
+        "mat2 shapes cannot be multiplied",
+        x.sizes(), weight.sizes());
   }
   const int64_t in = weight.sizes()[1];
   const int64_t out_features = weight.sizes()[0];
   if (bias.defined()) {
     check_device(x, bias, "linear");
     if (bias.dim() != 1 || bias.sizes()[0] != out_features || bias.dtype() != x.dtype()) {
-      throw ShapeError("linear: expected a bias " + std::string(name(x.dtype())) + " [" + std::to_string(out_features) +
-                       "], got " + describe(bias));
+      throw ShapeError("linear: expected a bias {} [{}], got {}", name(x.dtype()), out_features, describe(bias));
     }
   }
   LinearPlan plan{.rows = {}, .sizes = x.sizes()};

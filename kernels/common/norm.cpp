@@ -17,8 +17,8 @@ Reduction prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdi
   check_floating(x, "norm");
   Reduction r = prepare_reduction(x, dims, keepdim, x.dtype());
   if (r.reduced == 0 && r.out.numel() > 0 && (p < 0 || std::isinf(p))) {
-    throw ShapeError("norm: the norm of order " + std::to_string(p) + " of no elements has no value, got " +
-                     describe(x) + (dims.empty() ? std::string() : " over " + to_string(dims)));
+    throw ShapeError("norm: the norm of order {} of no elements has no value, got {}{}{}", p, describe(x),
+                     dims.empty() ? "" : " over ", dims.empty() ? "" : to_string(dims));
   }
   return r;
 }

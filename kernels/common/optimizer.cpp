@@ -12,8 +12,8 @@ namespace brigade::kernels {
 void check_step(const char* what, std::span<const Tensor> params, std::initializer_list<StepList> lists) {
   for (const StepList& list : lists) {
     if (list.tensors.size() == params.size() || (list.may_be_empty && list.tensors.empty())) continue;
-    throw ShapeError(std::string(what) + ": expected one " + list.role + " per parameter, got " +
-                     std::to_string(list.tensors.size()) + " for " + std::to_string(params.size()));
+    throw ShapeError("{}: expected one {} per parameter, got {} for {}", what, list.role, list.tensors.size(),
+                     params.size());
   }
   check_alike(what, params);
   for (size_t i = 0; i < params.size(); ++i) {
@@ -24,8 +24,8 @@ void check_step(const char* what, std::span<const Tensor> params, std::initializ
       if (other.defined() && other.sizes() == param.sizes() && other.dtype() == param.dtype() &&
           other.device() == param.device() && other.is_contiguous() && param.is_contiguous())
         continue;
-      throw ShapeError(std::string("optimizer step: ") + list.role + " must be contiguous and like the parameter " +
-                       describe(param) + ", got " + describe(other));
+      throw ShapeError("optimizer step: {} must be contiguous and like the parameter {}, got {}", list.role,
+                       describe(param), describe(other));
     }
   }
 }

@@ -40,12 +40,12 @@ PoolAxis<int64_t> sliding_axis(int64_t in, const Pool2dParams& p, size_t d, cons
   const int64_t kernel = p.kernel_size[d];
   const int64_t stride = p.stride == std::array<int64_t, 2>{0, 0} ? kernel : p.stride[d];
   if (kernel < 1 || stride < 1 || p.dilation[d] < 1)
-    throw ValueError(what + ": kernel_size, stride and dilation must be at least 1");
+    throw ValueError("{}: kernel_size, stride and dilation must be at least 1", what);
   if (std::max({kernel, stride, p.dilation[d]}) > INT32_MAX)
-    throw ValueError(what + ": kernel_size, stride and dilation must be below 2^31");
+    throw ValueError("{}: kernel_size, stride and dilation must be below 2^31", what);
   if (p.padding[d] < 0 || p.padding[d] > kernel / 2) {
-    throw ValueError(what + ": padding must be between 0 and half of kernel_size, got " + std::to_string(p.padding[d]) +
-                     " for kernel_size " + std::to_string(kernel));
+    throw ValueError("{}: padding must be between 0 and half of kernel_size, got {} for kernel_size {}", what,
+                     p.padding[d], kernel);
   }
   const int64_t reach = (kernel - 1) * p.dilation[d] + 1;
   const PoolAxis<int64_t> axis{in,           out_size(in, reach, stride, p.padding[d], p.ceil_mode),
@@ -56,14 +56,13 @@ PoolAxis<int64_t> sliding_axis(int64_t in, const Pool2dParams& p, size_t d, cons
   for (int64_t o = 0; p.dilation[d] > 1 && p.padding[d] > 0 && o < axis.out; ++o) {
     const PoolRange<int64_t> window = axis.window(o);
     if (window.begin < window.end) continue;
-    throw ValueError(what + ": window " + std::to_string(o) +
-                     " has no element but padding; make dilation or padding smaller");
+    throw ValueError("{}: window {} has no element but padding; make dilation or padding smaller", what, o);
   }
   return axis;
 }
 
 PoolAxis<int64_t> adaptive_axis(int64_t in, int64_t out, const std::string& what) {
-  if (out < 1) throw ValueError(what + ": output_size must be at least 1, got " + std::to_string(out));
+  if (out < 1) throw ValueError("{}: output_size must be at least 1, got {}", what, out);
   // Parts of one size are windows that slide by their size, which kernels do faster.
   if (in % out == 0) return {in, out, in / out, in / out, 0, 1, false, false};
   return {in, out, 1, 1, 0, 1, true, false};
@@ -73,8 +72,7 @@ PoolAxis<int64_t> adaptive_axis(int64_t in, int64_t out, const std::string& what
 
 PoolPlan plan_pool(const Shape& x, const Pool2dParams& p, PoolKind kind) {
   const std::string what = name_of(kind, p);
-  if (x.size() != 3 && x.size() != 4)
-    throw ShapeError(what + ": expected [N, C, H, W] or [C, H, W], got " + to_string(x));
+  if (x.size() != 3 && x.size() != 4) throw ShapeError("{}: expected [N, C, H, W] or [C, H, W], got {}", what, x);
   const int dims = x.size();
   const bool adaptive = p.output_size != std::array<int64_t, 2>{0, 0};
   const auto axis = [&](size_t d) {
@@ -82,14 +80,14 @@ PoolPlan plan_pool(const Shape& x, const Pool2dParams& p, PoolKind kind) {
     return adaptive ? adaptive_axis(in, p.output_size[d], what) : sliding_axis(in, p, d, what);
   };
   if (kind == PoolKind::Average && p.dilation != std::array<int64_t, 2>{1, 1})
-    throw ValueError(what + ": dilation is for max pooling, got " + both(p, p.dilation));
-  if (p.divisor_override == 0) throw ValueError(what + ": divisor_override must not be 0");
+    throw ValueError("{}: dilation is for max pooling, got {}", what, both(p, p.dilation));
+  if (p.divisor_override == 0) throw ValueError("{}: divisor_override must not be 0", what);
   PoolPlan plan{1, {axis(0), axis(1), p.divisor_override.value_or(0)}, x};
   const PoolAxis<int64_t>& rows = plan.plane.rows;
   const PoolAxis<int64_t>& columns = plan.plane.columns;
   if (rows.in < 1 || columns.in < 1 || rows.out < 1 || columns.out < 1) {
-    throw ShapeError(what + ": input " + input(p, x) + " is too small" +
-                     (adaptive ? " to be pooled" : " for kernel_size " + both(p, p.kernel_size)));
+    throw ShapeError("{}: input {} is too small{}{}", what, input(p, x),
+                     adaptive ? " to be pooled" : " for kernel_size ", adaptive ? "" : both(p, p.kernel_size));
   }
   for (int d = 0; d < dims - 2; ++d)
     plan.planes *= x[d];
@@ -101,7 +99,7 @@ PoolPlan plan_pool(const Shape& x, const Pool2dParams& p, PoolKind kind) {
 PoolPlan plan_pool_backward(const Tensor& grad, const Shape& x, const Pool2dParams& params, PoolKind kind) {
   PoolPlan plan = plan_pool(x, params, kind);
   if (grad.sizes() == plan.out_sizes) return plan;
-  throw ShapeError(name_of(kind, params) + " backward: expected a gradient " + to_string(plan.out_sizes) + ", got " +
+  throw ShapeError("{} backward: expected a gradient {}, got {}", name_of(kind, params), plan.out_sizes,
                    describe(grad));
 }
 
@@ -110,11 +108,10 @@ Tensor prepare_max_pool_gather(const Tensor& x, const Tensor& indices) {
   for (int d = 0; fits && d < x.dim() - 2; ++d)
     fits = x.sizes()[d] == indices.sizes()[d];
   if (!fits) {
-    throw ShapeError("max_pool2d gather: expected indices with the planes of " + to_string(x.sizes()) + ", got " +
-                     describe(indices));
+    throw ShapeError("max_pool2d gather: expected indices with the planes of {}, got {}", x.sizes(), describe(indices));
   }
   if (indices.dtype() != kInt64)
-    throw DTypeError("max_pool2d gather: expected int64 indices, got " + describe(indices));
+    throw DTypeError("max_pool2d gather: expected int64 indices, got {}", describe(indices));
   return empty(indices.sizes(), x.options());
 }
 

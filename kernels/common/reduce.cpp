@@ -16,7 +16,7 @@ uint32_t mask_of(const Shape& dims, int count) {
   uint32_t mask = 0;
   for (int64_t dim : dims) {
     const uint32_t bit = 1u << wrap_dim(dim, count);
-    if (mask & bit) throw ShapeError("dimension " + std::to_string(dim) + " appears twice in " + to_string(dims));
+    if (mask & bit) throw ShapeError("dimension {} appears twice in {}", dim, dims);
     mask |= bit;
   }
   return dims.empty() ? (1u << count) - 1 : mask;
@@ -79,8 +79,7 @@ Reduction prepare_sum(const Tensor& x, const ReduceOptions& options) {
   if (!result.out.defined()) {
     result.out = empty(sizes, {dtype, x.device()});
   } else if (result.out.numel() != sizes.numel() || result.out.dtype() != dtype || !result.out.is_contiguous()) {
-    throw ShapeError("sum: out must be a contiguous " + std::string(name(dtype)) + " " + to_string(sizes) + ", got " +
-                     describe(result.out));
+    throw ShapeError("sum: out must be a contiguous {} {}, got {}", name(dtype), sizes, describe(result.out));
   }
   arrange(x, mask, result);
   return result;
@@ -88,13 +87,12 @@ Reduction prepare_sum(const Tensor& x, const ReduceOptions& options) {
 
 void check_floating(const Tensor& x, const char* what) {
   if (is_floating_point(x.dtype())) return;
-  throw DTypeError(std::string(what) + ": expected a floating dtype, got " + name(x.dtype()) +
-                   "; convert with .to(kFloat32)");
+  throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what, name(x.dtype()));
 }
 
 ExtremesPlan prepare_extremes(const Tensor& x, int dim, bool keepdim) {
   if (x.dim() > 0 && x.sizes()[dim] == 0) {
-    throw ShapeError("max/min: dimension " + std::to_string(dim) + " of " + to_string(x.sizes()) + " is empty");
+    throw ShapeError("max/min: dimension {} of {} is empty", dim, x.sizes());
   }
   ExtremesPlan plan;
   Shape sizes = x.sizes();
@@ -120,8 +118,8 @@ ExtremesBackwardPlan prepare_extremes_backward(const Tensor& grad, const Tensor&
   for (int d = dim + 1; d < x_sizes.size(); ++d)
     plan.inner *= x_sizes[d];
   if (grad.numel() * plan.length != x_sizes.numel() || indices.numel() != grad.numel()) {
-    throw ShapeError("max/min: expected a gradient and an index for each line along dimension " + std::to_string(dim) +
-                     " of " + to_string(x_sizes) + ", got " + describe(grad) + " and " + describe(indices));
+    throw ShapeError("max/min: expected a gradient and an index for each line along dimension {} of {}, got {} and {}",
+                     dim, x_sizes, describe(grad), describe(indices));
   }
   plan.grad = contiguous(grad);
   plan.indices = contiguous(indices);

@@ -22,8 +22,7 @@ ScanPlan plan_lines(const Tensor& x, int dim) {
 
 void check_floating(const char* what, const Tensor& x) {
   if (is_floating_point(x.dtype())) return;
-  throw DTypeError(std::string(what) + ": expected a floating dtype, got " + name(x.dtype()) +
-                   "; convert with .to(kFloat32)");
+  throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", what, name(x.dtype()));
 }
 
 }  // namespace
@@ -36,12 +35,11 @@ ScanPlan prepare_scan(const Tensor& x, int dim, ScanOp op) {
 ScanPlan prepare_linear_recurrence(const Tensor& b, const Tensor& a, int dim) {
   check_floating("linear_recurrence", b);
   if (a.sizes() != b.sizes() || a.dtype() != b.dtype()) {
-    throw ShapeError("linear_recurrence: expected two tensors of one shape and dtype, got " + describe(b) + " and " +
+    throw ShapeError("linear_recurrence: expected two tensors of one shape and dtype, got {} and {}", describe(b),
                      describe(a));
   }
   if (a.device() != b.device()) {
-    throw DeviceError("linear_recurrence: both tensors must be on one device, got " + describe(b) + " and " +
-                      describe(a));
+    throw DeviceError("linear_recurrence: both tensors must be on one device, got {} and {}", describe(b), describe(a));
   }
   ScanPlan plan = plan_lines(b, dim);
   plan.factor = contiguous(a);

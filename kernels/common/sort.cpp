@@ -14,8 +14,8 @@ SortPlan prepare_topk(const Tensor& x, int64_t k, int dim) {
   for (int d = 0; d < x.dim(); ++d)
     (d < dim ? plan.outer : d == dim ? plan.length : plan.inner) *= x.sizes()[d];
   if (k < 0 || k > plan.length) {
-    throw ValueError("topk: expected a k of 0.." + std::to_string(plan.length) + ", the size of dimension " +
-                     std::to_string(dim) + " of " + to_string(x.sizes()) + ", got " + std::to_string(k));
+    throw ValueError("topk: expected a k of 0..{}, the size of dimension {} of {}, got {}", plan.length, dim, x.sizes(),
+                     k);
   }
   plan.kept = k;
   plan.x = contiguous(x);

@@ -11,14 +11,12 @@ namespace {
 
 void check(const char* op, const Tensor& first, const Tensor& other) {
   if (first.device() != other.device()) {
-    throw DeviceError(std::string(op) + ": all tensors must be on one device, got " + to_string(first.device()) +
-                      " and " + to_string(other.device()));
+    throw DeviceError("{}: all tensors must be on one device, got {} and {}", op, first.device(), other.device());
   }
 }
 void check_floating(const char* op, DType dtype) {
   if (is_floating_point(dtype)) return;
-  throw DTypeError(std::string(op) + ": expected a floating dtype, got " + name(dtype) +
-                   "; convert with .to(kFloat32)");
+  throw DTypeError("{}: expected a floating dtype, got {}; convert with .to(kFloat32)", op, name(dtype));
 }
 
 }  // namespace

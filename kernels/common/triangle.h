@@ -28,8 +28,8 @@ struct TrianglePlan {
 // Throws ShapeError.
 inline TrianglePlan plan_triangle(const Tensor& x, Triangle part, int64_t diagonal) {
   if (x.dim() < 2) {
-    throw ShapeError(std::string(part == Triangle::Upper ? "triu" : "tril") +
-                     ": expected a matrix, or a batch of them, got " + to_string(x.sizes()));
+    throw ShapeError("{}: expected a matrix, or a batch of them, got {}", part == Triangle::Upper ? "triu" : "tril",
+                     x.sizes());
   }
   TrianglePlan plan{x.size(-2), x.size(-1), diagonal, part == Triangle::Upper};
   plan.diagonal = std::clamp(diagonal, -plan.rows, plan.columns);  // beyond the corners nothing changes

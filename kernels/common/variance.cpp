@@ -25,8 +25,8 @@ VarianceBackwardPlan prepare_variance_backward(const Tensor& factor, const Tenso
                             .result = {}};
   for (const Tensor* each : {&factor, &mean}) {
     if (each->numel() == plan.lines.out.numel() && each->dtype() == x.dtype()) continue;
-    throw ShapeError("var backward: expected a factor and a mean like " + describe(plan.lines.out) + ", got " +
-                     describe(factor) + " and " + describe(mean));
+    throw ShapeError("var backward: expected a factor and a mean like {}, got {} and {}", describe(plan.lines.out),
+                     describe(factor), describe(mean));
   }
   plan.slope = empty_like(plan.lines.x);
   plan.result = plan.slope;

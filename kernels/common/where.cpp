@@ -25,8 +25,7 @@ DType result_dtype(const Choice& a, const Choice& b) {
 
 ChoicePlan prepare_where(const Tensor& condition, const Choice& a, const Choice& b) {
   if (condition.dtype() != kBool) {
-    throw DTypeError(std::string("where: expected a bool condition, got ") + name(condition.dtype()) +
-                     "; make one by a comparison");
+    throw DTypeError("where: expected a bool condition, got {}; make one by a comparison", name(condition.dtype()));
   }
   const DType dtype = result_dtype(a, b);
   ChoicePlan plan;
@@ -35,8 +34,8 @@ ChoicePlan prepare_where(const Tensor& condition, const Choice& a, const Choice&
   const auto take = [&](const Choice& choice, Tensor& into) {
     if (!choice.tensor.defined()) return;
     if (choice.tensor.device() != condition.device()) {
-      throw DeviceError("where: the condition is on " + to_string(condition.device()) + " and an operand on " +
-                        to_string(choice.tensor.device()) + "; both must be on one device");
+      throw DeviceError("where: the condition is on {} and an operand on {}; both must be on one device",
+                        condition.device(), choice.tensor.device());
     }
     sizes = broadcast_shapes(sizes, choice.tensor.sizes());
     into = cast(choice.tensor, dtype);

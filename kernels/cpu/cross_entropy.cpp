@@ -183,7 +183,7 @@ void check_targets(const IndexRole& role, const ClassLossPlan& plan, int64_t ign
   const auto* const wanted = plan.target.data_ptr<int64_t>();
   for (int64_t i = 0; i < plan.target.numel(); ++i) {
     if (wanted[i] != ignore_index && (wanted[i] < 0 || wanted[i] >= plan.sizes.classes))
-      throw IndexError(index_error_text(role, wanted[i], i, plan.sizes.classes));
+      throw index_error(role, wanted[i], i, plan.sizes.classes);
   }
 }
 

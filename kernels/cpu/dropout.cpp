@@ -39,8 +39,7 @@ Tensor dropout_cpu(const Tensor& x, double p, PhiloxState state) {
 }  // namespace
 
 void check_dropout_probability(double p) {
-  if (!(p >= 0 && p <= 1))
-    throw ValueError("dropout: the probability must be between 0 and 1, got " + std::to_string(p));
+  if (!(p >= 0 && p <= 1)) throw ValueError("dropout: the probability must be between 0 and 1, got {}", p);
 }
 
 constinit Kernel<Tensor(const Tensor&, double, PhiloxState)> dropout("dropout", &dropout_cpu);

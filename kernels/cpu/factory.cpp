@@ -81,14 +81,13 @@ Tensor ones_like(const Tensor& tensor) { return full_like(tensor, 1); }
 
 Tensor arange(double start, double end, double step, TensorOptions options) {
   if (step == 0 || (end - start) / step < 0) {
-    throw ValueError("arange: a step of " + std::to_string(step) + " does not lead from " + std::to_string(start) +
-                     " to " + std::to_string(end));
+    throw ValueError("arange: a step of {} does not lead from {} to {}", step, start, end);
   }
   const double count = std::ceil((end - start) / step);
   if (!(count < 0x1p63)) {
-    throw ValueError("arange: expected finite numbers and fewer than 2^63 of them, got a start of " +
-                     std::to_string(start) + ", an end of " + std::to_string(end) + " and a step of " +
-                     std::to_string(step));
+    throw ValueError(
+        "arange: expected finite numbers and fewer than 2^63 of them, got a start of {}, an end of {} and a step of {}",
+        start, end, step);
   }
   const Tensor values = empty({static_cast<int64_t>(count)}, kFloat64);
   double* const numbers = values.data_ptr<double>();
@@ -98,7 +97,7 @@ Tensor arange(double start, double end, double step, TensorOptions options) {
 }
 
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options) {
-  if (steps < 0) throw ValueError("linspace: the count must not be negative, got " + std::to_string(steps));
+  if (steps < 0) throw ValueError("linspace: the count must not be negative, got {}", steps);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   const Tensor values = empty({steps}, kFloat64);
   double* const numbers = values.data_ptr<double>();
@@ -113,8 +112,7 @@ Tensor eye(int64_t n, TensorOptions options) { return eye(n, n, options); }
 
 Tensor eye(int64_t rows, int64_t columns, TensorOptions options) {
   if (rows < 0 || columns < 0) {
-    throw ValueError("eye: sizes must not be negative, got " + std::to_string(rows) + " and " +
-                     std::to_string(columns));
+    throw ValueError("eye: sizes must not be negative, got {} and {}", rows, columns);
   }
   Tensor result = zeros({rows, columns}, options);
   if (result.numel() > 0) kernels::fill(view::as_strided(result, {std::min(rows, columns)}, {columns + 1}, 0), 1);
@@ -134,8 +132,7 @@ Tensor randn(const Shape& sizes, TensorOptions options, Generator* generator) {
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions options, Generator* generator) {
-  if (high <= low)
-    throw ValueError("randint: expected low < high, got " + std::to_string(low) + " and " + std::to_string(high));
+  if (high <= low) throw ValueError("randint: expected low < high, got {} and {}", low, high);
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   const Tensor values = empty(sizes, kInt64);
   int64_t* const numbers = values.data_ptr<int64_t>();
@@ -150,7 +147,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions opti
 }
 
 Tensor randperm(int64_t n, Generator* generator) {
-  if (n < 0) throw ValueError("randperm: the count must not be negative, got " + std::to_string(n));
+  if (n < 0) throw ValueError("randperm: the count must not be negative, got {}", n);
   const Tensor result = empty({n}, kInt64);
   int64_t* const order = result.data_ptr<int64_t>();
   std::iota(order, order + n, int64_t{0});

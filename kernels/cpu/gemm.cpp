@@ -4,9 +4,8 @@
 #include <brigade/kernels/cpu/vector/products.h>
 
 #ifdef BRIGADE_HAVE_ONEDNN
+#include <brigade/core/error.h>
 #include <brigade/kernels/cpu/detail/onednn_engine.h>
-
-#include <stdexcept>
 #endif
 
 namespace brigade::kernels::cpu {
@@ -22,7 +21,7 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
     limit_onednn();
     const dnnl_status_t status =
         dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0F, a, lda, b, ldb, beta, c, ldc);
-    if (status != dnnl_success) throw std::runtime_error("oneDNN sgemm failed with status " + std::to_string(status));
+    if (status != dnnl_success) throw Error("oneDNN sgemm failed with status {}", status);
     return;
   }
 #endif

@@ -66,9 +66,10 @@ void check_probabilities(const T* x, int64_t count) {
     for (int64_t i = begin; i < end && !good; ++i) {
       const C value = static_cast<C>(x[i]);
       if (value >= C(0) && value <= C(1)) continue;
-      throw ValueError("binary_cross_entropy: all elements of input should be between 0 and 1, got " +
-                       std::to_string(value) + " at position " + std::to_string(i) +
-                       "; apply sigmoid first, or take binary_cross_entropy_with_logits");
+      throw ValueError(
+          "binary_cross_entropy: all elements of input should be between 0 and 1, got {} at position {}; apply sigmoid "
+          "first, or take binary_cross_entropy_with_logits",
+          value, i);
     }
   }
 }

@@ -290,9 +290,10 @@ void with_tile_columns(const AttentionShape& shape, Body&& body) {
   } else if (width <= 256) {
     body.template operator()<256>();
   } else {
-    throw ShapeError("scaled_dot_product_attention: expected widths up to 256 on CUDA, got " +
-                     std::to_string(shape.width) + " (query, key) and " + std::to_string(shape.value_width) +
-                     " (value); compute it with matmul and softmax");
+    throw ShapeError(
+        "scaled_dot_product_attention: expected widths up to 256 on CUDA, got {} (query, key) and {} (value); "
+        "compute it with matmul and softmax",
+        shape.width, shape.value_width);
   }
 }
 

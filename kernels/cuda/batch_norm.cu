@@ -305,8 +305,8 @@ void map_channels(const char* what, const BatchNormLayout& layout, const Tensor&
   constexpr int kLength = cuda::kVectorBytes / static_cast<int>(sizeof(T));
   const bool vectors = cuda::start_aligned({&x, &out, &grad});
   if (layout.area > kMostElements) {
-    throw ShapeError(std::string(what) + ": at most " + std::to_string(kMostElements) +
-                     " elements of a channel in a sample on CUDA, got " + std::to_string(layout.area));
+    throw ShapeError("{}: at most {} elements of a channel in a sample on CUDA, got {}", what, kMostElements,
+                     layout.area);
   }
   for (int64_t start = 0; start < x.numel(); start += kMostElements) {
     const int64_t count = std::min(kMostElements, x.numel() - start);

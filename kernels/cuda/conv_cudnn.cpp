@@ -15,9 +15,9 @@ constexpr int kCandidates = 24;
 [[noreturn]] void refuse(cudnnStatus_t status, const char* call, const std::string& what) {
   std::array<char, 512> details{};
   cudnnGetLastErrorString(details.data(), details.size());
-  throw DeviceError(std::string(call) + " failed: " + cudnnGetErrorString(status) +
-                    (details[0] == '\0' ? "" : std::string(" (") + details.data() + ")") +
-                    (what.empty() ? "" : " for " + what));
+  const bool known = details[0] != '\0';
+  throw DeviceError("{} failed: {}{}{}{}{}{}", call, cudnnGetErrorString(status), known ? " (" : "", details.data(),
+                    known ? ")" : "", what.empty() ? "" : " for ", what);
 }
 
 void check(cudnnStatus_t status, const char* call) {
@@ -130,10 +130,9 @@ class CudnnPlan final : public ConvolutionPlan {
       workspace_bytes_ = bytes;
       return candidate.algo;
     }
-    throw DeviceError(std::string(call) + " found no algorithm for " + describe(problem_) + " that needs at most " +
-                      std::to_string(problem_.workspace_limit) + " bytes" +
-                      (problem_.deterministic ? " and gives the same bits each time" : "") +
-                      "; see core/cuda/libraries.h for both");
+    throw DeviceError("{} found no algorithm for {} that needs at most {} bytes{}; see core/cuda/libraries.h for both",
+                      call, describe(problem_), problem_.workspace_limit,
+                      problem_.deterministic ? " and gives the same bits each time" : "");
   }
 
   void choose() {

@@ -17,8 +17,8 @@ using Plans = PlanCache<ConvolutionProblem, ConvolutionPlan>;
 void check_size(const ConvolutionProblem& problem) {
   for (const Shape& sizes : {problem.shape.x_sizes(), problem.shape.weight_sizes(), problem.shape.y_sizes()}) {
     if (sizes.numel() <= std::numeric_limits<int32_t>::max()) continue;
-    throw ShapeError(describe(problem) + ": " + to_string(sizes) +
-                     " has 2^31 elements or more, which cuDNN does not take; cut the batch into parts");
+    throw ShapeError("{}: {} has 2^31 elements or more, which cuDNN does not take; cut the batch into parts",
+                     describe(problem), sizes);
   }
 }
 

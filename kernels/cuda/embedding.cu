@@ -185,8 +185,8 @@ void cuda::add_rows(const Tensor& table, const Tensor& source, const Tensor& ind
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
   const int64_t rows = table.sizes()[0];
   if (rows > kMost || indices.numel() > kMost) {
-    throw ShapeError("embedding_backward: at most 2^31 - 1 rows and indices on a CUDA device, got " +
-                     std::to_string(rows) + " and " + std::to_string(indices.numel()));
+    throw ShapeError("embedding_backward: at most 2^31 - 1 rows and indices on a CUDA device, got {} and {}", rows,
+                     indices.numel());
   }
   const SortedIndices order = sort_indices(indices, rows, check);
   const SortedRows sorted{order.key_data(), order.position_data(), static_cast<uint32_t>(indices.numel()),

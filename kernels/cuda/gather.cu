@@ -126,8 +126,7 @@ void write(const ScatterPlan& plan, const Targets& targets, const Scatter& how) 
   Tensor bids;
   if (how.source.defined() && !how.distinct) {
     if (targets.count > 0xfffffffeLL) {
-      throw ShapeError(std::string(plan.role->op) + ": at most 2^32 - 2 indices on a CUDA device, got " +
-                       std::to_string(targets.count));
+      throw ShapeError("{}: at most 2^32 - 2 indices on a CUDA device, got {}", plan.role->op, targets.count);
     }
     bids = empty({targets.rows}, {kInt32, device});
     fill(bids, 0.0);

@@ -18,8 +18,8 @@ constexpr size_t kMostWorkspaceBytes = size_t{32} << 20;
 constexpr int kCandidates = 8;
 
 [[noreturn]] void refuse(cublasStatus_t status, const char* call, const std::string& what) {
-  throw DeviceError(std::string(call) + " failed: " + cublasLtGetStatusString(status) + " (" +
-                    cublasLtGetStatusName(status) + ")" + (what.empty() ? "" : " for " + what));
+  throw DeviceError("{} failed: {} ({}){}{}", call, cublasLtGetStatusString(status), cublasLtGetStatusName(status),
+                    what.empty() ? "" : " for ", what);
 }
 
 void check(cublasStatus_t status, const char* call) {

@@ -176,8 +176,7 @@ const AddKernel add_sort(sort, kCUDA, &sort_cuda);
 void cuda::sort_rows(const Tensor& x, bool descending, const Sorted& out) {
   const int64_t n = x.sizes().back();
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
-  if (n > kMost)
-    throw ShapeError("sort: at most 2^31 - 1 elements along the dimension on a CUDA device, got " + std::to_string(n));
+  if (n > kMost) throw ShapeError("sort: at most 2^31 - 1 elements along the dimension on a CUDA device, got {}", n);
   visit_dtype(x.dtype(), [&]<class T>() {
     if (n <= kShortRow) return sort_short_rows<T>(x, static_cast<uint32_t>(n), descending, out);
     // As many rows at once as positions of 32 bits can tell apart.

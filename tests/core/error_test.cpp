@@ -16,7 +16,7 @@ TEST_CASE("each {} is replaced by an argument: text, numbers in their shortest f
   const std::string name = "weight";
   CHECK(std::string(ValueError("{}: expected {} of {}, got {}", name, 3, "four", Shape{2, 3}).what()) ==
         "weight: expected 3 of four, got " + to_string(Shape{2, 3}));
-  CHECK(std::string(ValueError("{} {} {} {}", 0.1, 0.5F, int64_t{-7}, true).what()) == "0.1 0.5 -7 true");
+  CHECK(std::string(ValueError("{} {} {} {} {}", 0.1, 0.1F, int64_t{-7}, true, 'x').what()) == "0.1 0.1 -7 true x");
   CHECK(std::string(ValueError("{}", "{}").what()) == "{}");
 }
 

@@ -301,11 +301,10 @@ std::string DevicePool::describe() const {
 }
 
 void DevicePool::out_of_memory(size_t asked, bool capturing) const {
-  throw OutOfMemoryError("out of memory on cuda:" + std::to_string(device_) + ": asked for " + mib(asked) + "; " +
-                         describe() +
-                         (capturing ? "; a CUDA graph is being captured, and what is cached cannot go back to the "
-                                      "device meanwhile: call empty_cache() before the capture"
-                                    : "; use a smaller batch, checkpoint segments, or shard the optimizer's state"));
+  throw OutOfMemoryError("out of memory on cuda:{}: asked for {}; {}{}", device_, mib(asked), describe(),
+                         capturing ? "; a CUDA graph is being captured, and what is cached cannot go back to the "
+                                     "device meanwhile: call empty_cache() before the capture"
+                                   : "; use a smaller batch, checkpoint segments, or shard the optimizer's state");
 }
 
 }  // namespace brigade::cuda::detail

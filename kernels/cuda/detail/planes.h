@@ -27,7 +27,7 @@ struct PlanePlace {
 template <class Run>
 void for_planes(const char* what, int64_t planes, int64_t largest, Run&& run) {
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
-  if (largest > kMost) throw ShapeError(std::string(what) + ": planes of more than 2^31 - 1 elements on a CUDA device");
+  if (largest > kMost) throw ShapeError("{}: planes of more than 2^31 - 1 elements on a CUDA device", what);
   const int64_t step = kMost / std::max<int64_t>(largest, 1);
   for (int64_t first = 0; first < planes; first += step)
     run(first, std::min(step, planes - first));

@@ -26,3 +26,17 @@ TEST_CASE("cat and row selection") {
   CHECK_THROWS_WITH_AS(index_rows(x, tensor<int64_t>({0, 3})), "index_select: index 3 at position 1 is not a row 0..2",
                        IndexError);
 }
+
+TEST_CASE("one_hot of classes in any layout") {
+  const Tensor classes = view::transpose(tensor(std::vector<int64_t>{2, 0, 1, 2, 0, 0}, {3, 2}), 0, 1);
+  const Tensor found = one_hot(classes, 3);
+  CHECK(found.dtype() == kInt64);
+  CHECK(found.sizes() == Shape{2, 3, 3});
+  CHECK(found.to_vector<int64_t>() == std::vector<int64_t>{0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0});
+  CHECK(one_hot(tensor(std::vector<int64_t>{1}, {}), 2).to_vector<int64_t>() == std::vector<int64_t>{0, 1});
+  CHECK(one_hot(zeros({0, 2}, kInt64), 4).sizes() == Shape{0, 2, 4});
+  CHECK_THROWS_WITH_AS(one_hot(zeros({2}), 3),
+                       "one_hot: expected int64 indices, got float32 [2]; convert with .to(kInt64)", DTypeError);
+  CHECK_THROWS_WITH_AS(one_hot(zeros({2}, kInt64), 0), "one_hot: classes must be at least 1, got 0", ValueError);
+  CHECK_THROWS_AS(one_hot(tensor<int64_t>({0, 3}), 3), IndexError);
+}

@@ -3,6 +3,7 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/elementary.h>
 #include <brigade/kernels/cpu/detail/math.h>
+#include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 

@@ -1,4 +1,5 @@
 // Random fills against the documented stream.
+#include <brigade/core/view.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/reduce.h>
 
@@ -43,4 +44,31 @@ TEST_CASE("random fills follow the documented stream and have the right moments"
   CHECK(eye(2, 3).to_vector<float>() == std::vector<float>{1, 0, 0, 0, 1, 0});
   CHECK(eye(2, kInt64).to_vector<int64_t>() == std::vector<int64_t>{1, 0, 0, 1});
   CHECK_THROWS_AS(eye(-1), ValueError);
+}
+
+TEST_CASE("fills of any range, and of any mean and spread, are those of the standard ones from the same state") {
+  for (const DType dtype : test::kEveryFloating) {
+    CAPTURE(name(dtype));
+    const double bound = 8 * test::tolerance(dtype);
+    for (const int64_t n : {0, 1, 7, 1025}) {
+      CAPTURE(n);
+      Generator generator(12);
+      const Tensor standard = empty({n}, dtype), moved = empty({n}, dtype);
+      const PhiloxState state = reserve_random(standard, &generator);
+      fill_normal(standard, state, 0, 1);
+      fill_normal(moved, state, 3, 0.5);
+      for (int64_t i = 0; i < n; ++i)
+        CHECK(test::is_close(at(moved, i), 3 + at(standard, i) / 2, bound));
+      fill_uniform(standard, state, 0, 1);
+      fill_uniform(moved, state, -2, 6);
+      for (int64_t i = 0; i < n; ++i)
+        CHECK(test::is_close(at(moved, i), 8 * at(standard, i) - 2, bound));
+    }
+    // A view is filled in the order of its elements.
+    const PhiloxState state{13, 0};
+    const Tensor dense = empty({7, 5}, dtype), seen = view::transpose(empty({5, 7}, dtype), 0, 1);
+    fill_normal(dense, state, 1, 2);
+    fill_normal(seen, state, 1, 2);
+    CHECK(seen.to_vector<double>() == dense.to_vector<double>());
+  }
 }

@@ -4,7 +4,6 @@
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/foreach.h>
-#include <brigade/kernels/optimizer.h>
 
 #include <doctest/doctest.h>
 
@@ -120,52 +119,6 @@ TEST_CASE("large tensors: every piece counts, and the terms do not depend on the
     kernels::foreach_norm(List{tensors[0]}, kernels::NormTerm::SumOfAbs, view::slice(out, 0, 0, 1));
     CHECK(out.to_vector<double>()[0] == 0.25 * static_cast<double>(n));
   }
-}
-
-TEST_CASE("a step of many parameters is the step of each; nothing moves when one of them does not fit") {
-  const kernels::SgdParams sgd{0.1, 0.9, 0, 0.01, true, false, false};
-  const kernels::AdamParams adam{0.1, 0.9, 0.99, 1e-8, 0.1, 3, true, false};
-  for (const DType dtype : kFloating) {
-    const auto list = [&](double first) {
-      return List{row({first, 2, 3}, dtype), row({first}, dtype), row({}, dtype)};
-    };
-    List together = list(1), alone = list(1);
-    const List grads = list(0.5), together_m = list(0.25), alone_m = list(0.25), together_v = list(4),
-               alone_v = list(4), together_x = list(1), alone_x = list(1);
-    const auto compare = [&] {
-      for (size_t i = 0; i < together.size(); ++i) {
-        CHECK(together[i].to_vector<double>() == alone[i].to_vector<double>());
-        CHECK(together_m[i].to_vector<double>() == alone_m[i].to_vector<double>());
-        CHECK(together_v[i].to_vector<double>() == alone_v[i].to_vector<double>());
-        CHECK(together_x[i].to_vector<double>() == alone_x[i].to_vector<double>());
-      }
-    };
-    kernels::foreach_sgd_step(together, grads, together_m, sgd);
-    kernels::foreach_sgd_step(together, grads, {}, sgd);
-    kernels::foreach_adam_step(together, grads, together_m, together_v, {}, adam);
-    kernels::foreach_adam_step(together, grads, together_m, together_v, together_x, adam);
-    for (size_t i = 0; i < alone.size(); ++i) {
-      kernels::sgd_step(alone[i], grads[i], alone_m[i], sgd);
-      kernels::sgd_step(alone[i], grads[i], Tensor(), sgd);
-      kernels::adam_step(alone[i], grads[i], alone_m[i], alone_v[i], Tensor(), adam);
-      kernels::adam_step(alone[i], grads[i], alone_m[i], alone_v[i], alone_x[i], adam);
-    }
-    compare();
-    CHECK(together[1].to_vector<double>() != Values{1});
-  }
-  const List params{row({1}), row({1})};
-  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(params, List{row({1}), row({1, 2})}, {}, sgd),
-                       Contains("gradient must be contiguous and like the parameter"), ShapeError);
-  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(params, List{row({1})}, {}, sgd),
-                       Contains("expected one gradient per parameter, got 1 for 2"), ShapeError);
-  CHECK_THROWS_AS(kernels::foreach_sgd_step(params, params, List{row({1})}, sgd), ShapeError);
-  CHECK_THROWS_AS(kernels::foreach_adam_step(params, params, List{row({1})}, params, {}, adam), ShapeError);
-  CHECK_THROWS_AS(kernels::foreach_adam_step(params, params, params, List{row({1})}, {}, adam), ShapeError);
-  CHECK_THROWS_AS(kernels::foreach_adam_step(params, params, params, params, List{row({1})}, adam), ShapeError);
-  const List mixed{row({1}), row({1}, kFloat32)};
-  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(mixed, mixed, {}, sgd), Contains("tensors of one floating dtype"),
-                       DTypeError);
-  CHECK(params[0].to_vector<double>() == Values{1});
 }
 
 TEST_CASE("arguments of the kernels over many tensors that do not fit are named") {

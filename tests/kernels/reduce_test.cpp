@@ -45,3 +45,32 @@ TEST_CASE("sums, means and extremes over any dimensions") {
   CHECK_THROWS_AS(sum(zeros({2, 2}), {.dims = {0, -2}}), ShapeError);
   CHECK(sum_to(ones({2, 3, 4}), {3, 1}).to_vector<float>() == std::vector<float>{8, 8, 8});
 }
+
+TEST_CASE("argmax is the first of the largest, and the gradient of extremes goes where they were") {
+  for (const DType dtype : test::kEveryDType) {
+    CAPTURE(name(dtype));
+    const Tensor dense = numbers({3, 7, 5}, dtype);
+    for (const Tensor& x :
+         {dense, view::transpose(dense, 0, 2), view::slice(numbers({3, 14, 5}, dtype), 1, 1, 14, 2)}) {
+      const int64_t length = x.size(1), inner = x.size(2);
+      const Tensor found = argmax(x, 1, true);
+      REQUIRE(found.sizes() == Shape{x.size(0), 1, inner});
+      REQUIRE(found.dtype() == kInt64);
+      const Tensor grad = is_floating_point(dtype) ? test::random(found.sizes(), 2, dtype) : Tensor();
+      const Tensor slope = grad.defined() ? extremes_backward(grad, found, x.sizes(), 1) : Tensor();
+      for (int64_t i = 0; i < found.numel(); ++i) {
+        const auto place = [&](int64_t k) { return (i / inner * length + k) * inner + i % inner; };
+        int64_t best = 0;
+        for (int64_t k = 1; k < length; ++k)
+          best = at(x, place(k)) > at(x, place(best)) ? k : best;
+        CHECK(static_cast<int64_t>(at(found, i)) == best);
+        for (int64_t k = 0; slope.defined() && k < length; ++k)
+          CHECK(at(slope, place(k)) == (k == best ? at(grad, i) : 0));
+      }
+    }
+  }
+  CHECK_THROWS_AS(argmax(zeros({2, 0}), 1, false), ShapeError);
+  CHECK_THROWS_WITH_AS(extremes_backward(ones({3}), zeros({2}, kInt64), {2, 3}, 1),
+                       doctest::Contains("max/min: expected a gradient and an index for each line along dimension 1"),
+                       ShapeError);
+}

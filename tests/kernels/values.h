@@ -9,12 +9,28 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 namespace brigade::test {
 
 inline constexpr DType kEveryDType[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool};
+inline constexpr DType kEveryFloating[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
+
+// How far a sum or a product of a few numbers may be from what it is in double, relative to it above 1.
+inline double tolerance(DType dtype) {
+  switch (dtype) {
+    case kFloat64: return 1e-12;
+    case kFloat32: return 1e-5;
+    case kFloat16: return 2e-3;
+    default: return 1.6e-2;
+  }
+}
+inline bool is_close(double found, double expected, double tolerance) {
+  if (std::isnan(expected)) return std::isnan(found);
+  return found == expected || std::abs(found - expected) <= tolerance * std::max(1.0, std::abs(expected));
+}
 
 // Small values that every dtype holds exactly (0..3 for unsigned and bool).
 inline Tensor numbers(const Shape& sizes, DType dtype, int seed = 0) {
@@ -27,6 +43,14 @@ inline Tensor numbers(const Shape& sizes, DType dtype, int seed = 0) {
       v = v > 3 ? 1 : 0;
   }
   return kernels::cast(brigade::tensor(values, sizes), dtype);
+}
+
+// 0..22 in an order that differs from that of memory; of bool every other one.
+inline Tensor counted(const Shape& sizes, DType dtype, int first) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < sizes.numel(); ++i)
+    values.push_back(dtype == kBool ? (i + first) % 2 : static_cast<double>((i * 7 + first) % 23));
+  return kernels::cast(tensor(values, sizes), dtype);
 }
 
 inline Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat32) {

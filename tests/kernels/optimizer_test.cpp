@@ -1,0 +1,168 @@
+// Steps of SGD and Adam over many parameters, against plain loops in double.
+#include <brigade/core/factory.h>
+#include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/optimizer.h>
+
+#include <kernels/steps.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using namespace brigade;
+using doctest::Contains;
+using test::check_steps;
+using test::Lists;
+
+namespace {
+
+Tensor row(std::vector<double> values, DType dtype = kFloat64) {
+  const Tensor x = empty({static_cast<int64_t>(values.size())}, kFloat64);
+  std::copy(values.begin(), values.end(), x.data_ptr<double>());
+  return kernels::cast(x, dtype);
+}
+
+using Values = std::vector<double>;
+using List = std::vector<Tensor>;
+
+// As optimizer.h writes it.
+void plain_sgd(Values& v, const kernels::SgdParams& s) {
+  const double g = (s.maximize ? -v[1] : v[1]) + s.weight_decay * v[0];
+  if (v.size() == 2) {
+    v[0] -= s.lr * g;
+    return;
+  }
+  v[2] = s.first_step ? g : s.momentum * v[2] + (1 - s.dampening) * g;
+  v[0] -= s.lr * (s.nesterov ? g + s.momentum * v[2] : v[2]);
+}
+
+// As the paper writes it (algorithm 1), and the one of decoupled weight decay (algorithm 2).
+void plain_adam(Values& v, const kernels::AdamParams& a) {
+  double g = a.maximize ? -v[1] : v[1];
+  if (a.decoupled_weight_decay) {
+    v[0] -= a.lr * a.weight_decay * v[0];
+  } else {
+    g += a.weight_decay * v[0];
+  }
+  v[2] = a.beta1 * v[2] + (1 - a.beta1) * g;
+  v[3] = a.beta2 * v[3] + (1 - a.beta2) * g * g;
+  double second = v[3];
+  if (v.size() > 4) second = v[4] = std::max(v[4], second);
+  const auto t = static_cast<double>(a.step);
+  v[0] -= a.lr * v[2] / (1 - std::pow(a.beta1, t)) / (std::sqrt(second / (1 - std::pow(a.beta2, t))) + a.eps);
+}
+
+}  // namespace
+
+TEST_CASE("a step of SGD, with and without momentum, is that of plain loops") {
+  for (const bool maximize : {false, true}) {
+    CAPTURE(maximize);
+    const kernels::SgdParams plain{0.1, 0, 0, 0.3, false, false, maximize};
+    check_steps(
+        {}, [&](const Lists& x) { kernels::foreach_sgd_step(x[0], x[1], {}, plain); },
+        [&](Values& v) { plain_sgd(v, plain); });
+    for (const bool nesterov : {false, true}) {
+      CAPTURE(nesterov);
+      for (const bool first : {false, true}) {
+        CAPTURE(first);
+        const kernels::SgdParams s{0.1, 0.9, nesterov ? 0 : 0.2, 0.03, nesterov, first, maximize};
+        check_steps(
+            {1}, [&](const Lists& x) { kernels::foreach_sgd_step(x[0], x[1], x[2], s); },
+            [&](Values& v) { plain_sgd(v, s); });
+      }
+    }
+  }
+}
+
+TEST_CASE("a step of Adam, with each of its options, is that of plain loops") {
+  for (const bool decoupled : {false, true}) {
+    CAPTURE(decoupled);
+    for (const bool maximize : {false, true}) {
+      CAPTURE(maximize);
+      for (const int64_t step : {1, 3, 1000}) {
+        CAPTURE(step);
+        const kernels::AdamParams a{0.01, 0.9, 0.99, 1e-3, 0.1, step, decoupled, maximize};
+        check_steps(
+            {1, 1}, [&](const Lists& x) { kernels::foreach_adam_step(x[0], x[1], x[2], x[3], {}, a); },
+            [&](Values& v) { plain_adam(v, a); });
+        check_steps(
+            {1, 1, 1.2}, [&](const Lists& x) { kernels::foreach_adam_step(x[0], x[1], x[2], x[3], x[4], a); },
+            [&](Values& v) { plain_adam(v, a); });
+      }
+    }
+  }
+}
+
+TEST_CASE("the first step of SGD does not read its momentum buffer") {
+  const Tensor param = row({1, 2}), buffer = row({std::nan(""), std::numeric_limits<double>::infinity()});
+  kernels::sgd_step(param, row({4, 8}), buffer, {0.5, 0.9, 0.2, 0, false, true, false});
+  CHECK(param.to_vector<double>() == Values{-1, -2});
+  CHECK(buffer.to_vector<double>() == Values{4, 8});
+}
+
+TEST_CASE("a step of many parameters is the step of each; nothing moves when one of them does not fit") {
+  const kernels::SgdParams sgd{0.1, 0.9, 0, 0.01, true, false, false};
+  const kernels::AdamParams adam{0.1, 0.9, 0.99, 1e-8, 0.1, 3, true, false};
+  for (const DType dtype : test::kEveryFloating) {
+    const auto list = [&](double first) {
+      return List{row({first, 2, 3}, dtype), row({first}, dtype), row({}, dtype)};
+    };
+    List together = list(1), alone = list(1);
+    const List grads = list(0.5), together_m = list(0.25), alone_m = list(0.25), together_v = list(4),
+               alone_v = list(4), together_x = list(1), alone_x = list(1);
+    const auto compare = [&] {
+      for (size_t i = 0; i < together.size(); ++i) {
+        CHECK(together[i].to_vector<double>() == alone[i].to_vector<double>());
+        CHECK(together_m[i].to_vector<double>() == alone_m[i].to_vector<double>());
+        CHECK(together_v[i].to_vector<double>() == alone_v[i].to_vector<double>());
+        CHECK(together_x[i].to_vector<double>() == alone_x[i].to_vector<double>());
+      }
+    };
+    kernels::foreach_sgd_step(together, grads, together_m, sgd);
+    kernels::foreach_sgd_step(together, grads, {}, sgd);
+    kernels::foreach_adam_step(together, grads, together_m, together_v, {}, adam);
+    kernels::foreach_adam_step(together, grads, together_m, together_v, together_x, adam);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      kernels::sgd_step(alone[i], grads[i], alone_m[i], sgd);
+      kernels::sgd_step(alone[i], grads[i], Tensor(), sgd);
+      kernels::adam_step(alone[i], grads[i], alone_m[i], alone_v[i], Tensor(), adam);
+      kernels::adam_step(alone[i], grads[i], alone_m[i], alone_v[i], alone_x[i], adam);
+    }
+    compare();
+    CHECK(together[1].to_vector<double>() != Values{1});
+  }
+  const List params{row({1}), row({1})};
+  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(params, List{row({1}), row({1, 2})}, {}, sgd),
+                       Contains("gradient must be contiguous and like the parameter"), ShapeError);
+  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(params, List{row({1})}, {}, sgd),
+                       Contains("expected one gradient per parameter, got 1 for 2"), ShapeError);
+  CHECK_THROWS_AS(kernels::foreach_sgd_step(params, params, List{row({1})}, sgd), ShapeError);
+  CHECK_THROWS_AS(kernels::foreach_adam_step(params, params, List{row({1})}, params, {}, adam), ShapeError);
+  CHECK_THROWS_AS(kernels::foreach_adam_step(params, params, params, List{row({1})}, {}, adam), ShapeError);
+  CHECK_THROWS_AS(kernels::foreach_adam_step(params, params, params, params, List{row({1})}, adam), ShapeError);
+  const List mixed{row({1}), row({1}, kFloat32)};
+  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(mixed, mixed, {}, sgd), Contains("tensors of one floating dtype"),
+                       DTypeError);
+  CHECK(params[0].to_vector<double>() == Values{1});
+}
+
+TEST_CASE("no parameters need no step, and rows with gaps are refused") {
+  const kernels::SgdParams sgd{0.1, 0.9, 0, 0.01, true, false, false};
+  const kernels::AdamParams adam{0.1, 0.9, 0.99, 1e-8, 0.1, 3, true, false};
+  kernels::foreach_sgd_step(List{}, List{}, {}, sgd);
+  kernels::foreach_adam_step(List{}, List{}, List{}, List{}, {}, adam);
+  const List dense{ones({3, 2})}, gaps{view::transpose(ones({2, 3}), 0, 1)};
+  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(dense, dense, gaps, sgd),
+                       Contains("momentum buffer must be contiguous and like the parameter float32 [3, 2]"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(kernels::foreach_sgd_step(gaps, dense, {}, sgd), Contains("gradient must be contiguous"),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(kernels::foreach_adam_step(dense, dense, dense, gaps, {}, adam),
+                       Contains("exp_avg_sq must be contiguous and like the parameter"), ShapeError);
+  CHECK_THROWS_AS(kernels::foreach_sgd_step(List{ones({2}, kInt64)}, List{ones({2}, kInt64)}, {}, sgd), DTypeError);
+  CHECK(dense[0].to_vector<double>() == Values(6, 1));
+}

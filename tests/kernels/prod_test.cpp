@@ -1,0 +1,68 @@
+// Products over dimensions, against plain loops.
+#include <brigade/core/factory.h>
+#include <brigade/kernels/prod.h>
+
+#include <kernels/lines.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+
+using namespace brigade;
+using namespace brigade::test;
+
+TEST_CASE("products of every dtype; of integers and bool they are int64") {
+  for (const DType dtype : kEveryDType) {
+    for (const ReducedRow& row : kReducedRows) {
+      CAPTURE(name(dtype));
+      CAPTURE(to_string(row.sizes));
+      CAPTURE(to_string(row.dims));
+      const Tensor x = normal_numbers(row.sizes, dtype, 3);
+      if (x.numel() >= 10000) continue;
+      const Tensor found = kernels::prod(x, row.dims, false);
+      CHECK(found.dtype() == (is_floating_point(dtype) ? dtype : kInt64));
+      check_lines(found, x, row.dims, is_floating_point(dtype) ? 10 * tolerance(dtype) : 0,
+                  [](const Line& l) { return std::accumulate(l.begin(), l.end(), 1.0, std::multiplies<>()); });
+    }
+  }
+}
+
+// The products of many normal numbers are next to 0, which hides mistakes: of these they are not.
+TEST_CASE("a product takes every factor of a long line, and no other") {
+  for (const DType dtype : kEveryDType) {
+    if (dtype == kBool) continue;
+    CAPTURE(name(dtype));
+    for (const int64_t length : {1, 7, 33, 300, 70001}) {
+      CAPTURE(length);
+      for (const int64_t inner : {1, 5}) {
+        CAPTURE(inner);
+        const Tensor x = ones({2, length, inner}, dtype);
+        for (const int64_t factor : {int64_t{0}, length / 2, length - 1})
+          kernels::fill(view::slice(view::slice(x, 0, 1, 2), 1, factor, factor + 1), 3);
+        const double product = length == 1 ? 3 : 27;
+        const auto found = kernels::prod(x, {1}, true).to_vector<double>();
+        REQUIRE(found.size() == static_cast<size_t>(2 * inner));
+        for (int64_t i = 0; i < 2 * inner; ++i)
+          CHECK(found[static_cast<size_t>(i)] == (i < inner ? 1 : product));
+      }
+    }
+  }
+  // Beyond what a double holds.
+  const Tensor big = tensor<int64_t>({(int64_t{1} << 60) + 1, 3});
+  CHECK(kernels::prod(big, {}, false).to_vector<int64_t>()[0] == 3 * ((int64_t{1} << 60) + 1));
+}
+
+TEST_CASE("products of views are those of their copies; of no elements they are 1") {
+  check_views([](const Tensor& t, const Shape& dims) { return kernels::prod(t, dims, false); });
+  CHECK(kernels::prod(zeros({2, 0}), {1}, false).to_vector<double>() == Line{1, 1});
+  CHECK(kernels::prod(zeros({0}, kBool), {}, false).to_vector<int64_t>() == std::vector<int64_t>{1});
+  check_nan_wins([](const Tensor& x) { return kernels::prod(x, {0}, false); });
+}
+
+TEST_CASE("errors of products say what was expected") {
+  CHECK_THROWS_AS(kernels::prod(ones({2}), {1}, false), IndexError);
+  CHECK_THROWS_WITH_AS(kernels::prod(ones({2, 2}), {0, -2}, false), doctest::Contains("appears twice"), ShapeError);
+}

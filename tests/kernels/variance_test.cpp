@@ -1,0 +1,123 @@
+// Variances and their gradients over dimensions, against plain loops in float64.
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/kernels/variance.h>
+
+#include <kernels/lines.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+using namespace brigade;
+using namespace brigade::test;
+
+namespace {
+
+double mean_of(const Line& line) {
+  return std::accumulate(line.begin(), line.end(), 0.0) / static_cast<double>(line.size());
+}
+
+double variance_of(const Line& line, double correction) {
+  const double mean = mean_of(line);
+  double squares = 0;
+  for (double v : line)
+    squares += (v - mean) * (v - mean);
+  return squares / std::max(0.0, static_cast<double>(line.size()) - correction);
+}
+
+Tensor variance(const Tensor& x, const Shape& dims, double correction = 1) {
+  return kernels::variance(x, dims, correction, false, false).variance;
+}
+
+}  // namespace
+
+TEST_CASE("variances, their roots and means over rows, columns, middles and scattered dimensions") {
+  for (const DType dtype : kEveryFloating) {
+    for (const ReducedRow& row : kReducedRows) {
+      CAPTURE(name(dtype));
+      CAPTURE(to_string(row.sizes));
+      CAPTURE(to_string(row.dims));
+      const Tensor x = normal_numbers(row.sizes, dtype);
+      const double bound = tolerance(dtype);
+      for (const double correction : {0.0, 1.0, 2.5}) {
+        const kernels::Variance found = kernels::variance(x, row.dims, correction, false, false);
+        check_lines(found.variance, x, row.dims, bound, [&](const Line& l) { return variance_of(l, correction); });
+        check_lines(found.mean, x, row.dims, bound, &mean_of);
+        const kernels::Variance root = kernels::variance(x, row.dims, correction, true, true);
+        CHECK(root.variance.dim() == x.dim());
+        CHECK(root.variance.dtype() == dtype);
+        check_lines(root.variance, x, row.dims, bound,
+                    [&](const Line& l) { return std::sqrt(variance_of(l, correction)); });
+      }
+    }
+  }
+}
+
+TEST_CASE("variances of views are those of their copies") {
+  check_views([](const Tensor& t, const Shape& dims) { return variance(t, dims); });
+}
+
+TEST_CASE("NaN and infinities in variances") {
+  check_nan_wins([](const Tensor& x) { return variance(x, {0}); });
+  with_ends(kInfinity, 0, [](const Tensor& x) { CHECK(std::isnan(at(variance(x, {0}), 0))); });
+}
+
+TEST_CASE("a variance is right where the mean is a million times the spread") {
+  for (const auto& [sizes, dims] :
+       std::vector<std::pair<Shape, Shape>>{{{20000}, {}}, {{500, 7}, {0}}, {{3, 500}, {1}}}) {
+    CAPTURE(to_string(sizes));
+    const Tensor x = kernels::cast(
+        kernels::binary_scalar(normal_numbers(sizes, kFloat64), 1e6, kernels::BinaryOp::Add, false), kFloat32);
+    check_lines(variance(x, dims), x, dims, 1e-5, [](const Line& l) { return variance_of(l, 1); });
+    check_lines(variance(full(sizes, 0.1F), dims), x, dims, 0, [](const Line&) { return 0.0; });
+  }
+}
+
+TEST_CASE("a root is in the range of a dtype where the variance is not") {
+  const Tensor x = tensor<float>({-1e25F, 1e25F, 1e25F, -1e25F});
+  CHECK(std::isinf(at(variance(x, {}, 0), 0)));
+  CHECK(at(kernels::variance(x, {}, 0, false, true).variance, 0) == doctest::Approx(1e25).epsilon(1e-6));
+}
+
+TEST_CASE("too few elements for a variance") {
+  const auto of_all = [](const Tensor& x, double correction) { return at(variance(x, {}, correction), 0); };
+  CHECK(std::isnan(of_all(ones({1}), 1)));
+  CHECK(std::isnan(of_all(ones({0}), 0)));
+  CHECK(of_all(tensor<float>({1, 3}), 2) == kInfinity);
+  CHECK(of_all(ones({1}), 0) == 0);
+  CHECK(std::isnan(kernels::variance(ones({0, 2}), {0}, 0, false, false).mean.to_vector<double>()[1]));
+}
+
+TEST_CASE("the gradient of a variance is the distance from the mean times a factor") {
+  for (const DType dtype : kEveryFloating) {
+    for (const ReducedRow& row : kReducedRows) {
+      CAPTURE(name(dtype));
+      CAPTURE(to_string(row.sizes));
+      CAPTURE(to_string(row.dims));
+      const Tensor x = normal_numbers(row.sizes, dtype);
+      const Tensor mean = kernels::variance(x, row.dims, 1, true, false).mean;
+      const Tensor factor = normal_numbers(mean.sizes(), dtype, 5);
+      const Tensor found = kernels::variance_backward(factor, x, mean, row.dims);
+      CHECK(found.sizes() == x.sizes());
+      const auto exact = [](const Tensor& t) { return kernels::cast(t, kFloat64); };
+      const auto expected = kernels::binary(kernels::binary(exact(x), exact(mean), kernels::BinaryOp::Sub),
+                                            exact(factor), kernels::BinaryOp::Mul)
+                                .to_vector<double>();
+      check_near(found, expected, tolerance(dtype));
+    }
+  }
+  CHECK_THROWS_WITH_AS(kernels::variance_backward(ones({3}), ones({2, 3}), ones({2}), {1}),
+                       doctest::Contains("var backward: expected a factor and a mean like float32 [2]"), ShapeError);
+}
+
+TEST_CASE("errors of variances say what was expected") {
+  CHECK_THROWS_WITH_AS(variance(ones({2}, kInt64), {}), doctest::Contains("var: expected a floating dtype"),
+                       DTypeError);
+  CHECK_THROWS_AS(variance(ones({2}), {1}), IndexError);
+  CHECK_THROWS_WITH_AS(variance(ones({2, 2}), {0, -2}), doctest::Contains("appears twice"), ShapeError);
+}

@@ -1,4 +1,3 @@
-#include "collectives_cases.h"
 #include "processes.h"
 
 #include <brigade/core/factory.h>
@@ -11,20 +10,6 @@
 
 using namespace brigade;
 using test::run_ranks;
-
-TEST_CASE("collectives between processes give the right values in every dtype, for 1 to 4 ranks, in place and staged") {
-  for (const std::string& backend : test::backends()) {
-    if (backend == "threads") continue;  // collectives_threads_test.cpp
-    for (int ranks = 1; ranks <= 4; ++ranks) {
-      CAPTURE(backend);
-      CAPTURE(ranks);
-      test::check_all_reduce(backend, ranks);
-      test::check_other_collectives(backend, ranks);
-      test::check_many_pending(backend, ranks);
-      test::check_texts(backend, ranks);
-    }
-  }
-}
 
 TEST_CASE("SIGKILL of a rank in the middle of a collective is an error of the survivors that names it") {
   for (const std::string& backend : test::backends()) {

@@ -1,4 +1,3 @@
-#include "collectives_cases.h"
 #include "processes.h"
 
 #include <brigade/core/factory.h>
@@ -7,16 +6,6 @@
 
 using namespace brigade;
 using test::run_ranks;
-
-TEST_CASE("collectives between threads give the right values in every dtype, for 1 to 4 ranks") {
-  for (int ranks = 1; ranks <= 4; ++ranks) {
-    CAPTURE(ranks);
-    test::check_all_reduce("threads", ranks);
-    test::check_other_collectives("threads", ranks);
-    test::check_many_pending("threads", ranks);
-    test::check_texts("threads", ranks);
-  }
-}
 
 TEST_CASE("ranks that meet in different collectives learn of both, and nothing is summed") {
   struct Row {

@@ -1,13 +1,9 @@
 // Communication hooks: exact ones, lossy ones, and steps without communication.
-#include "mechanisms_cases.h"
-
 #include "mechanisms_net.h"
-#include "on_ranks.h"
+#include "rank_case.h"
 
 #include <brigade/core/view.h>
 #include <brigade/dist/ddp/model_averaging.h>
-
-#include <doctest/doctest.h>
 
 namespace brigade::test {
 
@@ -26,8 +22,6 @@ Values mean_over(dist::ProcessGroup& group, const Tensor& tensor) {
   }
   return mean;
 }
-
-}  // namespace
 
 void check_hooks(const std::string& backend, int ranks) {
   const Values expected = plain_reference(ranks);
@@ -57,16 +51,16 @@ void check_hooks(const std::string& backend, int ranks) {
     for (const double bucket_mb : {25.0, 1e-4}) {
       CAPTURE(variant.name);
       CAPTURE(bucket_mb);
-      expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) {
+      expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) {
         return compare(train(group, {.bucket_cap_mb = bucket_mb, .first_bucket_mb = bucket_mb},
                              [&](Ddp& ddp) { ddp.register_comm_hook(variant.make()); }),
                        expected, variant.tolerance);
-      }));
+      });
     }
   }
   // Low rank: lossy, the same on all ranks, and what is lost comes later (error feedback): the sum over many rounds of
   // a constant gradient approaches the sum of what was meant.
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 1, .min_compression_rate = 1});
     Generator generator(7 + static_cast<uint64_t>(group->rank()));
     const Tensor meant = randn({8, 8}, kFloat64, &generator);
@@ -92,10 +86,10 @@ void check_hooks(const std::string& backend, int ranks) {
     const auto other = dist::powersgd_hook();
     other->load_state_dict(hook->state_dict());
     return other->state_dict().size() == hook->state_dict().size() && !hook->state_dict().empty() ? "" : "state";
-  }));
+  });
   // A mean of lower rank than the approximation: nothing is lost, though columns of P depend on others.
   for (const DType dtype : {kFloat64, kFloat32}) {
-    expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
       const auto hook = dist::powersgd_hook({.matrix_approximation_rank = 7, .min_compression_rate = 0.1});
       Generator alike(5), own(50 + static_cast<uint64_t>(group->rank()));
       const Tensor meant = matmul(randn({8, 2}, dtype, &alike), randn({2, 8}, dtype, &own));
@@ -111,10 +105,10 @@ void check_hooks(const std::string& backend, int ranks) {
         if (!wrong.empty()) return fmt::format("round {}: {}", round, wrong);
       }
       return "";
-    }));
+    });
   }
   // Only one, and only before the first backward.
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     Net net;
     Ddp ddp(net, group);
     ddp.register_comm_hook(dist::allreduce_hook());
@@ -124,8 +118,9 @@ void check_hooks(const std::string& backend, int ranks) {
     } catch (const DistError& error) {
       return std::string(error.what()).find("has `allreduce` already") != std::string::npos ? "" : error.what();
     }
-  }));
+  });
 }
+const AddRankCase add_hooks("communication hooks average, lossy ones within their bounds", &check_hooks);
 
 void check_local_sgd_and_averaging(const std::string& backend, int ranks) {
   // With plain SGD, averaging the parameters after each local step is averaging the gradients.
@@ -138,7 +133,7 @@ void check_local_sgd_and_averaging(const std::string& backend, int ranks) {
     plain.step();
   }
   const Values expected = values_of(one->parameters());
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     manual_seed(1);
     Net net;
     Ddp ddp(net, group);
@@ -155,9 +150,9 @@ void check_local_sgd_and_averaging(const std::string& backend, int ranks) {
     }
     if (ddp.reducer().collectives() != collectives) return "a local round was sent";
     return compare(values_of(net->parameters()), expected);
-  }));
+  });
   // Period and warm-up.
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     dist::PeriodicModelAverager averager(group, 3, 2);
     std::string pattern;
     for (int call = 0; call < 9; ++call) {
@@ -169,7 +164,10 @@ void check_local_sgd_and_averaging(const std::string& backend, int ranks) {
       if (values_of({value, half}) != Values(5, middle)) return "the mean";
     }
     return pattern == "001001001" ? "" : pattern;
-  }));
+  });
 }
+const AddRankCase add_local_sgd_and_averaging("local SGD with model averaging", &check_local_sgd_and_averaging);
+
+}  // namespace
 
 }  // namespace brigade::test

@@ -1,7 +1,5 @@
-#include "ddp_cases.h"
-
 #include "branching_net.h"
-#include "on_ranks.h"
+#include "rank_case.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -9,7 +7,6 @@
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -21,19 +18,14 @@ namespace {
 
 using Net = BranchingNet;
 
+const std::vector<std::string> kLayouts{"AABB", "AAB", "ABAB"};
+
 Tensor batch_of(int rank, int64_t rows = 6) {
   Generator generator(50 + static_cast<uint64_t>(rank));
   return randn({rows, 4}, kFloat32, &generator);
 }
 
 Tensor loss_of(const Tensor& output) { return mean(square(output)); }
-
-std::string bits_of(const std::vector<Tensor>& tensors) {
-  std::string bits;
-  for (const Tensor& tensor : tensors)
-    bits.append(static_cast<const char*>(tensor.raw_data()), tensor.nbytes());
-  return bits;
-}
 
 // "" when all ranks hold the same bits.
 std::string same_everywhere(dist::ProcessGroup& group, const std::vector<Tensor>& tensors) {
@@ -85,8 +77,6 @@ std::string fail_then_recover(const dist::ProcessGroupPtr& group, Net& net, dist
   return same_everywhere(*group, net->parameters());
 }
 
-}  // namespace
-
 void check_same_as_one_process(const std::string& backend, int ranks) {
   // The reference: one process on the whole batch.
   manual_seed(1);
@@ -109,7 +99,7 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
     for (const bool set_to_none : {true, false}) {
       CAPTURE(bucket_mb);
       CAPTURE(set_to_none);
-      expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+      expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
         // Ranks start apart: construction makes them equal to rank 0.
         manual_seed(group->rank() == 0 ? 1 : 99);
         Net net;
@@ -138,74 +128,82 @@ void check_same_as_one_process(const std::string& backend, int ranks) {
           }
         }
         return same_everywhere(*group, net->parameters());
-      }));
+      });
     }
   }
 }
+const AddRankCase add_same_as_one_process("DDP: gradients and steps equal those of one process on the whole batch",
+                                          &check_same_as_one_process, everywhere({1, 2, 3}, kLayouts));
 
-void check_unused_on_one_rank(const std::string& backend, int ranks, double bucket_mb) {
-  for (const int fails_in_step : {0, 2}) {  // also in the last iteration of a training, after sound ones
-    CAPTURE(fails_in_step);
-    expect_all_well(run_ranks(backend, ranks, [=](dist::ProcessGroupPtr group) -> std::string {
-      Net net;
-      dist::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = bucket_mb, .first_bucket_mb = bucket_mb});
-      for (int step = 0; step < fails_in_step; ++step) {
+void check_unused_on_one_rank(const std::string& backend, int ranks) {
+  for (const double bucket_mb : {25.0, 1e-4}) {
+    for (const int fails_in_step : {0, 2}) {  // also in the last iteration of a training, after sound ones
+      CAPTURE(bucket_mb);
+      CAPTURE(fails_in_step);
+      expect_well(backend, ranks, [=](dist::ProcessGroupPtr group) -> std::string {
+        Net net;
+        dist::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = bucket_mb, .first_bucket_mb = bucket_mb});
+        for (int step = 0; step < fails_in_step; ++step) {
+          net->zero_grad();
+          loss_of(ddp(batch_of(group->rank()))).backward();
+        }
         net->zero_grad();
-        loss_of(ddp(batch_of(group->rank()))).backward();
-      }
-      net->zero_grad();
-      net->skip_b = group->rank() == 1;
-      return fail_then_recover(
-          group, net, ddp, [&] { loss_of(ddp(batch_of(group->rank()))).backward(); },
-          [&](const dist::ReductionError& error) -> std::string {
-            if (error.verdicts().size() != 1) return fmt::format("{} verdicts", error.verdicts().size());
-            const dist::Verdict& verdict = error.verdicts()[0];
-            if (verdict.kind != "unused_parameters" || verdict.parameters.size() != 2)
-              return "kind or number of parameters";
-            if (verdict.parameters[0].name != "b.weight" || verdict.parameters[1].name != "b.bias") return "names";
-            if (verdict.ranks != std::vector<int>{1} || verdict.parameters[0].ready_ranks != all_but(ranks, 1))
-              return "ranks";
-            if (verdict.cause.kind != dist::CauseKind::ModuleNotCalled || verdict.cause.module != "b") return "cause";
-            const std::string text = error.what();
-            for (const char* part :
-                 {"Expected to have finished reduction in the prior iteration before starting a new one.",
-                  "b.weight, b.bias", "never ready on rank 1", "ddp_cases.cpp:", "`find_unused_parameters=True`",
-                  "Parameter indices which did not receive grad for rank 1: 2 3"}) {
-              if (text.find(part) == std::string::npos) return fmt::format("'{}' is missing", part);
-            }
-            return "";
-          });
-    }));
+        net->skip_b = group->rank() == 1;
+        return fail_then_recover(
+            group, net, ddp, [&] { loss_of(ddp(batch_of(group->rank()))).backward(); },
+            [&](const dist::ReductionError& error) -> std::string {
+              if (error.verdicts().size() != 1) return fmt::format("{} verdicts", error.verdicts().size());
+              const dist::Verdict& verdict = error.verdicts()[0];
+              if (verdict.kind != "unused_parameters" || verdict.parameters.size() != 2)
+                return "kind or number of parameters";
+              if (verdict.parameters[0].name != "b.weight" || verdict.parameters[1].name != "b.bias") return "names";
+              if (verdict.ranks != std::vector<int>{1} || verdict.parameters[0].ready_ranks != all_but(ranks, 1))
+                return "ranks";
+              if (verdict.cause.kind != dist::CauseKind::ModuleNotCalled || verdict.cause.module != "b") return "cause";
+              const std::string text = error.what();
+              for (const char* part :
+                   {"Expected to have finished reduction in the prior iteration before starting a new one.",
+                    "b.weight, b.bias", "never ready on rank 1", "ddp_cases.cpp:", "`find_unused_parameters=True`",
+                    "Parameter indices which did not receive grad for rank 1: 2 3"}) {
+                if (text.find(part) == std::string::npos) return fmt::format("'{}' is missing", part);
+              }
+              return "";
+            });
+      });
+    }
   }
 }
+const AddRankCase add_unused_on_one_rank(
+    "DDP: a parameter unused on rank 1 only: every rank raises the same error, and the next step works",
+    &check_unused_on_one_rank, everywhere({2, 3, 4}, kLayouts));
 
-void check_loss_reaches_nothing(const std::string& backend, int ranks) {
-  expect_all_well(run_ranks(backend, ranks, [=](dist::ProcessGroupPtr group) -> std::string {
-    Net net;
-    dist::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
-    return fail_then_recover(
-        group, net, ddp,
-        [&] {
-          const Tensor output = ddp(batch_of(group->rank()));
-          const Tensor loss = group->rank() == 1 ? zeros({}).requires_grad_() : loss_of(output);
-          loss.backward();
-        },
-        [&](const dist::ReductionError& error) -> std::string {
-          std::set<std::string> names;
-          for (const dist::Verdict& verdict : error.verdicts()) {
-            if (verdict.ranks != std::vector<int>{1}) return "ranks";
-            for (const auto& parameter : verdict.parameters)
-              names.insert(parameter.name);
-          }
-          return names.size() == 6 ? "" : "not all parameters are named";
-        });
-  }));
+std::string check_loss_reaches_nothing(const dist::ProcessGroupPtr& group) {
+  Net net;
+  dist::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
+  return fail_then_recover(
+      group, net, ddp,
+      [&] {
+        const Tensor output = ddp(batch_of(group->rank()));
+        const Tensor loss = group->rank() == 1 ? zeros({}).requires_grad_() : loss_of(output);
+        loss.backward();
+      },
+      [&](const dist::ReductionError& error) -> std::string {
+        std::set<std::string> names;
+        for (const dist::Verdict& verdict : error.verdicts()) {
+          if (verdict.ranks != std::vector<int>{1}) return "ranks";
+          for (const auto& parameter : verdict.parameters)
+            names.insert(parameter.name);
+        }
+        return names.size() == 6 ? "" : "not all parameters are named";
+      });
 }
+const AddRankCase add_loss_reaches_nothing("DDP: a rank whose loss reaches no parameter at all",
+                                           &check_loss_reaches_nothing, everywhere({2, 3}));
 
 void check_failure_in_backward(const std::string& backend, int ranks) {
   for (const bool no_history : {false, true}) {  // in the middle of backward, or before it could start
     CAPTURE(no_history);
-    expect_all_well(run_ranks(backend, ranks, [=](dist::ProcessGroupPtr group) -> std::string {
+    expect_well(backend, ranks, [=](dist::ProcessGroupPtr group) -> std::string {
       Net net;
       dist::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
       const auto failing = [&] {
@@ -249,87 +247,93 @@ void check_failure_in_backward(const std::string& backend, int ranks) {
       for (const Tensor& parameter : net->parameters())
         gradients.push_back(parameter.grad());
       return same_everywhere(*group, gradients);
-    }));
+    });
   }
 }
+const AddRankCase add_failure_in_backward(
+    "DDP: an exception in one rank's backward reaches its peers, which name the rank", &check_failure_in_backward,
+    everywhere({2, 3}, kLayouts));
 
-void check_find_unused(const std::string& backend, int ranks) {
-  expect_all_well(run_ranks(backend, ranks, [=](dist::ProcessGroupPtr group) -> std::string {
-    manual_seed(2);
-    Net net;
-    const Tensor spare = net->register_parameter("spare", ones({3}));
-    // A gradient of an earlier phase on a parameter that nobody uses stays as it is, to the bit.
-    spare.set_grad(full({3}, 0.1));
-    dist::DistributedDataParallel ddp(net, group,
-                                      {.find_unused_parameters = true, .bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
-    uint64_t before = 0;
-    for (int step = 0; step < 3; ++step) {
-      before = ddp.reducer().collectives();
-      for (const auto& [name, parameter] : net->named_parameters()) {
-        if (name != "spare") parameter.set_grad(Tensor());
-      }
-      net->skip_b = group->rank() != 0;
-      loss_of(ddp(batch_of(group->rank()))).backward();
-      if (spare.grad().to_vector<float>() != std::vector<float>(3, 0.1F))
-        return "the gradient of an unused parameter changed";
-      // b was used on rank 0 alone: its gradient is rank 0's, divided by the number of ranks.
-      Net alone;
-      copy_values(net, alone);
-      loss_of(alone(batch_of(0))).backward();
-      const auto mine = net->b->weight.grad().to_vector<float>();
-      const auto expected = alone->b->weight.grad().to_vector<float>();
-      for (size_t i = 0; i < mine.size(); ++i) {
-        if (std::abs(mine[i] - expected[i] / static_cast<float>(ranks)) > 1e-6)
-          return fmt::format("b.weight {}: {} instead of {}", i, mine[i], expected[i] / static_cast<float>(ranks));
-      }
+std::string check_find_unused(const dist::ProcessGroupPtr& group) {
+  const int ranks = group->size();
+  manual_seed(2);
+  Net net;
+  const Tensor spare = net->register_parameter("spare", ones({3}));
+  // A gradient of an earlier phase on a parameter that nobody uses stays as it is, to the bit.
+  spare.set_grad(full({3}, 0.1));
+  dist::DistributedDataParallel ddp(net, group,
+                                    {.find_unused_parameters = true, .bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
+  uint64_t before = 0;
+  for (int step = 0; step < 3; ++step) {
+    before = ddp.reducer().collectives();
+    for (const auto& [name, parameter] : net->named_parameters()) {
+      if (name != "spare") parameter.set_grad(Tensor());
     }
-    if (ddp.reducer().collectives() - before != ddp.reducer().layout().size())
-      return "find_unused_parameters costs collectives";
-    return "";
-  }));
-}
-
-void check_no_sync(const std::string& backend, int ranks) {
-  expect_all_well(run_ranks(backend, ranks, [=](dist::ProcessGroupPtr group) -> std::string {
-    manual_seed(3);
-    Net net;
-    dist::DistributedDataParallel ddp(net, group);
-    const Tensor first = batch_of(group->rank());
-    const Tensor second = batch_of(group->rank() + 10);
-    {
-      const auto outer = ddp.no_sync();
-      const auto inner = ddp.no_sync();
-      loss_of(ddp(first)).backward();
-    }
-    if (ddp.reducer().collectives() != 0) return "no_sync reduced";
-    // b is used in the first micro-batch only: the flags of an accumulation are joined.
-    net->skip_b = true;
-    loss_of(ddp(second)).backward();
-    std::vector<Tensor> gradients;
-    for (const Tensor& parameter : net->parameters())
-      gradients.push_back(parameter.grad());
-    const std::string differs = same_everywhere(*group, gradients);
-    if (!differs.empty()) return differs;
-    // The same, computed by hand from all batches.
+    net->skip_b = group->rank() != 0;
+    loss_of(ddp(batch_of(group->rank()))).backward();
+    if (spare.grad().to_vector<float>() != std::vector<float>(3, 0.1F))
+      return "the gradient of an unused parameter changed";
+    // b was used on rank 0 alone: its gradient is rank 0's, divided by the number of ranks.
     Net alone;
     copy_values(net, alone);
-    for (int r = 0; r < ranks; ++r) {
-      alone->skip_b = false;
-      (loss_of(alone(batch_of(r))) / static_cast<double>(ranks)).backward();
-      alone->skip_b = true;
-      (loss_of(alone(batch_of(r + 10))) / static_cast<double>(ranks)).backward();
+    loss_of(alone(batch_of(0))).backward();
+    const auto mine = net->b->weight.grad().to_vector<float>();
+    const auto expected = alone->b->weight.grad().to_vector<float>();
+    for (size_t i = 0; i < mine.size(); ++i) {
+      if (std::abs(mine[i] - expected[i] / static_cast<float>(ranks)) > 1e-6)
+        return fmt::format("b.weight {}: {} instead of {}", i, mine[i], expected[i] / static_cast<float>(ranks));
     }
-    for (size_t p = 0; p < gradients.size(); ++p) {
-      const auto mine = gradients[p].to_vector<float>();
-      const auto expected = alone->parameters()[p].grad().to_vector<float>();
-      for (size_t i = 0; i < mine.size(); ++i) {
-        if (std::abs(mine[i] - expected[i]) > 1e-6)
-          return fmt::format("parameter {} element {}: {} instead of {}", p, i, mine[i], expected[i]);
-      }
-    }
-    return "";
-  }));
+  }
+  if (ddp.reducer().collectives() - before != ddp.reducer().layout().size())
+    return "find_unused_parameters costs collectives";
+  return "";
 }
+const AddRankCase add_find_unused(
+    "DDP: find_unused_parameters: averaged with zeros, left alone where no rank used it, no more collectives",
+    &check_find_unused, everywhere({2, 3}));
+
+std::string check_no_sync(const dist::ProcessGroupPtr& group) {
+  const int ranks = group->size();
+  manual_seed(3);
+  Net net;
+  dist::DistributedDataParallel ddp(net, group);
+  const Tensor first = batch_of(group->rank());
+  const Tensor second = batch_of(group->rank() + 10);
+  {
+    const auto outer = ddp.no_sync();
+    const auto inner = ddp.no_sync();
+    loss_of(ddp(first)).backward();
+  }
+  if (ddp.reducer().collectives() != 0) return "no_sync reduced";
+  // b is used in the first micro-batch only: the flags of an accumulation are joined.
+  net->skip_b = true;
+  loss_of(ddp(second)).backward();
+  std::vector<Tensor> gradients;
+  for (const Tensor& parameter : net->parameters())
+    gradients.push_back(parameter.grad());
+  const std::string differs = same_everywhere(*group, gradients);
+  if (!differs.empty()) return differs;
+  // The same, computed by hand from all batches.
+  Net alone;
+  copy_values(net, alone);
+  for (int r = 0; r < ranks; ++r) {
+    alone->skip_b = false;
+    (loss_of(alone(batch_of(r))) / static_cast<double>(ranks)).backward();
+    alone->skip_b = true;
+    (loss_of(alone(batch_of(r + 10))) / static_cast<double>(ranks)).backward();
+  }
+  for (size_t p = 0; p < gradients.size(); ++p) {
+    const auto mine = gradients[p].to_vector<float>();
+    const auto expected = alone->parameters()[p].grad().to_vector<float>();
+    for (size_t i = 0; i < mine.size(); ++i) {
+      if (std::abs(mine[i] - expected[i]) > 1e-6)
+        return fmt::format("parameter {} element {}: {} instead of {}", p, i, mine[i], expected[i]);
+    }
+  }
+  return "";
+}
+const AddRankCase add_no_sync("DDP: no_sync accumulates, with the flags of all micro-batches joined", &check_no_sync,
+                              everywhere({2, 3}));
 
 void check_models_differ(const std::string& backend, int ranks) {
   struct Row {
@@ -358,5 +362,10 @@ void check_models_differ(const std::string& backend, int ranks) {
     }
   }
 }
+const AddRankCase add_models_differ(
+    "DDP: ranks that disagree on the model are told the first difference and who holds what", &check_models_differ,
+    everywhere({2, 3}));
+
+}  // namespace
 
 }  // namespace brigade::test

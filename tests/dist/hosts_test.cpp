@@ -1,5 +1,3 @@
-#include "collectives_cases.h"
-#include "ddp_cases.h"
 #include "processes.h"
 
 #include <brigade/core/factory.h>
@@ -27,9 +25,6 @@ using test::run_ranks;
 
 namespace {
 
-// Letters are hosts: even and uneven ones, ranks dealt out in turns, three hosts, all on one, all alone.
-constexpr const char* kLayouts[] = {"AA", "AB", "AAB", "ABB", "AABB", "AAAB", "ABBB", "ABAB", "ABCA", "AABBCC"};
-
 int ranks_of(const std::string& layout) { return static_cast<int>(layout.size()); }
 
 void expect_no_errors(const std::vector<test::Rank>& ranks) {
@@ -50,29 +45,8 @@ Tensor filled(dist::ProcessGroup& group, const std::vector<double>& values, DTyp
 
 }  // namespace
 
-TEST_CASE("hosts: collectives give the right values in every dtype, however the ranks lie on the hosts") {
-  for (const std::string layout : kLayouts) {
-    CAPTURE(layout);
-    const std::string backend = "hosts:" + layout;
-    test::check_all_reduce(backend, ranks_of(layout));
-    test::check_other_collectives(backend, ranks_of(layout));
-    test::check_many_pending(backend, ranks_of(layout));
-    test::check_texts(backend, ranks_of(layout));
-  }
-}
-
-TEST_CASE("hosts: DDP equals one process on the whole batch, and a parameter unused on one rank is named") {
-  for (const std::string layout : {"AABB", "AAB", "ABAB"}) {
-    CAPTURE(layout);
-    const std::string backend = "hosts:" + layout;
-    test::check_same_as_one_process(backend, ranks_of(layout));
-    test::check_unused_on_one_rank(backend, ranks_of(layout), 25);
-    test::check_failure_in_backward(backend, ranks_of(layout));
-  }
-}
-
 TEST_CASE("hosts: all ranks hold the same bits of sums that depend on their order") {
-  for (const std::string layout : kLayouts) {
+  for (const std::string& layout : test::host_layouts()) {
     for (const DType dtype : {kFloat32, kFloat16}) {
       const auto ranks =
           run_ranks("hosts:" + layout, ranks_of(layout), [dtype](dist::ProcessGroupPtr group) -> std::string {

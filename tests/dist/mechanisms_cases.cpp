@@ -1,17 +1,16 @@
-#include "mechanisms_cases.h"
-
+// Every mechanism of DDP against one process on the whole batch, or against the semantics that it states.
 #include "mechanisms_net.h"
-#include "on_ranks.h"
+#include "rank_case.h"
 
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/ddp/logging_data.h>
 
-#include <doctest/doctest.h>
-
 namespace brigade::test {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
 
 void check_options_equal_one_process(const std::string& backend, int ranks) {
   const Values expected = plain_reference(ranks);
@@ -41,12 +40,12 @@ void check_options_equal_one_process(const std::string& backend, int ranks) {
   };
   for (const Variant& variant : variants) {
     CAPTURE(variant.name);
-    expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) {
+    expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) {
       return compare(train(group, variant.options, {}, variant.checkpointed), expected);
-    }));
+    });
   }
   // A delayed bucket is the last one, and a wrong name is refused before anything is exchanged.
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     Net net;
     try {
       Ddp ddp(net, group, {.delay_all_reduce_named_params = {"nothing"}, .param_to_hook_all_reduce = "a.weight"});
@@ -62,9 +61,9 @@ void check_options_equal_one_process(const std::string& backend, int ranks) {
     const Ddp ddp(net, group, {.delay_all_reduce_named_params = {"c.weight"}, .param_to_hook_all_reduce = "a.weight"});
     const auto layout = ddp.reducer().layout();
     return layout.size() == 2 && layout.back().parameters == std::vector<uint32_t>{4} ? "" : "the delayed bucket";
-  }));
+  });
   // Ignored: its gradient and its value stay this rank's own; everything else is averaged.
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     manual_seed(static_cast<uint64_t>(group->rank()) + 5);
     Net net;
     const Values own = values_of({net->a->bias});
@@ -78,8 +77,10 @@ void check_options_equal_one_process(const std::string& backend, int ranks) {
       if (verdict.parameters.at(0).name != "a.bias") return verdict.message;
     }
     return report.verdicts.size() == 2 || ranks == 1 ? "" : fmt::format("{} verdicts", report.verdicts.size());
-  }));
+  });
 }
+const AddRankCase add_options_equal_one_process("every option gives the parameters of one process on the whole batch",
+                                                &check_options_equal_one_process);
 
 void check_accumulation(const std::string& backend, int ranks) {
   // Two micro-batches a step, the first under no_sync (nested guards); one process sums the gradients of both.
@@ -93,7 +94,7 @@ void check_accumulation(const std::string& backend, int ranks) {
     for (const bool set_to_none : {true, false}) {
       CAPTURE(views);
       CAPTURE(set_to_none);
-      expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+      expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
         manual_seed(1);
         Net net;
         Ddp ddp(net, group, {.gradient_as_bucket_view = views});
@@ -112,9 +113,9 @@ void check_accumulation(const std::string& backend, int ranks) {
           optimizer.step();
         }
         return compare(values_of(net->parameters()), expected);
-      }));
+      });
       // Two backwards, both reduced; and one forward with two backwards.
-      expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+      expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
         manual_seed(1);
         Net net;
         Ddp ddp(net, group, {.gradient_as_bucket_view = views});
@@ -132,10 +133,12 @@ void check_accumulation(const std::string& backend, int ranks) {
           optimizer.step();
         }
         return compare(values_of(net->parameters()), expected);
-      }));
+      });
     }
   }
 }
+const AddRankCase add_accumulation("accumulation under no_sync and several backwards add up", &check_accumulation,
+                                   {.shm = {2, 3, 4, 8}});
 
 void check_join(const std::string& backend, int ranks) {
   // Rank r has 2 + r batches. One process: each iteration takes the batches that are there, divided by all ranks or by
@@ -159,7 +162,7 @@ void check_join(const std::string& backend, int ranks) {
     }
     const Values expected = values_of(one->parameters());
     CAPTURE(by_initial);
-    expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
       manual_seed(1);
       Net net;
       Ddp ddp(net, group, {.bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
@@ -179,7 +182,7 @@ void check_join(const std::string& backend, int ranks) {
       optimizer.zero_grad();
       loss_of(ddp(batch_of(group->rank(), 0))).backward();
       return dist::verify_consistency(*group, net).consistent() ? "" : "a step after join()";
-    }));
+    });
   }
   const std::vector<Rank> outcome = run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     Net net;
@@ -190,16 +193,18 @@ void check_join(const std::string& backend, int ranks) {
     join.finish();
     return "";
   });
-  CHECK(outcome[0].text == "Rank 0 exhausted all inputs.");
+  CHECK(outcome[0].text.starts_with("Rank 0 exhausted all inputs. (called at "));
   for (size_t r = 1; r < outcome.size(); ++r)
-    CHECK(outcome[r].text == "Detected at least one rank that exhausted inputs. Throwing across all ranks.");
+    CHECK(outcome[r].text.starts_with(
+        "Detected at least one rank that exhausted inputs. Throwing across all ranks. (called at "));
 }
+const AddRankCase add_join("join: ranks with different numbers of batches", &check_join);
 
 void check_optimizer_in_backward(const std::string& backend, int ranks) {
   const Values expected = plain_reference(ranks);
   for (const double bucket_mb : {25.0, 1e-6}) {
     CAPTURE(bucket_mb);
-    expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
       manual_seed(1);
       Net net;
       Ddp ddp(net, group, {.bucket_cap_mb = bucket_mb, .first_bucket_mb = bucket_mb});
@@ -213,36 +218,38 @@ void check_optimizer_in_backward(const std::string& backend, int ranks) {
         }
       }
       return compare(values_of(net->parameters()), expected);
-    }));
+    });
   }
 }
+const AddRankCase add_optimizer_in_backward("optimizers that step in backward", &check_optimizer_in_backward);
 
-void check_verify_consistency(const std::string& backend, int ranks) {
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
-    manual_seed(1);
-    Net net;
-    if (!dist::verify_consistency(*group, net).consistent()) return "equal models differ";
-    const bool odd = group->rank() == ranks - 1;
-    if (odd) {
-      auto* const values = net->b->weight.data_ptr<double>();
-      values[11] = std::nextafter(values[11], 10.0);
-      const NoGradGuard no_grad;
-      net->c->bias.fill_(7);
-    }
-    const auto report = dist::verify_consistency(*group, net);
-    if (report.verdicts.size() != 2) return fmt::format("{} verdicts", report.verdicts.size());
-    const dist::Verdict& first = report.verdicts[0];
-    if (first.kind != "parameters_differ" || first.parameters.at(0).name != "b.weight") return first.message;
-    if (first.ranks != std::vector<int>{ranks - 1}) return "ranks in " + first.message;
-    if (first.message.find("first at element 11 of [8, 8]") == std::string::npos ||
-        first.message.find("(1 ulp apart)") == std::string::npos)
-      return first.message;
-    return report.verdicts[1].parameters.at(0).name == "c.bias" ? "" : report.verdicts[1].message;
-  }));
+std::string check_verify_consistency(const dist::ProcessGroupPtr& group) {
+  const int ranks = group->size();
+  manual_seed(1);
+  Net net;
+  if (!dist::verify_consistency(*group, net).consistent()) return "equal models differ";
+  const bool odd = group->rank() == ranks - 1;
+  if (odd) {
+    auto* const values = net->b->weight.data_ptr<double>();
+    values[11] = std::nextafter(values[11], 10.0);
+    const NoGradGuard no_grad;
+    net->c->bias.fill_(7);
+  }
+  const auto report = dist::verify_consistency(*group, net);
+  if (report.verdicts.size() != 2) return fmt::format("{} verdicts", report.verdicts.size());
+  const dist::Verdict& first = report.verdicts[0];
+  if (first.kind != "parameters_differ" || first.parameters.at(0).name != "b.weight") return first.message;
+  if (first.ranks != std::vector<int>{ranks - 1}) return "ranks in " + first.message;
+  if (first.message.find("first at element 11 of [8, 8]") == std::string::npos ||
+      first.message.find("(1 ulp apart)") == std::string::npos)
+    return first.message;
+  return report.verdicts[1].parameters.at(0).name == "c.bias" ? "" : report.verdicts[1].message;
 }
+const AddRankCase add_verify_consistency("verify_consistency finds the first tensor, element and rank",
+                                         &check_verify_consistency);
 
 void check_logging_data(const std::string& backend, int ranks) {
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     Net net;
     Ddp ddp(net, group, {.bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
     ddp.reducer().timeline().keep(4);
@@ -270,7 +277,10 @@ void check_logging_data(const std::string& backend, int ranks) {
       }
     }
     return data.ints.at("avg_backward_compute_time") > 0 ? "" : "times";
-  }));
+  });
 }
+const AddRankCase add_logging_data("logging data and the timeline", &check_logging_data);
+
+}  // namespace
 
 }  // namespace brigade::test

@@ -1,6 +1,4 @@
-#include "model_averaging_cases.h"
-
-#include "on_ranks.h"
+#include "rank_case.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/model_averaging.h>
@@ -44,47 +42,45 @@ std::vector<double> values_of(const std::vector<Tensor>& tensors) {
   return values;
 }
 
-}  // namespace
-
-void check_average(const std::string& backend, int ranks) {
-  expect_well(backend, ranks, [ranks](const dist::ProcessGroupPtr& group) -> std::string {
-    const double own = group->rank();
-    const double middle = (ranks - 1) / 2.0;
-    const std::vector<Tensor> tensors{full({2}, own),
-                                      full({3}, own, kFloat64),
-                                      (full({2, 3}, own) + tensor<float>({1, 2, 3})).t(),
-                                      full({2}, own, kFloat16),
-                                      zeros({0}),
-                                      full({}, own, kFloat64)};
-    std::vector<uint32_t> versions;
-    for (const Tensor& each : tensors)
-      versions.push_back(each.version());
-    const size_t before = group->flight_recorder().entries().size();
-    dist::average_parameters(*group, tensors);
-    const auto entries = group->flight_recorder().entries();
-    if (entries.size() - before != 3) return fmt::format("{} collectives for 3 dtypes", entries.size() - before);
-    if (entries.back().description != "model averaging") return "description " + entries.back().description;
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      if (tensors[i].version() != versions[i] + 1) return fmt::format("the version of tensor {}", i);
+std::string check_average(const dist::ProcessGroupPtr& group) {
+  const int ranks = group->size();
+  const double own = group->rank();
+  const double middle = (ranks - 1) / 2.0;
+  const std::vector<Tensor> tensors{full({2}, own),
+                                    full({3}, own, kFloat64),
+                                    (full({2, 3}, own) + tensor<float>({1, 2, 3})).t(),
+                                    full({2}, own, kFloat16),
+                                    zeros({0}),
+                                    full({}, own, kFloat64)};
+  std::vector<uint32_t> versions;
+  for (const Tensor& each : tensors)
+    versions.push_back(each.version());
+  const size_t before = group->flight_recorder().entries().size();
+  dist::average_parameters(*group, tensors);
+  const auto entries = group->flight_recorder().entries();
+  if (entries.size() - before != 3) return fmt::format("{} collectives for 3 dtypes", entries.size() - before);
+  if (entries.back().description != "model averaging") return "description " + entries.back().description;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].version() != versions[i] + 1) return fmt::format("the version of tensor {}", i);
+  }
+  const std::vector<double> m{middle + 1, middle + 1, middle + 2, middle + 2, middle + 3, middle + 3};
+  if (values_of({tensors[2]}) != m) return "a tensor that is not contiguous";
+  if (values_of({tensors[0], tensors[1], tensors[3], tensors[5]}) != std::vector<double>(8, middle)) return "a mean";
+  // Refused before anything is sent.
+  const Tensor whole = full({2}, own);
+  for (const Tensor& unfit : {ones({2}, kInt64), Tensor()}) {
+    std::string text;
+    try {
+      dist::average_parameters(*group, {whole, unfit});
+    } catch (const std::exception& error) {
+      text = error.what();
     }
-    const std::vector<double> m{middle + 1, middle + 1, middle + 2, middle + 2, middle + 3, middle + 3};
-    if (values_of({tensors[2]}) != m) return "a tensor that is not contiguous";
-    if (values_of({tensors[0], tensors[1], tensors[3], tensors[5]}) != std::vector<double>(8, middle)) return "a mean";
-    // Refused before anything is sent.
-    const Tensor whole = full({2}, own);
-    for (const Tensor& unfit : {ones({2}, kInt64), Tensor()}) {
-      std::string text;
-      try {
-        dist::average_parameters(*group, {whole, unfit});
-      } catch (const std::exception& error) {
-        text = error.what();
-      }
-      if (text.find("average_parameters: parameter 1 is ") != 0) return "not refused: " + text;
-    }
-    if (values_of({whole}) != std::vector<double>(2, own)) return "a refused call changed something";
-    return "";
-  });
+    if (text.find("average_parameters: parameter 1 is ") != 0) return "not refused: " + text;
+  }
+  if (values_of({whole}) != std::vector<double>(2, own)) return "a refused call changed something";
+  return "";
 }
+const AddRankCase add_average("average_parameters: the mean over the ranks, one all-reduce per dtype", &check_average);
 
 void check_local_sgd(const std::string& backend, int ranks) {
   constexpr int kSteps = 7;
@@ -145,5 +141,9 @@ void check_local_sgd(const std::string& backend, int ranks) {
     return wrong;
   });
 }
+const AddRankCase add_local_sgd("PeriodicModelAverager: local SGD equals the same computed in one process",
+                                &check_local_sgd);
+
+}  // namespace
 
 }  // namespace brigade::test

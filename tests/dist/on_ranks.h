@@ -1,4 +1,4 @@
-// Cases that hold for every backend: what they run on, and what is expected of each rank.
+// What a case runs on, and what is expected of each rank.
 #pragma once
 
 #include "processes.h"
@@ -38,12 +38,6 @@ inline void on(const std::string& backend, const std::vector<int>& sizes, const 
   }
 }
 inline void on_threads(const BackendCheck& check) { on("threads", {2, 3, 4}, check); }
-// Shared memory, and Gloo where it was built.
-inline void on_processes(const BackendCheck& check) {
-  for (const std::string& backend : backends()) {
-    if (backend != "threads") on(backend, backend == "shm" ? std::vector<int>{2, 3, 4} : std::vector<int>{3}, check);
-  }
-}
 
 // The bytes of all tensors, to compare bit for bit.
 inline std::string bits_of(const std::vector<Tensor>& tensors) {

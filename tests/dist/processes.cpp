@@ -172,4 +172,8 @@ std::vector<std::string> backends() {
 #endif
 }
 
+std::vector<std::string> host_layouts() {
+  return {"AA", "AB", "AAB", "ABB", "AABB", "AAAB", "ABBB", "ABAB", "ABCA", "AABBCC"};
+}
+
 }  // namespace brigade::test

@@ -39,4 +39,7 @@ std::vector<Rank> run_ranks(const std::string& backend, int ranks, const Body& b
 // The backends of this build.
 std::vector<std::string> backends();
 
+// For "hosts:": even and uneven ones, ranks dealt out in turns, three hosts, all on one, all alone.
+std::vector<std::string> host_layouts();
+
 }  // namespace brigade::test

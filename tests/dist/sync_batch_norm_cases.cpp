@@ -1,6 +1,4 @@
-#include "sync_batch_norm_cases.h"
-
-#include "on_ranks.h"
+#include "rank_case.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -133,24 +131,22 @@ struct ConvNetImpl : nn::Module {
 };
 BRIGADE_MODULE(ConvNet);
 
-}  // namespace
-
-void check_sync_statistics(const std::string& backend, int ranks) {
-  expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) -> std::string {
-    for (const bool affine : {true, false}) {
-      for (const std::optional<double> momentum : {std::optional<double>(0.3), std::optional<double>()}) {
-        const nn::BatchNormOptions options{
-            .momentum = momentum, .affine = affine, .track_running_stats = affine, .dtype = kFloat64};
-        for (const std::string& wrong :
-             {same_as_whole<nn::BatchNorm1d>(group, options, {}), same_as_whole<nn::BatchNorm1d>(group, options, {2}),
-              same_as_whole<nn::BatchNorm2d>(group, options, {2, 3})}) {
-          if (!wrong.empty()) return wrong;
-        }
+std::string check_sync_statistics(const dist::ProcessGroupPtr& group) {
+  for (const bool affine : {true, false}) {
+    for (const std::optional<double> momentum : {std::optional<double>(0.3), std::optional<double>()}) {
+      const nn::BatchNormOptions options{
+          .momentum = momentum, .affine = affine, .track_running_stats = affine, .dtype = kFloat64};
+      for (const std::string& wrong :
+           {same_as_whole<nn::BatchNorm1d>(group, options, {}), same_as_whole<nn::BatchNorm1d>(group, options, {2}),
+            same_as_whole<nn::BatchNorm2d>(group, options, {2, 3})}) {
+        if (!wrong.empty()) return wrong;
       }
     }
-    return "";
-  });
+  }
+  return "";
 }
+const AddRankCase add_sync_statistics(
+    "SyncBatchNorm equals BatchNorm on the whole batch, with unequal and empty batches", &check_sync_statistics);
 
 void check_sync_training(const std::string& backend, int ranks) {
   constexpr int kSteps = 5;
@@ -195,6 +191,8 @@ void check_sync_training(const std::string& backend, int ranks) {
     });
   }
 }
+const AddRankCase add_sync_training(
+    "SyncBatchNorm in a network: five steps equal those of one process on the whole batch", &check_sync_training);
 
 void check_sync_refusals(const std::string& backend, int ranks) {
   // The layer, and what it refuses; the ranks stay in step.
@@ -249,5 +247,9 @@ void check_sync_refusals(const std::string& backend, int ranks) {
     CHECK(rank.text.find("something else") != std::string::npos);
   }
 }
+const AddRankCase add_sync_refusals("SyncBatchNorm: too few values, evaluation alone, a rank that is elsewhere",
+                                    &check_sync_refusals);
+
+}  // namespace
 
 }  // namespace brigade::test

@@ -1,5 +1,4 @@
 #include "on_ranks.h"
-#include "sync_batch_norm_cases.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/gradcheck.h>
@@ -8,18 +7,6 @@
 #include <brigade/nn/nn.h>
 
 using namespace brigade;
-
-TEST_CASE("between threads: SyncBatchNorm equals BatchNorm on the whole batch, with unequal and empty batches") {
-  test::on_threads(&test::check_sync_statistics);
-}
-
-TEST_CASE("between threads: SyncBatchNorm in a network: five steps equal those of one process on the whole batch") {
-  test::on_threads(&test::check_sync_training);
-}
-
-TEST_CASE("between threads: SyncBatchNorm: too few values, evaluation alone, a rank that is elsewhere") {
-  test::on_threads(&test::check_sync_refusals);
-}
 
 namespace {
 

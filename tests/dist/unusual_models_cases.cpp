@@ -1,14 +1,12 @@
 // Models and wrappings that are not the plain one.
-#include "mechanisms_cases.h"
-
 #include "mechanisms_net.h"
-#include "on_ranks.h"
-
-#include <doctest/doctest.h>
+#include "rank_case.h"
 
 namespace brigade::test {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
 
 void check_several_wrappers(const std::string& backend, int ranks) {
   // Two wrapped modules in one loss.
@@ -26,7 +24,7 @@ void check_several_wrappers(const std::string& backend, int ranks) {
     plain.step();
   }
   const Values expected = values_of(both);
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     manual_seed(1);
     Net a;
     Net b;
@@ -43,7 +41,7 @@ void check_several_wrappers(const std::string& backend, int ranks) {
       optimizer.step();
     }
     return compare(values_of(parameters), expected);
-  }));
+  });
   // A GAN under one wrapper, strict: each backward is told whose step comes next.
   struct GanImpl : nn::Module {
     nn::Linear g{nullptr}, d{nullptr};
@@ -79,7 +77,7 @@ void check_several_wrappers(const std::string& backend, int ranks) {
   for (int s = 0; s < kSteps; ++s)
     play(alone, alone, whole_batch(ranks, s), [](const Tensor& loss, bool) { loss.backward(); });
   const Values gan_expected = values_of(alone->parameters());
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     manual_seed(1);
     Gan net;
     dist::DistributedDataParallel<Gan> ddp(net, group);
@@ -90,8 +88,9 @@ void check_several_wrappers(const std::string& backend, int ranks) {
       });
     }
     return compare(values_of(net->parameters()), gan_expected);
-  }));
+  });
 }
+const AddRankCase add_several_wrappers("two wrappers in one loss; a GAN under one wrapper", &check_several_wrappers);
 
 void check_unusual_models(const std::string& backend, int ranks) {
   // A shared layer, a frozen one, two dtypes, a weight used outside of forward.
@@ -131,7 +130,7 @@ void check_unusual_models(const std::string& backend, int ranks) {
     plain.step();
   }
   const Values expected = values_of(one->parameters());
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     manual_seed(1);
     Odd net;
     dist::DistributedDataParallel<Odd> ddp(net, group);
@@ -143,8 +142,9 @@ void check_unusual_models(const std::string& backend, int ranks) {
       optimizer.step();
     }
     return compare(values_of(net->parameters()), expected, 1e-6);
-  }));
+  });
 }
+const AddRankCase add_unusual_models("shared, frozen and mixed-dtype parameters", &check_unusual_models);
 
 void check_embedding(const std::string& backend, int ranks) {
   // Rows that one rank alone asked for, rows that nobody did, a weight that is also the output layer.
@@ -177,7 +177,7 @@ void check_embedding(const std::string& backend, int ranks) {
   const Values expected = values_of(one->parameters());
   for (const bool views : {true, false}) {
     CAPTURE(views);
-    expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
       manual_seed(1);
       Words net;
       dist::DistributedDataParallel<Words> ddp(net, group, {.gradient_as_bucket_view = views});
@@ -188,11 +188,12 @@ void check_embedding(const std::string& backend, int ranks) {
         optimizer.step();
       }
       return compare(values_of(net->parameters()), expected);
-    }));
+    });
   }
 }
+const AddRankCase add_embedding("embeddings, whose gradients are dense", &check_embedding);
 
-void check_cut_inside_checkpoint(const std::string& backend, int ranks) {
+std::string check_cut_inside_checkpoint(const dist::ProcessGroupPtr& group) {
   // The plan sees a path to b, and no gradient comes along it: that only backward can tell.
   struct CutImpl : nn::Module {
     nn::Linear a{nullptr}, b{nullptr};
@@ -209,18 +210,20 @@ void check_cut_inside_checkpoint(const std::string& backend, int ranks) {
    public:
     using nn::ModuleHolder<CutImpl>::ModuleHolder;
   };
-  expect_all_well(run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
-    CutModel net;
-    dist::DistributedDataParallel<CutModel> ddp(net, group);
-    try {
-      loss_of(ddp(batch_of(group->rank(), 0))).backward();
-      return "nothing was raised";
-    } catch (const dist::ReductionError& error) {
-      const dist::Verdict& verdict = error.verdicts().at(0);
-      if (verdict.parameters.size() != 2 || verdict.parameters[0].name != "b.weight") return error.what();
-    }
-    return net->b->weight.grad().defined() ? "a gradient was left" : "";
-  }));
+  CutModel net;
+  dist::DistributedDataParallel<CutModel> ddp(net, group);
+  try {
+    loss_of(ddp(batch_of(group->rank(), 0))).backward();
+    return "nothing was raised";
+  } catch (const dist::ReductionError& error) {
+    const dist::Verdict& verdict = error.verdicts().at(0);
+    if (verdict.parameters.size() != 2 || verdict.parameters[0].name != "b.weight") return error.what();
+  }
+  return net->b->weight.grad().defined() ? "a gradient was left" : "";
 }
+const AddRankCase add_cut_inside_checkpoint("a cut inside a checkpoint, which only backward can see",
+                                            &check_cut_inside_checkpoint);
+
+}  // namespace
 
 }  // namespace brigade::test

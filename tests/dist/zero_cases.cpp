@@ -1,7 +1,5 @@
-#include "zero_cases.h"
-
 #include "branching_net.h"
-#include "on_ranks.h"
+#include "rank_case.h"
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -141,8 +139,6 @@ std::string reloaded(const dist::ProcessGroupPtr& group, const decltype(Optimize
   return expect_error<DistError>([&] { second.state_dict(); }, {"since the last step"});
 }
 
-}  // namespace
-
 void check_zero_equals_plain(const std::string& backend, int ranks) {
   expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
     return equals_plain<optim::SGD>(group, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
@@ -151,6 +147,9 @@ void check_zero_equals_plain(const std::string& backend, int ranks) {
     return equals_plain<optim::AdamW>(group, {.lr = 0.01, .amsgrad = true});
   });
 }
+const AddRankCase add_zero_equals_plain(
+    "ZeRO over two groups is the plain optimizer bit for bit, and so is its consolidated state",
+    &check_zero_equals_plain);
 
 void check_zero_state_reloaded(const std::string& backend, int ranks) {
   expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) {
@@ -159,6 +158,8 @@ void check_zero_state_reloaded(const std::string& backend, int ranks) {
   expect_well(backend, ranks,
               [](const dist::ProcessGroupPtr& group) { return reloaded<optim::AdamW>(group, {.lr = 0.01}); });
 }
+const AddRankCase add_zero_state_reloaded("ZeRO: a consolidated state is reloaded and training goes on bit for bit",
+                                          &check_zero_state_reloaded);
 
 void check_zero_shards(const std::string& backend, int ranks) {
   CHECK(dist::assign_owners({zeros({2}), zeros({100}), zeros({50}), zeros({49})}, 2) == std::vector<int>{1, 0, 1, 1});
@@ -225,80 +226,82 @@ void check_zero_shards(const std::string& backend, int ranks) {
                : "not as the owners have it";
   });
 }
+const AddRankCase add_zero_shards(
+    "ZeRO: ranks without parameters, frozen and unused parameters, a gradient on one rank alone", &check_zero_shards);
 
-void check_zero_large_state(const std::string& backend, int ranks) {
+std::string check_zero_large_state(const dist::ProcessGroupPtr& group) {
   // States of more than one piece (25 MiB), of several dtypes; the values tell their places.
-  expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) -> std::string {
-    std::vector<Tensor> parameters{zeros({4'000'001}).requires_grad_(), zeros({3}, kFloat64).requires_grad_(),
-                                   zeros({1'000'000}).requires_grad_(), zeros({7}, kBFloat16).requires_grad_()};
-    dist::ZeroRedundancyOptimizer<optim::Adam> zero(parameters, {.lr = 0.1, .betas = {0.5, 0.5}}, group);
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      const Tensor grad = arange(0, static_cast<double>(parameters[i].numel())).to(parameters[i].dtype());
-      parameters[i].set_grad(grad + static_cast<double>(i));
-    }
-    zero.step();
-    zero.consolidate_state_dict(1);
-    if (group->rank() != 1) return "";
-    optim::Adam plain(parameters, {.lr = 0.1, .betas = {0.5, 0.5}});
-    plain.step();
-    return compare(zero.state_dict(), plain.state_dict());
-  });
+  std::vector<Tensor> parameters{zeros({4'000'001}).requires_grad_(), zeros({3}, kFloat64).requires_grad_(),
+                                 zeros({1'000'000}).requires_grad_(), zeros({7}, kBFloat16).requires_grad_()};
+  dist::ZeroRedundancyOptimizer<optim::Adam> zero(parameters, {.lr = 0.1, .betas = {0.5, 0.5}}, group);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor grad = arange(0, static_cast<double>(parameters[i].numel())).to(parameters[i].dtype());
+    parameters[i].set_grad(grad + static_cast<double>(i));
+  }
+  zero.step();
+  zero.consolidate_state_dict(1);
+  if (group->rank() != 1) return "";
+  optim::Adam plain(parameters, {.lr = 0.1, .betas = {0.5, 0.5}});
+  plain.step();
+  return compare(zero.state_dict(), plain.state_dict());
 }
+const AddRankCase add_zero_large_state("ZeRO: a state of several pieces and dtypes arrives whole",
+                                       &check_zero_large_state, {.threads = {}, .shm = {2}, .others = {2}});
 
-void check_zero_refusals(const std::string& backend, int ranks) {
-  expect_well(backend, ranks, [](const dist::ProcessGroupPtr& group) -> std::string {
-    using Zero = dist::ZeroRedundancyOptimizer<optim::SGD>;
-    const bool odd = group->rank() == 1;
-    std::vector<std::string> wrong;
-    const Tensor first = ones({3}), second = ones({4, 2});
-    wrong.push_back(expect_error<DistError>(
-        [&] {
-          Zero({first, odd ? ones({5}) : second}, {.lr = 0.1}, group);
-        },
-        {"rank 0 has parameter 1: float32 [4, 2], rank 1 has parameter 1: float32 [5]", "zero_cases.cpp:"}));
-    wrong.push_back(expect_error<DistError>(
-        [&] {
-          Zero({first, second}, {.lr = odd ? 0.2 : 0.1}, group);
-        },
-        {"lr 0.1", "rank 1 has options of group 0: lr 0.2"}));
-    wrong.push_back(expect_error<ValueError>([&] { Zero({first}, {.lr = -1}, group); }, {"Invalid learning rate: -1"}));
-    wrong.push_back(expect_error<ValueError>(
-        [&] {
-          Zero({first, first}, {.lr = 1}, group);
-        },
-        {"some parameters appear in more than one parameter group"}));
-    wrong.push_back(
-        expect_error<ValueError>([&] { Zero({first}, {.lr = 1}, nullptr); }, {"the process group is empty"}));
+std::string check_zero_refusals(const dist::ProcessGroupPtr& group) {
+  using Zero = dist::ZeroRedundancyOptimizer<optim::SGD>;
+  const bool odd = group->rank() == 1;
+  std::vector<std::string> wrong;
+  const Tensor first = ones({3}), second = ones({4, 2});
+  wrong.push_back(expect_error<DistError>(
+      [&] {
+        Zero({first, odd ? ones({5}) : second}, {.lr = 0.1}, group);
+      },
+      {"rank 0 has parameter 1: float32 [4, 2], rank 1 has parameter 1: float32 [5]", "zero_cases.cpp:"}));
+  wrong.push_back(expect_error<DistError>(
+      [&] {
+        Zero({first, second}, {.lr = odd ? 0.2 : 0.1}, group);
+      },
+      {"lr 0.1", "rank 1 has options of group 0: lr 0.2"}));
+  wrong.push_back(expect_error<ValueError>([&] { Zero({first}, {.lr = -1}, group); }, {"Invalid learning rate: -1"}));
+  wrong.push_back(expect_error<ValueError>(
+      [&] {
+        Zero({first, first}, {.lr = 1}, group);
+      },
+      {"some parameters appear in more than one parameter group"}));
+  wrong.push_back(expect_error<ValueError>([&] { Zero({first}, {.lr = 1}, nullptr); }, {"the process group is empty"}));
 
-    Zero zero({first, second}, {.lr = 0.1, .momentum = 0.9}, group);
-    wrong.push_back(
-        expect_error<ValueError>([&] { zero.consolidate_state_dict(group->size()); }, {"is not a rank 0.."}));
-    // What one rank refuses, all refuse, and nothing has changed.
-    const Tensor other_first = ones({3}), other_second = ones({4, 3});
-    optim::SGD other({other_first, other_second}, {.lr = 0.5, .momentum = 0.9});
-    for (const Tensor& each : {first, second, other_first, other_second})
-      each.set_grad(ones(each.sizes()));
-    zero.step();
-    other.step();
-    wrong.push_back(expect_error<ValueError>([&] { zero.load_state_dict(other.state_dict()); },
-                                             {"'1.momentum_buffer' is float32"}));
-    optim::SGD fewer({other_first}, {.lr = 0.5});
-    wrong.push_back(
-        expect_error<ValueError>([&] { zero.load_state_dict(fewer.state_dict()); }, {"doesn't match the size"}));
-    optim::AdamW kind({other_first}, {.lr = 0.5});
-    wrong.push_back(
-        expect_error<ValueError>([&] { zero.load_state_dict(kind.state_dict()); }, {"it was saved from AdamW"}));
-    if (zero.options().lr != 0.1) wrong.emplace_back("the options of a refused state were taken");
-    zero.step();
-    // 1 - 0.1 * (1 + 1.9): with the momentum of the first step.
-    for (const Tensor& each : {first, second}) {
-      if (std::abs(each.to_vector<double>()[0] - 0.71) > 1e-6) wrong.emplace_back("the state after a refused one");
-    }
-    for (const std::string& each : wrong) {
-      if (!each.empty()) return each;
-    }
-    return "";
-  });
+  Zero zero({first, second}, {.lr = 0.1, .momentum = 0.9}, group);
+  wrong.push_back(expect_error<ValueError>([&] { zero.consolidate_state_dict(group->size()); }, {"is not a rank 0.."}));
+  // What one rank refuses, all refuse, and nothing has changed.
+  const Tensor other_first = ones({3}), other_second = ones({4, 3});
+  optim::SGD other({other_first, other_second}, {.lr = 0.5, .momentum = 0.9});
+  for (const Tensor& each : {first, second, other_first, other_second})
+    each.set_grad(ones(each.sizes()));
+  zero.step();
+  other.step();
+  wrong.push_back(
+      expect_error<ValueError>([&] { zero.load_state_dict(other.state_dict()); }, {"'1.momentum_buffer' is float32"}));
+  optim::SGD fewer({other_first}, {.lr = 0.5});
+  wrong.push_back(
+      expect_error<ValueError>([&] { zero.load_state_dict(fewer.state_dict()); }, {"doesn't match the size"}));
+  optim::AdamW kind({other_first}, {.lr = 0.5});
+  wrong.push_back(
+      expect_error<ValueError>([&] { zero.load_state_dict(kind.state_dict()); }, {"it was saved from AdamW"}));
+  if (zero.options().lr != 0.1) wrong.emplace_back("the options of a refused state were taken");
+  zero.step();
+  // 1 - 0.1 * (1 + 1.9): with the momentum of the first step.
+  for (const Tensor& each : {first, second}) {
+    if (std::abs(each.to_vector<double>()[0] - 0.71) > 1e-6) wrong.emplace_back("the state after a refused one");
+  }
+  for (const std::string& each : wrong) {
+    if (!each.empty()) return each;
+  }
+  return "";
 }
+const AddRankCase add_zero_refusals(
+    "ZeRO: ranks that differ, options and states that do not fit are refused on every rank", &check_zero_refusals);
+
+}  // namespace
 
 }  // namespace brigade::test

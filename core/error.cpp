@@ -2,6 +2,7 @@
 #include <brigade/core/error.h>
 
 #include <charconv>
+#include <cmath>
 #include <iterator>
 #include <string_view>
 
@@ -23,10 +24,14 @@ namespace detail {
 
 namespace {
 
+// 100000 rather than 1e+05.
 template <class T>
 std::string shortest(T value) {
-  char text[32];
-  return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
+  const T size = std::abs(value);
+  const bool is_usual = value == 0 || (size >= T(1e-4) && size < T(1e16));
+  char text[64];
+  const auto format = is_usual ? std::chars_format::fixed : std::chars_format::general;
+  return {text, std::to_chars(std::begin(text), std::end(text), value, format).ptr};
 }
 
 }  // namespace

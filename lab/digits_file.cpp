@@ -3,7 +3,6 @@
 
 #include <brigade/core/error.h>
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -55,9 +54,9 @@ void parse_line(const std::string& path, size_t number, const char* line, const 
   for (int column = 0; column <= kDigitPixels; ++column) {
     char* after = nullptr;
     const long value = line < end ? std::strtol(line, &after, 10) : 0;
-    if (line >= end || after == line || after > end) fail(fmt::format("has no number in column {}", column + 1));
+    if (line >= end || after == line || after > end) fail("has no number in column " + std::to_string(column + 1));
     if (value < 0 || value > (column < kDigitPixels ? 16 : 9)) {
-      fail(fmt::format("column {} is {}", column + 1, value));
+      fail("column " + std::to_string(column + 1) + " is " + std::to_string(value));
     }
     if (column < kDigitPixels) {
       pixels.push_back(static_cast<float>(value) / 16.0F);
@@ -66,7 +65,7 @@ void parse_line(const std::string& path, size_t number, const char* line, const 
     }
     line = after;
     if (column < kDigitPixels) {
-      if (line >= end || *line != ',') fail(fmt::format("ends after column {}", column + 1));
+      if (line >= end || *line != ',') fail("ends after column " + std::to_string(column + 1));
       ++line;
     }
   }

@@ -17,6 +17,8 @@ TEST_CASE("each {} is replaced by an argument: text, numbers in their shortest f
   CHECK(std::string(ValueError("{}: expected {} of {}, got {}", name, 3, "four", Shape{2, 3}).what()) ==
         "weight: expected 3 of four, got " + to_string(Shape{2, 3}));
   CHECK(std::string(ValueError("{} {} {} {} {}", 0.1, 0.1F, int64_t{-7}, true, 'x').what()) == "0.1 0.1 -7 true x");
+  CHECK(std::string(ValueError("{} {} {} {} {}", 1e5, 0.0, -2.5e-4, 3e20, 1e-9).what()) ==
+        "100000 0 -0.00025 3e+20 1e-09");
   CHECK(std::string(ValueError("{}", "{}").what()) == "{}");
 }
 
@@ -35,6 +37,8 @@ TEST_CASE("a message ends with the user's line, once") {
   CHECK(plain.what() == expected);
   CHECK(plain.where().line() == here.line());
   CHECK(std::string(ShapeError("queued at " + place, here).what()) == "queued at " + place);
+  CHECK(std::string(ShapeError("queued at " + place + "0", here).what()) ==
+        "queued at " + place + "0 (called at " + place + ")");
   CHECK(std::string(ShapeError(kNowhere, "cat: got {}", 1).what()) == "cat: got 1");
 }
 

@@ -38,7 +38,7 @@ struct Training {
 
   void step() {
     optimizer->zero_grad();
-    const Tensor features = max_pool2d(relu(norm(conv(x)))).flatten(1);
+    const Tensor features = max_pool2d(relu(norm(conv(x))), 2).flatten(1);
     const Tensor normed = dropout(layer_norm(features, {16}), 0.2).unsqueeze(0);
     const Tensor mixed = scaled_dot_product_attention(normed, normed, normed, {}, 0.25).squeeze(0);
     const Tensor now = cross_entropy(out(mixed), target);

@@ -46,15 +46,17 @@ template <class... Args>
 struct ErrorText {
   std::string_view text;
 
-  template <class Text>
-    requires std::convertible_to<const Text&, std::string_view>
-  consteval ErrorText(const Text& words) : text(words) {
+  template <std::convertible_to<std::string_view> Text>
+  consteval ErrorText(const Text& words) : text(words) {  // NOLINT(*explicit*): written as a literal
     size_t places = 0;
     for (size_t at = text.find("{}"); at != text.npos; at = text.find("{}", at + 2))
       ++places;
     if (places != sizeof...(Args)) throw "as many {} as arguments";
   }
 };
+
+template <class T>
+concept NoPlace = !std::same_as<T, std::source_location>;
 
 std::string fill_in(std::string_view text, std::initializer_list<std::string> words);
 
@@ -64,10 +66,10 @@ class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, std::source_location where = {});
   // The message with each `{}` replaced by an argument.
-  template <class... Args>
-    requires(sizeof...(Args) > 0 && !(std::same_as<Args, std::source_location> || ...))
-  explicit Error(detail::ErrorText<std::type_identity_t<Args>...> text, const Args&... args)
-      : Error(std::source_location(), text, args...) {}
+  template <detail::NoPlace First, class... Rest>
+  explicit Error(detail::ErrorText<std::type_identity_t<First>, std::type_identity_t<Rest>...> text, const First& first,
+                 const Rest&... rest)
+      : Error(std::source_location(), text, first, rest...) {}
   template <class... Args>
   Error(std::source_location where, detail::ErrorText<std::type_identity_t<Args>...> text, const Args&... args)
       : Error(detail::fill_in(text.text, {detail::in_words(args)...}), where) {}

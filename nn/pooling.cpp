@@ -4,26 +4,26 @@
 #include <brigade/nn/detail/text.h>
 
 #include <algorithm>
-#include <concepts>
 
 namespace brigade::nn {
 
 namespace {
 
+int64_t smallest(int64_t size) { return size; }
+int64_t smallest(Size2 size) { return std::min(size[0], size[1]); }
+
 template <class S, class Options>
 void check(const char* layer, S kernel_size, const Options& o) {
   const S stride = o.stride.value_or(kernel_size);
-  S dilation = 1;
-  if constexpr (requires { o.dilation; }) dilation = o.dilation;
-  const auto smallest = [](const S& size) {
-    if constexpr (std::same_as<S, Size2>)
-      return std::min(size[0], size[1]);
-    else
-      return size;
-  };
-  if (std::min({smallest(kernel_size), smallest(stride), smallest(dilation)}) >= 1) return;
-  throw ValueError("{}: kernel_size, stride and dilation must be at least 1, got {}, {} and {}", layer, kernel_size,
-                   stride, dilation);
+  const bool fits = smallest(kernel_size) >= 1 && smallest(stride) >= 1;
+  if constexpr (requires { o.dilation; }) {
+    if (fits && smallest(o.dilation) >= 1) return;
+    throw ValueError("{}: kernel_size, stride and dilation must be at least 1, got {}, {} and {}", layer, kernel_size,
+                     stride, o.dilation);
+  } else {
+    if (!fits)
+      throw ValueError("{}: kernel_size and stride must be at least 1, got {} and {}", layer, kernel_size, stride);
+  }
 }
 
 void check_output(const char* layer, std::optional<int64_t> size) {

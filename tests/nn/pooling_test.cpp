@@ -27,7 +27,8 @@ TEST_CASE("pooling over one dimension hands its options on") {
   CHECK(floats(average(x)) == floats(avg_pool1d(x, 3, {.padding = 1, .count_include_pad = false})));
   CHECK(average(x.select(0, 0)).sizes() == Shape{3, 3});
   CHECK_THROWS_WITH_AS(nn::MaxPool1d(0), doctest::Contains("at least 1, got 0, 0 and 1"), ValueError);
-  CHECK_THROWS_WITH_AS(nn::AvgPool1d(2, {.stride = 0}), doctest::Contains("AvgPool1d: stride must be at least 1"),
+  CHECK_THROWS_WITH_AS(nn::AvgPool1d(2, {.stride = 0}),
+                       doctest::Contains("AvgPool1d: kernel_size and stride must be at least 1, got 2 and 0"),
                        ValueError);
 }
 

@@ -66,9 +66,9 @@ std::string trace_in_words(const json& trace) {
       "\nBuckets. {} A bucket of a dtype is closed when its gradients reach its cap: {} for the first, so that "
       "communication starts early, {} for the others. A parameter is never split.\n",
       facts.at("rebuilt").get<bool>()
-          ? "They were cut anew after the first backward, in the order in which rank 0's gradients became ready."
-          : "They stand in reverse order of registration, since the last layers finish first in backward; they are cut "
-            "anew after the first backward.",
+          ? "They were rebuilt after the first backward, in the order in which rank 0's gradients became ready."
+          : "They stand in reverse order of registration, since the last layers finish first in backward; they are rebuilt "
+            "after the first backward.",
       bytes(first), bytes(cap));
   size_t number = 0;
   for (const json& bucket : facts.at("buckets")) {

@@ -57,7 +57,7 @@ class CommHook {
     static_cast<void>(round);
     return true;
   }
-  // Buckets were cut anew: what was kept per bucket no longer fits.
+  // Buckets were rebuilt: what was kept per bucket no longer fits.
   virtual void on_rebuild() {}
   // What a checkpoint has to hold (error feedback and so on), per rank; and back. Throws ValueError when it does not
   // fit.
@@ -77,7 +77,7 @@ CommHookPtr noop_hook();
 
 struct PowerSGDOptions {
   int matrix_approximation_rank = 1;
-  // Plain all-reduces before this reduced backward (from 1); at least 2, since buckets are cut anew after the first.
+  // Plain all-reduces before this reduced backward (from 1); at least 2, since buckets are rebuilt after the first.
   uint64_t start_powersgd_iter = 2;
   // A matrix n x m is compressed when (n + m) * rank * this < n * m.
   double min_compression_rate = 2;

@@ -34,7 +34,7 @@ struct RoundEvents {
   int64_t ended = 0;           // gradients are final
   std::vector<int64_t> ready;  // per parameter
   std::vector<BucketEvents> buckets;
-  bool rebuilt = false;  // buckets were cut anew after it
+  bool rebuilt = false;  // buckets were rebuilt after it
 
   // Communication: from launch to finish, summed over buckets; and the part of it that passed while nodes still ran.
   int64_t communication() const noexcept;

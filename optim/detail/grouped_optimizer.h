@@ -24,7 +24,7 @@ class StateReader {
   // A copy on the parameter's device, or an undefined tensor. Throws ValueError unless it has the parameter's shape and
   // dtype, and when `required` and missing.
   Tensor tensor_like(const std::string& name, const Tensor& parameter, bool required);
-  // Throws ValueError that names what nobody asked for.
+  // Throws ValueError that names the entries that were not asked for.
   void finish() const;
 
  private:

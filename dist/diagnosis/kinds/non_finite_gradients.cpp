@@ -11,7 +11,7 @@ Verdict non_finite_gradients(std::span<const NonFiniteOnRank> seen, std::span<co
                              const Moment& moment) {
   Verdict verdict = verdict_at(moment, "non_finite_gradients", Severity::Warning, CauseKind::NonFinite);
   verdict.advice =
-      "mend the operation that is named; a zero weight does not help, since 0 * inf is NaN. Skip the step on every "
+      "fix the operation that is named; a zero weight does not help, since 0 * inf is NaN. Skip the step on every "
       "rank alike, or use a gradient scaler with float16";
   std::map<uint32_t, std::vector<int>> ranks_of;
   for (const NonFiniteOnRank& of_rank : seen) {

@@ -10,7 +10,7 @@ Verdict nothing_to_reduce(const Moment& moment) {
       "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient. This "
       "wrapper passes calls on and reduces nothing";
   verdict.message = verdict.cause.text;
-  verdict.advice = "use the module without a wrapper, or thaw its parameters before wrapping";
+  verdict.advice = "use the module without a wrapper, or unfreeze its parameters before wrapping";
   return verdict;
 }
 

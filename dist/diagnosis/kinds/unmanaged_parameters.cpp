@@ -35,7 +35,7 @@ Verdict unmanaged_parameters(const UnmanagedParameter& found) {
   } else if (found.kind == CauseKind::Thawed) {
     verdict.cause.text =
         fmt::format("`{}` is trainable since {}, after wrapping: unknown to the reducer", found.name, at);
-    verdict.advice = "thaw it before wrapping, or wrap again after thawing";
+    verdict.advice = "unfreeze it before wrapping, or wrap again afterwards";
   } else {
     verdict.cause.text = fmt::format("`{}` was added after wrapping, at {}: unknown to the reducer", found.name, at);
     verdict.advice = "build the whole module before wrapping, or wrap again";

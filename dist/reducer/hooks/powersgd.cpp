@@ -259,7 +259,7 @@ CommHookPtr powersgd_hook(const PowerSGDOptions& options) {
   }
   if (options.start_powersgd_iter < 2) {
     throw ValueError(
-        "powersgd_hook: start_powersgd_iter must be at least 2 (buckets are cut anew after the first backward), got {}",
+        "powersgd_hook: start_powersgd_iter must be at least 2 (buckets are rebuilt after the first backward), got {}",
         options.start_powersgd_iter);
   }
   return std::make_shared<PowerSgdHook>(options);

@@ -129,7 +129,8 @@ HWY_INLINE void store_vectors(Vector first, Vector second, bfloat16* to) {
 }
 #endif
 
-// Two vectors of elements that lie together, for loops to which it is all one which of the two an element is in.
+// Two vectors of elements that lie together, for loops that work element by element: which of the two
+// an element is in depends on the dtype.
 struct TwoVectors {
   Vector a, b;
 };

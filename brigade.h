@@ -1,5 +1,5 @@
-// All of Brigade that a program uses: everything but the kernels, and what the libraries keep to themselves (detail/,
-// and the files that scripts/check-umbrella.py lists).
+// All of Brigade that a program uses: everything but the kernels, and what the libraries keep to
+// themselves (detail/, and the files that scripts/check-umbrella.py lists).
 #pragma once
 
 #include <brigade/autograd/anomaly_mode.h>

@@ -1,5 +1,5 @@
-// Anomaly mode: a backward that makes a NaN fails at the operation that made it, and names the line of its forward
-// (PyTorch: torch.autograd.detect_anomaly). Costs a pass over every gradient.
+// Anomaly mode: a backward that makes a NaN fails at the operation that made it, and names the line
+// of its forward (PyTorch: torch.autograd.detect_anomaly). Costs a pass over every gradient.
 #pragma once
 
 namespace brigade::autograd {
@@ -10,9 +10,9 @@ struct AnomalyMode {
   static void set_enabled(bool enabled) noexcept;
 };
 
-// While it lives, backward on this thread throws AutogradError "Function 'LogBackward' returned nan values in its 0th
-// output. ..." for the first operation whose gradients by its results have no NaN and whose gradients by its inputs
-// have.
+// While it lives, backward on this thread throws AutogradError "Function 'LogBackward' returned nan
+// values in its 0th output. ..." for the first operation whose gradients by its results have no NaN
+// and whose gradients by its inputs have.
 class DetectAnomalyGuard {
  public:
   DetectAnomalyGuard() noexcept;

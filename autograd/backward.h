@@ -13,7 +13,8 @@ struct BackwardOptions {
   Tensor gradient = {};
   // Keep what forward saved, for another backward through the same graph.
   bool retain_graph = false;
-  // Record what backward computes, so that the gradients can be differentiated again; keeps the graph as well.
+  // Record what backward computes, so that the gradients can be differentiated again; keeps the
+  // graph as well.
   bool create_graph = false;
 };
 
@@ -25,18 +26,21 @@ struct GraphUse {
   bool create_graph = false;
 };
 
-// Adds the gradient of the sum of the roots (each weighted by its entry in `gradients`, which may be empty) to the
-// .grad of every leaf they depend on. Throws AutogradError, with PyTorch's phrases:
+// Adds the gradient of the sum of the roots (each weighted by its entry in `gradients`, which may
+// be empty) to the .grad of every leaf they depend on. Throws AutogradError, with PyTorch's
+// phrases:
 //   "element 0 of tensors does not require grad and does not have a grad_fn"
 //   "grad can be implicitly created only for scalar outputs"
 //   "Mismatch in shape: grad_output[0] has a shape of ..."
-//   "Trying to backward through the graph a second time ..." (and where the operation was recorded, and which backward
-//   freed it) "one of the variables needed for gradient computation has been modified by an inplace operation: ..."
+//   "Trying to backward through the graph a second time ..." (and where the operation was recorded,
+//     and which backward freed it)
+//   "one of the variables needed for gradient computation has been modified by an inplace operation:
+//     ..."
 // Backward over one graph from two threads at once is an error.
 //
-// With create_graph the .grad of a leaf has a history, which keeps the graph alive until the gradient is cleared
-// (grad() is the better choice for second derivatives). A gradient that lives in a bucket of DDP has none: its values
-// are reduced.
+// With create_graph the .grad of a leaf has a history, which keeps the graph alive until the
+// gradient is cleared (grad() is the better choice for second derivatives). A gradient that lives
+// in a bucket of DDP has none: its values are reduced.
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, const GraphUse& use = {},
               SourceLocation where = SourceLocation::current());
 
@@ -51,9 +55,10 @@ struct GradOptions {
   // Zeros in place of undefined gradients; implies allow_unused.
   bool materialize_grads = false;
 };
-// The gradients of the sum of `outputs` with respect to `inputs` (leaves or results), as torch.autograd.grad: returned,
-// and added to no .grad. Listeners (a DDP wrapper) hear nothing of it. Hooks of the inputs run. Throws AutogradError as
-// backward(), and "One of the differentiated Tensors appears to not have been used in the graph", with its position.
+// The gradients of the sum of `outputs` with respect to `inputs` (leaves or results), as
+// torch.autograd.grad: returned, and added to no .grad. Listeners (a DDP wrapper) hear nothing of
+// it. Hooks of the inputs run. Throws AutogradError as backward(), and "One of the differentiated
+// Tensors appears to not have been used in the graph", with its position.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          const GradOptions& options = {}, SourceLocation where = SourceLocation::current());
 

@@ -25,7 +25,8 @@ Tensor BackwardContext::fit(const Edge& edge, Tensor grad) {
 
 BackwardContext::Destination BackwardContext::destination(uint32_t i) const {
   if (!needs_input_grad(i) || !node_.edges[i].leaf || engine_.capturing_ || engine_.create_graph_) return {};
-  // The same leaf twice among the inputs (x @ x): the second could overwrite the first, which is not delivered yet.
+  // The same leaf twice among the inputs (x @ x): the second could overwrite the first, which is
+  // not delivered yet.
   for (uint32_t other = 0; other < node_.edges.size(); ++other) {
     if (other != i && node_.edges[other].leaf == node_.edges[i].leaf) return {};
   }

@@ -30,8 +30,8 @@ struct CheckpointNode final : Node {
       const Tensor input = saved[i].unpack(*this);
       const bool wants_grad = context.needs_input_grad(static_cast<uint32_t>(i));
       if (context.create_graph() && wants_grad) {
-        // With its history, but behind a node of its own: the gradient by one input must not count the way to it
-        // through another.
+        // With its history, but behind a node of its own: the gradient by one input must not count
+        // the way to it through another.
         inputs.push_back(input.expand(input.sizes(), where));
       } else {
         inputs.push_back(input.detach(where));

@@ -1,11 +1,13 @@
-// Activation checkpointing: forward keeps only the inputs of a segment; backward runs the segment again.
+// Activation checkpointing: forward keeps only the inputs of a segment; backward runs the segment
+// again.
 //
 //   Tensor y = autograd::checkpoint([&](const Tensor& x) { return block(x); }, x);
 //
-// Source: Chen, Xu, Zhang, Guestrin: "Training deep nets with sublinear memory cost", 2016. The segment becomes one
-// node whose edges are its inputs and every parameter it used, so the plan of backward is as exact as without it, and
-// each parameter becomes ready once, however often checkpoints nest or share a module. Random numbers (dropout) are
-// drawn from the same place both times.
+// Source: Chen, Xu, Zhang, Guestrin: "Training deep nets with sublinear memory cost", 2016. The
+// segment becomes one node whose edges are its inputs and every parameter it used, so the plan of
+// backward is as exact as without it, and each parameter becomes ready once, however often
+// checkpoints nest or share a module. Random numbers (dropout) are drawn from the same place both
+// times.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -15,9 +17,10 @@
 
 namespace brigade::autograd {
 
-// `segment` must compute the same thing both times and must not have side effects that hurt when repeated (batch norm's
-// running statistics move twice). Its result has one tensor. With nothing that requires grad it just runs. Throws
-// AutogradError in backward when the second run gives another shape or dtype.
+// `segment` must compute the same thing both times and must not have side effects that hurt when
+// repeated (batch norm's running statistics move twice). Its result has one tensor. With nothing
+// that requires grad it just runs. Throws AutogradError in backward when the second run gives
+// another shape or dtype.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& segment, const std::vector<Tensor>& inputs,
                   SourceLocation where = SourceLocation::current());
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& segment, const Tensor& input,

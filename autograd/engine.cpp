@@ -22,7 +22,8 @@ namespace {
 thread_local std::vector<uint64_t> running_tasks;
 thread_local uint64_t backwards_started = 0;
 
-// Backwards that kept their graph, since they were last asked for; node marks count on from `retained_before`.
+// Backwards that kept their graph, since they were last asked for; node marks count on from
+// `retained_before`.
 thread_local std::vector<RetainedGraph> retained;
 thread_local uint64_t retained_before = 0;
 
@@ -169,7 +170,8 @@ void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
   planned.received = true;
   if (capturing_ && planned.capture < 0) return;
   if (!edge.leaf->requires_grad) return;  // frozen since the operation was recorded
-  // Without hooks nobody has to see the sum of this backward alone: it can go straight to where the gradient lives.
+  // Without hooks nobody has to see the sum of this backward alone: it can go straight to where the
+  // gradient lives.
   if (leaf_meta.grad_target.defined() && leaf_meta.hooks.empty() && !capturing_) {
     leaf_meta.accumulate(std::move(gradient), create_graph_, where_);
   } else {
@@ -311,8 +313,8 @@ void Engine::mark_captured(std::span<const Tensor> inputs) {
   }
 }
 
-// Drops nodes behind which no captured input lies: oldest first, a node is needed when it is captured or feeds a needed
-// one.
+// Drops nodes behind which no captured input lies: oldest first, a node is needed when it is
+// captured or feeds a needed one.
 void Engine::prune() {
   const auto is_captured = [&](const Node& node) {
     return std::any_of(captured_outputs_.begin(), captured_outputs_.end(),

@@ -25,8 +25,9 @@ class Engine {
 
   // Once per object.
   void run();
-  // The same, but the gradients of `inputs` (leaves or results) are returned instead of being accumulated: nothing is
-  // written to any leaf, and listeners hear nothing. Undefined for an input that the roots do not depend on.
+  // The same, but the gradients of `inputs` (leaves or results) are returned instead of being
+  // accumulated: nothing is written to any leaf, and listeners hear nothing. Undefined for an input
+  // that the roots do not depend on.
   std::vector<Tensor> run_captured(std::span<const Tensor> inputs);
 
   // A number for hook handles and tasks, never 0.

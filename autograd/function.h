@@ -1,4 +1,5 @@
-// Operations of your own: a forward, and a backward that says its derivative (PyTorch: torch::autograd::Function).
+// Operations of your own: a forward, and a backward that says its derivative (PyTorch:
+// torch::autograd::Function).
 //
 //   struct Cube : autograd::Function<Cube> {
 //     static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x) {
@@ -12,9 +13,10 @@
 //   };
 //   Tensor y = Cube::apply(x);
 //
-// Forward runs unrecorded and returns a Tensor or a std::vector<Tensor>. Backward gets one gradient per result and
-// returns one per argument of forward: an undefined Tensor for an argument that is no tensor or needs no gradient. With
-// create_graph backward is recorded, so second derivatives follow if it consists of differentiable operations.
+// Forward runs unrecorded and returns a Tensor or a std::vector<Tensor>. Backward gets one gradient
+// per result and returns one per argument of forward: an undefined Tensor for an argument that is
+// no tensor or needs no gradient. With create_graph backward is recorded, so second derivatives
+// follow if it consists of differentiable operations.
 #pragma once
 
 #include <brigade/autograd/record.h>
@@ -33,9 +35,11 @@ class AutogradContext {
   AutogradContext(const AutogradContext&) = delete;
   AutogradContext& operator=(const AutogradContext&) = delete;
 
-  // Inputs and results that backward needs; others than these are allowed, as intermediate values without history.
+  // Inputs and results that backward needs; others than these are allowed, as intermediate values
+  // without history.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
-  // In backward: what was saved. Throws AutogradError when one was modified in place since, or the graph was freed.
+  // In backward: what was saved. Throws AutogradError when one was modified in place since, or the
+  // graph was freed.
   std::vector<Tensor> get_saved_variables() const;
   // Anything else.
   std::unordered_map<std::string, std::any> saved_data;
@@ -44,7 +48,8 @@ class AutogradContext {
   void mark_non_differentiable(std::vector<Tensor> outputs) { non_differentiable_ = std::move(outputs); }
   // In forward: inputs that it has changed in place; they must be among the results.
   void mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
-  // Whether backward sees zeros in place of gradients that never came (the default) or undefined tensors.
+  // Whether backward sees zeros in place of gradients that never came (the default) or undefined
+  // tensors.
   void set_materialize_grads(bool value) { materialize_grads_ = value; }
   // In backward: whether argument i of forward needs a gradient.
   bool needs_input_grad(size_t i) const;
@@ -103,8 +108,9 @@ std::string custom_function_name(const std::type_info& type);
 template <class Derived>
 class Function {
  public:
-  // Throws AutogradError when forward or backward break the rules above. The line of the call is that of the first
-  // argument, which is a tensor; apply_at takes it for calls that begin with something else.
+  // Throws AutogradError when forward or backward break the rules above. The line of the call is
+  // that of the first argument, which is a tensor; apply_at takes it for calls that begin with
+  // something else.
   template <class... Rest>
   static auto apply(TensorArg first, const Rest&... rest) {
     return apply_at(first.where, first.tensor, rest...);

@@ -1,4 +1,5 @@
-// Whether operations are recorded. One flag per thread; guards nest and know where they were opened.
+// Whether operations are recorded. One flag per thread; guards nest and know where they were
+// opened.
 #pragma once
 
 #include <brigade/core/tensor.h>

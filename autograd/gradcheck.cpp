@@ -112,7 +112,8 @@ GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tenso
                           {.grad_outputs = {now.back()}, .create_graph = create_graph, .materialize_grads = true});
   };
 
-  // Operations may take another way when their backward is recorded: it has to lead to the same gradient.
+  // Operations may take another way when their backward is recorded: it has to lead to the same
+  // gradient.
   const std::vector<Tensor> plain = gradients_of(all, false), recorded = gradients_of(all, true);
   Worst first;
   size_t place = 0;

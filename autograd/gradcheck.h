@@ -25,15 +25,17 @@ struct GradcheckResult {
   std::string report;          // one line
 };
 
-// `function` takes the inputs and returns one tensor; the check is on a random weighted sum of its elements. Inputs are
-// float64, on any device; those that require grad are checked, element by element. The function must be smooth at the
-// inputs and give the same result each time. Throws DTypeError when an input that requires grad is not float64.
+// `function` takes the inputs and returns one tensor; the check is on a random weighted sum of its
+// elements. Inputs are float64, on any device; those that require grad are checked, element by
+// element. The function must be smooth at the inputs and give the same result each time. Throws
+// DTypeError when an input that requires grad is not float64.
 GradcheckResult gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 
-// The same for second derivatives: checks that backward computes the same gradients with create_graph as without, and,
-// against central differences, the derivatives of these gradients with respect to the inputs and to the gradient of the
-// result. An input of the report beyond the last is that gradient.
+// The same for second derivatives: checks that backward computes the same gradients with
+// create_graph as without, and, against central differences, the derivatives of these gradients
+// with respect to the inputs and to the gradient of the result. An input of the report beyond the
+// last is that gradient.
 GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                               const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 

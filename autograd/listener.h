@@ -1,4 +1,5 @@
-// How the layers above follow a backward: the plan before it starts, each gradient as it becomes complete, and the end.
+// How the layers above follow a backward: the plan before it starts, each gradient as it becomes
+// complete, and the end.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -49,35 +50,38 @@ struct Update {
   SourceLocation where;
 };
 
-// Hears every backward of the threads on which it is registered, and every backward of any thread that reaches a leaf
-// it observes. Calls come on the thread that runs backward. Only outermost backwards are reported; what a nested one
-// (inside a node) adds to a leaf belongs to the outer one.
+// Hears every backward of the threads on which it is registered, and every backward of any thread
+// that reaches a leaf it observes. Calls come on the thread that runs backward. Only outermost
+// backwards are reported; what a nested one (inside a node) adds to a leaf belongs to the outer
+// one.
 class Listener {
  public:
   virtual ~Listener() = default;
   // May throw: then backward ends with that error (and on_error) before any kernel has run.
   virtual void on_plan(const Plan& plan) = 0;
-  // The gradient of the observed leaf is complete. `defined` is false when no gradient arrived in the end.
+  // The gradient of the observed leaf is complete. `defined` is false when no gradient arrived in
+  // the end.
   virtual void on_grad_ready(uint32_t tag, bool defined) = 0;
   // All nodes have run. May throw: backward ends with that error, after all listeners were called.
   virtual void on_finish(const Plan& plan) = 0;
-  // Backward failed, before on_plan (`plan` null: the roots were unusable) or after it. Must not throw; backward
-  // rethrows.
+  // Backward failed, before on_plan (`plan` null: the roots were unusable) or after it. Must not
+  // throw; backward rethrows.
   virtual void on_error(const Plan* plan, std::exception_ptr error) noexcept = 0;
-  // Asked after on_plan: shall this backward look for the operation in which gradients stop being finite? Then
-  // on_non_finite is called once, for the first whose own gradients are finite and whose results are not. Costs a pass
-  // over every gradient.
+  // Asked after on_plan: shall this backward look for the operation in which gradients stop being
+  // finite? Then on_non_finite is called once, for the first whose own gradients are finite and
+  // whose results are not. Costs a pass over every gradient.
   virtual bool looks_for_non_finite() const { return false; }
   virtual void on_non_finite(const char* op, SourceLocation where) {
     static_cast<void>(op);
     static_cast<void>(where);
   }
-  // An optimizer of a thread on which the listener is registered, or one that holds a leaf it observes, is about to
-  // step. May throw: then nothing moves.
+  // An optimizer of a thread on which the listener is registered, or one that holds a leaf it
+  // observes, is about to step. May throw: then nothing moves.
   virtual void on_update(const Update& update) { static_cast<void>(update); }
 };
 
-// Tells the listeners of an optimizer's step. `describe` makes the update; it is called only when someone listens.
+// Tells the listeners of an optimizer's step. `describe` makes the update; it is called only when
+// someone listens.
 void announce_update(std::span<const Tensor> parameters, const std::function<Update()>& describe);
 // While it lives, steps on this thread are not announced: for an optimizer inside another one.
 class SilentUpdates {
@@ -88,15 +92,16 @@ class SilentUpdates {
   SilentUpdates& operator=(const SilentUpdates&) = delete;
 };
 
-// For the calling thread, until the listener dies. Listeners are called in the order in which they were added.
+// For the calling thread, until the listener dies. Listeners are called in the order in which they
+// were added.
 void add_listener(const std::shared_ptr<Listener>& listener);
 
 // Asks for on_grad_ready(tag) of this leaf. Throws AutogradError when it is not a leaf.
 void observe(const Tensor& leaf, Listener& listener, uint32_t tag);
 void stop_observing(const Tensor& leaf, Listener& listener) noexcept;
 
-// Memory in which the leaf's gradient is to be accumulated (undefined: nowhere in particular). Shape and dtype as the
-// leaf.
+// Memory in which the leaf's gradient is to be accumulated (undefined: nowhere in particular).
+// Shape and dtype as the leaf.
 void set_grad_target(const Tensor& leaf, const Tensor& target);
 Tensor grad_target(const Tensor& leaf);
 

@@ -10,8 +10,8 @@ namespace brigade::autograd {
 
 class Listener;
 
-// Where the gradient of a leaf comes from. Kept up to date by backward and by whoever replaces the gradient; layers
-// above check it before the gradient moves a weight.
+// Where the gradient of a leaf comes from. Kept up to date by backward and by whoever replaces the
+// gradient; layers above check it before the gradient moves a weight.
 struct GradStamp {
   uint32_t backwards = 0;       // that have added to it since it was cleared
   uint32_t uses = 0;            // optimizer steps that have used it since it was cleared
@@ -34,8 +34,8 @@ struct GradStamp {
     backwards_used = backwards;
     used_at = where;
   }
-  // The gradient is now the mean over ranks. One that only peers contributed to is as good as one of this rank's own
-  // backward.
+  // The gradient is now the mean over ranks. One that only peers contributed to is as good as one
+  // of this rank's own backward.
   void on_reduction(uint64_t number, SourceLocation where) noexcept {
     by_hand = false;
     if (backwards == 0) on_backward(number, where);
@@ -49,16 +49,18 @@ struct AutogradMeta final : AutogradMetaBase {
 
   // A leaf: its gradient.
   Tensor grad;
-  // Memory in which the gradient is to live (a view of a DDP bucket). When it is set, `grad` is either undefined or,
-  // after the first contribution, this very tensor.
+  // Memory in which the gradient is to live (a view of a DDP bucket). When it is set, `grad` is
+  // either undefined or, after the first contribution, this very tensor.
   Tensor grad_target;
   GradStamp stamp;
 
   // --- What changes a leaf's gradient.
 
-  // Adds to it, in its target if it has one. `create_graph`: as an operation that is recorded, at `where`.
+  // Adds to it, in its target if it has one. `create_graph`: as an operation that is recorded, at
+  // `where`.
   void accumulate(Tensor gradient, bool create_graph, SourceLocation where);
-  // A gradient that lies elsewhere moves into the target, which must be set. Returns whether there is a gradient.
+  // A gradient that lies elsewhere moves into the target, which must be set. Returns whether there
+  // is a gradient.
   bool adopt_target();
   // The gradient is what the target holds: somebody wrote it there.
   void take_target();
@@ -71,7 +73,8 @@ struct AutogradMeta final : AutogradMetaBase {
     stamp = {};
   }
 
-  // The line that last switched requires_grad, and the line that registered it as a parameter of a module.
+  // The line that last switched requires_grad, and the line that registered it as a parameter of a
+  // module.
   SourceLocation requires_grad_set_at;
   SourceLocation registered_at;
   std::string registered_as;  // its name there
@@ -87,7 +90,8 @@ struct AutogradMeta final : AutogradMetaBase {
     SourceLocation where;
   };
   std::vector<PostAccumulateHook> post_accumulate_hooks;
-  // Who wants to know when this leaf's gradient is complete; the tag is the listener's own name for the leaf.
+  // Who wants to know when this leaf's gradient is complete; the tag is the listener's own name for
+  // the leaf.
   struct Observer {
     Listener* listener;
     uint32_t tag;
@@ -109,7 +113,8 @@ inline bool is_exclusive(const Tensor& tensor) noexcept {
 inline AutogradMeta* meta(const Tensor& tensor) noexcept {
   return static_cast<AutogradMeta*>(tensor.impl()->autograd.get());
 }
-// The node that made a tensor, nullptr for a leaf. A view whose base has been written to takes over the new history.
+// The node that made a tensor, nullptr for a leaf. A view whose base has been written to takes over
+// the new history.
 inline Node* grad_fn(const Tensor& tensor) {
   if (tensor.impl()->has_stale_history()) refresh_view(tensor);
   return static_cast<Node*>(tensor.impl()->grad_fn.get());

@@ -16,8 +16,9 @@ BRIGADE_INITIAL_EXEC constinit thread_local const Node** dying = nullptr;
 }  // namespace
 
 void Node::destroy() const noexcept {
-  // Deleting this node drops its edges and saved tensors, which may be the last owners of more nodes, and so on along a
-  // chain of any length. The outermost call deletes them one after another instead of inside each other.
+  // Deleting this node drops its edges and saved tensors, which may be the last owners of more
+  // nodes, and so on along a chain of any length. The outermost call deletes them one after another
+  // instead of inside each other.
   if (dying) {
     next_dying_ = std::exchange(*dying, this);
     return;

@@ -1,8 +1,8 @@
 // Node: one recorded operation, seen from backward.
 //
-// The forward of an operation makes a node with an increasing sequence number. Its edges say where the gradients of the
-// inputs go: to the node that made the input, or to a leaf. Gradients flow from high numbers to low, so sorting by
-// number is a valid order.
+// The forward of an operation makes a node with an increasing sequence number. Its edges say where
+// the gradients of the inputs go: to the node that made the input, or to a leaf. Gradients flow
+// from high numbers to low, so sorting by number is a valid order.
 #pragma once
 
 #include <brigade/autograd/grad_mode.h>
@@ -27,7 +27,8 @@ struct DropPacked {
 }  // namespace detail
 using NodePtr = IntrusivePtr<Node>;
 
-// Where the gradient of an input goes: to output `output` of `node`, to `leaf`, or nowhere (the input needs none).
+// Where the gradient of an input goes: to output `output` of `node`, to `leaf`, or nowhere (the
+// input needs none).
 struct Edge {
   NodePtr node;
   TensorImplPtr leaf;
@@ -47,9 +48,9 @@ struct OutputInfo {
   }
 };
 
-// A tensor that forward keeps for backward. Remembers the version of the storage; unpack() throws AutogradError "one of
-// the variables needed for gradient computation has been modified by an inplace operation" when it has changed since,
-// naming the operation, its line and both versions.
+// A tensor that forward keeps for backward. Remembers the version of the storage; unpack() throws
+// AutogradError "one of the variables needed for gradient computation has been modified by an
+// inplace operation" when it has changed since, naming the operation, its line and both versions.
 class SavedTensor {
  public:
   SavedTensor() noexcept = default;
@@ -58,8 +59,8 @@ class SavedTensor {
 
   // An undefined tensor is allowed and unpacks as undefined.
   void save_input(Node& owner, const Tensor& tensor);
-  // For a result of `owner` itself: kept without its history, since owner and result would keep each other alive
-  // otherwise.
+  // For a result of `owner` itself: kept without its history, since owner and result would keep
+  // each other alive otherwise.
   void save_output(Node& owner, const Tensor& tensor, uint32_t output = 0);
   Tensor unpack(Node& owner) const;
 
@@ -82,9 +83,9 @@ class Node : public GradFnBase {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Computes the gradients of the inputs from those of the outputs. `context` gives the latter (some may be undefined:
-  // no gradient reached that output) and takes the former. Written with differentiable operations wherever a second
-  // derivative is wanted.
+  // Computes the gradients of the inputs from those of the outputs. `context` gives the latter
+  // (some may be undefined: no gradient reached that output) and takes the former. Written with
+  // differentiable operations wherever a second derivative is wanted.
   virtual void backward(BackwardContext& context) = 0;
 
   // --- set when recorded
@@ -127,7 +128,8 @@ class Node : public GradFnBase {
   friend class SavedTensor;
   friend class Engine;
 
-  // Freeing a chain of any length takes no stack: nodes that die while another is being freed wait in a list.
+  // Freeing a chain of any length takes no stack: nodes that die while another is being freed wait
+  // in a list.
   void destroy() const noexcept final;
 
   SavedTensor* saved_ = nullptr;
@@ -155,8 +157,9 @@ class BackwardContext {
   // The same, with zeros in place of an undefined one.
   Tensor grad_or_zeros(uint32_t i = 0) const;
   bool needs_input_grad(uint32_t i) const noexcept { return i < node_.edges.size() && node_.edges[i].defined(); }
-  // Whether the gradients will be differentiated again. Then recording is on, unpacked tensors have their history,
-  // write() has no place to write to, and everything must be computed by differentiable operations.
+  // Whether the gradients will be differentiated again. Then recording is on, unpacked tensors have
+  // their history, write() has no place to write to, and everything must be computed by
+  // differentiable operations.
   bool create_graph() const noexcept { return GradMode::is_enabled(); }
   // The shape of input i, which needs a gradient.
   const Shape& input_sizes(uint32_t i) const noexcept {
@@ -165,8 +168,8 @@ class BackwardContext {
   }
   // Hands over the gradient of input i (undefined is allowed: no gradient).
   void set(uint32_t i, Tensor grad) { results_[i] = std::move(grad); }
-  // The same for an input that was broadcast, promoted or moved on its way in, from a gradient like the result: sums,
-  // casts and moves it back.
+  // The same for an input that was broadcast, promoted or moved on its way in, from a gradient like
+  // the result: sums, casts and moves it back.
   void set_fitted(uint32_t i, Tensor grad) {
     const Edge& edge = node_.edges[i];
     if (edge.node && edge.node->outputs[edge.output].matches(grad)) {
@@ -176,17 +179,19 @@ class BackwardContext {
     }
   }
 
-  // Hands over the gradient of input i, unless it needs none, from `make(out, accumulate)`. `out` is memory of the
-  // leaf's gradient (a bucket of DDP), to be overwritten, or added to when `accumulate`: written directly, to save a
-  // copy. It is undefined where there is no such place; then what `make` returns is handed over as by set_fitted().
+  // Hands over the gradient of input i, unless it needs none, from `make(out, accumulate)`. `out`
+  // is memory of the leaf's gradient (a bucket of DDP), to be overwritten, or added to when
+  // `accumulate`: written directly, to save a copy. It is undefined where there is no such place;
+  // then what `make` returns is handed over as by set_fitted().
   template <class Make>
   void write(uint32_t i, Make&& make) {
     if (!needs_input_grad(i)) return;
     const Destination to = destination(i);
     hand_over(i, to, make(to.out, to.accumulate));
   }
-  // The same for two inputs of which a kernel makes both gradients: `make` gets two places, each with `out` and
-  // `accumulate`, and returns two tensors. It is called where neither needs a gradient, too.
+  // The same for two inputs of which a kernel makes both gradients: `make` gets two places, each
+  // with `out` and `accumulate`, and returns two tensors. It is called where neither needs a
+  // gradient, too.
   template <class Make>
   void write(uint32_t i, uint32_t j, Make&& make) {
     const Destination first = destination(i);
@@ -196,7 +201,8 @@ class BackwardContext {
     if (needs_input_grad(j)) hand_over(j, second, std::move(b));
   }
 
-  // Runs the backward of `inner`, whose gradients come from `grads` and go to `results`, within this one.
+  // Runs the backward of `inner`, whose gradients come from `grads` and go to `results`, within
+  // this one.
   void run_inside(Node& inner, const Tensor* grads, std::vector<Tensor>& results);
 
  private:

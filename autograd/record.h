@@ -6,8 +6,8 @@
 //     y); return y;
 //   }
 //
-// A node is made when recording is on and an input requires grad; the tape, when it is on, hears of the operation in
-// any case.
+// A node is made when recording is on and an input requires grad; the tape, when it is on, hears of
+// the operation in any case.
 #pragma once
 
 #include <brigade/autograd/meta.h>
@@ -34,17 +34,19 @@ using TensorRefs = std::span<const Tensor* const>;
 
 namespace detail {
 bool any_requires_grad(TensorRefs inputs) noexcept;
-// Sequence number, edges, output infos; makes the outputs results of `made`, of which it takes over a reference.
+// Sequence number, edges, output infos; makes the outputs results of `made`, of which it takes over
+// a reference.
 void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
 // Tells the tape, if it is on.
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
-// Hands the leaves among the inputs that require grad to the LeafCollector of this thread, if there is one.
+// Hands the leaves among the inputs that require grad to the LeafCollector of this thread, if there
+// is one.
 void collect_leaves(TensorRefs inputs);
 }  // namespace detail
 
-// While it lives, leaves that operations use without recording are collected: activation checkpointing learns by it
-// which parameters a segment depends on, although it runs the segment under no_grad. Nests: an inner one hides the
-// outer.
+// While it lives, leaves that operations use without recording are collected: activation
+// checkpointing learns by it which parameters a segment depends on, although it runs the segment
+// under no_grad. Nests: an inner one hides the outer.
 class LeafCollector {
  public:
   LeafCollector() noexcept;
@@ -89,8 +91,9 @@ N* record(const OpInfo& info, std::initializer_list<std::reference_wrapper<const
 void record_without_node(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                          const Tensor& output);
 
-// After an in-place write: bumps the version and, when a node is needed, makes `self` the result of it. `inputs` name
-// self first: its old history becomes an input of the node. check_inplace() comes before the write.
+// After an in-place write: bumps the version and, when a node is needed, makes `self` the result of
+// it. `inputs` name self first: its old history becomes an input of the node. check_inplace() comes
+// before the write.
 template <class N>
 N* record_inplace(const OpInfo& info, std::initializer_list<std::reference_wrapper<const Tensor>> inputs,
                   const Tensor& self) {

@@ -38,7 +38,8 @@ Tensor PackedTensor::unpack(const Node& owner) const {
   }
   if (!requires_grad || !GradMode::is_enabled()) return tensor;
   if (history.leaf && tensor.impl() == history.leaf.get()) return tensor;
-  // A second derivative goes on from here: the restored tensor takes the place of the one that was saved.
+  // A second derivative goes on from here: the restored tensor takes the place of the one that was
+  // saved.
   return with_history(tensor, history);
 }
 

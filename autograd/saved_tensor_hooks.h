@@ -1,5 +1,6 @@
-// Saved-tensor hooks: what forward keeps for backward is packed when it is saved and unpacked when it is needed
-// (PyTorch: torch.autograd.graph.saved_tensors_hooks): to keep it in a smaller dtype, on another device, or on disk.
+// Saved-tensor hooks: what forward keeps for backward is packed when it is saved and unpacked when
+// it is needed (PyTorch: torch.autograd.graph.saved_tensors_hooks): to keep it in a smaller dtype,
+// on another device, or on disk.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -9,9 +10,10 @@
 
 namespace brigade::autograd {
 
-// While it lives, tensors that operations of this thread save go through `pack`; the node keeps what it returns.
-// Backward calls `unpack` with that, once for each use, and expects a tensor of the same shape and dtype. Both run
-// under no_grad. With guards inside each other the innermost counts. The tensor must not be changed in place by `pack`.
+// While it lives, tensors that operations of this thread save go through `pack`; the node keeps
+// what it returns. Backward calls `unpack` with that, once for each use, and expects a tensor of
+// the same shape and dtype. Both run under no_grad. With guards inside each other the innermost
+// counts. The tensor must not be changed in place by `pack`.
 class SavedTensorHooks {
  public:
   using Pack = std::function<std::any(const Tensor& tensor)>;

@@ -8,8 +8,8 @@
 
 namespace brigade::autograd {
 
-// A module call. `path` ("encoder.0.fc1", "" for the root) and `type` ("Linear") must outlive every tape: intern()
-// them.
+// A module call. `path` ("encoder.0.fc1", "" for the root) and `type` ("Linear") must outlive every
+// tape: intern() them.
 class ScopeGuard {
  public:
   ScopeGuard(const std::string* path, const char* type, SourceLocation where) noexcept;
@@ -21,7 +21,8 @@ class ScopeGuard {
   uint32_t previous_;
 };
 
-// A copy of the text that lives as long as the process; equal texts give the same pointer. Thread-safe.
+// A copy of the text that lives as long as the process; equal texts give the same pointer.
+// Thread-safe.
 const std::string* intern(const std::string& text);
 
 }  // namespace brigade::autograd

@@ -90,8 +90,9 @@ void Tape::drop_before(uint64_t position) {
   ids_.erase(ids_.begin(), ids_.begin() + static_cast<int64_t>(next_id - first_id_));
   first_position_ += count;
   first_id_ = next_id;
-  // A record needs its call and all that enclose it. Outermost calls follow one another in time, so the first kept
-  // record that ran in a module names the oldest call that is still needed (or the calls that are running now do).
+  // A record needs its call and all that enclose it. Outermost calls follow one another in time, so
+  // the first kept record that ran in a module names the oldest call that is still needed (or the
+  // calls that are running now do).
   uint32_t oldest = detail::current_call;
   for (const Record& record : records_) {
     if (record.call == 0) continue;

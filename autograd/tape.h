@@ -1,9 +1,10 @@
-// The tape that remembers: a light record of what forward did, so that a missing gradient can be explained.
+// The tape that remembers: a light record of what forward did, so that a missing gradient can be
+// explained.
 //
-// While a tape is on, every operation leaves one record: its name, the user's line, the module call it ran in, the ids
-// of inputs and outputs, and whether a path of gradients ended there (a cut). It holds no tensor data and keeps no
-// tensor alive. Records of the last few backwards are kept, because one backward may use a forward that an earlier one
-// has used already.
+// While a tape is on, every operation leaves one record: its name, the user's line, the module call
+// it ran in, the ids of inputs and outputs, and whether a path of gradients ended there (a cut). It
+// holds no tensor data and keeps no tensor alive. Records of the last few backwards are kept,
+// because one backward may use a forward that an earlier one has used already.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -61,11 +62,12 @@ class Tape {
 
   // The tape of the calling thread; nullptr when it is off.
   static Tape* current() noexcept { return current_; }
-  // Nested switches of the calling thread: the tape is on while any is on. Switching the last one off forgets
-  // everything.
+  // Nested switches of the calling thread: the tape is on while any is on. Switching the last one
+  // off forgets everything.
   static void enable();
   static void disable() noexcept;
-  // While it lives, the calling thread has no tape: what backward computes is not part of forward's record.
+  // While it lives, the calling thread has no tape: what backward computes is not part of forward's
+  // record.
   class Pause {
    public:
     Pause() noexcept;

@@ -101,8 +101,8 @@ Fate trace(const Tape& tape, uint64_t id, std::span<const Tensor> roots) {
   }
   if (fate.kind == Fate::Kind::Cut) return fate;
   if (first_use == kNone) return fate;
-  // No root depends on it. The last live result that nothing consumed is where the path was dropped; when there is
-  // none, every path ran into a cut.
+  // No root depends on it. The last live result that nothing consumed is where the path was
+  // dropped; when there is none, every path ran into a cut.
   size_t dropped = kNone;
   for (const auto& [tensor, taint] : taints) {
     if (tensor == id || !taint.live || taint.consumed || taint.made_by < segment) continue;

@@ -69,7 +69,8 @@ void Tensor::retain_grad() const {
   if (known.retained) return;
   known.retained = std::make_shared<Tensor>();
   known.retained_by = autograd::Engine::next_number();
-  // The hook must not keep the tensor alive, since the tensor keeps the node alive: it holds the slot only.
+  // The hook must not keep the tensor alive, since the tensor keeps the node alive: it holds the
+  // slot only.
   auto& hooks = autograd::grad_fn(*this)->output_hooks;
   if (!hooks) hooks = std::make_unique<std::vector<autograd::Node::OutputHook>>();
   hooks->push_back({impl_->output_nr, known.retained_by, [slot = known.retained](const Tensor& gradient) {

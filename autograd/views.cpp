@@ -85,7 +85,8 @@ Edge gradient_edge(const Tensor& tensor) {
 }
 
 void mark_view(const Tensor& result, const Tensor& base) {
-  // What no recorded write can come through stays free of its base: gradients in the middle of backward.
+  // What no recorded write can come through stays free of its base: gradients in the middle of
+  // backward.
   if (!GradMode::is_enabled() && !base.requires_grad() && !base.impl()->view_base) return;
   TensorImpl& view = *result.impl();
   TensorImpl* const origin = base.impl();

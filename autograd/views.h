@@ -1,9 +1,10 @@
 // Views and in-place writes: who has which history.
 //
-// A view shares the memory of its base, so a recorded write through either changes what both mean. As in PyTorch the
-// base then gets a new history: a node that replaces the written part of the base's gradient by what the write's own
-// derivative says, and hands the rest to the base's past. Every view takes its history anew from the base when it is
-// next asked for it. Which part of the base a view is follows from the strides.
+// A view shares the memory of its base, so a recorded write through either changes what both mean.
+// As in PyTorch the base then gets a new history: a node that replaces the written part of the
+// base's gradient by what the write's own derivative says, and hands the rest to the base's past.
+// Every view takes its history anew from the base when it is next asked for it. Which part of the
+// base a view is follows from the strides.
 #pragma once
 
 #include <brigade/autograd/node.h>
@@ -22,15 +23,16 @@ void refresh_view(const Tensor& view);
 
 // Whether the values that are written to one place of an expanded tensor may differ.
 enum class Repeats : uint8_t { Differ, AreAlike };
-// Checks before an in-place write to `self`; `value_requires_grad` says whether what is written has a history. Throws
-// AutogradError "a leaf Variable that requires grad is being used in an in-place operation.", "a view of a leaf
-// Variable that requires grad is being used in an in-place operation.", "A view was created in no_grad mode and is
-// being modified inplace with grad mode enabled."; ValueError "unsupported operation: more than one element of the
-// written-to tensor refers to a single memory location." (an expanded tensor, unless all of it gets one value).
+// Checks before an in-place write to `self`; `value_requires_grad` says whether what is written has
+// a history. Throws AutogradError "a leaf Variable that requires grad is being used in an in-place
+// operation.", "a view of a leaf Variable that requires grad is being used in an in-place
+// operation.", "A view was created in no_grad mode and is being modified inplace with grad mode
+// enabled."; ValueError "unsupported operation: more than one element of the written-to tensor
+// refers to a single memory location." (an expanded tensor, unless all of it gets one value).
 void check_inplace(const Tensor& self, bool value_requires_grad, SourceLocation where,
                    Repeats repeats = Repeats::Differ);
-// After the write: `node`, made of the write with `self` as its first input and its result, becomes the history of the
-// memory.
+// After the write: `node`, made of the write with `self` as its first input and its result, becomes
+// the history of the memory.
 void rebase_history(const Tensor& self, Node& node);
 // `copy`, whose values are those of `original` at this moment, as a result of what made `original`.
 Tensor with_history_of(const Tensor& original, Tensor copy);

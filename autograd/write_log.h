@@ -1,7 +1,8 @@
-// Who wrote last: in-place writes to memory that belongs to a process group (buckets of gradients), with their lines.
+// Who wrote last: in-place writes to memory that belongs to a process group (buckets of gradients),
+// with their lines.
 //
-// A gradient that was changed by hand after it was reduced, on one rank only, makes the replicas drift apart. Each
-// thread keeps its latest writes, so that the change can be named.
+// A gradient that was changed by hand after it was reduced, on one rank only, makes the replicas
+// drift apart. Each thread keeps its latest writes, so that the change can be named.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -23,7 +24,8 @@ struct Write {
 void note_write(const Tensor& tensor, const char* op, SourceLocation where);
 // Writes noted on this thread so far.
 uint64_t writes_so_far() noexcept;
-// Those after number `since` that may have touched `tensor`, oldest first. The log keeps the latest kWritesKept.
+// Those after number `since` that may have touched `tensor`, oldest first. The log keeps the latest
+// kWritesKept.
 std::vector<Write> writes_to(const Tensor& tensor, uint64_t since);
 
 inline constexpr size_t kWritesKept = 256;

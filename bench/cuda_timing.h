@@ -1,4 +1,5 @@
-// Times of work on a device, for the benches of CUDA: events around some calls, one pair per repeat.
+// Times of work on a device, for the benches of CUDA: events around some calls, one pair per
+// repeat.
 #pragma once
 
 #include <brigade/core/cuda/stream.h>
@@ -15,7 +16,8 @@
 
 namespace brigade::bench {
 
-// [--json] [--smoke] [REPEATS], in any order; --help, and what is none of these, ends the program with status 0 or 2.
+// [--json] [--smoke] [REPEATS], in any order; --help, and what is none of these, ends the program
+// with status 0 or 2.
 struct Arguments {
   bool json = false;
   bool smoke = false;  // tiny sizes and one repeat, to see that it runs: the times mean nothing

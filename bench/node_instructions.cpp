@@ -1,5 +1,5 @@
-// Runs a chain of tiny operations forward, or forward and backward, for scripts/count-instructions.py, which counts
-// what callgrind sees.
+// Runs a chain of tiny operations forward, or forward and backward, for
+// scripts/count-instructions.py, which counts what callgrind sees.
 //
 //   bench_node_instructions OPERATION PHASE COUNT ROUNDS     add | mul | relu | matmul, forward | both
 #include <brigade/autograd/functional.h>

@@ -1,6 +1,7 @@
-// Size classes: 64, 128, 192, 256, then four steps per power of two. Each thread keeps a few small blocks per class for
-// itself (no lock), chained through their first bytes; everything else goes through one mutex. A block's class follows
-// from its size, so blocks carry no header and stay 64-byte aligned.
+// Size classes: 64, 128, 192, 256, then four steps per power of two. Each thread keeps a few small
+// blocks per class for itself (no lock), chained through their first bytes; everything else goes
+// through one mutex. A block's class follows from its size, so blocks carry no header and stay
+// 64-byte aligned.
 #include <brigade/core/allocator.h>
 #include <brigade/core/detail/block_pool.h>
 #include <brigade/core/error.h>
@@ -44,8 +45,10 @@ size_t class_bytes(int index) noexcept {
   return (size_t{1} << log) + (static_cast<size_t>((index - 4) % 4) + 1) * (size_t{1} << (log - 2));
 }
 
-// Libraries that compute (oneDNN) take their room from malloc in each call. What free gives back to the
-// operating system in between comes back as page faults, so some of it stays, unless the environment says how much.
+// Libraries that compute (oneDNN) take their room from malloc in each call. What free gives back to
+// the
+// operating system in between comes back as page faults, so some of it stays, unless the
+// environment says how much.
 void keep_heap() noexcept {
 #ifdef __GLIBC__
   for (const char* chosen : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"})
@@ -70,8 +73,8 @@ struct Counters {
   std::atomic<int64_t> bytes_in_use{0}, bytes_reserved{0};
 };
 
-// What a thread has counted by itself since it last told everybody: a shared counter costs more than the rest of a
-// small allocation.
+// What a thread has counted by itself since it last told everybody: a shared counter costs more
+// than the rest of a small allocation.
 struct Pending {
   int64_t bytes_in_use;
   uint64_t allocations;
@@ -79,7 +82,8 @@ struct Pending {
 BRIGADE_INITIAL_EXEC constinit thread_local Pending pending{};
 constexpr int64_t kTellEvery = 256 << 10;  // bytes
 
-// Intentionally never destroyed: tensors in static objects are freed after any destructor that we could order.
+// Intentionally never destroyed: tensors in static objects are freed after any destructor that we
+// could order.
 struct Pool {
   std::mutex mutex;
   std::vector<void*> free_blocks[kClasses];
@@ -90,7 +94,8 @@ Pool& pool() {
   return *instance;
 }
 
-// What a thread keeps for itself, once AtThreadEnd is there; after that, late frees use the shared pool.
+// What a thread keeps for itself, once AtThreadEnd is there; after that, late frees use the shared
+// pool.
 struct ThreadBlocks {
   detail::FreeBlock* first[kThreadClasses];
   uint32_t count[kThreadClasses];

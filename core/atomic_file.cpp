@@ -39,8 +39,8 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(followed(path)), partial_(target_ + ".partial") {
-  // The lock keeps two writers apart. A writer that waited in open() while the other one committed holds a file that
-  // has another name by now: it opens anew.
+  // The lock keeps two writers apart. A writer that waited in open() while the other one committed
+  // holds a file that has another name by now: it opens anew.
   while (true) {
     descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor_ < 0) fail("cannot create");

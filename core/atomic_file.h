@@ -1,9 +1,9 @@
 // A file that appears whole or not at all.
 //
-// The bytes go to a file beside the target, "<path>.partial". commit() brings them to the disk (fsync), gives the file
-// its name in one step (rename), and brings the folder to the disk as well. Whatever fails before the rename, a full
-// disk, an exception, a kill, a power cut, the old file stands as it was; after commit() has returned, the new one
-// does.
+// The bytes go to a file beside the target, "<path>.partial". commit() brings them to the disk
+// (fsync), gives the file its name in one step (rename), and brings the folder to the disk as well.
+// Whatever fails before the rename, a full disk, an exception, a kill, a power cut, the old file
+// stands as it was; after commit() has returned, the new one does.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,9 @@ namespace brigade {
 
 class AtomicFile {
  public:
-  // Opens "<path>.partial"; a link at `path` is followed. What a killed process left there is written over. Throws
-  // IoError when it cannot be made, or when it is being written at this moment by another process or thread.
+  // Opens "<path>.partial"; a link at `path` is followed. What a killed process left there is
+  // written over. Throws IoError when it cannot be made, or when it is being written at this moment
+  // by another process or thread.
   explicit AtomicFile(const std::string& path);
   // Without commit(): removes what was written.
   ~AtomicFile();

@@ -1,4 +1,5 @@
-// Tensors beside the values they should have: from a safetensors file that another program wrote, or from memory.
+// Tensors beside the values they should have: from a safetensors file that another program wrote,
+// or from memory.
 //
 //   check::Report report = check::compare("step.safetensors", {{"loss", loss}, {"grad.fc1.weight",
 //   net->fc1->weight.grad()}}); std::cout << report.table(); return report.passed() ? 0 : 1;
@@ -15,17 +16,18 @@
 
 namespace brigade::check {
 
-// How far an element may lie from what is expected, as a part of the scale of its tensor: of the largest expected
-// magnitude in it, infinities left out. `roundings` half units in the last place of the dtype times the square root of
-// `terms`, the number of values that one result is summed up from: errors of roundings add up like steps in random
-// directions.
+// How far an element may lie from what is expected, as a part of the scale of its tensor: of the
+// largest expected magnitude in it, infinities left out. `roundings` half units in the last place
+// of the dtype times the square root of `terms`, the number of values that one result is summed up
+// from: errors of roundings add up like steps in random directions.
 inline constexpr double kRoundings = 16;
 double default_bound(DType dtype, int64_t terms = 1, double roundings = kRoundings) noexcept;
 
 struct Options {
   double bound = 0;  // a part of the scale; 0: default_bound of the dtype and of the tensor's number of elements
   double roundings = kRoundings;  // for that
-  // The least scale: a tensor whose expected values cancel out to nothing is measured by the numbers they came from.
+  // The least scale: a tensor whose expected values cancel out to nothing is measured by the
+  // numbers they came from.
   double least_scale = 0;
 };
 
@@ -42,8 +44,8 @@ struct Comparison {
   std::string problem;               // "missing", another shape or dtype: nothing was compared then
 };
 
-// NaN agrees with NaN, an infinity with the same one; integers and bool must be equal. The tensors may be on any
-// device. Both must have the same shape, and the same dtype unless `any_dtype`.
+// NaN agrees with NaN, an infinity with the same one; integers and bool must be equal. The tensors
+// may be on any device. Both must have the same shape, and the same dtype unless `any_dtype`.
 Comparison compare(const std::string& name, const Tensor& actual, const Tensor& expected, const Options& options = {},
                    bool any_dtype = false);
 
@@ -57,12 +59,13 @@ struct Report {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// The expectations of a file are all of its tensors but those whose names begin with input. parameter. or grad_output.
+// The expectations of a file are all of its tensors but those whose names begin with input.
+// parameter. or grad_output.
 bool is_expectation(const std::string& name) noexcept;
-// Compares each tensor with the file's of the same name. A tensor that the file expects and `actual` lacks fails as
-// "missing", one that the file does not know as "additional". Tensors of another floating dtype than the file's are
-// compared within the bound of the coarser one. Throws IoError for a file that cannot be read, ValueError when a name
-// appears twice.
+// Compares each tensor with the file's of the same name. A tensor that the file expects and
+// `actual` lacks fails as "missing", one that the file does not know as "additional". Tensors of
+// another floating dtype than the file's are compared within the bound of the coarser one. Throws
+// IoError for a file that cannot be read, ValueError when a name appears twice.
 Report compare(const std::string& file, const NamedTensors& actual, const Options& options = {});
 Report compare(const NamedTensors& expected, const NamedTensors& actual, const Options& options = {});
 

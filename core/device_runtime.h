@@ -1,8 +1,9 @@
-// What the project needs of a device that is not the CPU, for code that is not about that device: memory, copies,
-// streams and events.
+// What the project needs of a device that is not the CPU, for code that is not about that device:
+// memory, copies, streams and events.
 //
-// A library that knows a type of device makes itself known here (register_device_runtime). The CUDA library is loaded
-// when it is first asked for, since that costs a process start some 200 ms: by device_runtime() and device_count().
+// A library that knows a type of device makes itself known here (register_device_runtime). The CUDA
+// library is loaded when it is first asked for, since that costs a process start some 200 ms: by
+// device_runtime() and device_count().
 #pragma once
 
 #include <brigade/core/allocator.h>
@@ -25,7 +26,8 @@ class DeviceStream {
   virtual void leave() noexcept = 0;
 };
 
-// Makes `stream` the current one of this thread for a scope: what is queued goes there. They nest like scopes.
+// Makes `stream` the current one of this thread for a scope: what is queued goes there. They nest
+// like scopes.
 class DeviceStreamGuard {
  public:
   explicit DeviceStreamGuard(DeviceStream& stream) : stream_(stream) { stream_.enter(); }
@@ -66,22 +68,24 @@ class DeviceRuntime {
   virtual Allocation allocate(size_t bytes, int index) const = 0;
   // Memory of the host that the device copies from and to beside the CPU.
   virtual Allocation allocate_pinned(size_t bytes) const = 0;
-  // Between devices, or to and from the CPU, in the order of what is queued on the current stream. When one side is the
-  // CPU the bytes are there when it returns.
+  // Between devices, or to and from the CPU, in the order of what is queued on the current stream.
+  // When one side is the CPU the bytes are there when it returns.
   virtual void copy(void* to, Device to_device, const void* from, Device from_device, size_t bytes) const = 0;
-  // Within a device or to and from host memory, queued on the current stream of `index`: neither side may be touched
-  // before it is done, and the host's side has to be pinned for it to run beside the CPU.
+  // Within a device or to and from host memory, queued on the current stream of `index`: neither
+  // side may be touched before it is done, and the host's side has to be pinned for it to run
+  // beside the CPU.
   virtual void copy_async(void* to, const void* from, size_t bytes, int index) const = 0;
 
   virtual std::unique_ptr<DeviceStream> new_stream(int index) const = 0;
   virtual std::unique_ptr<DeviceEvent> new_event(int index) const = 0;
 };
 
-// From a static object of the library that knows the device; `runtime` lives as long as the process.
+// From a static object of the library that knows the device; `runtime` lives as long as the
+// process.
 void register_device_runtime(DeviceType type, const DeviceRuntime& runtime) noexcept;
 
-// Throws DeviceError: this program was built without it, its library could not be loaded, there is no such device. The
-// CPU has none.
+// Throws DeviceError: this program was built without it, its library could not be loaded, there is
+// no such device. The CPU has none.
 const DeviceRuntime& device_runtime(Device device);
 // 0 where device_runtime() would throw; 1 for the CPU.
 int device_count(DeviceType type) noexcept;
@@ -91,11 +95,13 @@ std::string why_no_device(DeviceType type);
 // The names of the devices whose library is loaded; loads none.
 std::vector<std::string> loaded_devices();
 
-// The device of a process or thread that is number `local_rank` of those on this host: "cpu", "cuda" (the ranks take
-// turns over the devices that there are), "cuda:1", or "auto": cuda when there is a device, else cpu. Throws ValueError
-// for another text, DeviceError when it is not there.
+// The device of a process or thread that is number `local_rank` of those on this host: "cpu",
+// "cuda" (the ranks take turns over the devices that there are), "cuda:1", or "auto": cuda when
+// there is a device, else cpu. Throws ValueError for another text, DeviceError when it is not
+// there.
 Device choose_device(const std::string& text, int local_rank = 0);
-// The device that calls of this thread without a device go to. Nothing for the CPU. Throws DeviceError.
+// The device that calls of this thread without a device go to. Nothing for the CPU. Throws
+// DeviceError.
 void set_current_device(Device device);
 
 // `bytes` on any device, the CPU included. Throws DeviceError, OutOfMemoryError.
@@ -104,8 +110,8 @@ Allocation allocate_on(Device device, size_t bytes);
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, size_t bytes);
 
 namespace detail {
-// Loads the library for `type` if this program has one and it is not loaded; false when there is none. Throws
-// DeviceError when it cannot be loaded.
+// Loads the library for `type` if this program has one and it is not loaded; false when there is
+// none. Throws DeviceError when it cannot be loaded.
 bool load_device_library(DeviceType type);
 }  // namespace detail
 

@@ -1,9 +1,10 @@
-// DLPack (https://github.com/dmlc/dlpack, include/dlpack/dlpack.h, version 1.1): tensors handed to and taken from other
-// libraries of the same process, without a copy.
+// DLPack (https://github.com/dmlc/dlpack, include/dlpack/dlpack.h, version 1.1): tensors handed to
+// and taken from other libraries of the same process, without a copy.
 //
-// A producer fills a struct that describes its memory and carries a deleter; whoever takes the struct calls the deleter
-// when it needs the memory no more. The structs below are laid out as the specification's, so that pointers to them may
-// be cast to its types and back. In Python they travel in capsules named "dltensor" and "dltensor_versioned".
+// A producer fills a struct that describes its memory and carries a deleter; whoever takes the
+// struct calls the deleter when it needs the memory no more. The structs below are laid out as the
+// specification's, so that pointers to them may be cast to its types and back. In Python they
+// travel in capsules named "dltensor" and "dltensor_versioned".
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -23,7 +24,8 @@ struct Version {
   uint32_t minor;
 };
 
-// The kinds of memory that Brigade has; the specification knows more (import names them in its errors).
+// The kinds of memory that Brigade has; the specification knows more (import names them in its
+// errors).
 enum DeviceKind : int32_t { kDLCPU = 1, kDLCUDA = 2 };
 struct DeviceOf {
   int32_t device_type;
@@ -69,22 +71,26 @@ struct ManagedVersioned {
 
 }  // namespace dlpack
 
-// The tensor's own memory, alive until the deleter is called. Writes by the consumer are writes to the tensor, unseen
-// by its version counter. On a device, what is queued on its current stream may still write there: synchronise first,
-// or let the consumer wait. `read_only` tells the consumer not to write. Throws ValueError for an undefined tensor and
-// AutogradError "Can't export tensors that require gradient, use tensor.detach()".
+// The tensor's own memory, alive until the deleter is called. Writes by the consumer are writes to
+// the tensor, unseen by its version counter. On a device, what is queued on its current stream may
+// still write there: synchronise first, or let the consumer wait. `read_only` tells the consumer
+// not to write. Throws ValueError for an undefined tensor and AutogradError "Can't export tensors
+// that require gradient, use tensor.detach()".
 dlpack::Managed* to_dlpack(const Tensor& tensor);
 dlpack::ManagedVersioned* to_dlpack_versioned(const Tensor& tensor, bool read_only = false);
 
-// What to do with memory that its producer marked as read-only: Brigade's tensors can all be written to.
+// What to do with memory that its producer marked as read-only: Brigade's tensors can all be
+// written to.
 enum class ReadOnlyMemory { Refuse, Copy };
 
-// A tensor over the producer's memory; the deleter is called when the last tensor that uses it goes, or at once when it
-// was copied. Strides may be any but negative; a producer promises that bool memory holds 0 and 1 only.
-// On an error `managed` is left alone: it still belongs to the caller. Throws ValueError for a null pointer, a struct
-// that contradicts itself, a major version other than 1, memory that is not aligned for its dtype, negative strides
-// or, unless copying is allowed, read-only memory; DTypeError for a dtype and DeviceError for a device that Brigade has
-// not; ShapeError for more than 8 dimensions.
+// A tensor over the producer's memory; the deleter is called when the last tensor that uses it
+// goes, or at once when it was copied. Strides may be any but negative; a producer promises that
+// bool memory holds 0 and 1 only.
+// On an error `managed` is left alone: it still belongs to the caller. Throws ValueError for a null
+// pointer, a struct that contradicts itself, a major version other than 1, memory that is not
+// aligned for its dtype, negative strides
+// or, unless copying is allowed, read-only memory; DTypeError for a dtype and DeviceError for a
+// device that Brigade has not; ShapeError for more than 8 dimensions.
 Tensor from_dlpack(dlpack::Managed* managed);
 Tensor from_dlpack(dlpack::ManagedVersioned* managed, ReadOnlyMemory read_only = ReadOnlyMemory::Refuse);
 

@@ -31,8 +31,8 @@ const char* name(DType dtype) noexcept;
 // The inverse of name(); throws DTypeError that lists the known names.
 DType dtype_from_name(const std::string& name);
 
-// The dtype of `a op b` as PyTorch defines it for two tensors with dimensions: bool < uint8 < int32 < int64 < floats;
-// float16 with bfloat16 gives float32.
+// The dtype of `a op b` as PyTorch defines it for two tensors with dimensions: bool < uint8 < int32
+// < int64 < floats; float16 with bfloat16 gives float32.
 DType promote_types(DType a, DType b) noexcept;
 
 namespace detail {
@@ -75,7 +75,8 @@ struct DTypeOf<bool> {
 template <class T>
 inline constexpr DType dtype_of = detail::DTypeOf<T>::value;
 
-// The type in which an element is computed with: float for the 16-bit types, the type itself otherwise.
+// The type in which an element is computed with: float for the 16-bit types, the type itself
+// otherwise.
 template <class T>
 using compute_type = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 

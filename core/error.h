@@ -1,8 +1,8 @@
 // Errors: one exception type per kind of mistake, all derived from brigade::Error.
 //
-// A message is one line that says what was expected, what came (shapes, dtypes, devices, names) and what to do. Errors
-// are thrown where the user's mistake is visible; `where()` is the user's line when it is known (line() == 0
-// otherwise), and the message ends with it.
+// A message is one line that says what was expected, what came (shapes, dtypes, devices, names) and
+// what to do. Errors are thrown where the user's mistake is visible; `where()` is the user's line
+// when it is known (line() == 0 otherwise), and the message ends with it.
 //
 //   throw ShapeError(where, "expand: {} has more dimensions than {}", tensor.sizes(), sizes);
 #pragma once
@@ -22,7 +22,8 @@ std::string to_string(const std::source_location& where);
 
 namespace detail {
 
-// What stands for `{}` in a message: text as it is, numbers in their shortest form, anything else by its to_string.
+// What stands for `{}` in a message: text as it is, numbers in their shortest form, anything else
+// by its to_string.
 inline std::string in_words(std::string_view text) { return std::string(text); }
 inline std::string in_words(bool value) { return value ? "true" : "false"; }
 inline std::string in_words(char value) { return std::string(1, value); }
@@ -105,7 +106,8 @@ class IndexError : public Error {
 class ValueError : public Error {
   using Error::Error;
 };
-// Misuse of the graph: a freed graph, a root without history, an in-place write on a leaf, a stale saved tensor.
+// Misuse of the graph: a freed graph, a root without history, an in-place write on a leaf, a stale
+// saved tensor.
 class AutogradError : public Error {
   using Error::Error;
 };

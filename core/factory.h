@@ -1,4 +1,5 @@
-// Tensors from nothing or from host data. (zeros, ones, randn, ... need kernels: kernels/factory.h.)
+// Tensors from nothing or from host data. (zeros, ones, randn, ... need kernels:
+// kernels/factory.h.)
 #pragma once
 
 #include <brigade/core/nested_list.h>
@@ -15,12 +16,13 @@ Tensor empty(const Shape& sizes, TensorOptions options = {});
 Tensor empty_like(const Tensor& tensor);
 Tensor empty_like(const Tensor& tensor, DType dtype);
 
-// A CPU tensor with the given values in row-major order; throws ShapeError when the count does not fit.
+// A CPU tensor with the given values in row-major order; throws ShapeError when the count does not
+// fit.
 template <class T>
 Tensor from_values(std::span<const T> values, const Shape& sizes);
-// tensor({{1, 2}, {3, 4}}), tensor({0.5, 1}), tensor(7): on the CPU, int64 from whole numbers, float32 from others,
-// bool from bools, as in libtorch; or of the dtype and on the device that `options` say. Throws ShapeError for entries
-// of different shapes.
+// tensor({{1, 2}, {3, 4}}), tensor({0.5, 1}), tensor(7): on the CPU, int64 from whole numbers,
+// float32 from others, bool from bools, as in libtorch; or of the dtype and on the device that
+// `options` say. Throws ShapeError for entries of different shapes.
 Tensor tensor(const NestedList& values);
 Tensor tensor(const NestedList& values, TensorOptions options);
 // tensor<double>({1, 2}): of the dtype that is named, likewise from a vector in row-major order.
@@ -32,7 +34,8 @@ template <class T>
 Tensor tensor(const std::vector<T>& values, const Shape& sizes) {
   return from_values(std::span<const T>(values), sizes);
 }
-// A tensor without dimensions: float32 (as in libtorch, whatever the number is), or of the dtype that is named.
+// A tensor without dimensions: float32 (as in libtorch, whatever the number is), or of the dtype
+// that is named.
 Tensor scalar_tensor(double value, TensorOptions options = {});
 template <class T>
 requires std::is_arithmetic_v<T> Tensor scalar_tensor(std::type_identity_t<T> value) {
@@ -42,8 +45,8 @@ requires std::is_arithmetic_v<T> Tensor scalar_tensor(std::type_identity_t<T> va
 // Uninitialised, in host memory that copies to and from a device run beside the CPU with
 // (DeviceRuntime::allocate_pinned). Throws ShapeError, OutOfMemoryError.
 Tensor empty_pinned(const DeviceRuntime& runtime, const Shape& sizes, DType dtype);
-// A tensor over memory that somebody else owns and keeps alive; `release` (may be empty) is called when the last user
-// goes.
+// A tensor over memory that somebody else owns and keeps alive; `release` (may be empty) is called
+// when the last user goes.
 Tensor from_blob(void* data, const Shape& sizes, TensorOptions options = {}, std::function<void()> release = {});
 
 }  // namespace brigade

@@ -1,4 +1,5 @@
-// The two 16-bit floating types: float16 (IEEE binary16) and bfloat16 (the upper half of a float32).
+// The two 16-bit floating types: float16 (IEEE binary16) and bfloat16 (the upper half of a
+// float32).
 //
 // Both are storage types: arithmetic converts to float and rounds back to nearest, ties to even.
 #pragma once
@@ -20,7 +21,8 @@ namespace brigade {
 
 namespace detail {
 
-// Source of the bit manipulation: the IEEE 754 layouts; subnormals are scaled through a float subtraction.
+// Source of the bit manipulation: the IEEE 754 layouts; subnormals are scaled through a float
+// subtraction.
 BRIGADE_HOST_DEVICE inline float float_from_half_bits(uint16_t bits) noexcept {
 #ifdef __CUDACC__
   return __half2float(__ushort_as_half(bits));

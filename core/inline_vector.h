@@ -1,4 +1,5 @@
-// A vector whose first N elements live in the object itself: the lists of a graph node are short and many.
+// A vector whose first N elements live in the object itself: the lists of a graph node are short
+// and many.
 #pragma once
 
 #include <algorithm>

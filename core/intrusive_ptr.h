@@ -1,6 +1,8 @@
-// A reference-counted pointer whose count lives in the object: one word, one allocation, no control block.
+// A reference-counted pointer whose count lives in the object: one word, one allocation, no control
+// block.
 //
-// T must offer `void retain() const noexcept` and `void release() const noexcept`; RefCounted<T> provides both.
+// T must offer `void retain() const noexcept` and `void release() const noexcept`; RefCounted<T>
+// provides both.
 #pragma once
 
 #include <atomic>
@@ -55,7 +57,8 @@ class IntrusivePtr {
   T* pointer_ = nullptr;
 };
 
-// T starts with a count of 0, and offers retain_new() for its first reference, which no other thread can see.
+// T starts with a count of 0, and offers retain_new() for its first reference, which no other
+// thread can see.
 template <class T, class... Args>
 IntrusivePtr<T> make_intrusive(Args&&... args) {
   T* const made = new T(std::forward<Args>(args)...);
@@ -74,7 +77,8 @@ class RefCounted {
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   void retain_new() const noexcept { count_.store(1, std::memory_order_relaxed); }
   void release() const noexcept {
-    // An object with a single owner skips the locked instruction: nobody else can add a reference meanwhile.
+    // An object with a single owner skips the locked instruction: nobody else can add a reference
+    // meanwhile.
     if (count_.load(std::memory_order_acquire) == 1 || count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       delete static_cast<const Derived*>(this);
     }

@@ -1,4 +1,5 @@
-// NestedList: the braces of tensor({{1, 2}, {3, 4}}): a number, or a list of such that are all alike in shape.
+// NestedList: the braces of tensor({{1, 2}, {3, 4}}): a number, or a list of such that are all
+// alike in shape.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -25,7 +26,8 @@ class NestedList {
 
   const Shape& sizes() const noexcept { return sizes_; }
   int64_t numel() const noexcept { return static_cast<int64_t>(numbers_.size()); }
-  // bool, int64 for whole numbers of any type, else float32, as libtorch has it; of mixed entries the widest.
+  // bool, int64 for whole numbers of any type, else float32, as libtorch has it; of mixed entries
+  // the widest.
   DType dtype() const noexcept;
   // An element by its row-major position, as T.
   template <class T>

@@ -21,7 +21,8 @@ static_assert(std::endian::native == std::endian::little, "elements are written 
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-// NumPy itself asks before it reads more than 10,000 bytes; this allows any file that it writes for such dtypes.
+// NumPy itself asks before it reads more than 10,000 bytes; this allows any file that it writes for
+// such dtypes.
 constexpr uint64_t kMaxHeader = 1 << 20;
 
 struct Element {

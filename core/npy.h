@@ -1,10 +1,11 @@
 // The npy format of NumPy (numpy.lib.format): one array in a file.
 //
-// A file is: "\x93NUMPY"; a version, 1.0, 2.0 or 3.0; the length of the header (2 bytes, from 2.0 on 4); the header, a
-// Python dictionary such as {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }; then the elements.
+// A file is: "\x93NUMPY"; a version, 1.0, 2.0 or 3.0; the length of the header (2 bytes, from 2.0
+// on 4); the header, a Python dictionary such as {'descr': '<f4', 'fortran_order': False, 'shape':
+// (2, 3), }; then the elements.
 //
-// Nothing in a file is believed: reading throws IoError that names the file, the field, what it holds and what was
-// expected, and takes no memory for what the file does not hold.
+// Nothing in a file is believed: reading throws IoError that names the file, the field, what it
+// holds and what was expected, and takes no memory for what the file does not hold.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -13,15 +14,16 @@
 
 namespace brigade {
 
-// Reads one array, of either byte order. An array in Fortran order becomes a tensor with such strides (a transpose of
-// what lies in memory), as in NumPy. Throws IoError; DTypeError for an element type that Brigade has not (int16,
-// complex64, records, ...); ShapeError for more than 8 dimensions.
+// Reads one array, of either byte order. An array in Fortran order becomes a tensor with such
+// strides (a transpose of what lies in memory), as in NumPy. Throws IoError; DTypeError for an
+// element type that Brigade has not (int16, complex64, records, ...); ShapeError for more than 8
+// dimensions.
 Tensor load_npy(const std::string& path);
 
-// Writes what numpy.save writes for the same array, byte for byte: version 1.0, little endian, in Fortran order where
-// the tensor is a transpose of that kind. Any strides, any device. The file appears whole or not at all
-// (core/atomic_file.h). Throws ValueError for an undefined tensor, DTypeError for bfloat16, for which NumPy has no
-// name, IoError when writing fails.
+// Writes what numpy.save writes for the same array, byte for byte: version 1.0, little endian, in
+// Fortran order where the tensor is a transpose of that kind. Any strides, any device. The file
+// appears whole or not at all (core/atomic_file.h). Throws ValueError for an undefined tensor,
+// DTypeError for bfloat16, for which NumPy has no name, IoError when writing fails.
 void save_npy(const std::string& path, const Tensor& tensor);
 
 }  // namespace brigade

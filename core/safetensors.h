@@ -1,12 +1,13 @@
-// The safetensors format (https://github.com/huggingface/safetensors, "Format"): tensors by name in one file, which the
-// Python package of that name reads and writes as well.
+// The safetensors format (https://github.com/huggingface/safetensors, "Format"): tensors by name in
+// one file, which the Python package of that name reads and writes as well.
 //
-// A file is: the length of the header (8 bytes, little endian); the header, JSON that gives for each tensor its dtype,
-// its shape and where its bytes lie, and under "__metadata__" texts by name; then the bytes of all tensors, row-major,
-// little endian, without holes or overlaps.
+// A file is: the length of the header (8 bytes, little endian); the header, JSON that gives for
+// each tensor its dtype, its shape and where its bytes lie, and under "__metadata__" texts by name;
+// then the bytes of all tensors, row-major, little endian, without holes or overlaps.
 //
-// Files come from anywhere, so nothing in them is believed: each reader throws IoError that names the file, the tensor,
-// the field, what it holds and what was expected, and takes no memory for what the file does not hold.
+// Files come from anywhere, so nothing in them is believed: each reader throws IoError that names
+// the file, the tensor, the field, what it holds and what was expected, and takes no memory for
+// what the file does not hold.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -39,8 +40,8 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 // An open file whose header was read and checked. Tensors are read when asked for.
 class SafetensorsFile {
  public:
-  // Throws IoError: no such file, or a header that is not as the format says. A file may describe tensors that Brigade
-  // has no dtype for (F8_E4M3, I16, ...); only reading those throws.
+  // Throws IoError: no such file, or a header that is not as the format says. A file may describe
+  // tensors that Brigade has no dtype for (F8_E4M3, I16, ...); only reading those throws.
   explicit SafetensorsFile(const std::string& path);
   ~SafetensorsFile();
   SafetensorsFile(SafetensorsFile&&) noexcept;
@@ -52,12 +53,13 @@ class SafetensorsFile {
   const std::vector<SafetensorsEntry>& entries() const noexcept { return entries_; }
   bool contains(const std::string& name) const { return index_.contains(name); }
 
-  // A copy in memory of its own. Throws ValueError when there is no such tensor, DTypeError for a dtype and ShapeError
-  // for a number of dimensions that Brigade does not have, IoError when the bytes cannot be read or, of a bool tensor,
-  // are not 0 or 1.
+  // A copy in memory of its own. Throws ValueError when there is no such tensor, DTypeError for a
+  // dtype and ShapeError for a number of dimensions that Brigade does not have, IoError when the
+  // bytes cannot be read or, of a bool tensor, are not 0 or 1.
   Tensor tensor(const std::string& name) const;
-  // The same without a copy: its memory is the file's, mapped when first asked for, and read when first touched. What
-  // is written to the tensor stays in this process. The file must not be cut short while the tensor is in use. A
+  // The same without a copy: its memory is the file's, mapped when first asked for, and read when
+  // first touched. What is written to the tensor stays in this process. The file must not be cut
+  // short while the tensor is in use. A
   // tensor whose bytes are not aligned for its dtype is copied after all.
   Tensor mapped(const std::string& name) const;
 
@@ -80,10 +82,11 @@ struct Safetensors {
 // Throws what SafetensorsFile and its tensor() throw.
 Safetensors load_safetensors(const std::string& path);
 
-// Writes a file as the Python package does: tensors of wide dtypes first, then by name; the header filled with spaces
-// to a multiple of 8, so that every tensor is aligned. Any strides, any device. The file appears whole or not at all
-// (core/atomic_file.h). Throws ValueError for a name that appears twice, is "__metadata__" or is not UTF-8 (nor may
-// metadata be otherwise), and for an undefined tensor; IoError when writing fails.
+// Writes a file as the Python package does: tensors of wide dtypes first, then by name; the header
+// filled with spaces to a multiple of 8, so that every tensor is aligned. Any strides, any device.
+// The file appears whole or not at all (core/atomic_file.h). Throws ValueError for a name that
+// appears twice, is "__metadata__" or is not UTF-8 (nor may metadata be otherwise), and for an
+// undefined tensor; IoError when writing fails.
 void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
                       const SafetensorsMetadata& metadata = {});
 

@@ -1,5 +1,6 @@
-// A short list of int64: sizes and strides of a tensor, without a heap allocation; and arithmetic with sizes that
-// throws where a result does not fit, instead of going on with a number that has wrapped around.
+// A short list of int64: sizes and strides of a tensor, without a heap allocation; and arithmetic
+// with sizes that throws where a result does not fit, instead of going on with a number that has
+// wrapped around.
 #pragma once
 
 #include <brigade/core/error.h>
@@ -21,9 +22,10 @@ namespace detail {
 [[noreturn, gnu::cold]] void throw_size_overflow(int64_t a, char op, int64_t b);
 }  // namespace detail
 
-// A size, stride or offset (or a bound of one) that is being computed from numbers that a caller chose: every step is
-// checked and throws ShapeError, with both numbers, when it leaves 64 bits. Write Size(a) * b + c, and value() in the
-// end; the first operand of each operator has to be a Size.
+// A size, stride or offset (or a bound of one) that is being computed from numbers that a caller
+// chose: every step is checked and throws ShapeError, with both numbers, when it leaves 64 bits.
+// Write Size(a) * b + c, and value() in the end; the first operand of each operator has to be a
+// Size.
 class Size {
  public:
   constexpr explicit Size(int64_t value) noexcept : value_(value) {}
@@ -61,7 +63,8 @@ class Size {
   int64_t value_;
 };
 
-// Bytes of `count` elements of `itemsize` bytes. Throws ShapeError for a negative count and where it does not fit.
+// Bytes of `count` elements of `itemsize` bytes. Throws ShapeError for a negative count and where
+// it does not fit.
 constexpr size_t checked_bytes(int64_t count, size_t itemsize) {
   size_t bytes = 0;
   if (count < 0 || __builtin_mul_overflow(static_cast<size_t>(count), itemsize, &bytes)) [[unlikely]]
@@ -112,7 +115,8 @@ class Shape {
     --size_;
   }
 
-  // Product of all entries (1 for no dimensions). Throws ShapeError where it does not fit into 64 bits.
+  // Product of all entries (1 for no dimensions). Throws ShapeError where it does not fit into 64
+  // bits.
   int64_t numel() const {
     int64_t product = 1;
     for (int64_t value : *this) {
@@ -143,12 +147,12 @@ std::string to_string(const Shape& shape);
 // Row-major strides, in elements. Throws ShapeError where one does not fit into 64 bits.
 Shape contiguous_strides(const Shape& sizes);
 
-// The shape both broadcast to, from the right, as NumPy does; throws ShapeError that names both shapes and the
-// dimension.
+// The shape both broadcast to, from the right, as NumPy does; throws ShapeError that names both
+// shapes and the dimension.
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::source_location where = {});
 
-// `dim` counted from the end when negative; throws IndexError with the allowed range. A tensor without dimensions
-// accepts 0 and -1.
+// `dim` counted from the end when negative; throws IndexError with the allowed range. A tensor
+// without dimensions accepts 0 and -1.
 int wrap_dim(int64_t dim, int dims, std::source_location where = {});
 
 }  // namespace brigade

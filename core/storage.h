@@ -14,8 +14,8 @@ namespace brigade {
 
 class Storage : public RefCounted<Storage>, public detail::Pooled {
  public:
-  // Takes ownership of `allocation`. `home` says who may treat the memory as its own (a process group recognises its
-  // buckets by it); it is never dereferenced by the core.
+  // Takes ownership of `allocation`. `home` says who may treat the memory as its own (a process
+  // group recognises its buckets by it); it is never dereferenced by the core.
   Storage(Allocation allocation, size_t bytes, Device device, const void* home = nullptr) noexcept
       : allocation_(allocation), bytes_(bytes), device_(device), home_(home) {}
   ~Storage() {

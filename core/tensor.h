@@ -1,8 +1,9 @@
 // Tensor: a cheap handle to shared state (storage, shape, strides, dtype, device, history).
 //
-// Copying a Tensor copies the handle: both names mean the same tensor. Views share the storage. Metadata and raw data
-// access are defined here in the core. The methods that take part in differentiation (marked "autograd") are declared
-// here, so that a Tensor reads as one type, and defined by the autograd library.
+// Copying a Tensor copies the handle: both names mean the same tensor. Views share the storage.
+// Metadata and raw data access are defined here in the core. The methods that take part in
+// differentiation (marked "autograd") are declared here, so that a Tensor reads as one type, and
+// defined by the autograd library.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -25,12 +26,14 @@ class Tensor;
 
 using SourceLocation = std::source_location;
 
-// What the autograd library attaches to a tensor: its gradient, history and hooks. Owned by the tensor.
+// What the autograd library attaches to a tensor: its gradient, history and hooks. Owned by the
+// tensor.
 struct AutogradMetaBase {
   virtual ~AutogradMetaBase() = default;
 };
 
-// The recorded operation that made a tensor (autograd::Node), as the core sees it: something to keep alive.
+// The recorded operation that made a tensor (autograd::Node), as the core sees it: something to
+// keep alive.
 class GradFnBase : public detail::Pooled {
  public:
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
@@ -66,8 +69,9 @@ struct TensorImpl : RefCounted<TensorImpl>, detail::Pooled {
   uint32_t output_nr = 0;
   IntrusivePtr<GradFnBase> grad_fn;
   std::unique_ptr<AutogradMetaBase> autograd;
-  // A view made by a differentiable operation: the tensor at the bottom, which is no view. A write that is recorded
-  // gives the base a new history and counts `history`; a view whose own count lags behind has yet to take it over.
+  // A view made by a differentiable operation: the tensor at the bottom, which is no view. A write
+  // that is recorded gives the base a new history and counts `history`; a view whose own count lags
+  // behind has yet to take it over.
   TensorImplPtr view_base;
   uint32_t history = 0;
 
@@ -87,7 +91,8 @@ struct TensorOptions {
   TensorOptions(DType d, Device where) : dtype(d), device(where) {}
 };
 
-// Where backward starts and what it leaves behind; see Tensor::backward. (Defined in autograd/backward.h.)
+// Where backward starts and what it leaves behind; see Tensor::backward. (Defined in
+// autograd/backward.h.)
 struct BackwardOptions;
 
 class Tensor {
@@ -133,7 +138,8 @@ class Tensor {
 
   // --- raw data
   // ---------------------------------------------------------------------------------------------------------------
-  // First element; not checked. Writing through it is invisible to the version counter: call bump_version() after.
+  // First element; not checked. Writing through it is invisible to the version counter: call
+  // bump_version() after.
   void* raw_data() const {
     return static_cast<char*>(storage()->data()) + impl_->offset * static_cast<int64_t>(itemsize());
   }
@@ -143,8 +149,8 @@ class Tensor {
     if (dtype_of<T> != dtype()) throw_dtype_mismatch(dtype_of<T>);
     return static_cast<T*>(raw_data());
   }
-  // All elements in row-major order, converted to T (a copy; any strides; waits for the tensor's device). For tests,
-  // printing and small results.
+  // All elements in row-major order, converted to T (a copy; any strides; waits for the tensor's
+  // device). For tests, printing and small results.
   template <class T>
   std::vector<T> to_vector() const;
 
@@ -155,43 +161,47 @@ class Tensor {
   }
   // True when no recorded operation made this tensor.
   bool is_leaf() const { return !state().grad_fn && !(impl_->has_stale_history() && impl_->view_base->requires_grad); }
-  // Switches recording for a leaf. Throws AutogradError on a result ("you can only change requires_grad flags of leaf
-  // variables.") and DTypeError for a dtype without derivatives. Remembers the call site, so that a freeze can be
-  // explained. Returns *this.
+  // Switches recording for a leaf. Throws AutogradError on a result ("you can only change
+  // requires_grad flags of leaf variables.") and DTypeError for a dtype without derivatives.
+  // Remembers the call site, so that a freeze can be explained. Returns *this.
   const Tensor& requires_grad_(bool requires_grad = true, SourceLocation where = SourceLocation::current()) const;
   // The accumulated gradient; undefined when there is none.
   Tensor grad() const;
-  // Replaces the gradient (an undefined tensor clears it). Shape, dtype and device must match. Throws ShapeError,
-  // DTypeError, DeviceError.
+  // Replaces the gradient (an undefined tensor clears it). Shape, dtype and device must match.
+  // Throws ShapeError, DTypeError, DeviceError.
   void set_grad(const Tensor& grad, SourceLocation where = SourceLocation::current()) const;
-  // Adds up the gradient of a result too, as all hooks leave it. Throws when it does not require grad.
+  // Adds up the gradient of a result too, as all hooks leave it. Throws when it does not require
+  // grad.
   void retain_grad() const;
-  // Calls `hook` with the gradient of this tensor each time that backward computes it; a defined return value replaces
-  // the gradient. Returns a handle for remove_hook. Throws AutogradError "cannot register a hook on a variable that
-  // doesn't require gradient".
+  // Calls `hook` with the gradient of this tensor each time that backward computes it; a defined
+  // return value replaces the gradient. Returns a handle for remove_hook. Throws AutogradError
+  // "cannot register a hook on a variable that doesn't require gradient".
   uint64_t register_hook(std::function<Tensor(const Tensor& grad)> hook,
                          SourceLocation where = SourceLocation::current()) const;
-  // Calls `hook` with this leaf after each backward has added to its gradient, which the hook may use, change or clear.
-  // Under DDP the gradient is then still that of this rank. Throws AutogradError for a result.
+  // Calls `hook` with this leaf after each backward has added to its gradient, which the hook may
+  // use, change or clear. Under DDP the gradient is then still that of this rank. Throws
+  // AutogradError for a result.
   uint64_t register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook,
                                               SourceLocation where = SourceLocation::current()) const;
   void remove_hook(uint64_t handle) const;
 
-  // Runs backward from this tensor (PyTorch: Tensor.backward). See autograd/backward.h for the options and errors.
+  // Runs backward from this tensor (PyTorch: Tensor.backward). See autograd/backward.h for the
+  // options and errors.
   void backward(SourceLocation where = SourceLocation::current()) const;
   void backward(const BackwardOptions& options, SourceLocation where = SourceLocation::current()) const;
   // The same values, cut from the history; shares the storage. The tape remembers the cut.
   Tensor detach(SourceLocation where = SourceLocation::current()) const;
 
-  // --- autograd: the few operations that read best as methods; all others are free functions in autograd/ops/*.h
-  // ------------------- The value of a tensor with one element. The tape remembers that the value left the graph.
-  // Throws ShapeError.
+  // --- autograd: the few operations that read best as methods; all others are free functions in
+  // autograd/ops/*.h ------------------- The value of a tensor with one element. The tape remembers
+  // that the value left the graph. Throws ShapeError.
   template <class T = double>
   T item(SourceLocation where = SourceLocation::current()) const;
   Tensor clone(SourceLocation where = SourceLocation::current()) const;
   Tensor contiguous(SourceLocation where = SourceLocation::current()) const;
   Tensor to(DType dtype, SourceLocation where = SourceLocation::current()) const;
-  // On another device; the gradient comes back to this one. `*this` when it is there already. Throws DeviceError.
+  // On another device; the gradient comes back to this one. `*this` when it is there already.
+  // Throws DeviceError.
   Tensor to(Device device, SourceLocation where = SourceLocation::current()) const;
   Tensor cpu(SourceLocation where = SourceLocation::current()) const;
   Tensor cuda(int index = 0, SourceLocation where = SourceLocation::current()) const;
@@ -207,8 +217,8 @@ class Tensor {
   Tensor expand(const Shape& shape, SourceLocation where = SourceLocation::current()) const;
   Tensor unsqueeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
   Tensor squeeze(int64_t dim, SourceLocation where = SourceLocation::current()) const;
-  // Elements start, start+step, ... below end along dim. Negative start and end count from the end; both are clamped.
-  // step >= 1.
+  // Elements start, start+step, ... below end along dim. Negative start and end count from the end;
+  // both are clamped. step >= 1.
   Tensor slice(int64_t dim, int64_t start, int64_t end, int64_t step = 1,
                SourceLocation where = SourceLocation::current()) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length, SourceLocation where = SourceLocation::current()) const;
@@ -220,8 +230,8 @@ class Tensor {
   Tensor mean(SourceLocation where = SourceLocation::current()) const;
   Tensor mean(const Shape& dims, bool keepdim = false, SourceLocation where = SourceLocation::current()) const;
 
-  // In place. On a leaf that requires grad outside no_grad: AutogradError "a leaf Variable that requires grad is being
-  // used in an in-place operation." Each bumps the version. Return *this.
+  // In place. On a leaf that requires grad outside no_grad: AutogradError "a leaf Variable that
+  // requires grad is being used in an in-place operation." Each bumps the version. Return *this.
   const Tensor& copy_(const Tensor& source, SourceLocation where = SourceLocation::current()) const;
   const Tensor& fill_(double value, SourceLocation where = SourceLocation::current()) const;
   const Tensor& zero_(SourceLocation where = SourceLocation::current()) const;
@@ -243,13 +253,14 @@ class Tensor {
 };
 
 namespace detail {
-// A view of the same shape and strides over a copy of its memory on the CPU; `tensor` itself when it is there.
+// A view of the same shape and strides over a copy of its memory on the CPU; `tensor` itself when
+// it is there.
 Tensor on_host(const Tensor& tensor);
 // The element at a row-major position, read as double or int64. Of a device: copies the tensor.
 double element_as_double(const Tensor& tensor, int64_t position);
 int64_t element_as_int(const Tensor& tensor, int64_t position);
-// Defined by autograd: notes on the tape that the value of `tensor` was read as a number, and checks that there is one
-// element.
+// Defined by autograd: notes on the tape that the value of `tensor` was read as a number, and
+// checks that there is one element.
 void note_item(const Tensor& tensor, SourceLocation where);
 }  // namespace detail
 
@@ -283,8 +294,8 @@ std::string describe(const Tensor& tensor);
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-// An argument with the place where it was written: lets operators, which cannot have default arguments, know the
-// caller's line.
+// An argument with the place where it was written: lets operators, which cannot have default
+// arguments, know the caller's line.
 struct TensorArg {
   const Tensor& tensor;
   SourceLocation where;

@@ -40,8 +40,8 @@ Tensor alias(const Tensor& tensor) { return make(tensor, tensor.sizes(), tensor.
 std::optional<Shape> reshape_strides(const Tensor& tensor, const Shape& sizes) {
   if (tensor.is_contiguous()) return contiguous_strides(sizes);
   if (tensor.numel() == 0) return contiguous_strides(sizes);
-  // Walk both shapes from the back: a run of old dimensions that is contiguous in memory can be split into any new
-  // dimensions of the same product.
+  // Walk both shapes from the back: a run of old dimensions that is contiguous in memory can be
+  // split into any new dimensions of the same product.
   Shape strides = Shape::filled(sizes.size(), 1);
   int to = sizes.size() - 1;
   int64_t run_stride = tensor.dim() > 0 ? tensor.strides().back() : 1;

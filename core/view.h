@@ -1,5 +1,5 @@
-// Raw views: another shape over the same storage. No history is recorded and the tape sees nothing; differentiable code
-// uses the operations in autograd/ops/shape.h, which are built on these.
+// Raw views: another shape over the same storage. No history is recorded and the tape sees nothing;
+// differentiable code uses the operations in autograd/ops/shape.h, which are built on these.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -12,8 +12,8 @@ namespace brigade::view {
 Tensor as_strided(const Tensor& tensor, const Shape& sizes, const Shape& strides, int64_t offset);
 // A new handle state over the same elements: same shape, no history.
 Tensor alias(const Tensor& tensor);
-// Strides that give `sizes` over the same elements without a copy, if there are any. `sizes` has the right element
-// count.
+// Strides that give `sizes` over the same elements without a copy, if there are any. `sizes` has
+// the right element count.
 std::optional<Shape> reshape_strides(const Tensor& tensor, const Shape& sizes);
 // Replaces one -1 in `sizes`; throws ShapeError when the count does not fit.
 Shape infer_sizes(const Shape& sizes, int64_t numel, SourceLocation where = {});

@@ -1,4 +1,5 @@
-// Activations and their derivatives. Floating dtypes. `grad` has the shape of x; results are contiguous.
+// Activations and their derivatives. Floating dtypes. `grad` has the shape of x; results are
+// contiguous.
 #pragma once
 
 #include <brigade/kernels/kernel.h>

@@ -1,5 +1,5 @@
-// More optimizer steps over many parameters (see optimizer.h for what holds for all of them): RMSprop, Adagrad,
-// Adadelta, RAdam, NAdam and Lion. In all of them g = grad (negated if maximize).
+// More optimizer steps over many parameters (see optimizer.h for what holds for all of them):
+// RMSprop, Adagrad, Adadelta, RAdam, NAdam and Lion. In all of them g = grad (negated if maximize).
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -8,10 +8,12 @@
 
 namespace brigade::kernels {
 
-// RMSprop (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; centered: Graves, arXiv 1308.0850).
-// g += weight_decay * p; square_avg = alpha * square_avg + (1 - alpha) * g^2; centered: grad_avg likewise of g, and
-// d = sqrt(square_avg - grad_avg^2) + eps instead of sqrt(square_avg) + eps; with momentum buf = momentum * buf + g /
-// d, p -= lr * buf; without p -= lr * g / d.
+// RMSprop (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; centered: Graves,
+// arXiv 1308.0850).
+// g += weight_decay * p; square_avg = alpha * square_avg + (1 - alpha) * g^2; centered: grad_avg
+// likewise of g, and
+// d = sqrt(square_avg - grad_avg^2) + eps instead of sqrt(square_avg) + eps; with momentum buf =
+// momentum * buf + g / d, p -= lr * buf; without p -= lr * g / d.
 struct RmspropParams {
   double lr, alpha, eps, weight_decay, momentum;
   bool maximize;
@@ -33,8 +35,10 @@ extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads
                    const AdagradParams& options)>
     foreach_adagrad_step;
 
-// Adadelta (Zeiler, arXiv 1212.5701). g += weight_decay * p; square_avg = rho * square_avg + (1 - rho) * g^2;
-// delta = sqrt(acc_delta + eps) / sqrt(square_avg + eps) * g; acc_delta = rho * acc_delta + (1 - rho) * delta^2;
+// Adadelta (Zeiler, arXiv 1212.5701). g += weight_decay * p; square_avg = rho * square_avg + (1 -
+// rho) * g^2;
+// delta = sqrt(acc_delta + eps) / sqrt(square_avg + eps) * g; acc_delta = rho * acc_delta + (1 -
+// rho) * delta^2;
 // p -= lr * delta.
 struct AdadeltaParams {
   double lr, rho, eps, weight_decay;
@@ -44,8 +48,9 @@ extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads
                    std::span<const Tensor> acc_deltas, const AdadeltaParams& options)>
     foreach_adadelta_step;
 
-// RAdam (Liu et al., arXiv 1908.03265): Adam whose step is multiplied by the rectification of its variance, and which
-// is not divided by sqrt(exp_avg_sq) in the first steps, where that variance has no bound. `step` counts from 1.
+// RAdam (Liu et al., arXiv 1908.03265): Adam whose step is multiplied by the rectification of its
+// variance, and which is not divided by sqrt(exp_avg_sq) in the first steps, where that variance
+// has no bound. `step` counts from 1.
 struct RAdamParams {
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;
@@ -55,8 +60,8 @@ extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads
                    std::span<const Tensor> exp_avg_sqs, const RAdamParams& options)>
     foreach_radam_step;
 
-// NAdam (Dozat, ICLR 2016 workshop): Adam with Nesterov's momentum, mu(t) = beta1 * (1 - 0.96^(t * momentum_decay) /
-// 2). `step` counts from 1; `mu_product` is the product of mu(1) ... mu(step).
+// NAdam (Dozat, ICLR 2016 workshop): Adam with Nesterov's momentum, mu(t) = beta1 * (1 - 0.96^(t *
+// momentum_decay) / 2). `step` counts from 1; `mu_product` is the product of mu(1) ... mu(step).
 struct NAdamParams {
   double lr, beta1, beta2, eps, weight_decay, momentum_decay;
   int64_t step;
@@ -68,8 +73,9 @@ extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads
                    std::span<const Tensor> exp_avg_sqs, const NAdamParams& options)>
     foreach_nadam_step;
 
-// Lion (Chen et al., arXiv 2302.06675). p -= lr * weight_decay * p; p -= lr * sign(beta1 * exp_avg + (1 - beta1) * g);
-// exp_avg = beta2 * exp_avg + (1 - beta2) * g. The sign of 0 is 0; a NaN stays one.
+// Lion (Chen et al., arXiv 2302.06675). p -= lr * weight_decay * p; p -= lr * sign(beta1 * exp_avg
+// + (1 - beta1) * g); exp_avg = beta2 * exp_avg + (1 - beta2) * g. The sign of 0 is 0; a NaN stays
+// one.
 struct LionParams {
   double lr, beta1, beta2, weight_decay;
   bool maximize;

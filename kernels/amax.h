@@ -5,8 +5,8 @@
 
 namespace brigade::kernels {
 
-// Over `dims` (empty: all of them); all dtypes. A NaN wins. Throws ShapeError where there is nothing to choose from,
-// IndexError.
+// Over `dims` (empty: all of them); all dtypes. A NaN wins. Throws ShapeError where there is
+// nothing to choose from, IndexError.
 extern Kernel<Tensor(const Tensor& x, const Shape& dims, bool keepdim)> amax;
 extern Kernel<Tensor(const Tensor& x, const Shape& dims, bool keepdim)> amin;
 

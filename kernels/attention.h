@@ -1,11 +1,11 @@
-// Scaled dot-product attention: softmax(q k^T * scale + mask) v, in tiles, so that the matrix of scores is never in
-// memory as a whole.
+// Scaled dot-product attention: softmax(q k^T * scale + mask) v, in tiles, so that the matrix of
+// scores is never in memory as a whole.
 //
-// Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention", arXiv 2205.14135; Dao, "FlashAttention-2", arXiv 2307.08691. A
-// query walks over the keys tile by tile and keeps the largest score so far, the sum of exp(score - largest), and the
-// values weighted likewise; when a tile brings a larger score, sum and values shrink by exp(old - new). All that is
-// kept for backward is the logarithm of the sum of exponentials of each row, from which any tile of probabilities can
-// be made again.
+// Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention", arXiv 2205.14135; Dao, "FlashAttention-2",
+// arXiv 2307.08691. A query walks over the keys tile by tile and keeps the largest score so far,
+// the sum of exp(score - largest), and the values weighted likewise; when a tile brings a larger
+// score, sum and values shrink by exp(old - new). All that is kept for backward is the logarithm of
+// the sum of exponentials of each row, from which any tile of probabilities can be made again.
 #pragma once
 
 #include <brigade/core/random.h>
@@ -14,13 +14,14 @@
 namespace brigade::kernels {
 
 struct AttentionOptions {
-  // Broadcasts to the scores' shape [..., queries, keys]. Bool: true where a key counts. Floating (the dtype of q, or
-  // float32): added to the scores. Undefined: none.
+  // Broadcasts to the scores' shape [..., queries, keys]. Bool: true where a key counts. Floating
+  // (the dtype of q, or float32): added to the scores. Undefined: none.
   Tensor mask = {};
   // Query i sees the keys 0 .. i. Not together with a mask.
   bool is_causal = false;
   double scale = 1;
-  // Of the probabilities, after softmax, with the mask of kernels/dropout.h for a contiguous [..., queries, keys].
+  // Of the probabilities, after softmax, with the mask of kernels/dropout.h for a contiguous [...,
+  // queries, keys].
   double dropout_p = 0;
   PhiloxState state = {};
 };
@@ -30,9 +31,10 @@ struct Attention {
   Tensor logsumexp;  // [..., queries] of the scores; float32, or float64 for float64
 };
 
-// q [..., queries, width], k [..., keys, width], v [..., keys, value width]: one floating dtype, equal leading
-// dimensions; any strides, but rows that are not dense are copied. A row without a key that counts gives zeros (and a
-// logsumexp of -inf), as in PyTorch. CUDA: widths up to 256. Throws ShapeError, DTypeError, DeviceError, ValueError.
+// q [..., queries, width], k [..., keys, width], v [..., keys, value width]: one floating dtype,
+// equal leading dimensions; any strides, but rows that are not dense are copied. A row without a
+// key that counts gives zeros (and a logsumexp of -inf), as in PyTorch. CUDA: widths up to 256.
+// Throws ShapeError, DTypeError, DeviceError, ValueError.
 extern Kernel<Attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options)> attention;
 
 // Gradients of q, k and v, those that are wanted; the others are undefined.
@@ -42,8 +44,9 @@ struct AttentionGradients {
 struct AttentionWanted {
   bool q = true, k = true, v = true;
 };
-// `result`: what attention() gave for the same arguments. The same bits each time: nothing is added up in an order that
-// depends on timing. Throws ShapeError when the gradient does not have the shape and dtype of the result.
+// `result`: what attention() gave for the same arguments. The same bits each time: nothing is added
+// up in an order that depends on timing. Throws ShapeError when the gradient does not have the
+// shape and dtype of the result.
 extern Kernel<AttentionGradients(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
                                  const Attention& result, const AttentionOptions& options, AttentionWanted wanted)>
     attention_backward;

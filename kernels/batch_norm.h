@@ -10,10 +10,10 @@ struct BatchNorm {
   Tensor mean;    // [C], of the batch when training, else the running one
   Tensor invstd;  // [C], 1 / sqrt(variance + eps)
 };
-// weight, bias [C], contiguous, may be undefined. Training: uses batch statistics (biased variance) and moves
-// running_mean and running_var (unbiased variance; both may be undefined) by `momentum`. Statistics are kept in float
-// for half types. Throws ShapeError, DTypeError, DeviceError; ValueError "Expected more than 1 value per channel when
-// training".
+// weight, bias [C], contiguous, may be undefined. Training: uses batch statistics (biased variance)
+// and moves running_mean and running_var (unbiased variance; both may be undefined) by `momentum`.
+// Statistics are kept in float for half types. Throws ShapeError, DTypeError, DeviceError;
+// ValueError "Expected more than 1 value per channel when training".
 extern Kernel<BatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                         const Tensor& running_var, bool training, double momentum, double eps)>
     batch_norm;
@@ -26,17 +26,20 @@ extern Kernel<BatchNormGrads(const Tensor& grad, const Tensor& x, const Tensor& 
                              const Tensor& invstd, bool training)>
     batch_norm_backward;
 
-// --- The same in parts, for statistics over more than this batch: the caller combines the moments and adds up the sums
-// of all batches (dist/ddp/sync_batch_norm.h). With the moments and sums of x itself the results are, bit for bit,
-// those of the functions above. x may be empty. Throw ShapeError.
+// --- The same in parts, for statistics over more than this batch: the caller combines the moments
+// and adds up the sums of all batches (dist/ddp/sync_batch_norm.h). With the moments and sums of x
+// itself the results are, bit for bit, those of the functions above. x may be empty. Throw
+// ShapeError.
 
-// [2, C] float64: the mean per channel, then the sum of squared distances from it. Zeros for an empty batch.
+// [2, C] float64: the mean per channel, then the sum of squared distances from it. Zeros for an
+// empty batch.
 extern Kernel<Tensor(const Tensor& x)> batch_norm_moments;
 // batch_norm in training, where the moments are of `count` (> 1) values per channel.
 extern Kernel<BatchNorm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                         const Tensor& running_var, const Tensor& moments, int64_t count, double momentum, double eps)>
     batch_norm_apply;
-// [2, C] float64: the sum of grad (the gradient of bias), then of grad * normalised x (the gradient of weight).
+// [2, C] float64: the sum of grad (the gradient of bias), then of grad * normalised x (the gradient
+// of weight).
 extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& invstd)>
     batch_norm_gradient_sums;
 // The gradient of x, where the sums are of `count` values per channel.

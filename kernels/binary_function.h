@@ -1,4 +1,5 @@
-// Functions of two numbers beyond arithmetic, element by element. Half types are computed in float and rounded once.
+// Functions of two numbers beyond arithmetic, element by element. Half types are computed in float
+// and rounded once.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -12,10 +13,12 @@ enum class BinaryFunction : uint8_t {
   Fmod,       // x - y trunc(x / y): the dividend's sign
 };
 
-// f(a, b), broadcast, in result_type({a, b}). Integers: not bool; Atan2 gives float32, Pow wraps around and gives 0 (or
-// +-1) for a negative exponent, a remainder by 0 is 0. Throws ShapeError, DTypeError, DeviceError.
+// f(a, b), broadcast, in result_type({a, b}). Integers: not bool; Atan2 gives float32, Pow wraps
+// around and gives 0 (or +-1) for a negative exponent, a remainder by 0 is 0. Throws ShapeError,
+// DTypeError, DeviceError.
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, BinaryFunction f)> binary_function;
-// f(a, number), or f(number, a) when `reversed`; the dtype is that of binary_scalar (elementwise.h).
+// f(a, number), or f(number, a) when `reversed`; the dtype is that of binary_scalar
+// (elementwise.h).
 extern Kernel<Tensor(const Tensor& a, double number, BinaryFunction f, bool reversed)> binary_function_scalar;
 
 }  // namespace brigade::kernels

@@ -1,7 +1,8 @@
-// 2-d convolution (cross-correlation), NCHW tensors, weight [out, in / groups, kh, kw]. float32 through oneDNN's
-// convolution where present (its own layouts inside, primitives cached by shape), otherwise im2col and matrix products;
-// other floating dtypes too. On CUDA devices by cuDNN, see core/cuda/libraries.h for TF32, workspace and determinism;
-// half types accumulate in float, and are rounded once more where a bias is added.
+// 2-d convolution (cross-correlation), NCHW tensors, weight [out, in / groups, kh, kw]. float32
+// through oneDNN's convolution where present (its own layouts inside, primitives cached by shape),
+// otherwise im2col and matrix products; other floating dtypes too. On CUDA devices by cuDNN, see
+// core/cuda/libraries.h for TF32, workspace and determinism; half types accumulate in float, and
+// are rounded once more where a bias is added.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -20,7 +21,8 @@ struct Conv2dParams {
   auto operator<=>(const Conv2dParams&) const = default;
 };
 
-// bias [out] may be undefined. All throw ShapeError that names both shapes, DTypeError, DeviceError, ValueError.
+// bias [out] may be undefined. All throw ShapeError that names both shapes, DTypeError,
+// DeviceError, ValueError.
 extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params)> conv2d;
 extern Kernel<Tensor(const Tensor& grad, const Tensor& weight, const Shape& x_sizes, const Conv2dParams& params)>
     conv2d_backward_input;

@@ -1,10 +1,12 @@
-// Losses against class indices: cross entropy of logits, and the negative log likelihood of log probabilities.
+// Losses against class indices: cross entropy of logits, and the negative log likelihood of log
+// probabilities.
 //
-// Logits [N, C, d1...] or [C]; targets int64 [N, d1...] or []. A target equal to ignore_index counts for nothing. Mean
-// divides by the weights of the targets that count. Half types are computed and summed in float32 and rounded once.
-// Throw ShapeError, DTypeError, DeviceError, and IndexError that names the position and value of a target outside
-// 0..C-1; on a CUDA device that error comes late (core/cuda/device_error.h), and such a target counts as an ignored one
-// until then.
+// Logits [N, C, d1...] or [C]; targets int64 [N, d1...] or []. A target equal to ignore_index
+// counts for nothing. Mean divides by the weights of the targets that count. Half types are
+// computed and summed in float32 and rounded once. Throw ShapeError, DTypeError, DeviceError, and
+// IndexError that names the position and value of a target outside 0..C-1; on a CUDA device that
+// error comes late (core/cuda/device_error.h), and such a target counts as an ignored one until
+// then.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -16,7 +18,8 @@ struct ClassLossOptions {
   Reduction reduction = Reduction::Mean;
   int64_t ignore_index = -100;
   Tensor weight = {};  // [C], any floating dtype; undefined: all 1
-  // e: the target's class has the probability 1 - e + e / C, the others e / C (Szegedy et al., arXiv 1512.00567).
+  // e: the target's class has the probability 1 - e + e / C, the others e / C (Szegedy et al.,
+  // arXiv 1512.00567).
   double label_smoothing = 0;
 };
 

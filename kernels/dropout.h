@@ -1,4 +1,5 @@
-// Dropout whose mask is never stored: forward and backward make it again from the position in the random stream.
+// Dropout whose mask is never stored: forward and backward make it again from the position in the
+// random stream.
 #pragma once
 
 #include <brigade/core/random.h>
@@ -6,8 +7,8 @@
 
 namespace brigade::kernels {
 
-// x * mask / (1 - p); element i is kept when uniform(word i of the stream) >= p. Its own backward, applied to the
-// gradient.
+// x * mask / (1 - p); element i is kept when uniform(word i of the stream) >= p. Its own backward,
+// applied to the gradient.
 extern Kernel<Tensor(const Tensor& x, double p, PhiloxState state)> dropout;
 
 // For every device: throws ValueError unless 0 <= p <= 1.

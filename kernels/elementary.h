@@ -1,4 +1,5 @@
-// Elementary functions, element by element. Results are contiguous; half types are computed in float and rounded once.
+// Elementary functions, element by element. Results are contiguous; half types are computed in
+// float and rounded once.
 #pragma once
 
 #include <brigade/kernels/kernel.h>

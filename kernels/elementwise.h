@@ -1,7 +1,8 @@
-// Element by element: arithmetic with broadcasting, comparisons, unary functions, fills, copies and casts.
+// Element by element: arithmetic with broadcasting, comparisons, unary functions, fills, copies and
+// casts.
 //
-// All dtypes unless said. Half types are computed in float and rounded once. Results are contiguous and freshly
-// allocated.
+// All dtypes unless said. Half types are computed in float and rounded once. Results are contiguous
+// and freshly allocated.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -12,15 +13,17 @@ enum class BinaryOp : uint8_t { Add, Sub, Mul, Div, Maximum, Minimum };
 enum class CompareOp : uint8_t { Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual };
 enum class UnaryOp : uint8_t { Neg, Abs, Exp, Log, Sqrt, Reciprocal, Square, Sign };
 
-// a op b, broadcast, in result_type({a, b}). Div of integers gives float32. Throws ShapeError, DeviceError.
+// a op b, broadcast, in result_type({a, b}). Div of integers gives float32. Throws ShapeError,
+// DeviceError.
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, BinaryOp op)> binary;
-// a op scalar, or scalar op a when `reversed`; keeps the dtype of a floating `a`. An integer `a` stays integer if the
-// scalar is whole and op is not Div, and gives float32 otherwise.
+// a op scalar, or scalar op a when `reversed`; keeps the dtype of a floating `a`. An integer `a`
+// stays integer if the scalar is whole and op is not Div, and gives float32 otherwise.
 extern Kernel<Tensor(const Tensor& a, double scalar, BinaryOp op, bool reversed)> binary_scalar;
 // Bool results.
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, CompareOp op)> compare;
 extern Kernel<Tensor(const Tensor& a, double scalar, CompareOp op)> compare_scalar;
-// Floating dtypes; Neg, Abs, Square, Sign also take integers. Square of a bool gives int64, Sign of it gives it back.
+// Floating dtypes; Neg, Abs, Square, Sign also take integers. Square of a bool gives int64, Sign of
+// it gives it back.
 extern Kernel<Tensor(const Tensor& x, UnaryOp op)> unary;
 
 // In place; `out` may be strided; `a` and `x` broadcast to its shape. The caller bumps the version.

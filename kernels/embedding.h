@@ -5,9 +5,9 @@
 
 namespace brigade::kernels {
 
-// weight [rows, width], indices int64 [...] -> [..., width]. Throws ShapeError, DTypeError, DeviceError, and IndexError
-// that names the position and value of an index outside 0..rows-1. On a CUDA device that error comes late
-// (core/cuda/device_error.h), and the row is zeros until then.
+// weight [rows, width], indices int64 [...] -> [..., width]. Throws ShapeError, DTypeError,
+// DeviceError, and IndexError that names the position and value of an index outside 0..rows-1. On a
+// CUDA device that error comes late (core/cuda/device_error.h), and the row is zeros until then.
 extern Kernel<Tensor(const Tensor& weight, const Tensor& indices)> embedding;
 
 struct EmbeddingGrad {
@@ -17,10 +17,10 @@ struct EmbeddingGrad {
   bool accumulate = false;
   bool mean_over_positions = false;  // the sum of a row is divided by how many positions have it
 };
-// grad [..., width] for indices [...] -> [rows, width]; any dtype but bool, floating ones for a mean. The gradients of
-// a row are added in the order of the positions, half types in float32, and rounded once: the bits do not depend on the
-// number of threads. A CUDA device adds up a row that many positions have in parts, whose borders follow from the
-// indices alone. Throws as above.
+// grad [..., width] for indices [...] -> [rows, width]; any dtype but bool, floating ones for a
+// mean. The gradients of a row are added in the order of the positions, half types in float32, and
+// rounded once: the bits do not depend on the number of threads. A CUDA device adds up a row that
+// many positions have in parts, whose borders follow from the indices alone. Throws as above.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& indices, const EmbeddingGrad& options)> embedding_backward;
 
 }  // namespace brigade::kernels

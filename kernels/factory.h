@@ -1,5 +1,5 @@
-// Tensors filled with constants, ranges and random numbers. Random ones take the calling thread's generator unless one
-// is given; the same seed gives the same values on every device.
+// Tensors filled with constants, ranges and random numbers. Random ones take the calling thread's
+// generator unless one is given; the same seed gives the same values on every device.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -14,13 +14,14 @@ Tensor full(const Shape& sizes, double value, TensorOptions options = {});
 Tensor zeros_like(const Tensor& tensor);
 Tensor ones_like(const Tensor& tensor);
 Tensor full_like(const Tensor& tensor, double value);
-// start, start + step, ... below end; int64 unless options say otherwise. Throws ValueError for a zero or wrong-signed
-// step, and for numbers that are not finite.
+// start, start + step, ... below end; int64 unless options say otherwise. Throws ValueError for a
+// zero or wrong-signed step, and for numbers that are not finite.
 Tensor arange(double start, double end, double step = 1, TensorOptions options = {kInt64});
-// `steps` numbers from start to end, both included, at equal distances; of one number, start. Throws ValueError for a
-// negative count.
+// `steps` numbers from start to end, both included, at equal distances; of one number, start.
+// Throws ValueError for a negative count.
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options = {});
-// Ones on the diagonal, zeros beside it: square, or [rows, columns]. Throws ValueError for a negative size.
+// Ones on the diagonal, zeros beside it: square, or [rows, columns]. Throws ValueError for a
+// negative size.
 Tensor eye(int64_t n, TensorOptions options = {});
 Tensor eye(int64_t rows, int64_t columns, TensorOptions options = {});
 // Uniform in [0, 1), with as many bits as the dtype holds there: 53, 24, 11, 8.
@@ -34,8 +35,8 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, TensorOptions opti
 Tensor randperm(int64_t n, Generator* generator = nullptr);
 
 namespace kernels {
-// The part of a generator's stream (of the calling thread's, unless one is given) that a fill of `out` takes: a word
-// for each element, two of float64.
+// The part of a generator's stream (of the calling thread's, unless one is given) that a fill of
+// `out` takes: a word for each element, two of float64.
 PhiloxState reserve_random(const Tensor& out, Generator* generator = nullptr);
 extern Kernel<void(const Tensor& out, PhiloxState state, double low, double high)> fill_uniform;
 extern Kernel<void(const Tensor& out, PhiloxState state, double mean, double stddev)> fill_normal;

@@ -1,5 +1,5 @@
-// The windows that slide over images as the columns of matrices (im2col), and back (col2im): each the transpose of the
-// other. Floating dtypes; half types are added up in float32 and rounded once.
+// The windows that slide over images as the columns of matrices (im2col), and back (col2im): each
+// the transpose of the other. Floating dtypes; half types are added up in float32 and rounded once.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -15,7 +15,8 @@ struct FoldParams {
   std::array<int64_t, 2> stride = {1, 1};
 };
 
-// x [N, C, H, W] -> [N, C * kh * kw, windows]; zeros outside. Throw ShapeError, ValueError, DTypeError.
+// x [N, C, H, W] -> [N, C * kh * kw, windows]; zeros outside. Throw ShapeError, ValueError,
+// DTypeError.
 extern Kernel<Tensor(const Tensor& x, const FoldParams& params)> unfold2d;
 // columns [N, C * kh * kw, windows] -> [N, C, H, W] with the elements of all windows added up.
 extern Kernel<Tensor(const Tensor& columns, const std::array<int64_t, 2>& output_size, const FoldParams& params)>

@@ -1,4 +1,5 @@
-// Resizing images: [N, C, H, W] -> [N, C, H', W'], floating dtypes. Values as PyTorch's interpolate.
+// Resizing images: [N, C, H, W] -> [N, C, H', W'], floating dtypes. Values as PyTorch's
+// interpolate.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -7,9 +8,10 @@
 
 namespace brigade {
 
-// Nearest: the element that the output's position falls on. Linear and Bilinear: a weighted mean of the two around it
-// in each dimension (of one, or of two). Bicubic: of the four around it, by Keys' kernel with a = -0.75 (Keys, IEEE
-// Transactions on Acoustics, Speech, and Signal Processing 29, 1981).
+// Nearest: the element that the output's position falls on. Linear and Bilinear: a weighted mean of
+// the two around it in each dimension (of one, or of two). Bicubic: of the four around it, by Keys'
+// kernel with a = -0.75 (Keys, IEEE Transactions on Acoustics, Speech, and Signal Processing 29,
+// 1981).
 enum class InterpolateMode : uint8_t { Nearest, Linear, Bilinear, Bicubic };
 
 namespace kernels {
@@ -18,10 +20,11 @@ struct Interpolate2dParams {
   std::array<int64_t, 2> size = {0, 0};         // of the result
   std::array<double, 2> scale_factor = {0, 0};  // that the size was made from, if positions are to follow it; 0: none
   InterpolateMode mode = InterpolateMode::Nearest;
-  // All but Nearest: the centres of the corner pixels lie upon each other, not the corners of the images.
+  // All but Nearest: the centres of the corner pixels lie upon each other, not the corners of the
+  // images.
   bool align_corners = false;
-  // The images are lines, of height 1: Nearest follows the factor of a line always, that of an image only where the
-  // size is not kept or doubled, as in PyTorch.
+  // The images are lines, of height 1: Nearest follows the factor of a line always, that of an
+  // image only where the size is not kept or doubled, as in PyTorch.
   bool lines = false;
 };
 // Throw ShapeError, ValueError, DTypeError. Half types are computed in float32 and rounded once.

@@ -1,9 +1,9 @@
 // Dispatch by device: one table row per operation, one column per device type.
 //
-// A family's header declares its kernels (`extern Kernel<Tensor(const Tensor&)> relu;`). The file in cpu/ defines the
-// row together with its CPU column (`Kernel<...> relu("relu", &relu_cpu);`), so that using an operation links its CPU
-// code. The file in cuda/ adds its column from a static object (`const AddKernel add_relu(relu, kCUDA, &relu_cuda);`):
-// no list is edited anywhere.
+// A family's header declares its kernels (`extern Kernel<Tensor(const Tensor&)> relu;`). The file
+// in cpu/ defines the row together with its CPU column (`Kernel<...> relu("relu", &relu_cpu);`), so
+// that using an operation links its CPU code. The file in cuda/ adds its column from a static
+// object (`const AddKernel add_relu(relu, kCUDA, &relu_cuda);`): no list is edited anywhere.
 #pragma once
 
 #include <brigade/core/tensor.h>

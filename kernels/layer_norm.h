@@ -1,9 +1,9 @@
-// Layer normalisation (Ba, Kiros and Hinton, arXiv 1607.06450) and root mean square normalisation (Zhang and Sennrich,
-// arXiv 1910.07467) over the last dimensions of x.
+// Layer normalisation (Ba, Kiros and Hinton, arXiv 1607.06450) and root mean square normalisation
+// (Zhang and Sennrich, arXiv 1910.07467) over the last dimensions of x.
 //
-// x [leading..., normalized_shape...]; weight and bias have normalized_shape, each may be undefined. Floating dtypes;
-// half types are computed in float and rounded once, and their statistics are float. Throw ShapeError, DTypeError,
-// DeviceError.
+// x [leading..., normalized_shape...]; weight and bias have normalized_shape, each may be
+// undefined. Floating dtypes; half types are computed in float and rounded once, and their
+// statistics are float. Throw ShapeError, DTypeError, DeviceError.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -27,8 +27,8 @@ struct RmsNorm {
 // y = x * rstd * weight
 extern Kernel<RmsNorm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, double eps)> rms_norm;
 
-// What backward computes, and where the gradient of a parameter goes: `out` as in MatmulOptions, else a new tensor of
-// the dtype.
+// What backward computes, and where the gradient of a parameter goes: `out` as in MatmulOptions,
+// else a new tensor of the dtype.
 struct ParameterGrad {
   bool wanted = false;
   DType dtype = DType::Float32;
@@ -43,7 +43,8 @@ struct LayerNormBackwardOptions {
 struct LayerNormGrads {
   Tensor x, weight, bias;  // undefined where not wanted
 };
-// From the statistics of forward. Deterministic: gradients of parameters are added up in a fixed order.
+// From the statistics of forward. Deterministic: gradients of parameters are added up in a fixed
+// order.
 extern Kernel<LayerNormGrads(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                              const Tensor& rstd, const LayerNormBackwardOptions& options)>
     layer_norm_backward;

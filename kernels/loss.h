@@ -1,6 +1,6 @@
-// Losses of an input x and a target z of one shape and dtype, element by element, fused with their reduction.
-// `reduction` as in PyTorch. Half types are computed and summed in float32 and rounded once. Throw ShapeError,
-// DTypeError, DeviceError.
+// Losses of an input x and a target z of one shape and dtype, element by element, fused with their
+// reduction. `reduction` as in PyTorch. Half types are computed and summed in float32 and rounded
+// once. Throw ShapeError, DTypeError, DeviceError.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -28,8 +28,8 @@ struct PairLoss {
 // As the functions of autograd/ops/loss.h: "mse_loss".
 const char* name(PairLossKind kind) noexcept;
 
-// [] or, for Reduction::None, the shape of x. On the CPU BinaryCrossEntropy throws ValueError for an x outside 0..1; on
-// a CUDA device the loss of such an x is NaN.
+// [] or, for Reduction::None, the shape of x. On the CPU BinaryCrossEntropy throws ValueError for
+// an x outside 0..1; on a CUDA device the loss of such an x is NaN.
 extern Kernel<Tensor(const Tensor& x, const Tensor& target, const PairLoss& loss, Reduction reduction)> pair_loss;
 
 // With respect to what.

@@ -1,8 +1,9 @@
 // Optimizer steps over many parameters, one pass over the memory of each.
 //
-// The parameters of a call are floating, of one dtype, on one device (DTypeError, DeviceError), each contiguous and
-// with tensors like it (ShapeError); all is checked before anything moves. On a GPU one launch takes 136 of them
-// without state, 105 with momentum, 86 with Adam's moments (73 with amsgrad); on the CPU they go one after the other.
+// The parameters of a call are floating, of one dtype, on one device (DTypeError, DeviceError),
+// each contiguous and with tensors like it (ShapeError); all is checked before anything moves. On a
+// GPU one launch takes 136 of them without state, 105 with momentum, 86 with Adam's moments (73
+// with amsgrad); on the CPU they go one after the other.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -11,8 +12,8 @@
 
 namespace brigade::kernels {
 
-// g = grad (negated if maximize) + weight_decay * p; buf = momentum * buf + (1 - dampening) * g (buf = g on the first
-// step); g = nesterov ? g + momentum * buf : buf; p -= lr * g.
+// g = grad (negated if maximize) + weight_decay * p; buf = momentum * buf + (1 - dampening) * g
+// (buf = g on the first step); g = nesterov ? g + momentum * buf : buf; p -= lr * g.
 struct SgdParams {
   double lr, momentum, dampening, weight_decay;
   bool nesterov, first_step, maximize;

@@ -1,5 +1,6 @@
-// Activations with up to three parameters, by kind, and their derivatives; those without any are in activation.h or
-// have parameters that autograd sets (selu, relu6). Floating dtypes; results are contiguous.
+// Activations with up to three parameters, by kind, and their derivatives; those without any are in
+// activation.h or have parameters that autograd sets (selu, relu6). Floating dtypes; results are
+// contiguous.
 #pragma once
 
 #include <brigade/kernels/kernel.h>

@@ -1,5 +1,5 @@
-// 2-d pooling over NCHW (or CHW) tensors: windows that slide, or that divide the input into so many parts (adaptive).
-// Floating dtypes.
+// 2-d pooling over NCHW (or CHW) tensors: windows that slide, or that divide the input into so many
+// parts (adaptive). Floating dtypes.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -14,13 +14,14 @@ struct Pool2dParams {
   std::array<int64_t, 2> stride = {0, 0};  // zeros: as kernel_size
   std::array<int64_t, 2> padding = {0, 0};
   bool ceil_mode = false;
-  // Average pooling only: padding counts as zeros; what sums are divided by instead of the number of their elements.
+  // Average pooling only: padding counts as zeros; what sums are divided by instead of the number
+  // of their elements.
   bool count_include_pad = true;
   std::optional<int64_t> divisor_override = std::nullopt;
   // Max pooling only: steps between the elements of a window.
   std::array<int64_t, 2> dilation = {1, 1};
-  // Unless zeros, sizes of the result of adaptive pooling: window o is [floor(o * in / out), ceil((o + 1) * in / out)),
-  // and what stands above means nothing.
+  // Unless zeros, sizes of the result of adaptive pooling: window o is [floor(o * in / out),
+  // ceil((o + 1) * in / out)), and what stands above means nothing.
   std::array<int64_t, 2> output_size = {0, 0};
   // The first of the two dimensions was put there for pooling over one: what errors then speak of.
   bool lines = false;
@@ -30,12 +31,15 @@ struct MaxPool {
   Tensor values;
   Tensor indices;  // int64, position in the input plane h * W + w, as PyTorch returns it
 };
-// The first largest element of each window, or its last NaN. Throw ShapeError when no window fits, ValueError.
+// The first largest element of each window, or its last NaN. Throw ShapeError when no window fits,
+// ValueError.
 extern Kernel<MaxPool(const Tensor& x, const Pool2dParams& params)> max_pool2d;
-// With the `indices` and `params` of the forward. Half types are summed in float32 and rounded once, here and below.
+// With the `indices` and `params` of the forward. Half types are summed in float32 and rounded
+// once, here and below.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, const Pool2dParams& params)>
     max_pool2d_backward;
-// The elements of x [..., H, W] at the `indices` [..., H', W'] of its planes: the derivative of max_pool2d_backward.
+// The elements of x [..., H, W] at the `indices` [..., H', W'] of its planes: the derivative of
+// max_pool2d_backward.
 extern Kernel<Tensor(const Tensor& x, const Tensor& indices)> max_pool2d_gather;
 extern Kernel<Tensor(const Tensor& x, const Pool2dParams& params)> avg_pool2d;
 extern Kernel<Tensor(const Tensor& grad, const Shape& x_sizes, const Pool2dParams& params)> avg_pool2d_backward;

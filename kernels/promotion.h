@@ -8,14 +8,14 @@
 
 namespace brigade::kernels {
 
-// Tensors with dimensions come first; a tensor without dimensions takes part only where it is of a higher kind (bool <
-// integers < floats) than all of them; a number (a C++ argument, not a tensor) only where it does not fit into the
-// kind. So float32 [3] times float64 [] is float32, and int64 [3] times float64 [] is float64. Undefined tensors do not
-// count.
+// Tensors with dimensions come first; a tensor without dimensions takes part only where it is of a
+// higher kind (bool < integers < floats) than all of them; a number (a C++ argument, not a tensor)
+// only where it does not fit into the kind. So float32 [3] times float64 [] is float32, and int64
+// [3] times float64 [] is float64. Undefined tensors do not count.
 DType result_type(std::initializer_list<std::reference_wrapper<const Tensor>> operands);
 
-// Throws DTypeError "result type Float can't be cast to the desired output type Long" where an in-place operation would
-// have to cut the fraction off its result, or to make a number a bool.
+// Throws DTypeError "result type Float can't be cast to the desired output type Long" where an
+// in-place operation would have to cut the fraction off its result, or to make a number a bool.
 void check_result_type(const char* op, DType result, const Tensor& self);
 
 }  // namespace brigade::kernels

@@ -1,4 +1,5 @@
-// softmax and log_softmax along one dimension, with the row maximum subtracted first. Floating dtypes.
+// softmax and log_softmax along one dimension, with the row maximum subtracted first. Floating
+// dtypes.
 #pragma once
 
 #include <brigade/kernels/kernel.h>

@@ -1,5 +1,5 @@
-// Sums of products and means of three tensors in one pass, element by element. Floating dtypes; half types are computed
-// in float and rounded once.
+// Sums of products and means of three tensors in one pass, element by element. Floating dtypes;
+// half types are computed in float and rounded once.
 #pragma once
 
 #include <brigade/kernels/kernel.h>
@@ -12,7 +12,8 @@ enum class TernaryOp : uint8_t {
   Lerp,     // a + c (b - a)
 };
 
-// All three broadcast, in their common dtype; `number` is not used by Lerp. Throws ShapeError, DTypeError, DeviceError.
+// All three broadcast, in their common dtype; `number` is not used by Lerp. Throws ShapeError,
+// DTypeError, DeviceError.
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, const Tensor& c, TernaryOp op, double number)> ternary;
 // a + weight (b - a)
 extern Kernel<Tensor(const Tensor& a, const Tensor& b, double weight)> lerp;

@@ -16,9 +16,9 @@ struct Choice {
   Choice(double n) : number(n) {}
 };
 
-// a where `condition` (bool) holds, b elsewhere, all three broadcast. Two tensors give result_type({a, b}); a tensor
-// and a number the tensor's dtype (float32 for an integer tensor and a number that is not whole); two numbers float32.
-// Throws DTypeError, ShapeError, DeviceError.
+// a where `condition` (bool) holds, b elsewhere, all three broadcast. Two tensors give
+// result_type({a, b}); a tensor and a number the tensor's dtype (float32 for an integer tensor and
+// a number that is not whole); two numbers float32. Throws DTypeError, ShapeError, DeviceError.
 extern Kernel<Tensor(const Tensor& condition, const Choice& a, const Choice& b)> where;
 
 }  // namespace brigade::kernels

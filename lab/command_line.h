@@ -1,5 +1,5 @@
-// The command line of `brigade`: commands, their options, what they do. Only command_line.cpp includes CLI11, which
-// costs a compiler five seconds in each file that does.
+// The command line of `brigade`: commands, their options, what they do. Only command_line.cpp
+// includes CLI11, which costs a compiler five seconds in each file that does.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@ class Option;
 
 namespace brigade::lab {
 
-// What an option takes: `wrong` says what is wrong with a value, "" when nothing is; `about` stands in --help.
+// What an option takes: `wrong` says what is wrong with a value, "" when nothing is; `about` stands
+// in --help.
 struct ValueCheck {
   std::string about;
   std::function<std::string(const std::string& value)> wrong;
@@ -42,7 +43,8 @@ class Option {
 class Command {
  public:
   Command add_command(const std::string& name, const std::string& about);
-  // "--name", "-n,--name", or a name without dashes for what stands by itself; the value must outlive the command.
+  // "--name", "-n,--name", or a name without dashes for what stands by itself; the value must
+  // outlive the command.
   // T: std::string, int, int64_t, uint64_t, double, std::vector<std::string>.
   template <class T>
   Option add_option(const std::string& names, T& value, const std::string& help);
@@ -66,8 +68,8 @@ class Command {
   std::shared_ptr<int> exit_status_;
 };
 
-// Reads the arguments and runs the command that they name. Returns its exit status, 0 for --help and --version, 2 for
-// wrong usage. What a command throws comes out.
+// Reads the arguments and runs the command that they name. Returns its exit status, 0 for --help
+// and --version, 2 for wrong usage. What a command throws comes out.
 int run_command_line(int argc, char** argv, const std::string& about, const std::string& version,
                      const std::function<void(Command&)>& add_commands);
 

@@ -1,4 +1,5 @@
-// The UCI digits: 1,797 real handwritten digits of 8 x 8 pixels (lab/data/README.md names the source).
+// The UCI digits: 1,797 real handwritten digits of 8 x 8 pixels (lab/data/README.md names the
+// source).
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -17,12 +18,13 @@ struct Digits {
   Examples test;   // 359: every fifth of the file
 };
 
-// Reads a gzip-compressed CSV file. Throws IoError that names the file, and the line where there is one, when it is
-// missing, truncated, not gzip, or has a line that is not 65 whole numbers in range.
+// Reads a gzip-compressed CSV file. Throws IoError that names the file, and the line where there is
+// one, when it is missing, truncated, not gzip, or has a line that is not 65 whole numbers in
+// range.
 Digits load_digits(const std::string& path, DType dtype = kFloat32);
 
-// Where the program finds its data: $BRIGADE_DATA_DIR, the source tree it was built from, or ../share/brigade/data
-// beside it.
+// Where the program finds its data: $BRIGADE_DATA_DIR, the source tree it was built from, or
+// ../share/brigade/data beside it.
 std::string digits_path();
 
 }  // namespace brigade::lab

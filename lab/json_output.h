@@ -12,8 +12,8 @@ namespace brigade::lab {
 nlohmann::json json_envelope(const std::vector<std::string>& command);
 // To a file. Throws IoError.
 void write_text(const std::string& path, const std::string& text);
-// Before the work is done: throws ValueError if `path` ("" is no file) could not be written. An existing file is left
-// as it is.
+// Before the work is done: throws ValueError if `path` ("" is no file) could not be written. An
+// existing file is left as it is.
 void check_writable(const std::string& path);
 // {"median", "min", "max", "n"}
 nlohmann::json statistics(std::vector<double> values);

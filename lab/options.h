@@ -1,4 +1,5 @@
-// Checks of option values that several commands share. What they refuse is wrong usage: exit status 2.
+// Checks of option values that several commands share. What they refuse is wrong usage: exit status
+// 2.
 #pragma once
 
 #include <brigade/lab/command_line.h>

@@ -1,4 +1,5 @@
-// A progress bar on standard error: a live line on a terminal, one line per tenth elsewhere, nothing when quiet.
+// A progress bar on standard error: a live line on a terminal, one line per tenth elsewhere,
+// nothing when quiet.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Work that runs on every rank: the same function on threads of this process, or in processes that this program starts
-// of itself.
+// Work that runs on every rank: the same function on threads of this process, or in processes that
+// this program starts of itself.
 #pragma once
 
 #include <brigade/dist/meeting/launch/launcher.h>
@@ -30,23 +30,23 @@ struct RankJobOutcome {
   std::string summary;  // who failed first and its last words, from the launcher
 };
 
-// `backend`: "threads", "shm", "gloo", "hosts", "auto". An error that a job throws is a result (ok = false), not a
-// failure of the run. Throws DistError when a rank ends without a result (it names the rank, its exit code or signal,
-// and its last words), and ValueError in a process that is one of several ranks of a launcher: each of them would start
-// ranks of its own.
+// `backend`: "threads", "shm", "gloo", "hosts", "auto". An error that a job throws is a result (ok
+// = false), not a failure of the run. Throws DistError when a rank ends without a result (it names
+// the rank, its exit code or signal, and its last words), and ValueError in a process that is one
+// of several ranks of a launcher: each of them would start ranks of its own.
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
                             std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
-// Throws the error of the first rank that failed by itself: ValueError, IoError and DeviceError as such, every other as
-// DistError.
+// Throws the error of the first rank that failed by itself: ValueError, IoError and DeviceError as
+// such, every other as DistError.
 void require_ok(const RankJobOutcome& outcome);
 
-// When this process is a rank that a launcher has started (dist/meeting/launch/environment.h): the world size, else 0.
-// Throws ValueError when a launcher shows whose variables are not complete.
+// When this process is a rank that a launcher has started (dist/meeting/launch/environment.h): the
+// world size, else 0. Throws ValueError when a launcher shows whose variables are not complete.
 int launched_ranks();
 
-// The work of this rank, when it has been launched. `backend` may also be "hosts" or "auto". Throws what
-// init_process_group throws.
+// The work of this rank, when it has been launched. `backend` may also be "hosts" or "auto". Throws
+// what init_process_group throws.
 struct JoinedJob {
   RankResult result;
   int rank = 0;
@@ -55,16 +55,18 @@ struct JoinedJob {
 };
 JoinedJob join_rank_job(const std::string& job, const std::string& arguments, const std::string& backend,
                         std::chrono::milliseconds timeout = std::chrono::seconds(30));
-// What this rank says of the error in its result: the text. Where all ranks raise the same, only rank 0 says it in
-// full.
+// What this rank says of the error in its result: the text. Where all ranks raise the same, only
+// rank 0 says it in full.
 std::string error_in_words(const JoinedJob& joined);
 // Throws the error of this rank, with these words, as require_ok() of all ranks does.
 void require_ok(const JoinedJob& joined);
 
-// The hidden subcommand in which a rank process ends up: `brigade rank-job NAME`. Returns the exit status.
+// The hidden subcommand in which a rank process ends up: `brigade rank-job NAME`. Returns the exit
+// status.
 int rank_job_main(const std::string& job);
 
-// The number of this rank among those on its host, as the launcher says; its rank where it does not.
+// The number of this rank among those on its host, as the launcher says; its rank where it does
+// not.
 int local_rank(const dist::ProcessGroup& group);
 
 // Known backends; throws ValueError that lists them for another name.

@@ -15,8 +15,8 @@
 
 namespace brigade::lab {
 
-// While it lives, the descriptor of standard output is that of standard error, for this process and those it starts;
-// write() reaches what it was before.
+// While it lives, the descriptor of standard output is that of standard error, for this process and
+// those it starts; write() reaches what it was before.
 class StandardOutput {
  public:
   StandardOutput() {

@@ -1,4 +1,5 @@
-// Where the results of a command go: JSON (docs/cli.md) and CSV, each to a file or to standard output.
+// Where the results of a command go: JSON (docs/cli.md) and CSV, each to a file or to standard
+// output.
 #pragma once
 
 #include <brigade/lab/command_line.h>
@@ -13,8 +14,8 @@ namespace brigade::lab {
 
 class StandardOutput;
 
-// One object per command: its options when the command is made, begin() before the work, write() after it. A command
-// prints what people read to std::cout, whatever the options are.
+// One object per command: its options when the command is made, begin() before the work, write()
+// after it. A command prints what people read to std::cout, whatever the options are.
 class Results {
  public:
   Results();
@@ -27,9 +28,9 @@ class Results {
   // --json FILE and --csv FILE
   void add_options(Command& command);
 
-  // Throws ValueError where a file could not be written or both are to go to standard output. From here on, what this
-  // process and those that it starts print to standard output goes to standard error if results go to standard output:
-  // a program that reads them finds nothing else there.
+  // Throws ValueError where a file could not be written or both are to go to standard output. From
+  // here on, what this process and those that it starts print to standard output goes to standard
+  // error if results go to standard output: a program that reads them finds nothing else there.
   void begin();
   void add(nlohmann::json row);
   // Throws IoError. Where a command ends with an error, nothing is written.
@@ -43,8 +44,8 @@ class Results {
   std::unique_ptr<StandardOutput> standard_output_;
 };
 
-// Rows as a table: a line of titles, then a line each. What is inside an object has a column of its own
-// ("time_us.median"); a list is one field, as JSON; what a row lacks is empty.
+// Rows as a table: a line of titles, then a line each. What is inside an object has a column of its
+// own ("time_us.median"); a list is one field, as JSON; what a row lacks is empty.
 std::string to_csv(const nlohmann::json& rows);
 
 }  // namespace brigade::lab

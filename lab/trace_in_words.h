@@ -1,4 +1,5 @@
-// What a trace shows, for people: the buckets, the ready order, the last iteration moment by moment.
+// What a trace shows, for people: the buckets, the ready order, the last iteration moment by
+// moment.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -14,7 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-// What is open on a lane, or of a rank's asynchronous events of one id: the last one that began ends first.
+// What is open on a lane, or of a rank's asynchronous events of one id: the last one that began
+// ends first.
 class OpenSlices {
  public:
   void begin(const json& event, TraceSlice slice) { open_[track_of(event)].push_back(std::move(slice)); }

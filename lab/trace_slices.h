@@ -18,8 +18,9 @@ struct TraceSlice {
   nlohmann::json arguments;  // of its begin
 };
 
-// In the order in which they end; what is asynchronous among the others. Throws ValueError for an event that ends and
-// never began or begins and never ends, nlohmann's error for one that lacks something.
+// In the order in which they end; what is asynchronous among the others. Throws ValueError for an
+// event that ends and never began or begins and never ends, nlohmann's error for one that lacks
+// something.
 std::vector<TraceSlice> slices_of(const nlohmann::json& trace);
 
 }  // namespace brigade::lab

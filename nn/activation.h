@@ -1,4 +1,5 @@
-// Activations as modules, for nn::Sequential. Element by element, floating dtypes; the result has the shape of x.
+// Activations as modules, for nn::Sequential. Element by element, floating dtypes; the result has
+// the shape of x.
 #pragma once
 
 #include <brigade/autograd/ops/activation.h>

@@ -15,7 +15,8 @@ concept TensorModule = Holder<H> && requires(const H& holder, const Tensor& x, S
   { holder(x, where) } -> std::convertible_to<Tensor>;
 };
 
-// A handle, as those that BRIGADE_MODULE makes, without the module's own type. Calling it opens the module's scope.
+// A handle, as those that BRIGADE_MODULE makes, without the module's own type. Calling it opens the
+// module's scope.
 //   nn::ModuleList<nn::AnyModule> layers;  layers->push_back(nn::Linear(8, 8));  layers->push_back(nn::ReLU());
 class AnyModule {
  public:
@@ -40,7 +41,8 @@ class AnyModule {
     return call_(checked(), x, where);
   }
 
-  // The same type of call on another module. False, and nothing happens, unless it has the same dynamic type.
+  // The same type of call on another module. False, and nothing happens, unless it has the same
+  // dynamic type.
   bool rebind(const std::shared_ptr<Module>& module);
 
  private:

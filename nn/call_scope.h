@@ -1,4 +1,5 @@
-// The scope of one module call: while it lives, the tape notes operations under the module's path and type.
+// The scope of one module call: while it lives, the tape notes operations under the module's path
+// and type.
 #pragma once
 
 #include <brigade/autograd/scope.h>
@@ -10,9 +11,10 @@ namespace brigade::nn {
 
 class Module;
 
-// Both ways of calling a layer open it: the handle (`fc(x)`) and the built-in layers' forward (`fc->forward(x)`). The
-// second of the two sees that the module is the innermost one already and does nothing, so that one call leaves one
-// record. Costs two words of thread-local memory when the tape is off.
+// Both ways of calling a layer open it: the handle (`fc(x)`) and the built-in layers' forward
+// (`fc->forward(x)`). The second of the two sees that the module is the innermost one already and
+// does nothing, so that one call leaves one record. Costs two words of thread-local memory when the
+// tape is off.
 class CallScope {
  public:
   CallScope(const Module& module, SourceLocation where);
@@ -25,8 +27,8 @@ class CallScope {
   std::optional<autograd::ScopeGuard> scope_;
 };
 
-// "Linear" for brigade::nn::LinearImpl, "ModuleList" for ModuleListImpl<Linear>: without namespaces, enclosing
-// functions, template arguments and "Impl". Interned.
+// "Linear" for brigade::nn::LinearImpl, "ModuleList" for ModuleListImpl<Linear>: without
+// namespaces, enclosing functions, template arguments and "Impl". Interned.
 const char* readable_type_name(const std::type_info& type);
 
 }  // namespace brigade::nn

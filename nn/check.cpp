@@ -10,7 +10,8 @@ namespace {
 
 std::string numbered(const std::string& name, size_t i) { return name + "." + std::to_string(i); }
 
-// The file's parameters against the module's: a row for each name that only one side has, and for each other shape.
+// The file's parameters against the module's: a row for each name that only one side has, and for
+// each other shape.
 Report compare_names(const NamedTensors& parameters, const nn::Module& module) {
   Report report;
   const auto tell = [&](const std::string& name, const std::string& problem) {

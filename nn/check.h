@@ -1,5 +1,5 @@
-// A module's loss and gradients beside those that a file gives: gradients that another program computed from the same
-// parameters and inputs.
+// A module's loss and gradients beside those that a file gives: gradients that another program
+// computed from the same parameters and inputs.
 //
 //   Net net;
 //   const check::Report report = check::run("step.safetensors", *net, [&](const std::vector<Tensor>& inputs) {
@@ -38,7 +38,8 @@ struct Phase {
   StepFunction step;
 };
 
-// Half units in the last place that a gradient may be off, which has gone through many operations (see default_bound).
+// Half units in the last place that a gradient may be off, which has gone through many operations
+// (see default_bound).
 inline constexpr double kModuleRoundings = 256;
 
 struct RunOptions {
@@ -47,11 +48,12 @@ struct RunOptions {
   Device device;
 };
 
-// Loads "parameter.NAME" of the file into the module (every name of its state_dict, and no other), moves it to dtype
-// and device, and compares "loss", "grad.NAME" of every parameter that was reached, and, where the file has them,
-// "output.N" and "grad.input.N". With several phases, run one after another, the losses are "loss.0", "loss.1", ... A
-// name that only one side has fails in the report. Throws IoError for a file that cannot be read, ValueError when the
-// file's parameters have no floating dtype or an input is left out.
+// Loads "parameter.NAME" of the file into the module (every name of its state_dict, and no other),
+// moves it to dtype and device, and compares "loss", "grad.NAME" of every parameter that was
+// reached, and, where the file has them, "output.N" and "grad.input.N". With several phases, run
+// one after another, the losses are "loss.0", "loss.1", ... A name that only one side has fails in
+// the report. Throws IoError for a file that cannot be read, ValueError when the file's parameters
+// have no floating dtype or an input is left out.
 Report run(const SafetensorsFile& file, nn::Module& module, const std::vector<Phase>& phases,
            const RunOptions& options = {});
 Report run(const std::string& file, nn::Module& module, const StepFunction& step, const RunOptions& options = {});

@@ -1,5 +1,6 @@
-// Modules made of modules: Sequential, ModuleList, ModuleDict; and lists of parameters: ParameterList, ParameterDict.
-// What they list is what they run: replace_module changes both, or throws.
+// Modules made of modules: Sequential, ModuleList, ModuleDict; and lists of parameters:
+// ParameterList, ParameterDict. What they list is what they run: replace_module changes both, or
+// throws.
 #pragma once
 
 #include <brigade/nn/any_module.h>
@@ -10,7 +11,8 @@
 
 namespace brigade::nn {
 
-// Runs its modules one after another; each takes and returns one tensor. Children are named "0", "1", ... or as given.
+// Runs its modules one after another; each takes and returns one tensor. Children are named "0",
+// "1", ... or as given.
 //   nn::Sequential(nn::Linear(64, 32), nn::ReLU(), nn::Linear(32, 10))
 //   nn::Sequential({{"fc1", nn::Linear(64, 32)}, {"act", nn::ReLU()}})
 struct SequentialImpl : Module {
@@ -24,8 +26,8 @@ struct SequentialImpl : Module {
 
   void push_back(AnyModule module) { push_back(std::to_string(steps_.size()), std::move(module)); }
   void push_back(const std::string& name, AnyModule module);
-  // Through this class any module of tensor to tensor may come; through the base only one of the same type
-  // (ValueError).
+  // Through this class any module of tensor to tensor may come; through the base only one of the
+  // same type (ValueError).
   using Module::replace_module;
   template <TensorModule H>
   H replace_module(const std::string& name, H holder) {
@@ -79,7 +81,8 @@ void rebind(const std::string& container, const std::string& name, H& handle, co
 }
 }  // namespace detail
 
-// A list of modules of one type (AnyModule for mixed ones), named "0", "1", ...; it is not called itself.
+// A list of modules of one type (AnyModule for mixed ones), named "0", "1", ...; it is not called
+// itself.
 template <Holder H>
 struct ModuleListImpl : Module {
   ModuleListImpl() = default;
@@ -117,8 +120,8 @@ class ModuleList : public ModuleHolder<ModuleListImpl<H>> {
   BRIGADE_HANDLE(ModuleList, ModuleListImpl<H>)
 };
 
-// Modules of one type (AnyModule for mixed ones) by name, in the order in which they were inserted; it is not called
-// itself.
+// Modules of one type (AnyModule for mixed ones) by name, in the order in which they were inserted;
+// it is not called itself.
 template <Holder H>
 struct ModuleDictImpl : Module {
   ModuleDictImpl() = default;

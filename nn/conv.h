@@ -44,9 +44,9 @@ struct Conv1dImpl : Module {
 };
 
 // [N, in_channels, H, W] -> [N, out_channels, H', W'] (or without N) with
-// H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1. Weight [out, in / groups, kh, kw] and bias
-// [out] start uniform within 1 / sqrt(in / groups * kh * kw), as in PyTorch. Throws ValueError for a size below 1, a
-// negative padding, and channels that groups do not divide.
+// H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1. Weight [out, in / groups,
+// kh, kw] and bias [out] start uniform within 1 / sqrt(in / groups * kh * kw), as in PyTorch.
+// Throws ValueError for a size below 1, a negative padding, and channels that groups do not divide.
 struct Conv2dImpl : Module {
   using Size = Size2;
   using Options = Conv2dOptions;

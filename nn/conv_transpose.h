@@ -36,7 +36,8 @@ struct ConvTranspose2dOptions {
   }  // NOLINT(*explicit*)
 };
 
-// [N, in_channels, L] -> [N, out_channels, L'] (or without N); as ConvTranspose2d over one dimension.
+// [N, in_channels, L] -> [N, out_channels, L'] (or without N); as ConvTranspose2d over one
+// dimension.
 struct ConvTranspose1dImpl : Module {
   using Options = ConvTranspose1dOptions;
   ConvTranspose1dImpl(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
@@ -53,9 +54,9 @@ struct ConvTranspose1dImpl : Module {
 
 // [N, in_channels, H, W] -> [N, out_channels, H', W'] (or without N) with
 // H' = (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1. Weight
-// [in, out / groups, kh, kw] and bias [out] start uniform within 1 / sqrt(out / groups * kh * kw), as in PyTorch.
-// Throws ValueError for a size below 1, a negative padding, channels that groups do not divide, and an output_padding
-// that is not below the larger of stride and dilation.
+// [in, out / groups, kh, kw] and bias [out] start uniform within 1 / sqrt(out / groups * kh * kw),
+// as in PyTorch. Throws ValueError for a size below 1, a negative padding, channels that groups do
+// not divide, and an output_padding that is not below the larger of stride and dilation.
 struct ConvTranspose2dImpl : Module {
   using Size = Size2;
   using Options = ConvTranspose2dOptions;

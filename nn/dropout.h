@@ -5,9 +5,9 @@
 
 namespace brigade::nn {
 
-// In training sets each element to zero with probability p and scales the others by 1 / (1 - p), with numbers from the
-// calling thread's generator; in evaluation it returns x itself. Throws ValueError "dropout probability has to be
-// between 0 and 1".
+// In training sets each element to zero with probability p and scales the others by 1 / (1 - p),
+// with numbers from the calling thread's generator; in evaluation it returns x itself. Throws
+// ValueError "dropout probability has to be between 0 and 1".
 struct DropoutImpl : Module {
   explicit DropoutImpl(double p = 0.5);
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());

@@ -19,7 +19,8 @@ struct EmbeddingOptions {
   DType dtype = DType::Float32;
 };
 
-// Indices int64 [...] -> [..., embedding_dim]. The weight [num_embeddings, embedding_dim] starts normal with
+// Indices int64 [...] -> [..., embedding_dim]. The weight [num_embeddings, embedding_dim] starts
+// normal with
 // variance 1. Throws ValueError for a size below 1, a padding_idx that is no row, and `sparse`.
 struct EmbeddingImpl : Module {
   using Options = EmbeddingOptions;

@@ -1,5 +1,6 @@
-// A small GPT (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): blocks that normalise
-// first, learned positions, and a head that shares its weight with the table of tokens.
+// A small GPT (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): blocks
+// that normalise first, learned positions, and a head that shares its weight with the table of
+// tokens.
 #pragma once
 
 #include <brigade/nn/container.h>
@@ -21,8 +22,9 @@ struct GPTOptions {
   DType dtype = DType::Float32;
 };
 
-// x + c_proj(causal attention(c_attn(ln_1(x)))), then x + mlp_proj(gelu(mlp_fc(ln_2(x)))) with the tanh approximation
-// of GELU. [batch, length, n_embd] -> the same. Throws ValueError for n_embd that n_head does not divide.
+// x + c_proj(causal attention(c_attn(ln_1(x)))), then x + mlp_proj(gelu(mlp_fc(ln_2(x)))) with the
+// tanh approximation of GELU. [batch, length, n_embd] -> the same. Throws ValueError for n_embd
+// that n_head does not divide.
 struct GPTBlockImpl : Module {
   explicit GPTBlockImpl(const GPTOptions& options);
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
@@ -34,9 +36,10 @@ struct GPTBlockImpl : Module {
 };
 BRIGADE_MODULE(GPTBlock);
 
-// Tokens int64 [batch, length] -> logits [batch, length, vocab_size]. Children: wte (tokens), wpe (positions), drop, h
-// (blocks), ln_f, lm_head, whose weight is wte's. Weights start normal with deviation 0.02, those of projections into
-// the residual stream divided by sqrt(2 n_layer); biases at 0. Throws ShapeError for a sequence longer than block_size.
+// Tokens int64 [batch, length] -> logits [batch, length, vocab_size]. Children: wte (tokens), wpe
+// (positions), drop, h (blocks), ln_f, lm_head, whose weight is wte's. Weights start normal with
+// deviation 0.02, those of projections into the residual stream divided by sqrt(2 n_layer); biases
+// at 0. Throws ShapeError for a sequence longer than block_size.
 struct GPTImpl : Module {
   using Options = GPTOptions;
   explicit GPTImpl(const GPTOptions& options);

@@ -1,5 +1,5 @@
-// Layers that normalise each sample by itself: GroupNorm (Wu and He, arXiv 1803.08494) and InstanceNorm (Ulyanov,
-// Vedaldi and Lempitsky, arXiv 1607.08022).
+// Layers that normalise each sample by itself: GroupNorm (Wu and He, arXiv 1803.08494) and
+// InstanceNorm (Ulyanov, Vedaldi and Lempitsky, arXiv 1607.08022).
 #pragma once
 
 #include <brigade/nn/module.h>
@@ -14,8 +14,8 @@ struct GroupNormOptions {
   DType dtype = DType::Float32;  // of these
 };
 
-// [N, num_channels, ...] -> the same, normalised over num_groups groups of neighbouring channels and all that follows.
-// Throws ValueError unless num_groups divides num_channels.
+// [N, num_channels, ...] -> the same, normalised over num_groups groups of neighbouring channels
+// and all that follows. Throws ValueError unless num_groups divides num_channels.
 struct GroupNormImpl : Module {
   using Options = GroupNormOptions;
   GroupNormImpl(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
@@ -37,9 +37,10 @@ struct InstanceNormOptions {
   DType dtype = DType::Float32;          // of the above but the last
 };
 
-// Each channel of each sample is normalised by its own statistics; in evaluation by the running ones where they are
-// tracked. Takes a single sample without its first dimension as well. Throws ValueError for num_features < 1; forward
-// throws ShapeError, and ValueError "Expected more than 1 spatial element when training".
+// Each channel of each sample is normalised by its own statistics; in evaluation by the running
+// ones where they are tracked. Takes a single sample without its first dimension as well. Throws
+// ValueError for num_features < 1; forward throws ShapeError, and ValueError "Expected more than 1
+// spatial element when training".
 struct InstanceNormImpl : Module {
   using Options = InstanceNormOptions;
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());

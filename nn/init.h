@@ -1,7 +1,8 @@
 // Initialisation in place, with PyTorch's names and distributions. Floating dtypes.
 //
-// Random numbers come from the calling thread's Philox generator: after manual_seed(s) every rank makes the same model,
-// whatever its device. Nothing is recorded; versions are bumped. Throw ValueError for an undefined tensor.
+// Random numbers come from the calling thread's Philox generator: after manual_seed(s) every rank
+// makes the same model, whatever its device. Nothing is recorded; versions are bumped. Throw
+// ValueError for an undefined tensor.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -16,8 +17,8 @@ void constant_(const Tensor& tensor, double value);
 void ones_(const Tensor& tensor);
 void zeros_(const Tensor& tensor);
 
-// Connections into and out of one unit: of a weight [out, in, kernel...], fan in is in * kernel elements, fan out is
-// out * kernel elements. Throws ShapeError for fewer than two dimensions.
+// Connections into and out of one unit: of a weight [out, in, kernel...], fan in is in * kernel
+// elements, fan out is out * kernel elements. Throws ShapeError for fewer than two dimensions.
 struct Fans {
   int64_t in, out;
 };
@@ -27,40 +28,45 @@ enum class FanMode : uint8_t { FanIn, FanOut };
 enum class Nonlinearity : uint8_t { Linear, Sigmoid, Tanh, ReLU, LeakyReLU, SELU };
 // 1, 1, 5/3, sqrt(2), sqrt(2 / (1 + negative_slope^2)), 3/4.
 double calculate_gain(Nonlinearity nonlinearity, double negative_slope = 0.01);
-// By PyTorch's names: "linear", "conv1d" ... "conv_transpose3d", "sigmoid", "tanh", "relu", "leaky_relu", "selu".
-// Throws ValueError "Unsupported nonlinearity ...".
+// By PyTorch's names: "linear", "conv1d" ... "conv_transpose3d", "sigmoid", "tanh", "relu",
+// "leaky_relu", "selu". Throws ValueError "Unsupported nonlinearity ...".
 Nonlinearity nonlinearity_from_name(const std::string& name);
 inline double calculate_gain(const std::string& nonlinearity, double negative_slope = 0.01) {
   return calculate_gain(nonlinearity_from_name(nonlinearity), negative_slope);
 }
 
-// He et al., arXiv 1502.01852. `a`: the negative slope of LeakyReLU. Within gain * sqrt(3 / fan), and with standard
-// deviation gain / sqrt(fan). Throw ShapeError for fewer than two dimensions.
+// He et al., arXiv 1502.01852. `a`: the negative slope of LeakyReLU. Within gain * sqrt(3 / fan),
+// and with standard deviation gain / sqrt(fan). Throw ShapeError for fewer than two dimensions.
 void kaiming_uniform_(const Tensor& tensor, double a = 0, FanMode mode = FanMode::FanIn,
                       Nonlinearity nonlinearity = Nonlinearity::LeakyReLU);
 void kaiming_normal_(const Tensor& tensor, double a = 0, FanMode mode = FanMode::FanIn,
                      Nonlinearity nonlinearity = Nonlinearity::LeakyReLU);
-// Glorot and Bengio, AISTATS 2010. Within gain * sqrt(6 / (fan_in + fan_out)), and with standard deviation
+// Glorot and Bengio, AISTATS 2010. Within gain * sqrt(6 / (fan_in + fan_out)), and with standard
+// deviation
 // gain * sqrt(2 / (fan_in + fan_out)). Throw ShapeError for fewer than two dimensions.
 void xavier_uniform_(const Tensor& tensor, double gain = 1);
 void xavier_normal_(const Tensor& tensor, double gain = 1);
 
-// The normal distribution between `a` and `b` (not counted in deviations): what lies outside is not drawn. Throws
-// ValueError unless a < b and stddev > 0.
+// The normal distribution between `a` and `b` (not counted in deviations): what lies outside is not
+// drawn. Throws ValueError unless a < b and stddev > 0.
 void trunc_normal_(const Tensor& tensor, double mean = 0, double stddev = 1, double a = -2, double b = 2);
-// Ones on the diagonal of a matrix, zeros elsewhere. Throws ShapeError unless there are 2 dimensions.
+// Ones on the diagonal of a matrix, zeros elsewhere. Throws ShapeError unless there are 2
+// dimensions.
 void eye_(const Tensor& tensor);
-// A convolution's weight [out, in, kernel...] that passes as many channels on as it can, in each of the groups: one in
-// the middle of the kernel. Throws ShapeError unless there are 3 to 5 dimensions, the first divisible by `groups`.
+// A convolution's weight [out, in, kernel...] that passes as many channels on as it can, in each of
+// the groups: one in the middle of the kernel. Throws ShapeError unless there are 3 to 5
+// dimensions, the first divisible by `groups`.
 void dirac_(const Tensor& tensor, int64_t groups = 1);
-// Saxe, McClelland and Ganguli, arXiv 1312.6120. Of [rows, the rest as columns]: orthonormal rows, or columns where
-// they are fewer, times gain; uniform over all such matrices. Throws ShapeError for fewer than two dimensions.
+// Saxe, McClelland and Ganguli, arXiv 1312.6120. Of [rows, the rest as columns]: orthonormal rows,
+// or columns where they are fewer, times gain; uniform over all such matrices. Throws ShapeError
+// for fewer than two dimensions.
 void orthogonal_(const Tensor& tensor, double gain = 1);
-// Martens, ICML 2010: normal with deviation `stddev`, but ceil(sparsity * rows) zeros in each column. Throws ShapeError
-// unless there are 2 dimensions, ValueError unless 0 <= sparsity <= 1.
+// Martens, ICML 2010: normal with deviation `stddev`, but ceil(sparsity * rows) zeros in each
+// column. Throws ShapeError unless there are 2 dimensions, ValueError unless 0 <= sparsity <= 1.
 void sparse_(const Tensor& tensor, double sparsity, double stddev = 0.01);
 
-// PyTorch's defaults for Linear and Conv: kaiming_uniform_(weight, a = sqrt(5)), which is uniform within
+// PyTorch's defaults for Linear and Conv: kaiming_uniform_(weight, a = sqrt(5)), which is uniform
+// within
 // 1 / sqrt(fan_in), and the same bound for the bias (which may be undefined).
 void reset_parameters(const Tensor& weight, const Tensor& bias);
 

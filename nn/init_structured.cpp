@@ -1,4 +1,5 @@
-// Initialisers that are made on the host, in double, and then copied: truncated, diagonal, orthogonal and sparse ones.
+// Initialisers that are made on the host, in double, and then copied: truncated, diagonal,
+// orthogonal and sparse ones.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -59,9 +60,9 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// Makes the vectors orthonormal, one after the other (Gram and Schmidt): the Q of a QR factorisation whose R has a
-// positive diagonal. What rounding leaves of the others is taken away once more where much was taken away at first
-// (Kahan's "twice is enough").
+// Makes the vectors orthonormal, one after the other (Gram and Schmidt): the Q of a QR
+// factorisation whose R has a positive diagonal. What rounding leaves of the others is taken away
+// once more where much was taken away at first (Kahan's "twice is enough").
 void orthonormalise(std::vector<std::vector<double>>& vectors) {
   for (size_t j = 0; j < vectors.size(); ++j) {
     std::vector<double>& v = vectors[j];

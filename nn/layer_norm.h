@@ -1,5 +1,5 @@
-// Layers that normalise over the last dimensions: LayerNorm (Ba, Kiros and Hinton, arXiv 1607.06450) and RMSNorm (Zhang
-// and Sennrich, arXiv 1910.07467).
+// Layers that normalise over the last dimensions: LayerNorm (Ba, Kiros and Hinton, arXiv
+// 1607.06450) and RMSNorm (Zhang and Sennrich, arXiv 1910.07467).
 #pragma once
 
 #include <brigade/nn/module.h>
@@ -15,8 +15,8 @@ struct LayerNormOptions {
   DType dtype = DType::Float32;    // of these
 };
 
-// [..., normalized_shape...] -> the same. Throws ValueError for a normalized_shape that is empty or has a size below 1;
-// forward throws ShapeError for an input that does not end in it.
+// [..., normalized_shape...] -> the same. Throws ValueError for a normalized_shape that is empty or
+// has a size below 1; forward throws ShapeError for an input that does not end in it.
 struct LayerNormImpl : Module {
   using Size = Shape;
   using Options = LayerNormOptions;
@@ -34,7 +34,8 @@ struct LayerNormImpl : Module {
 };
 
 struct RMSNormOptions {
-  // Without one: the distance from 1 to the next number of the dtype that it is computed in (float32 for half types).
+  // Without one: the distance from 1 to the next number of the dtype that it is computed in
+  // (float32 for half types).
   std::optional<double> eps;
   bool elementwise_affine = true;  // weight (1), [normalized_shape]
   DType dtype = DType::Float32;    // of the weight

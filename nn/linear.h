@@ -12,14 +12,15 @@ struct LinearOptions {
   DType dtype = DType::Float32;
 };
 
-// [..., in_features] -> [..., out_features]. Weight [out, in] and bias [out] start uniform within 1 / sqrt(in), as in
-// PyTorch. Throws ValueError for a feature count below 1.
+// [..., in_features] -> [..., out_features]. Weight [out, in] and bias [out] start uniform within 1
+// / sqrt(in), as in PyTorch. Throws ValueError for a feature count below 1.
 struct LinearImpl : Module {
   using Options = LinearOptions;
   LinearImpl(int64_t in_features, int64_t out_features, bool bias = true)
       : LinearImpl(LinearOptions{in_features, out_features, bias}) {}
   explicit LinearImpl(const LinearOptions& options);
-  // Throws ShapeError unless the last dimension of x is in_features, DTypeError unless x has the dtype of the weight.
+  // Throws ShapeError unless the last dimension of x is in_features, DTypeError unless x has the
+  // dtype of the weight.
   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
 
   LinearOptions options;

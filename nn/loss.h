@@ -1,6 +1,7 @@
-// Losses as modules; the functions in autograd/ops (loss.h, cross_entropy.h, margin_loss.h, likelihood_loss.h) say what
-// each computes, for which shapes and dtypes, and what it throws. The result has no dimensions unless `reduction` is
-// None. Weights are buffers: they move with the module.
+// Losses as modules; the functions in autograd/ops (loss.h, cross_entropy.h, margin_loss.h,
+// likelihood_loss.h) say what each computes, for which shapes and dtypes, and what it throws. The
+// result has no dimensions unless `reduction` is None. Weights are buffers: they move with the
+// module.
 #pragma once
 
 #include <brigade/autograd/ops/cross_entropy.h>

@@ -10,8 +10,8 @@
 //   };
 //   BRIGADE_MODULE(Net);
 //
-// Net is then a handle to a shared NetImpl (nn/module_holder.h); calling it opens a scope, so that the tape knows which
-// module an operation ran in. Forward may have any arguments and any result.
+// Net is then a handle to a shared NetImpl (nn/module_holder.h); calling it opens a scope, so that
+// the tape knows which module an operation ran in. Forward may have any arguments and any result.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -49,31 +49,32 @@ class Module {
   Module& operator=(const Module&) = delete;
   virtual ~Module();
 
-  // --- Building, in the constructor of the derived class or later. All return what they were given. Throw ValueError
-  // when the name is empty, contains '.', or is taken.
+  // --- Building, in the constructor of the derived class or later. All return what they were
+  // given. Throw ValueError when the name is empty, contains '.', or is taken.
 
-  // A leaf of a floating dtype, or an undefined tensor (no parameter; the name stays free). Sets its requires_grad.
-  // Throws AutogradError for the result of an operation.
+  // A leaf of a floating dtype, or an undefined tensor (no parameter; the name stays free). Sets
+  // its requires_grad. Throws AutogradError for the result of an operation.
   Tensor register_parameter(const std::string& name, Tensor tensor, bool requires_grad = true,
                             SourceLocation where = SourceLocation::current());
   // Puts another tensor in the place of a parameter, to share one between modules:
   //   head->weight = head->replace_parameter("weight", table->weight);
-  // As with replace_module, a member does not change by itself. A shared parameter is listed once, under its first
-  // name, moves once, is saved under each of its names, and stays shared when the module is converted. Throws
-  // ValueError when there is no such parameter, ShapeError for another shape, AutogradError for the result of an
-  // operation.
+  // As with replace_module, a member does not change by itself. A shared parameter is listed once,
+  // under its first name, moves once, is saved under each of its names, and stays shared when the
+  // module is converted. Throws ValueError when there is no such parameter, ShapeError for another
+  // shape, AutogradError for the result of an operation.
   Tensor replace_parameter(const std::string& name, Tensor tensor, SourceLocation where = SourceLocation::current());
   // State that is saved but not trained (running statistics).
   Tensor register_buffer(const std::string& name, Tensor tensor);
-  // One module may be registered in several places; its path is the first. Throws ValueError for an empty handle and
-  // for a module that holds this one.
+  // One module may be registered in several places; its path is the first. Throws ValueError for an
+  // empty handle and for a module that holds this one.
   std::shared_ptr<Module> register_module(const std::string& name, std::shared_ptr<Module> module);
   template <Holder H>
   H register_module(const std::string& name, H holder) {
     register_module(name, std::shared_ptr<Module>(holder.ptr()));
     return holder;
   }
-  // Puts another module in the place of a child. The tree changes; a member handle does not, so assign the result:
+  // Puts another module in the place of a child. The tree changes; a member handle does not, so
+  // assign the result:
   //   net->fc1 = net->replace_module("fc1", nn::Linear(784, 64));
   // Throws ValueError when there is no such child, and where a container cannot run the new module.
   std::shared_ptr<Module> replace_module(const std::string& name, std::shared_ptr<Module> module,
@@ -84,8 +85,9 @@ class Module {
     return holder;
   }
 
-  // --- Looking. Depth first in registration order; a tensor or a module that appears twice is listed once, under its
-  // first name. `prefix`: of all names ("encoder" makes "encoder.0.weight" of "0.weight").
+  // --- Looking. Depth first in registration order; a tensor or a module that appears twice is
+  // listed once, under its first name. `prefix`: of all names ("encoder" makes "encoder.0.weight"
+  // of "0.weight").
   Named<Tensor> named_parameters(bool recurse = true, const std::string& prefix = "") const;
   Named<Tensor> named_buffers(bool recurse = true, const std::string& prefix = "") const;
   std::vector<Tensor> parameters(bool recurse = true) const;
@@ -110,30 +112,32 @@ class Module {
   // set_to_none: the next backward starts afresh instead of adding to zeros.
   void zero_grad(bool set_to_none = true, SourceLocation where = SourceLocation::current());
   void requires_grad_(bool requires_grad = true, SourceLocation where = SourceLocation::current());
-  // Converts floating parameters and buffers in place: they keep their identity, gradients are dropped. Throws
-  // DTypeError for a dtype that is not floating; AutogradError, before anything changes, when somebody follows the
-  // gradient of a parameter (convert before wrapping in DistributedDataParallel).
+  // Converts floating parameters and buffers in place: they keep their identity, gradients are
+  // dropped. Throws DTypeError for a dtype that is not floating; AutogradError, before anything
+  // changes, when somebody follows the gradient of a parameter (convert before wrapping in
+  // DistributedDataParallel).
   void to(DType dtype, SourceLocation where = SourceLocation::current());
-  // Moves all parameters and buffers, as above. Throws DeviceError when there is no such device; AutogradError as
-  // above.
+  // Moves all parameters and buffers, as above. Throws DeviceError when there is no such device;
+  // AutogradError as above.
   void to(Device device, SourceLocation where = SourceLocation::current());
   void cpu(SourceLocation where = SourceLocation::current()) { to(Device(), where); }
   void cuda(int index = 0, SourceLocation where = SourceLocation::current()) { to(Device(kCUDA, index), where); }
 
-  // Parameters and buffers by name, in the order of the tree, detached, sharing memory. A tied tensor is listed under
-  // each of its names, as in PyTorch. The tape does not take it for a use of the parameters.
+  // Parameters and buffers by name, in the order of the tree, detached, sharing memory. A tied
+  // tensor is listed under each of its names, as in PyTorch. The tape does not take it for a use of
+  // the parameters.
   Named<Tensor> state_dict() const;
-  // Copies values by name, converting dtypes. Throws ValueError that lists every missing and unexpected name (when
-  // strict), every shape that differs, and every pair of names of one shared tensor whose values differ (always); then
-  // nothing has been changed.
+  // Copies values by name, converting dtypes. Throws ValueError that lists every missing and
+  // unexpected name (when strict), every shape that differs, and every pair of names of one shared
+  // tensor whose values differ (always); then nothing has been changed.
   IncompatibleKeys load_state_dict(const Named<Tensor>& state, bool strict = true);
 
   // --- Names.
 
   // "Linear": the type without namespaces and "Impl".
   std::string name() const;
-  // Path from the root of the tree that this module was registered in ("encoder.0.fc1"; "" for a root). Interned: the
-  // text lives as long as the process, also when the tree changes.
+  // Path from the root of the tree that this module was registered in ("encoder.0.fc1"; "" for a
+  // root). Interned: the text lives as long as the process, also when the tree changes.
   const std::string& path() const;
   // The line where its handle was made; line() is 0 when that is not known. The first call counts.
   const SourceLocation& made_at() const noexcept { return made_at_; }
@@ -144,8 +148,8 @@ class Module {
  protected:
   // The text between the parentheses when a tree is printed.
   virtual std::string extra() const { return ""; }
-  // Told by replace_module before the child changes. A container that calls its children itself takes note of the new
-  // one, or throws ValueError when it could not run it.
+  // Told by replace_module before the child changes. A container that calls its children itself
+  // takes note of the new one, or throws ValueError when it could not run it.
   virtual void child_replaced(const std::string& name, const std::shared_ptr<Module>& module);
 
  private:
@@ -172,7 +176,8 @@ class Module {
   mutable const std::string* path_ = nullptr;  // cached, as is the type's name: calls ask for both
   mutable const char* type_name_ = nullptr;
   SourceLocation made_at_ = {};
-  // Its parameters have been asked for, or a warning has been given: nothing to say about a missing registration.
+  // Its parameters have been asked for, or a warning has been given: nothing to say about a missing
+  // registration.
   mutable std::atomic<bool> accounted_for_ = false;
   bool training_ = true;
 };

@@ -4,15 +4,16 @@
 //   nn::Linear fc{nullptr};   // an empty handle, to be assigned later
 //   Tensor y = net(x);        // runs NetImpl::forward inside the module's scope
 //
-// What a layer may be told in braces is named in its Impl: `using Options = ...` for the last argument, `using Size = ...`
-// for others:
+// What a layer may be told in braces is named in its Impl: `using Options = ...` for the last
+// argument, `using Size = ...` for others:
 //   nn::Conv2d conv(16, 32, {3, 5}, {.stride = 2});
 //
-// Copies share the module. A call may have one to four arguments of any type, passed on as they are. The caller's line
-// reaches the tape: a forward that takes a SourceLocation after these arguments gets it,
+// Copies share the module. A call may have one to four arguments of any type, passed on as they
+// are. The caller's line reaches the tape: a forward that takes a SourceLocation after these
+// arguments gets it,
 //   Tensor forward(const Tensor& x, SourceLocation where = SourceLocation::current());
-// and so the operation inside nn::Linear is recorded at the user's line. (Where forward has default arguments before
-// `where`, add an overload without them, or the line cannot be passed on.)
+// and so the operation inside nn::Linear is recorded at the user's line. (Where forward has default
+// arguments before `where`, add an overload without them, or the line cannot be passed on.)
 #pragma once
 
 #include <brigade/nn/call_scope.h>
@@ -31,8 +32,8 @@ namespace detail {
 template <class T>
 concept NotALocation = !std::same_as<std::remove_cvref_t<T>, SourceLocation>;
 
-// What an argument in braces is: Impl::Options where it is the last one and Impl takes them there, Impl::Size (of a
-// kernel, an image) elsewhere.
+// What an argument in braces is: Impl::Options where it is the last one and Impl takes them there,
+// Impl::Size (of a kernel, an image) elsewhere.
 struct Nothing {
   Nothing() = delete;
 };
@@ -71,7 +72,8 @@ class ModuleHolder {
                   "that is assigned later");
     if constexpr (std::is_default_constructible_v<Impl>) impl_ = made(where);
   }
-  // An empty handle, to be assigned in the constructor of the module that owns it. Using it throws ValueError.
+  // An empty handle, to be assigned in the constructor of the module that owns it. Using it throws
+  // ValueError.
   ModuleHolder(std::nullptr_t) noexcept {}                                                             // NOLINT
   ModuleHolder(std::shared_ptr<Impl> impl, SourceLocation where = SourceLocation::current()) noexcept  // NOLINT
       : impl_(std::move(impl)) {
@@ -164,9 +166,10 @@ class ModuleHolder {
 
 }  // namespace brigade::nn
 
-// What each handle to an Impl has: the constructors of ModuleHolder, and no assignment to temporaries. (A template, so
-// that a module that needs arguments is looked at only where it is made without them; and options alone by a
-// constructor that is none, or their braces would rather be a handle to be copied.)
+// What each handle to an Impl has: the constructors of ModuleHolder, and no assignment to
+// temporaries. (A template, so that a module that needs arguments is looked at only where it is
+// made without them; and options alone by a constructor that is none, or their braces would rather
+// be a handle to be copied.)
 #define BRIGADE_HANDLE(Name, ...)                                                                  \
   using brigade::nn::ModuleHolder<__VA_ARGS__>::ModuleHolder;                                      \
   template <class = void>                                                                          \

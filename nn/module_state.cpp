@@ -88,8 +88,8 @@ void Module::convert(const std::string& what, const std::function<TensorOptions(
   for (const auto& [tensor, options] : changing) {
     const Tensor converted = empty(tensor.sizes(), options);
     kernels::copy(converted, tensor);
-    // The handle's shared state moves to the new storage, so that every holder of this parameter (optimizers, ties)
-    // sees the change.
+    // The handle's shared state moves to the new storage, so that every holder of this parameter
+    // (optimizers, ties) sees the change.
     TensorImpl& impl = *tensor.impl();
     impl.storage = converted.storage();
     impl.strides = converted.strides();
@@ -104,7 +104,8 @@ Named<Tensor> Module::state_dict() const {
   Named<Tensor> result;
   visit("", [&](const std::string& path, const Module& module) {
     for (const auto* list : {&module.parameters_, &module.buffers_}) {
-      // Not detach(): on the tape that would be a use of the parameter, and a cut, which a diagnosis would then blame.
+      // Not detach(): on the tape that would be a use of the parameter, and a cut, which a
+      // diagnosis would then blame.
       for (const auto& [name, tensor] : *list)
         result.emplace_back(path.empty() ? name : path + "." + name, view::alias(tensor));
     }

@@ -50,14 +50,15 @@ namespace {
                    where);
 }
 
-// What is added to the scores: 0 where a key counts, minus infinity where `masked` is true; a floating mask itself.
+// What is added to the scores: 0 where a key counts, minus infinity where `masked` is true; a
+// floating mask itself.
 Tensor additive(const Tensor& mask, DType dtype, SourceLocation where) {
   if (mask.dtype() != kBool) return mask.to(dtype, where);
   return log(eq(mask, 0, where).to(dtype, where), where);
 }
 
-// Everything that is said about which keys count, broadcasting to [batch, heads, queries, keys]; undefined when nothing
-// is.
+// Everything that is said about which keys count, broadcasting to [batch, heads, queries, keys];
+// undefined when nothing is.
 struct Scores {
   int64_t batch, heads, queries, keys;
   Tensor mask;

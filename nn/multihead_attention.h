@@ -1,4 +1,5 @@
-// Multi-head attention (Vaswani et al., "Attention Is All You Need", arXiv 1706.03762), with PyTorch's parameters.
+// Multi-head attention (Vaswani et al., "Attention Is All You Need", arXiv 1706.03762), with
+// PyTorch's parameters.
 #pragma once
 
 #include <brigade/nn/linear.h>
@@ -18,8 +19,8 @@ struct MultiheadAttentionOptions {
   DType dtype = DType::Float32;
 };
 
-// Masks as in PyTorch: bool, where true means that a key does NOT count, or floating and added to the scores. (It is
-// the other way round in scaled_dot_product_attention.)
+// Masks as in PyTorch: bool, where true means that a key does NOT count, or floating and added to
+// the scores. (It is the other way round in scaled_dot_product_attention.)
 struct AttentionMasks {
   Tensor key_padding_mask;           // [batch, keys], or [keys] without a batch
   bool need_weights = true;          // false is faster: no matrix of weights is made
@@ -33,11 +34,13 @@ struct AttentionResult {
   Tensor weights;  // [batch, queries, keys], or [batch, num_heads, queries, keys] not averaged; undefined if not needed
 };
 
-// query [queries, batch, embed_dim], key [keys, batch, kdim], value [keys, batch, vdim]; all without a batch, or with
-// the batch first. Parameters: in_proj_weight [3 embed_dim, embed_dim] (or q_proj_weight, k_proj_weight, v_proj_weight
-// where kdim or vdim differ), Xavier uniform; in_proj_bias, 0; out_proj, a Linear with a bias of 0. Throws ValueError
-// for embed_dim that num_heads does not divide; forward throws ShapeError and DTypeError for what does not fit. A query
-// for which no key counts gives NaN with weights, as in PyTorch, and the bias of out_proj without.
+// query [queries, batch, embed_dim], key [keys, batch, kdim], value [keys, batch, vdim]; all
+// without a batch, or with the batch first. Parameters: in_proj_weight [3 embed_dim, embed_dim] (or
+// q_proj_weight, k_proj_weight, v_proj_weight where kdim or vdim differ), Xavier uniform;
+// in_proj_bias, 0; out_proj, a Linear with a bias of 0. Throws ValueError for embed_dim that
+// num_heads does not divide; forward throws ShapeError and DTypeError for what does not fit. A
+// query for which no key counts gives NaN with weights, as in PyTorch, and the bias of out_proj
+// without.
 struct MultiheadAttentionImpl : Module {
   using Options = MultiheadAttentionOptions;
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)

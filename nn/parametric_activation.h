@@ -1,5 +1,5 @@
-// More activations as modules (autograd/ops/parametric_activation.h): element by element, floating dtypes; the result
-// has the shape of x unless said.
+// More activations as modules (autograd/ops/parametric_activation.h): element by element, floating
+// dtypes; the result has the shape of x unless said.
 #pragma once
 
 #include <brigade/nn/module.h>
@@ -107,8 +107,8 @@ struct PReLUOptions {
   DType dtype = DType::Float32;
 };
 
-// Parameter `weight` [num_parameters]. Throws ValueError unless there is at least one; forward throws ShapeError when
-// the input has another number of channels.
+// Parameter `weight` [num_parameters]. Throws ValueError unless there is at least one; forward
+// throws ShapeError when the input has another number of channels.
 struct PReLUImpl : Module {
   using Options = PReLUOptions;
   explicit PReLUImpl(const PReLUOptions& options = {});

@@ -1,4 +1,5 @@
-// Pooling layers: [N, C, H, W] -> [N, C, H', W'], [N, C, L] -> [N, C, L'] (or without N); floating dtypes.
+// Pooling layers: [N, C, H, W] -> [N, C, H', W'], [N, C, L] -> [N, C, L'] (or without N); floating
+// dtypes.
 #pragma once
 
 #include <brigade/autograd/ops/pool.h>
@@ -11,8 +12,8 @@ using brigade::AvgPool2dOptions;
 using brigade::MaxPool1dOptions;
 using brigade::MaxPool2dOptions;
 
-// Throw ValueError for a kernel_size, stride or dilation below 1; forward throws ShapeError, ValueError as the
-// functions do. With indices: see max_pool2d_with_indices.
+// Throw ValueError for a kernel_size, stride or dilation below 1; forward throws ShapeError,
+// ValueError as the functions do. With indices: see max_pool2d_with_indices.
 struct MaxPool2dImpl : Module {
   using Size = Size2;
   using Options = MaxPool2dOptions;

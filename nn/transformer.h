@@ -1,4 +1,5 @@
-// Layers of the transformer's encoder (Vaswani et al., arXiv 1706.03762), with PyTorch's parameters.
+// Layers of the transformer's encoder (Vaswani et al., arXiv 1706.03762), with PyTorch's
+// parameters.
 #pragma once
 
 #include <brigade/nn/container.h>
@@ -29,8 +30,9 @@ struct TransformerMasks {
   bool is_causal = false;
 };
 
-// x + attention, x + feed-forward, each with a LayerNorm and a Dropout. [length, batch, d_model] (or the batch first,
-// or no batch) -> the same. Children: self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2.
+// x + attention, x + feed-forward, each with a LayerNorm and a Dropout. [length, batch, d_model]
+// (or the batch first, or no batch) -> the same. Children: self_attn, linear1, dropout, linear2,
+// norm1, norm2, dropout1, dropout2.
 struct TransformerEncoderLayerImpl : Module {
   using Options = TransformerEncoderLayerOptions;
   TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead)
@@ -55,8 +57,8 @@ struct TransformerEncoderLayerImpl : Module {
 //   nn::TransformerEncoderLayer layer({.d_model = 64, .nhead = 8, .batch_first = true});
 BRIGADE_MODULE(TransformerEncoderLayer);
 
-// `num_layers` layers one after another, which start with the same numbers, as PyTorch's copies of one layer do; then a
-// LayerNorm if `final_norm`. Children: layers, norm.
+// `num_layers` layers one after another, which start with the same numbers, as PyTorch's copies of
+// one layer do; then a LayerNorm if `final_norm`. Children: layers, norm.
 struct TransformerEncoderImpl : Module {
   TransformerEncoderImpl(const TransformerEncoderLayerOptions& layer, int64_t num_layers, bool final_norm = false);
   Tensor forward(const Tensor& src, const TransformerMasks& masks, SourceLocation where = SourceLocation::current());

@@ -7,9 +7,10 @@
 
 namespace brigade::nn {
 
-// Nobody can list the parameters of such a module, so no optimizer steps them and no reducer averages them. It is no
-// mistake where nothing would be trained: under no_grad, when all is frozen, or when its parameters were asked for by
-// themselves (a network with an optimizer of its own).
+// Nobody can list the parameters of such a module, so no optimizer steps them and no reducer
+// averages them. It is no mistake where nothing would be trained: under no_grad, when all is
+// frozen, or when its parameters were asked for by themselves (a network with an optimizer of its
+// own).
 void Module::warn_if_unregistered(const Module& caller, SourceLocation where) const {
   if (!autograd::GradMode::is_enabled()) return;
   const Named<Tensor> parameters = list_parameters(true, "");

@@ -1,5 +1,5 @@
-// Adam (Kingma and Ba, arXiv 1412.6980; amsgrad: Reddi et al., ICLR 2018) and AdamW (Loshchilov and Hutter, arXiv
-// 1711.05101).
+// Adam (Kingma and Ba, arXiv 1412.6980; amsgrad: Reddi et al., ICLR 2018) and AdamW (Loshchilov and
+// Hutter, arXiv 1711.05101).
 #pragma once
 
 #include <brigade/optim/optimizer.h>

@@ -221,8 +221,8 @@ void Checkpoint::load(const std::string& path) {
   }
   if (!differences.text().empty()) throw ValueError("{} was saved from other parts:{}", path, differences.text());
 
-  // What can be checked before anything changes is checked now; what checks itself while it loads comes next, and is
-  // undone when a later one does not fit; then what cannot fail.
+  // What can be checked before anything changes is checked now; what checks itself while it loads
+  // comes next, and is undone when a later one does not fit; then what cannot fail.
   std::vector<std::function<void()>> last;
   for (const Part& part : parts_) {
     const std::string& name = part.name;

@@ -9,12 +9,13 @@
 //     if (step % 100 == 0) checkpoint.save(path);
 //   }
 //
-// The file is a safetensors file (core/safetensors.h), so that other programs can look into it: tensors are called
-// "<part>/<name>" ("model/fc1.weight", "adam/0.exp_avg"), numbers lie in its metadata under such names, and for each
-// part there is its kind. It appears whole or not at all: whenever a save is cut short, the file before it stands.
+// The file is a safetensors file (core/safetensors.h), so that other programs can look into it:
+// tensors are called "<part>/<name>" ("model/fc1.weight", "adam/0.exp_avg"), numbers lie in its
+// metadata under such names, and for each part there is its kind. It appears whole or not at all:
+// whenever a save is cut short, the file before it stands.
 //
-// Gradients are not saved: save between a step and the next backward. In a distributed job one rank saves what is alike
-// on all ranks, and all ranks load.
+// Gradients are not saved: save between a step and the next backward. In a distributed job one rank
+// saves what is alike on all ranks, and all ranks load.
 #pragma once
 
 #include <brigade/core/random.h>
@@ -33,8 +34,8 @@ namespace brigade::optim {
 
 class Checkpoint {
  public:
-  // Each names a part and returns *this. What is given is used by save and load, and has to live until then. Throw
-  // ValueError for a name that is taken, empty, "brigade", or contains '/'.
+  // Each names a part and returns *this. What is given is used by save and load, and has to live
+  // until then. Throw ValueError for a name that is taken, empty, "brigade", or contains '/'.
   Checkpoint& module(const std::string& name, nn::Module& module);
   Checkpoint& optimizer(const std::string& name, Optimizer& optimizer);
   // A schedule of learning rates. The rates themselves belong to the optimizer: name both.
@@ -45,15 +46,18 @@ class Checkpoint {
   // Counters and values of the training loop.
   Checkpoint& number(const std::string& name, int64_t& number);
   Checkpoint& number(const std::string& name, double& number);
-  // Anything else whose state can be said in tensors and numbers (a loss scaler). `load` takes a state
-  // that `save` gave, and may throw, having changed nothing, when it does not fit; the other parts are then put back.
+  // Anything else whose state can be said in tensors and numbers (a loss scaler). `load` takes a
+  // state
+  // that `save` gave, and may throw, having changed nothing, when it does not fit; the other parts
+  // are then put back.
   Checkpoint& part(const std::string& name, std::function<OptimizerState()> save,
                    std::function<void(const OptimizerState&)> load);
 
   // Throws IoError when the file cannot be written; the old one then stands.
   void save(const std::string& path) const;
-  // Throws IoError for a file that cannot be read or is damaged; ValueError that names the part, and what is missing,
-  // unknown or differs in shape or dtype, when the file was saved from other parts. Then nothing has been changed.
+  // Throws IoError for a file that cannot be read or is damaged; ValueError that names the part,
+  // and what is missing, unknown or differs in shape or dtype, when the file was saved from other
+  // parts. Then nothing has been changed.
   void load(const std::string& path);
 
  private:

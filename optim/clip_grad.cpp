@@ -15,8 +15,8 @@ namespace brigade::optim {
 
 namespace {
 
-// Of each gradient the sum of its squares (norm 2) or of |g| (norm 1), or the largest |g|. The host waits once per
-// device and dtype.
+// Of each gradient the sum of its squares (norm 2) or of |g| (norm 1), or the largest |g|. The host
+// waits once per device and dtype.
 std::vector<double> terms_of(const std::vector<Tensor>& grads, const std::vector<detail::Batch>& batches, double p) {
   const kernels::NormTerm term = p == 2   ? kernels::NormTerm::SumOfSquares
                                  : p == 1 ? kernels::NormTerm::SumOfAbs
@@ -41,8 +41,8 @@ std::vector<double> terms_of(const std::vector<Tensor>& grads, const std::vector
 
 double value_of(const Tensor& scalar) { return brigade::detail::element_as_double(scalar, 0); }
 
-// The sum of |g|^p, the least |g| for minus infinity, or for 0 whether there is any that is not 0: by kernels for
-// single tensors, since nobody waits for such norms.
+// The sum of |g|^p, the least |g| for minus infinity, or for 0 whether there is any that is not 0:
+// by kernels for single tensors, since nobody waits for such norms.
 double rare_term_of(const Tensor& grad, double p) {
   const Tensor sizes = kernels::unary(kernels::cast(grad, kFloat64), kernels::UnaryOp::Abs);
   if (p == -INFINITY) {

@@ -1,4 +1,5 @@
-// Gradient clipping by norm (Pascanu, Mikolov and Bengio, ICML 2013) and by value, as torch.nn.utils.
+// Gradient clipping by norm (Pascanu, Mikolov and Bengio, ICML 2013) and by value, as
+// torch.nn.utils.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -12,17 +13,18 @@ struct ClipGradNormOptions {
   bool error_if_nonfinite = false;
 };
 
-// Scales all gradients in place by min(1, max_norm / (total + 1e-6)), where `total`, which is returned, is the norm of
-// all of them together. Parameters without a gradient are skipped; with none at all the result is 0. Sums are in double
-// over tensors and within one. As in PyTorch the norm of order 0 counts the gradients that are not all zero. A
-// non-finite norm reaches all gradients, unless error_if_nonfinite: then ValueError "The total norm of order 2 for
-// gradients from `parameters` is non-finite, so it cannot be clipped", and nothing has been changed. Throws ValueError
-// for a norm_type that is NaN and for a negative max_norm.
+// Scales all gradients in place by min(1, max_norm / (total + 1e-6)), where `total`, which is
+// returned, is the norm of all of them together. Parameters without a gradient are skipped; with
+// none at all the result is 0. Sums are in double over tensors and within one. As in PyTorch the
+// norm of order 0 counts the gradients that are not all zero. A non-finite norm reaches all
+// gradients, unless error_if_nonfinite: then ValueError "The total norm of order 2 for gradients
+// from `parameters` is non-finite, so it cannot be clipped", and nothing has been changed. Throws
+// ValueError for a norm_type that is NaN and for a negative max_norm.
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options = {},
                        SourceLocation where = SourceLocation::current());
 
-// Every element of every gradient becomes at least -clip_value and at most clip_value; a NaN stays. Throws ValueError
-// for a negative clip_value.
+// Every element of every gradient becomes at least -clip_value and at most clip_value; a NaN stays.
+// Throws ValueError for a negative clip_value.
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value,
                       SourceLocation where = SourceLocation::current());
 

@@ -1,4 +1,5 @@
-// NAdam (Dozat, "Incorporating Nesterov Momentum into Adam", ICLR 2016 workshop), as PyTorch defines
+// NAdam (Dozat, "Incorporating Nesterov Momentum into Adam", ICLR 2016 workshop), as PyTorch
+// defines
 // it.
 #pragma once
 
@@ -8,7 +9,8 @@
 
 namespace brigade::optim {
 
-// Adam with Nesterov's momentum, which grows: mu(t) = betas[0] * (1 - 0.96^(t * momentum_decay) / 2).
+// Adam with Nesterov's momentum, which grows: mu(t) = betas[0] * (1 - 0.96^(t * momentum_decay) /
+// 2).
 struct NAdamOptions {
   double lr = 2e-3;
   std::array<double, 2> betas = {0.9, 0.999};

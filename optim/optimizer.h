@@ -1,4 +1,5 @@
-// Optimizer: what all optimizers share: parameter groups, gradients to zero, hooks around a step, state to save.
+// Optimizer: what all optimizers share: parameter groups, gradients to zero, hooks around a step,
+// state to save.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -12,9 +13,9 @@
 
 namespace brigade::optim {
 
-// State in a form that can be saved: tensors by name ("3.exp_avg": of the 4th parameter, in the order of the groups)
-// and numbers by name ("3.step", "group0.lr", "group0.parameters": how many it has). The tensors are the optimizer's
-// own, as in PyTorch: clone them to keep them over a step.
+// State in a form that can be saved: tensors by name ("3.exp_avg": of the 4th parameter, in the
+// order of the groups) and numbers by name ("3.step", "group0.lr", "group0.parameters": how many it
+// has). The tensors are the optimizer's own, as in PyTorch: clone them to keep them over a step.
 struct OptimizerState {
   std::string optimizer;  // "AdamW"; "" is not compared
   std::vector<std::pair<std::string, Tensor>> tensors;
@@ -28,8 +29,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;
 
-  // Moves every parameter that has a gradient, in place, and bumps its version; the others are left alone. Nothing is
-  // recorded. Throws what a hook throws, before anything has moved.
+  // Moves every parameter that has a gradient, in place, and bumps its version; the others are left
+  // alone. Nothing is recorded. Throws what a hook throws, before anything has moved.
   void step(SourceLocation where = SourceLocation::current());
   // set_to_none: the next backward starts afresh instead of adding to zeros.
   void zero_grad(bool set_to_none = true, SourceLocation where = SourceLocation::current());
@@ -42,8 +43,9 @@ class Optimizer {
   // Hyperparameters in words, one group per line: "group 0: lr 0.1, momentum 0.9".
   virtual std::string options_text() const { return ""; }
 
-  // What schedules change between steps (optim/lr_scheduler.h). An optimizer without groups of options need not have
-  // them: these throw ValueError then. Throw std::out_of_range for a group that is not there.
+  // What schedules change between steps (optim/lr_scheduler.h). An optimizer without groups of
+  // options need not have them: these throw ValueError then. Throw std::out_of_range for a group
+  // that is not there.
   virtual double lr(size_t group = 0) const;
   virtual void set_lr(size_t group, double lr);
   // `momentum`, or else the first of `betas`.
@@ -55,12 +57,14 @@ class Optimizer {
   void set_initial_lr(size_t group, double lr);
 
   virtual OptimizerState state_dict() const = 0;
-  // Copies the state to the parameters' devices, so that training goes on bit for bit. Throws ValueError that names
-  // what is missing, does not fit, or belongs to another kind of optimizer; then nothing has been changed.
+  // Copies the state to the parameters' devices, so that training goes on bit for bit. Throws
+  // ValueError that names what is missing, does not fit, or belongs to another kind of optimizer;
+  // then nothing has been changed.
   virtual void load_state_dict(const OptimizerState& state) = 0;
 
-  // Called before and after each step with the caller's line, in the order of registration; a pre-hook may throw to
-  // prevent the step. This is where upper layers check gradients. A hook may remove itself. Returns a handle.
+  // Called before and after each step with the caller's line, in the order of registration; a
+  // pre-hook may throw to prevent the step. This is where upper layers check gradients. A hook may
+  // remove itself. Returns a handle.
   using StepHook = std::function<void(Optimizer&, SourceLocation)>;
   uint64_t register_step_pre_hook(StepHook hook);
   uint64_t register_step_post_hook(StepHook hook);
@@ -71,8 +75,8 @@ class Optimizer {
   virtual const std::vector<Tensor>& group_parameters(size_t group) const = 0;
   // The gradient of each, contiguous; undefined where there is none.
   static std::vector<Tensor> dense_gradients(const std::vector<Tensor>& parameters);
-  // Contiguous leaves of a floating dtype that are not in the optimizer yet; at least one. Throws ValueError,
-  // AutogradError, DTypeError, ShapeError.
+  // Contiguous leaves of a floating dtype that are not in the optimizer yet; at least one. Throws
+  // ValueError, AutogradError, DTypeError, ShapeError.
   void check_new_parameters(const std::vector<Tensor>& parameters) const;
 
  private:
@@ -83,7 +87,8 @@ class Optimizer {
   std::map<size_t, double> initial_lrs_;
 };
 
-// Parameters of a group that move in one call of a foreach kernel: of one device and one dtype, alike in their key.
+// Parameters of a group that move in one call of a foreach kernel: of one device and one dtype,
+// alike in their key.
 template <class State>
 struct StepBatch {
   int64_t key;
@@ -94,10 +99,10 @@ struct StepBatch {
   std::vector<Tensor> state(Tensor State::*member, double fill = 0) const;
 };
 
-// An optimizer whose groups differ in their Options and whose parameters each have a State. Options offers `check()`
-// and `for_each(f)` over (name, number&); State offers `for_each(f)` over (name, Tensor&, required), where a required
-// tensor exists from the first step on, and a number `step`. More numbers of a State: `for_each_number(f)` over (name,
-// number&).
+// An optimizer whose groups differ in their Options and whose parameters each have a State. Options
+// offers `check()` and `for_each(f)` over (name, number&); State offers `for_each(f)` over (name,
+// Tensor&, required), where a required tensor exists from the first step on, and a number `step`.
+// More numbers of a State: `for_each_number(f)` over (name, number&).
 template <class Options, class State>
 class GroupedOptimizer : public Optimizer {
  public:
@@ -105,8 +110,9 @@ class GroupedOptimizer : public Optimizer {
     std::vector<Tensor> parameters;
     Options options;
   };
-  // One group. Throws ValueError: "optimizer got an empty parameter list", "Invalid learning rate: -1", "some
-  // parameters appear in more than one parameter group"; AutogradError: "can't optimize a non-leaf Tensor".
+  // One group. Throws ValueError: "optimizer got an empty parameter list", "Invalid learning rate:
+  // -1", "some parameters appear in more than one parameter group"; AutogradError: "can't optimize
+  // a non-leaf Tensor".
   GroupedOptimizer(std::vector<Tensor> parameters, const Options& options) : defaults_(options) {
     add_param_group(std::move(parameters), options);
   }
@@ -118,7 +124,8 @@ class GroupedOptimizer : public Optimizer {
       add_param_group(std::move(group.parameters), group.options);
   }
 
-  // Another group, with the options of the constructor (of its first group) unless given. Throws as the constructors.
+  // Another group, with the options of the constructor (of its first group) unless given. Throws as
+  // the constructors.
   void add_param_group(std::vector<Tensor> parameters) { add_param_group(std::move(parameters), defaults_); }
   void add_param_group(std::vector<Tensor> parameters, const Options& options) {
     options.check();
@@ -145,8 +152,9 @@ class GroupedOptimizer : public Optimizer {
   // Made when missing: ask only for a parameter that is about to move.
   State& state_of(const Tensor& parameter) { return states_[parameter.impl()]; }
   const std::vector<Group>& all_groups() const noexcept { return groups_; }
-  // A step of all groups: calls run(options, batch) for batches of the parameters that have gradients; what a batch has
-  // in common is key_of(state). Afterwards their versions and steps have grown by one.
+  // A step of all groups: calls run(options, batch) for batches of the parameters that have
+  // gradients; what a batch has in common is key_of(state). Afterwards their versions and steps
+  // have grown by one.
   template <class KeyOf, class Run>
   void step_in_batches(KeyOf&& key_of, Run&& run);
 

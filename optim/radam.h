@@ -1,5 +1,5 @@
-// RAdam (Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", arXiv 1908.03265), as PyTorch defines
-// it.
+// RAdam (Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", arXiv 1908.03265),
+// as PyTorch defines it.
 #pragma once
 
 #include <brigade/optim/optimizer.h>
@@ -8,8 +8,8 @@
 
 namespace brigade::optim {
 
-// Adam whose step is multiplied by the rectification of its variance; in the first steps, where that variance has no
-// bound, the mean of the gradient is not divided by anything.
+// Adam whose step is multiplied by the rectification of its variance; in the first steps, where
+// that variance has no bound, the mean of the gradient is not divided by anything.
 struct RAdamOptions {
   double lr = 1e-3;
   std::array<double, 2> betas = {0.9, 0.999};

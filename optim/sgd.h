@@ -1,13 +1,14 @@
-// Stochastic gradient descent with momentum and Nesterov's variant (Sutskever et al., ICML 2013), as PyTorch defines
-// it.
+// Stochastic gradient descent with momentum and Nesterov's variant (Sutskever et al., ICML 2013),
+// as PyTorch defines it.
 #pragma once
 
 #include <brigade/optim/optimizer.h>
 
 namespace brigade::optim {
 
-// g = gradient (negated if maximize) + weight_decay * p; buffer = momentum * buffer + (1 - dampening) * g (g itself in
-// a parameter's first step); g = nesterov ? g + momentum * buffer : buffer; p -= lr * g.
+// g = gradient (negated if maximize) + weight_decay * p; buffer = momentum * buffer + (1 -
+// dampening) * g (g itself in a parameter's first step); g = nesterov ? g + momentum * buffer :
+// buffer; p -= lr * g.
 struct SGDOptions {
   double lr = 1e-3;
   double momentum = 0;
@@ -16,7 +17,8 @@ struct SGDOptions {
   bool nesterov = false;
   bool maximize = false;
 
-  // Throws ValueError: "Invalid learning rate: -1", "Nesterov momentum requires a momentum and zero dampening".
+  // Throws ValueError: "Invalid learning rate: -1", "Nesterov momentum requires a momentum and zero
+  // dampening".
   void check() const;
   template <class F>
   void for_each(F&& f) {

@@ -1,10 +1,12 @@
-// Derivatives as they stand on paper: `grad * (1.0 - square_of(y))`. The operators and functions here are the
-// differentiable operations without a source location, since what backward computes stands on no line of the user's.
+// Derivatives as they stand on paper: `grad * (1.0 - square_of(y))`. The operators and functions
+// here are the differentiable operations without a source location, since what backward computes
+// stands on no line of the user's.
 //
-// A file of nodes says `using namespace autograd::detail::algebra;` in its unnamed namespace. The operators then win
-// over those of ops/arithmetic.h, which have to make a TensorArg of an operand. The functions have names of their own:
-// beside an operation that defaults to the caller's line a call of the same name would be ambiguous, and in a batch of
-// files the names reach the files behind.
+// A file of nodes says `using namespace autograd::detail::algebra;` in its unnamed namespace. The
+// operators then win over those of ops/arithmetic.h, which have to make a TensorArg of an operand.
+// The functions have names of their own: beside an operation that defaults to the caller's line a
+// call of the same name would be ambiguous, and in a batch of files the names reach the files
+// behind.
 #pragma once
 
 #include <brigade/autograd/ops/activation.h>

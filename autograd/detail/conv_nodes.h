@@ -1,5 +1,6 @@
-// The three bilinear maps of a convolution, each differentiable: y of x and weight, the gradient of x of that of y and
-// weight, and the gradient of weight of that of y and x. The derivatives of each are the other two.
+// The three bilinear maps of a convolution, each differentiable: y of x and weight, the gradient of
+// x of that of y and weight, and the gradient of weight of that of y and x. The derivatives of each
+// are the other two.
 //
 // One or two spatial dimensions: weight is [out, in / groups, k...], images are [N, C, size...] or [C, size...]. The
 // parameters are those of two dimensions; one is the second, with a first of size 1. Shapes fit: the caller has

@@ -1,17 +1,19 @@
-// Lines of a tensor over the dimensions that a reduction removes: shapes, and the way there and back.
+// Lines of a tensor over the dimensions that a reduction removes: shapes, and the way there and
+// back.
 #pragma once
 
 #include <brigade/core/tensor.h>
 
 namespace brigade::autograd::detail {
 
-// `sizes` with those of `dims` (empty: all; negative ones count from the end) as 1. Throws IndexError.
+// `sizes` with those of `dims` (empty: all; negative ones count from the end) as 1. Throws
+// IndexError.
 Shape kept_sizes(const Shape& sizes, const Shape& dims);
 // How many elements of a tensor of these sizes go into one of the result.
 int64_t reduced_count(const Shape& sizes, const Shape& dims);
 
-// x as [.., n] with the elements of a line along the last dimension; differentiable. from_lines is the way back, for a
-// tensor of that shape.
+// x as [.., n] with the elements of a line along the last dimension; differentiable. from_lines is
+// the way back, for a tensor of that shape.
 Tensor to_lines(const Tensor& x, const Shape& dims);
 Tensor from_lines(const Tensor& lines, const Shape& sizes, const Shape& dims);
 

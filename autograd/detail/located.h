@@ -1,4 +1,5 @@
-// Adds the operation and the user's line to errors that shapes, views and kernels throw, at once or late.
+// Adds the operation and the user's line to errors that shapes, views and kernels throw, at once or
+// late.
 #pragma once
 
 #include <brigade/core/index_error.h>
@@ -6,9 +7,9 @@
 
 namespace brigade::autograd::detail {
 
-// Throws `error` once more, of the same type: with "op: " before its message when the message does not name the
-// operation (`op` may be null), and " (called at file.cpp:12)" behind it when the line is not in it. To be called in a
-// handler.
+// Throws `error` once more, of the same type: with "op: " before its message when the message does
+// not name the operation (`op` may be null), and " (called at file.cpp:12)" behind it when the line
+// is not in it. To be called in a handler.
 [[noreturn, gnu::cold]] void rethrow_located(const Error& error, const char* op, SourceLocation where);
 
 template <class F>

@@ -1,5 +1,5 @@
-// Normalisation by differentiable operations, for backward with create_graph: the statistics are made again from x, so
-// that derivatives of any order see how they depend on it.
+// Normalisation by differentiable operations, for backward with create_graph: the statistics are
+// made again from x, so that derivatives of any order see how they depend on it.
 #pragma once
 
 #include <brigade/core/tensor.h>

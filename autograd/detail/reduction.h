@@ -1,5 +1,5 @@
-// What composites of a loss and of a norm need: the reduction of losses, and the type that half types are
-// differentiated in.
+// What composites of a loss and of a norm need: the reduction of losses, and the type that half
+// types are differentiated in.
 #pragma once
 
 #include <brigade/autograd/detail/widened.h>

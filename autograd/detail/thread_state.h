@@ -12,7 +12,8 @@ BRIGADE_INITIAL_EXEC inline constinit thread_local uint32_t current_call = 0;
 // How many nodes this thread has recorded: the next sequence number.
 BRIGADE_INITIAL_EXEC inline constinit thread_local uint64_t next_sequence = 1;
 
-// The line of the operation whose backward is being recorded: what it records without a line of its own gets this one.
+// The line of the operation whose backward is being recorded: what it records without a line of its
+// own gets this one.
 BRIGADE_INITIAL_EXEC inline constinit thread_local SourceLocation running_where;
 
 }  // namespace brigade::autograd::detail

@@ -1,5 +1,5 @@
-// Half types are differentiated in float32: a formula of several steps would leave their range, or lose the result to
-// rounding, half way to a gradient that they can hold.
+// Half types are differentiated in float32: a formula of several steps would leave their range, or
+// lose the result to rounding, half way to a gradient that they can hold.
 #pragma once
 
 #include <brigade/core/tensor.h>

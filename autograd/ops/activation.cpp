@@ -18,8 +18,9 @@ using autograd::record;
 using autograd::SavedTensor;
 using autograd::detail::located;
 
-// Keeps what the derivative is computed from: x for some activations, the result for others. Backward is one kernel,
-// or, where it is to be differentiated itself, the same by differentiable operations.
+// Keeps what the derivative is computed from: x for some activations, the result for others.
+// Backward is one kernel, or, where it is to be differentiated itself, the same by differentiable
+// operations.
 struct ActivationNode : Node {
   SavedTensor saved;
 

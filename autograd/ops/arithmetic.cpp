@@ -139,7 +139,8 @@ Tensor with_number(const char* op, const Tensor& x, double number, BinaryOp kern
   return y;
 }
 
-// Unary functions: `derivative` makes the gradient from grad, x and y; `keeps` says which of x and y it needs.
+// Unary functions: `derivative` makes the gradient from grad, x and y; `keeps` says which of x and
+// y it needs.
 template <class Derivative>
 struct UnaryNode final : Node {
   SavedTensor x, y;

@@ -1,8 +1,8 @@
-// Arithmetic and comparison, element by element, with broadcasting and promotion of dtypes (kernels/elementwise.h has
-// the rules).
+// Arithmetic and comparison, element by element, with broadcasting and promotion of dtypes
+// (kernels/elementwise.h has the rules).
 //
-// Every function takes the caller's line, so that the tape and errors can name it. Throws ShapeError when shapes do not
-// broadcast.
+// Every function takes the caller's line, so that the tape and errors can name it. Throws
+// ShapeError when shapes do not broadcast.
 #pragma once
 
 #include <brigade/core/tensor.h>

@@ -1,5 +1,5 @@
-// Parts of a tensor by strides: what views of any kind come to. Dimensions of stride 0 repeat; otherwise no element may
-// appear twice. Any dtype with a derivative; results are dense.
+// Parts of a tensor by strides: what views of any kind come to. Dimensions of stride 0 repeat;
+// otherwise no element may appear twice. Any dtype with a derivative; results are dense.
 #pragma once
 
 #include <brigade/autograd/node.h>
@@ -7,8 +7,8 @@
 
 namespace brigade::autograd {
 
-// Which elements of a base a part consists of. Strides and offset count in the layout of the base, from its first
-// element.
+// Which elements of a base a part consists of. Strides and offset count in the layout of the base,
+// from its first element.
 struct StridedPart {
   Shape base_sizes, base_strides;
   Shape sizes, strides;
@@ -20,7 +20,8 @@ struct StridedPart {
 
 // The part, from a tensor of the shape of the base.
 Tensor as_strided(const Tensor& x, const StridedPart& part, SourceLocation where);
-// Its transpose: zeros of the shape of the base, with what `x`, of the shape of the part, adds to each element.
+// Its transpose: zeros of the shape of the base, with what `x`, of the shape of the part, adds to
+// each element.
 Tensor as_strided_backward(const Tensor& x, const StridedPart& part, SourceLocation where);
 // `x` with the part replaced by `source`. Not for parts with repeated elements.
 Tensor as_strided_scatter(const Tensor& x, const Tensor& source, const StridedPart& part, SourceLocation where);

@@ -23,8 +23,8 @@ namespace {
 
 using namespace autograd::detail::algebra;
 
-// Keeps the logarithms of the rows' sums instead of probabilities, and the place in the random stream instead of a
-// dropout mask.
+// Keeps the logarithms of the rows' sums instead of probabilities, and the place in the random
+// stream instead of a dropout mask.
 struct AttentionNode final : autograd::Node {
   autograd::SavedTensor q, k, v, mask, out, logsumexp;
   kernels::AttentionOptions options;  // without the mask
@@ -43,7 +43,8 @@ struct AttentionNode final : autograd::Node {
   }
 
  private:
-  // The same with the matrix of probabilities as a whole; half types in float32, as the kernels compute them. Of
+  // The same with the matrix of probabilities as a whole; half types in float32, as the kernels
+  // compute them. Of
   // out = P v with P = softmax(S), S = scale q k^T:
   //   dv = P^T g,  dP = g v^T,  dS = P (dP - sum(dP P)),  dq = scale dS k,  dk = scale dS^T q
   void differentiable(autograd::BackwardContext& context) {
@@ -77,8 +78,9 @@ struct AttentionNode final : autograd::Node {
     if (context.needs_input_grad(1)) context.set(1, matmul(scores_slope.transpose(-2, -1, {}), left, {}).to(dtype, {}));
   }
 
-  // What is added to the scores, -inf where a key does not count. A row in which none counts would give NaN: nothing is
-  // added there, and its probabilities are multiplied by 0 instead. Undefined where all keys count.
+  // What is added to the scores, -inf where a key does not count. A row in which none counts would
+  // give NaN: nothing is added there, and its probabilities are multiplied by 0 instead. Undefined
+  // where all keys count.
   struct Visible {
     Tensor bias, alive;
   };

@@ -25,8 +25,8 @@ using autograd::detail::widened;
 Tensor dense(const Tensor& x) { return x.defined() ? kernels::contiguous(x) : x; }
 
 struct BatchNormNode final : autograd::Node {
-  // The statistics are kept as they were used, so that a later change of the running ones (another forward, a
-  // broadcast) does no harm.
+  // The statistics are kept as they were used, so that a later change of the running ones (another
+  // forward, a broadcast) does no harm.
   autograd::SavedTensor x, weight, mean, invstd;
   bool training = true;
   double eps = 0;

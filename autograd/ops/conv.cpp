@@ -22,7 +22,8 @@ kernels::Conv2dParams in_two(const Conv2dFuncOptions& o) {
   return {o.stride, o.padding.values(), o.dilation, o.groups};
 }
 
-// Shapes that fit in their dimensions. Sizes of one dimension are checked here, those of two by the kernels.
+// Shapes that fit in their dimensions. Sizes of one dimension are checked here, those of two by the
+// kernels.
 void check_dims(const OpInfo& info, const Tensor& x, const Tensor& weight, const char* weight_text, int spatial) {
   if (weight.dim() == spatial + 2 && (x.dim() == spatial + 2 || x.dim() == spatial + 1)) return;
   throw ShapeError("{}: expected input {} and weight {} {}, got {} and {}", info.op,
@@ -68,7 +69,8 @@ Tensor convolve(const OpInfo& info, const Tensor& x, const Tensor& weight, const
         if (params.stride[d] != 1)
           throw ValueError("{}: padding \"same\" is for a stride of 1, got {}", info.op,
                            several(&params.stride[first], spatial));
-        // Where the zeros are odd in number, one too many at the start makes a first row, which is cut off.
+        // Where the zeros are odd in number, one too many at the start makes a first row, which is
+        // cut off.
         params.padding[d] = reach / 2 + reach % 2;
         odd[d] = reach % 2 != 0;
       }
@@ -124,8 +126,8 @@ Tensor transpose_convolve(const OpInfo& info, Tensor x, const Tensor& weight, co
       }
     }
   });
-  // A convolution of the result has more rows than x where output_padding is a stride or more: rows of zeros, which
-  // change nothing.
+  // A convolution of the result has more rows than x where output_padding is a stride or more: rows
+  // of zeros, which change nothing.
   for (size_t d = first; d < 2; ++d) {
     if (output_padding[d] < params.stride[d]) continue;
     Shape more = x.sizes();

@@ -9,8 +9,9 @@
 
 namespace brigade {
 
-// Zeros around an image: a number for each spatial dimension (or one for all), or PyTorch's words "valid" (none) and
-// "same" (as many as leave the size as it is: (kernel - 1) * dilation in all, the odd one at the end).
+// Zeros around an image: a number for each spatial dimension (or one for all), or PyTorch's words
+// "valid" (none) and "same" (as many as leave the size as it is: (kernel - 1) * dilation in all,
+// the odd one at the end).
 template <size_t spatial>
 class ConvPadding {
  public:
@@ -53,9 +54,10 @@ struct Conv2dFuncOptions {
   int64_t groups = 1;  // divides both channel counts
 };
 
-// x [N, C, H, W] or [C, H, W], weight [out, C / groups, kh, kw], bias [out] (may be undefined): [N, out, H', W'] (or
-// without N) with H' = (H + 2 * padding - dilation * (kh - 1) - 1) / stride + 1. One floating dtype. Throws ShapeError,
-// ValueError (also for padding "same" with a stride above 1), DTypeError.
+// x [N, C, H, W] or [C, H, W], weight [out, C / groups, kh, kw], bias [out] (may be undefined): [N,
+// out, H', W'] (or without N) with H' = (H + 2 * padding - dilation * (kh - 1) - 1) / stride + 1.
+// One floating dtype. Throws ShapeError, ValueError (also for padding "same" with a stride above
+// 1), DTypeError.
 //   conv2d(x, weight, bias, {.stride = 2, .padding = {1, 2}})
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dFuncOptions& options = {},
               SourceLocation where = SourceLocation::current());
@@ -79,10 +81,11 @@ struct ConvTranspose2dFuncOptions {
   Size2 dilation = 1;
 };
 
-// The gradient of a convolution by its input, as a layer that enlarges: x [N, C, H, W] or [C, H, W], weight
+// The gradient of a convolution by its input, as a layer that enlarges: x [N, C, H, W] or [C, H,
+// W], weight
 // [C, out / groups, kh, kw], bias [out] (may be undefined): [N, out, H', W'] (or without N) with
-// H' = (H - 1) * stride - 2 * padding + dilation * (kh - 1) + output_padding + 1. Throws ShapeError, ValueError,
-// DTypeError.
+// H' = (H - 1) * stride - 2 * padding + dilation * (kh - 1) + output_padding + 1. Throws
+// ShapeError, ValueError, DTypeError.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const ConvTranspose2dFuncOptions& options = {},
                         SourceLocation where = SourceLocation::current());

@@ -64,8 +64,8 @@ struct ClassLossNode : Node {
     const Tensor divisor = kernels::binary(denominator, kernels::cast(nothing, kFloat64), BinaryOp::Add);
     return g / kernels::cast(divisor, g.dtype());
   }
-  // What each class has in the loss of a position (kernels/common/cross_entropy.h): of the shape of the logits,
-  // constant.
+  // What each class has in the loss of a position (kernels/common/cross_entropy.h): of the shape of
+  // the logits, constant.
   Tensor shares(const Tensor& classes, const Shape& sizes, DType dtype) const {
     const int dims = sizes.size();
     const int dim = class_dim(dims);

@@ -1,5 +1,5 @@
-// Losses against classes. Throw ShapeError, DTypeError, DeviceError, IndexError (a target that is no class: names its
-// position), ValueError for a label_smoothing outside 0..1.
+// Losses against classes. Throw ShapeError, DTypeError, DeviceError, IndexError (a target that is
+// no class: names its position), ValueError for a label_smoothing outside 0..1.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -27,8 +27,8 @@ struct NLLLossOptions {
   int64_t ignore_index = -100;
   Reduction reduction = Reduction::Mean;
 };
-// -weight * log_probs at the class of the target: log probabilities [N, C, d1...] or [C] against class indices, as
-// above.
+// -weight * log_probs at the class of the target: log probabilities [N, C, d1...] or [C] against
+// class indices, as above.
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NLLLossOptions& options,
                 SourceLocation where = SourceLocation::current());
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, Reduction reduction = Reduction::Mean,

@@ -6,7 +6,8 @@
 
 namespace brigade {
 
-// Without `training`, x itself. Takes numbers from the calling thread's generator. Throws ValueError unless 0 <= p
+// Without `training`, x itself. Takes numbers from the calling thread's generator. Throws
+// ValueError unless 0 <= p
 // <= 1.
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, SourceLocation where = SourceLocation::current());
 

@@ -1,5 +1,6 @@
-// An operand travels with the labels of its dimensions. Each loses what is not needed any more (diagonals, sums), then
-// two at a time are brought into the form [batch, rows, inner] x [batch, inner, columns].
+// An operand travels with the labels of its dimensions. Each loses what is not needed any more
+// (diagonals, sums), then two at a time are brought into the form [batch, rows, inner] x [batch,
+// inner, columns].
 #include <brigade/autograd/ops/einsum.h>
 
 #include <brigade/autograd/detail/lines.h>
@@ -15,7 +16,8 @@ namespace brigade {
 
 namespace {
 
-// A letter's character code, or, for a dimension under an ellipsis, 256 + its distance from the last of them.
+// A letter's character code, or, for a dimension under an ellipsis, 256 + its distance from the
+// last of them.
 using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label kEllipsis = 256;
@@ -132,7 +134,8 @@ Operand with_diagonals(Operand operand, size_t position, SourceLocation where) {
   return operand;
 }
 
-// Summed over the dimensions whose label nobody asks for; dimensions of size 1 that `other` stretches are dropped.
+// Summed over the dimensions whose label nobody asks for; dimensions of size 1 that `other`
+// stretches are dropped.
 Operand without_unused(const Operand& operand, const Labels& wanted, const Operand* other, SourceLocation where) {
   Shape summed;
   Operand result;
@@ -169,8 +172,8 @@ Tensor aligned(const Operand& operand, const Labels& labels, SourceLocation wher
 
 // What of the product of a and b is wanted.
 Operand multiply(Operand a, Operand b, const Labels& wanted, SourceLocation where) {
-  // What only one of them has and nobody wants is summed over first. A dimension of size 1 that the other stretches
-  // goes, so that only the other has it.
+  // What only one of them has and nobody wants is summed over first. A dimension of size 1 that the
+  // other stretches goes, so that only the other has it.
   const auto needed = [&](const Operand& other) {
     Labels labels = wanted;
     labels.insert(labels.end(), other.labels.begin(), other.labels.end());

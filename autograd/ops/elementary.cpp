@@ -24,7 +24,8 @@ using autograd::detail::located;
 using autograd::detail::widened;
 using kernels::Function;
 
-// `Derivative` makes the gradient, by differentiable operations, from grad and what it keeps: x or the result.
+// `Derivative` makes the gradient, by differentiable operations, from grad and what it keeps: x or
+// the result.
 enum class Keeps : uint8_t { Input, Output };
 
 template <class Derivative>

@@ -1,12 +1,15 @@
-// The largest and the smallest elements, and where they are. A NaN counts as larger and as smaller than any number.
-// All dtypes. Throw ShapeError where there is nothing to choose from, IndexError for a dimension that there is not.
+// The largest and the smallest elements, and where they are. A NaN counts as larger and as smaller
+// than any number.
+// All dtypes. Throw ShapeError where there is nothing to choose from, IndexError for a dimension
+// that there is not.
 #pragma once
 
 #include <brigade/core/tensor.h>
 
 namespace brigade {
 
-// Values and int64 indices along one dimension (the first of equals); the gradient goes to the chosen elements.
+// Values and int64 indices along one dimension (the first of equals); the gradient goes to the
+// chosen elements.
 struct MinMax {
   Tensor values;
   Tensor indices;

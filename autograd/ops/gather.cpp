@@ -1,5 +1,5 @@
-// Reading by index and adding by index are each other's derivative, so that their backward is made of each other, and
-// is differentiable to any order.
+// Reading by index and adding by index are each other's derivative, so that their backward is made
+// of each other, and is differentiable to any order.
 #include <brigade/autograd/ops/gather.h>
 
 #include <brigade/autograd/detail/indices.h>

@@ -1,9 +1,9 @@
 // Elements and slices by index: read, written, added to, and chosen by a mask.
 //
-// Any dtype. Indices are int64 or int32; one outside 0..size-1 is an IndexError with its position (in row-major order)
-// and value, which on a CUDA device comes late (core/cuda/device_error.h). Nothing is written in place: the functions
-// that write return a copy of x. A source has the dtype of x, and has to be on its device. Throw IndexError,
-// ShapeError, DTypeError, DeviceError.
+// Any dtype. Indices are int64 or int32; one outside 0..size-1 is an IndexError with its position
+// (in row-major order) and value, which on a CUDA device comes late (core/cuda/device_error.h).
+// Nothing is written in place: the functions that write return a copy of x. A source has the dtype
+// of x, and has to be on its device. Throw IndexError, ShapeError, DTypeError, DeviceError.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -12,16 +12,17 @@
 
 namespace brigade {
 
-// result[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`. The index has as many dimensions as x, and is no longer
-// than x but along `dim`; the result has its shape. Its gradient is scatter_add.
+// result[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`. The index has as many dimensions as
+// x, and is no longer than x but along `dim`; the result has its shape. Its gradient is
+// scatter_add.
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, SourceLocation where = SourceLocation::current());
 // As gather, with x and the index broadcast against each other beside `dim`; nothing: x as one row.
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim = std::nullopt,
                       SourceLocation where = SourceLocation::current());
 
-// result[.., index[.., i, ..], ..] = source[.., i, ..]. The source is at least as long as the index along every
-// dimension. A place that is named several times holds the last of its sources; as in PyTorch, the gradient is that of
-// an index that names each place once.
+// result[.., index[.., i, ..], ..] = source[.., i, ..]. The source is at least as long as the index
+// along every dimension. A place that is named several times holds the last of its sources; as in
+// PyTorch, the gradient is that of an index that names each place once.
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                SourceLocation where = SourceLocation::current());
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value,
@@ -30,8 +31,8 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, double value,
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                    SourceLocation where = SourceLocation::current());
 
-// Whole slices of x along `dim`, named by an index [n]; the source has the shape of x, with n along `dim`. Of a tensor
-// without dimensions the only slice is itself.
+// Whole slices of x along `dim`, named by an index [n]; the source has the shape of x, with n along
+// `dim`. Of a tensor without dimensions the only slice is itself.
 // x + alpha * source
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, double alpha = 1,
                  SourceLocation where = SourceLocation::current());
@@ -40,10 +41,11 @@ Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tenso
 Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, double value,
                   SourceLocation where = SourceLocation::current());
 
-// The elements of x where the bool mask holds, in row-major order: [count]. x and the mask are broadcast against each
-// other. Waits for the device, since the count is not known before.
+// The elements of x where the bool mask holds, in row-major order: [count]. x and the mask are
+// broadcast against each other. Waits for the device, since the count is not known before.
 Tensor masked_select(const Tensor& x, const Tensor& mask, SourceLocation where = SourceLocation::current());
-// The coordinates of the elements that are not zero: int64 [count, dimensions of x], in row-major order. No
+// The coordinates of the elements that are not zero: int64 [count, dimensions of x], in row-major
+// order. No
 // derivative; waits for the device.
 Tensor nonzero(const Tensor& x, SourceLocation where = SourceLocation::current());
 

@@ -1,5 +1,5 @@
-// The in-place methods of Tensor. On a result of the graph the tensor becomes the result of a new node whose first
-// input is its own past.
+// The in-place methods of Tensor. On a result of the graph the tensor becomes the result of a new
+// node whose first input is its own past.
 #include <brigade/autograd/ops/inplace.h>
 
 #include <brigade/autograd/detail/algebra.h>
@@ -26,7 +26,8 @@ using autograd::record_inplace;
 using autograd::SavedTensor;
 using autograd::detail::located;
 
-// An operand that lies in the memory that is about to be written is read, and kept for backward, as it is now.
+// An operand that lies in the memory that is about to be written is read, and kept for backward, as
+// it is now.
 Tensor as_it_is(const Tensor& operand, const Tensor& self) {
   if (operand.storage() != self.storage()) return operand;
   return autograd::with_history_of(operand, kernels::clone(operand));
@@ -140,8 +141,8 @@ const Tensor& Tensor::mul_(double factor, SourceLocation where) const {
 
 namespace {
 
-// Writes the result of a differentiable operation on x into x. The operation may keep its operand, so it works on a
-// copy where that is possible.
+// Writes the result of a differentiable operation on x into x. The operation may keep its operand,
+// so it works on a copy where that is possible.
 template <class F>
 const Tensor& write_back(const char* op, const Tensor& x, bool other_requires_grad, SourceLocation where,
                          F&& operation) {

@@ -1,4 +1,5 @@
-// Resizing images [N, C, H, W] and lines [N, C, L]; floating dtypes. Values as PyTorch's interpolate.
+// Resizing images [N, C, H, W] and lines [N, C, L]; floating dtypes. Values as PyTorch's
+// interpolate.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -9,8 +10,9 @@
 
 namespace brigade {
 
-// One of `size` and `scale_factor`: sizes of the result, or factors of the input's (rounded down; positions follow the
-// factors, not the rounded sizes). One number for each of H and W (or L), or one for all of them.
+// One of `size` and `scale_factor`: sizes of the result, or factors of the input's (rounded down;
+// positions follow the factors, not the rounded sizes). One number for each of H and W (or L), or
+// one for all of them.
 struct InterpolateOptions {
   std::optional<Shape> size = std::nullopt;
   std::optional<std::vector<double>> scale_factor = std::nullopt;
@@ -19,8 +21,9 @@ struct InterpolateOptions {
   bool align_corners = false;  // all but Nearest
 };
 
-// Throws ValueError unless one of size and scale_factor is given with a number for each dimension, and for factors that
-// are not positive; ShapeError when the input or the result is empty, or has other dimensions than the mode takes.
+// Throws ValueError unless one of size and scale_factor is given with a number for each dimension,
+// and for factors that are not positive; ShapeError when the input or the result is empty, or has
+// other dimensions than the mode takes.
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options,
                    SourceLocation where = SourceLocation::current());
 

@@ -94,7 +94,8 @@ struct RmsNormNode final : RowNormNode {
   }
 };
 
-// From 1 to the next number, in the type that is computed in: float32 for half types, as in PyTorch.
+// From 1 to the next number, in the type that is computed in: float32 for half types, as in
+// PyTorch.
 double epsilon(DType dtype) { return dtype == kFloat64 ? 0x1p-52 : 0x1p-23; }
 
 }  // namespace

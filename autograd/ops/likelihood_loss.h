@@ -1,5 +1,5 @@
-// Negative log likelihoods of a target under a distribution that the input describes. Composites of other operations.
-// `reduction` is Mean unless said otherwise. Throw ShapeError, DTypeError.
+// Negative log likelihoods of a target under a distribution that the input describes. Composites of
+// other operations. `reduction` is Mean unless said otherwise. Throw ShapeError, DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -22,8 +22,9 @@ struct GaussianNLLLossOptions {
   double eps = 1e-6;  // variances are not below it; their gradients do not see that
   Reduction reduction = Reduction::Mean;
 };
-// (log(var) + (x - target)^2 / var) / 2. var has the shape of x, or that without the last dimension, or one with a 1 in
-// it. Throws ValueError for a negative variance (which reads the variances: waits for a device).
+// (log(var) + (x - target)^2 / var) / 2. var has the shape of x, or that without the last
+// dimension, or one with a 1 in it. Throws ValueError for a negative variance (which reads the
+// variances: waits for a device).
 Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var,
                          const GaussianNLLLossOptions& options = {}, SourceLocation where = SourceLocation::current());
 

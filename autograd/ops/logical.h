@@ -1,5 +1,5 @@
-// Truth values, element by element: bool results, no derivative. Every dtype; a number is true when it is not 0, so a
-// NaN is true. Tensors broadcast.
+// Truth values, element by element: bool results, no derivative. Every dtype; a number is true when
+// it is not 0, so a NaN is true. Tensors broadcast.
 #pragma once
 
 #include <brigade/core/tensor.h>

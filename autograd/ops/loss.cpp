@@ -28,7 +28,8 @@ using kernels::PairLoss;
 using kernels::PairLossKind;
 using kernels::PairSide;
 
-// 1 where d is within `limit`. At the limit itself the second derivative is that of the outside, as in PyTorch.
+// 1 where d is within `limit`. At the limit itself the second derivative is that of the outside, as
+// in PyTorch.
 Tensor within(const Tensor& d, double limit) { return (abs_of(d) < limit).to(d.dtype(), {}); }
 
 // The derivatives of kernels/common/loss.h by differentiable operations.

@@ -1,9 +1,10 @@
-// Losses of an input and a target, element by element. `reduction` is Mean unless said otherwise; the loss is then a
-// tensor without dimensions. Input and target have one shape and one floating dtype (nothing is broadcast: that is
-// rarely meant); differentiable with respect to both. Throw ShapeError, DTypeError, DeviceError.
+// Losses of an input and a target, element by element. `reduction` is Mean unless said otherwise;
+// the loss is then a tensor without dimensions. Input and target have one shape and one floating
+// dtype (nothing is broadcast: that is rarely meant); differentiable with respect to both. Throw
+// ShapeError, DTypeError, DeviceError.
 //
-// Losses against classes: cross_entropy.h; of pairs and triplets with a margin: margin_loss.h; of distributions:
-// likelihood_loss.h.
+// Losses against classes: cross_entropy.h; of pairs and triplets with a margin: margin_loss.h; of
+// distributions: likelihood_loss.h.
 #pragma once
 
 #include <brigade/autograd/ops/cross_entropy.h>
@@ -18,8 +19,8 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Red
 // |x - target|; gradient 0 where they are equal.
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::Mean,
                SourceLocation where = SourceLocation::current());
-// With d = |x - target|: d^2 / (2 beta) where d < beta, else d - beta / 2 (Girshick, "Fast R-CNN", arXiv 1504.08083).
-// l1_loss for beta = 0; throws ValueError for a negative one.
+// With d = |x - target|: d^2 / (2 beta) where d < beta, else d - beta / 2 (Girshick, "Fast R-CNN",
+// arXiv 1504.08083). l1_loss for beta = 0; throws ValueError for a negative one.
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::Mean, double beta = 1,
                       SourceLocation where = SourceLocation::current());
 // d^2 / 2 where d < delta, else delta * (d - delta / 2). Throws ValueError unless delta > 0.
@@ -30,8 +31,8 @@ struct BCELossOptions {
   Tensor weight = {};  // of each loss; broadcasts to their shape
   Reduction reduction = Reduction::Mean;
 };
-// -(target log(x) + (1 - target) log(1 - x)) of probabilities x in 0..1, the logarithms not below -100. Throws
-// ValueError for an x outside (on a CUDA device its loss is NaN).
+// -(target log(x) + (1 - target) log(1 - x)) of probabilities x in 0..1, the logarithms not below
+// -100. Throws ValueError for an x outside (on a CUDA device its loss is NaN).
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const BCELossOptions& options,
                             SourceLocation where = SourceLocation::current());
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::Mean,
@@ -50,10 +51,11 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
                                         Reduction reduction = Reduction::Mean,
                                         SourceLocation where = SourceLocation::current());
 
-// BatchMean divides the sum by the size of the first dimension: the divergence as it is defined, where Mean divides by
-// the number of elements.
+// BatchMean divides the sum by the size of the first dimension: the divergence as it is defined,
+// where Mean divides by the number of elements.
 enum class KLDivReduction : uint8_t { None, Mean, Sum, BatchMean };
-// target * (log(target) - x), x being log probabilities; with log_target: exp(target) * (target - x).
+// target * (log(target) - x), x being log probabilities; with log_target: exp(target) * (target -
+// x).
 Tensor kl_div(const Tensor& x, const Tensor& target, KLDivReduction reduction = KLDivReduction::Mean,
               bool log_target = false, SourceLocation where = SourceLocation::current());
 

@@ -58,7 +58,8 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
 }
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
-  // log(1 + exp(-x target)); not a cross entropy with targets of 1, whose gradient sigmoid - 1 cancels.
+  // log(1 + exp(-x target)); not a cross entropy with targets of 1, whose gradient sigmoid - 1
+  // cancels.
   return reduced(neg(logsigmoid(mul(x, target, where), where), where), reduction, where);
 }
 

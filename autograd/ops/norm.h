@@ -1,14 +1,15 @@
-// Norms, and what is scaled by them. `dims` empty means all dimensions; negative ones count from the end. Floating
-// dtypes. Throw DTypeError, IndexError, ShapeError.
+// Norms, and what is scaled by them. `dims` empty means all dimensions; negative ones count from
+// the end. Floating dtypes. Throw DTypeError, IndexError, ShapeError.
 #pragma once
 
 #include <brigade/core/tensor.h>
 
 namespace brigade {
 
-// (sum |x|^p)^(1/p). p = infinity: the largest |x|; -infinity: the smallest; 0: how many are not 0; any other number,
-// negative ones too. The gradient at 0, where there is none or many, is 0; of p = 0 it is 0 everywhere; equals share
-// that of an infinite norm. Throws ShapeError when an infinite or negative norm of no elements is asked for.
+// (sum |x|^p)^(1/p). p = infinity: the largest |x|; -infinity: the smallest; 0: how many are not 0;
+// any other number, negative ones too. The gradient at 0, where there is none or many, is 0; of p =
+// 0 it is 0 everywhere; equals share that of an infinite norm. Throws ShapeError when an infinite
+// or negative norm of no elements is asked for.
 Tensor norm(const Tensor& x, double p = 2, const Shape& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());
 // The same, by the name in torch.linalg.
@@ -21,8 +22,9 @@ Tensor matrix_norm(const Tensor& x, const Shape& dims = {-2, -1}, bool keepdim =
 // x / max(norm, eps), the norm of order p along `dim`.
 Tensor normalize(const Tensor& x, double p = 2, int64_t dim = 1, double eps = 1e-12,
                  SourceLocation where = SourceLocation::current());
-// a . b / (max(|a|, eps) max(|b|, eps)) along `dim`; shapes broadcast. As in PyTorch the gradient takes the norms as
-// they are, whether or not eps is larger. Throws IndexError for a dimension that the broadcast shape does not have.
+// a . b / (max(|a|, eps) max(|b|, eps)) along `dim`; shapes broadcast. As in PyTorch the gradient
+// takes the norms as they are, whether or not eps is larger. Throws IndexError for a dimension that
+// the broadcast shape does not have.
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim = 1, double eps = 1e-8,
                          SourceLocation where = SourceLocation::current());
 

@@ -1,6 +1,7 @@
-// A constant border is a fill and a copy; its derivative takes the border away, which is a negative pad. The other
-// borders are made along one dimension after the other, each a copy of a stretch of the tensor (mirrored, stretched or
-// as it is), and backward adds the border's gradient to that stretch.
+// A constant border is a fill and a copy; its derivative takes the border away, which is a negative
+// pad. The other borders are made along one dimension after the other, each a copy of a stretch of
+// the tensor (mirrored, stretched or as it is), and backward adds the border's gradient to that
+// stretch.
 #include <brigade/autograd/ops/pad.h>
 
 #include <brigade/autograd/detail/algebra.h>

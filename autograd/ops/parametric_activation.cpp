@@ -24,13 +24,14 @@ Tensor beyond(const Tensor& x, double border, const Tensor& grad) {
   return choose((x < -border) | (x > border), grad, 0.0);
 }
 
-// The gradient by differentiable operations. What is not chosen must stay finite, or its derivative would be NaN: hence
-// the clamps.
+// The gradient by differentiable operations. What is not chosen must stay finite, or its derivative
+// would be NaN: hence the clamps.
 Tensor differentiable(Activation kind, const ActivationParams& with, const Tensor& grad, const Tensor& x) {
   switch (kind) {
     case Activation::Elu: {
       // q x, and p q (exp(r x) - 1) below 0.
-      // At 0 the second derivative is that of the right side, as in PyTorch, while the first is that of the left.
+      // At 0 the second derivative is that of the right side, as in PyTorch, while the first is
+      // that of the left.
       const Tensor below = exp_of(choose(x >= 0.0, 0.0, x) * with.r);
       const Tensor slope = below * (with.p * with.q * with.r);
       return choose(x > 0.0, grad * with.q, grad * slope);

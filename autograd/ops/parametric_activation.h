@@ -1,16 +1,18 @@
-// More activations, most of them with parameters: element by element, floating dtypes; the result has the shape of x
-// unless said. Derivatives at kinks are PyTorch's. Throw DTypeError.
+// More activations, most of them with parameters: element by element, floating dtypes; the result
+// has the shape of x unless said. Derivatives at kinks are PyTorch's. Throw DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>
 
 namespace brigade {
 
-// x where x > 0, alpha (exp(x) - 1) elsewhere (Clevert, Unterthiner and Hochreiter, arXiv 1511.07289).
+// x where x > 0, alpha (exp(x) - 1) elsewhere (Clevert, Unterthiner and Hochreiter, arXiv
+// 1511.07289).
 Tensor elu(const Tensor& x, double alpha = 1, SourceLocation where = SourceLocation::current());
 // elu, scaled so that activations normalise themselves (Klambauer et al., arXiv 1706.02515).
 Tensor selu(const Tensor& x, SourceLocation where = SourceLocation::current());
-// max(0, x) + min(0, alpha (exp(x / alpha) - 1)) (Barron, arXiv 1704.07483). Throws ValueError for alpha = 0.
+// max(0, x) + min(0, alpha (exp(x / alpha) - 1)) (Barron, arXiv 1704.07483). Throws ValueError for
+// alpha = 0.
 Tensor celu(const Tensor& x, double alpha = 1, SourceLocation where = SourceLocation::current());
 // log(1 + exp(beta x)) / beta, x itself where beta x > threshold.
 Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20,
@@ -30,15 +32,16 @@ Tensor mish(const Tensor& x, SourceLocation where = SourceLocation::current());
 Tensor softsign(const Tensor& x, SourceLocation where = SourceLocation::current());
 // log(sigmoid(x)), without overflow.
 Tensor logsigmoid(const Tensor& x, SourceLocation where = SourceLocation::current());
-// x moved by `lambda` towards 0, 0 where it does not get there. Throws ValueError for a negative lambda.
+// x moved by `lambda` towards 0, 0 where it does not get there. Throws ValueError for a negative
+// lambda.
 Tensor softshrink(const Tensor& x, double lambda = 0.5, SourceLocation where = SourceLocation::current());
 // x, but 0 where |x| <= lambda.
 Tensor hardshrink(const Tensor& x, double lambda = 0.5, SourceLocation where = SourceLocation::current());
-// x where x > 0, weight x elsewhere (He et al., arXiv 1502.01852). `weight` has one element, or one per channel: per
-// entry of x's dimension 1. Throws ShapeError.
+// x where x > 0, weight x elsewhere (He et al., arXiv 1502.01852). `weight` has one element, or one
+// per channel: per entry of x's dimension 1. Throws ShapeError.
 Tensor prelu(const Tensor& x, const Tensor& weight, SourceLocation where = SourceLocation::current());
-// a sigmoid(b), a and b being the halves of x along `dim` (Dauphin et al., arXiv 1612.08083). Throws ShapeError for an
-// odd size, IndexError.
+// a sigmoid(b), a and b being the halves of x along `dim` (Dauphin et al., arXiv 1612.08083).
+// Throws ShapeError for an odd size, IndexError.
 Tensor glu(const Tensor& x, int64_t dim = -1, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

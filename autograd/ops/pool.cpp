@@ -15,7 +15,8 @@ using autograd::record;
 using autograd::detail::located;
 using kernels::Pool2dParams;
 
-// --- largest: a choice of elements, whose derivative puts gradients back to them, whose derivative chooses again
+// --- largest: a choice of elements, whose derivative puts gradients back to them, whose derivative
+// chooses again
 
 Tensor put_back(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, const Pool2dParams& params,
                 SourceLocation where);

@@ -1,6 +1,7 @@
-// Pooling over one or two dimensions; floating dtypes. Windows slide ([N, C, L] or [C, L], [N, C, H, W] or [C, H, W]),
-// or divide the input into as many parts as the result has elements (adaptive). Throw ShapeError when a window does not
-// fit, ValueError for parameters that make no sense.
+// Pooling over one or two dimensions; floating dtypes. Windows slide ([N, C, L] or [C, L], [N, C,
+// H, W] or [C, H, W]), or divide the input into as many parts as the result has elements
+// (adaptive). Throw ShapeError when a window does not fit, ValueError for parameters that make no
+// sense.
 #pragma once
 
 #include <brigade/core/size2.h>
@@ -12,8 +13,8 @@
 
 namespace brigade {
 
-// Of the functions and of the layers: H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1, rounded up
-// with ceil_mode (but no window starts behind the input).
+// Of the functions and of the layers: H' = (H + 2 * padding - dilation * (kernel_size - 1) - 1) /
+// stride + 1, rounded up with ceil_mode (but no window starts behind the input).
 struct MaxPool1dOptions {
   std::optional<int64_t> stride;  // kernel_size unless given: windows that do not overlap
   int64_t padding = 0;            // at most half of kernel_size
@@ -40,7 +41,8 @@ struct AvgPool2dOptions {
   std::optional<int64_t> divisor_override = std::nullopt;  // what sums are divided by instead
 };
 
-// The largest of each window, and int64 indices: its place in the plane, h * W + w (or in the line).
+// The largest of each window, and int64 indices: its place in the plane, h * W + w (or in the
+// line).
 using MaxPoolResult = kernels::MaxPool;
 
 // The gradient goes to the first largest element of each window, or to its last NaN.

@@ -54,8 +54,8 @@ struct PowNode final : PairNode {
       context.set_fitted(0, choose(exponent == 0.0, 0.0, slope));
     }
     if (context.needs_input_grad(1)) {
-      // The logarithm of a base of 0 counts for negative exponents only; elsewhere that of 1 stands in, so that no NaN
-      // comes of it in a second derivative.
+      // The logarithm of a base of 0 counts for negative exponents only; elsewhere that of 1 stands
+      // in, so that no NaN comes of it in a second derivative.
       const Tensor is_flat = (base == 0.0) & (exponent >= 0.0);
       const Tensor slope = grad * (widened(y.unpack(*this)) * log_of(choose(is_flat, 1.0, base)));
       context.set_fitted(1, choose(is_flat, 0.0, slope));
@@ -92,7 +92,8 @@ struct NumberPowNode final : autograd::Node {
 struct Atan2Node final : PairNode {
   void backward(BackwardContext& context) override {
     const Tensor grad = widened(context.grad());
-    // x / (x^2 + y^2) of numbers divided by the larger of both, a constant, so that the squares stay in range.
+    // x / (x^2 + y^2) of numbers divided by the larger of both, a constant, so that the squares
+    // stay in range.
     const Tensor size = larger(left.unpack(*this), right.unpack(*this), grad.dtype());
     const Tensor y = as_number(left.unpack(*this), grad) / size;
     const Tensor x = as_number(right.unpack(*this), grad) / size;

@@ -1,14 +1,15 @@
-// Powers, and other functions of two numbers, element by element with broadcasting. Two tensors are computed in their
-// common dtype; beside a number an integer tensor stays such when the number is whole, and gives float32 otherwise. Not
-// bool. Throw ShapeError, DTypeError.
+// Powers, and other functions of two numbers, element by element with broadcasting. Two tensors are
+// computed in their common dtype; beside a number an integer tensor stays such when the number is
+// whole, and gives float32 otherwise. Not bool. Throw ShapeError, DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>
 
 namespace brigade {
 
-// base^exponent; 0^0 is 1. An exponent of 0 has a gradient of 0, also at a base of 0; at a base of 0 the gradient of an
-// exponent >= 0 is 0. Throws ValueError for integers to a negative power, when the exponent is a number.
+// base^exponent; 0^0 is 1. An exponent of 0 has a gradient of 0, also at a base of 0; at a base of
+// 0 the gradient of an exponent >= 0 is 0. Throws ValueError for integers to a negative power, when
+// the exponent is a number.
 Tensor pow(const Tensor& base, const Tensor& exponent, SourceLocation where = SourceLocation::current());
 Tensor pow(const Tensor& base, double exponent, SourceLocation where = SourceLocation::current());
 Tensor pow(double base, const Tensor& exponent, SourceLocation where = SourceLocation::current());
@@ -16,8 +17,8 @@ Tensor pow(double base, const Tensor& exponent, SourceLocation where = SourceLoc
 // The angle of the point (x, y), -pi .. pi. Integers give float32. Gradient 0 at the origin.
 Tensor atan2(const Tensor& y, const Tensor& x, SourceLocation where = SourceLocation::current());
 
-// What is left of a after whole multiples of b: remainder with the sign of b (quotients rounded down), fmod with that
-// of a (rounded towards 0). Integers by 0 give 0.
+// What is left of a after whole multiples of b: remainder with the sign of b (quotients rounded
+// down), fmod with that of a (rounded towards 0). Integers by 0 give 0.
 Tensor remainder(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 Tensor remainder(const Tensor& a, double b, SourceLocation where = SourceLocation::current());
 Tensor fmod(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());

@@ -1,5 +1,5 @@
-// Products of vectors and matrices by their own names, and those made of several products. One floating dtype, unless
-// said. Throw ShapeError, DTypeError.
+// Products of vectors and matrices by their own names, and those made of several products. One
+// floating dtype, unless said. Throw ShapeError, DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -13,8 +13,8 @@ Tensor mv(const Tensor& matrix, const Tensor& vector, SourceLocation where = Sou
 // a [n], b [m]: [n, m], a_i b_j. All dtypes.
 Tensor outer(const Tensor& a, const Tensor& b, SourceLocation where = SourceLocation::current());
 
-// beta * input + alpha * product; `input` broadcasts to the product's shape. With beta 0 it is not looked at, not even
-// for NaN.
+// beta * input + alpha * product; `input` broadcasts to the product's shape. With beta 0 it is not
+// looked at, not even for NaN.
 // a [n, k] b [k, m]
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1,
              SourceLocation where = SourceLocation::current());
@@ -28,8 +28,8 @@ Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, double bet
 Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1,
               SourceLocation where = SourceLocation::current());
 
-// y_o = a weight_o b + bias_o: a [..., n], b [..., m] with equal leading dimensions, weight [out, n, m], bias [out]
-// (may be undefined): [..., out].
+// y_o = a weight_o b + bias_o: a [..., n], b [..., m] with equal leading dimensions, weight [out,
+// n, m], bias [out] (may be undefined): [..., out].
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias = {},
                 SourceLocation where = SourceLocation::current());
 // Kronecker product, up to 4 dimensions; sizes multiply. All dtypes.

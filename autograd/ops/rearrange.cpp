@@ -186,8 +186,9 @@ Tensor repeat(const Tensor& x, const Shape& repeats, SourceLocation where) {
   for (const int64_t size : x.sizes())
     sizes.push_back(size);
   Tensor y = added > 0 ? x.reshape(sizes, where) : x;
-  // One dimension after the other, from the innermost: [.., size, ..] as [.., 1, size, ..], stretched, and merged. What
-  // has one element there is stretched as it is, all at once and without a copy until the end.
+  // One dimension after the other, from the innermost: [.., size, ..] as [.., 1, size, ..],
+  // stretched, and merged. What has one element there is stretched as it is, all at once and
+  // without a copy until the end.
   for (int d = repeats.size() - 1; d >= 0; --d) {
     if (repeats[d] == 1 || sizes[d] == 1) continue;
     const Shape before = y.sizes();

@@ -1,6 +1,7 @@
 // The same elements in another order, repeated, or along a diagonal. Any dtype.
 //
-// Negative dimensions count from the end; IndexError for one that is not there, ShapeError for one that is named twice.
+// Negative dimensions count from the end; IndexError for one that is not there, ShapeError for one
+// that is named twice.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -12,16 +13,18 @@ namespace brigade {
 
 // A copy with the order reversed along `dims`.
 Tensor flip(const Tensor& x, const Shape& dims, SourceLocation where = SourceLocation::current());
-// A copy moved by shifts[i] along dims[i]; what leaves at one end comes in at the other. No dims: x is rolled as one
-// row of numbers, by one shift. Throws ValueError unless there is a shift per dimension.
+// A copy moved by shifts[i] along dims[i]; what leaves at one end comes in at the other. No dims: x
+// is rolled as one row of numbers, by one shift. Throws ValueError unless there is a shift per
+// dimension.
 Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims = {},
             SourceLocation where = SourceLocation::current());
-// repeats[d] copies along each dimension; further entries in front make new dimensions. Throws ShapeError for fewer
-// entries than dimensions, ValueError for a negative one.
+// repeats[d] copies along each dimension; further entries in front make new dimensions. Throws
+// ShapeError for fewer entries than dimensions, ValueError for a negative one.
 Tensor repeat(const Tensor& x, const Shape& repeats, SourceLocation where = SourceLocation::current());
 // As repeat, where missing entries in front are 1.
 Tensor tile(const Tensor& x, const Shape& repeats, SourceLocation where = SourceLocation::current());
-// Each element `repeats` times in a row along `dim`; nothing: of x as one row. Throws ValueError for a negative count.
+// Each element `repeats` times in a row along `dim`; nothing: of x as one row. Throws ValueError
+// for a negative count.
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim = std::nullopt,
                          SourceLocation where = SourceLocation::current());
 
@@ -39,8 +42,8 @@ std::vector<Tensor> unbind(const Tensor& x, int64_t dim = 0, SourceLocation wher
 Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1,
                 SourceLocation where = SourceLocation::current());
 
-// The last dimension on the diagonal (i, i + offset) of square matrices along the result's dim1 and dim2, zeros beside
-// it.
+// The last dimension on the diagonal (i, i + offset) of square matrices along the result's dim1 and
+// dim2, zeros beside it.
 Tensor diag_embed(const Tensor& x, int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1,
                   SourceLocation where = SourceLocation::current());
 

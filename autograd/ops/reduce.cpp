@@ -52,9 +52,10 @@ Tensor reduce(const char* op, const Tensor& x, const Shape& dims, bool keepdim, 
   return y;
 }
 
-// For each element of a line (along the last dimension) the product of all others: elements are multiplied in pairs,
-// the products in pairs again, and on the way back each gets what its partner had, times what its pair got. Nothing is
-// divided, so zeros need no care, and every derivative is right.
+// For each element of a line (along the last dimension) the product of all others: elements are
+// multiplied in pairs, the products in pairs again, and on the way back each gets what its partner
+// had, times what its pair got. Nothing is divided, so zeros need no care, and every derivative is
+// right.
 Tensor products_of_others(const Tensor& lines) {
   const int64_t n = lines.sizes().back();
   if (n <= 1) return ones(lines.sizes(), lines.options());

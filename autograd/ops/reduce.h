@@ -1,5 +1,6 @@
-// Sums, products and counts over dimensions (extremes.h, variance.h and norm.h have the other reductions). `dims` empty
-// means all dimensions; negative ones count from the end. Throw IndexError, and ShapeError for a dimension named twice.
+// Sums, products and counts over dimensions (extremes.h, variance.h and norm.h have the other
+// reductions). `dims` empty means all dimensions; negative ones count from the end. Throw
+// IndexError, and ShapeError for a dimension named twice.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -12,8 +13,8 @@ Tensor sum(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
 // Floating dtypes only.
 Tensor mean(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());
-// Floating dtypes keep theirs; integers and bool give int64. Of no elements: 1. The derivative needs no element to
-// differ from 0.
+// Floating dtypes keep theirs; integers and bool give int64. Of no elements: 1. The derivative
+// needs no element to differ from 0.
 Tensor prod(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
             SourceLocation where = SourceLocation::current());
 // log(sum exp x), with the largest element subtracted first. Integers are converted to float32.

@@ -1,4 +1,5 @@
-// The derivatives are recurrences, which take one pass, need no division, and are differentiable themselves.
+// The derivatives are recurrences, which take one pass, need no division, and are differentiable
+// themselves.
 //
 // cumprod: dx[k] = sum over i >= k of g[i] times the product of x[0..i] without x[k]
 //                = (x[0] .. x[k-1]) s[k]   with   s[k] = g[k] + x[k+1] s[k+1]

@@ -19,7 +19,8 @@ using autograd::detail::located;
 using autograd::detail::widened;
 using kernels::TernaryOp;
 
-// Keeps those of the three tensors that its backward takes; `number` is the factor of the product or quotient.
+// Keeps those of the three tensors that its backward takes; `number` is the factor of the product
+// or quotient.
 struct TernaryNode : autograd::Node {
   SavedTensor saved[3];
   double number = 1;

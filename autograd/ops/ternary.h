@@ -1,5 +1,5 @@
-// Of three tensors, element by element with broadcasting, in one pass: floating dtypes, computed in the common one.
-// Throw ShapeError, DTypeError.
+// Of three tensors, element by element with broadcasting, in one pass: floating dtypes, computed in
+// the common one. Throw ShapeError, DTypeError.
 #pragma once
 
 #include <brigade/core/tensor.h>

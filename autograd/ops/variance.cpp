@@ -25,8 +25,8 @@ using autograd::detail::kept_sizes;
 using autograd::detail::located;
 using autograd::detail::widened;
 
-// Outputs: the variance or its root; perhaps the mean as well. Of the variance 2 (x - mean) / (n - correction), of the
-// root half of that divided by the root, of the mean 1 / n.
+// Outputs: the variance or its root; perhaps the mean as well. Of the variance 2 (x - mean) / (n -
+// correction), of the root half of that divided by the root, of the mean 1 / n.
 struct VarianceNode final : Node {
   SavedTensor x, mean;
   SavedTensor root;  // of a standard deviation
@@ -51,7 +51,8 @@ struct VarianceNode final : Node {
         factor = divided * kernels::binary_scalar(is_zero, 1.0, kernels::BinaryOp::Sub, true);
       }
       factor = factor * ((is_root ? 1 : 2) / std::max(0.0, count - correction));
-      // The mean of half types was rounded to them: too far from the values where these lie close together.
+      // The mean of half types was rounded to them: too far from the values where these lie close
+      // together.
       const bool is_exact = !is_half(given.dtype()) && !context.create_graph();
       const Tensor center = is_exact ? mean.unpack(*this).reshape(kept, {}) : mean_over(values, dims);
       result = context.create_graph() ? (values - center) * factor

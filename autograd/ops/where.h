@@ -1,4 +1,5 @@
-// Choices between two operands, element by element. Every dtype; gradients go to the side that was chosen.
+// Choices between two operands, element by element. Every dtype; gradients go to the side that was
+// chosen.
 //
 // Throw DTypeError unless the condition is bool, ShapeError when shapes do not broadcast.
 #pragma once
@@ -7,8 +8,9 @@
 
 namespace brigade {
 
-// a where `condition` holds, b elsewhere; all three broadcast. The result has the common dtype of two tensors, or the
-// tensor's beside a number (float32 for an integer tensor and a number that is not whole).
+// a where `condition` holds, b elsewhere; all three broadcast. The result has the common dtype of
+// two tensors, or the tensor's beside a number (float32 for an integer tensor and a number that is
+// not whole).
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b,
              SourceLocation where = SourceLocation::current());
 Tensor where(const Tensor& condition, const Tensor& a, double b, SourceLocation where = SourceLocation::current());
@@ -16,8 +18,8 @@ Tensor where(const Tensor& condition, double a, const Tensor& b, SourceLocation 
 // float32
 Tensor where(const Tensor& condition, double a, double b, SourceLocation where = SourceLocation::current());
 
-// x with `value` where `mask` holds; both broadcast. Keeps the dtype of x. Throws ValueError for an integer x and a
-// value that it cannot hold.
+// x with `value` where `mask` holds; both broadcast. Keeps the dtype of x. Throws ValueError for an
+// integer x and a value that it cannot hold.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade

@@ -5,7 +5,8 @@
 
 namespace brigade::cuda {
 
-// 0 when there is no device or no driver: never throws, so that a program built with CUDA runs on a machine without.
+// 0 when there is no device or no driver: never throws, so that a program built with CUDA runs on a
+// machine without.
 int device_count() noexcept;
 // Why there is none ("CUDA driver version is insufficient ..."); "" when there is one.
 std::string why_not_available();
@@ -17,7 +18,8 @@ struct DeviceProperties {
   size_t total_memory = 0;  // bytes
   size_t shared_memory_per_block = 0;
 };
-// Asked once per device. Throws DeviceError for a device that is not there: names how many there are.
+// Asked once per device. Throws DeviceError for a device that is not there: names how many there
+// are.
 const DeviceProperties& properties(int device);
 
 // The device that calls of this thread go to.
@@ -37,8 +39,8 @@ class DeviceGuard {
   bool changed_;
 };
 
-// Waits for everything on the current device. Throws CudaError, and IndexError that a kernel has found
-// (device_error.h).
+// Waits for everything on the current device. Throws CudaError, and IndexError that a kernel has
+// found (device_error.h).
 void synchronize();
 
 }  // namespace brigade::cuda

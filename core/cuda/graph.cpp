@@ -1,5 +1,6 @@
-// A capture moves the generators as the step does, and is undone: it ran nothing. What the step reserved refers to two
-// words of device memory (PhiloxReplay); a replay writes there how far its generator has moved since the capture.
+// A capture moves the generators as the step does, and is undone: it ran nothing. What the step
+// reserved refers to two words of device memory (PhiloxReplay); a replay writes there how far its
+// generator has moved since the capture.
 #include <brigade/core/cuda/graph.h>
 
 #include <brigade/core/cuda/detail/capture.h>
@@ -118,7 +119,8 @@ void Graph::State::instantiate(cudaGraph_t graph) {
   }
 }
 
-// After the replay before, which may be on another stream, and through page-locked memory: without waiting.
+// After the replay before, which may be on another stream, and through page-locked memory: without
+// waiting.
 void Graph::State::write_words(const Stream& on) {
   replayed.block(on);
   const Allocation staged = pinned_allocate(words_bytes());
@@ -133,7 +135,8 @@ void Graph::State::write_words(const Stream& on) {
   check(code, "cudaMemcpyAsync");
 }
 
-// Back to the beginning, but for the registered generators. All of it goes, also when the last replay failed.
+// Back to the beginning, but for the registered generators. All of it goes, also when the last
+// replay failed.
 void Graph::State::release() {
   const detail::AllowUnsafeCalls allow;
   std::exception_ptr failure;

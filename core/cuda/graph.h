@@ -1,5 +1,5 @@
-// A whole step as one CUDA graph: its kernels and copies are captured once and then launched together, which takes the
-// CPU out of small steps.
+// A whole step as one CUDA graph: its kernels and copies are captured once and then launched
+// together, which takes the CPU out of small steps.
 //
 //   for (int i = 0; i < 3; ++i) step();  // warm up: what is set up once must not happen in a capture
 //   cuda::Graph graph;
@@ -46,19 +46,23 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Captures what `step` queues on the current device: on a stream of its own, which is current meanwhile. Other
-  // streams that wait for its events are captured, too, and it has to wait for them in the end. When `step` throws,
-  // nothing stays in capture, and the graph is empty. With a pool, the graph shares memory with those captured into it.
+  // Captures what `step` queues on the current device: on a stream of its own, which is current
+  // meanwhile. Other streams that wait for its events are captured, too, and it has to wait for
+  // them in the end. When `step` throws, nothing stays in capture, and the graph is empty. With a
+  // pool, the graph shares memory with those captured into it.
   void capture(const std::function<void()>& step, MemPoolId pool = 0);
 
-  // The same in two calls, of one thread, on its current stream, which may not be the default stream.
+  // The same in two calls, of one thread, on its current stream, which may not be the default
+  // stream.
   void capture_begin(MemPoolId pool = 0);
   void capture_end();
 
-  // On the current stream of the graph's device. Replays run one after the other, on whichever streams they are.
+  // On the current stream of the graph's device. Replays run one after the other, on whichever
+  // streams they are.
   void replay(std::source_location where = std::source_location::current());
 
-  // Back to what a new graph is: waits for the last replay and gives the memory back, apart from tensors of the
+  // Back to what a new graph is: waits for the last replay and gives the memory back, apart from
+  // tensors of the
   // capture that are held: they stay as they are. Ends a capture that is underway.
   void reset();
 
@@ -67,7 +71,8 @@ class Graph {
   // Kernels, copies and fills that a replay launches.
   size_t nodes() const noexcept;
 
-  // Before a capture: replays draw from `generator` as they do from the thread's own. It has to outlive the graph.
+  // Before a capture: replays draw from `generator` as they do from the thread's own. It has to
+  // outlive the graph.
   void register_generator(Generator& generator);
 
  private:

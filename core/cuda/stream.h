@@ -1,7 +1,7 @@
 // Streams and events.
 //
-// Kernels go to the current stream of their tensor's device, which is a property of the thread: the device's default
-// stream unless a StreamGuard says otherwise.
+// Kernels go to the current stream of their tensor's device, which is a property of the thread: the
+// device's default stream unless a StreamGuard says otherwise.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,8 +11,9 @@
 
 namespace brigade::cuda {
 
-// Cheap to copy. When the last copy of one that was made goes, the stream is kept for the next create(): blocks of the
-// allocator are bound to it, and a new stream under its old name would not wait for what it still has to do.
+// Cheap to copy. When the last copy of one that was made goes, the stream is kept for the next
+// create(): blocks of the allocator are bound to it, and a new stream under its old name would not
+// wait for what it still has to do.
 class Stream {
  public:
   // A new stream of the current device that does not wait for the default stream.
@@ -23,8 +24,8 @@ class Stream {
 
   cudaStream_t get() const noexcept { return stream_; }
   int device() const noexcept { return device_; }
-  // Throw CudaError; also when something queued before failed. synchronize() throws IndexError that a kernel on the
-  // device has found (device_error.h).
+  // Throw CudaError; also when something queued before failed. synchronize() throws IndexError that
+  // a kernel on the device has found (device_error.h).
   void synchronize() const;
   // Whether all that was queued is done.
   bool query() const;
@@ -66,7 +67,8 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(const Stream& stream);
-  // What is queued on `stream` from now on waits for the recorded point; nothing when none was recorded.
+  // What is queued on `stream` from now on waits for the recorded point; nothing when none was
+  // recorded.
   void block(const Stream& stream) const;
   void synchronize() const;
   // Whether the recorded point was reached; true when none was recorded.

@@ -1,5 +1,6 @@
-// Memory for the small objects that come and go with every operation (tensors, storages, nodes): free lists per thread
-// and size, in steps of 64 bytes, so that a step that repeats itself asks the system for nothing.
+// Memory for the small objects that come and go with every operation (tensors, storages, nodes):
+// free lists per thread and size, in steps of 64 bytes, so that a step that repeats itself asks the
+// system for nothing.
 #pragma once
 
 #include <brigade/core/detail/thread_variable.h>
@@ -65,7 +66,8 @@ inline void free_block(void* block, size_t bytes) noexcept {
   ++lists.count[index];
 }
 
-// Base of classes whose objects live in such blocks. The destructor of a class that others derive from must be virtual.
+// Base of classes whose objects live in such blocks. The destructor of a class that others derive
+// from must be virtual.
 struct Pooled {
   static void* operator new(size_t bytes) { return allocate_block(bytes); }
   static void operator delete(void* block, size_t bytes) noexcept { free_block(block, bytes); }

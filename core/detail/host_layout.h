@@ -1,4 +1,5 @@
-// The elements of a tensor as files want them: on the host, in row-major order, and checked where a byte has meaning.
+// The elements of a tensor as files want them: on the host, in row-major order, and checked where a
+// byte has meaning.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -10,8 +11,8 @@ namespace brigade::detail {
 // `tensor` itself where it is so already.
 Tensor row_major_on_host(const Tensor& tensor);
 
-// bool has two values; a byte that is neither 0 nor 1 would be undefined behaviour wherever it is read. Throws IoError
-// that begins with `what`. Does nothing for other dtypes.
+// bool has two values; a byte that is neither 0 nor 1 would be undefined behaviour wherever it is
+// read. Throws IoError that begins with `what`. Does nothing for other dtypes.
 void check_bool_bytes(DType dtype, const void* data, size_t count, const std::string& what);
 
 }  // namespace brigade::detail

@@ -11,7 +11,8 @@ namespace brigade::detail {
 
 namespace {
 
-// Reads just what the format uses of Python: a dictionary of a text, a truth value and a tuple of whole numbers.
+// Reads just what the format uses of Python: a dictionary of a text, a truth value and a tuple of
+// whole numbers.
 class Reader {
  public:
   Reader(std::string_view text, const std::string& path) : text_(text), path_(path) {}

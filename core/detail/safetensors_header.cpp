@@ -45,8 +45,8 @@ std::string text_of(const std::vector<int64_t>& sizes) {
   return text + "]";
 }
 
-// Takes the events of the JSON parser and allows just what the format does. No tree is built, and nothing is nested
-// deeper than a list in an object in an object, whatever the file holds.
+// Takes the events of the JSON parser and allows just what the format does. No tree is built, and
+// nothing is nested deeper than a list in an object in an object, whatever the file holds.
 class HeaderReader {
  public:
   // What nlohmann::json's parser calls its numbers and texts.
@@ -193,8 +193,8 @@ class HeaderReader {
   std::unordered_set<std::string> names_;
 };
 
-// The bytes that shape and dtype ask for. The product of the sizes other than 0 must fit too: strides are such
-// products.
+// The bytes that shape and dtype ask for. The product of the sizes other than 0 must fit too:
+// strides are such products.
 uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& subject) {
   uint64_t bits = find_dtype(entry.dtype)->bits;
   bool empty = false;

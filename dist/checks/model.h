@@ -15,14 +15,15 @@ struct ReplicaTensor {
   Tensor tensor;
 };
 
-// Compares names, order, shapes, dtypes and requires_grad over all ranks. Throws the same ConsistencyError on every
-// rank, which names the first entry that differs and who holds what. Collective.
+// Compares names, order, shapes, dtypes and requires_grad over all ranks. Throws the same
+// ConsistencyError on every rank, which names the first entry that differs and who holds what.
+// Collective.
 void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors, const std::string& model,
                          SourceLocation where);
 
-// Copies many tensors from the root in few collectives: they are packed into flat chunks of up to 25 MiB. A tensor that
-// holds the root's bytes already is not written, so its version does not move. Collective; the same tensors on every
-// rank.
+// Copies many tensors from the root in few collectives: they are packed into flat chunks of up to
+// 25 MiB. A tensor that holds the root's bytes already is not written, so its version does not
+// move. Collective; the same tensors on every rank.
 void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
                          std::string_view description, SourceLocation where = SourceLocation::current());
 

@@ -147,7 +147,8 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
 }
 
 uint64_t StepCheck::digest(const autograd::Update& update) const {
-  // As own_step, but lines may differ (ranks in different branches that do the same), and nothing is allocated.
+  // As own_step, but lines may differ (ranks in different branches that do the same), and nothing
+  // is allocated.
   uint64_t hash = fnv(update.name) + update.number;
   hash = fnv(update.options, hash);
   for (const Tensor& parameter : update.parameters) {

@@ -1,9 +1,10 @@
 // StepCheck: what an optimizer is about to do, checked before it moves a weight.
 //
-// Each rank looks at the stamps of the gradients (where do they come from?), without any communication. Then the ranks
-// agree: one all-reduce of 24 bytes says whether they are in the same step, with the same hyperparameters, the same set
-// of gradients, edited by hand in the same way. Only if they are not, more is exchanged, and all ranks throw the same
-// ConsistencyError; nothing has moved then.
+// Each rank looks at the stamps of the gradients (where do they come from?), without any
+// communication. Then the ranks agree: one all-reduce of 24 bytes says whether they are in the same
+// step, with the same hyperparameters, the same set of gradients, edited by hand in the same way.
+// Only if they are not, more is exchanged, and all ranks throw the same ConsistencyError; nothing
+// has moved then.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -19,8 +20,8 @@
 namespace brigade::dist {
 
 struct StepCheckOptions {
-  // Every K-th step of an optimizer: compare parameters, gradients and (where they are not broadcast) buffers by hash.
-  // 0: never.
+  // Every K-th step of an optimizer: compare parameters, gradients and (where they are not
+  // broadcast) buffers by hash. 0: never.
   uint64_t verify_every = 0;
   bool verify_buffers = false;
 };
@@ -28,7 +29,8 @@ struct StepCheckOptions {
 class StepCheck {
  public:
   using Tensors = std::function<std::vector<NamedParameter>()>;
-  // `parameters`, `buffers`: those of the module as they are now. `ignored`: tensors that the user excluded.
+  // `parameters`, `buffers`: those of the module as they are now. `ignored`: tensors that the user
+  // excluded.
   StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters, Tensors buffers,
             std::unordered_set<const TensorImpl*> ignored);
 

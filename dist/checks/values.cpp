@@ -21,7 +21,8 @@ namespace {
 constexpr int64_t kChunk = 16384;  // elements; narrowed by hash before values are exchanged
 
 uint64_t mix(uint64_t x) noexcept {
-  // Finalizer of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
+  // Finalizer of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+  // OOPSLA 2014).
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
   return x ^ (x >> 31);

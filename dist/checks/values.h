@@ -1,5 +1,5 @@
-// Do all ranks hold the same numbers? Parameters, buffers and gradients are compared by hash; where they differ, the
-// first tensor, element and ranks are found.
+// Do all ranks hold the same numbers? Parameters, buffers and gradients are compared by hash; where
+// they differ, the first tensor, element and ranks are found.
 #pragma once
 
 #include <brigade/dist/diagnosis/verdict.h>

@@ -1,4 +1,5 @@
-// DistributedDataParallel: a module whose gradients are averaged over the ranks of a process group while backward runs.
+// DistributedDataParallel: a module whose gradients are averaged over the ranks of a process group
+// while backward runs.
 //
 //   auto group = dist::init_process_group();
 //   Net net;
@@ -29,13 +30,15 @@ struct ReplicaTensor;
 class Join;
 
 struct DDPOptions {
-  // Parameters that a backward does not reach are averaged with zeros instead of being an error. Costs nothing
-  // measurable here: the plan of backward is exact, and the flags travel in the buckets.
+  // Parameters that a backward does not reach are averaged with zeros instead of being an error.
+  // Costs nothing measurable here: the plan of backward is exact, and the flags travel in the
+  // buckets.
   bool find_unused_parameters = false;
-  // Every backward uses the set of parameters that the first one used; another set is an error. Parameters that are
-  // never used are allowed.
+  // Every backward uses the set of parameters that the first one used; another set is an error.
+  // Parameters that are never used are allowed.
   bool static_graph = false;
-  // Gradients are views of the buckets. false: they have memory of their own, with a copy in and a copy out.
+  // Gradients are views of the buckets. false: they have memory of their own, with a copy in and a
+  // copy out.
   bool gradient_as_bucket_view = true;
   // Caps of the buckets, in MiB of gradients.
   double bucket_cap_mb = 25;
@@ -45,14 +48,15 @@ struct DDPOptions {
   // Keep the tape that explains missing gradients, and look at the numbers (see Reducer).
   bool diagnosis = true;
   ReducerOptions::ReportAt report_at = ReducerOptions::ReportAt::Backward;
-  // The ranks agree before each step of an optimizer that holds parameters of this wrapper (see StepCheck).
+  // The ranks agree before each step of an optimizer that holds parameters of this wrapper (see
+  // StepCheck).
   bool check_steps = true;
   // Compare parameters and gradients over the ranks at every K-th step; 0: never.
   int verify_every = 0;
   // Names that are neither reduced, broadcast nor checked.
   std::vector<std::string> parameters_and_buffers_to_ignore = {};
-  // These parameters are reduced together, after all others, once the gradient of `param_to_hook_all_reduce` is there
-  // too. Both or none.
+  // These parameters are reduced together, after all others, once the gradient of
+  // `param_to_hook_all_reduce` is there too. Both or none.
   std::vector<std::string> delay_all_reduce_named_params = {};
   std::string param_to_hook_all_reduce = {};
 };
@@ -60,18 +64,18 @@ struct DDPOptions {
 // The part that does not depend on the type of the module.
 class DistributedDataParallelBase {
  public:
-  // Collective. Checks that all ranks hold the same model and copies rank 0's parameters and buffers to the others.
-  // Throws ConsistencyError (the ranks differ: names the first entry and the ranks), ValueError (an option or a name
-  // that does not fit; an empty module or group). A module without trainable parameters is allowed: nothing will be
-  // reduced.
+  // Collective. Checks that all ranks hold the same model and copies rank 0's parameters and
+  // buffers to the others. Throws ConsistencyError (the ranks differ: names the first entry and the
+  // ranks), ValueError (an option or a name that does not fit; an empty module or group). A module
+  // without trainable parameters is allowed: nothing will be reduced.
   DistributedDataParallelBase(std::shared_ptr<nn::Module> module, ProcessGroupPtr group, const DDPOptions& options,
                               SourceLocation where);
   ~DistributedDataParallelBase();
   DistributedDataParallelBase(const DistributedDataParallelBase&) = delete;
   DistributedDataParallelBase& operator=(const DistributedDataParallelBase&) = delete;
 
-  // While the guard lives, backward accumulates locally; the next backward outside reduces what has gathered. What
-  // counts is where *backward* runs. Guards nest, and move:
+  // While the guard lives, backward accumulates locally; the next backward outside reduces what has
+  // gathered. What counts is where *backward* runs. Guards nest, and move:
   //   std::optional<decltype(ddp)::NoSync> guard;
   //   if (!last_micro_batch) guard.emplace(ddp.no_sync());
   class NoSync {
@@ -92,8 +96,9 @@ class DistributedDataParallelBase {
     return NoSync(reducer_, where);
   }
 
-  // While the guard lives, backward has to reach these parameters only: those that the next step of one of several
-  // optimizers moves. The same on every rank. Other parameters are averaged if they are reached.
+  // While the guard lives, backward has to reach these parameters only: those that the next step of
+  // one of several optimizers moves. The same on every rank. Other parameters are averaged if they
+  // are reached.
   class Expected {
    public:
     Expected(std::shared_ptr<Reducer> reducer, std::span<const Tensor> parameters) : reducer_(std::move(reducer)) {
@@ -115,9 +120,10 @@ class DistributedDataParallelBase {
 
   // See Reducer::register_comm_hook.
   void register_comm_hook(CommHookPtr hook) { reducer_->register_comm_hook(std::move(hook)); }
-  // Each parameter gets an optimizer of its own, made by `make`, which steps as soon as the parameter's bucket is
-  // reduced, while backward goes on; its gradient is cleared then. A strict error stops the bucket it is in and those
-  // after it; earlier ones have moved. Throws ValueError when called twice.
+  // Each parameter gets an optimizer of its own, made by `make`, which steps as soon as the
+  // parameter's bucket is reduced, while backward goes on; its gradient is cleared then. A strict
+  // error stops the bucket it is in and those after it; earlier ones have moved. Throws ValueError
+  // when called twice.
   void apply_optimizer_in_backward(
       const std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> parameters)>& make);
 
@@ -128,7 +134,8 @@ class DistributedDataParallelBase {
   const nn::Module& wrapped() const noexcept { return *module_; }
   // Warnings and notes so far (see Advisories).
   const std::vector<Verdict>& advisories() const noexcept { return reducer_->advisories().all(); }
-  // Which module is reduced by whom: one line per module, "wrapped", "frozen", "added after wrapping".
+  // Which module is reduced by whom: one line per module, "wrapped", "frozen", "added after
+  // wrapping".
   std::string describe() const;
 
  protected:

@@ -1,16 +1,17 @@
 // join(): ranks with different numbers of batches.
 //
-// A rank that runs out of data first goes on as a shadow: it takes part in every collective of the others' forwards and
-// backwards with zeros, until all ranks are out of data. Then the model of the rank that trained longest is copied to
-// all.
+// A rank that runs out of data first goes on as a shadow: it takes part in every collective of the
+// others' forwards and backwards with zeros, until all ranks are out of data. Then the model of the
+// rank that trained longest is copied to all.
 //
 //   dist::Join join(ddp);
 //   while (loader.next(batch)) { ... }       // a different number of times on each rank
 //   join.finish();                           // shadows; when it returns, all ranks hold the same model
 //
-// Before each forward that broadcasts buffers and each reduced backward the ranks exchange one word (an all_gather of 8
-// bytes), which tells a shadow what comes. Agreement on optimizer steps (DDPOptions::check_steps) rests meanwhile.
-// Source of the idea: PyTorch's torch.distributed.algorithms.Join.
+// Before each forward that broadcasts buffers and each reduced backward the ranks exchange one word
+// (an all_gather of 8 bytes), which tells a shadow what comes. Agreement on optimizer steps
+// (DDPOptions::check_steps) rests meanwhile. Source of the idea: PyTorch's
+// torch.distributed.algorithms.Join.
 #pragma once
 
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -18,8 +19,8 @@
 namespace brigade::dist {
 
 struct JoinOptions {
-  // true: a gradient is always divided by the world size, so each sample counts the same over the epoch. false: by the
-  // ranks that still have data.
+  // true: a gradient is always divided by the world size, so each sample counts the same over the
+  // epoch. false: by the ranks that still have data.
   bool divide_by_initial_world_size = true;
   // When a rank runs out of data: an error on every rank instead of shadowing.
   bool throw_on_early_termination = false;
@@ -29,14 +30,15 @@ class Join {
  public:
   explicit Join(DistributedDataParallelBase& ddp, JoinOptions options = {},
                 SourceLocation where = SourceLocation::current());
-  // Leaves the mode. A Join that was not finished on some rank leaves its peers in a collective, which ends at the
-  // timeout with this rank's place.
+  // Leaves the mode. A Join that was not finished on some rank leaves its peers in a collective,
+  // which ends at the timeout with this rank's place.
   ~Join();
   Join(const Join&) = delete;
   Join& operator=(const Join&) = delete;
 
-  // Collective over all ranks' finish(). Throws DistError with throw_on_early_termination: "Rank 1 exhausted all
-  // inputs." there, "Detected at least one rank that exhausted inputs. Throwing across all ranks." on the others.
+  // Collective over all ranks' finish(). Throws DistError with throw_on_early_termination: "Rank 1
+  // exhausted all inputs." there, "Detected at least one rank that exhausted inputs. Throwing
+  // across all ranks." on the others.
   void finish(SourceLocation where = SourceLocation::current());
 
  private:

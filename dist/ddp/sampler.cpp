@@ -23,8 +23,8 @@ std::vector<int64_t> DistributedSampler::indices() const {
   std::vector<int64_t> order(static_cast<size_t>(size_));
   std::iota(order.begin(), order.end(), int64_t{0});
   if (options_.shuffle) {
-    // Fisher-Yates on the Philox stream of seed + epoch; the high word of a 64-bit product maps a random word to a
-    // range.
+    // Fisher-Yates on the Philox stream of seed + epoch; the high word of a 64-bit product maps a
+    // random word to a range.
     const PhiloxState stream{options_.seed + epoch_, 0};
     for (int64_t i = size_ - 1; i > 0; --i) {
       const auto words = stream.block(static_cast<uint64_t>(i));

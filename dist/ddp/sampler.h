@@ -12,10 +12,10 @@ struct DistributedSamplerOptions {
   bool drop_last = false;
 };
 
-// A permutation of 0..size-1 made from seed + epoch (the same on all ranks), cut so that rank r takes every
-// world_size-th index from r on. All ranks get the same count: without drop_last the head is repeated to fill up, with
-// it the tail is left out. So the union of the ranks' batches number b is the same set of examples for every world size
-// with the same global batch.
+// A permutation of 0..size-1 made from seed + epoch (the same on all ranks), cut so that rank r
+// takes every world_size-th index from r on. All ranks get the same count: without drop_last the
+// head is repeated to fill up, with it the tail is left out. So the union of the ranks' batches
+// number b is the same set of examples for every world size with the same global batch.
 class DistributedSampler {
  public:
   // Throws ValueError ("Invalid rank 3, rank should be in the interval [0, 1]").

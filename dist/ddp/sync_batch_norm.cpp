@@ -30,8 +30,8 @@ void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tens
   }
 }
 
-// Replaces moments [2, C] of `count` values per channel by those of all ranks' values; returns how many these are. The
-// ranks are combined in their order, so that all hold the same bits.
+// Replaces moments [2, C] of `count` values per channel by those of all ranks' values; returns how
+// many these are. The ranks are combined in their order, so that all hold the same bits.
 int64_t combine(ProcessGroup& group, const Tensor& moments, int64_t count, const std::string& name,
                 SourceLocation where) {
   if (moments.device() != Device()) {
@@ -96,8 +96,8 @@ struct SyncBatchNormNode final : autograd::Node {
     const Tensor center = mean.unpack(*this);
     const Tensor inverse = invstd.unpack(*this);
     const Tensor sums = kernels::batch_norm_gradient_sums(grad, input, center, inverse);
-    // Those of this rank alone: the wrapper averages the gradients of parameters. In their own dtype, which need not be
-    // that of x.
+    // Those of this rank alone: the wrapper averages the gradients of parameters. In their own
+    // dtype, which need not be that of x.
     const auto row = [&](int64_t i, DType dtype) {
       const Tensor result = empty({sums.size(1)}, {dtype, sums.device()});
       kernels::copy(result, view::select(sums, 0, i));

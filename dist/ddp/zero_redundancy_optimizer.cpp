@@ -35,8 +35,8 @@ std::optional<Entry> entry_of(const std::string& name) {
   return Entry{parameter, std::string(end, name.data() + name.size())};
 }
 
-// One rank's share of a state, under the names of the whole: as a text without the tensors' values, which travel
-// separately.
+// One rank's share of a state, under the names of the whole: as a text without the tensors' values,
+// which travel separately.
 std::string describe_share(const optim::OptimizerState& share) {
   FieldWriter out;
   out << static_cast<int64_t>(share.numbers.size());
@@ -86,7 +86,8 @@ int64_t bytes_of(const std::string& text) {
   return total;
 }
 
-// Copies bytes [begin, begin + piece) of the tensors, taken one after another, to or from the piece.
+// Copies bytes [begin, begin + piece) of the tensors, taken one after another, to or from the
+// piece.
 void copy_piece(const optim::OptimizerState& share, int64_t begin, const Tensor& piece, bool to_piece) {
   auto* const memory = static_cast<char*>(piece.raw_data());
   const int64_t end = begin + piece.numel();
@@ -171,8 +172,9 @@ void ZeroRedundancyOptimizerBase::do_step() {
     const autograd::SilentUpdates silent;  // the step of the whole is announced already
     own->step(step_at_);
   }
-  // Every rank must name the same tensors. Whether a gradient arrived may differ between ranks, whether it is wanted
-  // not; a parameter that did not move costs bytes but is not written. Frozen ones stay home.
+  // Every rank must name the same tensors. Whether a gradient arrived may differ between ranks,
+  // whether it is wanted not; a parameter that did not move costs bytes but is not written. Frozen
+  // ones stay home.
   const std::vector<Tensor> all = parameters();
   for (int owner = 0; owner < group_->size(); ++owner) {
     std::vector<Tensor> moved;

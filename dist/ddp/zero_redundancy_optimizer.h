@@ -2,11 +2,12 @@
 //
 //   dist::ZeroRedundancyOptimizer<optim::AdamW> optimizer(net->parameters(), {.lr = 1e-3}, group);
 //
-// Each parameter belongs to one rank, which alone keeps its state (moments), steps it, and sends the result to the
-// others: memory for states goes down by the number of ranks, and the parameters are, bit for bit, those of the plain
-// optimizer. Whole parameters are dealt out greedily, the largest first to the rank that has least. Source:
-// Rajbhandari, Rasley, Ruwase, He: "ZeRO: memory optimizations toward training trillion parameter models", SC 2020.
-// Gradients must be averaged before step(), as DistributedDataParallel does.
+// Each parameter belongs to one rank, which alone keeps its state (moments), steps it, and sends
+// the result to the others: memory for states goes down by the number of ranks, and the parameters
+// are, bit for bit, those of the plain optimizer. Whole parameters are dealt out greedily, the
+// largest first to the rank that has least. Source: Rajbhandari, Rasley, Ruwase, He: "ZeRO: memory
+// optimizations toward training trillion parameter models", SC 2020. Gradients must be averaged
+// before step(), as DistributedDataParallel does.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -19,27 +20,29 @@
 
 namespace brigade::dist {
 
-// Element i: the rank that owns parameter i. Deterministic: equals keep their order, and go to the lower rank.
+// Element i: the rank that owns parameter i. Deterministic: equals keep their order, and go to the
+// lower rank.
 std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks);
 
 // What does not depend on the kind of the optimizer.
 class ZeroRedundancyOptimizerBase : public optim::Optimizer {
  public:
-  // Gathers the states of all ranks on rank `to`, as copies, in pieces of up to 25 MiB. Collective. Throws ValueError
-  // when there is no such rank.
+  // Gathers the states of all ranks on rank `to`, as copies, in pieces of up to 25 MiB. Collective.
+  // Throws ValueError when there is no such rank.
   void consolidate_state_dict(int to = 0, SourceLocation where = SourceLocation::current());
-  // What the plain optimizer over all parameters would give, entry for entry. Throws DistError on a rank that has not
-  // consolidated since the last step.
+  // What the plain optimizer over all parameters would give, entry for entry. Throws DistError on a
+  // rank that has not consolidated since the last step.
   optim::OptimizerState state_dict() const override;
-  // The state of a plain optimizer, or a consolidated one, on every rank; each keeps its part. All of it is checked on
-  // every rank, so that all refuse it or none does. Local.
+  // The state of a plain optimizer, or a consolidated one, on every rank; each keeps its part. All
+  // of it is checked on every rank, so that all refuse it or none does. Local.
   void load_state_dict(const optim::OptimizerState& state) override;
   // The owner of each parameter, in the order of parameters().
   const std::vector<int>& owners() const noexcept { return owners_; }
 
  protected:
   explicit ZeroRedundancyOptimizerBase(ProcessGroupPtr group);
-  // The end of construction: checks that all ranks have the same parameters and options, and deals out.
+  // The end of construction: checks that all ranks have the same parameters and options, and deals
+  // out.
   void assign(SourceLocation where);
   // Whether this rank owns parameter i.
   bool owns(size_t i) const noexcept { return owners_[i] == group_->rank(); }
@@ -67,8 +70,9 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
   using Options = std::remove_cvref_t<decltype(std::declval<Inner&>().options())>;
   using Group = typename Inner::Group;
 
-  // Collective; the same parameters and options on every rank. Throws what Inner throws for them, DistError when the
-  // ranks differ (names the first entry and who holds what), ValueError for an empty group.
+  // Collective; the same parameters and options on every rank. Throws what Inner throws for them,
+  // DistError when the ranks differ (names the first entry and who holds what), ValueError for an
+  // empty group.
   ZeroRedundancyOptimizer(std::vector<Tensor> parameters, const Options& options, ProcessGroupPtr group,
                           SourceLocation where = SourceLocation::current())
       : ZeroRedundancyOptimizer(std::vector<Group>{{std::move(parameters), options}}, std::move(group), where) {}

@@ -1,4 +1,5 @@
-// Advisories: verdicts that do not stop training. Each is kept, and a warning is told once, on rank 0 (core/warning.h).
+// Advisories: verdicts that do not stop training. Each is kept, and a warning is told once, on rank
+// 0 (core/warning.h).
 #pragma once
 
 #include <brigade/dist/diagnosis/verdict.h>
@@ -21,7 +22,8 @@ class Advisories {
   std::vector<Verdict> verdicts_;
 };
 
-// While it lives, collects every advisory that this thread makes (and nothing is printed by it). Nests.
+// While it lives, collects every advisory that this thread makes (and nothing is printed by it).
+// Nests.
 class AdvisoryCollector {
  public:
   AdvisoryCollector() noexcept;

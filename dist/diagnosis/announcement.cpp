@@ -26,7 +26,8 @@ sockaddr_un abstract(const std::string& name, socklen_t& length) {
   return address;
 }
 
-// Verdicts about the same are the same, also where each rank adds what it saw itself (how long it waited).
+// Verdicts about the same are the same, also where each rank adds what it saw itself (how long it
+// waited).
 std::string key_of(const std::string& message, const std::vector<Verdict>& verdicts) {
   if (verdicts.empty()) return message;
   std::string key;

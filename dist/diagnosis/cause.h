@@ -8,8 +8,8 @@
 
 namespace brigade::dist {
 
-// `name`: full name of the parameter ("encoder.0.weight"). `reached_any`: whether the backward reached any parameter of
-// the module. Looks at the tape of the calling thread.
+// `name`: full name of the parameter ("encoder.0.weight"). `reached_any`: whether the backward
+// reached any parameter of the module. Looks at the tape of the calling thread.
 Cause find_cause(const std::string& name, const Tensor& parameter, const autograd::Plan& plan, bool reached_any);
 
 }  // namespace brigade::dist

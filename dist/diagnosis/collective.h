@@ -1,4 +1,5 @@
-// Verdicts on collectives that went wrong: ranks that met in different ones, that did not come, that are gone.
+// Verdicts on collectives that went wrong: ranks that met in different ones, that did not come,
+// that are gone.
 #pragma once
 
 #include <brigade/dist/diagnosis/flight_recorder.h>
@@ -26,7 +27,8 @@ std::string in_words(const Whereabouts& place);
 Verdict collective_mismatch(std::span<const CollectiveInfo> by_rank, const RankNames& names = {});
 // `missing` did not come to `waiting` within the time-out.
 Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Whereabouts> missing);
-// A rank died ("died (process 12 has ended)"), left or failed ("failed: ..."). `words`: its exception, if it had one.
+// A rank died ("died (process 12 has ended)"), left or failed ("failed: ..."). `words`: its
+// exception, if it had one.
 Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const std::string& how, bool by_exception);
 
 }  // namespace brigade::dist

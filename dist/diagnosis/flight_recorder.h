@@ -1,5 +1,6 @@
-// The flight recorder: the last collectives of one rank, with what they were about. When a wait ends in an error it
-// says who was where; with BRIGADE_FLIGHT_RECORDER=FOLDER each rank also writes its entries to FOLDER/rank-R.json.
+// The flight recorder: the last collectives of one rank, with what they were about. When a wait
+// ends in an error it says who was where; with BRIGADE_FLIGHT_RECORDER=FOLDER each rank also writes
+// its entries to FOLDER/rank-R.json.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -32,7 +33,8 @@ struct CollectiveInfo {
            description == other.description;
   }
 };
-// "all_reduce(avg) of 100 x float32 "bucket 0 of DDP(Net)", number 3, at train.cpp:12 (collective 7)"
+// "all_reduce(avg) of 100 x float32 "bucket 0 of DDP(Net)", number 3, at train.cpp:12 (collective
+// 7)"
 std::string in_words(const CollectiveInfo& info);
 // As text of fields, for the store; and back.
 std::string encode(const CollectiveInfo& info);

@@ -1,5 +1,5 @@
-// Every kind of verdict (docs/verdicts.md), made from what was seen: each function has a file of its own under kinds/.
-// They are pure: evidence in, words out.
+// Every kind of verdict (docs/verdicts.md), made from what was seen: each function has a file of
+// its own under kinds/. They are pure: evidence in, words out.
 #pragma once
 
 #include <brigade/dist/diagnosis/named_parameter.h>
@@ -14,8 +14,8 @@
 
 namespace brigade::dist {
 
-// The backward that a verdict is about: its number among the reduced ones, the line of its call, and the ranks of the
-// group.
+// The backward that a verdict is about: its number among the reduced ones, the line of its call,
+// and the ranks of the group.
 struct Moment {
   uint64_t iteration = 0;
   SourceLocation where;
@@ -39,7 +39,8 @@ struct HookResult {
   // Of the bucket; where the result is not finite, those that are not.
   std::vector<ParameterVerdict> parameters;
 };
-// Nothing where the hook may be right: lossy hooks may be far off, but not by exactly the number of ranks.
+// Nothing where the hook may be right: lossy hooks may be far off, but not by exactly the number of
+// ranks.
 std::optional<Verdict> hook_result(const HookResult& found, const Moment& moment);
 
 // What one rank saw of numbers that are not finite before the reduction.
@@ -112,15 +113,16 @@ struct StepOnRank {
   };
   std::vector<Edit> edits;  // of reduced gradients, by hand
 };
-// `steps`: one per rank. `optimizer`: its name; `parameters`: those that it moves. Different steps, hyperparameters, or
-// sets of gradients; nothing where they are alike.
+// `steps`: one per rank. `optimizer`: its name; `parameters`: those that it moves. Different steps,
+// hyperparameters, or sets of gradients; nothing where they are alike.
 std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const std::string& optimizer,
                                        std::span<const NamedParameter> parameters);
 std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const NamedParameter> parameters);
 
 // --- At construction
 
-// `lists`: of each rank, a line for each tensor, its name between backquotes; the first difference is at `entry`.
+// `lists`: of each rank, a line for each tensor, its name between backquotes; the first difference
+// is at `entry`.
 Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, const std::string& message,
                        SourceLocation where);
 Verdict nothing_to_reduce(const Moment& moment);
@@ -128,7 +130,8 @@ Verdict strides_differ(const NamedParameter& parameter, const Moment& moment);
 
 // --- When values are compared
 
-// parameters_differ, gradients_differ or buffers_differ, by `what`. `details`: more about the values, or "".
+// parameters_differ, gradients_differ or buffers_differ, by `what`. `details`: more about the
+// values, or "".
 struct DifferentValues {
   std::string what;  // "parameter", "gradient", "buffer"
   std::string name;

@@ -8,8 +8,8 @@
 
 namespace brigade::dist {
 
-// Verdicts of the ranks (element r: of rank r) as one list: those that say the same are one, with the ranks joined. The
-// same on every rank.
+// Verdicts of the ranks (element r: of rank r) as one list: those that say the same are one, with
+// the ranks joined. The same on every rank.
 std::vector<Verdict> merge(std::span<const std::vector<Verdict>> by_rank);
 
 }  // namespace brigade::dist

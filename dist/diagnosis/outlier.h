@@ -1,7 +1,8 @@
 // Whose gradients are of another size: decided from sizes alone, for the advisory gradient_outlier.
 //
-// A rank stands out in a parameter when its gradient is farther from the middle of the ranks than 2^4.5 (22 times).
-// What is only rounding noise on some rank says nothing: 2^-33 of the sum of squares of all of its gradients.
+// A rank stands out in a parameter when its gradient is farther from the middle of the ranks than
+// 2^4.5 (22 times). What is only rounding noise on some rank says nothing: 2^-33 of the sum of
+// squares of all of its gradients.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ struct Outlier {
 // `by_rank`: one entry per parameter, all of one length.
 Outlier find_outlier(std::span<const std::vector<GradientSize>> by_rank);
 
-// Backwards in a row in which the same ranks stood out: size by itself varies in a sound training too (a batch that one
-// rank has learnt by heart).
+// Backwards in a row in which the same ranks stood out: size by itself varies in a sound training
+// too (a batch that one rank has learnt by heart).
 class OutlierStreak {
  public:
   static constexpr int kBackwards = 6;

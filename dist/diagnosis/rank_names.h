@@ -1,5 +1,5 @@
-// The numbers by which errors call the ranks of a group. A group that is a part of a larger one (the ranks of one host,
-// say) calls them by their numbers there, since users know no others.
+// The numbers by which errors call the ranks of a group. A group that is a part of a larger one
+// (the ranks of one host, say) calls them by their numbers there, since users know no others.
 #pragma once
 
 #include <cstddef>

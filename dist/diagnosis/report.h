@@ -34,8 +34,8 @@ struct ErrorContext {
   SourceLocation where;
 };
 
-// The kinds of verdict on a failed backward, each in a file of its own under kinds/. `reports`: one per rank, in rank
-// order.
+// The kinds of verdict on a failed backward, each in a file of its own under kinds/. `reports`: one
+// per rank, in rank order.
 Verdict rank_failed(std::span<const RankReport> reports);
 Verdict backward_mismatch(std::span<const RankReport> reports);
 // One for each parameter.
@@ -44,7 +44,8 @@ std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
 // One for each group of parameters that are missing on the same ranks for the same cause.
 std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                                        const ErrorContext& context);
-// What is printed of such a verdict: the cause first, then whom it concerns (`parameters`), then what to do.
+// What is printed of such a verdict: the cause first, then whom it concerns (`parameters`), then
+// what to do.
 std::string paragraph(const Verdict& verdict, const std::string& parameters);
 
 ReductionError compose_error(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,

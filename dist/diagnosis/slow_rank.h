@@ -1,8 +1,9 @@
 // Who is slow in backward: decided from times alone, for the advisory slow_rank.
 //
-// A rank is slow when its last gradient comes much later than the median of the others: by more than 12 ms (what a
-// scheduler may take away by chance) and by more than half of that median (ranks that take 100 and 115 ms are alike).
-// It is worth a warning when the same rank is slow in four backwards in a row.
+// A rank is slow when its last gradient comes much later than the median of the others: by more
+// than 12 ms (what a scheduler may take away by chance) and by more than half of that median (ranks
+// that take 100 and 115 ms are alike). It is worth a warning when the same rank is slow in four
+// backwards in a row.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace brigade::dist {
 
-// Per parameter: microseconds from the start of a rank's backward to its gradient; negative where it had none.
+// Per parameter: microseconds from the start of a rank's backward to its gradient; negative where
+// it had none.
 using ReadyTimes = std::vector<int64_t>;
 
 struct SlowRank {
@@ -24,11 +26,12 @@ struct SlowRank {
   bool operator==(const SlowRank&) const = default;
 };
 
-// In one backward; `ranks`: one entry per rank, all of one length. A rank without any gradient is left out.
+// In one backward; `ranks`: one entry per rank, all of one length. A rank without any gradient is
+// left out.
 std::optional<SlowRank> find_slow_rank(std::span<const ReadyTimes> ranks);
 
-// Whether a backward with this mean and variance over the ranks, of times in ms, may have a slow rank: cheaper to know
-// than the times themselves.
+// Whether a backward with this mean and variance over the ranks, of times in ms, may have a slow
+// rank: cheaper to know than the times themselves.
 bool may_have_slow_rank(double mean_ms, double variance, int ranks);
 
 // The backwards in a row in which the same rank was slow.

@@ -5,7 +5,8 @@
 
 namespace brigade::dist {
 
-// How far one value is from the others, if those are equal: n values of which one is d away have the variance
+// How far one value is from the others, if those are equal: n values of which one is d away have
+// the variance
 // d^2 (n - 1) / n^2. 0 where there is no other.
 inline double distance_of_one(double variance, int ranks) {
   return ranks < 2 ? 0.0 : std::sqrt(variance) * ranks / std::sqrt(static_cast<double>(ranks - 1));

@@ -1,4 +1,5 @@
-// What the diagnosis says: for each group of parameters with one cause, who is concerned, why, and what to do.
+// What the diagnosis says: for each group of parameters with one cause, who is concerned, why, and
+// what to do.
 #pragma once
 
 #include <brigade/dist/diagnosis/named_parameter.h>
@@ -73,7 +74,8 @@ struct ParameterVerdict {
   std::vector<int> missing_ranks;
 };
 
-// Error: thrown. Warning: printed once and kept (the numbers may be wrong). Note: kept, nothing is wrong.
+// Error: thrown. Warning: printed once and kept (the numbers may be wrong). Note: kept, nothing is
+// wrong.
 enum class Severity : uint8_t { Error, Warning, Note };
 const char* name(Severity severity) noexcept;
 
@@ -112,8 +114,8 @@ class DiagnosedAs : public Base, public Diagnosed {
   }
 };
 
-// The error that every rank raises at the end of a backward whose gradients cannot be trusted. The same text on every
-// rank.
+// The error that every rank raises at the end of a backward whose gradients cannot be trusted. The
+// same text on every rank.
 class ReductionError : public DiagnosedAs<DistError> {
   using DiagnosedAs::DiagnosedAs;
 };

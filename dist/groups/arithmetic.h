@@ -7,9 +7,9 @@
 
 namespace brigade::dist {
 
-// Elements [begin, end): combines `inputs` (one per rank, in rank order: the order fixes the bits) and writes the
-// result to every one of `outputs`, which may be the inputs. Half types are combined in float; Avg multiplies the sum
-// by 1 / inputs.size().
+// Elements [begin, end): combines `inputs` (one per rank, in rank order: the order fixes the bits)
+// and writes the result to every one of `outputs`, which may be the inputs. Half types are combined
+// in float; Avg multiplies the sum by 1 / inputs.size().
 void reduce_elements(std::span<void* const> inputs, std::span<void* const> outputs, DType dtype, ReduceOp op,
                      int64_t begin, int64_t end);
 

@@ -22,8 +22,8 @@ struct Backend {
       make;
 };
 
-// Makes a backend of your own known, from a static object of your program or in main before init_process_group. Throws
-// ValueError for a name that is taken.
+// Makes a backend of your own known, from a static object of your program or in main before
+// init_process_group. Throws ValueError for a name that is taken.
 struct AddBackend {
   explicit AddBackend(Backend backend);
 };

@@ -1,4 +1,5 @@
-// The 64-bit hash FNV-1a (Fowler, Noll, Vo): to compare texts between ranks, not to keep them apart from an adversary.
+// The 64-bit hash FNV-1a (Fowler, Noll, Vo): to compare texts between ranks, not to keep them apart
+// from an adversary.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// ProcessGroup: ranks that exchange tensors. One small interface, several transports (shm, gloo, hosts, threads; NCCL
-// later).
+// ProcessGroup: ranks that exchange tensors. One small interface, several transports (shm, gloo,
+// hosts, threads; NCCL later).
 //
-// Rules for all of them: every rank calls the same collectives in the same order on one group; a call returns at once
-// and its Work says when the result is there; a tensor given to a collective must not be touched until then. Every wait
-// ends: with the result, at the timeout, or when a peer is known to be gone. Errors are the same type and name the same
-// ranks whichever transport runs.
+// Rules for all of them: every rank calls the same collectives in the same order on one group; a
+// call returns at once and its Work says when the result is there; a tensor given to a collective
+// must not be touched until then. Every wait ends: with the result, at the timeout, or when a peer
+// is known to be gone. Errors are the same type and name the same ranks whichever transport runs.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -28,15 +28,17 @@ class Store;
 enum class ReduceOp : uint8_t { Sum, Avg, Max, Min };
 const char* name(ReduceOp op) noexcept;
 
-// What a collective is about, carried with it so that ranks which meet in different ones learn it. `description` is
-// free text ("bucket 2 of DDP(Net)"), the same on every rank: it is compared like kind, operation, dtype and count.
+// What a collective is about, carried with it so that ranks which meet in different ones learn it.
+// `description` is free text ("bucket 2 of DDP(Net)"), the same on every rank: it is compared like
+// kind, operation, dtype and count.
 struct CollectiveOptions {
   ReduceOp op = ReduceOp::Sum;
   int root = 0;  // broadcast only
   std::string_view description = {};
   uint64_t iteration = 0;     // shown with it, not compared; 0: none
   SourceLocation where = {};  // filled by the wrappers below with the caller's line
-  // When this is a step of a collective of a larger group, that one: errors speak of it, and it is what is compared.
+  // When this is a step of a collective of a larger group, that one: errors speak of it, and it is
+  // what is compared.
   const CollectiveInfo* step_of = nullptr;
 };
 
@@ -51,21 +53,21 @@ class ProcessGroup {
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }
   // "shm", "gloo", "hosts", "threads"
   virtual const char* backend() const noexcept = 0;
-  // Whether collectives take tensors of `device` as they are. Those of another device go through host memory, beside
-  // the work of the device (dist/groups/staging.h).
+  // Whether collectives take tensors of `device` as they are. Those of another device go through
+  // host memory, beside the work of the device (dist/groups/staging.h).
   virtual bool reaches(Device device) const noexcept { return device.type == DeviceType::CPU; }
 
-  // Memory that this group reduces with the fewest copies: a 1-d uninitialised tensor. Local (peers need not call it).
-  // Falls back to plain memory where the transport has no better.
+  // Memory that this group reduces with the fewest copies: a 1-d uninitialised tensor. Local (peers
+  // need not call it). Falls back to plain memory where the transport has no better.
   virtual Tensor allocate(int64_t numel, DType dtype) = 0;
   // The same on a device: where buckets live.
   virtual Tensor allocate(int64_t numel, DType dtype, Device device);
 
-  // --- collectives. Tensors are contiguous (ShapeError otherwise), those of one call on one device. On a device other
-  // than the CPU the result is there for what is queued after wait() on the current stream.
-  // ------------------------------------------------ In place: every element becomes op over ranks, summed in rank
-  // order, so that all ranks hold the same bits. Avg divides by size(). All dtypes for Sum, Max, Min; floating ones for
-  // Avg. Half types accumulate in float.
+  // --- collectives. Tensors are contiguous (ShapeError otherwise), those of one call on one
+  // device. On a device other than the CPU the result is there for what is queued after wait() on
+  // the current stream. ------------------------------------------------ In place: every element
+  // becomes op over ranks, summed in rank order, so that all ranks hold the same bits. Avg divides
+  // by size(). All dtypes for Sum, Max, Min; floating ones for Avg. Half types accumulate in float.
   WorkPtr all_reduce(const Tensor& tensor, CollectiveOptions options = {},
                      SourceLocation where = SourceLocation::current());
   // In place: every rank gets the root's values.
@@ -80,22 +82,24 @@ class ProcessGroup {
   // Blocks until all ranks are here.
   void barrier(CollectiveOptions options = {}, SourceLocation where = SourceLocation::current());
 
-  // Blocking exchange of a text of any length per rank (two collectives). For checks and error reports, not for speed.
+  // Blocking exchange of a text of any length per rank (two collectives). For checks and error
+  // reports, not for speed.
   std::vector<std::string> all_gather_text(std::string_view text, std::string_view description = {},
                                            SourceLocation where = SourceLocation::current());
 
-  // A barrier that names every rank that is missing after `timeout`, on every rank that came: TimeoutError (see
-  // Diagnosed). The group is unusable after it.
+  // A barrier that names every rank that is missing after `timeout`, on every rank that came:
+  // TimeoutError (see Diagnosed). The group is unusable after it.
   void monitored_barrier(std::chrono::milliseconds timeout, SourceLocation where = SourceLocation::current());
 
   // The last collectives of this rank.
   const FlightRecorder& flight_recorder() const noexcept { return recorder_; }
 
-  // Does a share of the work that is pending, if peers are ready; cheap when there is none. The reducer calls it
-  // between gradients.
+  // Does a share of the work that is pending, if peers are ready; cheap when there is none. The
+  // reducer calls it between gradients.
   void progress();
 
-  // What this rank is doing ("forward of DDP(Net) at train.cpp:12"): shown to peers that wait for it in vain. Cheap.
+  // What this rank is doing ("forward of DDP(Net) at train.cpp:12"): shown to peers that wait for
+  // it in vain. Cheap.
   virtual void note_activity(std::string_view what, SourceLocation where) {
     static_cast<void>(what);
     static_cast<void>(where);
@@ -103,8 +107,8 @@ class ProcessGroup {
   // A failure that is not of the group: if this rank leaves, its peers are told so.
   virtual void note_failure(std::string_view reason) { static_cast<void>(reason); }
 
-  // Tells the peers that this rank gives up, with a reason; their waits throw PeerError with it. The group is unusable
-  // afterwards. May be called while another thread waits in this group.
+  // Tells the peers that this rank gives up, with a reason; their waits throw PeerError with it.
+  // The group is unusable afterwards. May be called while another thread waits in this group.
   virtual void abort(std::string_view reason) = 0;
 
  protected:
@@ -116,7 +120,8 @@ class ProcessGroup {
   // Enters a collective in the flight recorder; returns what it is called there.
   CollectiveInfo record(const char* kind, const Tensor& tensor, const CollectiveOptions& options);
   FlightRecorder& recorder() noexcept { return recorder_; }
-  // Writes the flight recorder, see there. A group that is a part of a larger one leaves that to the larger one.
+  // Writes the flight recorder, see there. A group that is a part of a larger one leaves that to
+  // the larger one.
   void write_record(const std::string& reason) const noexcept;
 
   // For the destructors of derived groups: collectives that were staged and not waited for.
@@ -131,8 +136,8 @@ class ProcessGroup {
   virtual void do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout);
 
  private:
-  // collective(tensors, options), on the tensors or on their copies in host memory; `reads` and `writes` as in
-  // Staging::stage.
+  // collective(tensors, options), on the tensors or on their copies in host memory; `reads` and
+  // `writes` as in Staging::stage.
   template <class Collective>
   WorkPtr run(std::initializer_list<Tensor> tensors, uint32_t reads, uint32_t writes, const CollectiveOptions& options,
               Collective collective);
@@ -149,7 +154,8 @@ class ProcessGroup {
 
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 
-// Whether the calling thread has given this very tensor to an all_reduce lately: a gradient that the user averages.
+// Whether the calling thread has given this very tensor to an all_reduce lately: a gradient that
+// the user averages.
 bool was_reduced_by_hand(const Tensor& tensor) noexcept;
 
 // Says what a rank does between two lines, where Brigade cannot see it:
@@ -168,8 +174,8 @@ class Activity {
   ProcessGroup& group_;
 };
 
-// How to find the other ranks. The defaults read the environment of the launcher: torchrun, Open MPI, MPICH or Slurm
-// (dist/meeting/launch/environment.h).
+// How to find the other ranks. The defaults read the environment of the launcher: torchrun, Open
+// MPI, MPICH or Slurm (dist/meeting/launch/environment.h).
 struct InitOptions {
   std::string backend = "auto";        // "shm", "gloo", "hosts", or "auto": shm when all ranks are on one host, hosts
                                        // when some share one, gloo otherwise
@@ -178,18 +184,19 @@ struct InitOptions {
   int world_size = -1;
   std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of every collective
 };
-// Throws DistError that names the variable that is missing or malformed, and for a port in use, an unreachable store, a
-// rank twice.
+// Throws DistError that names the variable that is missing or malformed, and for a port in use, an
+// unreachable store, a rank twice.
 ProcessGroupPtr init_process_group(const InitOptions& options = {});
 
-// Groups over an existing store; `prefix` separates several groups, `names` are the numbers by which errors call the
-// ranks of a group that is a part of a larger one.
+// Groups over an existing store; `prefix` separates several groups, `names` are the numbers by
+// which errors call the ranks of a group that is a part of a larger one.
 ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
                                const std::string& prefix = "default", const RankNames& names = {});
 // Throws DistError when Brigade was built without Gloo.
 ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
                                 const std::string& prefix = "default", const RankNames& names = {});
-// Ranks on several hosts, several on a host: reduces in shared memory inside each host, over Gloo between them.
+// Ranks on several hosts, several on a host: reduces in shared memory inside each host, over Gloo
+// between them.
 ProcessGroupPtr make_hosts_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
                                  const std::string& prefix = "default");
 // Ranks that are threads of this process: element r is for thread r.

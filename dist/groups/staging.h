@@ -1,9 +1,10 @@
 // Collectives on tensors of a device, for a group that reduces in the host's memory.
 //
-// A tensor is copied to page-locked memory on a stream of its own, once what is queued for it has run; the group's own
-// collective runs there; the result is copied back on that stream. Nothing blocks the caller, and backward goes on
-// beside all three. The steps move on whenever this rank asks (progress, Work), in the order of the calls, so that all
-// ranks post the same collectives in the same order.
+// A tensor is copied to page-locked memory on a stream of its own, once what is queued for it has
+// run; the group's own collective runs there; the result is copied back on that stream. Nothing
+// blocks the caller, and backward goes on beside all three. The steps move on whenever this rank
+// asks (progress, Work), in the order of the calls, so that all ranks post the same collectives in
+// the same order.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -20,15 +21,18 @@ namespace brigade::dist {
 
 class Staging {
  public:
-  // Starts the group's collective on the copies in host memory, in the order of `tensors` of stage().
+  // Starts the group's collective on the copies in host memory, in the order of `tensors` of
+  // stage().
   using Post = std::function<WorkPtr(std::span<const Tensor> on_host)>;
 
-  // `reads` and `writes` say which of the tensors (all on one device) the collective reads and writes. wait() of the
-  // Work returns when the result is on its way: what is queued on the current stream from then on sees it.
+  // `reads` and `writes` say which of the tensors (all on one device) the collective reads and
+  // writes. wait() of the Work returns when the result is on its way: what is queued on the current
+  // stream from then on sees it.
   WorkPtr stage(std::vector<Tensor> tensors, uint32_t reads, uint32_t writes, Post post);
   // As much as can be done without waiting.
   void progress();
-  // Posts what has not been posted, waiting for the device: before a collective that needs no staging.
+  // Posts what has not been posted, waiting for the device: before a collective that needs no
+  // staging.
   void post_all();
 
  private:

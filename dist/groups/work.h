@@ -7,7 +7,8 @@
 
 namespace brigade::dist {
 
-// Moments of a collective, by the steady clock of this process (timeline.h: now_ns); 0: the transport cannot know.
+// Moments of a collective, by the steady clock of this process (timeline.h: now_ns); 0: the
+// transport cannot know.
 struct WorkTimes {
   int64_t arrived = 0;  // all ranks had posted it: before that this rank waited for its peers
   int64_t reduced = 0;  // the result was there, which this rank may have seen later
@@ -17,12 +18,13 @@ class Work {
  public:
   virtual ~Work() = default;
 
-  // True when the result is there or an error is known; never blocks. May do a share of the work (the shared-memory
-  // groups reduce on the threads that ask).
+  // True when the result is there or an error is known; never blocks. May do a share of the work
+  // (the shared-memory groups reduce on the threads that ask).
   virtual bool is_completed() = 0;
-  // Blocks until the result is there. Throws TimeoutError (names the ranks that are missing and the collective),
-  // PeerError (a rank died, left or aborted: names it and its last words), DistError (ranks disagree on the collective:
-  // names both call sites). Without a timeout of its own it takes the group's.
+  // Blocks until the result is there. Throws TimeoutError (names the ranks that are missing and the
+  // collective), PeerError (a rank died, left or aborted: names it and its last words), DistError
+  // (ranks disagree on the collective: names both call sites). Without a timeout of its own it
+  // takes the group's.
   virtual void wait() = 0;
   virtual void wait(std::chrono::milliseconds timeout) = 0;
   // Once it is complete.

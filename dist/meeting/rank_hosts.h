@@ -8,14 +8,16 @@
 
 namespace brigade::dist {
 
-// The same text for processes that can share memory, another on every other host: the machine's boot, and the space of
-// process numbers, since containers that do not see each other's processes cannot map each other's memory.
-// BRIGADE_HOST_ID, when set, is added to it: ranks of one machine with different values count as different hosts (for
-// tests); it cannot make two hosts one. Throws DistError when it is not a plain word.
+// The same text for processes that can share memory, another on every other host: the machine's
+// boot, and the space of process numbers, since containers that do not see each other's processes
+// cannot map each other's memory. BRIGADE_HOST_ID, when set, is added to it: ranks of one machine
+// with different values count as different hosts (for tests); it cannot make two hosts one. Throws
+// DistError when it is not a plain word.
 std::string host_identity();
 
 struct HostLayout {
-  // The ranks of each host, ascending; hosts in the order of their lowest rank. The first rank of a host is its leader.
+  // The ranks of each host, ascending; hosts in the order of their lowest rank. The first rank of a
+  // host is its leader.
   std::vector<std::vector<int>> hosts;
   int host = 0;   // of this rank
   int local = 0;  // this rank's place on it

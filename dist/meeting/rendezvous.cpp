@@ -99,7 +99,8 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   const std::string generation = variable("TORCHELASTIC_RESTART_COUNT");
   // Several groups may be made in one run: each rank counts its own calls.
   static std::atomic<int> calls{0};
-  // With the name of the run: should two runs derive the same port, they do not take each other's ranks for their own.
+  // With the name of the run: should two runs derive the same port, they do not take each other's
+  // ranks for their own.
   const std::string run = launched.job.empty() ? "" : fmt::format("run{:x}.", fnv(launched.job));
   const std::string prefix = fmt::format("{}group{}.{}", run, generation, calls.fetch_add(1));
   if (store->add(fmt::format("{}/rank/{}", prefix, rank), 1) > 1) {

@@ -18,15 +18,16 @@ class Store {
   // Adds to an integer key (0 when absent) and returns the sum; atomic over ranks.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   virtual bool check(const std::string& key) = 0;
-  // The numeric address of this host on its way to the store, at which ranks that reach the store can be expected to
-  // reach this host; "" when the store is no matter of a network.
+  // The numeric address of this host on its way to the store, at which ranks that reach the store
+  // can be expected to reach this host; "" when the store is no matter of a network.
   virtual std::string local_address() const { return ""; }
 };
 
 // The server side of the TCP store: a thread in rank 0 or in the launcher. Ends with the object.
 class TcpStoreServer {
  public:
-  // Port 0 picks a free one. Throws DistError when the port is in use: names the port and what to do.
+  // Port 0 picks a free one. Throws DistError when the port is in use: names the port and what to
+  // do.
   TcpStoreServer(const std::string& host, int port);
   ~TcpStoreServer();
   int port() const noexcept;
@@ -36,11 +37,11 @@ class TcpStoreServer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Connects (retrying until the timeout). Throws TimeoutError when nobody answers and DistError when whatever answers is
-// not a Brigade store.
+// Connects (retrying until the timeout). Throws TimeoutError when nobody answers and DistError when
+// whatever answers is not a Brigade store.
 std::shared_ptr<Store> connect_tcp_store(const std::string& host, int port, std::chrono::milliseconds timeout);
-// A directory on one host (or a shared file system), created if it is missing; keys are files, written atomically. The
-// last of `world_size` ranks to destroy its store removes it.
+// A directory on one host (or a shared file system), created if it is missing; keys are files,
+// written atomically. The last of `world_size` ranks to destroy its store removes it.
 std::shared_ptr<Store> open_file_store(const std::string& directory, int world_size);
 
 }  // namespace brigade::dist

@@ -1,5 +1,5 @@
-// What is local to this rank since the last reduction: gradients that gather under no_sync, and the backwards that this
-// rank has heard.
+// What is local to this rank since the last reduction: gradients that gather under no_sync, and the
+// backwards that this rank has heard.
 #pragma once
 
 #include <brigade/core/tensor.h>

@@ -1,4 +1,5 @@
-// Gathers the evidence for advisories, on this rank and from the others; the words are in diagnosis/kinds.
+// Gathers the evidence for advisories, on this rank and from the others; the words are in
+// diagnosis/kinds.
 #include <brigade/dist/reducer/advisor.h>
 
 #include <brigade/autograd/meta.h>
@@ -91,7 +92,8 @@ void Advisor::advise_on_slow_rank(const Round& round) {
   if (slow_.add(slow)) add("late", slow_rank(*slow, setup_.parameters, round.moment()));
 }
 
-// At once where a gradient hook stands on one rank alone; otherwise the same ranks have to stand out several times.
+// At once where a gradient hook stands on one rank alone; otherwise the same ranks have to stand
+// out several times.
 void Advisor::advise_on_outlier(const Round& round) {
   std::vector<GradientSize> mine;
   for (size_t i = 0; i < setup_.count(); ++i) {

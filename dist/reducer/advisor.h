@@ -1,4 +1,5 @@
-// What the reducer advises: warnings and notes that do not stop training, and what only they need to know.
+// What the reducer advises: warnings and notes that do not stop training, and what only they need
+// to know.
 #pragma once
 
 #include <brigade/dist/diagnosis/advisories.h>
@@ -18,8 +19,8 @@ class Advisor {
   Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumulation& accumulation)
       : setup_(setup), buckets_(buckets), accumulation_(accumulation) {}
 
-  // After a backward whose gradients are final. Exchanges more where the payload gave reason to look: all ranks come
-  // here together, since all have read the same words.
+  // After a backward whose gradients are final. Exchanges more where the payload gave reason to
+  // look: all ranks come here together, since all have read the same words.
   void advise(Round& round);
   // In backward, at a gradient that gathered under no_sync.
   void warn_of_early_write(const Round& round, uint32_t parameter);

@@ -1,4 +1,5 @@
-// Buckets: how the gradients of a model are laid out in a few flat buffers that are all-reduced one after another.
+// Buckets: how the gradients of a model are laid out in a few flat buffers that are all-reduced one
+// after another.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -21,8 +22,8 @@ struct BucketLimits {
   int64_t cap_bytes = 25 << 20;
 };
 
-// One bucket: parameters in the order in which their gradients are expected, each at an offset (elements) of the flat
-// buffer.
+// One bucket: parameters in the order in which their gradients are expected, each at an offset
+// (elements) of the flat buffer.
 struct BucketLayout {
   DType dtype = DType::Float32;
   Device device = {};
@@ -33,10 +34,10 @@ struct BucketLayout {
   bool operator==(const BucketLayout&) const = default;
 };
 
-// Walks the parameters in `order` with one open bucket per device and dtype; a bucket is closed when its bytes reach
-// the limit (so buckets overshoot; a parameter is never split), as PyTorch's compute_bucket_assignment_by_size does.
-// Buckets come in the order in which they fill, that is by their last parameter in `order`. Slots start on 64-byte
-// boundaries.
+// Walks the parameters in `order` with one open bucket per device and dtype; a bucket is closed
+// when its bytes reach the limit (so buckets overshoot; a parameter is never split), as PyTorch's
+// compute_bucket_assignment_by_size does. Buckets come in the order in which they fill, that is by
+// their last parameter in `order`. Slots start on 64-byte boundaries.
 std::vector<BucketLayout> assign_buckets(std::span<const ParameterInfo> parameters, std::span<const uint32_t> order,
                                          const BucketLimits& limits);
 

@@ -26,7 +26,8 @@ struct Slot {
 
 class Buckets {
  public:
-  // `setup` has to outlive them. The last layers finish first in backward: cut in the reverse order of registration.
+  // `setup` has to outlive them. The last layers finish first in backward: cut in the reverse order
+  // of registration.
   explicit Buckets(const ReducerSetup& setup);
 
   uint32_t size() const noexcept { return static_cast<uint32_t>(buckets_.size()); }
@@ -37,8 +38,9 @@ class Buckets {
   bool is_delayed(uint32_t bucket) const { return delayed_[buckets_[bucket].layout.parameters.front()] != 0; }
   std::vector<BucketLayout> layouts() const;
 
-  // Cuts them again, in the order in which gradients became ready on rank 0, so that all ranks cut alike; parameters
-  // that did not become ready come last. Once in a reducer's life. Returns whether gradients have moved.
+  // Cuts them again, in the order in which gradients became ready on rank 0, so that all ranks cut
+  // alike; parameters that did not become ready come last. Once in a reducer's life. Returns
+  // whether gradients have moved.
   bool rebuild(std::span<const uint32_t> ready_order, SourceLocation where);
   bool is_rebuilt() const noexcept { return rebuilt_; }
 

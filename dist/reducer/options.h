@@ -15,24 +15,28 @@
 namespace brigade::dist {
 
 struct ReducerOptions {
-  // false (strict): a parameter that is not ready on every rank is an error at the end of the same backward. true: a
-  // parameter that some ranks did not use is averaged with zeros; one that no rank used keeps its gradient as it was.
+  // false (strict): a parameter that is not ready on every rank is an error at the end of the same
+  // backward. true: a parameter that some ranks did not use is averaged with zeros; one that no
+  // rank used keeps its gradient as it was.
   bool find_unused_parameters = false;
-  // The set that the first backward used is the one to expect from then on; another one is an error.
+  // The set that the first backward used is the one to expect from then on; another one is an
+  // error.
   bool static_graph = false;
-  // Gradients live in the buckets. false: they live in memory of their own and are copied in and out.
+  // Gradients live in the buckets. false: they live in memory of their own and are copied in and
+  // out.
   bool gradient_as_bucket_view = true;
   BucketLimits limits;
-  // When a strict error is raised: at the end of the backward that caused it, or, as PyTorch does, in the next forward.
+  // When a strict error is raised: at the end of the backward that caused it, or, as PyTorch does,
+  // in the next forward.
   enum class ReportAt : uint8_t { Backward, NextForward };
   ReportAt report_at = ReportAt::Backward;
-  // Look at the numbers as well: non-finite gradients, a rank of another size, a hook that does not average, a late
-  // rank.
+  // Look at the numbers as well: non-finite gradients, a rank of another size, a hook that does not
+  // average, a late rank.
   bool diagnosis = true;
   // What the module is called in messages.
   std::string module_name = "module";
-  // Positions of parameters that are reduced in buckets of their own, after all others, and not before `trigger` is
-  // ready.
+  // Positions of parameters that are reduced in buckets of their own, after all others, and not
+  // before `trigger` is ready.
   std::vector<uint32_t> delayed = {};
   std::optional<uint32_t> trigger = {};
   // The parameters of the module as they are now: explains one that was replaced. May be empty.

@@ -1,4 +1,5 @@
-// A backward when its buckets come back: waiting, reading the words, and the gradients at their places.
+// A backward when its buckets come back: waiting, reading the words, and the gradients at their
+// places.
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/meta.h>
@@ -112,7 +113,8 @@ void Round::finish() {
     complete(0);
     return;
   }
-  // All are posted before the first is waited for: what a hook posts while it is waited for comes after.
+  // All are posted before the first is waited for: what a hook posts while it is waited for comes
+  // after.
   while (next_bucket_ < buckets_.size()) {
     launch(next_bucket_);
     ++next_bucket_;

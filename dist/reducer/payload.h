@@ -1,9 +1,11 @@
-// The payload of a bucket, what one all-reduce carries: [gradient slots | one flag per parameter | words].
+// The payload of a bucket, what one all-reduce carries: [gradient slots | one flag per parameter |
+// words].
 //
-// The flags say who used a parameter; the words say how the rank is: whether its backward reached anything, failed, is
-// a shadow of join(), how far it is, how large its gradients are. All travel as averages in the bucket's own dtype:
-// with n ranks, n times the mean of a flag is the number of ranks that set it. A value and its square travel together
-// where the ranks have to agree: all ranks hold the same value exactly when the variance is zero.
+// The flags say who used a parameter; the words say how the rank is: whether its backward reached
+// anything, failed, is a shadow of join(), how far it is, how large its gradients are. All travel
+// as averages in the bucket's own dtype: with n ranks, n times the mean of a flag is the number of
+// ranks that set it. A value and its square travel together where the ranks have to agree: all
+// ranks hold the same value exactly when the variance is zero.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -54,14 +56,15 @@ class Payload {
   void set_with_square(Word word, double value);
 
   bool on_device() const noexcept { return whole_.device() != Device(); }
-  // On a device: flags and words follow the gradients there, behind what is queued for those. `measured` (empty: none)
-  // says how many elements of each slot are to be measured: the words Norm, Silent and NonFinite are then made there.
-  // Nothing waits. `non_finite`: something else of this rank is not finite.
+  // On a device: flags and words follow the gradients there, behind what is queued for those.
+  // `measured` (empty: none) says how many elements of each slot are to be measured: the words
+  // Norm, Silent and NonFinite are then made there. Nothing waits. `non_finite`: something else of
+  // this rank is not finite.
   void send(std::span<const int64_t> measured, bool non_finite);
   // Makes the word Probe; after send().
   void send_probe();
-  // On a device, once `reduced` is known to be on its way: waits for flags, words and sums, not for the stream that is
-  // current. On the CPU it waits for `reduced`.
+  // On a device, once `reduced` is known to be on its way: waits for flags, words and sums, not for
+  // the stream that is current. On the CPU it waits for `reduced`.
   void receive(Work& reduced);
   // What send() measured of this rank, after receive(): the sum of squares of a slot.
   double sum_of_squares(size_t index) const;

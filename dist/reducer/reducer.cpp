@@ -110,7 +110,8 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   plan.for_each_observed(this, [&](uint32_t tag) { planned[tag] = reached = true; });
   if (reached) accumulation_.hear(plan.number());
   accumulation_.gather(reached && !syncs());
-  // A backward that reaches nothing of ours, with no forward of ours before it, does not concern this group.
+  // A backward that reaches nothing of ours, with no forward of ours before it, does not concern
+  // this group.
   if (!syncs() || broken_ || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
   if (round_begins_) round_begins_();
   Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = !reached});
@@ -136,7 +137,8 @@ void Reducer::on_finish(const autograd::Plan& plan) {
   try {
     round_->finish();
   } catch (...) {
-    // The group itself failed (a peer died, a timeout): nothing that is in the buckets can be trusted.
+    // The group itself failed (a peer died, a timeout): nothing that is in the buckets can be
+    // trusted.
     broken_ = true;
     end_round();
     clear_gradients();
@@ -164,7 +166,8 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
       return;
     }
     if (!round_) {
-      // The roots were unusable, so there was no plan. Peers may be waiting for this backward nevertheless.
+      // The roots were unusable, so there was no plan. Peers may be waiting for this backward
+      // nevertheless.
       if (plan || !forward_.pending || !syncs() || setup_.parameters.empty()) return;
       start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true}).begin();
     }

@@ -1,11 +1,12 @@
 // Reducer: the gradients of a set of parameters, averaged over ranks while backward runs.
 //
-// It hears the backwards of its threads (autograd::Listener) and holds what lasts over them: the buckets (buckets.h),
-// what is local under no_sync (accumulation.h), and what warnings need (advisor.h). A backward that is reduced is a
-// Round (round.h), which lives from on_plan to on_finish.
+// It hears the backwards of its threads (autograd::Listener) and holds what lasts over them: the
+// buckets (buckets.h), what is local under no_sync (accumulation.h), and what warnings need
+// (advisor.h). A backward that is reduced is a Round (round.h), which lives from on_plan to
+// on_finish.
 //
-// The payload of a bucket (payload.h) is averaged by one all-reduce: there is no other communication, unless the
-// verdict is an error.
+// The payload of a bucket (payload.h) is averaged by one all-reduce: there is no other
+// communication, unless the verdict is an error.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -26,15 +27,15 @@ namespace brigade::dist {
 
 class Reducer final : public autograd::Listener {
  public:
-  // `parameters`: those that require grad, in registration order, the same on every rank. Hears the backwards of a
-  // thread once autograd::add_listener is called for it there. Throws ValueError when a gradient is managed by another
-  // reducer.
+  // `parameters`: those that require grad, in registration order, the same on every rank. Hears the
+  // backwards of a thread once autograd::add_listener is called for it there. Throws ValueError
+  // when a gradient is managed by another reducer.
   Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options);
   ~Reducer() override;
 
-  // Tells that a forward has begun whose backward this group has to reduce: a rank whose loss then reaches no parameter
-  // still takes its part. `rows`: samples in its batch, 0 when not known. Throws the error that was kept back
-  // (ReportAt::NextForward).
+  // Tells that a forward has begun whose backward this group has to reduce: a rank whose loss then
+  // reaches no parameter still takes its part. `rows`: samples in its batch, 0 when not known.
+  // Throws the error that was kept back (ReportAt::NextForward).
   void prepare_for_forward(int64_t rows = 0);
   // While the depth is above zero, backward accumulates locally.
   void enter_no_sync(SourceLocation where) noexcept { accumulation_.enter_no_sync(where); }
@@ -42,24 +43,25 @@ class Reducer final : public autograd::Listener {
   bool syncs() const noexcept { return accumulation_.syncs(); }
   const Accumulation& accumulation() const noexcept { return accumulation_; }
 
-  // The parameters that backwards have to reach from now on; all by default. For a step of one of several optimizers.
-  // Throws ValueError for a tensor that is not managed.
+  // The parameters that backwards have to reach from now on; all by default. For a step of one of
+  // several optimizers. Throws ValueError for a tensor that is not managed.
   void expect(std::span<const Tensor> parameters);
   void expect_all();
 
-  // At most one, before the first backward. Throws DistError "register_comm_hook or register_builtin_comm_hook can only
-  // be called once.", and names the hook that is there.
+  // At most one, before the first backward. Throws DistError "register_comm_hook or
+  // register_builtin_comm_hook can only be called once.", and names the hook that is there.
   void register_comm_hook(CommHookPtr hook);
   const CommHookPtr& comm_hook() const noexcept { return setup_.hook; }
-  // Called as soon as a bucket is reduced and sound, in bucket order, while backward may still run: for optimizers that
-  // step in backward. Gets the positions of the parameters that have a gradient.
+  // Called as soon as a bucket is reduced and sound, in bucket order, while backward may still run:
+  // for optimizers that step in backward. Gets the positions of the parameters that have a
+  // gradient.
   void when_bucket_is_reduced(std::function<void(std::span<const uint32_t>)> call) {
     setup_.bucket_reduced = std::move(call);
   }
   // Called before an optimizer steps; may throw (see StepCheck).
   void before_optimizer_step(std::function<void(const autograd::Update&)> call) { optimizer_step_ = std::move(call); }
-  // join(): called before a backward is reduced; and the part of a rank that has no data left: it sends zeros in the
-  // peers' backward.
+  // join(): called before a backward is reduced; and the part of a rank that has no data left: it
+  // sends zeros in the peers' backward.
   void before_round(std::function<void()> call) { round_begins_ = std::move(call); }
   void shadow_round(SourceLocation where);
   // With join(): divide by the ranks that still have data instead of all.

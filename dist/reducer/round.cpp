@@ -1,4 +1,5 @@
-// A backward while it runs: gradients become ready, buckets are launched. What comes back is in outcome.cpp.
+// A backward while it runs: gradients become ready, buckets are launched. What comes back is in
+// outcome.cpp.
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/detail/plan.h>
@@ -110,8 +111,8 @@ void Round::prepare_unplanned(uint32_t parameter) {
   set_flag(parameter, used);
   take_gradient(parameter);
   if (!gradient.defined()) return;
-  // What an earlier step left must come out unchanged if no rank used the parameter; the mean of equal values may
-  // differ in the last bit.
+  // What an earlier step left must come out unchanged if no rank used the parameter; the mean of
+  // equal values may differ in the last bit.
   if (!used) {
     stale_.emplace_back(parameter, kernels::clone(gradient));
   } else {
@@ -186,7 +187,8 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
 
 void Round::launch_ready() {
   while (next_bucket_ < buckets_.size() && progress_[next_bucket_].pending == 0) {
-    // A rank that reaches nothing sends the first bucket only: if no rank reaches anything, that was all (finish()).
+    // A rank that reaches nothing sends the first bucket only: if no rank reaches anything, that
+    // was all (finish()).
     if (start_.absent && next_bucket_ == 1) return;
     launch(next_bucket_);  // may throw: then it is not launched
     ++next_bucket_;

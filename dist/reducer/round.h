@@ -1,9 +1,9 @@
 // One reduced backward: from the plan to averaged gradients.
 //
-// Parameters that the backward will not reach are marked unused at once, so no bucket waits for them. A parameter's
-// gradient becomes ready in its slot; when the bucket is full, and all before it are launched, its all-reduce starts
-// while backward goes on. In the end all buckets are waited for, and the flags that travelled in them say what happened
-// on every rank.
+// Parameters that the backward will not reach are marked unused at once, so no bucket waits for
+// them. A parameter's gradient becomes ready in its slot; when the bucket is full, and all before
+// it are launched, its all-reduce starts while backward goes on. In the end all buckets are waited
+// for, and the flags that travelled in them say what happened on every rank.
 #pragma once
 
 #include <brigade/autograd/listener.h>
@@ -81,14 +81,14 @@ class Round {
   void on_non_finite(const char* op, SourceLocation where);
   // This rank's backward has failed: the peers get the rest of its buckets, marked.
   void fail() noexcept;
-  // All nodes have run: waits for all buckets. Throws what the group throws; then nothing in the buckets can be
-  // trusted.
+  // All nodes have run: waits for all buckets. Throws what the group throws; then nothing in the
+  // buckets can be trusted.
   void finish();
 
   // After finish(): whether the gradients cannot be trusted.
   bool is_error() const;
-  // The error of all ranks. `plan` may be null; `failure`: the text of the exception on this rank, or "". Throws
-  // DistError when the ranks cannot exchange what it takes.
+  // The error of all ranks. `plan` may be null; `failure`: the text of the exception on this rank,
+  // or "". Throws DistError when the ranks cannot exchange what it takes.
   std::exception_ptr error(const autograd::Plan* plan, const std::string& failure);
   // Gradients are final.
   void settle_all();

@@ -1,7 +1,8 @@
 // The timeline: what happened when in each reduced backward of this rank.
 //
-// Times are nanoseconds of the steady clock of this process (0: did not happen). Ranks of one host share that clock;
-// over hosts, trace_json() lines the clocks up by the moments at which collectives end.
+// Times are nanoseconds of the steady clock of this process (0: did not happen). Ranks of one host
+// share that clock; over hosts, trace_json() lines the clocks up by the moments at which
+// collectives end.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -36,7 +37,8 @@ struct RoundEvents {
   std::vector<BucketEvents> buckets;
   bool rebuilt = false;  // buckets were rebuilt after it
 
-  // Communication: from launch to finish, summed over buckets; and the part of it that passed while nodes still ran.
+  // Communication: from launch to finish, summed over buckets; and the part of it that passed while
+  // nodes still ran.
   int64_t communication() const noexcept;
   int64_t hidden() const noexcept;
   // hidden / communication; 0 without any.

@@ -133,8 +133,8 @@ struct RAdamUpdate {
   }
 };
 
-// sqrt(1 - beta2^t) times the rectification of step t (equation 5 of the paper), or 0 where the variance is not
-// tractable (the length of the mean is at most 5, as in PyTorch).
+// sqrt(1 - beta2^t) times the rectification of step t (equation 5 of the paper), or 0 where the
+// variance is not tractable (the length of the mean is at most 5, as in PyTorch).
 inline double radam_rectification(double beta2, int64_t step) {
   const auto t = static_cast<double>(step);
   const double power = std::pow(beta2, t);

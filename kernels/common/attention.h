@@ -1,5 +1,5 @@
-// What the attention kernels of every device share: checks, how the operands lie in memory, which scores count, and
-// which probabilities dropout keeps.
+// What the attention kernels of every device share: checks, how the operands lie in memory, which
+// scores count, and which probabilities dropout keeps.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -11,7 +11,8 @@ namespace brigade::kernels {
 
 inline constexpr int kMaxBatchDims = kMaxDims - 2;
 
-// A batch entry is one matrix of scores: one head of one sample. They are numbered in row-major order.
+// A batch entry is one matrix of scores: one head of one sample. They are numbered in row-major
+// order.
 struct AttentionShape {
   int64_t batches = 1, queries = 0, keys = 0;
   int width = 0, value_width = 0;
@@ -65,7 +66,8 @@ struct Scores {
   }
 };
 
-// What is subtracted from the scores of a row before exp: a row in which nothing counts yet must not give -inf + inf.
+// What is subtracted from the scores of a row before exp: a row in which nothing counts yet must
+// not give -inf + inf.
 template <class C>
 BRIGADE_HOST_DEVICE C softmax_shift(C largest) {
   return largest == -std::numeric_limits<C>::infinity() ? C(0) : largest;

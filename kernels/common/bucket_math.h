@@ -13,7 +13,8 @@ namespace brigade::kernels {
 BRIGADE_HOST_DEVICE constexpr double hashed_sign(uint64_t i) noexcept {
   return ((i + 1) * 0x9E3779B97F4A7C15U) >> 63 ? 1.0 : -1.0;
 }
-// The sign of element i of a probe. Each block of kProbeSigns has the same signs inside and one of its own.
+// The sign of element i of a probe. Each block of kProbeSigns has the same signs inside and one of
+// its own.
 inline constexpr uint64_t kProbeSigns = 512;
 BRIGADE_HOST_DEVICE constexpr double probe_sign(uint64_t i) noexcept {
   return hashed_sign(i % kProbeSigns) * hashed_sign(i / kProbeSigns);

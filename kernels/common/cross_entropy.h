@@ -1,4 +1,5 @@
-// What the losses against class indices share on every device: checks, shapes, and the share that a class has in them.
+// What the losses against class indices share on every device: checks, shapes, and the share that a
+// class has in them.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -20,8 +21,8 @@ struct ClassLossPlan {
   Tensor target;              // dense
   Tensor weight, weight_sum;  // dense, in the type that is computed in; the sum [] only where smoothing needs it
 };
-// `sizes`, `dtype` and `device` are those of the logits. Throws DTypeError, ShapeError, DeviceError, ValueError for a
-// label_smoothing outside 0..1.
+// `sizes`, `dtype` and `device` are those of the logits. Throws DTypeError, ShapeError,
+// DeviceError, ValueError for a label_smoothing outside 0..1.
 ClassLossPlan prepare_class_loss(const char* what, const Shape& sizes, TensorOptions logits, const Tensor& target,
                                  const ClassLossOptions& options);
 // [2, the shape of the targets]
@@ -41,13 +42,15 @@ struct ClassShares {
   BRIGADE_HOST_DEVICE C weight_of(int64_t c) const { return weight ? weight[c] : C(1); }
   BRIGADE_HOST_DEVICE C of_target(int64_t wanted) const { return keep * weight_of(wanted); }
   BRIGADE_HOST_DEVICE C of_each(int64_t c) const { return share * weight_of(c); }
-  // The same times a gradient, which may be infinite: without smoothing it takes nothing from the other classes.
+  // The same times a gradient, which may be infinite: without smoothing it takes nothing from the
+  // other classes.
   BRIGADE_HOST_DEVICE C of_each(int64_t c, C slope) const { return share == C(0) ? C(0) : slope * of_each(c); }
   // The sum of the shares of all classes.
   BRIGADE_HOST_DEVICE C total(int64_t wanted) const {
     return of_target(wanted) + (share == C(0) ? C(0) : share * (weight_sum ? *weight_sum : static_cast<C>(classes)));
   }
-  // `distance`: the logit of the target above the largest; `distances`: the sum of w * the same over all classes.
+  // `distance`: the logit of the target above the largest; `distances`: the sum of w * the same
+  // over all classes.
   BRIGADE_HOST_DEVICE C loss(int64_t wanted, C log_sum, C distance, C distances) const {
     const C hard = of_target(wanted) * (log_sum - distance);
     if (share == C(0)) return hard;

@@ -36,7 +36,8 @@ struct Elementary {
   }
 };
 
-// Calls body with the functor of the function, so that a loop is compiled once per function and dtype.
+// Calls body with the functor of the function, so that a loop is compiled once per function and
+// dtype.
 template <class Body>
 void with_function(Function f, Body&& body) {
   [&]<int... i>(std::integer_sequence<int, i...>) {

@@ -1,4 +1,5 @@
-// What the elementwise kernels of every device share: checks, dtypes of results, copies made of copy().
+// What the elementwise kernels of every device share: checks, dtypes of results, copies made of
+// copy().
 #include <brigade/kernels/elementwise.h>
 
 #include <brigade/core/device_runtime.h>

@@ -1,4 +1,5 @@
-// What the elementwise kernels of every device do before they compute: checks, dtypes and room for results.
+// What the elementwise kernels of every device do before they compute: checks, dtypes and room for
+// results.
 #pragma once
 
 #include <brigade/kernels/elementwise.h>

@@ -47,7 +47,8 @@ struct Minimum {
   }
 };
 
-// Calls body with the functor of the operation, so that a loop is compiled once per operation and dtype.
+// Calls body with the functor of the operation, so that a loop is compiled once per operation and
+// dtype.
 template <class Body>
 void with_binary(BinaryOp op, Body&& body) {
   switch (op) {
@@ -60,7 +61,8 @@ void with_binary(BinaryOp op, Body&& body) {
   }
 }
 
-// The operation chosen when it runs: fewer kernels to compile, for dtypes and operations that wait for memory anyway.
+// The operation chosen when it runs: fewer kernels to compile, for dtypes and operations that wait
+// for memory anyway.
 struct AnyBinary {
   BinaryOp op;
   template <class C>

@@ -1,4 +1,5 @@
-// What taking rows by index, and adding to rows by index, share on every device: checks, shapes, room for results.
+// What taking rows by index, and adding to rows by index, share on every device: checks, shapes,
+// room for results.
 #pragma once
 
 #include <brigade/core/index_error.h>

@@ -16,7 +16,8 @@ struct GroupNormLayout {
 struct GroupNormPlan {
   GroupNormLayout layout;
   Tensor x;
-  // Dense, of one dtype: that of x, or the type that x is computed in where one of them has another.
+  // Dense, of one dtype: that of x, or the type that x is computed in where one of them has
+  // another.
   Tensor weight, bias;
   DType parameter_dtype;
   GroupNorm result;  // not filled

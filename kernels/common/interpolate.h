@@ -1,7 +1,9 @@
-// What resizing shares on every device: checks, sizes, and which elements along an axis make an output.
+// What resizing shares on every device: checks, sizes, and which elements along an axis make an
+// output.
 //
-// Positions as PyTorch computes them, rounding included: output o stands at o * scale (Nearest, in float32; the others
-// with aligned corners), or at (o + 0.5) * scale - 0.5, not below 0 but for Bicubic.
+// Positions as PyTorch computes them, rounding included: output o stands at o * scale (Nearest, in
+// float32; the others with aligned corners), or at (o + 0.5) * scale - 0.5, not below 0 but for
+// Bicubic.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -29,7 +31,8 @@ struct OutputRange {
   int32_t begin, end;
 };
 
-// The outputs at positions in (low, high), with room for rounding; position(o) = (o + shift) * scale - shift.
+// The outputs at positions in (low, high), with room for rounding; position(o) = (o + shift) *
+// scale - shift.
 template <class C>
 BRIGADE_HOST_DEVICE OutputRange outputs_between(C low, C high, C scale, C shift, int32_t outputs) {
   if (!(scale > C(0))) return {0, outputs};

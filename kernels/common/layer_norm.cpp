@@ -1,5 +1,5 @@
-// What layer norm and RMS norm of every device share: checks, room for results, the last step of a parameter's
-// gradient.
+// What layer norm and RMS norm of every device share: checks, room for results, the last step of a
+// parameter's gradient.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/common/elementwise.h>

@@ -10,13 +10,14 @@ namespace brigade::kernels {
 
 // Throws DeviceError when they are on two devices.
 void check_loss_devices(const Tensor& x, const Tensor& target, const char* what);
-// Throws ShapeError unless x and target are alike, DTypeError unless they are floating, DeviceError when they are on
-// two devices.
+// Throws ShapeError unless x and target are alike, DTypeError unless they are floating, DeviceError
+// when they are on two devices.
 void check_pair(const Tensor& x, const Tensor& target, const char* what);
 // Throws ShapeError unless `grad` has one element or, for Reduction::None, one for each loss.
 void check_loss_gradient(const Tensor& grad, const Shape& losses, const char* what);
 
-// `Math` has the functions as the device computes them best: exp, log, log1p and, for an argument in 0..1, log1p_unit.
+// `Math` has the functions as the device computes them best: exp, log, log1p and, for an argument
+// in 0..1, log1p_unit.
 template <class Math, class C>
 BRIGADE_HOST_DEVICE inline C pair_loss_value(PairLossKind kind, C x, C z, C parameter) {
   const C distance = x > z ? x - z : z - x;
@@ -43,7 +44,8 @@ BRIGADE_HOST_DEVICE inline C pair_loss_value(PairLossKind kind, C x, C z, C para
   return Math::exp(z) * (z - x);
 }
 
-// Its derivative by x. On kinks: 0 where |x - z| has one, else that of the side without the constant slope.
+// Its derivative by x. On kinks: 0 where |x - z| has one, else that of the side without the
+// constant slope.
 template <class Math, class C>
 BRIGADE_HOST_DEVICE inline C pair_loss_input_slope(PairLossKind kind, C x, C z, C parameter) {
   const C d = x - z;

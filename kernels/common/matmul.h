@@ -1,13 +1,13 @@
-// What the matrix products of every device share: checks, sizes, room for results, and activations in a pass of their
-// own.
+// What the matrix products of every device share: checks, sizes, room for results, and activations
+// in a pass of their own.
 #pragma once
 
 #include <brigade/kernels/matmul.h>
 
 namespace brigade::kernels {
 
-// A matrix as libraries take it, or a batch of them: rows that lie `row_length` elements apart, dense within, possibly
-// to be transposed.
+// A matrix as libraries take it, or a batch of them: rows that lie `row_length` elements apart,
+// dense within, possibly to be transposed.
 struct MatrixOperand {
   const Tensor* given;
   Tensor copy;  // in its place, when it is defined

@@ -15,7 +15,8 @@ struct StepList {
   std::span<const Tensor> tensors;
   bool may_be_empty = false;  // as a whole
 };
-// Throws ShapeError for a list that does not fit, DTypeError and DeviceError for parameters that are not alike.
+// Throws ShapeError for a list that does not fit, DTypeError and DeviceError for parameters that
+// are not alike.
 void check_step(const char* what, std::span<const Tensor> params, std::initializer_list<StepList> lists);
 
 using TensorList = std::span<const Tensor>;

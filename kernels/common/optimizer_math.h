@@ -1,7 +1,7 @@
 // The arithmetic of optimizer.h, one element at a time, for the CPU's loops and for CUDA's.
 //
-// An update takes the element's value in each array of its row, v[0] of the parameter, v[1] of the gradient, the others
-// of the state, and leaves the new values there; the gradient is not stored.
+// An update takes the element's value in each array of its row, v[0] of the parameter, v[1] of the
+// gradient, the others of the state, and leaves the new values there; the gradient is not stored.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -29,7 +29,8 @@ struct SgdStep {
 
   // The new value of a parameter without a momentum buffer.
   BRIGADE_HOST_DEVICE C operator()(C value, C grad) const { return value - lr * (sign * grad + weight_decay * value); }
-  // With one. The first step ignores what it holds (it may be uninitialised, so it is not multiplied).
+  // With one. The first step ignores what it holds (it may be uninitialised, so it is not
+  // multiplied).
   BRIGADE_HOST_DEVICE C operator()(C value, C grad, C& velocity) const {
     const C slope = sign * grad + weight_decay * value;
     velocity = (first_step ? C(0) : kept * velocity) + fresh * slope;
@@ -41,8 +42,8 @@ template <class C>
 struct AdamStep {
   C step_size, eps, beta1, beta2, rest1, rest2, sign, weight_decay, shrink;
 
-  // The correction of the second moment, sqrt(1 - beta2^step), is in step_size and in eps: one division per element
-  // instead of two.
+  // The correction of the second moment, sqrt(1 - beta2^step), is in step_size and in eps: one
+  // division per element instead of two.
   AdamStep(const AdamParams& a, double root)
       : step_size(static_cast<C>(a.lr / (1 - std::pow(a.beta1, static_cast<double>(a.step))) * root)),
         eps(static_cast<C>(a.eps * root)),
@@ -55,7 +56,8 @@ struct AdamStep {
         shrink(static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1)) {}
   explicit AdamStep(const AdamParams& a) : AdamStep(a, std::sqrt(1 - std::pow(a.beta2, static_cast<double>(a.step)))) {}
 
-  // The new value; `first` and `second` are the moments, `highest` the largest second one so far (with amsgrad only).
+  // The new value; `first` and `second` are the moments, `highest` the largest second one so far
+  // (with amsgrad only).
   template <bool amsgrad>
   BRIGADE_HOST_DEVICE C next(C value, C grad, C& first, C& second, C& highest) const {
     value = value * shrink;

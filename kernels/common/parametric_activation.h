@@ -1,4 +1,5 @@
-// What parametric_activation.h computes. M has the functions that a device computes best: exp, expm1, log1p.
+// What parametric_activation.h computes. M has the functions that a device computes best: exp,
+// expm1, log1p.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -94,7 +95,8 @@ struct ActivateBackward {
   }
 };
 
-// Calls body with a std::integral_constant of the kind, so that a loop is compiled once per kind and dtype.
+// Calls body with a std::integral_constant of the kind, so that a loop is compiled once per kind
+// and dtype.
 template <class Body>
 void with_activation(Activation kind, Body&& body) {
   [&]<int... i>(std::integer_sequence<int, i...>) {

@@ -30,8 +30,8 @@ struct PoolAxis {
     const I begin = first >= 0 ? first : dilation == 1 ? 0 : first + (dilation - 1 - first) / dilation * dilation;
     return {begin, last < in ? last : in};
   }
-  // What an average divides by, in this dimension: padding counts where count_padding says so, what ceil_mode adds
-  // beyond it does not.
+  // What an average divides by, in this dimension: padding counts where count_padding says so, what
+  // ceil_mode adds beyond it does not.
   BRIGADE_HOST_DEVICE I counted(I o) const {
     if (count_padding && !adaptive) {
       const I begin = o * stride - padding;
@@ -69,7 +69,8 @@ struct PoolPlane {
   BRIGADE_HOST_DEVICE I pixels() const { return rows.in * columns.in; }
   BRIGADE_HOST_DEVICE I outputs() const { return rows.out * columns.out; }
 
-  // Where the largest element of a window stands in the plane at `image`: a NaN wins, the first of equals stays.
+  // Where the largest element of a window stands in the plane at `image`: a NaN wins, the first of
+  // equals stays.
   template <class T>
   BRIGADE_HOST_DEVICE I largest_at(const T* image, I oh, I ow) const {
     using C = compute_type<T>;
@@ -102,7 +103,8 @@ struct PoolPlan {
 enum class PoolKind : uint8_t { Max, Average };
 // Throws ShapeError, ValueError.
 PoolPlan plan_pool(const Shape& x, const Pool2dParams& params, PoolKind kind);
-// The same for a backward. Throws ShapeError also when `grad` does not have the shape of the outputs.
+// The same for a backward. Throws ShapeError also when `grad` does not have the shape of the
+// outputs.
 PoolPlan plan_pool_backward(const Tensor& grad, const Shape& x, const Pool2dParams& params, PoolKind kind);
 // Room for the result of max_pool2d_gather. Throws ShapeError, DTypeError.
 Tensor prepare_max_pool_gather(const Tensor& x, const Tensor& indices);

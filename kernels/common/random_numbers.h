@@ -1,6 +1,7 @@
 // From the words of the random stream to numbers, alike on every device.
 //
-// An element takes one word of the stream, of float64 two: `per_block` elements share a block of four words.
+// An element takes one word of the stream, of float64 two: `per_block` elements share a block of
+// four words.
 #pragma once
 
 #include <brigade/core/dtype.h>
@@ -47,14 +48,15 @@ struct Uniform {
     }
     using C = compute_type<T>;
     const T value = static_cast<T>(static_cast<C>(low + (high - low) * share));
-    // Of other borders than 0 and 1 the sum may still be rounded to the end, which is not part of the range.
+    // Of other borders than 0 and 1 the sum may still be rounded to the end, which is not part of
+    // the range.
     return static_cast<double>(static_cast<C>(value)) < high ? value : static_cast<T>(static_cast<C>(low));
   }
 };
 
-// Two elements that follow each other share a radius and an angle; the even one is the cosine, the odd one the sine
-// (Box and Muller). The radius comes from word k, the angle from word k + 1, k the even one; of float64 from two words
-// each. In double, to be rounded once.
+// Two elements that follow each other share a radius and an angle; the even one is the cosine, the
+// odd one the sine (Box and Muller). The radius comes from word k, the angle from word k + 1, k the
+// even one; of float64 from two words each. In double, to be rounded once.
 struct Normal {
   double mean, stddev;
   template <class T>

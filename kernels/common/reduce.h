@@ -1,4 +1,5 @@
-// What the reductions of every device share: which dimensions, how the memory is seen, where the result goes.
+// What the reductions of every device share: which dimensions, how the memory is seen, where the
+// result goes.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -15,16 +16,16 @@ template <class T>
 using sum_accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
 
 struct Reduction {
-  // [outer, reduced, inner], dense: `x` itself when the reduced dimensions are neighbours, else a permuted copy with
-  // inner = 1.
+  // [outer, reduced, inner], dense: `x` itself when the reduced dimensions are neighbours, else a
+  // permuted copy with inner = 1.
   Tensor x;
   int64_t outer = 1, reduced = 1, inner = 1;
   Tensor out;  // outer * inner elements, dense
   bool accumulate = false;
   Shape order;  // of the dimensions of the permuted copy; empty for `x` itself
 };
-// Of `x` over `dims` (empty: all) into a new tensor of dtype `out`, not filled. Throws ShapeError for a dimension that
-// is named twice, IndexError for one that there is not.
+// Of `x` over `dims` (empty: all) into a new tensor of dtype `out`, not filled. Throws ShapeError
+// for a dimension that is named twice, IndexError for one that there is not.
 Reduction prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out);
 // Throws the same, and ShapeError for an `out` that does not fit.
 Reduction prepare_sum(const Tensor& x, const ReduceOptions& options);

@@ -1,5 +1,5 @@
-// Reductions as the CPU and CUDA share them: what is known after some elements (a Value), how an element is added, how
-// two parts are joined, and what is stored in the end.
+// Reductions as the CPU and CUDA share them: what is known after some elements (a Value), how an
+// element is added, how two parts are joined, and what is stored in the end.
 //
 //   using Value = ...;
 //   Value nothing() const;                     // of no elements
@@ -89,8 +89,8 @@ struct NormOf {
   }
 };
 
-// Count, mean and the sum of squared distances from it, joined without cancellation: Chan, Golub and LeVeque, "Updating
-// formulae and a pairwise algorithm for computing sample variances", 1979.
+// Count, mean and the sum of squared distances from it, joined without cancellation: Chan, Golub
+// and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
 template <class C>
 struct Moments {
   C count = 0, mean = 0, squares = 0;

@@ -9,8 +9,8 @@
 
 namespace brigade::kernels {
 
-// What copy() makes of an element. A negative number becomes a uint8 by wrapping around, which the language leaves to
-// the processor where the conversion is direct.
+// What copy() makes of an element. A negative number becomes a uint8 by wrapping around, which the
+// language leaves to the processor where the conversion is direct.
 template <class To, class From>
 BRIGADE_HOST_DEVICE To as_element(From x) {
   if constexpr (std::is_same_v<To, uint8_t> && std::is_floating_point_v<From>) {
@@ -20,8 +20,8 @@ BRIGADE_HOST_DEVICE To as_element(From x) {
   }
 }
 
-// A number that a caller gave. Integers go through int64 and wrap around, so that -1 and 300 mean for uint8 what they
-// mean in PyTorch; the fraction is cut off.
+// A number that a caller gave. Integers go through int64 and wrap around, so that -1 and 300 mean
+// for uint8 what they mean in PyTorch; the fraction is cut off.
 template <class C>
 C scalar_as(double number) {
   if constexpr (std::is_same_v<C, bool>) {

@@ -1,4 +1,5 @@
-// What running results share on every device: lines along a dimension, and how a state goes from element to element.
+// What running results share on every device: lines along a dimension, and how a state goes from
+// element to element.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -18,7 +19,8 @@ struct ScanPlan {
 ScanPlan prepare_scan(const Tensor& x, int dim, ScanOp op);
 ScanPlan prepare_linear_recurrence(const Tensor& b, const Tensor& a, int dim);
 
-// A state stands for a stretch of elements; `join` puts a stretch behind another. C: the type it is computed in.
+// A state stands for a stretch of elements; `join` puts a stretch behind another. C: the type it is
+// computed in.
 template <class C>
 struct SumScan {
   using State = C;

@@ -1,4 +1,5 @@
-// What sorting shares on every device: lines along a dimension, and numbers that order like the elements.
+// What sorting shares on every device: lines along a dimension, and numbers that order like the
+// elements.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -24,8 +25,8 @@ SortPlan prepare_topk(const Tensor& x, int64_t k, int dim);
 template <class T>
 using sort_key = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
-// a comes before b in the order asked for exactly when key(a) < key(b). Of floating numbers: the bits, with those of
-// negative ones turned round; a NaN has the largest key.
+// a comes before b in the order asked for exactly when key(a) < key(b). Of floating numbers: the
+// bits, with those of negative ones turned round; a NaN has the largest key.
 template <class T>
 BRIGADE_HOST_DEVICE sort_key<T> sort_key_of(T element, bool descending) {
   using Key = sort_key<T>;

@@ -1,4 +1,5 @@
-// Several tensors of different strides under one shape: broadcast, then merge neighbouring dimensions.
+// Several tensors of different strides under one shape: broadcast, then merge neighbouring
+// dimensions.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -29,8 +30,8 @@ struct StridedLayout {
   }
 
  private:
-  // Two neighbouring dimensions are one when stepping over the inner one lands on the next of the outer one in every
-  // operand.
+  // Two neighbouring dimensions are one when stepping over the inner one lands on the next of the
+  // outer one in every operand.
   void merge() {
     int kept = 0;
     for (int d = 0; d < sizes.size(); ++d) {

@@ -15,7 +15,8 @@ struct ChoicePlan {
 };
 ChoicePlan prepare_where(const Tensor& condition, const Choice& a, const Choice& b);
 
-// Calls body with an unsigned type of the size of an element: a choice is the same for all dtypes of one size.
+// Calls body with an unsigned type of the size of an element: a choice is the same for all dtypes
+// of one size.
 template <class Body>
 void visit_words(DType dtype, Body&& body) {
   switch (itemsize(dtype)) {

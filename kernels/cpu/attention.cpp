@@ -1,5 +1,5 @@
-// The CPU's attention: a tile of scores is a matrix product, a softmax over its rows, and a second product. Half types
-// are computed in float32.
+// The CPU's attention: a tile of scores is a matrix product, a softmax over its rows, and a second
+// product. Half types are computed in float32.
 #include <brigade/kernels/attention.h>
 
 #include <brigade/core/factory.h>

@@ -25,8 +25,8 @@ void store(const Tensor& tensor, int64_t c, double value) {
   });
 }
 
-// Half types are computed in float32: a strip at a time where one process has the whole batch, as a whole where several
-// have parts of it.
+// Half types are computed in float32: a strip at a time where one process has the whole batch, as a
+// whole where several have parts of it.
 Tensor widened(const Tensor& x) { return x.defined() && is_half(x.dtype()) ? cast(x, kFloat32) : x; }
 BatchNormPlan widened(BatchNormPlan plan) {
   plan.x = widened(plan.x);
@@ -48,8 +48,9 @@ void visit_wide(DType dtype, Body&& body) {
   body.template operator()<float>();
 }
 
-// Neighbouring channels that are worked on together. Where a channel has many values beside each other it stands alone,
-// and loops go along them; else they go along the values of all channels of the strip, each of which is a column.
+// Neighbouring channels that are worked on together. Where a channel has many values beside each
+// other it stands alone, and loops go along them; else they go along the values of all channels of
+// the strip, each of which is a column.
 constexpr int64_t kLongArea = 32;
 constexpr int64_t kColumns = 256;
 constexpr int64_t kGroup = 16;  // rows of columns that are added up in the type that is computed in
@@ -74,8 +75,9 @@ void for_strips(const BatchNormLayout& layout, Body&& body) {
                     layout.count() * channels);
 }
 
-// The values of a strip in the type that is computed in: where they are, or of half types a copy in which nothing lies
-// between them. Copies of one thread take turns in its rooms, of which a strip may use two.
+// The values of a strip in the type that is computed in: where they are, or of half types a copy in
+// which nothing lies between them. Copies of one thread take turns in its rooms, of which a strip
+// may use two.
 template <class C>
 class StripValues {
  public:
@@ -95,8 +97,9 @@ class StripValues {
   const BatchNormLayout& layout() const { return layout_; }
   const Strip& strip() const { return strip_; }
   C* data() const { return data_; }
-  // Of half types: widens row n of the batch; rounds what was written to it, and brings it to its place. The row is then
-  // still in the nearest cache for what comes next, or from what came before.
+  // Of half types: widens row n of the batch; rounds what was written to it, and brings it to its
+  // place. The row is then still in the nearest cache for what comes next, or from what came
+  // before.
   void fetch(int64_t n) const {
     if (is_half(tensor_.dtype()))
       cpu::read_elements(tensor_, row_in_tensor(n), dtype_of<C>, data_ + n * width(), width());
@@ -168,8 +171,8 @@ void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums,
     sums[0] += plane((n * layout.channels + strip.at) * layout.area, layout.area);
 }
 
-// f(position, column) for all values of the strip; plane(first position, how many) where the channel stands alone.
-// done(n) after row n of the batch.
+// f(position, column) for all values of the strip; plane(first position, how many) where the
+// channel stands alone. done(n) after row n of the batch.
 template <class Plane, class F, class Done>
 void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, F f, Done done) {
   for (int64_t n = 0; n < layout.batch; ++n) {
@@ -190,9 +193,10 @@ struct Moments {
   double mean[kColumns] = {}, squares[kColumns] = {};
 };
 
-// Of the values, in one pass, those of their distances from a number near the mean: what the squares are too large by
-// follows from the sum. That number is the mean of the first 32nd part of the batch or more, so the squares are at most 32
-// times the result, of which 5 of the 24 bits could be lost; of usual batches none is. A short batch is taken whole.
+// Of the values, in one pass, those of their distances from a number near the mean: what the
+// squares are too large by follows from the sum. That number is the mean of the first 32nd part of
+// the batch or more, so the squares are at most 32 times the result, of which 5 of the 24 bits
+// could be lost; of usual batches none is. A short batch is taken whole.
 template <class C>
 Moments moments_of(const BatchNormLayout& layout, const Strip& strip, const C* in) {
   const auto count = static_cast<double>(layout.count());

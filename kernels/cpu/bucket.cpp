@@ -70,8 +70,8 @@ void bucket_unflatten_cpu(const Tensor& flat, const Tensor& flags, std::span<con
 template <class T>
 double sum_of_squares_of(const T* data, int64_t n) {
   using C = compute_type<T>;
-  // Blocks of lanes that the compiler keeps in registers; each block goes to double, so that nothing overflows early or
-  // is lost.
+  // Blocks of lanes that the compiler keeps in registers; each block goes to double, so that
+  // nothing overflows early or is lost.
   constexpr int64_t kLanes = 16;
   constexpr int64_t kBlock = 4096;
   double total = 0;

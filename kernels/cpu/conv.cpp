@@ -20,8 +20,8 @@ bool is_pointwise(const ConvShape& s) {
   return s.kernel_h == 1 && s.kernel_w == 1 && p.stride == std::array<int64_t, 2>{1, 1} &&
          p.padding == std::array<int64_t, 2>{0, 0};
 }
-// Where matrix products over whole planes beat oneDNN's convolution, which brings images into its own layout first:
-// planes long enough to fill its vectors, and matrices that are no sliver.
+// Where matrix products over whole planes beat oneDNN's convolution, which brings images into its
+// own layout first: planes long enough to fill its vectors, and matrices that are no sliver.
 bool suits_products(const ConvShape& s) {
   constexpr int64_t kPixels = 512;
   return is_pointwise(s) && s.params.groups == 1 && s.height * s.width >= kPixels && s.channels >= 16 &&

@@ -29,9 +29,9 @@ using Memory = dnnl::memory;
 
 enum Pass : int { kForward, kBackwardInput, kBackwardWeight };
 
-// One tensor of a primitive: the plain layout that we hold, and the layout that the primitive chose. The memory in the
-// latter is taken for each call from the caching allocator: kept by shape, it would be a second copy of all
-// activations.
+// One tensor of a primitive: the plain layout that we hold, and the layout that the primitive
+// chose. The memory in the latter is taken for each call from the caching allocator: kept by shape,
+// it would be a second copy of all activations.
 struct Port {
   Memory plain, chosen;
   dnnl::reorder move;  // plain -> chosen for inputs, chosen -> plain for the result
@@ -47,7 +47,8 @@ struct Port {
   // What the primitive works with.
   const Memory& memory() const { return direct ? plain : chosen; }
 
-  // Says where the tensor is. What comes back holds the other layout, and has to live until the primitive has run.
+  // Says where the tensor is. What comes back holds the other layout, and has to live until the
+  // primitive has run.
   Tensor bind(void* data) {
     plain.set_data_handle(data);
     if (direct) return {};

@@ -1,5 +1,5 @@
-// Logits [N, C] are rows; of logits [N, C, d1...] a thread takes kColumns neighbouring positions at a time, which stand
-// beside each other in vectors.
+// Logits [N, C] are rows; of logits [N, C, d1...] a thread takes kColumns neighbouring positions at
+// a time, which stand beside each other in vectors.
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/core/factory.h>
@@ -28,7 +28,8 @@ struct Targets {
   int64_t at(int64_t position) const { return classes[position] == ignore_index ? -1 : classes[position]; }
 };
 
-// Calls body(first position, how many, offset of the first one's logit of class 0) for groups of neighbours.
+// Calls body(first position, how many, offset of the first one's logit of class 0) for groups of
+// neighbours.
 template <class Body>
 void for_columns(const ClassSizes& sizes, Body body) {
   const int64_t groups = (sizes.spatial + kColumns - 1) / kColumns;
@@ -104,8 +105,8 @@ void losses_of(const ClassSizes& sizes, const Targets& targets, const ClassShare
 
 // --- gradients, of neighbouring positions
 
-// What a position's softmax is multiplied by, and what is taken off for the share of all classes. Ignored positions
-// have zeros.
+// What a position's softmax is multiplied by, and what is taken off for the share of all classes.
+// Ignored positions have zeros.
 template <class C>
 struct Pulls {
   C total[kColumns] = {}, slope[kColumns] = {};

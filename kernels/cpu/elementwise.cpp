@@ -27,8 +27,9 @@ void binary_into(const Tensor& a, const Tensor& b, const Tensor& out, BinaryOp o
   }
 }
 
-// The four operations of arithmetic on a few numbers, for which a call through the table of instruction sets costs more
-// than the arithmetic. The results are the same: each is rounded once. False for other operations.
+// The four operations of arithmetic on a few numbers, for which a call through the table of
+// instruction sets costs more than the arithmetic. The results are the same: each is rounded once.
+// False for other operations.
 bool arithmetic_of_few(BinaryOp op, const float* x, const float* y, float* out, int64_t n) {
   const auto each = [&](auto f) {
     for (int64_t i = 0; i < n; ++i)
@@ -66,7 +67,8 @@ Tensor binary_cpu(const Tensor& a, const Tensor& b, BinaryOp op) {
   return o.out;
 }
 
-// f(x, number), or f(number, x), with the integers' division by a whole number left to float32 before.
+// f(x, number), or f(number, x), with the integers' division by a whole number left to float32
+// before.
 template <class C>
 struct ByNumber {
   BinaryOp op;

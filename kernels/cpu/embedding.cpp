@@ -33,7 +33,8 @@ Tensor embedding_cpu(const Tensor& weight, const Tensor& indices) {
   return result;
 }
 
-// Adds up rows: in the target itself where its type is what is computed in, so that a row stays in the first cache.
+// Adds up rows: in the target itself where its type is what is computed in, so that a row stays in
+// the first cache.
 template <class T>
 class RowSum {
   using C = compute_type<T>;

@@ -101,7 +101,8 @@ Tensor linspace(double start, double end, int64_t steps, TensorOptions options) 
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   const Tensor values = empty({steps}, kFloat64);
   double* const numbers = values.data_ptr<double>();
-  // From both ends, so that the last number is `end` itself and the middle is as near to one end as to the other.
+  // From both ends, so that the last number is `end` itself and the middle is as near to one end as
+  // to the other.
   for (int64_t i = 0; i < steps; ++i)
     numbers[i] =
         i < steps - steps / 2 ? start + static_cast<double>(i) * step : end - static_cast<double>(steps - 1 - i) * step;

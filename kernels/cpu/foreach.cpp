@@ -1,5 +1,5 @@
-// One pass over the memory of all tensors (cpu/detail/multi_tensor.h). What is not contiguous is copied to a dense
-// tensor and back.
+// One pass over the memory of all tensors (cpu/detail/multi_tensor.h). What is not contiguous is
+// copied to a dense tensor and back.
 #include <brigade/kernels/foreach.h>
 
 #include <brigade/core/factory.h>
@@ -42,8 +42,8 @@ struct Dense {
   }
 };
 
-// Calls body(elements, count, row) for pieces of the rows' elements, in float64 or float32: halves are converted, and
-// back when `is_written`.
+// Calls body(elements, count, row) for pieces of the rows' elements, in float64 or float32: halves
+// are converted, and back when `is_written`.
 template <class Body>
 void over(const Dense& rows, bool is_written, Body&& body) {
   const DType dtype = rows.tensors.front().dtype();

@@ -51,9 +51,9 @@ Tensor gather_cpu(const Tensor& x, int dim, const Tensor& index) {
   return plan.result;
 }
 
-// Calls move(target, source, length) for runs of elements; offsets into the part and into [outer, count, inner]. A
-// thread has all of a line, or all of a strip of lines that lie beside each other: what several indices name is met in
-// their order.
+// Calls move(target, source, length) for runs of elements; offsets into the part and into [outer,
+// count, inner]. A thread has all of a line, or all of a strip of lines that lie beside each other:
+// what several indices name is met in their order.
 template <class Move>
 void for_targets(const ScatterPlan& plan, Move move) {
   const IndexedLines lines = plan.lines;

@@ -1,6 +1,6 @@
-// A thread takes whole rows: a group of a sample. Backward needs two sums per plane (a channel of a sample), of grad
-// and of grad * normalised x: the gradients of x come from those of its group, those of the parameters from all
-// samples.
+// A thread takes whole rows: a group of a sample. Backward needs two sums per plane (a channel of a
+// sample), of grad and of grad * normalised x: the gradients of x come from those of its group,
+// those of the parameters from all samples.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/group_norm.h>
@@ -33,7 +33,8 @@ void normalise_groups(const GroupNormPlan& plan, double eps) {
         for (int64_t row = begin; row < end; ++row) {
           const C* const x = plan.x.data_ptr<C>() + row * n;
           C* const y = plan.result.y.data_ptr<C>() + row * n;
-          // From the distances to the first element: nothing is lost where a group lies far from zero.
+          // From the distances to the first element: nothing is lost where a group lies far from
+          // zero.
           const C start = n > 0 ? x[0] : C(0);
           const double distances = cpu::sum_distances(x, start, n);
           const C center = static_cast<C>(static_cast<double>(start) + distances / static_cast<double>(n));
@@ -83,7 +84,8 @@ PlaneSums plane_sums(const GroupNormGradientPlan& plan, const Tensor& mean, cons
   return sums;
 }
 
-// With h = (x - mean) * rstd and s = grad * weight: dx = rstd * (s - mean(s) - h * mean(s * h)), means over a group.
+// With h = (x - mean) * rstd and s = grad * weight: dx = rstd * (s - mean(s) - h * mean(s * h)),
+// means over a group.
 template <class C>
 void input_gradient(const GroupNormGradientPlan& plan, const Tensor& mean, const Tensor& rstd, const PlaneSums& sums) {
   const GroupNormLayout& layout = plan.layout;

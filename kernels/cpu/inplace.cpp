@@ -1,4 +1,5 @@
-// The kernels of elementwise.h that write into a given tensor: copies with casts, fills, sums and scalings.
+// The kernels of elementwise.h that write into a given tensor: copies with casts, fills, sums and
+// scalings.
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/elementwise_functors.h>
 #include <brigade/kernels/common/scalar.h>

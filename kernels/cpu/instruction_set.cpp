@@ -60,7 +60,8 @@ std::string_view choose() {
   for (const Level& level : kLevels) {
     if (!is_available(level) || (!is_free && level.name != wanted)) continue;
     hwy::DisableTargets(level.target - 1);  // better ones
-    // Here and now: SupportedTargets() of Highway 1.0 sets what is dispatched to, without regard to what is disabled.
+    // Here and now: SupportedTargets() of Highway 1.0 sets what is dispatched to, without regard to
+    // what is disabled.
     const int64_t supported = hwy::SupportedTargets();
     hwy::GetChosenTarget().Update(supported);
     return level.name;

@@ -41,7 +41,8 @@ void normalise_rows(const LayerNormPlan& plan, double eps) {
           C* const y = static_cast<C*>(plan.y.raw_data()) + row * n;
           C center = C(0);
           if constexpr (centered) {
-            // Of the distances from the first element: nothing is lost where a row lies far from zero.
+            // Of the distances from the first element: nothing is lost where a row lies far from
+            // zero.
             const C first = n > 0 ? x[0] : C(0);
             const double distances = cpu::sum_distances(x, first, n);
             center = static_cast<C>(static_cast<double>(first) + distances / static_cast<double>(n));
@@ -56,8 +57,8 @@ void normalise_rows(const LayerNormPlan& plan, double eps) {
       4 * n);
 }
 
-// A row of the gradient of x. With h = (x - mean) * rstd and s = grad * weight: dx = rstd * (s - mean(s) - h * mean(s *
-// h)); without the first mean for RMS norm.
+// A row of the gradient of x. With h = (x - mean) * rstd and s = grad * weight: dx = rstd * (s -
+// mean(s) - h * mean(s * h)); without the first mean for RMS norm.
 template <bool centered, class C>
 void input_gradient(int64_t n, const C* grad, const C* x, const C* gain, C center, C rstd, C* out) {
   const auto count = static_cast<double>(n);
@@ -66,8 +67,8 @@ void input_gradient(int64_t n, const C* grad, const C* x, const C* gain, C cente
   cpu::norm_gradient(grad, x, center, rstd, gain, mean_slope, mean_dot * rstd, out, n);
 }
 
-// Everything of a row is computed while it is near: the gradient of x, and sums over kPart rows each of grad * h (dots)
-// and grad (slopes), where those tensors are defined.
+// Everything of a row is computed while it is near: the gradient of x, and sums over kPart rows
+// each of grad * h (dots) and grad (slopes), where those tensors are defined.
 template <bool centered, class C>
 void row_gradients(const LayerNormGradientPlan& plan, const Tensor& mean, const Tensor& rstd, const Tensor& dots,
                    const Tensor& slopes) {

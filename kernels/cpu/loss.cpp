@@ -1,5 +1,5 @@
-// A loss that is summed is added up in blocks of fixed length while it is computed, so that no buffer of losses is
-// needed and the result does not depend on the number of threads.
+// A loss that is summed is added up in blocks of fixed length while it is computed, so that no
+// buffer of losses is needed and the result does not depend on the number of threads.
 #include <brigade/kernels/loss.h>
 
 #include <brigade/core/factory.h>

@@ -67,7 +67,8 @@ void multiply(const MatrixOperand& a, const MatrixOperand& b, const MatmulPlan& 
     one(0);
     return;
   }
-  // Many small products share the threads among them; a product inside a parallel region runs on one.
+  // Many small products share the threads among them; a product inside a parallel region runs on
+  // one.
   cpu::parallel_for(
       batches,
       [&](int64_t begin, int64_t end) {

@@ -1,5 +1,6 @@
-// A row of outputs at a time. Where windows slide, element j of all windows of a row is one run through the input with
-// the stride for its step, so that the loops over outputs become vectors; sums are taken down the columns first.
+// A row of outputs at a time. Where windows slide, element j of all windows of a row is one run
+// through the input with the stride for its step, so that the loops over outputs become vectors;
+// sums are taken down the columns first.
 #include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>
@@ -73,7 +74,8 @@ std::vector<PoolRange<int64_t>> windows_of(const Axis& axis) {
 // The largest of a row of windows so far, and where it stands.
 template <class C>
 struct Champions {
-  // As wide as the values, so that both fit the same vectors; planes are smaller than 2^31 elements.
+  // As wide as the values, so that both fit the same vectors; planes are smaller than 2^31
+  // elements.
   using Index = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;
   std::vector<C> values;
   std::vector<Index> places;

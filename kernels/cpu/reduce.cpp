@@ -65,10 +65,11 @@ void sum_into(const Reduction& x, double scale) {
         [&](Acc a, Acc b) { return adding.join(a, b); }, store);
     return;
   }
-  // Columns: walk the rows in memory order, a strip of columns at a time, and add groups of rows to keep the error
-  // small.
+  // Columns: walk the rows in memory order, a strip of columns at a time, and add groups of rows to
+  // keep the error small.
   cpu::for_strips(x, values, [&](const T* first, int64_t width, int64_t at) {
-    // Groups of rows are summed in the accumulator, the groups in double: few additions, and no loss over long columns.
+    // Groups of rows are summed in the accumulator, the groups in double: few additions, and no
+    // loss over long columns.
     using Total = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
     Total total[cpu::kStrip];
     Acc group[cpu::kStrip];

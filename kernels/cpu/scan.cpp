@@ -1,5 +1,5 @@
-// Element after element: a line at a time, or a strip of lines that lie beside each other, whose loop takes vectors.
-// float32 runs in double, as many small steps would add up their roundings.
+// Element after element: a line at a time, or a strip of lines that lie beside each other, whose
+// loop takes vectors. float32 runs in double, as many small steps would add up their roundings.
 #include <brigade/kernels/scan.h>
 
 #include <brigade/kernels/common/scan.h>

@@ -35,11 +35,12 @@ void visit_full(DType dtype, const char* what, Body&& body) {
   visit_floating(dtype, what, []<class T>() {});
 }
 
-// Columns that are worked on at once: few enough that their lines stay in the cache until the last pass.
+// Columns that are worked on at once: few enough that their lines stay in the cache until the last
+// pass.
 constexpr int64_t kColumns = cpu::kStripColumns;
 
-// Calls rows(offset, count) for lines whose elements are neighbours, otherwise strip(offset, width) for lines beside
-// each other.
+// Calls rows(offset, count) for lines whose elements are neighbours, otherwise strip(offset, width)
+// for lines beside each other.
 template <class Rows, class Strip>
 void for_lines(const Lines& lines, Rows rows, Strip strip) {
   if (lines.inner == 1) {
@@ -81,8 +82,8 @@ void backward_line(bool logarithm, const double* grad, const double* y, double* 
     out[i] = logarithm ? grad[i] - std::exp(y[i]) * sum : y[i] * (grad[i] - sum);
 }
 
-// Rows of halves that are brought to float32 one by one stay in the first two caches; other lines of halves are cast as
-// a whole.
+// Rows of halves that are brought to float32 one by one stay in the first two caches; other lines
+// of halves are cast as a whole.
 constexpr int64_t kHalfRow = 4096;
 bool goes_by_rows(DType dtype, const Lines& lines) { return is_half(dtype) && lines.inner == 1 && lines.n <= kHalfRow; }
 

@@ -1,6 +1,7 @@
-// Each line is made into entries of a key (detail/sort_keys.h) and a position, which order as the elements should and
-// are all different: any sorting algorithm is then a stable one. Short lines are sorted by comparison, long ones by a
-// radix sort from the lowest byte of the key, leaving out bytes in which all keys agree.
+// Each line is made into entries of a key (detail/sort_keys.h) and a position, which order as the
+// elements should and are all different: any sorting algorithm is then a stable one. Short lines
+// are sorted by comparison, long ones by a radix sort from the lowest byte of the key, leaving out
+// bytes in which all keys agree.
 #include <brigade/kernels/sort.h>
 
 #include <brigade/kernels/common/sort.h>

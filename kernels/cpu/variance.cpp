@@ -21,7 +21,8 @@ Moments<double> moments_around(int64_t n, C center, Sum distances, Sum squares) 
   return {count, static_cast<double>(center) + off, std::max(static_cast<double>(squares) - off * off * count, 0.0)};
 }
 
-// Elements `step` apart, in float64: where an infinity or a NaN takes part, and where squares leave the range of float.
+// Elements `step` apart, in float64: where an infinity or a NaN takes part, and where squares leave
+// the range of float.
 template <class C>
 Moments<double> moments_in_double(const C* x, int64_t n, int64_t step) {
   double sum = 0, squares = 0;
@@ -36,8 +37,8 @@ Moments<double> moments_in_double(const C* x, int64_t n, int64_t step) {
   return {count, mean, squares};
 }
 
-// Blocks that stay in the cache for the second pass. The first distances are from the first element, so that nothing is
-// lost where the mean is far from 0.
+// Blocks that stay in the cache for the second pass. The first distances are from the first
+// element, so that nothing is lost where the mean is far from 0.
 template <class C>
 Moments<double> moments_of_row(const C* x, int64_t n) {
   constexpr int64_t kBlock = 4096;

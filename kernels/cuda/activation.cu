@@ -1,4 +1,5 @@
-// The CUDA column of activation.h: one pass over memory each, in the functions that the CUDA math library has.
+// The CUDA column of activation.h: one pass over memory each, in the functions that the CUDA math
+// library has.
 #include <brigade/kernels/activation.h>
 
 #include <brigade/core/factory.h>

@@ -1,5 +1,6 @@
-// The CUDA column of attention.h. A block of 256 threads has a tile of rows (queries, or keys in backward) and walks
-// over the tiles of the other side; products are plain multiply-adds in the compute type (no tensor cores).
+// The CUDA column of attention.h. A block of 256 threads has a tile of rows (queries, or keys in
+// backward) and walks over the tiles of the other side; products are plain multiply-adds in the
+// compute type (no tensor cores).
 #include <brigade/kernels/attention.h>
 
 #include <brigade/core/factory.h>
@@ -19,8 +20,9 @@ using cuda::kTileThreads;
 using cuda::tile_stride;
 using cuda::TileSource;
 
-// How much a block holds at once: at most 99 KiB of shared memory, which every device from compute capability 8.0 on
-// has, but for backward in float64 with more than 128 columns (135 KiB). D: columns of a tile.
+// How much a block holds at once: at most 99 KiB of shared memory, which every device from compute
+// capability 8.0 on has, but for backward in float64 with more than 128 columns (135 KiB). D:
+// columns of a tile.
 struct TileSizes {
   int rows;    // of the block's own tile, per thread; 16 times as many in all
   int others;  // rows of a tile that passes by
@@ -52,8 +54,8 @@ struct LargerOf {
   }
 };
 
-// One tile of queries per block: q stays, keys and values take turns in one place. The longest rows of a causal mask
-// come first.
+// One tile of queries per block: q stays, keys and values take turns in one place. The longest rows
+// of a causal mask come first.
 template <class T, int D>
 __global__ void __launch_bounds__(kTileThreads, 2)
     attention_kernel(AttentionShape shape, TileSource<T> q, TileSource<T> k, TileSource<T> v,
@@ -156,9 +158,10 @@ __global__ void __launch_bounds__(cuda::kWarp* kRowsPerBlock)
   if (threadIdx.x == 0) delta[row] = sum;
 }
 
-// One tile of queries per block (then the score sides are q and k, the value sides grad and v, and the result is the
-// gradient of q), or one of keys (k and q, v and grad; the gradients of k and of v): the probabilities are made again
-// from logsumexp, their slopes are p * (grad v^T - delta), and what is added up stays with the block.
+// One tile of queries per block (then the score sides are q and k, the value sides grad and v, and
+// the result is the gradient of q), or one of keys (k and q, v and grad; the gradients of k and of
+// v): the probabilities are made again from logsumexp, their slopes are p * (grad v^T - delta), and
+// what is added up stays with the block.
 template <class T, int D, bool of_keys>
 __global__ void __launch_bounds__(kTileThreads, D * sizeof(compute_type<T>) < 2048 ? 2 : 1)
     attention_backward_kernel(AttentionShape shape, TileSource<T> score_side, TileSource<T> value_side,

@@ -1,5 +1,6 @@
-// The CUDA column of batch_norm.h. Statistics in one pass: values are added up in chunks, in the type they are computed
-// in; the chunks in double (detail/channel_reduce.h). The rest is a pass with three or four numbers per channel.
+// The CUDA column of batch_norm.h. Statistics in one pass: values are added up in chunks, in the
+// type they are computed in; the chunks in double (detail/channel_reduce.h). The rest is a pass
+// with three or four numbers per channel.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/batch_norm.h>
 #include <brigade/kernels/cuda/detail/channel_reduce.h>
@@ -20,7 +21,8 @@ constexpr int kThreads = 256;
 struct Moments {
   double count, mean, squares;
 };
-// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+// variances" (1979).
 struct Merge {
   __device__ Moments operator()(const Moments& a, const Moments& b) const {
     const double count = a.count + b.count;
@@ -90,7 +92,8 @@ __global__ void __launch_bounds__(cuda::kChannelThreads)
   cuda::finish_block<many_channels>(layout.channels, share.channel, seen, Merge{}, partial, moments);
 }
 
-// Values of any floating dtype, one per channel; where there is no tensor, a number to read and nothing to write.
+// Values of any floating dtype, one per channel; where there is no tensor, a number to read and
+// nothing to write.
 struct ChannelValues {
   void* data;
   DType dtype;
@@ -166,8 +169,8 @@ struct InputGradient {
   __device__ C operator()(C x, C grad) const { return gain * (grad - mean_slope - (x - center) * mean_dot); }
 };
 
-// A thread per channel: what the batch's moments (of `count` values; none in evaluation: the running ones count) make
-// of the running statistics, and the numbers of Normalise.
+// A thread per channel: what the batch's moments (of `count` values; none in evaluation: the
+// running ones count) make of the running statistics, and the numbers of Normalise.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     statistics_kernel(int64_t channels, const double* moments, double count, double momentum, double eps,
@@ -192,8 +195,8 @@ __global__ void __launch_bounds__(kThreads)
   constants[2 * channels + c] = static_cast<C>(bias.get(c));
 }
 
-// A thread per channel: the numbers of InputGradient, and the gradients of weight and bias where they are wanted. With
-// fixed statistics the sums do not count for the gradient of x.
+// A thread per channel: the numbers of InputGradient, and the gradients of weight and bias where
+// they are wanted. With fixed statistics the sums do not count for the gradient of x.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     gradient_constants_kernel(int64_t channels, const double* sums, double count, bool fixed, ChannelValues weight,
@@ -218,7 +221,8 @@ struct ChannelPlace {
   uint32_t channel, place;
 };
 
-// out = f(x, grad) in memory's order, from `begin` on; a vector may reach over several channels. `grad` may be null.
+// out = f(x, grad) in memory's order, from `begin` on; a vector may reach over several channels.
+// `grad` may be null.
 template <int length, class F, class T>
 __global__ void __launch_bounds__(kThreads)
     channel_map_kernel(uint32_t count, uint32_t channels, uint32_t area, ChannelPlace begin,
@@ -270,7 +274,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- on the host
 
-// Of one launch of channel_map_kernel: positions fit into 32 bits, and each launch starts at a vector.
+// Of one launch of channel_map_kernel: positions fit into 32 bits, and each launch starts at a
+// vector.
 constexpr int64_t kMostElements = int64_t{1} << 30;
 
 Tensor batch_norm_moments_cuda(const Tensor& x) {

@@ -14,7 +14,8 @@ namespace brigade::kernels {
 
 namespace {
 
-// Array 0 is read, array 1 written; they may be the same memory. With room for four blocks nvcc spills nothing.
+// Array 0 is read, array 1 written; they may be the same memory. With room for four blocks nvcc
+// spills nothing.
 template <class From, class To>
 __global__ void __launch_bounds__(cuda::kMultiThreads, 4)
     copy_scaled_kernel(cuda::MultiTable<2> table, std::common_type_t<compute_type<From>, compute_type<To>> scale,
@@ -52,8 +53,8 @@ void copy_scaled(const char* name, Device device, std::span<const cuda::MultiRow
   });
 }
 
-// The slots of flat (array `flat_at`) and the tensors beside them; a tensor that is undefined is an empty row, so that
-// rows and flags count alike.
+// The slots of flat (array `flat_at`) and the tensors beside them; a tensor that is undefined is an
+// empty row, so that rows and flags count alike.
 std::vector<cuda::MultiRow<2>> rows_of(const Tensor& flat, size_t flat_at, std::span<const Tensor> tensors,
                                        std::span<const int64_t> offsets) {
   char* const begin = static_cast<char*>(flat.raw_data());

@@ -1,5 +1,5 @@
-// The CUDA column of concat.h. One launch joins up to kMostParts dense tensors; others are copied into their place one
-// by one.
+// The CUDA column of concat.h. One launch joins up to kMostParts dense tensors; others are copied
+// into their place one by one.
 #include <brigade/kernels/concat.h>
 
 #include <brigade/core/view.h>
@@ -30,7 +30,8 @@ struct Parts {
   Part part[kMostParts];
 };
 
-// Block (x, y) copies chunks of `bytes` of part y, kThreads apart, so that a warp reads one stretch of memory.
+// Block (x, y) copies chunks of `bytes` of part y, kThreads apart, so that a warp reads one stretch
+// of memory.
 template <int bytes>
 __global__ void __launch_bounds__(kThreads) cat_kernel(Parts parts, int64_t outer, int64_t stride, uint8_t* out) {
   const Part part = parts.part[blockIdx.y];

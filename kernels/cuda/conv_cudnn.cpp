@@ -110,8 +110,9 @@ class CudnnPlan final : public ConvolutionPlan {
     check(cudnnSetConvolutionMathType(convolution_.get(), type), "cudnnSetConvolutionMathType");
   }
 
-  // The first of cuDNN's candidates that the settings allow and whose workspace fits. `ask` fills a list of candidates,
-  // `bytes_of` asks for an algorithm's workspace, and refuses where the math type does not suit it.
+  // The first of cuDNN's candidates that the settings allow and whose workspace fits. `ask` fills a
+  // list of candidates, `bytes_of` asks for an algorithm's workspace, and refuses where the math
+  // type does not suit it.
   template <class Candidate, class Ask, class BytesOf>
   auto first_suitable(const char* call, Ask ask, BytesOf bytes_of) {
     std::array<Candidate, kCandidates> candidates{};

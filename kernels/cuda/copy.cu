@@ -1,5 +1,5 @@
-// The CUDA column of elementwise.h: copies and casts. Dense memory has a kernel for each pair of dtypes; over strides a
-// cast finds out the dtype of its source when it runs.
+// The CUDA column of elementwise.h: copies and casts. Dense memory has a kernel for each pair of
+// dtypes; over strides a cast finds out the dtype of its source when it runs.
 #include <brigade/core/device_runtime.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/scalar.h>

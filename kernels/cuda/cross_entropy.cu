@@ -1,7 +1,8 @@
-// The CUDA column of cross_entropy: log_softmax and the negative log likelihood in one kernel. Logits [N, C] are rows,
-// a warp or a block each (detail/rows.h), and a row that its threads hold is read once; logits [N, C, d1...] are
-// columns of stride d1 * ..., and each thread takes a few neighbouring ones. Forward writes two numbers per position;
-// backward makes the probabilities from them again.
+// The CUDA column of cross_entropy: log_softmax and the negative log likelihood in one kernel.
+// Logits [N, C] are rows, a warp or a block each (detail/rows.h), and a row that its threads hold
+// is read once; logits [N, C, d1...] are columns of stride d1 * ..., and each thread takes a few
+// neighbouring ones. Forward writes two numbers per position; backward makes the probabilities from
+// them again.
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/kernels/common/cross_entropy.h>
@@ -53,7 +54,8 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
       wanted < 0 ? C(0) : shares.loss(wanted, log_sum, static_cast<C>(logits[row * n + wanted]) - seen.max, distances));
 }
 
-// A thread takes positions [first, first + length) of [rows, spatial]; spatial is a multiple of `length`.
+// A thread takes positions [first, first + length) of [rows, spatial]; spatial is a multiple of
+// `length`.
 template <int length, class T, class Out>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_columns_kernel(int64_t positions, int64_t classes, int64_t spatial, cuda::Targets targets,

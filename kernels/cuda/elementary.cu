@@ -1,5 +1,5 @@
-// The CUDA column of elementary.h. float32 over dense memory has a kernel for each function; the other dtypes and
-// layouts share one that chooses when it runs.
+// The CUDA column of elementary.h. float32 over dense memory has a kernel for each function; the
+// other dtypes and layouts share one that chooses when it runs.
 #include <brigade/kernels/elementary.h>
 
 #include <brigade/core/factory.h>
@@ -10,7 +10,8 @@ namespace brigade::kernels {
 
 namespace {
 
-// Called, not inlined: a kernel computes many elements, and twenty functions for each would be long code.
+// Called, not inlined: a kernel computes many elements, and twenty functions for each would be long
+// code.
 template <class C>
 __device__ __attribute__((noinline)) C called_function(Function f, C x) {
   return any_function(f, x, std::make_integer_sequence<int, kFunctions>{});

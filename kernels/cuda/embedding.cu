@@ -1,5 +1,5 @@
-// The CUDA column of embedding.h. Forward copies rows. Backward sorts the positions by row and adds up the gradients of
-// each row in the order of the positions: no atomics, the same bits each time.
+// The CUDA column of embedding.h. Forward copies rows. Backward sorts the positions by row and adds
+// up the gradients of each row in the order of the positions: no atomics, the same bits each time.
 #include <brigade/kernels/embedding.h>
 
 #include <brigade/kernels/common/embedding.h>
@@ -19,8 +19,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr uint32_t kMostChunkThreads = 64;  // that share a row
 
-// Threads (x, y): chunk x of row y, where a row is cut into chunks of one vector. grid.y covers the chunks of wide
-// rows.
+// Threads (x, y): chunk x of row y, where a row is cut into chunks of one vector. grid.y covers the
+// chunks of wide rows.
 struct RowBlocks {
   dim3 grid, block;
 };
@@ -46,7 +46,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The sorted positions are cut into tiles of this length; a row that goes on in the next tile is added up by parts.
+// The sorted positions are cut into tiles of this length; a row that goes on in the next tile is
+// added up by parts.
 constexpr uint32_t kSumTile = 256;
 
 struct SortedRows {
@@ -91,7 +92,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Each row: what is there, the places up to the end of their tile, then the heads of the tiles that it goes on into.
+// Each row: what is there, the places up to the end of their tile, then the heads of the tiles that
+// it goes on into.
 template <int length, class T>
 __global__ void __launch_bounds__(kThreads)
     sum_sorted_rows_kernel(SortedRows sorted, int64_t chunks, cuda::AddRows how, const T* grad,

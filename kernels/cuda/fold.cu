@@ -1,5 +1,5 @@
-// The CUDA column of fold.h: a thread per element of the result. Fold gathers: each pixel visits the windows over it,
-// in their order, so that nothing is added by two threads.
+// The CUDA column of fold.h: a thread per element of the result. Fold gathers: each pixel visits
+// the windows over it, in their order, so that nothing is added by two threads.
 #include <brigade/kernels/fold.h>
 
 #include <brigade/kernels/common/fold.h>

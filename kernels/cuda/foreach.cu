@@ -1,5 +1,5 @@
-// The CUDA column of foreach.h: a block per piece of a tensor (detail/multi_tensor.h). What is not contiguous is copied
-// to a dense tensor and back.
+// The CUDA column of foreach.h: a block per piece of a tensor (detail/multi_tensor.h). What is not
+// contiguous is copied to a dense tensor and back.
 #include <brigade/kernels/foreach.h>
 
 #include <brigade/kernels/common/foreach.h>
@@ -32,7 +32,8 @@ struct Factor {
   }
 };
 
-// `found_inf` becomes 1 when an element is not finite before it is scaled; without `looks` it is not touched.
+// `found_inf` becomes 1 when an element is not finite before it is scaled; without `looks` it is
+// not touched.
 template <bool looks, class T>
 __global__ void __launch_bounds__(cuda::kMultiThreads)
     scale_kernel(cuda::MultiTable<1> table, Factor factor, float* found_inf) {

@@ -1,7 +1,8 @@
 // The CUDA column of gather.h but for nonzero. A thread per element of the index.
 //
-// Writes to a place that several indices name: each bids with its position first, the highest one (an integer maximum,
-// in whatever order) writes. Sums: the places are sorted, and the sources of each added in order (detail/add_rows.h).
+// Writes to a place that several indices name: each bids with its position first, the highest one
+// (an integer maximum, in whatever order) writes. Sums: the places are sorted, and the sources of
+// each added in order (detail/add_rows.h).
 #include <brigade/kernels/gather.h>
 
 #include <brigade/core/factory.h>
@@ -52,7 +53,8 @@ __global__ void __launch_bounds__(kThreads)
   out[i] = check(chosen, i) ? x[(element.outer * lines.length + chosen) * lines.inner + element.inner] : Bits{0};
 }
 
-// targets[i]: where element i of the index, or row i of slices, goes; -1 for a bad index, which is told.
+// targets[i]: where element i of the index, or row i of slices, goes; -1 for a bad index, which is
+// told.
 __global__ void __launch_bounds__(kThreads)
     targets_kernel(IndexedLines lines, bool slices, cuda::IndexCheck check, const int64_t* index, int64_t* targets) {
   const int64_t i = this_thread();
@@ -70,7 +72,8 @@ __global__ void __launch_bounds__(kThreads) bid_kernel(int64_t count, const int6
   if (i < count && targets[i] >= 0) atomicMax(&bids[targets[i]], static_cast<uint32_t>(i + 1));
 }
 
-// A null source: `value`. Null bids: no place is named twice. Row i of `width` elements goes to row targets[i].
+// A null source: `value`. Null bids: no place is named twice. Row i of `width` elements goes to row
+// targets[i].
 template <class Bits>
 __global__ void __launch_bounds__(kThreads)
     write_kernel(int64_t count, int64_t width, const int64_t* targets, const uint32_t* bids, const Bits* source,

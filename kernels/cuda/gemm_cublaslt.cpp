@@ -1,8 +1,8 @@
 // gemm by cuBLASLt.
 //
-// The library thinks in columns: our row-major c[m, n] is its matrix c^T[n, m], so it computes c^T = op(b)^T op(a)^T
-// and gets our operands in exchanged order. A bias per column of c is one per row of c^T, which is what its epilogue
-// adds. Its GELU is the tanh approximation.
+// The library thinks in columns: our row-major c[m, n] is its matrix c^T[n, m], so it computes c^T
+// = op(b)^T op(a)^T and gets our operands in exchanged order. A bias per column of c is one per row
+// of c^T, which is what its epilogue adds. Its GELU is the tanh approximation.
 #include <brigade/kernels/cuda/detail/gemm.h>
 
 #include <cublasLt.h>

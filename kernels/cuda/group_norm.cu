@@ -1,7 +1,8 @@
-// The CUDA column of group_norm.h. Rows, each a group of a sample: a warp or a block (detail/rows.h), the variance
-// around the mean that was found first. Backward: two sums per plane (a channel of a sample) by a warp or a block each;
-// then a row adds up those of its channels and goes over its elements once more. The gradients of the parameters are
-// sums of the planes' over the samples.
+// The CUDA column of group_norm.h. Rows, each a group of a sample: a warp or a block
+// (detail/rows.h), the variance around the mean that was found first. Backward: two sums per plane
+// (a channel of a sample) by a warp or a block each; then a row adds up those of its channels and
+// goes over its elements once more. The gradients of the parameters are sums of the planes' over
+// the samples.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/group_norm.h>

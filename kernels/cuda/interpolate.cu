@@ -1,5 +1,6 @@
-// The CUDA column of interpolate.h: a thread per element of the result. Backward gathers: each element of the input
-// visits the outputs it may be a part of, in their order, so that nothing is added by two threads.
+// The CUDA column of interpolate.h: a thread per element of the result. Backward gathers: each
+// element of the input visits the outputs it may be a part of, in their order, so that nothing is
+// added by two threads.
 #include <brigade/kernels/interpolate.h>
 
 #include <brigade/core/factory.h>

@@ -1,6 +1,7 @@
-// The CUDA column of layer_norm.h. Forward and the gradient of x: a warp or a block per row (detail/rows.h), the
-// variance around the mean that was found first. Gradients of parameters: a block adds up a piece of the rows for some
-// columns, its groups every kGroups-th row; the pieces are added up in their order. RMS norm is layer norm around 0.
+// The CUDA column of layer_norm.h. Forward and the gradient of x: a warp or a block per row
+// (detail/rows.h), the variance around the mean that was found first. Gradients of parameters: a
+// block adds up a piece of the rows for some columns, its groups every kGroups-th row; the pieces
+// are added up in their order. RMS norm is layer norm around 0.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/layer_norm.h>
@@ -147,7 +148,8 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   });
 }
 
-// Adds up what the groups of a block have and writes it to `out`, `length` neighbouring columns per thread.
+// Adds up what the groups of a block have and writes it to `out`, `length` neighbouring columns per
+// thread.
 template <int length, class C>
 __device__ void finish_columns(int64_t column, int64_t n, const C (&sums)[length], C* out) {
   BRIGADE_SHARED(C, groups, [kGroups][length][cuda::kWarp]);
@@ -164,7 +166,8 @@ __device__ void finish_columns(int64_t column, int64_t n, const C (&sums)[length
   __syncthreads();
 }
 
-// Parts of the gradients of weight (grad * h) and bias (grad): row blockIdx.y of each. Both may be null.
+// Parts of the gradients of weight (grad * h) and bias (grad): row blockIdx.y of each. Both may be
+// null.
 template <int length, bool centered, class T>
 __global__ void __launch_bounds__(cuda::kWarp* kGroups)
     parameter_gradient_kernel(int64_t rows, int64_t n, int64_t piece, const T* grad, const T* x,

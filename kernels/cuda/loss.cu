@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(kThreads) pair_loss_kernel(int64_t count, F f,
     losses[i] = static_cast<T>(f(static_cast<C>(x[i]), static_cast<C>(z[i])));
 }
 
-// Block b: sums[b] = sum of f over [b * piece, (b + 1) * piece); a piece is a whole number of vectors.
+// Block b: sums[b] = sum of f over [b * piece, (b + 1) * piece); a piece is a whole number of
+// vectors.
 template <int length, class T, class F>
 __global__ void __launch_bounds__(kThreads)
     pair_sum_kernel(int64_t count, int64_t piece, F f, const T* x, const T* z, compute_type<T>* sums) {

@@ -1,4 +1,5 @@
-// The CUDA column of matmul.h: products of strided matrices, in as few calls of gemm as the batch dimensions allow.
+// The CUDA column of matmul.h: products of strided matrices, in as few calls of gemm as the batch
+// dimensions allow.
 #include <brigade/core/cuda/libraries.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
@@ -101,7 +102,8 @@ Tensor prepare_bias(const Tensor& bias) {
   return aligned && bias.is_contiguous() ? bias : clone(bias);
 }
 
-// The one product that linear is, with all that it reads and writes. Its arguments have to outlive it.
+// The one product that linear is, with all that it reads and writes. Its arguments have to outlive
+// it.
 class LinearProduct {
  public:
   LinearProduct(const Tensor& x, const Tensor& weight, const Tensor& bias)

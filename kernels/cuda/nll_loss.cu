@@ -1,5 +1,5 @@
-// The CUDA column of nll_loss: a thread per position. Backward fills the gradient with zeros and writes one element for
-// each position.
+// The CUDA column of nll_loss: a thread per position. Backward fills the gradient with zeros and
+// writes one element for each position.
 #include <brigade/kernels/cross_entropy.h>
 
 #include <brigade/core/factory.h>

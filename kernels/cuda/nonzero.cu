@@ -1,5 +1,6 @@
-// The CUDA column of gather.h's nonzero: tiles are counted, the counts added up, and each tile writes where those
-// before it end. The host waits in between, to know how much room the result takes.
+// The CUDA column of gather.h's nonzero: tiles are counted, the counts added up, and each tile
+// writes where those before it end. The host waits in between, to know how much room the result
+// takes.
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>

@@ -1,5 +1,5 @@
-// The CUDA column of norm.h. The kind of norm is chosen when the kernel runs: memory is what it waits for, and there
-// are six kinds.
+// The CUDA column of norm.h. The kind of norm is chosen when the kernel runs: memory is what it
+// waits for, and there are six kinds.
 #include <brigade/kernels/cuda/detail/reduce_lines.h>
 #include <brigade/kernels/norm.h>
 

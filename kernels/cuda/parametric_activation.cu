@@ -1,5 +1,6 @@
-// The CUDA column of parametric_activation.h. float32 over dense memory has a kernel for each kind; the other dtypes
-// and layouts share one that chooses when it runs, and calls instead of inlining ten functions for every element.
+// The CUDA column of parametric_activation.h. float32 over dense memory has a kernel for each kind;
+// the other dtypes and layouts share one that chooses when it runs, and calls instead of inlining
+// ten functions for every element.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/elementwise.h>
 #include <brigade/kernels/common/parametric_activation.h>

@@ -1,5 +1,6 @@
-// The CUDA column of pool.h: a thread per element of the result. Backward gathers: each element of the input visits the
-// windows that contain it, in their order, so that nothing is added by two threads.
+// The CUDA column of pool.h: a thread per element of the result. Backward gathers: each element of
+// the input visits the windows that contain it, in their order, so that nothing is added by two
+// threads.
 #include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>

@@ -1,5 +1,6 @@
-// Random numbers and dropout on the device: the numbers of the CPU, since element i is a function of the seed, the
-// offset and i. A thread makes one block of the stream: four words, four elements, of float64 two.
+// Random numbers and dropout on the device: the numbers of the CPU, since element i is a function
+// of the seed, the offset and i. A thread makes one block of the stream: four words, four elements,
+// of float64 two.
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/random_numbers.h>
 #include <brigade/kernels/cuda/detail/vector.h>

@@ -1,5 +1,5 @@
-// The CUDA column of reduce.h. Long rows and columns are cut into pieces of a fixed length whose sums are added up by a
-// second kernel: the order of additions follows from the shape alone.
+// The CUDA column of reduce.h. Long rows and columns are cut into pieces of a fixed length whose
+// sums are added up by a second kernel: the order of additions follows from the shape alone.
 #include <brigade/kernels/reduce.h>
 
 #include <brigade/core/factory.h>
@@ -37,8 +37,8 @@ struct Finish {
   }
 };
 
-// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter. In vectors each row has to
-// start on one; what is left at its end is taken one by one.
+// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter. In vectors
+// each row has to start on one; what is left at its end is taken one by one.
 template <bool short_rows, int vector, class T, class Acc, class Out>
 __global__ void __launch_bounds__(kThreads)
     sum_rows_kernel(int64_t rows, int64_t length, int64_t total, const T* x, Out* out, Finish finish) {
@@ -69,8 +69,9 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) finish(out + row, sum);
 }
 
-// x [outer, reduced, inner]; piece p of a column goes to out [outer, pieces, inner]. A block takes kColumns vectors of
-// columns, its groups every kGroups-th row; then each group finishes some of the columns.
+// x [outer, reduced, inner]; piece p of a column goes to out [outer, pieces, inner]. A block takes
+// kColumns vectors of columns, its groups every kGroups-th row; then each group finishes some of
+// the columns.
 template <int vector, class T, class Acc, class Out>
 __global__ void __launch_bounds__(kColumns* kGroups)
     sum_columns_kernel(int64_t reduced, int64_t inner, int64_t piece, const T* x, Out* out, Finish finish) {
@@ -127,8 +128,8 @@ void sum_rows(Device device, int64_t rows, int64_t length, const T* x, Out* out,
                rows, length, total, x, out, finish);
 }
 
-// Of columns; 1 where vectors would leave most of a warp without work. Wherever memory starts, so that the order of
-// additions does not depend on it.
+// Of columns; 1 where vectors would leave most of a warp without work. Wherever memory starts, so
+// that the order of additions does not depend on it.
 template <class T>
 int column_vector(int64_t inner) {
   constexpr int kVector = kVectorLength<T>;

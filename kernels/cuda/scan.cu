@@ -1,10 +1,11 @@
 // The CUDA column of scan.h.
 //
-// A block takes a row, or a piece of a long one, tile by tile: each thread joins kItems neighbours, the threads' states
-// are scanned across the warp and the block, and the state at the end of a tile goes into the next. Where there are few
-// long rows they are cut into pieces: first each block finds the state of its piece, one thread per row puts these
-// behind each other, and each block then starts from what came before. (After Merrill and Garland, "Single-pass
-// parallel prefix scan with decoupled look-back", 2016, section 2: reduce, then scan.) All in a fixed order.
+// A block takes a row, or a piece of a long one, tile by tile: each thread joins kItems neighbours,
+// the threads' states are scanned across the warp and the block, and the state at the end of a tile
+// goes into the next. Where there are few long rows they are cut into pieces: first each block
+// finds the state of its piece, one thread per row puts these behind each other, and each block
+// then starts from what came before. (After Merrill and Garland, "Single-pass parallel prefix scan
+// with decoupled look-back", 2016, section 2: reduce, then scan.) All in a fixed order.
 #include <brigade/kernels/scan.h>
 
 #include <brigade/core/factory.h>
@@ -41,7 +42,8 @@ requires std::is_class_v<S> __device__ S shuffle_up(S value, unsigned by) {
   return {__shfl_up_sync(cuda::kFullWarp, value.slope, by), __shfl_up_sync(cuda::kFullWarp, value.y, by)};
 }
 
-// The states of the threads before this one, joined; `total` that of all. `partial` may be used again after the call.
+// The states of the threads before this one, joined; `total` that of all. `partial` may be used
+// again after the call.
 template <class Scan, class S = typename Scan::State>
 __device__ S block_exclusive_scan(S own, S* partial, S& total) {
   const unsigned lane = threadIdx.x % cuda::kWarp;
@@ -73,8 +75,8 @@ __device__ typename Scan::State load_state(const T* x, const T* factor, int64_t 
   }
 }
 
-// Block (piece, row). `ends`: of each piece; written when `ends_only`, else the states at the end of each piece from
-// the start of its row (null: one piece per row).
+// Block (piece, row). `ends`: of each piece; written when `ends_only`, else the states at the end
+// of each piece from the start of its row (null: one piece per row).
 template <class Scan, class T>
 __global__ void __launch_bounds__(kThreads)
     scan_kernel(ScanLayout layout, bool ends_only, const T* x, const T* factor, typename Scan::State* ends, T* out) {
@@ -122,7 +124,8 @@ __global__ void __launch_bounds__(kThreads) join_ends_kernel(int64_t rows, int64
   }
 }
 
-// Rows of `length`, dense; in place of a dimension in the middle the caller brings one that is moved to the end.
+// Rows of `length`, dense; in place of a dimension in the middle the caller brings one that is
+// moved to the end.
 template <class Scan, class T>
 void scan_rows(const char* what, const Tensor& x, const Tensor& factor, const Tensor& out, int64_t length,
                bool reverse) {

@@ -1,5 +1,6 @@
-// The CUDA column of softmax.h: a warp per short row, a block per long one (detail/rows.h). A row that its threads hold
-// is read once; a longer one twice, the second time mostly from cache. Each is written once.
+// The CUDA column of softmax.h: a warp per short row, a block per long one (detail/rows.h). A row
+// that its threads hold is read once; a longer one twice, the second time mostly from cache. Each
+// is written once.
 #include <brigade/kernels/softmax.h>
 
 #include <brigade/core/factory.h>
@@ -64,7 +65,8 @@ __global__ void __launch_bounds__(cuda::kRowThreads, 2)
   });
 }
 
-// Calls run(rows, n) on tensors in which `dim` is the last; moves it there and back where it is not.
+// Calls run(rows, n) on tensors in which `dim` is the last; moves it there and back where it is
+// not.
 template <class Run>
 Tensor along(const Tensor& x, int dim, Run run) {
   if (x.dim() == 0) return view::squeeze(along(view::unsqueeze(x, 0), 0, run), 0);

@@ -1,5 +1,6 @@
-// The CUDA column of sort. Short rows: a block sorts one or several in shared memory. Long rows are sorted all at once
-// by the radix sort of detail/sort_indices.h: by the bytes of the keys, from the lowest, and then by the row.
+// The CUDA column of sort. Short rows: a block sorts one or several in shared memory. Long rows are
+// sorted all at once by the radix sort of detail/sort_indices.h: by the bytes of the keys, from the
+// lowest, and then by the row.
 #include <brigade/kernels/sort.h>
 
 #include <brigade/core/view.h>

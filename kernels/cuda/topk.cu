@@ -1,7 +1,8 @@
-// The CUDA column of topk. A block takes a row: it finds the k-th key byte by byte from the highest, counting those
-// that are still in question; collects what comes before that key, and of its equals the first; and sorts these in
-// shared memory. (After Alabi, Blanchard, Gordon and Steinbach, "Fast k-selection algorithms for graphics processing
-// units", 2012: radixSelect.) More than kMostKept are taken from whole rows in order.
+// The CUDA column of topk. A block takes a row: it finds the k-th key byte by byte from the
+// highest, counting those that are still in question; collects what comes before that key, and of
+// its equals the first; and sorts these in shared memory. (After Alabi, Blanchard, Gordon and
+// Steinbach, "Fast k-selection algorithms for graphics processing units", 2012: radixSelect.) More
+// than kMostKept are taken from whole rows in order.
 #include <brigade/kernels/sort.h>
 
 #include <brigade/kernels/common/sort.h>

@@ -1,5 +1,5 @@
-// The CUDA column of triangle.h: bits of any dtype, in vectors where rows are made of whole ones. What does not stay is
-// not read.
+// The CUDA column of triangle.h: bits of any dtype, in vectors where rows are made of whole ones.
+// What does not stay is not read.
 #include <brigade/kernels/triangle.h>
 
 #include <brigade/kernels/common/bits.h>

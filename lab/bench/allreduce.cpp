@@ -1,5 +1,5 @@
-// brigade bench allreduce: time, bandwidth and correctness of all_reduce for each backend, interleaved in one run of
-// the same processes.
+// brigade bench allreduce: time, bandwidth and correctness of all_reduce for each backend,
+// interleaved in one run of the same processes.
 #include <brigade/lab/bench/allreduce_job.h>
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/byte_sizes.h>

@@ -38,8 +38,8 @@ struct Way {
 // Repetitions that keep a size's share of a round short.
 int repetitions(int64_t bytes) { return bytes <= 64 << 10 ? 200 : bytes <= 1 << 20 ? 40 : bytes <= 16 << 20 ? 8 : 3; }
 
-// On one rank: all ways over all sizes, interleaved in rounds. The rank's own group is one of them; gloo is made beside
-// it.
+// On one rank: all ways over all sizes, interleaved in rounds. The rank's own group is one of them;
+// gloo is made beside it.
 std::string allreduce_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
   using Clock = std::chrono::steady_clock;
   const json given = json::parse(arguments);
@@ -74,7 +74,8 @@ std::string allreduce_job(const dist::ProcessGroupPtr& group, const std::string&
         kernels::fill(buffer, 0.0);  // zeros stay zeros, however often they are reduced
         g.barrier();
         const int times_to_run = repetitions(bytes);
-        // The median of single calls: a stall of the scheduler (milliseconds) in one of them must not stand for all.
+        // The median of single calls: a stall of the scheduler (milliseconds) in one of them must
+        // not stand for all.
         std::vector<double> calls;
         for (int i = 0; i < times_to_run; ++i) {
           const auto begin = Clock::now();

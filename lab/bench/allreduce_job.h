@@ -6,9 +6,9 @@
 
 namespace brigade::lab {
 
-// A rank job. Arguments: {"backends": [names, that of the group first], "sizes": [bytes], "rounds", "dtype", "op"}.
-// Result: a row for each size and way, {"backend", "in_place", "bytes", "times": [microseconds, one per round],
-// "wrong"}.
+// A rank job. Arguments: {"backends": [names, that of the group first], "sizes": [bytes], "rounds",
+// "dtype", "op"}. Result: a row for each size and way, {"backend", "in_place", "bytes", "times":
+// [microseconds, one per round], "wrong"}.
 inline constexpr const char* kAllreduceJob = "bench-allreduce";
 
 // Names that "op" may have.

@@ -1,5 +1,6 @@
-// brigade bench batch-norm: what keeping batch norm's statistics alike costs: buffers sent from rank 0 before each
-// forward (broadcast_buffers), and statistics of the whole batch (SyncBatchNorm), beside neither.
+// brigade bench batch-norm: what keeping batch norm's statistics alike costs: buffers sent from
+// rank 0 before each forward (broadcast_buffers), and statistics of the whole batch
+// (SyncBatchNorm), beside neither.
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>

@@ -1,6 +1,6 @@
-// brigade bench diagnosis: what the diagnosis costs when nothing is wrong: a transformer wrapped with
-// DDPOptions::diagnosis on (the tape records every operation, each gradient is measured before it is sent, steps are
-// agreed on) and off. "off again" shows the noise.
+// brigade bench diagnosis: what the diagnosis costs when nothing is wrong: a transformer wrapped
+// with DDPOptions::diagnosis on (the tape records every operation, each gradient is measured before
+// it is sent, steps are agreed on) and off. "off again" shows the noise.
 #include <brigade/autograd/tape.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/kernels/factory.h>

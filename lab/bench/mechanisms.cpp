@@ -1,5 +1,6 @@
-// brigade bench mechanisms: what each mechanism of DDP costs: one small transformer per mechanism, whole steps
-// (zero_grad, forward, backward, AdamW), each compared with a plain step in strict mode.
+// brigade bench mechanisms: what each mechanism of DDP costs: one small transformer per mechanism,
+// whole steps (zero_grad, forward, backward, AdamW), each compared with a plain step in strict
+// mode.
 #include <brigade/autograd/tape.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/join.h>

@@ -1,5 +1,6 @@
-// Benchmarks of ways to take one training step: `brigade bench NAME`. The ways are timed in turns within one run, on
-// ranks that are threads, so that what else the machine does meets all of them alike.
+// Benchmarks of ways to take one training step: `brigade bench NAME`. The ways are timed in turns
+// within one run, on ranks that are threads, so that what else the machine does meets all of them
+// alike.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -44,7 +45,8 @@ struct StepsBenchmark {
 
 void add_steps_benchmark(Command& bench, const StepsBenchmark& benchmark);
 
-// Every way's step `steps` times after `warm_up` more; the order turns, so that no way always comes first. Collective.
+// Every way's step `steps` times after `warm_up` more; the order turns, so that no way always comes
+// first. Collective.
 void interleave(dist::ProcessGroup& group, std::vector<Way>& ways, int warm_up, int steps);
 
 }  // namespace brigade::lab::bench

@@ -1,4 +1,5 @@
-// brigade demo: a real training job on two ranks, then the two classic failures, each explained and repaired.
+// brigade demo: a real training job on two ranks, then the two classic failures, each explained and
+// repaired.
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/commands/diagnose.h>
 #include <brigade/lab/commands/train.h>

@@ -1,4 +1,5 @@
-// brigade explain: the bucket layout, the ready order and one iteration, in words; of a recipe, or from a trace file.
+// brigade explain: the bucket layout, the ready order and one iteration, in words; of a recipe, or
+// from a trace file.
 #include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json_output.h>

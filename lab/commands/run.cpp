@@ -14,7 +14,8 @@ namespace brigade::lab {
 
 namespace {
 
-// One launcher for each node, started by another one (srun -N 2 brigade run ...), needs to be told so.
+// One launcher for each node, started by another one (srun -N 2 brigade run ...), needs to be told
+// so.
 void refuse_jobs_side_by_side() {
   std::optional<dist::LaunchedRank> launched;
   try {

@@ -1,5 +1,5 @@
-// Microbenchmarks of one process: named cases with a way to time them, so that a program can time one again and again,
-// in turns with another program's (bench/beside_torch.py).
+// Microbenchmarks of one process: named cases with a way to time them, so that a program can time
+// one again and again, in turns with another program's (bench/beside_torch.py).
 #pragma once
 
 #include <functional>
@@ -34,7 +34,8 @@ std::vector<double> time_micro_case(const MicroCase& micro_case, double seconds)
 
 // Microseconds of one of `calls` calls of f.
 double microseconds(int calls, const std::function<void()>& f);
-// A sample of a function that takes no preparation between calls; as many calls as make a millisecond.
+// A sample of a function that takes no preparation between calls; as many calls as make a
+// millisecond.
 std::function<double()> repeated(std::function<void()> f);
 
 }  // namespace brigade::lab

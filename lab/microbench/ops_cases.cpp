@@ -1,5 +1,6 @@
-// Operations at the sizes of models: forward unrecorded, and the gradients by all inputs. All of them in float32, those
-// that models run in half types also in these ("softmax 1024x1024 bfloat16 forward").
+// Operations at the sizes of models: forward unrecorded, and the gradients by all inputs. All of
+// them in float32, those that models run in half types also in these ("softmax 1024x1024 bfloat16
+// forward").
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/microbench/micro_case.h>

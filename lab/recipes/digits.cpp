@@ -55,8 +55,8 @@ double accuracy_of(DigitsNet& net, const Examples& examples) {
   return eq(guessed, examples.labels).to(kFloat64).mean().item();
 }
 
-// Whether all ranks hold the same bits: one all-reduce of the smallest and the largest of each byte would do; comparing
-// with rank 0 names it.
+// Whether all ranks hold the same bits: one all-reduce of the smallest and the largest of each byte
+// would do; comparing with rank 0 names it.
 bool same_on_all_ranks(dist::ProcessGroup& group, const std::vector<Tensor>& tensors) {
   int64_t equal = 1;
   for (const Tensor& tensor : tensors) {

@@ -1,4 +1,5 @@
-// The recipe `digits`: a small convolutional network (no batch norm, no dropout) on the UCI digits under DDP.
+// The recipe `digits`: a small convolutional network (no batch norm, no dropout) on the UCI digits
+// under DDP.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>

@@ -1,5 +1,5 @@
-// Recipes: what `brigade train NAME` and `brigade explain NAME` run on every rank. Each lives in a file of its own and
-// makes itself known by a static object.
+// Recipes: what `brigade train NAME` and `brigade explain NAME` run on every rank. Each lives in a
+// file of its own and makes itself known by a static object.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
@@ -36,10 +36,11 @@ struct TrainResult {
 
 struct Recipe {
   std::string name;  // "digits"
-  // On one rank; the result is the same on every rank. Throws ValueError for options that do not fit the recipe,
-  // DeviceError for a device that is not there.
+  // On one rank; the result is the same on every rank. Throws ValueError for options that do not
+  // fit the recipe, DeviceError for a device that is not there.
   std::function<TrainResult(const dist::ProcessGroupPtr& group, const TrainOptions& options)> train;
-  // A few steps under buckets of at most `bucket_mb` MiB; gives the trace of the last (docs/trace.md).
+  // A few steps under buckets of at most `bucket_mb` MiB; gives the trace of the last
+  // (docs/trace.md).
   std::function<std::string(const dist::ProcessGroupPtr& group, double bucket_mb)> trace;
   // "held-out accuracy 97.49 %"
   std::function<std::string(const TrainResult& result)> metrics_in_words;

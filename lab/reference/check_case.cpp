@@ -15,7 +15,8 @@ namespace brigade::lab::reference {
 
 namespace {
 
-// What cancels out to nothing, a gradient of softmax at equal logits, is measured by numbers of this size.
+// What cancels out to nothing, a gradient of softmax at equal logits, is measured by numbers of
+// this size.
 constexpr double kLeastScale = 0.05;
 
 // A tensor of a case with its place among the inputs, or among the results.

@@ -24,8 +24,8 @@ struct FileResult {
   check::Report report;
 };
 
-// Throws IoError for a file that cannot be read, ValueError for one whose metadata make no sense, and what the
-// operation or the model throws for inputs that it does not take.
+// Throws IoError for a file that cannot be read, ValueError for one whose metadata make no sense,
+// and what the operation or the model throws for inputs that it does not take.
 FileResult check_file(const std::string& path, const FileOptions& options);
 
 }  // namespace brigade::lab::reference

@@ -1,4 +1,5 @@
-// The operations that `brigade check` knows by name. Each family's file in ops/ adds its own from a static object:
+// The operations that `brigade check` knows by name. Each family's file in ops/ adds its own from a
+// static object:
 //
 //   const AddOperations add_activation{
 //       {"relu", [](const Inputs& in, const Arguments&) -> Outputs { return relu(in[0]); }},
@@ -37,7 +38,8 @@ class Inputs {
   std::vector<Tensor> tensors_;
 };
 
-// The arguments of a row. One that no operation asks for is an error (see unused), so that none is ignored.
+// The arguments of a row. One that no operation asks for is an error (see unused), so that none is
+// ignored.
 class Arguments {
  public:
   explicit Arguments(const nlohmann::json& object);
@@ -54,8 +56,8 @@ class Arguments {
   std::string text(const std::string& name) const;
   Shape shape(const std::string& name) const;  // a list, or one integer
   std::vector<double> numbers(const std::string& name) const;
-  // The same, or `otherwise` when there is none: PyTorch's default, which the function's own is compared with by rows
-  // that leave the argument out.
+  // The same, or `otherwise` when there is none: PyTorch's default, which the function's own is
+  // compared with by rows that leave the argument out.
   double number(const std::string& name, double otherwise) const { return has(name) ? number(name) : otherwise; }
   int64_t integer(const std::string& name, int64_t otherwise) const { return has(name) ? integer(name) : otherwise; }
   bool flag(const std::string& name, bool otherwise) const { return has(name) ? flag(name) : otherwise; }

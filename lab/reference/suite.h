@@ -1,5 +1,6 @@
-// All cases of the table against their fixtures. Nothing is skipped: a case whose operation is unknown, a fixture that
-// is missing or was made from another row, and a fixture that no row asks for are failures.
+// All cases of the table against their fixtures. Nothing is skipped: a case whose operation is
+// unknown, a fixture that is missing or was made from another row, and a fixture that no row asks
+// for are failures.
 #pragma once
 
 #include <brigade/lab/reference/check_case.h>

@@ -1,5 +1,6 @@
-// Whole models beside PyTorch: 20 steps with SGD and with AdamW, from the same parameters and data. Compared are the
-// loss of each step, and gradients, parameters and buffers after some of them (tests/reference/generate_models.py).
+// Whole models beside PyTorch: 20 steps with SGD and with AdamW, from the same parameters and data.
+// Compared are the loss of each step, and gradients, parameters and buffers after some of them
+// (tests/reference/generate_models.py).
 #pragma once
 
 #include <brigade/core/device.h>

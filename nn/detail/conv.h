@@ -10,7 +10,8 @@
 
 namespace brigade::nn::detail {
 
-// The options of a layer, one entry per spatial dimension. What has its default value is not printed, as in PyTorch.
+// The options of a layer, one entry per spatial dimension. What has its default value is not
+// printed, as in PyTorch.
 struct ConvDescription {
   const char* layer;
   int64_t in, out;

@@ -1,4 +1,5 @@
-// Numbers in messages and in printed trees: the shortest text that reads back as the same value ("0.1", "1e-05", "-1").
+// Numbers in messages and in printed trees: the shortest text that reads back as the same value
+// ("0.1", "1e-05", "-1").
 #pragma once
 
 #include <charconv>

@@ -1,4 +1,5 @@
-// A checkpoint as it lies in a safetensors file: parts, each with its kind, its tensors and its numbers.
+// A checkpoint as it lies in a safetensors file: parts, each with its kind, its tensors and its
+// numbers.
 #pragma once
 
 #include <brigade/core/safetensors.h>
@@ -34,12 +35,14 @@ struct CheckpointPart {
 
 class CheckpointFile {
  public:
-  // Throws IoError for a file that is not a checkpoint or is damaged; DTypeError and ShapeError as SafetensorsFile.
+  // Throws IoError for a file that is not a checkpoint or is damaged; DTypeError and ShapeError as
+  // SafetensorsFile.
   explicit CheckpointFile(const std::string& path);
 
   const std::map<std::string, CheckpointPart>& parts() const noexcept { return parts_; }
   const CheckpointPart& part(const std::string& name) const { return parts_.at(name); }
-  // One number of a part: int64_t, uint64_t or double. Throws IoError when it is missing or reads otherwise.
+  // One number of a part: int64_t, uint64_t or double. Throws IoError when it is missing or reads
+  // otherwise.
   template <class T>
   T number(const std::string& part, const std::string& name) const;
   // All of them. Throws IoError.

@@ -21,8 +21,8 @@ class StateReader {
   const double* number(const std::string& name);
   // Throws ValueError when it is missing.
   double required_number(const std::string& name);
-  // A copy on the parameter's device, or an undefined tensor. Throws ValueError unless it has the parameter's shape and
-  // dtype, and when `required` and missing.
+  // A copy on the parameter's device, or an undefined tensor. Throws ValueError unless it has the
+  // parameter's shape and dtype, and when `required` and missing.
   Tensor tensor_like(const std::string& name, const Tensor& parameter, bool required);
   // Throws ValueError that names the entries that were not asked for.
   void finish() const;

@@ -8,10 +8,10 @@
 
 namespace brigade::optim {
 
-// One schedule after another: the next one begins, with its epoch 0, at each of the epochs `milestones`, which are one
-// fewer than the schedules. All of one optimizer, which has the initial rates again when this is made. Throws
-// ValueError where that is not so, and for schedules that cannot begin in the middle: a SequentialLR, and a
-// ChainedScheduler but as the first.
+// One schedule after another: the next one begins, with its epoch 0, at each of the epochs
+// `milestones`, which are one fewer than the schedules. All of one optimizer, which has the initial
+// rates again when this is made. Throws ValueError where that is not so, and for schedules that
+// cannot begin in the middle: a SequentialLR, and a ChainedScheduler but as the first.
 class SequentialLR : public LRScheduler {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
@@ -29,8 +29,8 @@ class SequentialLR : public LRScheduler {
   std::vector<int64_t> milestones_;
 };
 
-// All schedules at once: each changes the rate that the one before has left. Throws ValueError unless there is one at
-// least, and all are of one optimizer.
+// All schedules at once: each changes the rate that the one before has left. Throws ValueError
+// unless there is one at least, and all are of one optimizer.
 class ChainedScheduler : public LRScheduler {
  public:
   explicit ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>> schedulers);

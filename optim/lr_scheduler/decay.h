@@ -81,7 +81,8 @@ class ExponentialLR : public LRScheduler {
   double gamma_;
 };
 
-// initial rate * (1 - epoch / total_iters)^power, 0 from total_iters on. Throws ValueError for total_iters below 1.
+// initial rate * (1 - epoch / total_iters)^power, 0 from total_iters on. Throws ValueError for
+// total_iters below 1.
 class PolynomialLR : public LRScheduler {
  public:
   explicit PolynomialLR(Optimizer& optimizer, int64_t total_iters = 5, double power = 1);

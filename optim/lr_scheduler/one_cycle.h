@@ -1,4 +1,5 @@
-// The one-cycle policy (Smith and Topin, "Super-Convergence", arXiv 1708.07120), as PyTorch defines it.
+// The one-cycle policy (Smith and Topin, "Super-Convergence", arXiv 1708.07120), as PyTorch defines
+// it.
 #pragma once
 
 #include <brigade/optim/lr_scheduler/lr_scheduler.h>
@@ -25,9 +26,10 @@ struct OneCycleOptions {
   bool three_phase = false;       // the rate falls to the first one in as many steps as it rose in, then to the last
 };
 
-// One step per batch; the rates from which the groups reckon become max_lr / div_factor. Throws ValueError for options
-// that do not fit ("You must define either total_steps OR (epochs AND steps_per_epoch)", ...), for an optimizer without
-// momentum and betas if they are to be cycled, and by step() after total_steps ("Tried to step 101 times").
+// One step per batch; the rates from which the groups reckon become max_lr / div_factor. Throws
+// ValueError for options that do not fit ("You must define either total_steps OR (epochs AND
+// steps_per_epoch)", ...), for an optimizer without momentum and betas if they are to be cycled,
+// and by step() after total_steps ("Tried to step 101 times").
 class OneCycleLR : public LRScheduler {
  public:
   OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options);

@@ -23,8 +23,8 @@ struct ReduceLROnPlateauOptions {
   double eps = 1e-8;                 // a smaller change is left undone
 };
 
-// Not an LRScheduler: its step needs the measure. Throws ValueError "Factor should be < 1.0.", and for min_lr that do
-// not fit the groups.
+// Not an LRScheduler: its step needs the measure. Throws ValueError "Factor should be < 1.0.", and
+// for min_lr that do not fit the groups.
 class ReduceLROnPlateau {
  public:
   explicit ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options = {});

@@ -10,7 +10,8 @@
 
 namespace brigade::optim {
 
-// initial rate * factor for `total_iters` epochs, then the initial rate. Throws ValueError unless 0 <= factor <= 1.
+// initial rate * factor for `total_iters` epochs, then the initial rate. Throws ValueError unless 0
+// <= factor <= 1.
 class ConstantLR : public LRScheduler {
  public:
   explicit ConstantLR(Optimizer& optimizer, double factor = 1.0 / 3, int64_t total_iters = 5);
@@ -25,8 +26,9 @@ class ConstantLR : public LRScheduler {
   int64_t total_iters_;
 };
 
-// From initial rate * start_factor to initial rate * end_factor in equal steps over `total_iters` epochs. Throws
-// ValueError unless 0 < start_factor <= 1, 0 <= end_factor <= 1, and total_iters is at least 1.
+// From initial rate * start_factor to initial rate * end_factor in equal steps over `total_iters`
+// epochs. Throws ValueError unless 0 < start_factor <= 1, 0 <= end_factor <= 1, and total_iters is
+// at least 1.
 class LinearLR : public LRScheduler {
  public:
   explicit LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1.0,

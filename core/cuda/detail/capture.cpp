@@ -36,7 +36,8 @@ void capture_ended(CaptureId capture) noexcept {
 }
 
 CaptureId capture_of(cudaStream_t stream) {
-  // The default stream cannot be captured; while a stream that waits for it is, not even asking is allowed.
+  // The default stream cannot be captured; while a stream that waits for it is, not even asking is
+  // allowed.
   if (captures().underway == 0 || stream == nullptr || stream == cudaStreamLegacy) return 0;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   CaptureId id = 0;

@@ -1,4 +1,5 @@
-// Captures of CUDA graphs (core/cuda/graph.h) that are underway: what the allocators have to know of them.
+// Captures of CUDA graphs (core/cuda/graph.h) that are underway: what the allocators have to know
+// of them.
 #pragma once
 
 #include <brigade/core/cuda/allocator.h>
@@ -15,13 +16,14 @@ inline constexpr CaptureId kBrokenCapture = ~CaptureId{0};
 void capture_began(CaptureId capture, MemPoolId pool);
 void capture_ended(CaptureId capture) noexcept;
 
-// The capture that takes what is queued on the stream, and the pool that its memory comes from; 0 when there is none.
-// An atomic load while no Graph captures.
+// The capture that takes what is queued on the stream, and the pool that its memory comes from; 0
+// when there is none. An atomic load while no Graph captures.
 CaptureId capture_of(cudaStream_t stream);
 MemPoolId pool_of(cudaStream_t stream);
 
-// To a thread that captures, the runtime forbids calls that may wait for the device. Some of ours harm no capture: new
-// memory, and questions about events that were recorded outside. They are allowed for a scope.
+// To a thread that captures, the runtime forbids calls that may wait for the device. Some of ours
+// harm no capture: new memory, and questions about events that were recorded outside. They are
+// allowed for a scope.
 class AllowUnsafeCalls {
  public:
   AllowUnsafeCalls();
@@ -34,9 +36,10 @@ class AllowUnsafeCalls {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // to be put back
 };
 
-// In the allocators' own rooms, for Graph. A graph retains its pool before its capture begins and releases it once no
-// replay can touch its memory any more: with the last one, the pool's segments go back to the device, except those
-// where somebody still holds a block; they become ordinary memory.
+// In the allocators' own rooms, for Graph. A graph retains its pool before its capture begins and
+// releases it once no replay can touch its memory any more: with the last one, the pool's segments
+// go back to the device, except those where somebody still holds a block; they become ordinary
+// memory.
 void retain_pool(MemPoolId pool);
 void release_pool(MemPoolId pool);
 // Page-locked blocks that were noted for this capture may be handed out again.

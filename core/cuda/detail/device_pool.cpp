@@ -28,7 +28,8 @@ size_t segment_bytes(size_t bytes) noexcept {
   return (bytes + kSmallSegment - 1) / kSmallSegment * kSmallSegment;
 }
 
-// Records the events of a block that was given back; false while one of its streams is being captured.
+// Records the events of a block that was given back; false while one of its streams is being
+// captured.
 bool record_events(Block& block, std::vector<Event>& events) {
   for (const Stream& stream : block.other_streams) {
     if (capture_of(stream.get()) != 0) return false;

@@ -1,5 +1,5 @@
-// The memory of one CUDA device: segments, and the blocks that they are cut into. See core/cuda/allocator.h for the
-// rules.
+// The memory of one CUDA device: segments, and the blocks that they are cut into. See
+// core/cuda/allocator.h for the rules.
 #pragma once
 
 #include <brigade/core/cuda/allocator.h>
@@ -50,8 +50,9 @@ class DevicePool {
   struct BySize {
     bool operator()(const Block* a, const Block* b) const noexcept;
   };
-  // Given back, but used on other streams as well: until the events are reached. A stream that is being captured cannot
-  // say when it is done: those of the block are asked once none of them is, and there are no events before.
+  // Given back, but used on other streams as well: until the events are reached. A stream that is
+  // being captured cannot say when it is done: those of the block are asked once none of them is,
+  // and there are no events before.
   struct Waiting {
     Block* block;
     std::vector<Event> events = {};

@@ -1,4 +1,5 @@
-// non_finite_gradients: infinite or NaN on some rank before the reduction, and so on every rank after it.
+// non_finite_gradients: infinite or NaN on some rank before the reduction, and so on every rank
+// after it.
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

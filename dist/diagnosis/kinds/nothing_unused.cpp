@@ -1,4 +1,5 @@
-// nothing_unused: find_unused_parameters is on, and every parameter was used in every backward so far.
+// nothing_unused: find_unused_parameters is on, and every parameter was used in every backward so
+// far.
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

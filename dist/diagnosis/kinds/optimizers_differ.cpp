@@ -1,4 +1,5 @@
-// optimizers_differ: the ranks are in different steps, with different hyperparameters, or move different parameters.
+// optimizers_differ: the ranks are in different steps, with different hyperparameters, or move
+// different parameters.
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 

@@ -1,4 +1,5 @@
-// strides_differ: a parameter is not laid out as its slot in the bucket, so each backward rearranges its gradient.
+// strides_differ: a parameter is not laid out as its slot in the bucket, so each backward
+// rearranges its gradient.
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

@@ -16,7 +16,8 @@ namespace brigade::dist {
 
 namespace {
 
-// Connected sockets, each with the address of its own end as the system writes it, which is how Gloo's begin.
+// Connected sockets, each with the address of its own end as the system writes it, which is how
+// Gloo's begin.
 std::vector<std::pair<int, std::vector<char>>> connected_sockets() {
   std::vector<std::pair<int, std::vector<char>>> sockets;
   std::error_code ignored;

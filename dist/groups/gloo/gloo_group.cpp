@@ -1,11 +1,11 @@
-// Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in order; a Work waits
-// for its turn.
+// Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in
+// order; a Work waits for its turn.
 //
-// Gloo sums whatever bytes it is given, and ends the process when sizes differ. So before each collective a rank
-// exchanges a digest of what it is about with its neighbours in a ring (BRIGADE_COLLECTIVE_CHECK=0 leaves that out).
-// When anything goes wrong each rank leaves its place in the store and reads the others': all name the same ranks.
-// Every rank also leaves its place there a few times a second, so that one that can speak no more has said where it
-// was.
+// Gloo sums whatever bytes it is given, and ends the process when sizes differ. So before each
+// collective a rank exchanges a digest of what it is about with its neighbours in a ring
+// (BRIGADE_COLLECTIVE_CHECK=0 leaves that out). When anything goes wrong each rank leaves its place
+// in the store and reads the others': all name the same ranks. Every rank also leaves its place
+// there a few times a second, so that one that can speak no more has said where it was.
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/fields.h>
@@ -88,8 +88,8 @@ Combine combine_for(DType dtype, ReduceOp op) {
   });
 }
 
-// A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the program has a
-// handler of its own.
+// A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the
+// program has a handler of its own.
 void ignore_broken_pipes() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -110,8 +110,8 @@ class GlooGroup final : public ProcessGroup {
     if (interface) {
       attributes.iface = interface;
     } else {
-      // The way to the store is a way to the other ranks. A host's own name often resolves to an address that only the
-      // host itself can reach.
+      // The way to the store is a way to the other ranks. A host's own name often resolves to an
+      // address that only the host itself can reach.
       const std::string address = store_->local_address();
       attributes.hostname = address.empty() ? "127.0.0.1" : address;
     }
@@ -210,7 +210,8 @@ class GlooGroup final : public ProcessGroup {
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
     return enqueue("reduce_scatter", input, options, [this, output, input, op = options.op] {
-      // By way of an all-reduce: twice the traffic of the best algorithm, and the same bits as all_reduce gives.
+      // By way of an all-reduce: twice the traffic of the best algorithm, and the same bits as
+      // all_reduce gives.
       const Tensor whole = kernels::clone(input);
       all_reduce_now(whole, op);
       const size_t bytes = output.nbytes();
@@ -271,7 +272,8 @@ class GlooGroup final : public ProcessGroup {
       if (failed_) throw std::runtime_error("the group failed before");
       if (check_) {
         check_neighbour(info, number);
-        // Of two ranks the neighbour is the only peer; of more, nobody can tell when the last one came.
+        // Of two ranks the neighbour is the only peer; of more, nobody can tell when the last one
+        // came.
         if (size() == 2) times.arrived = now_ns();
       }
       if (run) run();
@@ -287,7 +289,8 @@ class GlooGroup final : public ProcessGroup {
 
   struct Mismatch {};
 
-  // Digests go round a ring of ranks: equal to the left neighbour's everywhere means equal everywhere.
+  // Digests go round a ring of ranks: equal to the left neighbour's everywhere means equal
+  // everywhere.
   void check_neighbour(const CollectiveInfo& info, uint64_t number) {
     CollectiveInfo compared = info;
     compared.sequence = number;
@@ -302,7 +305,8 @@ class GlooGroup final : public ProcessGroup {
     if (other_digest_ != own_digest_) throw Mismatch();
   }
 
-  // Gloo cannot end a call from outside; breaking the connections ends those of this rank and of its peers.
+  // Gloo cannot end a call from outside; breaking the connections ends those of this rank and of
+  // its peers.
   void close_connections() noexcept {
     try {
       break_connections(*context_);
@@ -337,7 +341,8 @@ class GlooGroup final : public ProcessGroup {
     const bool own_time_out = timed_out;
     post_place(timed_out ? "timed out" : "stuck", info, false);
     close_connections();
-    // Peers that fail because of the same thing come within moments; one that is dead or elsewhere does not.
+    // Peers that fail because of the same thing come within moments; one that is dead or elsewhere
+    // does not.
     std::vector<Place> places(static_cast<size_t>(size()));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
     bool all = false;
@@ -347,7 +352,8 @@ class GlooGroup final : public ProcessGroup {
       for (int r = 0; r < size(); ++r) {
         Place& place = places[static_cast<size_t>(r)];
         if (!place.stuck && place.gone.empty()) place = place_of(r);
-        // A peer that gave up waiting has broken our connection: who was missed there has not died because of that.
+        // A peer that gave up waiting has broken our connection: who was missed there has not died
+        // because of that.
         timed_out = timed_out || place.timed_out;
         // It was only late, and left when it found us gone.
         if (timed_out && !first_look && place.gone.starts_with("left")) place.gone.clear();

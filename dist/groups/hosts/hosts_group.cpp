@@ -1,17 +1,19 @@
-// Ranks on several hosts. Memory is faster than a network, so each byte crosses the network as seldom as possible:
+// Ranks on several hosts. Memory is faster than a network, so each byte crosses the network as
+// seldom as possible:
 //
 //   all_reduce on hosts of k ranks each: the ranks of a host reduce a share of the elements each, in shared memory;
 //   rank i of every host all-reduces its share with the ranks i of the other hosts, over Gloo (k such groups at the
 //   same time, each with 1/k of the bytes); the ranks of a host copy each other's shares.
 //
-// Hosts with different numbers of ranks have no common shares: their first ranks, the leaders, all-reduce everything.
-// The other collectives are rare in training and go by the leaders too.
+// Hosts with different numbers of ranks have no common shares: their first ranks, the leaders,
+// all-reduce everything. The other collectives are rare in training and go by the leaders too.
 //
-// The steps block, so one thread takes the collectives in posting order. A collective has the group's timeout for all
-// its steps together (the last ones a little more, see patience). The steps say which collective they are a step of,
-// so that both groups compare that and errors speak of it. When a step fails, the rank says why in the store, then
-// breaks both of its groups: so the others on its host and its partners on other hosts stop at once, and give the same
-// verdict.
+// The steps block, so one thread takes the collectives in posting order. A collective has the
+// group's timeout for all its steps together (the last ones a little more, see patience). The steps
+// say which collective they are a step of,
+// so that both groups compare that and errors speak of it. When a step fails, the rank says why in
+// the store, then breaks both of its groups: so the others on its host and its partners on other
+// hosts stop at once, and give the same verdict.
 #include <brigade/core/view.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/fields.h>
@@ -62,7 +64,8 @@ struct Call {
   }
 };
 
-// What a rank tells the others of its failure: the verdicts of its error, or only how it went ("failed: ...").
+// What a rank tells the others of its failure: the verdicts of its error, or only how it went
+// ("failed: ...").
 struct Reason {
   int rank = 0;
   std::string text;
@@ -218,7 +221,8 @@ class HostsGroup final : public ProcessGroup {
       place = static_cast<int>(found - ranks.begin());
     }
     const bool at_home = layout_.host == home;
-    // On the root's host first, so that its leader has it; then to the other leaders; then on their hosts.
+    // On the root's host first, so that its leader has it; then to the other leaders; then on their
+    // hosts.
     const auto spread = [&](int root) {
       inside(
           call, [&] { return inside_->broadcast(tensor, call.step_from(root), call.options.where); }, !at_home);
@@ -230,7 +234,8 @@ class HostsGroup final : public ProcessGroup {
   }
 
   void all_gather_now(const Tensor& output, const Tensor& input, const Call& call) {
-    // Every host fills as many places as the largest needs; the leaders exchange these; each rank sorts them out.
+    // Every host fills as many places as the largest needs; the leaders exchange these; each rank
+    // sorts them out.
     const int64_t n = input.numel();
     const auto places = static_cast<int64_t>(layout_.most_ranks());
     const auto hosts = static_cast<int64_t>(layout_.hosts.size());
@@ -279,8 +284,8 @@ class HostsGroup final : public ProcessGroup {
     } catch (const CollectiveError& error) {
       fail(std::current_exception(), error);
     } catch (const DistError& error) {
-      // What Gloo can tell is that a connection is gone. Those who share a host with the cause know more, and may need
-      // a moment to say so; at a time-out they have had it.
+      // What Gloo can tell is that a connection is gone. Those who share a host with the cause know
+      // more, and may need a moment to say so; at a time-out they have had it.
       const bool timed_out = dynamic_cast<const TimeoutError*>(&error) != nullptr;
       fail_as_told(call, Milliseconds(timed_out ? 20 : 500));
       if (timed_out) fail_late(call, "between hosts", error);
@@ -403,7 +408,8 @@ class HostsGroup final : public ProcessGroup {
       try {
         run(*call);
       } catch (const std::exception& error) {
-        // Also what is no failure of a step: memory that cannot be had. The peers must not wait for us.
+        // Also what is no failure of a step: memory that cannot be had. The peers must not wait for
+        // us.
         break_with(std::current_exception(), error.what(), {rank(), fmt::format("failed: {}", error.what()), {}});
         throw_if_broken();
       }

@@ -1,5 +1,5 @@
-// Memory that peers can map: anonymous files (memfd), found through /proc, so that nothing has a name that could be
-// left behind and no mount limits the size.
+// Memory that peers can map: anonymous files (memfd), found through /proc, so that nothing has a
+// name that could be left behind and no mount limits the size.
 #pragma once
 
 #include <brigade/dist/groups/shm/control.h>
@@ -35,7 +35,8 @@ class Mapping {
   int fd_ = -1;
 };
 
-// This rank's segments. Given-back segments are kept and handed out again for the same size. Thread-safe.
+// This rank's segments. Given-back segments are kept and handed out again for the same size.
+// Thread-safe.
 class Arena {
  public:
   explicit Arena(RankBlock& own) : own_(own) {}

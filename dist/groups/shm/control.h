@@ -1,5 +1,5 @@
-// The memory that the ranks of one host share to keep in step: who has arrived at which collective, who has done its
-// part, who is gone.
+// The memory that the ranks of one host share to keep in step: who has arrived at which collective,
+// who has done its part, who is gone.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@ inline constexpr int kAllocations = 1024;  // segments per rank
 
 enum class Kind : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter, Barrier };
 
-// Where the peers find a rank's data: a segment of its own and an offset, or a plain address for threads of one
-// process.
+// Where the peers find a rank's data: a segment of its own and an offset, or a plain address for
+// threads of one process.
 struct Place {
   uint64_t address = 0;
   int32_t allocation = -1;
@@ -22,7 +22,8 @@ struct Place {
   uint64_t offset = 0;
 };
 
-// What a rank says of the collective it has posted. A step of a collective of a larger group says what that one is.
+// What a rank says of the collective it has posted. A step of a collective of a larger group says
+// what that one is.
 struct Header {
   Place place;       // where its data is,
   int64_t size = 0;  // if it has any: elements
@@ -48,7 +49,8 @@ struct Segment {
   uint64_t bytes = 0;
 };
 
-// Counters are collective numbers from 1; each lies in a cache line of its own, written by its rank only.
+// Counters are collective numbers from 1; each lies in a cache line of its own, written by its rank
+// only.
 struct RankBlock {
   alignas(64) std::atomic<uint32_t> arrived{0};
   alignas(64) std::atomic<uint32_t> done{0};
@@ -58,7 +60,8 @@ struct RankBlock {
   std::atomic<int32_t> pid{0};
   char last_words[1024] = {};
   std::atomic<int32_t> blames{-1};  // the rank because of which this one failed
-  // What the rank does outside of collectives; guarded by a lock that readers give up on (its holder may have died).
+  // What the rank does outside of collectives; guarded by a lock that readers give up on (its
+  // holder may have died).
   std::atomic<uint32_t> activity_lock{0};
   std::atomic<int64_t> activity_since{0};  // ns of the steady clock
   char activity[160] = {};

@@ -196,8 +196,8 @@ void SharedGroup::notice_abort() {
 }
 
 void SharedGroup::publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept {
-  // Sequentially consistent with the sleepers' announcement in park(): either we see the sleeper or it sees the new
-  // value.
+  // Sequentially consistent with the sleepers' announcement in park(): either we see the sleeper or
+  // it sees the new value.
   counter.store(value);
   if (block(rank()).sleepers.load() > 0) futex_wake_all(counter);
 }
@@ -266,7 +266,8 @@ bool SharedGroup::advance() {
     for (int r = 0; r < size(); ++r) {
       if (!reached(block(r).done.load(std::memory_order_acquire), oldest.sequence)) return moved;
     }
-    // A rank writes this place again when it is done with the collective kRing later, which waits for this rank.
+    // A rank writes this place again when it is done with the collective kRing later, which waits
+    // for this rank.
     for (int r = 0; r < size(); ++r)
       oldest.times.reduced = std::max(oldest.times.reduced, block(r).done_at[oldest.sequence % kRing]);
     complete(oldest);
@@ -417,7 +418,8 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
   };
   if (finished()) return;
   if (broken_) std::rethrow_exception(broken_);
-  // First without the scheduler (a sleeping thread takes tens of microseconds to wake), then in naps of a millisecond.
+  // First without the scheduler (a sleeping thread takes tens of microseconds to wake), then in
+  // naps of a millisecond.
   const int spins = crowded_ ? 0 : 4000;
   for (int i = 0; i < spins; ++i) {
     if (!advance()) pause_briefly();

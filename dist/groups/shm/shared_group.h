@@ -1,10 +1,12 @@
-// The process group of ranks that share memory: processes of one host (shm) and threads of one process (threads).
+// The process group of ranks that share memory: processes of one host (shm) and threads of one
+// process (threads).
 //
-// A collective is posted: its header goes into the rank's ring and `arrived` moves on; the call returns. The work is
-// done by the ranks themselves, whenever they ask (Work::wait, is_completed, progress): once every rank has arrived,
-// the headers are compared, this rank reduces its share of the elements over all ranks' memory, in rank order, and
-// writes it to all of them; then its `done` moves on. The collective is complete when every rank is done. There is no
-// helper thread, no copy, and on the fast path no system call.
+// A collective is posted: its header goes into the rank's ring and `arrived` moves on; the call
+// returns. The work is done by the ranks themselves, whenever they ask (Work::wait, is_completed,
+// progress): once every rank has arrived, the headers are compared, this rank reduces its share of
+// the elements over all ranks' memory, in rank order, and writes it to all of them; then its `done`
+// moves on. The collective is complete when every rank is done. There is no helper thread, no copy,
+// and on the fast path no system call.
 #pragma once
 
 #include <brigade/dist/diagnosis/collective.h>
@@ -33,9 +35,10 @@ class SharedGroup : public ProcessGroup {
   void note_activity(std::string_view what, SourceLocation where) override;
   void note_failure(std::string_view reason) override { failure_ = reason; }
 
-  // --- the halves of an all_reduce, for a group that does something with the sums in between. The elements are shared
-  // out to the ranks: each rank reduces its share over all ranks and keeps it in its own tensor, whose other elements
-  // stay as they are (op Avg is not taken); then each rank copies the others' shares. The tensor must be reachable.
+  // --- the halves of an all_reduce, for a group that does something with the sums in between. The
+  // elements are shared out to the ranks: each rank reduces its share over all ranks and keeps it
+  // in its own tensor, whose other elements stay as they are (op Avg is not taken); then each rank
+  // copies the others' shares. The tensor must be reachable.
   WorkPtr reduce_shares(const Tensor& tensor, const CollectiveOptions& options);
   WorkPtr gather_shares(const Tensor& tensor, const CollectiveOptions& options);
   // This rank's share of `count` elements: [first, second).
@@ -55,7 +58,8 @@ class SharedGroup : public ProcessGroup {
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override;
   WorkPtr do_barrier(const CollectiveOptions& options) override;
 
-  // Where the peers find memory of this rank; false when they cannot reach it (it must be staged then).
+  // Where the peers find memory of this rank; false when they cannot reach it (it must be staged
+  // then).
   virtual bool locate(const void* data, Place& place) const = 0;
   // A peer's memory, here.
   virtual void* resolve(int rank, const Place& place) = 0;
@@ -63,7 +67,8 @@ class SharedGroup : public ProcessGroup {
   virtual Allocation allocate_shared(size_t bytes) = 0;
   // A peer may still read and write this memory, although this rank gives up: it must stay valid.
   virtual void keep(const Tensor& tensor) { static_cast<void>(tensor); }
-  // Text when the rank's process has ended, "" otherwise. Asked about once a millisecond while waiting.
+  // Text when the rank's process has ended, "" otherwise. Asked about once a millisecond while
+  // waiting.
   virtual std::string death_of(int rank) = 0;
 
   // Keeps the memory of what is posted and not complete. For the destructors of derived groups.

@@ -72,7 +72,8 @@ class ShmGroup final : public shm::SharedGroup {
   }
 
  private:
-  // The arena writes to this rank's block until its last tensor is gone, so it keeps the control segment.
+  // The arena writes to this rank's block until its last tensor is gone, so it keeps the control
+  // segment.
   struct Home {
     Home(std::shared_ptr<shm::Mapping> m, shm::RankBlock& own) : mapping(std::move(m)), arena(own) {}
     std::shared_ptr<shm::Mapping> mapping;
@@ -111,7 +112,8 @@ std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared
     mapping = std::make_shared<shm::Mapping>(pid, fd, sizeof(shm::Control));
   }
   auto group = std::make_shared<ShmGroup>(rank, size, timeout, mapping, names);
-  // Nobody is alone with the segment from here on: a rank that never comes is a timeout with its number.
+  // Nobody is alone with the segment from here on: a rank that never comes is a timeout with its
+  // number.
   store->set(fmt::format("{}/shm/ready/{}", prefix, rank), "1");
   for (int r = 0; r < size; ++r) {
     try {

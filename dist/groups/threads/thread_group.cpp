@@ -1,5 +1,5 @@
-// Ranks that are threads of one process: the shared-memory protocol over plain memory. For tests, for the debugger and
-// for learning.
+// Ranks that are threads of one process: the shared-memory protocol over plain memory. For tests,
+// for the debugger and for learning.
 #include <brigade/dist/groups/shm/shared_group.h>
 
 #include <mutex>
@@ -8,7 +8,8 @@ namespace brigade::dist {
 
 namespace {
 
-// Memory of ranks that gave up while others could still be using it. Lives as long as any of the groups.
+// Memory of ranks that gave up while others could still be using it. Lives as long as any of the
+// groups.
 struct Kept {
   std::mutex mutex;
   std::vector<Tensor> tensors;

@@ -19,8 +19,8 @@ struct LaunchOptions {
   int max_restarts = 0;
   std::chrono::milliseconds meeting_timeout{std::chrono::minutes(5)};  // for the launchers of the other nodes to come
   std::vector<std::pair<std::string, std::string>> environment;        // more variables for every rank
-  // Time that the other ranks get to report an error of their own after one has failed, before SIGTERM, and then before
-  // SIGKILL.
+  // Time that the other ranks get to report an error of their own after one has failed, before
+  // SIGTERM, and then before SIGKILL.
   std::chrono::milliseconds grace{std::chrono::seconds(2)};
 };
 
@@ -38,15 +38,17 @@ struct LaunchOutcome {
   std::string summary;             // "" or who failed first, how, and its last words
 };
 
-// Starts `command` once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR,
-// MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the launcher of node 0 hosts the
-// store) and waits for all. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT to the ranks; when one fails the others are
-// ended; ranks die with the launcher (PR_SET_PDEATHSIG). Throws IoError when the program cannot be started, and
-// DistError when the launchers of several nodes do not meet.
+// Starts `command` once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,
+// MASTER_ADDR, MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the
+// launcher of node 0 hosts the store) and waits for all. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT
+// to the ranks; when one fails the others are ended; ranks die with the launcher
+// (PR_SET_PDEATHSIG). Throws IoError when the program cannot be started, and DistError when the
+// launchers of several nodes do not meet.
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options);
 
-// Runs `body` on `ranks` threads, each with its group and with its rank as seed; waits for all. Rethrows the error of
-// the lowest rank that failed first; the others' groups are aborted with its text, so that nobody waits for ever.
+// Runs `body` on `ranks` threads, each with its group and with its rank as seed; waits for all.
+// Rethrows the error of the lowest rank that failed first; the others' groups are aborted with its
+// text, so that nobody waits for ever.
 void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body,
                  std::chrono::milliseconds timeout = std::chrono::seconds(30));
 

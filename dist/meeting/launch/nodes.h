@@ -12,8 +12,9 @@ struct NodePlace {
   int world_size = 0;
 };
 
-// Waits for the launchers of all nodes, at most options.meeting_timeout. Throws TimeoutError that names a node which
-// did not come, and DistError when two have the same number or they disagree on how many there are.
+// Waits for the launchers of all nodes, at most options.meeting_timeout. Throws TimeoutError that
+// names a node which did not come, and DistError when two have the same number or they disagree on
+// how many there are.
 NodePlace meet_nodes(Store& store, const LaunchOptions& options);
 
 }  // namespace brigade::dist

@@ -1,5 +1,5 @@
-// Where the output of the ranks that a launcher has started goes: whole lines, so that those of two ranks never mix
-// within one, and errors that several ranks raise once.
+// Where the output of the ranks that a launcher has started goes: whole lines, so that those of two
+// ranks never mix within one, and errors that several ranks raise once.
 #pragma once
 
 #include <brigade/dist/diagnosis/announcement.h>
@@ -31,7 +31,8 @@ class Output {
   const AnnouncementSocket& socket() const noexcept { return socket_; }
   // Takes notice of errors that ranks have announced.
   void receive();
-  // Shows what has come through one of the rank's streams; false, and the stream closed, at its end.
+  // Shows what has come through one of the rank's streams; false, and the stream closed, at its
+  // end.
   bool drain(RankOutput& rank, Stream& stream);
 
  private:

@@ -26,12 +26,13 @@ using Deadline = std::chrono::steady_clock::time_point;
 // Throw TimeoutError, PeerError (the other side closed) or DistError.
 void send_all(const Socket& socket, const void* data, size_t bytes, Deadline deadline);
 void receive_all(const Socket& socket, void* data, size_t bytes, Deadline deadline);
-// A string with its length in front. The receiver refuses more than `limit` bytes: a foreign service must not make it
-// allocate.
+// A string with its length in front. The receiver refuses more than `limit` bytes: a foreign
+// service must not make it allocate.
 void send_string(const Socket& socket, const std::string& text, Deadline deadline);
 std::string receive_string(const Socket& socket, Deadline deadline, uint32_t limit = 16 << 20);
 
-// One attempt. An empty socket when nobody listens there (yet); throws DistError when the host cannot be resolved.
+// One attempt. An empty socket when nobody listens there (yet); throws DistError when the host
+// cannot be resolved.
 Socket try_connect(const std::string& host, int port, Deadline deadline);
 // Port 0: any. Throws DistError when the port is in use.
 Socket listen_on(const std::string& host, int port);

@@ -1,5 +1,6 @@
-// The TCP store. Every request is one message: an operation, a key, and a value or an amount. Waiting is the client's
-// affair (it asks again), so the server is one loop over poll() that never blocks for a client.
+// The TCP store. Every request is one message: an operation, a key, and a value or an amount.
+// Waiting is the client's affair (it asks again), so the server is one loop over poll() that never
+// blocks for a client.
 #include <brigade/dist/meeting/store.h>
 #include <brigade/dist/meeting/store/socket.h>
 
@@ -26,7 +27,8 @@ namespace {
 
 constexpr std::string_view kMagic = "brigade-store-1\n";
 constexpr auto kStep = std::chrono::milliseconds(5);
-// For an answer from a server that has accepted: as long as for the connection, within these bounds.
+// For an answer from a server that has accepted: as long as for the connection, within these
+// bounds.
 constexpr std::chrono::milliseconds kLeastPatience = std::chrono::seconds(1);
 constexpr std::chrono::milliseconds kMostPatience = std::chrono::seconds(10);
 
@@ -67,7 +69,8 @@ struct TcpStoreServer::Impl {
     }
   }
 
-  // False when the connection is to be closed: the client went away, or it does not speak our language.
+  // False when the connection is to be closed: the client went away, or it does not speak our
+  // language.
   bool serve(Client& client) {
     char bytes[4096];
     const ssize_t got = recv(client.socket.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
@@ -209,8 +212,8 @@ class TcpStore final : public Store {
       send_string(socket_, request, in(patience_));
       return receive_string(socket_, in(patience_));
     } catch (const DistError&) {
-      // An answer that comes late would be taken for that of the next question. And who asks again after a time-out
-      // must not wait once more.
+      // An answer that comes late would be taken for that of the next question. And who asks again
+      // after a time-out must not wait once more.
       socket_ = Socket();
       throw;
     }

@@ -1,4 +1,5 @@
-// Hooks that need no state: plain all-reduce, half precision, none, a user's own; and the Works they are made of.
+// Hooks that need no state: plain all-reduce, half precision, none, a user's own; and the Works
+// they are made of.
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -11,7 +12,8 @@ namespace {
 class ThenWork final : public Work {
  public:
   ThenWork(WorkPtr work, std::function<void()> after) : work_(std::move(work)), after_(std::move(after)) {}
-  // What comes after may be more communication, which has its place in the order of waits: polling does not start it.
+  // What comes after may be more communication, which has its place in the order of waits: polling
+  // does not start it.
   bool is_completed() override { return !after_ && (!work_ || work_->is_completed()); }
   void wait() override {
     if (work_) work_->wait();

@@ -1,9 +1,11 @@
-// PowerSGD: each gradient matrix M (n x m) is approximated by P Q^T with few columns, and only P and Q are averaged.
+// PowerSGD: each gradient matrix M (n x m) is approximated by P Q^T with few columns, and only P
+// and Q are averaged.
 //
-// One round per bucket: M += error; P = M Q; average P; make its columns orthonormal; Q = M^T P; average Q; M' = P Q^T
-// is what all ranks take as the mean, and error = M - M' is kept for the next round (error feedback). Q starts from
-// random numbers that are the same on all ranks, and is kept between rounds (warm start). Gradients with one dimension,
-// and matrices that would not shrink, are averaged as they are.
+// One round per bucket: M += error; P = M Q; average P; make its columns orthonormal; Q = M^T P;
+// average Q; M' = P Q^T is what all ranks take as the mean, and error = M - M' is kept for the next
+// round (error feedback). Q starts from random numbers that are the same on all ranks, and is kept
+// between rounds (warm start). Gradients with one dimension, and matrices that would not shrink,
+// are averaged as they are.
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
@@ -41,9 +43,10 @@ struct Compression {
   WorkPtr p_sent, plain_sent;
 };
 
-// Gram-Schmidt on the columns of a contiguous n x r matrix, twice each: what one pass leaves of a column that depends
-// on those before it is not orthogonal to them (Kahan's "twice is enough"). Columns that vanish become zero. On the
-// host: the matrix is small, and each column needs the sums over those before it.
+// Gram-Schmidt on the columns of a contiguous n x r matrix, twice each: what one pass leaves of a
+// column that depends on those before it is not orthogonal to them (Kahan's "twice is enough").
+// Columns that vanish become zero. On the host: the matrix is small, and each column needs the sums
+// over those before it.
 void orthogonalize(const Tensor& matrix) {
   if (matrix.device() != Device()) {
     const Tensor on_host = detail::on_host(matrix);
@@ -62,7 +65,8 @@ void orthogonalize(const Tensor& matrix) {
       data[i * r + j] = static_cast<T>(static_cast<compute_type<T>>(value));
     };
     for (int64_t j = 0; j < r; ++j) {
-      // The second pass has hardly anything to take off, unless rounding is all that the first one left.
+      // The second pass has hardly anything to take off, unless rounding is all that the first one
+      // left.
       for (const double least : {1e-30, 1e-3}) {
         for (int64_t k = 0; k < j; ++k) {
           double dot = 0;

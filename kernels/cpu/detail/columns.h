@@ -1,4 +1,5 @@
-// The windows of a plane as the columns of a matrix, and back: what convolution by matrix products and unfold share.
+// The windows of a plane as the columns of a matrix, and back: what convolution by matrix products
+// and unfold share.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,8 @@ inline WindowRange windows_inside(int64_t size, int64_t outputs, int64_t stride,
   return {std::min(begin, outputs), std::max(end, std::min(begin, outputs))};
 }
 
-// Calls line(offset in the matrix, offset in the plane, both of window (oh, 0); the windows inside) for each
+// Calls line(offset in the matrix, offset in the plane, both of window (oh, 0); the windows inside)
+// for each
 // row of windows that meets the plane.
 template <class Line>
 void for_each_line(const ColumnsOfPlane& s, Line&& line) {

@@ -5,8 +5,8 @@
 
 namespace brigade::kernels::cpu {
 
-// float32, contiguous NCHW. Each returns false, with nothing done, when oneDNN is absent or has no primitive for the
-// shape. `bias` may be undefined.
+// float32, contiguous NCHW. Each returns false, with nothing done, when oneDNN is absent or has no
+// primitive for the shape. `bias` may be undefined.
 bool onednn_conv_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight, const Tensor& bias,
                          const Tensor& y);
 bool onednn_conv_backward_input(const ConvShape& shape, const Tensor& grad, const Tensor& weight, const Tensor& dx);

@@ -7,8 +7,8 @@
 
 namespace brigade::kernels::cpu {
 
-// to[i] = from[i] for n elements, as as_element (detail/scalar.h) does through the compute_type of `from_dtype`. The
-// arrays do not overlap.
+// to[i] = from[i] for n elements, as as_element (detail/scalar.h) does through the compute_type of
+// `from_dtype`. The arrays do not overlap.
 void convert(DType from_dtype, const void* from, DType to_dtype, void* to, int64_t n);
 // Where element i of a dense tensor is.
 void* element(const Tensor& tensor, int64_t i);

@@ -1,5 +1,5 @@
-// Sums over a row with many running sums beside each other: the loop vectorises, and the order of additions depends on
-// the length alone.
+// Sums over a row with many running sums beside each other: the loop vectorises, and the order of
+// additions depends on the length alone.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,8 @@ C lane_sum(int64_t begin, int64_t end, F f) {
   return sum;
 }
 
-// The same for long rows: blocks in C, added up in double, so that no digits are lost over the length.
+// The same for long rows: blocks in C, added up in double, so that no digits are lost over the
+// length.
 template <class C, class F>
 double long_sum(int64_t begin, int64_t end, F f) {
   constexpr int64_t kBlock = 2048;

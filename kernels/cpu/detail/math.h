@@ -1,8 +1,9 @@
-// Functions of float32 numbers without branches, so that the compiler vectorises the loops they stand in; those of
-// float64 are the standard library's. More of them, of vectors: vector/math.inl.h.
+// Functions of float32 numbers without branches, so that the compiler vectorises the loops they
+// stand in; those of float64 are the standard library's. More of them, of vectors:
+// vector/math.inl.h.
 //
-// Polynomials without a name are least-squares fits in the Chebyshev points of their interval, reweighted until the
-// largest relative error was smallest.
+// Polynomials without a name are least-squares fits in the Chebyshev points of their interval,
+// reweighted until the largest relative error was smallest.
 #pragma once
 
 #include <bit>
@@ -12,9 +13,9 @@
 
 namespace brigade::kernels::cpu {
 
-// exp: x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 7 in r (remainder below 6e-9) and the
-// factor 2^n put into the exponent bits in two halves, so that results near the ends of the range stay right. At most 2
-// ulp (tested).
+// exp: x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 7 in r (remainder
+// below 6e-9) and the factor 2^n put into the exponent bits in two halves, so that results near the
+// ends of the range stay right. At most 2 ulp (tested).
 inline float exp(float x) noexcept {
   const float clamped = x < -104.0F ? -104.0F : x > 89.0F ? 89.0F : x;
   const float shifted = clamped * 1.44269504088896341F + 12582912.0F;  // adding 1.5 * 2^23 rounds to a whole number
@@ -40,8 +41,8 @@ inline double exp(double x) noexcept { return std::exp(x); }
 inline float sigmoid(float x) noexcept { return 1.0F / (1.0F + exp(-x)); }
 inline double sigmoid(double x) noexcept { return 1.0 / (1.0 + std::exp(-x)); }
 
-// tanh: an odd Taylor polynomial near 0, where the quotient would cancel; (1 - e) / (1 + e) with e = exp(-2|x|)
-// elsewhere.
+// tanh: an odd Taylor polynomial near 0, where the quotient would cancel; (1 - e) / (1 + e) with e
+// = exp(-2|x|) elsewhere.
 inline float tanh(float x) noexcept {
   const float a = std::fabs(x);
   const float e = exp(-2.0F * a);
@@ -54,7 +55,8 @@ inline float tanh(float x) noexcept {
 }
 inline double tanh(double x) noexcept { return std::tanh(x); }
 
-// log: x = 2^e m with m in [sqrt(1/2), sqrt 2); log m = f - f^2/2 + f^3 p(f) with f = m - 1, and e ln 2 in two parts.
+// log: x = 2^e m with m in [sqrt(1/2), sqrt 2); log m = f - f^2/2 + f^3 p(f) with f = m - 1, and e
+// ln 2 in two parts.
 namespace detail {
 struct Binary {
   float exponent, fraction;  // of x = 2^exponent * (1 + fraction)
@@ -128,8 +130,8 @@ inline float expm1(float x) noexcept {
   return x != x || x == 0 ? x : result;
 }
 inline double expm1(double x) noexcept { return std::expm1(x); }
-// log(1 + x) for 0 <= x <= 1: with s = x / (2 + x), at most 1/3, it is 2 atanh(s), here the odd series to s^15. A NaN
-// stays one.
+// log(1 + x) for 0 <= x <= 1: with s = x / (2 + x), at most 1/3, it is 2 atanh(s), here the odd
+// series to s^15. A NaN stays one.
 inline float log1p_unit(float x) noexcept {
   const float s = x / (2.0F + x);
   const float q = s * s;

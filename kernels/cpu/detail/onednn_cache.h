@@ -1,5 +1,5 @@
-// oneDNN primitives by what they were made for, of one thread: ranks may be threads, and a primitive's memory is not
-// shared. Only for files that are compiled with oneDNN.
+// oneDNN primitives by what they were made for, of one thread: ranks may be threads, and a
+// primitive's memory is not shared. Only for files that are compiled with oneDNN.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -13,8 +13,8 @@ namespace brigade::kernels::cpu {
 template <class Key, class Made>
 class OnednnCache {
  public:
-  // make(key) returns a std::unique_ptr<Made>, or throws dnnl::error where there is no primitive: that is remembered, and
-  // nullptr returned.
+  // make(key) returns a std::unique_ptr<Made>, or throws dnnl::error where there is no primitive:
+  // that is remembered, and nullptr returned.
   template <class Make>
   Made* find(const Key& key, Make make) {
     const auto found = made_.find(key);

@@ -1,15 +1,17 @@
-// Descriptions of oneDNN's convolutions and products under the interface of oneDNN 2 as of oneDNN 3: the one file that
-// tells them apart. Version 3 dropped the operation's own descriptor (`convolution_forward::desc`), which version 2
-// asks for on the way to the primitive's; what a primitive's descriptor answers afterwards, and all of memory and
-// execution that Brigade uses, is the same in both. Both are kept: distributions of today bring version 3, and Debian
-// 12 and Ubuntu 22.04, version 2. Without it their convolutions would go through im2col.
+// Descriptions of oneDNN's convolutions and products under the interface of oneDNN 2 as of oneDNN
+// 3: the one file that tells them apart. Version 3 dropped the operation's own descriptor
+// (`convolution_forward::desc`), which version 2 asks for on the way to the primitive's; what a
+// primitive's descriptor answers afterwards, and all of memory and execution that Brigade uses, is
+// the same in both. Both are kept: distributions of today bring version 3, and Debian 12 and Ubuntu
+// 22.04, version 2. Without it their convolutions would go through im2col.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace brigade::kernels::cpu {
 
-// One convolution, layouts left to oneDNN where they say format_tag::any. `bias` is empty where there is none.
+// One convolution, layouts left to oneDNN where they say format_tag::any. `bias` is empty where
+// there is none.
 // Dilation counts from 0, as oneDNN does.
 struct OnednnConvolution {
   dnnl::memory::desc x, weight, bias, y;

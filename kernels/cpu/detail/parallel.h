@@ -24,7 +24,8 @@ inline int threads_for(int64_t work, int64_t grain) noexcept {
 #endif
 }
 
-// Calls body(begin, end) on disjoint ranges that cover [0, n). `cost`: how many elements of work an index stands for.
+// Calls body(begin, end) on disjoint ranges that cover [0, n). `cost`: how many elements of work an
+// index stands for.
 template <class Body>
 void parallel_for(int64_t n, Body&& body, int64_t cost = 1) {
   const int threads = threads_for(n * std::max<int64_t>(cost, 1), kGrain);

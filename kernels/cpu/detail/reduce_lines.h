@@ -54,8 +54,8 @@ struct SumOf {
   Value join(Value a, Value b) const { return a + b; }
 };
 
-// Calls row(x, n) -> Value for each row, or for fixed pieces of one long row, so that the result does not depend on how
-// many threads there are; then store(i, Value).
+// Calls row(x, n) -> Value for each row, or for fixed pieces of one long row, so that the result
+// does not depend on how many threads there are; then store(i, Value).
 template <class Value, class T, class Row, class Join, class Store>
 void for_rows(const Reduction& r, const T* x, Row row, Join join, Store store) {
   if (r.outer == 1 && r.reduced > 2 * kLinePiece) {

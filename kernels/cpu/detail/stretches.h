@@ -1,7 +1,8 @@
-// Elementwise operations over tensors of any layout and dtype by loops over dense stretches of three types: float32
-// (which stands for the half types too), float64 and int64 (for all integers and bool). What is not dense, or of
-// another dtype, passes through a small buffer that stays in the first cache; so an operation is compiled for three
-// types and one layout, and its loop over float32 for each instruction set.
+// Elementwise operations over tensors of any layout and dtype by loops over dense stretches of
+// three types: float32 (which stands for the half types too), float64 and int64 (for all integers
+// and bool). What is not dense, or of another dtype, passes through a small buffer that stays in
+// the first cache; so an operation is compiled for three types and one layout, and its loop over
+// float32 for each instruction set.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -13,15 +14,17 @@
 
 namespace brigade::kernels::cpu {
 
-// out[i] = f(in[0][i], in[1][i], ...) for a stretch. What `out` shares with an input, it shares element for element.
+// out[i] = f(in[0][i], in[1][i], ...) for a stretch. What `out` shares with an input, it shares
+// element for element.
 template <class C, class Out = C>
 using Loop = FunctionRef<void(const C* const* in, Out* out, int64_t n)>;
 
-// The same where the loop takes the half types too (vector/float_arrays.h): dense halves need no buffer then.
+// The same where the loop takes the half types too (vector/float_arrays.h): dense halves need no
+// buffer then.
 using FloatLoop = FunctionRef<void(const FloatArrays& arrays)>;
 
-// One to three inputs, which broadcast to the shape of `out`, of dtypes that are computed in C; `out` may be strided.
-// `cost`: of an element, in elements of cheap work.
+// One to three inputs, which broadcast to the shape of `out`, of dtypes that are computed in C;
+// `out` may be strided. `cost`: of an element, in elements of cheap work.
 void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<float> loop, int64_t cost = 1);
 void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, FloatLoop loop, int64_t cost = 1);
 void map_doubles(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<double> loop, int64_t cost = 1);
@@ -34,12 +37,12 @@ void compare_integers(std::initializer_list<const Tensor*> inputs, const Tensor&
 // By the type that elements of `dtype` are computed in.
 inline bool is_computed_in_float(DType dtype) { return dtype == kFloat32 || is_half(dtype); }
 
-// Whether x is dense, of float32, and so small that a call through the table of instruction sets costs more than simple
-// arithmetic on its elements.
+// Whether x is dense, of float32, and so small that a call through the table of instruction sets
+// costs more than simple arithmetic on its elements.
 inline bool is_few(const Tensor& x) { return x.numel() <= 4 && x.dtype() == kFloat32 && x.is_contiguous(); }
 
-// A new tensor f(x), or f(a, b), of floating tensors of one dtype and shape. `what` names the operation where the dtype
-// is not floating. The loops: of float32, of float64.
+// A new tensor f(x), or f(a, b), of floating tensors of one dtype and shape. `what` names the
+// operation where the dtype is not floating. The loops: of float32, of float64.
 Tensor map(const char* what, const Tensor& x, int64_t cost, Loop<float> floats, Loop<double> doubles);
 Tensor map(const char* what, const Tensor& x, int64_t cost, FloatLoop floats, Loop<double> doubles);
 // Also throws ShapeError unless the gradient is like x.

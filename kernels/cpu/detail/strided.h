@@ -14,7 +14,8 @@ struct StridedLoop : StridedLayout<N> {
   using StridedLayout<N>::sizes;
   using StridedLayout<N>::strides;
 
-  // Calls row(offsets, inner_strides, length) for runs along the last dimension; offsets in elements, per operand.
+  // Calls row(offsets, inner_strides, length) for runs along the last dimension; offsets in
+  // elements, per operand.
   template <class Row>
   void for_each_row(Row&& row) const {
     const int64_t total = sizes.numel();

@@ -19,8 +19,9 @@ namespace {
 HWY_INLINE Vector zero() { return hn::Zero(Floats()); }
 HWY_INLINE Vector one() { return all<Vector>(1); }
 
-// exp(-z^2 / 2) for z = 0 .. kTailEnd. As exp_nonpositive, in terms of z^2 throughout: with z^2 + 2 n ln 2 as the
-// argument of the polynomial; n is added to the exponent of what that gives, so the end is where it would leave it.
+// exp(-z^2 / 2) for z = 0 .. kTailEnd. As exp_nonpositive, in terms of z^2 throughout: with z^2 + 2
+// n ln 2 as the argument of the polynomial; n is added to the exponent of what that gives, so the
+// end is where it would leave it.
 constexpr double kTailEnd = 13.1;
 HWY_INLINE Vector bell(Vector z) {
   const hn::RebindToUnsigned<Floats> bits;
@@ -32,8 +33,9 @@ HWY_INLINE Vector bell(Vector z) {
   return hn::BitCast(Floats(), hn::BitCast(bits, p) + hn::ShiftLeft<23>(hn::BitCast(bits, shifted)));
 }
 
-// The upper tail of the normal distribution at |x|, 1 - Phi(|x|), from which both sides follow; and exp(-x^2 / 2). Both
-// are 0 far out, so that their products with an infinite x are NaN, as PyTorch's are.
+// The upper tail of the normal distribution at |x|, 1 - Phi(|x|), from which both sides follow; and
+// exp(-x^2 / 2). Both are 0 far out, so that their products with an infinite x are NaN, as
+// PyTorch's are.
 struct NormalTail {
   Vector density, tail;
 };

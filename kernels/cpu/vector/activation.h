@@ -1,4 +1,5 @@
-// Activations and their gradients over dense arrays, computed in float32, compiled for each instruction set.
+// Activations and their gradients over dense arrays, computed in float32, compiled for each
+// instruction set.
 #pragma once
 
 #include <brigade/kernels/cpu/vector/float_arrays.h>

@@ -13,7 +13,8 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
 
-// Calls body with the function of two vectors. A NaN in either operand of maximum and minimum stays one.
+// Calls body with the function of two vectors. A NaN in either operand of maximum and minimum stays
+// one.
 template <class Body>
 HWY_INLINE void with_binary(BinaryOp op, Body body) {
   switch (op) {

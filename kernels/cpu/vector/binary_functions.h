@@ -1,5 +1,5 @@
-// Functions of two float32 numbers over dense arrays, compiled for each instruction set. `out` may be one of the
-// inputs.
+// Functions of two float32 numbers over dense arrays, compiled for each instruction set. `out` may
+// be one of the inputs.
 #pragma once
 
 #include <brigade/kernels/binary_function.h>

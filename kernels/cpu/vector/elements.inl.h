@@ -1,5 +1,6 @@
-// Vectors of float32 from arrays of float32, float16 or bfloat16 numbers, and back, in registers: to the nearest, ties
-// to even, NaN to NaN (core/half.h, bit for bit). Compiled for each instruction set.
+// Vectors of float32 from arrays of float32, float16 or bfloat16 numbers, and back, in registers:
+// to the nearest, ties to even, NaN to NaN (core/half.h, bit for bit). Compiled for each
+// instruction set.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS
 #undef BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS
@@ -129,7 +130,8 @@ HWY_INLINE void store_vectors(Vector first, Vector second, bfloat16* to) {
 }
 #endif
 
-// Two vectors of elements that lie together, for loops that work element by element: which of the two
+// Two vectors of elements that lie together, for loops that work element by element: which of the
+// two
 // an element is in depends on the dtype.
 struct TwoVectors {
   Vector a, b;
@@ -150,7 +152,8 @@ HWY_INLINE TwoVectors load_two(const bfloat16* from) {
       hn::BitCast(layout::Bits(), hn::LoadU(layout::TwiceWords(), reinterpret_cast<const uint16_t*>(from)));
   return {layout::as_float(hn::ShiftLeft<16>(both)), layout::as_float(hn::And(both, layout::every(0xffff0000)))};
 }
-// A NaN is a bfloat16 one that went in, or the processor's own: its lower half is 0, so rounding leaves it a NaN.
+// A NaN is a bfloat16 one that went in, or the processor's own: its lower half is 0, so rounding
+// leaves it a NaN.
 HWY_INLINE void store_two(TwoVectors x, bfloat16* to) {
   const auto even = hn::ShiftRight<16>(layout::rounded_to_bfloat16_unless_nan(x.a));
   const auto odd = hn::And(layout::rounded_to_bfloat16_unless_nan(x.b), layout::every(0xffff0000));

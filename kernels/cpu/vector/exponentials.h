@@ -1,5 +1,6 @@
-// Rows of exponentials of float32 numbers, for softmax and its relatives, compiled for each instruction set. Numbers
-// are not above `shift`, so that no exponential overflows; one below exp(-87.7) is 0.
+// Rows of exponentials of float32 numbers, for softmax and its relatives, compiled for each
+// instruction set. Numbers are not above `shift`, so that no exponential overflows; one below
+// exp(-87.7) is 0.
 #pragma once
 
 #include <brigade/kernels/cpu/vector/float_arrays.h>
@@ -17,14 +18,16 @@ float exp_floats(const float* x, float shift, float* y, int64_t n);
 // y = factor * exp((x - shift) - log_sum) - less
 void exp_gradient_floats(const float* x, float shift, float log_sum, float factor, float less, float* y, int64_t n);
 
-// Of each row of x [rows, n]: the largest element, and the logarithm of the sum of exp(x - largest).
+// Of each row of x [rows, n]: the largest element, and the logarithm of the sum of exp(x -
+// largest).
 void log_sum_rows(const float* x, int64_t rows, int64_t n, float* largest, float* log_sums);
 // Softmax of rows, or its logarithm; y [rows, n]. x and y may be one.
 void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t n);
 // Its gradient, from the gradient and the result y of `rows` rows.
 void softmax_gradient_rows(bool logarithm, const FloatArrays& arrays, int64_t rows);
 
-// The same for neighbouring columns: element k of column j is x[k * stride + j], k < n, j < width <= kStripColumns.
+// The same for neighbouring columns: element k of column j is x[k * stride + j], k < n, j < width
+// <= kStripColumns.
 inline constexpr int64_t kStripColumns = 64;
 void log_sum_columns(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* log_sums);
 void softmax_columns(bool logarithm, const float* x, float* y, int64_t n, int64_t stride, int64_t width);

@@ -1,4 +1,5 @@
-// Functions of float32 numbers over dense arrays, compiled for each instruction set: y[i] = f(x[i]). y may be x.
+// Functions of float32 numbers over dense arrays, compiled for each instruction set: y[i] =
+// f(x[i]). y may be x.
 #pragma once
 
 #include <brigade/kernels/elementary.h>

@@ -1,5 +1,6 @@
-// Conversions between the 16-bit floating types and float32 over dense arrays, compiled for each instruction set; to
-// the nearest, ties to even, NaN to NaN (core/half.h, bit for bit). The arrays do not overlap.
+// Conversions between the 16-bit floating types and float32 over dense arrays, compiled for each
+// instruction set; to the nearest, ties to even, NaN to NaN (core/half.h, bit for bit). The arrays
+// do not overlap.
 #pragma once
 
 #include <brigade/core/half.h>

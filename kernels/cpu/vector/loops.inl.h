@@ -1,5 +1,5 @@
-// Loops over vectors of numbers that are computed in float32, whatever they are stored in. Compiled for each
-// instruction set.
+// Loops over vectors of numbers that are computed in float32, whatever they are stored in. Compiled
+// for each instruction set.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_LOOPS) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_LOOPS
 #undef BRIGADE_KERNELS_CPU_VECTOR_LOOPS
@@ -34,8 +34,8 @@ HWY_INLINE TwoVectors two_vectors_at(const T* const (&in)[inputs], int64_t i, F 
   if constexpr (inputs == 3) return {f(x[0].a, x[1].a, x[2].a), f(x[0].b, x[1].b, x[2].b)};
 }
 
-// out[i] = f(in[0][i], in[1][i], ...) for n elements. What `out` shares with an input, it shares element for element.
-// Elements that fill no vector are computed in a copy that does.
+// out[i] = f(in[0][i], in[1][i], ...) for n elements. What `out` shares with an input, it shares
+// element for element. Elements that fill no vector are computed in a copy that does.
 template <int inputs, class T, class F>
 HWY_INLINE void each(const T* const (&in)[inputs], T* out, int64_t n, F f) {
   const Floats d;

@@ -1,9 +1,10 @@
 // Elementary functions of vectors of float32. Compiled for each instruction set.
 //
-// Highway's own (contrib/math) are good for parts of the float32 range (sin and cos up to 39,000, exp up to 104) and to
-// 4 units of the last place; these are for the whole range, with infinities, NaN and signs of zero where the standard
-// library has them, to 2 units (exp, log) or 3 (the others; tested). Polynomials without a name are least-squares fits
-// in the Chebyshev points of their interval, reweighted until the largest relative error was smallest.
+// Highway's own (contrib/math) are good for parts of the float32 range (sin and cos up to 39,000,
+// exp up to 104) and to 4 units of the last place; these are for the whole range, with infinities,
+// NaN and signs of zero where the standard library has them, to 2 units (exp, log) or 3 (the
+// others; tested). Polynomials without a name are least-squares fits in the Chebyshev points of
+// their interval, reweighted until the largest relative error was smallest.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_MATH) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_MATH
 #undef BRIGADE_KERNELS_CPU_VECTOR_MATH
@@ -84,7 +85,8 @@ HWY_INLINE V scaled(V y, V n) {
   return y * power_of_two<V>(half) * power_of_two<V>(exponent - half);
 }
 
-// x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 7 in r (remainder below 6e-9).
+// x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 7 in r (remainder below
+// 6e-9).
 template <class V>
 HWY_INLINE V exp(V x) {
   const V clamped = hn::Max(hn::Min(x, all<V>(89)), all<V>(-104));
@@ -95,8 +97,8 @@ HWY_INLINE V exp(V x) {
                 n));
 }
 
-// exp of what is not above 0 (a little above, by rounding, does no harm), with fewer cases: below -87.7 the result is 0
-// instead of a subnormal number. Relative error below 4e-7; a NaN stays one.
+// exp of what is not above 0 (a little above, by rounding, does no harm), with fewer cases: below
+// -87.7 the result is 0 instead of a subnormal number. Relative error below 4e-7; a NaN stays one.
 template <class V>
 HWY_INLINE V exp_nonpositive(V x) {
   const TagOf<V> d;
@@ -114,7 +116,8 @@ HWY_INLINE V sigmoid(V x) {
   return all<V>(1) / (all<V>(1) + exp(hn::Neg(x)));
 }
 
-// An odd Taylor polynomial near 0, where the quotient would cancel; (1 - e) / (1 + e) with e = exp(-2|x|) elsewhere.
+// An odd Taylor polynomial near 0, where the quotient would cancel; (1 - e) / (1 + e) with e =
+// exp(-2|x|) elsewhere.
 template <class V>
 HWY_INLINE V tanh(V x) {
   const V a = hn::Abs(x);

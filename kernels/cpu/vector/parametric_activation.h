@@ -1,5 +1,5 @@
-// The activations of parametric_activation.h over dense arrays of float32, compiled for each instruction set. `out` may
-// be one of the inputs.
+// The activations of parametric_activation.h over dense arrays of float32, compiled for each
+// instruction set. `out` may be one of the inputs.
 #pragma once
 
 #include <brigade/kernels/parametric_activation.h>

@@ -39,8 +39,8 @@ class Product {
     }
   }
 
-  // Columns [begin, end) of a product of any size: panels of op(b), as many rows of it at once as fill the room, which
-  // stays in the first cache while all rows of op(a) pass.
+  // Columns [begin, end) of a product of any size: panels of op(b), as many rows of it at once as
+  // fill the room, which stays in the first cache while all rows of op(a) pass.
   static void multiply_columns(const Factors<T>& of, int64_t begin, int64_t end) {
     constexpr int64_t kWidth = kColumns * kLanes;
     constexpr int64_t kDepth = kRoom / kWidth;

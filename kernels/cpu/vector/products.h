@@ -1,5 +1,6 @@
-// Products of matrices in this project's own code, compiled for each instruction set: of small ones, for which a
-// library's preparations take longer than the arithmetic, and of all that no library is there for.
+// Products of matrices in this project's own code, compiled for each instruction set: of small
+// ones, for which a library's preparations take longer than the arithmetic, and of all that no
+// library is there for.
 #pragma once
 
 #include <cstdint>

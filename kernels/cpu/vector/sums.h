@@ -1,6 +1,7 @@
-// Sums over dense arrays, and what normalisation makes of them: of float32 compiled for each instruction set, of
-// float64 in plain loops. Sums are of blocks in the type of the elements, of the blocks in double, so that no digits
-// are lost over the length; their order depends on the length alone.
+// Sums over dense arrays, and what normalisation makes of them: of float32 compiled for each
+// instruction set, of float64 in plain loops. Sums are of blocks in the type of the elements, of
+// the blocks in double, so that no digits are lost over the length; their order depends on the
+// length alone.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Sums and largest elements of rows of float32, with several vectors under way at once. Compiled for each instruction
-// set.
+// Sums and largest elements of rows of float32, with several vectors under way at once. Compiled
+// for each instruction set.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_SUMS
 #undef BRIGADE_KERNELS_CPU_VECTOR_SUMS
@@ -17,8 +17,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
-// Combines f(i, load) over vectors of elements [i, i + lanes), of up to `n` elements, in four running vectors. `load`
-// loads a vector of an array from its element i. Lanes beyond the end take the value `nothing`.
+// Combines f(i, load) over vectors of elements [i, i + lanes), of up to `n` elements, in four
+// running vectors. `load` loads a vector of an array from its element i. Lanes beyond the end take
+// the value `nothing`.
 template <class F, class Combine>
 HWY_INLINE Vector combine_vectors(int64_t n, Vector nothing, F f, Combine combine) {
   const Floats d;
@@ -46,8 +47,8 @@ HWY_INLINE Vector combine_vectors(int64_t n, Vector nothing, F f, Combine combin
   return a;
 }
 
-// The sum of f(i, load) over n elements: of blocks in float32, 64 additions in each lane, of the blocks in double, so
-// that no digits are lost over the length.
+// The sum of f(i, load) over n elements: of blocks in float32, 64 additions in each lane, of the
+// blocks in double, so that no digits are lost over the length.
 template <class F>
 HWY_INLINE double sum_of(int64_t n, F f) {
   const Floats d;

@@ -16,8 +16,8 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
 
-// Block by block, while the block after next is fetched. (The processor's own prefetching stops at the end of each page
-// of each array.)
+// Block by block, while the block after next is fetched. (The processor's own prefetching stops at
+// the end of each page of each array.)
 template <class Update, size_t... array>
 void update_range(const Update& update, float* const* arrays, int64_t begin, int64_t end,
                   std::index_sequence<array...>) {

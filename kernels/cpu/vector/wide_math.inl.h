@@ -1,7 +1,8 @@
-// Functions of float32 numbers that are computed in float64 inside, where one rounding is left of many: of vectors of
-// float64. Compiled for each instruction set.
+// Functions of float32 numbers that are computed in float64 inside, where one rounding is left of
+// many: of vectors of float64. Compiled for each instruction set.
 //
-// Some have inputs that the short way does not serve (angles of many turns, powers of what is not positive): those
+// Some have inputs that the short way does not serve (angles of many turns, powers of what is not
+// positive): those
 // say for which lanes it does, and the standard library's function is right for the others.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_WIDE_MATH) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_WIDE_MATH
@@ -97,7 +98,8 @@ HWY_INLINE Wide wide_log(Wide x) {
   const Doubles d;
   const hn::RebindToSigned<Doubles> di;
   const auto bits = hn::BitCast(di, x);
-  // The bits of sqrt(1/2) stand for the exponent 0. It becomes a number by a sum instead of a conversion.
+  // The bits of sqrt(1/2) stand for the exponent 0. It becomes a number by a sum instead of a
+  // conversion.
   const auto exponent = hn::ShiftRight<52>(bits - hn::Set(di, 0x3FE6A09E667F3BCD));
   const Wide m = hn::BitCast(d, bits - hn::ShiftLeft<52>(exponent));
   const Wide rounder = all<Wide>(kRounder);
@@ -109,7 +111,8 @@ HWY_INLINE Wide wide_log(Wide x) {
 
 // --- angles of fewer than 2^20 quarter turns
 
-// x = quarters * pi / 2 + rest, pi / 2 in two parts of which the first has 33 bits; Taylor polynomials of the rest.
+// x = quarters * pi / 2 + rest, pi / 2 in two parts of which the first has 33 bits; Taylor
+// polynomials of the rest.
 struct Turned {
   Wide sine, cosine;  // of the rest, |rest| <= pi / 4
   WideMask is_odd;    // quarters
@@ -224,8 +227,8 @@ HWY_INLINE Mostly wide_pow(Wide x, Wide y) {
   return {wide_exp(exponent), hn::And(is_usual, hn::Lt(hn::Abs(exponent), all<Wide>(87)))};
 }
 
-// Remainders: of quotients below 2^28 the product with the divisor is exact. A quotient that was rounded up to the next
-// whole number leaves a rest of the other sign.
+// Remainders: of quotients below 2^28 the product with the divisor is exact. A quotient that was
+// rounded up to the next whole number leaves a rest of the other sign.
 HWY_INLINE Mostly wide_fmod(Wide x, Wide y) {
   const Wide quotient = x / y;
   const Wide r = hn::NegMulAdd(hn::Trunc(quotient), y, x);

@@ -1,4 +1,5 @@
-// Adding to the rows of a table by index, for embedding, index_add and scatter_add (defined in embedding.cu).
+// Adding to the rows of a table by index, for embedding, index_add and scatter_add (defined in
+// embedding.cu).
 #pragma once
 
 #include <brigade/kernels/cuda/detail/index_check.h>
@@ -10,9 +11,10 @@ struct AddRows {
   bool accumulate = false;   // to what is there; else every row is written
   bool mean = false;         // of the rows of an index; floating dtypes
 };
-// table [rows, width], `source` [n, width], `indices` [n], all dense; dtypes that can be added. The rows of an index
-// are added in the order of the positions, those of many positions in parts, half types in float. Bad indices are told
-// to `check` and passed over. Throws ShapeError for more than 2^31 - 1 rows or indices, DTypeError for bool.
+// table [rows, width], `source` [n, width], `indices` [n], all dense; dtypes that can be added. The
+// rows of an index are added in the order of the positions, those of many positions in parts, half
+// types in float. Bad indices are told to `check` and passed over. Throws ShapeError for more than
+// 2^31 - 1 rows or indices, DTypeError for bool.
 void add_rows(const Tensor& table, const Tensor& source, const Tensor& indices, const IndexCheck& check,
               const AddRows& how);
 

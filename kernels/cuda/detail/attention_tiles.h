@@ -1,8 +1,10 @@
-// Tiles of matrices for attention.cu: in shared memory, in the compute type, multiplied by 256 threads.
+// Tiles of matrices for attention.cu: in shared memory, in the compute type, multiplied by 256
+// threads.
 //
-// The threads are 16 rows of 16, so that a row of threads is half a warp. Of a product of two tiles, the thread in
-// column x of row y computes R neighbouring rows, from y * R on, and every 16th column, from x on: what the threads of
-// a warp read at once is a few rows of one tile, whole, and 16 rows of the other, which begin in different banks.
+// The threads are 16 rows of 16, so that a row of threads is half a warp. Of a product of two
+// tiles, the thread in column x of row y computes R neighbouring rows, from y * R on, and every
+// 16th column, from x on: what the threads of a warp read at once is a few rows of one tile, whole,
+// and 16 rows of the other, which begin in different banks.
 #pragma once
 
 #include <brigade/kernels/common/attention.h>
@@ -41,7 +43,8 @@ struct TileSource {
   }
 };
 
-// Rows [first, first + rows) of a matrix of `end` rows; zeros beyond its end and its width, up to D columns.
+// Rows [first, first + rows) of a matrix of `end` rows; zeros beyond its end and its width, up to D
+// columns.
 template <int rows, int D, class T, class C>
 __device__ void load_tile(C* tile, const T* matrix, const TileSource<T>& source, int64_t first, int64_t end) {
   constexpr int kLength = kVectorBytes / static_cast<int>(sizeof(T));
@@ -108,12 +111,14 @@ __device__ void multiply_rows(C (&products)[R][N], const C* a, const C* b, int w
   }
 }
 
-// Of the D columns of a result, a thread holds D / 16, in runs of neighbours: run c begins at column
+// Of the D columns of a result, a thread holds D / 16, in runs of neighbours: run c begins at
+// column
 // (c * 16 + x) * kRunLength.
 template <int D, class C>
 inline constexpr int kRunLength = std::min(D / kTileSide, kTileVector<C>);
 
-// sums += weights b, where weights [.., J] is a tile that the warp wrote itself, and b [count .. J, D].
+// sums += weights b, where weights [.., J] is a tile that the warp wrote itself, and b [count .. J,
+// D].
 template <int D, int J, int R, class C>
 __device__ void add_weighted_rows(C (&sums)[R][D / kTileSide], const C* weights, const C* b, int count) {
   constexpr int kLength = kTileVector<C>;

@@ -1,6 +1,6 @@
-// Entries of a key and a position, sorted in shared memory by Batcher's bitonic network ("Sorting networks and their
-// applications", 1968): compare and exchange at fixed places, so that no order depends on timing. All entries differ by
-// their position, which makes the order the stable one.
+// Entries of a key and a position, sorted in shared memory by Batcher's bitonic network ("Sorting
+// networks and their applications", 1968): compare and exchange at fixed places, so that no order
+// depends on timing. All entries differ by their position, which makes the order the stable one.
 #pragma once
 
 #include <brigade/kernels/common/sort.h>
@@ -59,8 +59,8 @@ class SortEntries<uint64_t> {
   uint32_t* positions_;
 };
 
-// Sorts each stretch of `length` (a power of two) of `count` entries, by all threads of the block; they are in place
-// for all threads after the call, and have to be before it.
+// Sorts each stretch of `length` (a power of two) of `count` entries, by all threads of the block;
+// they are in place for all threads after the call, and have to be before it.
 template <class Key>
 __device__ void bitonic_sort(SortEntries<Key> entries, uint32_t count, uint32_t length) {
   for (uint32_t size = 2; size <= length; size *= 2) {

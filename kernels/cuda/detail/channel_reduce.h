@@ -1,8 +1,10 @@
-// Reductions over each channel of [batch, channels, area]. A block takes one channel, or a piece of it where channels
-// are few and long; where a channel has only a few values beside each other it takes 32 channels at once. What the
-// pieces give is combined in their order, which follows from the shape alone.
+// Reductions over each channel of [batch, channels, area]. A block takes one channel, or a piece of
+// it where channels are few and long; where a channel has only a few values beside each other it
+// takes 32 channels at once. What the pieces give is combined in their order, which follows from
+// the shape alone.
 //
-// V: what is known of a channel after some of its values, made of doubles, with an overload of shuffle_xor, and
+// V: what is known of a channel after some of its values, made of doubles, with an overload of
+// shuffle_xor, and
 //   void store_pair(double* pairs, int64_t channels, int64_t c, const V& value);
 // that writes the result [2, channels].
 #pragma once
@@ -23,7 +25,8 @@ inline constexpr int64_t kShortArea = 8;                        // below it a bl
 inline constexpr int64_t kChannelBlocks = 1024;                 // enough for any device
 inline constexpr int kChannelVectors = 4;                       // in flight per thread
 
-// Which channel and which of its values a thread takes: a channel of `units` vectors is cut into pieces.
+// Which channel and which of its values a thread takes: a channel of `units` vectors is cut into
+// pieces.
 template <bool many_channels>
 struct ChannelShare {
   int64_t channel, first, end;
@@ -34,7 +37,8 @@ struct ChannelShare {
         end(::min(units, (blockIdx.y + 1) * piece)) {}
 };
 
-// Calls body(offsets) for each kStep-th vector of a channel, several at a time; offsets in elements.
+// Calls body(offsets) for each kStep-th vector of a channel, several at a time; offsets in
+// elements.
 template <int length, bool many_channels, class Body>
 __device__ void for_values(const BatchNormLayout& layout, const ChannelShare<many_channels>& share, Body body) {
   constexpr int64_t kStep = ChannelShare<many_channels>::kStep;
@@ -81,8 +85,8 @@ __device__ void load_values(const T* from, const int64_t (&offsets)[n], compute_
   }
 }
 
-// What the threads of a block know of each channel goes to `partial` [pieces, C], or to the result where there is one
-// piece.
+// What the threads of a block know of each channel goes to `partial` [pieces, C], or to the result
+// where there is one piece.
 template <bool many_channels, class V, class F>
 __device__ void finish_block(int64_t channels, int64_t channel, V value, F combine, V* partial, double* pairs) {
   if constexpr (many_channels) {
@@ -144,8 +148,9 @@ inline ChannelSplit split_channels(const BatchNormLayout& layout, int length, bo
   return result;
 }
 
-// [2, C] from a kernel over the values of each channel, and one that combines the pieces. `run` gets how many channels
-// a block takes (one or many), the vectors' length and the place for what the pieces give.
+// [2, C] from a kernel over the values of each channel, and one that combines the pieces. `run`
+// gets how many channels a block takes (one or many), the vectors' length and the place for what
+// the pieces give.
 template <class T, class V, class F, class Run>
 Tensor reduce_channels(const BatchNormLayout& layout, Device device, bool aligned, F combine, Run run) {
   constexpr int kLength = kVectorBytes / static_cast<int>(sizeof(T));

@@ -1,4 +1,5 @@
-// Targets of the losses against class indices: which count, and the last step of a loss that is reduced.
+// Targets of the losses against class indices: which count, and the last step of a loss that is
+// reduced.
 #pragma once
 
 #include <brigade/kernels/common/cross_entropy.h>

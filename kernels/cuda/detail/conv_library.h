@@ -1,5 +1,5 @@
-// Convolutions on a device through a library: cuDNN on a GPU (conv_cudnn.cpp), a stand-in in the emulation
-// (tests/cuda/library).
+// Convolutions on a device through a library: cuDNN on a GPU (conv_cudnn.cpp), a stand-in in the
+// emulation (tests/cuda/library).
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -19,7 +19,8 @@ struct ConvolutionCall {
   ConvolutionPass pass = ConvolutionPass::Forward;
   ConvShape shape = {};
   DType dtype = kFloat32;
-  // Forward: y from x, weight. BackwardInput: dx from grad, weight. BackwardWeight: dweight from grad, x.
+  // Forward: y from x, weight. BackwardInput: dx from grad, weight. BackwardWeight: dweight from
+  // grad, x.
   const void* a = nullptr;
   const void* b = nullptr;
   void* result = nullptr;
@@ -29,9 +30,9 @@ struct ConvolutionCall {
 // cuDNN's kernels for tensor cores load in vectors of 16 bytes, and are not told of less.
 inline constexpr size_t kConvolutionAlignment = 16;
 
-// Queues it on the current stream of `device`, with the settings of core/cuda/libraries.h. Half types accumulate in
-// float. Throws DeviceError when the library refuses, with its reason and the shapes, and ShapeError for a tensor of
-// 2^31 elements or more.
+// Queues it on the current stream of `device`, with the settings of core/cuda/libraries.h. Half
+// types accumulate in float. Throws DeviceError when the library refuses, with its reason and the
+// shapes, and ShapeError for a tensor of 2^31 elements or more.
 void convolution(const ConvolutionCall& call, Device device);
 
 // Of this thread's plans.
@@ -51,7 +52,8 @@ struct ConvolutionProblem {
   auto operator<=>(const ConvolutionProblem&) const = default;
 };
 
-// "conv2d backward (weight) of float32 [1, 3, 8, 8] with weight [4, 3, 3, 3], stride [1, 1], ...": for errors.
+// "conv2d backward (weight) of float32 [1, 3, 8, 8] with weight [4, 3, 3, 3], stride [1, 1], ...":
+// for errors.
 std::string describe(const ConvolutionProblem& problem);
 
 class ConvolutionPlan {

@@ -3,8 +3,8 @@
 
 #include <brigade/kernels/cuda/detail/launch.h>
 
-// The block's dynamic shared memory, 16-byte aligned. One name for the bytes in all kernels: the compiler forbids one
-// name with two types.
+// The block's dynamic shared memory, 16-byte aligned. One name for the bytes in all kernels: the
+// compiler forbids one name with two types.
 #ifdef __CUDACC__
 #define BRIGADE_DYNAMIC_SHARED(T, name)                                          \
   extern __shared__ __align__(16) unsigned char brigade_dynamic_shared_memory[]; \
@@ -18,7 +18,8 @@ namespace brigade::kernels::cuda {
 // Without asking for it, a kernel gets this much.
 inline constexpr size_t kDefaultSharedBytes = size_t{48} << 10;
 
-// As launch(). Throws CudaError where the device has less shared memory per block than is asked for.
+// As launch(). Throws CudaError where the device has less shared memory per block than is asked
+// for.
 template <class... Parameters, class... Arguments>
 void launch_with_shared(const Launch& how, Device device, void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (how.shared_bytes > kDefaultSharedBytes) {

@@ -6,7 +6,8 @@
 
 namespace brigade::kernels::cuda {
 
-// out[i] = table[indices[i]], rows of any dtype; a bad index is reported and gives zeros. All dense.
+// out[i] = table[indices[i]], rows of any dtype; a bad index is reported and gives zeros. All
+// dense.
 void gather_rows(const Tensor& out, const Tensor& table, const Tensor& indices, const IndexRole& role);
 
 }  // namespace brigade::kernels::cuda

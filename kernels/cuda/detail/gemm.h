@@ -1,5 +1,5 @@
-// Matrix products on a device through a library: cuBLASLt on a GPU (gemm_cublaslt.cpp), a stand-in in the emulation
-// (tests/cuda/library).
+// Matrix products on a device through a library: cuBLASLt on a GPU (gemm_cublaslt.cpp), a stand-in
+// in the emulation (tests/cuda/library).
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -13,7 +13,8 @@
 
 namespace brigade::kernels::cuda {
 
-// `batches` products c[m, n] = op(a)[m, k] op(b)[k, n], row-major, op = transpose where asked; all sizes at least 1.
+// `batches` products c[m, n] = op(a)[m, k] op(b)[k, n], row-major, op = transpose where asked; all
+// sizes at least 1.
 struct GemmShape {
   DType dtype = kFloat32;    // of all operands; half types accumulate in float
   bool tf32 = false;         // float32 operands may be rounded to TF32
@@ -41,14 +42,15 @@ struct GemmCall {
 // cuBLASLt may load a bias in vectors, and is not told how it is aligned.
 inline constexpr size_t kBiasAlignment = 16;
 
-// Queues the products on the current stream of `device`. Any alignment of a, b and c. Throws DeviceError when the
-// library refuses, with its reason and the shapes.
+// Queues the products on the current stream of `device`. Any alignment of a, b and c. Throws
+// DeviceError when the library refuses, with its reason and the shapes.
 void gemm(const GemmCall& call, Device device);
 
-// The same for one product with an activation, in one pass over c. False, with nothing queued, where the library does
-// not do that: then gemm() and a pass for the activation do. So it is for float64 (how exact an activation of the
-// library is there is not documented), for a `pre` that breaks its rules (rows of a multiple of kPreRowMultiple
-// elements; kPreAlignment), and for what its heuristic finds no algorithm for, which is asked once.
+// The same for one product with an activation, in one pass over c. False, with nothing queued,
+// where the library does not do that: then gemm() and a pass for the activation do. So it is for
+// float64 (how exact an activation of the library is there is not documented), for a `pre` that
+// breaks its rules (rows of a multiple of kPreRowMultiple elements; kPreAlignment), and for what
+// its heuristic finds no algorithm for, which is asked once.
 bool gemm_with_activation(const GemmCall& call, Device device);
 // cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD.
 inline constexpr int64_t kPreRowMultiple = 8;
@@ -65,8 +67,8 @@ std::string describe(const GemmShape& shape, bool bias);
 
 // --- what a library has to offer
 
-// All that its choice depends on. Alignments in bytes, a power of two up to 256, of every batch; 0 without a bias or
-// `pre`.
+// All that its choice depends on. Alignments in bytes, a power of two up to 256, of every batch; 0
+// without a bias or `pre`.
 struct GemmProblem {
   GemmShape shape;
   uint32_t a_alignment = 0, b_alignment = 0, c_alignment = 0, bias_alignment = 0, pre_alignment = 0;
@@ -84,8 +86,8 @@ class GemmPlan {
   virtual void run(const GemmCall& call, void* workspace, cudaStream_t stream) = 0;
 };
 
-// With the device current, on the thread that will run it. Throws DeviceError when the library knows no algorithm and
-// that is not for want of the activation.
+// With the device current, on the thread that will run it. Throws DeviceError when the library
+// knows no algorithm and that is not for want of the activation.
 std::unique_ptr<GemmPlan> plan_gemm(const GemmProblem& problem);
 
 }  // namespace brigade::kernels::cuda

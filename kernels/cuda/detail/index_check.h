@@ -1,4 +1,5 @@
-// Indices that kernels read: used when they are in range, reported and passed over when not (core/cuda/device_error.h).
+// Indices that kernels read: used when they are in range, reported and passed over when not
+// (core/cuda/device_error.h).
 #pragma once
 
 #include <brigade/core/cuda/device_error.h>

@@ -1,5 +1,5 @@
-// One way to write and to launch a kernel: on a GPU, and in the emulation of tests/simt, which compiles the same
-// sources.
+// One way to write and to launch a kernel: on a GPU, and in the emulation of tests/simt, which
+// compiles the same sources.
 #pragma once
 
 #include <brigade/core/cuda/device.h>
@@ -33,8 +33,8 @@ struct Launch {
   std::source_location where = std::source_location::current();
 };
 
-// On the current stream of `device`, which need not be the current one; nothing for an empty grid. Throws CudaError
-// when the launch is refused.
+// On the current stream of `device`, which need not be the current one; nothing for an empty grid.
+// Throws CudaError when the launch is refused.
 template <class... Parameters, class... Arguments>
 void launch(const Launch& how, Device device, void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (how.grid.x == 0 || how.grid.y == 0 || how.grid.z == 0) return;

@@ -1,4 +1,5 @@
-// The sum or mean of losses in an order that follows from their number alone: pieces first, then the pieces' sums.
+// The sum or mean of losses in an order that follows from their number alone: pieces first, then
+// the pieces' sums.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -13,8 +14,8 @@ inline constexpr int kSumThreads = 256;
 inline constexpr int64_t kLossPiece = 8192;
 inline constexpr int64_t kMostPieces = 4096;  // for the one block that adds them up
 
-// What a loss counts for in a mean: the weight of its target's class; nothing where the target is ignored or is no
-// class.
+// What a loss counts for in a mean: the weight of its target's class; nothing where the target is
+// ignored or is no class.
 template <class C>
 struct CountedTargets {
   const int64_t* classes = nullptr;
@@ -28,15 +29,16 @@ struct CountedTargets {
   }
 };
 
-// What becomes of the sum: times `scale`, or divided by what the losses count for, which `denominator` receives.
+// What becomes of the sum: times `scale`, or divided by what the losses count for, which
+// `denominator` receives.
 struct LossFinish {
   double scale = 1;
   bool divide = false;
   double* denominator = nullptr;
 };
 
-// Block b adds up losses [b * piece, (b + 1) * piece) and, where the sum is to be divided, what they count for: as the
-// targets say or, of sums of pieces, `counts`. A single block finishes.
+// Block b adds up losses [b * piece, (b + 1) * piece) and, where the sum is to be divided, what
+// they count for: as the targets say or, of sums of pieces, `counts`. A single block finishes.
 template <class C, class T>
 __global__ void __launch_bounds__(kSumThreads)
     loss_sum_kernel(int64_t count, int64_t piece, const C* losses, CountedTargets<C> targets, const double* counts,

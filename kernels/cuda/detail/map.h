@@ -1,5 +1,5 @@
-// Element by element: out[i] = f(a[i]) or f(a[i], b[i]), with vectors where the memory is dense, over strides where
-// not.
+// Element by element: out[i] = f(a[i]) or f(a[i], b[i]), with vectors where the memory is dense,
+// over strides where not.
 //
 // Elements are computed in the compute_type of their input and rounded once.
 #pragma once
@@ -14,8 +14,9 @@
 namespace brigade::kernels::cuda {
 
 inline constexpr int kMapThreads = 256;
-// Per multiprocessor: with their vectors in flight they keep memory busy. Left alone, the compiler aims at a
-// multiprocessor full of threads, and spills expensive functions (erf, tanh) into memory to get there.
+// Per multiprocessor: with their vectors in flight they keep memory busy. Left alone, the compiler
+// aims at a multiprocessor full of threads, and spills expensive functions (erf, tanh) into memory
+// to get there.
 inline constexpr int kMapBlocks = 4;
 inline constexpr int kStridedItems = 4;  // per thread, where no vector fits
 // Vectors in flight per thread: enough to hide the way to memory, few enough not to spill.
@@ -26,8 +27,8 @@ inline constexpr int kMapVectors = length >= 8 ? 2 : 4;
 template <class... T>
 inline constexpr int kVectorLength = kVectorBytes / static_cast<int>(std::max({sizeof(T)...}));
 
-// Each block takes a tile of kMapThreads * kMapVectors<length> vectors; a thread's vectors lie kMapThreads apart, so
-// that the threads of a warp read one stretch of memory.
+// Each block takes a tile of kMapThreads * kMapVectors<length> vectors; a thread's vectors lie
+// kMapThreads apart, so that the threads of a warp read one stretch of memory.
 template <int length, class A, class Out, class F>
 __global__ void __launch_bounds__(kMapThreads, kMapBlocks) map1_kernel(int64_t count, F f, const A* a, Out* out) {
   using C = compute_type<A>;
@@ -144,8 +145,8 @@ struct StridedPart {
   std::array<int64_t, N> offsets;
 };
 
-// Appends the parts of a layout: one, or halves of what has too many elements for 32 bits. Not inlined: it would be
-// most of what the callers compile, once for each type and function.
+// Appends the parts of a layout: one, or halves of what has too many elements for 32 bits. Not
+// inlined: it would be most of what the callers compile, once for each type and function.
 template <int N>
 [[gnu::noinline]] void append_strided_parts(std::vector<StridedPart<N>>& parts, Shape sizes,
                                             const std::array<Shape, N>& strides, std::array<int64_t, N> offsets) {

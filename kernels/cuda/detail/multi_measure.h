@@ -1,5 +1,6 @@
-// One number per row of a table: a sum, or the largest. Each block measures a piece of a row; then a warp per row puts
-// its pieces together. Always in the same order, so that the bits are the same each time.
+// One number per row of a table: a sum, or the largest. Each block measures a piece of a row; then
+// a warp per row puts its pieces together. Always in the same order, so that the bits are the same
+// each time.
 //
 // In double: the square of a float32 does not overflow there, and no bit of a half is lost.
 #pragma once
@@ -10,7 +11,8 @@
 
 namespace brigade::kernels::cuda {
 
-// What is measured: term(value, index in its row), and how two of them become one. Terms of zeros change nothing.
+// What is measured: term(value, index in its row), and how two of them become one. Terms of zeros
+// change nothing.
 struct SumOfSquares {
   __device__ static double term(double value, int64_t) { return value * value; }
   __device__ double operator()(double a, double b) const { return a + b; }

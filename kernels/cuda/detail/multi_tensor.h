@@ -1,8 +1,9 @@
-// One launch for many tensors: a table of rows (one row per tensor and its companions, all of one length) travels in
-// the kernel's parameters, and each block takes a piece of a row, so that one huge row and a hundred tiny ones balance.
+// One launch for many tensors: a table of rows (one row per tensor and its companions, all of one
+// length) travels in the kernel's parameters, and each block takes a piece of a row, so that one
+// huge row and a hundred tiny ones balance.
 //
-// What has more rows than a table goes into several launches: the parameters are there with the launch, while a table
-// in the device's memory would have to be copied there first.
+// What has more rows than a table goes into several launches: the parameters are there with the
+// launch, while a table in the device's memory would have to be copied there first.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/vector.h>
@@ -60,9 +61,9 @@ struct MultiTable {
   }
 };
 
-// Calls body(integral_constant count, at) until all elements of the piece had their turn: the thread's next `count`
-// vectors start at `at`, `at` + kMultiStep<length>, ...; all whole when count > 1. Which thread takes which element
-// depends on the length of the row alone.
+// Calls body(integral_constant count, at) until all elements of the piece had their turn: the
+// thread's next `count` vectors start at `at`, `at` + kMultiStep<length>, ...; all whole when count
+// > 1. Which thread takes which element depends on the length of the row alone.
 template <int length>
 inline constexpr int64_t kMultiStep = int64_t{kMultiThreads} * length;
 template <int length, int unroll, class Body>
@@ -76,7 +77,8 @@ __device__ void for_vectors(const Piece& piece, Body&& body) {
     body(std::integral_constant<int, 1>(), at);
 }
 
-// Elements [at, at + length) of a row; zeros for those past `end`. `vectors`: whether the row is aligned for them.
+// Elements [at, at + length) of a row; zeros for those past `end`. `vectors`: whether the row is
+// aligned for them.
 template <int length, class T>
 __device__ Vector<T, length> load_padded(const T* row, int64_t at, int64_t end, bool vectors) {
   if (vectors && at + length <= end) return load_vector<T, length>(row + at);

@@ -1,4 +1,5 @@
-// How a library is to solve a problem (which algorithm, with how much memory) is asked once and kept.
+// How a library is to solve a problem (which algorithm, with how much memory) is asked once and
+// kept.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/thread_state.h>
@@ -14,14 +15,16 @@ struct PlanStats {
   uint64_t found = 0;  // calls that were served by a plan made before
 };
 
-// Of one thread and device. Problem: a struct of everything that the choice depends on, with operator<=>.
+// Of one thread and device. Problem: a struct of everything that the choice depends on, with
+// operator<=>.
 template <class Problem, class Plan>
 class PlanCache {
  public:
   // A job that never repeats a shape must not grow: at so many plans all are dropped.
   static constexpr size_t kMost = 1024;
 
-  // The plan for `problem`, made by make(problem) -> std::unique_ptr<Plan> when it is new. Valid until the next call.
+  // The plan for `problem`, made by make(problem) -> std::unique_ptr<Plan> when it is new. Valid
+  // until the next call.
   template <class Make>
   Plan& get(const Problem& problem, Make&& make) {
     const auto found = plans_.find(problem);

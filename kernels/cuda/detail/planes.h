@@ -22,8 +22,9 @@ struct PlanePlace {
   }
 };
 
-// Calls run(first, planes) for parts whose elements 32 bits can count; `largest`: elements of the larger of the planes
-// that are read and written. Throws ShapeError for planes that 32 bits do not count.
+// Calls run(first, planes) for parts whose elements 32 bits can count; `largest`: elements of the
+// larger of the planes that are read and written. Throws ShapeError for planes that 32 bits do not
+// count.
 template <class Run>
 void for_planes(const char* what, int64_t planes, int64_t largest, Run&& run) {
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;

@@ -1,5 +1,6 @@
-// The kernels of every reduction (kernels/common/reducers.h) over [outer, reduced, inner]. Long lines are cut into
-// pieces of a length that follows from the shape alone; a second kernel joins what the pieces give, in their order.
+// The kernels of every reduction (kernels/common/reducers.h) over [outer, reduced, inner]. Long
+// lines are cut into pieces of a length that follows from the shape alone; a second kernel joins
+// what the pieces give, in their order.
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -51,8 +52,8 @@ struct JoinOf {
   }
 };
 
-// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter. A block is one row's, or has a
-// row for each of its warps. Vectors from the first element that lies on one.
+// Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter. A block is
+// one row's, or has a row for each of its warps. Vectors from the first element that lies on one.
 template <class T, class R>
 __global__ void __launch_bounds__(kLineThreads)
     reduce_rows_kernel(int64_t rows, int64_t length, int64_t total, const T* x, LineSink<R> sink) {
@@ -87,8 +88,8 @@ __global__ void __launch_bounds__(kLineThreads)
   if (threadIdx.x == 0) sink(row, value);
 }
 
-// x [outer, reduced, inner]; piece p of a column goes to [outer, pieces, inner]. A block takes a warp of columns, its
-// groups every kLineGroups-th row of a piece.
+// x [outer, reduced, inner]; piece p of a column goes to [outer, pieces, inner]. A block takes a
+// warp of columns, its groups every kLineGroups-th row of a piece.
 template <class T, class R>
 __global__ void __launch_bounds__(kLineThreads)
     reduce_columns_kernel(int64_t reduced, int64_t inner, int64_t piece, const T* x, LineSink<R> sink) {

@@ -24,8 +24,8 @@ struct SumOf {
   }
 };
 
-// A maximum, and the sum of exp(x - maximum) of what was seen so far: softmax in one pass (Milakov and Gimelshein,
-// "Online normalizer calculation for softmax", arXiv 1805.02867).
+// A maximum, and the sum of exp(x - maximum) of what was seen so far: softmax in one pass (Milakov
+// and Gimelshein, "Online normalizer calculation for softmax", arXiv 1805.02867).
 template <class C>
 struct MaxAndSum {
   C max;
@@ -43,7 +43,8 @@ __device__ MaxAndSum<C> with_values(const MaxAndSum<C>& seen, const C (&values)[
 #pragma unroll
   for (int k = 0; k < n; ++k)
     max = values[k] > max ? values[k] : max;
-  // Of nothing but -inf the sum is 0, not exp(-inf + inf); a NaN gets into it in any case, and an infinity makes one.
+  // Of nothing but -inf the sum is 0, not exp(-inf + inf); a NaN gets into it in any case, and an
+  // infinity makes one.
   const C shift = max == kLowest ? C(0) : max;
   C sum = seen.sum == C(0) ? C(0) : seen.sum * std::exp(seen.max - shift);
 #pragma unroll
@@ -82,8 +83,8 @@ __device__ V warp_reduce(V value, F combine) {
   return value;
 }
 
-// Over a block of whole warps; every thread gets the result. `partial` has room for one value per warp, and may be used
-// again after the call.
+// Over a block of whole warps; every thread gets the result. `partial` has room for one value per
+// warp, and may be used again after the call.
 template <class V, class F>
 __device__ V block_reduce(V value, F combine, V* partial) {
   value = warp_reduce(value, combine);

@@ -1,6 +1,6 @@
-// Kernels over dense rows: a warp takes a short row, a block a long one. Where a row fits, its threads hold it in
-// registers, so that memory is read once; a longer one is read again, mostly from cache. Vectors of 16 bytes where the
-// rows start and end on them.
+// Kernels over dense rows: a warp takes a short row, a block a long one. Where a row fits, its
+// threads hold it in registers, so that memory is read once; a longer one is read again, mostly
+// from cache. Vectors of 16 bytes where the rows start and end on them.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/row_reduce.h>
@@ -13,8 +13,8 @@ namespace brigade::kernels::cuda {
 inline constexpr int kRowThreads = 256;  // of a long row
 inline constexpr int kShortRows = 4;     // per block
 
-// How a kernel is compiled: whether the rows are short, elements per vector, and how many vectors of a row a thread
-// holds (0: the row stays in memory).
+// How a kernel is compiled: whether the rows are short, elements per vector, and how many vectors
+// of a row a thread holds (0: the row stays in memory).
 template <bool is_short, int vector_length, int held_vectors>
 struct RowVariant {
   static constexpr bool kShort = is_short;
@@ -35,7 +35,8 @@ struct RowVariant {
       return block_reduce(value, combine, &partial[0]);
     }
   }
-  // Calls f(slot, at) for each vector of this thread: which of those it holds, and its place in the row of n elements.
+  // Calls f(slot, at) for each vector of this thread: which of those it holds, and its place in the
+  // row of n elements.
   template <class F>
   __device__ static void for_vectors(int64_t n, F f) {
     if constexpr (held_vectors > 0) {
@@ -91,7 +92,8 @@ __device__ MaxAndSum<compute_type<T>> max_and_sum(const Row<Variant, T>& row, in
 
 // --- on the host
 
-// Calls run(variant) with the one for rows of n elements of type T, of which a thread may hold `held` vectors.
+// Calls run(variant) with the one for rows of n elements of type T, of which a thread may hold
+// `held` vectors.
 template <class T, int held, class Run>
 void with_row_variant(int64_t n, bool aligned, Run run) {
   constexpr int kLength = kVectorBytes / static_cast<int>(sizeof(T));

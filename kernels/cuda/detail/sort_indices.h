@@ -1,10 +1,11 @@
 // Positions sorted by the index they hold, equal ones in the order of the positions.
 //
-// A radix sort from the lowest digit of 8 bits to the highest (as many as the largest index has). For each digit: every
-// tile of 2048 entries counts its digits; the counts become places, digit by digit and tile by tile; every tile moves
-// its entries there. Within a tile a warp owns a stretch, walks it 32 entries at a time, and lanes with the same digit
-// find each other by ballots, so that no order depends on timing and no atomics are needed. (After the scan-based radix
-// sort of Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", 2009.)
+// A radix sort from the lowest digit of 8 bits to the highest (as many as the largest index has).
+// For each digit: every tile of 2048 entries counts its digits; the counts become places, digit by
+// digit and tile by tile; every tile moves its entries there. Within a tile a warp owns a stretch,
+// walks it 32 entries at a time, and lanes with the same digit find each other by ballots, so that
+// no order depends on timing and no atomics are needed. (After the scan-based radix sort of Satish,
+// Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", 2009.)
 #pragma once
 
 #include <brigade/core/factory.h>
@@ -23,7 +24,8 @@ inline constexpr int kSortWarps = kSortThreads / kWarp;
 inline constexpr uint32_t kWarpEntries = 256;
 inline constexpr uint32_t kSortTile = kWarpEntries * kSortWarps;
 
-// What is sorted: in the first pass the indices as they are, bad ones as `rows`, behind all others; then pairs.
+// What is sorted: in the first pass the indices as they are, bad ones as `rows`, behind all others;
+// then pairs.
 struct IndexSource {
   const int64_t* indices;
   uint32_t rows;
@@ -54,9 +56,9 @@ __device__ inline unsigned same_digit(uint32_t digit, bool active) {
   return lanes;
 }
 
-// Walks this warp's stretch in order. `counters` (one per digit, the warp's own) go up by each entry; before they do,
-// visit(i, place) is called, where `place` is what the counter of the digit of entry i would be if entries were counted
-// one by one.
+// Walks this warp's stretch in order. `counters` (one per digit, the warp's own) go up by each
+// entry; before they do, visit(i, place) is called, where `place` is what the counter of the digit
+// of entry i would be if entries were counted one by one.
 template <class Source, class Visit>
 __device__ void for_entries(const Source& source, uint32_t count, int shift, uint32_t* counters, Visit visit) {
   const unsigned lane = threadIdx.x % kWarp;
@@ -83,8 +85,8 @@ __device__ void count_digits(const Source& source, uint32_t count, int shift, ui
   __syncthreads();
 }
 
-// The sum of the values of the threads before this one; `partial` has room for one value per warp, and may be used
-// again after the call. Every thread gets the sum over the block in `total`.
+// The sum of the values of the threads before this one; `partial` has room for one value per warp,
+// and may be used again after the call. Every thread gets the sum over the block in `total`.
 __device__ inline uint32_t block_exclusive_sum(uint32_t value, uint32_t* partial, uint32_t& total) {
   uint32_t sum = value;
   const unsigned lane = threadIdx.x % kWarp;
@@ -179,8 +181,8 @@ void sort_by_digit(Device device, const Source& source, uint32_t count, int shif
          sums, static_cast<uint32_t*>(out.keys.raw_data()), static_cast<uint32_t*>(out.positions.raw_data()));
 }
 
-// `indices` dense, at most 2^31 - 1 of them and of `rows`. Bad ones are told to `check` and stand at the end with key
-// `rows`.
+// `indices` dense, at most 2^31 - 1 of them and of `rows`. Bad ones are told to `check` and stand
+// at the end with key `rows`.
 inline SortedIndices sort_indices(const Tensor& indices, int64_t rows, const IndexCheck& check) {
   const Device device = indices.device();
   const int64_t count = indices.numel();

@@ -11,8 +11,8 @@
 
 namespace brigade::kernels::cuda {
 
-// While it lives, calls of this thread may allocate although a stream is being captured. Libraries do when they are
-// used for the first time; what they allocate is theirs and no part of the graph.
+// While it lives, calls of this thread may allocate although a stream is being captured. Libraries
+// do when they are used for the first time; what they allocate is theirs and no part of the graph.
 class AllowDuringCapture {
  public:
   AllowDuringCapture() {
@@ -26,8 +26,9 @@ class AllowDuringCapture {
   cudaStreamCaptureMode before_ = cudaStreamCaptureModeRelaxed;
 };
 
-// This thread's T for a device, made at the first call with that device current. When the thread ends, its T goes to
-// the next thread that asks for one, since handles are slow to make. Never destroyed: at exit the driver may be gone.
+// This thread's T for a device, made at the first call with that device current. When the thread
+// ends, its T goes to the next thread that asks for one, since handles are slow to make. Never
+// destroyed: at exit the driver may be gone.
 template <class T>
 T& of_this_thread(int device) {
   struct Idle {

@@ -1,5 +1,5 @@
-// The steps of optimizers: a block per piece of a parameter (multi_tensor.h), 16 bytes of each of its tensors per
-// thread and turn.
+// The steps of optimizers: a block per piece of a parameter (multi_tensor.h), 16 bytes of each of
+// its tensors per thread and turn.
 #pragma once
 
 #include <brigade/kernels/cuda/detail/multi_tensor.h>

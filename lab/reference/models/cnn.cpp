@@ -1,4 +1,5 @@
-// A convolutional network with batch norm: two blocks with pooling, for images of 8 x 8, and a cross entropy.
+// A convolutional network with batch norm: two blocks with pooling, for images of 8 x 8, and a
+// cross entropy.
 #include <brigade/autograd/functional.h>
 #include <brigade/lab/reference/models/conv_norm.h>
 #include <brigade/lab/reference/models/model.h>

@@ -1,5 +1,5 @@
-// A small language model in GPT's manner: blocks of causal attention and a feed-forward net, and a head whose weight is
-// the embedding's.
+// A small language model in GPT's manner: blocks of causal attention and a feed-forward net, and a
+// head whose weight is the embedding's.
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/reference/models/model.h>
@@ -9,8 +9,9 @@ namespace brigade::lab::reference {
 
 namespace {
 
-// Attention and a feed-forward net, each behind a layer norm and beside a residual connection. The projection to
-// queries, keys and values has no bias, since a softmax does not see that of the keys.
+// Attention and a feed-forward net, each behind a layer norm and beside a residual connection. The
+// projection to queries, keys and values has no bias, since a softmax does not see that of the
+// keys.
 struct BlockImpl : nn::Module {
   int64_t heads;
   nn::LayerNorm norm1{nullptr}, norm2{nullptr};

@@ -1,5 +1,5 @@
-// The models that `brigade check` knows by name. Their PyTorch counterparts, with the same names of parameters, are in
-// tests/reference/models.py; docs/check.md lists them for users.
+// The models that `brigade check` knows by name. Their PyTorch counterparts, with the same names of
+// parameters, are in tests/reference/models.py; docs/check.md lists them for users.
 #pragma once
 
 #include <brigade/lab/reference/operation.h>
@@ -13,7 +13,8 @@ namespace brigade::lab::reference {
 
 using check::Step;
 
-// A step of training is one or more phases, each a loss and the part of the model that its gradients move.
+// A step of training is one or more phases, each a loss and the part of the model that its
+// gradients move.
 class Model {
  public:
   virtual ~Model() = default;

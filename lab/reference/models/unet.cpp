@@ -1,5 +1,5 @@
-// A U-Net of two levels with a skip connection, and deep supervision: the lower level has a head, and a loss, of its
-// own.
+// A U-Net of two levels with a skip connection, and deep supervision: the lower level has a head,
+// and a loss, of its own.
 #include <brigade/autograd/functional.h>
 #include <brigade/lab/reference/models/conv_norm.h>
 #include <brigade/lab/reference/models/model.h>

@@ -179,7 +179,8 @@ int launched_ranks() {
 
 std::string error_in_words(const JoinedJob& joined) {
   const RankResult& result = joined.result;
-  // The only kind whose text is composed from the reports of all ranks: who raises it knows that all do.
+  // The only kind whose text is composed from the reports of all ranks: who raises it knows that
+  // all do.
   const bool same_everywhere = result.error == "ReductionError";
   return "rank " + std::to_string(joined.rank) + " (" + result.error +
          "): " + (same_everywhere && joined.rank != 0 ? "the same error as on rank 0" : result.text);

@@ -1,12 +1,13 @@
-// Cosine annealing, without and with warm restarts (Loshchilov and Hutter, "SGDR", arXiv 1608.03983).
+// Cosine annealing, without and with warm restarts (Loshchilov and Hutter, "SGDR", arXiv
+// 1608.03983).
 #pragma once
 
 #include <brigade/optim/lr_scheduler/lr_scheduler.h>
 
 namespace brigade::optim {
 
-// From the initial rate to eta_min along half a cosine in t_max epochs, then back up, and so on. Throws ValueError for
-// a t_max below 1.
+// From the initial rate to eta_min along half a cosine in t_max epochs, then back up, and so on.
+// Throws ValueError for a t_max below 1.
 class CosineAnnealingLR : public LRScheduler {
  public:
   CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min = 0);
@@ -21,8 +22,8 @@ class CosineAnnealingLR : public LRScheduler {
   double eta_min_;
 };
 
-// From the initial rate to eta_min along half a cosine in t_0 epochs, then again from the initial rate, in periods that
-// grow t_mult times each time. Throws ValueError for a t_0 or t_mult below 1.
+// From the initial rate to eta_min along half a cosine in t_0 epochs, then again from the initial
+// rate, in periods that grow t_mult times each time. Throws ValueError for a t_0 or t_mult below 1.
 class CosineAnnealingWarmRestarts : public LRScheduler {
  public:
   CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult = 1, double eta_min = 0);

@@ -1,12 +1,14 @@
-// LRScheduler: what schedules of learning rates share. Values are those of torch.optim.lr_scheduler, to the bit: most
-// schedules multiply the rate that a group has, so that several of them can work on one optimizer.
+// LRScheduler: what schedules of learning rates share. Values are those of
+// torch.optim.lr_scheduler, to the bit: most schedules multiply the rate that a group has, so that
+// several of them can work on one optimizer.
 //
 //   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
 //   optim::CosineAnnealingLR scheduler(optimizer, 100);
 //   for (...) { ...; optimizer.step(); scheduler.step(); }
 //
-// A scheduler refers to its optimizer, which must outlive it, and sets the rates of its groups: once when it is made,
-// then at each step(). Schedulers of one optimizer reckon from the same rates, Optimizer::initial_lr.
+// A scheduler refers to its optimizer, which must outlive it, and sets the rates of its groups:
+// once when it is made, then at each step(). Schedulers of one optimizer reckon from the same
+// rates, Optimizer::initial_lr.
 #pragma once
 
 #include <brigade/optim/lr_scheduler/state.h>
@@ -23,8 +25,8 @@ class LRScheduler {
   LRScheduler& operator=(const LRScheduler&) = delete;
   virtual ~LRScheduler() = default;
 
-  // The next epoch, or whatever the caller counts; call it after the optimizer's step. Throws ValueError when the
-  // optimizer has got more groups since the scheduler was made.
+  // The next epoch, or whatever the caller counts; call it after the optimizer's step. Throws
+  // ValueError when the optimizer has got more groups since the scheduler was made.
   virtual void step();
   // Steps since the scheduler was made (in a SequentialLR: since it took over).
   int64_t last_epoch() const noexcept { return last_epoch_; }
@@ -35,8 +37,9 @@ class LRScheduler {
   std::string name() const;
 
   SchedulerState state_dict() const;
-  // Options are part of the state. The optimizer's rates are not, they are in its own: load both. Throws ValueError
-  // that names what is missing, left over, or of another kind; then nothing has been changed.
+  // Options are part of the state. The optimizer's rates are not, they are in its own: load both.
+  // Throws ValueError that names what is missing, left over, or of another kind; then nothing has
+  // been changed.
   void load_state_dict(const SchedulerState& state);
 
  protected:
@@ -81,7 +84,8 @@ class LRScheduler {
 };
 
 namespace detail {
-// One number per group, of one for all or one for each. Throws ValueError "max_lr must have the same length as ...".
+// One number per group, of one for all or one for each. Throws ValueError "max_lr must have the
+// same length as ...".
 std::vector<double> per_group(const char* what, const std::vector<double>& values, size_t groups);
 }  // namespace detail
 

@@ -17,7 +17,8 @@ struct SchedulerState {
   std::vector<std::pair<std::string, double>> numbers;
 };
 
-// Visits the members of a scheduler by name: numbers, enumerations, and lists of them whose length does not change.
+// Visits the members of a scheduler by name: numbers, enumerations, and lists of them whose length
+// does not change.
 class SchedulerVisitor {
  public:
   using Number = std::function<void(const std::string& name, double& value)>;
@@ -45,7 +46,8 @@ class SchedulerVisitor {
 namespace detail {
 using VisitScheduler = std::function<void(const SchedulerVisitor&)>;
 SchedulerState save_scheduler(const std::string& name, const VisitScheduler& visit);
-// Throws ValueError that names what is missing, left over, or of another kind; then nothing has been changed.
+// Throws ValueError that names what is missing, left over, or of another kind; then nothing has
+// been changed.
 void load_scheduler(const SchedulerState& state, const std::string& name, const VisitScheduler& visit);
 }  // namespace detail
 

@@ -86,7 +86,8 @@ std::optional<LaunchedRank> find_open_mpi(const Variables& variables) {
   return result;
 }
 
-// Ranks on this node, from "2(x3),1": so many on each of the nodes in turn. -1 when the text says nothing about it.
+// Ranks on this node, from "2(x3),1": so many on each of the nodes in turn. -1 when the text says
+// nothing about it.
 int tasks_on_node(const std::string& list, int node) {
   const char* at = list.c_str();
   while (*at) {
@@ -146,7 +147,8 @@ std::optional<LaunchedRank> find_pmix(const Variables& variables) {
       value_of(variables, "PMIX_RANK"));
 }
 
-// "hydra_pmi_proxy" and the like, with the pid of its parent and the time of its start; false when it has ended.
+// "hydra_pmi_proxy" and the like, with the pid of its parent and the time of its start; false when
+// it has ended.
 bool read_process(long pid, std::string& name, long& parent, std::string& start) {
   std::ifstream in(fmt::format("/proc/{}/stat", pid));
   std::string line;
@@ -239,7 +241,8 @@ MeetingPlace find_meeting_place(const Variables& variables, const LaunchedRank& 
   }
   place.address = value_of(variables, "MASTER_ADDR");
   if (!place.address.empty()) return place;
-  // Variables that somebody has set by hand, without saying how many ranks a host has, are for one host.
+  // Variables that somebody has set by hand, without saying how many ranks a host has, are for one
+  // host.
   const bool by_hand = launched.local_world_size < 0 && launched.job.empty();
   if (launched.on_one_host() || by_hand) {
     place.address = "127.0.0.1";

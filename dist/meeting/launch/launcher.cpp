@@ -1,4 +1,5 @@
-// Starting and watching rank processes: one loop over poll() for output, signals and the ends of children.
+// Starting and watching rank processes: one loop over poll() for output, signals and the ends of
+// children.
 #include <brigade/dist/meeting/launch/launcher.h>
 
 #include <brigade/dist/meeting/launch/nodes.h>
@@ -80,7 +81,8 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
   if (pid < 0) throw DistError("cannot start rank {}: {}", child.rank, std::strerror(errno));
   if (pid == 0) {
     setpgid(0, 0);
-    // A rank must not outlive its launcher; the second line closes the gap before the first took effect.
+    // A rank must not outlive its launcher; the second line closes the gap before the first took
+    // effect.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     sigset_t none;
@@ -120,7 +122,8 @@ class Attempt {
  public:
   Attempt(const std::vector<std::string>& command, const LaunchOptions& options, int restart, int port, NodePlace place)
       : options_(options), place_(place), output_(options.prefix_output) {
-    // Signals are read from a descriptor while ranks run, so that they reach the ranks and not only us.
+    // Signals are read from a descriptor while ranks run, so that they reach the ranks and not only
+    // us.
     sigemptyset(&signals_);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
       sigaddset(&signals_, signal);
@@ -294,7 +297,8 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
   }
   if (options.nodes > 1 && options.master_port == 0)
     throw DistError("launch: several nodes need a --master-port that all of them know");
-  // A "/proc/self/exe" in the child would be the child's own program only after exec: name ours now.
+  // A "/proc/self/exe" in the child would be the child's own program only after exec: name ours
+  // now.
   std::vector<std::string> words = command;
   if (words.front() == "/proc/self/exe") {
     char path[4096];
@@ -309,7 +313,8 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
   }
   NodePlace place{0, options.ranks};
   if (options.nodes > 1) {
-    // Nodes are started one after the other, by hand or by a scheduler; ranks need not wait for that.
+    // Nodes are started one after the other, by hand or by a scheduler; ranks need not wait for
+    // that.
     const auto store = connect_tcp_store(options.master_addr, port, options.meeting_timeout);
     place = meet_nodes(*store, options);
   }

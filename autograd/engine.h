@@ -1,12 +1,12 @@
 // The engine behind backward().
 //
-// 1. Gather: walk the graph from the roots (an explicit stack, no recursion), collect the nodes, and note for each leaf
-// the lowest
-//    sequence number among the nodes that feed it. Sort the nodes by descending number. Now the plan is known: which
-//    nodes run, in which order, and which leaves will receive a gradient.
-// 2. Run each node: its output gradients lie in a buffer; its input gradients are added to the buffers of earlier nodes
-// or of leaves.
-//    When the lowest node that feeds a leaf has run, the leaf's gradient is complete: hooks, accumulation, grad-ready.
+// 1. Gather: walk the graph from the roots (an explicit stack, no recursion), collect the nodes, and
+//    note for each leaf the lowest sequence number among the nodes that feed it. Sort the nodes by
+//    descending number. Now the plan is known: which nodes run, in which order, and which leaves
+//    will receive a gradient.
+// 2. Run each node: its output gradients lie in a buffer; its input gradients are added to the
+//    buffers of earlier nodes or of leaves. When the lowest node that feeds a leaf has run, the
+//    leaf's gradient is complete: hooks, accumulation, grad-ready.
 // 3. Finish: listeners, clean-up.
 #pragma once
 

@@ -2,8 +2,9 @@
 //
 //   Tensor relu(const Tensor& x, SourceLocation where) {
 //     Tensor y = kernels::relu(x);
-//     if (auto* node = autograd::record<ReluNode>({.op = "relu", .where = where}, {x}, y)) node->y.save_output(*node,
-//     y); return y;
+//     if (auto* node = autograd::record<ReluNode>({.op = "relu", .where = where}, {x}, y))
+//       node->y.save_output(*node, y);
+//     return y;
 //   }
 //
 // A node is made when recording is on and an input requires grad; the tape, when it is on, hears of

@@ -1,9 +1,10 @@
 // Ranks on several hosts. Memory is faster than a network, so each byte crosses the network as
 // seldom as possible:
 //
-//   all_reduce on hosts of k ranks each: the ranks of a host reduce a share of the elements each, in shared memory;
-//   rank i of every host all-reduces its share with the ranks i of the other hosts, over Gloo (k such groups at the
-//   same time, each with 1/k of the bytes); the ranks of a host copy each other's shares.
+//   all_reduce on hosts of k ranks each: the ranks of a host reduce a share of the elements each,
+//   in shared memory; rank i of every host all-reduces its share with the ranks i of the other
+//   hosts, over Gloo (k such groups at the same time, each with 1/k of the bytes); the ranks of a
+//   host copy each other's shares.
 //
 // Hosts with different numbers of ranks have no common shares: their first ranks, the leaders,
 // all-reduce everything. The other collectives are rare in training and go by the leaders too.

@@ -5,7 +5,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/checks/model.h>
-#include <brigade/dist/diagnosis/fields.h>
+#include <brigade/dist/diagnosis/json.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <optional>
 
@@ -35,55 +36,46 @@ std::optional<Entry> entry_of(const std::string& name) {
   return Entry{parameter, std::string(end, name.data() + name.size())};
 }
 
-// One rank's share of a state, under the names of the whole: as a text without the tensors' values,
-// which travel separately.
-std::string describe_share(const optim::OptimizerState& share) {
-  FieldWriter out;
-  out << static_cast<int64_t>(share.numbers.size());
-  for (const auto& [name, number] : share.numbers)
-    out << name << std::bit_cast<int64_t>(number);
-  out << static_cast<int64_t>(share.tensors.size());
-  for (const auto& [name, tensor] : share.tensors) {
-    out << name << static_cast<int64_t>(tensor.dtype()) << static_cast<int64_t>(tensor.dim());
-    for (int d = 0; d < tensor.dim(); ++d)
-      out << tensor.sizes()[d];
-  }
-  return out.text();
-}
+// One rank's share of a state, under the names of the whole: without the tensors' values, which
+// travel separately. Numbers by their bits: JSON has no infinity.
+struct Share {
+  struct Described {
+    std::string name;
+    int dtype = 0;
+    std::vector<int64_t> sizes;
 
-// The share as described, its tensors not filled yet.
-optim::OptimizerState share_from(const std::string& text) {
-  FieldReader in(text);
-  optim::OptimizerState share;
-  for (int64_t count = in.number(); count > 0; --count) {
-    std::string name = in.next();
-    share.numbers.emplace_back(std::move(name), std::bit_cast<double>(in.number()));
-  }
-  for (int64_t count = in.number(); count > 0; --count) {
-    std::string name = in.next();
-    const auto dtype = static_cast<DType>(in.number());
-    Shape sizes;
-    for (int64_t dims = in.number(); dims > 0; --dims)
-      sizes.push_back(in.number());
-    share.tensors.emplace_back(std::move(name), empty(sizes, dtype));
-  }
+    int64_t bytes() const {
+      return std::accumulate(sizes.begin(), sizes.end(), static_cast<int64_t>(itemsize(static_cast<DType>(dtype))),
+                             std::multiplies<>());
+    }
+  };
+  std::vector<std::pair<std::string, int64_t>> numbers;
+  std::vector<Described> tensors;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Share::Described, name, dtype, sizes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Share, numbers, tensors)
+
+Share described(const optim::OptimizerState& state) {
+  Share share;
+  for (const auto& [name, number] : state.numbers)
+    share.numbers.emplace_back(name, std::bit_cast<int64_t>(number));
+  for (const auto& [name, tensor] : state.tensors)
+    share.tensors.push_back({name, static_cast<int>(tensor.dtype()), {tensor.sizes().begin(), tensor.sizes().end()}});
   return share;
 }
 
-int64_t bytes_of(const std::string& text) {
-  // Without making the tensors: every rank needs the length, one the values.
-  FieldReader in(text);
-  for (int64_t fields = 2 * in.number(); fields > 0; --fields)
-    in.next();
-  int64_t total = 0;
-  for (int64_t count = in.number(); count > 0; --count) {
-    in.next();
-    auto bytes = static_cast<int64_t>(itemsize(static_cast<DType>(in.number())));
-    for (int64_t dims = in.number(); dims > 0; --dims)
-      bytes *= in.number();
-    total += bytes;
+// The state as described, its tensors not filled yet.
+optim::OptimizerState state_from(const Share& share) {
+  optim::OptimizerState state;
+  for (const auto& [name, bits] : share.numbers)
+    state.numbers.emplace_back(name, std::bit_cast<double>(bits));
+  for (const Share::Described& tensor : share.tensors) {
+    Shape sizes;
+    for (const int64_t size : tensor.sizes)
+      sizes.push_back(size);
+    state.tensors.emplace_back(tensor.name, empty(sizes, static_cast<DType>(tensor.dtype)));
   }
-  return total;
+  return state;
 }
 
 // Copies bytes [begin, begin + piece) of the tensors, taken one after another, to or from the
@@ -109,15 +101,9 @@ void copy_piece(const optim::OptimizerState& share, int64_t begin, const Tensor&
 
 // Throws the same error on every rank when their lines differ.
 void check_same_lines(ProcessGroup& group, const std::vector<std::string>& mine, SourceLocation where) {
-  FieldWriter out;
-  for (const std::string& line : mine)
-    out << line;
   std::vector<std::vector<std::string>> lists;
-  for (const std::string& text : group.all_gather_text(out.text(), "ZeroRedundancyOptimizer: parameters", where)) {
-    lists.emplace_back();
-    for (FieldReader in(text); !in.done();)
-      lists.back().push_back(in.next());
-  }
+  for (const std::string& text : group.all_gather_text(to_text(mine), "ZeroRedundancyOptimizer: parameters", where))
+    lists.push_back(decoded<std::vector<std::string>>(text));
   for (size_t rank = 1; rank < lists.size(); ++rank) {
     for (size_t i = 0; i < std::max(lists[0].size(), lists[rank].size()); ++i) {
       const auto line = [i](const std::vector<std::string>& list) {
@@ -207,19 +193,21 @@ void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation 
     }
   }
   const std::string_view what = "ZeroRedundancyOptimizer: consolidated state";
-  const std::vector<std::string> texts = group_->all_gather_text(describe_share(share), what, where);
+  const std::vector<std::string> texts = group_->all_gather_text(to_text(described(share)), what, where);
 
   const auto whole = plain();
   optim::OptimizerState all = whole->state_dict();  // the options
   for (int rank = 0; rank < group_->size(); ++rank) {
     const bool sends = rank == group_->rank();
     const bool takes = to == group_->rank();
-    const std::string& text = texts[static_cast<size_t>(rank)];
+    const auto told = decoded<Share>(texts[static_cast<size_t>(rank)]);
     optim::OptimizerState theirs;
-    if (takes && !sends) theirs = share_from(text);
+    if (takes && !sends) theirs = state_from(told);
     const optim::OptimizerState& part = sends ? share : theirs;
     if (rank != to) {
-      const int64_t total = bytes_of(text);
+      int64_t total = 0;
+      for (const Share::Described& tensor : told.tensors)
+        total += tensor.bytes();
       for (int64_t begin = 0; begin < total; begin += kPieceBytes) {
         const Tensor piece = group_->allocate(std::min(kPieceBytes, total - begin), kUInt8);
         if (sends) copy_piece(part, begin, piece, true);

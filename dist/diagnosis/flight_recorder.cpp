@@ -1,7 +1,6 @@
 // Keeps the latest collectives, puts them in words, and writes them to the rank's file.
 #include <brigade/dist/diagnosis/flight_recorder.h>
 
-#include <brigade/dist/diagnosis/fields.h>
 #include <brigade/dist/timeline/json_text.h>
 #include <brigade/dist/timeline/timeline.h>
 
@@ -22,28 +21,6 @@ std::string in_words(const CollectiveInfo& info) {
   if (info.iteration > 0) text += fmt::format(", number {},", info.iteration);
   if (!info.where.empty()) text += " at " + info.where;
   return text + fmt::format(" (collective {})", info.sequence);
-}
-
-std::string encode(const CollectiveInfo& info) {
-  FieldWriter out;
-  out << static_cast<int64_t>(info.sequence) << info.kind << info.op << info.dtype << info.count << int64_t{info.root}
-      << info.description << static_cast<int64_t>(info.iteration) << info.where;
-  return out.text();
-}
-
-CollectiveInfo decode_collective(const std::string& text) {
-  FieldReader in(text);
-  CollectiveInfo info;
-  info.sequence = static_cast<uint64_t>(in.number());
-  info.kind = in.next();
-  info.op = in.next();
-  info.dtype = in.next();
-  info.count = in.number();
-  info.root = static_cast<int>(in.number());
-  info.description = in.next();
-  info.iteration = static_cast<uint64_t>(in.number());
-  info.where = in.next();
-  return info;
 }
 
 uint64_t FlightRecorder::begin(CollectiveInfo info) {

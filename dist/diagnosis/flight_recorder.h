@@ -36,9 +36,6 @@ struct CollectiveInfo {
 // "all_reduce(avg) of 100 x float32 "bucket 0 of DDP(Net)", number 3, at train.cpp:12 (collective
 // 7)"
 std::string in_words(const CollectiveInfo& info);
-// As text of fields, for the store; and back.
-std::string encode(const CollectiveInfo& info);
-CollectiveInfo decode_collective(const std::string& text);
 
 // Thread-safe.
 class FlightRecorder {

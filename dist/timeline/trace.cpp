@@ -1,7 +1,7 @@
 // Gathers the timelines of all ranks as text, and writes the events and the section "brigade".
 #include <brigade/dist/timeline/trace.h>
 
-#include <brigade/dist/diagnosis/fields.h>
+#include <brigade/dist/diagnosis/json.h>
 #include <brigade/dist/timeline/json_text.h>
 #include <brigade/dist/timeline/trace_events.h>
 
@@ -12,6 +12,12 @@
 
 namespace brigade::dist {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BucketEvents, parameters, bytes, filled, launched, arrived, reduced, finished,
+                                   wait_began, wait_ended)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoundEvents, round, backward, forward_began, began, compute_ended, ended, ready,
+                                   buckets, rebuilt)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTimeline, clock, rounds)
+
 namespace {
 
 // One boot of one machine has one steady clock.
@@ -21,64 +27,14 @@ std::string clock_identity() {
   return boot;
 }
 
-std::string encode(const Timeline& timeline) {
-  FieldWriter out;
-  out << clock_identity() << static_cast<int64_t>(timeline.rounds().size());
-  for (const RoundEvents& round : timeline.rounds()) {
-    out << static_cast<int64_t>(round.round) << round.backward << round.forward_began << round.began
-        << round.compute_ended << round.ended << static_cast<int64_t>(round.rebuilt)
-        << static_cast<int64_t>(round.ready.size());
-    for (const int64_t time : round.ready)
-      out << time;
-    out << static_cast<int64_t>(round.buckets.size());
-    for (const BucketEvents& bucket : round.buckets) {
-      out << std::vector<int>(bucket.parameters.begin(), bucket.parameters.end()) << bucket.bytes << bucket.filled
-          << bucket.launched << bucket.arrived << bucket.reduced << bucket.finished << bucket.wait_began
-          << bucket.wait_ended;
-    }
-  }
-  return out.text();
-}
-
-RankTimeline decode(const std::string& text) {
-  FieldReader in(text);
-  RankTimeline timeline;
-  timeline.clock = in.next();
-  timeline.rounds.resize(static_cast<size_t>(in.number()));
-  for (RoundEvents& round : timeline.rounds) {
-    round.round = static_cast<uint64_t>(in.number());
-    round.backward = in.next();
-    round.forward_began = in.number();
-    round.began = in.number();
-    round.compute_ended = in.number();
-    round.ended = in.number();
-    round.rebuilt = in.number() != 0;
-    round.ready.resize(static_cast<size_t>(in.number()));
-    for (int64_t& time : round.ready)
-      time = in.number();
-    round.buckets.resize(static_cast<size_t>(in.number()));
-    for (BucketEvents& bucket : round.buckets) {
-      for (const int parameter : in.numbers())
-        bucket.parameters.push_back(static_cast<uint32_t>(parameter));
-      bucket.bytes = in.number();
-      bucket.filled = in.number();
-      bucket.launched = in.number();
-      bucket.arrived = in.number();
-      bucket.reduced = in.number();
-      bucket.finished = in.number();
-      bucket.wait_began = in.number();
-      bucket.wait_ended = in.number();
-    }
-  }
-  return timeline;
-}
-
 }  // namespace
 
 std::string trace_json(ProcessGroup& group, const Reducer& reducer, SourceLocation where) {
+  const auto& rounds = reducer.timeline().rounds();
+  const RankTimeline mine{clock_identity(), {rounds.begin(), rounds.end()}};
   std::vector<RankTimeline> ranks;
-  for (const std::string& text : group.all_gather_text(encode(reducer.timeline()), "timelines, to merge", where))
-    ranks.push_back(decode(text));
+  for (const std::string& text : group.all_gather_text(to_text(mine), "timelines, to merge", where))
+    ranks.push_back(decoded<RankTimeline>(text));
   std::vector<std::string> names;
   for (const NamedParameter& parameter : reducer.parameters())
     names.push_back(parameter.name);

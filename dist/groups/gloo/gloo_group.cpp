@@ -8,7 +8,7 @@
 // there a few times a second, so that one that can speak no more has said where it was.
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/collective.h>
-#include <brigade/dist/diagnosis/fields.h>
+#include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/fnv.h>
 #include <brigade/dist/groups/gloo/break_connections.h>
@@ -45,6 +45,16 @@
 namespace brigade::dist {
 
 namespace {
+
+// Where a rank is, as it tells the others: its last collective, and what it does since.
+struct PlaceInStore {
+  std::string state;  // "well", "timed out", ...
+  CollectiveInfo collective;
+  bool finished = false;
+  std::string activity = {};
+  double activity_seconds = 0;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlaceInStore, state, collective, finished, activity, activity_seconds)
 
 // Gloo meets through our store.
 class GlooStore final : public gloo::rendezvous::Store {
@@ -292,11 +302,8 @@ class GlooGroup final : public ProcessGroup {
   // Digests go round a ring of ranks: equal to the left neighbour's everywhere means equal
   // everywhere.
   void check_neighbour(const CollectiveInfo& info, uint64_t number) {
-    CollectiveInfo compared = info;
-    compared.sequence = number;
-    compared.where.clear();
-    compared.iteration = 0;
-    own_digest_ = fnv(encode(compared));
+    own_digest_ = fnv(fmt::format("{} {} {} {} {} {} {}", number, info.kind, info.op, info.dtype, info.count, info.root,
+                                  info.description));
     const uint64_t slot = (uint64_t{0xB1} << 56) | number;
     received_->recv((rank() + size() - 1) % size(), slot);
     sent_->send((rank() + 1) % size(), slot);
@@ -434,17 +441,16 @@ class GlooGroup final : public ProcessGroup {
 
   void post_place(const char* state, const CollectiveInfo& info, bool finished) noexcept {
     try {
-      FieldWriter out;
+      PlaceInStore place{.state = state, .collective = info, .finished = finished};
       {
         std::lock_guard lock(place_mutex_);
-        out << state << encode(info) << int64_t{finished}
-            << (activity_.empty() ? std::string() : fmt::format("{} at {}", activity_, to_string(activity_where_)))
-            << static_cast<int64_t>(activity_since_ > 0 ? (now_ns() - activity_since_) / 1000000 : 0);
+        if (!activity_.empty()) place.activity = fmt::format("{} at {}", activity_, to_string(activity_where_));
+        if (activity_since_ > 0) place.activity_seconds = static_cast<double>(now_ns() - activity_since_) * 1e-9;
       }
       // Once it has failed a rank says nothing else.
       std::lock_guard lock(post_mutex_);
       if (failed_ && std::string_view(state) == "well") return;
-      store_->set(fmt::format("{}/place/{}", prefix_, rank()), out.text());
+      store_->set(fmt::format("{}/place/{}", prefix_, rank()), to_text(place));
     } catch (const std::exception&) {
       // The store may be gone before us.
     }
@@ -458,15 +464,13 @@ class GlooGroup final : public ProcessGroup {
       if (r != rank() && store_->check(gone)) place.gone = store_->get(gone, std::chrono::seconds(1));
       const std::string key = fmt::format("{}/place/{}", prefix_, r);
       if (!store_->check(key)) return place;
-      const std::string text = store_->get(key, std::chrono::seconds(1));
-      FieldReader in(text);
-      const std::string state = in.next();
-      place.timed_out = state == "timed out";
-      place.stuck = state != "well";
-      place.whereabouts.last = decode_collective(in.next());
-      place.whereabouts.finished = in.number() != 0;
-      place.whereabouts.activity = in.next();
-      place.whereabouts.activity_seconds = static_cast<double>(in.number()) * 1e-3;
+      const auto told = decoded<PlaceInStore>(store_->get(key, std::chrono::seconds(1)));
+      place.timed_out = told.state == "timed out";
+      place.stuck = told.state != "well";
+      place.whereabouts.last = told.collective;
+      place.whereabouts.finished = told.finished;
+      place.whereabouts.activity = told.activity;
+      place.whereabouts.activity_seconds = told.activity_seconds;
     } catch (const std::exception&) {
       // Then we do not know.
     }

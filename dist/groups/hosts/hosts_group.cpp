@@ -17,7 +17,6 @@
 // hosts stop at once, and give the same verdict.
 #include <brigade/core/view.h>
 #include <brigade/dist/diagnosis/collective.h>
-#include <brigade/dist/diagnosis/fields.h>
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/process_group.h>
@@ -72,6 +71,7 @@ struct Reason {
   std::string text;
   std::vector<Verdict> verdicts;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reason, rank, text, verdicts)
 
 std::vector<Verdict> verdicts_of(const std::exception& error) {
   const auto* diagnosed = dynamic_cast<const Diagnosed*>(&error);
@@ -331,11 +331,7 @@ class HostsGroup final : public ProcessGroup {
     }
     write_record(what);
     try {
-      if (!store_->check(cause_key_)) {
-        FieldWriter out;
-        out << int64_t{reason.rank} << reason.text << to_text(reason.verdicts);
-        store_->set(cause_key_, out.text());
-      }
+      if (!store_->check(cause_key_)) store_->set(cause_key_, to_text(reason));
     } catch (const std::exception&) {
       // The store may be gone before us.
     }
@@ -353,15 +349,7 @@ class HostsGroup final : public ProcessGroup {
     try {
       const auto until = Clock::now() + time;
       while (true) {
-        if (store_->check(cause_key_)) {
-          const std::string text = store_->get(cause_key_, Milliseconds(100));
-          FieldReader in(text);
-          Reason reason;
-          reason.rank = static_cast<int>(in.number());
-          reason.text = in.next();
-          reason.verdicts = decoded<std::vector<Verdict>>(in.next());
-          return reason;
-        }
+        if (store_->check(cause_key_)) return decoded<Reason>(store_->get(cause_key_, Milliseconds(100)));
         if (Clock::now() >= until) break;
         std::this_thread::sleep_for(Milliseconds(10));
       }

@@ -1,5 +1,5 @@
 // JSON text between ranks.
-#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/diagnosis/json.h>
 
 namespace brigade::dist {
 

@@ -1,0 +1,27 @@
+// What ranks tell each other in words: JSON text.
+#pragma once
+
+#include <brigade/core/error.h>
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace brigade::dist {
+
+// Bytes that are not UTF-8 are replaced.
+std::string to_text(const nlohmann::json& json);
+// Throws DistError for a text that to_text() did not make.
+nlohmann::json from_text(const std::string& text);
+
+// What to_text() made of a T on another rank. Throws DistError for anything else.
+template <class T>
+T decoded(const std::string& text) {
+  try {
+    return from_text(text).get<T>();
+  } catch (const nlohmann::json::exception& error) {
+    throw DistError("a message from a rank cannot be read: {}", error.what());
+  }
+}
+
+}  // namespace brigade::dist

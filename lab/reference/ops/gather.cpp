@@ -1,6 +1,4 @@
-// Embedding, gather, scatter, masked_select and the like by name, for `brigade check`.
-#include <brigade/autograd/ops/concat.h>
-#include <brigade/autograd/ops/embedding.h>
+// Gather, scatter, masked_select and the like by name, for `brigade check`.
 #include <brigade/autograd/ops/gather.h>
 #include <brigade/lab/reference/operation.h>
 
@@ -8,18 +6,7 @@ namespace brigade::lab::reference {
 
 namespace {
 
-const AddOperations add_indexing{
-    {"index_select",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return index_select(in[0], args.integer("dim"), in[1]);
-     }},
-    {"one_hot",
-     [](const Inputs& in, const Arguments& args) -> Outputs { return one_hot(in[0], args.integer("num_classes")); }},
-    {"embedding",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       if (args.has("scale_grad_by_freq")) return embedding(in[0], in[1], -1, args.flag("scale_grad_by_freq"));
-       return args.has("padding_idx") ? embedding(in[0], in[1], args.integer("padding_idx")) : embedding(in[0], in[1]);
-     }},
+const AddOperations add_gather{
     {"gather",
      [](const Inputs& in, const Arguments& args) -> Outputs { return gather(in[0], args.integer("dim"), in[1]); }},
     {"take_along_dim",

@@ -1,22 +1,10 @@
-// Flips, rolls, repeats, diagonals, triangles and pads by name, for `brigade check`.
-#include <brigade/autograd/ops/pad.h>
+// Flips, rolls, repeats and diagonals by name, for `brigade check`.
 #include <brigade/autograd/ops/rearrange.h>
-#include <brigade/autograd/ops/triangle.h>
 #include <brigade/lab/reference/operation.h>
-
-#include <optional>
 
 namespace brigade::lab::reference {
 
 namespace {
-
-PadMode pad_mode(const std::string& name) {
-  if (name == "constant") return PadMode::Constant;
-  if (name == "reflect") return PadMode::Reflect;
-  if (name == "replicate") return PadMode::Replicate;
-  if (name == "circular") return PadMode::Circular;
-  throw ValueError("argument 'mode': expected constant, reflect, replicate or circular, got '{}'", name);
-}
 
 const AddOperations add_rearrange{
     {"flip", [](const Inputs& in, const Arguments& args) -> Outputs { return flip(in[0], args.shape("dims")); }},
@@ -58,21 +46,6 @@ const AddOperations add_rearrange{
      [](const Inputs& in, const Arguments& args) -> Outputs {
        return args.has("offset") ? diag_embed(in[0], args.integer("offset"), args.integer("dim1"), args.integer("dim2"))
                                  : diag_embed(in[0]);
-     }},
-    {"tril",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("diagonal") ? tril(in[0], args.integer("diagonal")) : tril(in[0]);
-     }},
-    {"triu",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("diagonal") ? triu(in[0], args.integer("diagonal")) : triu(in[0]);
-     }},
-    {"pad",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       const Shape given = args.shape("pad");
-       const std::vector<int64_t> pads(given.begin(), given.end());
-       if (args.has("value")) return pad(in[0], pads, PadMode::Constant, args.number("value"));
-       return args.has("mode") ? pad(in[0], pads, pad_mode(args.text("mode"))) : pad(in[0], pads);
      }},
 };
 

@@ -1,14 +1,11 @@
-// Sums, means, maxima, minima and softmax by name, for `brigade check`.
-#include <brigade/autograd/ops/extremes.h>
+// Sums, means, products, logsumexp and counts by name, for `brigade check`.
 #include <brigade/autograd/ops/reduce.h>
-#include <brigade/autograd/ops/softmax.h>
 #include <brigade/lab/reference/operation.h>
+#include <brigade/lab/reference/ops/detail.h>
 
 namespace brigade::lab::reference {
 
 namespace {
-
-bool keepdim(const Arguments& args) { return args.flag("keepdim", false); }
 
 const AddOperations add_reduce{
     {"sum",
@@ -19,27 +16,27 @@ const AddOperations add_reduce{
      [](const Inputs& in, const Arguments& args) -> Outputs {
        return args.has("dim") ? mean(in[0], args.shape("dim"), keepdim(args)) : mean(in[0]);
      }},
-    {"max",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       if (!args.has("dim")) return brigade::max(in[0]);
-       const MinMax found = brigade::max(in[0], args.integer("dim"), keepdim(args));
-       return {found.values, found.indices};
-     }},
-    {"min",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       if (!args.has("dim")) return brigade::min(in[0]);
-       const MinMax found = brigade::min(in[0], args.integer("dim"), keepdim(args));
-       return {found.values, found.indices};
-     }},
-    {"argmax",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("dim") ? argmax(in[0], args.integer("dim"), keepdim(args)) : argmax(in[0]);
-     }},
     {"sum_to", [](const Inputs& in, const Arguments& args) -> Outputs { return sum_to(in[0], args.shape("shape")); }},
-    {"softmax", [](const Inputs& in, const Arguments& args) -> Outputs { return softmax(in[0], args.integer("dim")); }},
-    {"softmin", [](const Inputs& in, const Arguments& args) -> Outputs { return softmin(in[0], args.integer("dim")); }},
-    {"log_softmax",
-     [](const Inputs& in, const Arguments& args) -> Outputs { return log_softmax(in[0], args.integer("dim")); }},
+    {"prod",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return reduced(in, args, [](auto&&... a) -> Outputs { return prod(a...); });
+     }},
+    {"logsumexp",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return reduced(in, args, [](auto&&... a) -> Outputs { return logsumexp(a...); });
+     }},
+    {"any",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return reduced(in, args, [](auto&&... a) -> Outputs { return any(a...); });
+     }},
+    {"all",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return reduced(in, args, [](auto&&... a) -> Outputs { return all(a...); });
+     }},
+    {"count_nonzero",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       return args.has("dim") ? count_nonzero(in[0], args.shape("dim")) : count_nonzero(in[0]);
+     }},
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Views, casts, joins and splits by name, for `brigade check`.
-#include <brigade/autograd/ops/concat.h>
+// Views, copies and casts by name, for `brigade check`.
 #include <brigade/autograd/ops/shape.h>
 #include <brigade/lab/reference/operation.h>
 
@@ -43,24 +42,6 @@ const AddOperations add_shape{
      [](const Inputs& in, const Arguments&) -> Outputs { return in[0].transpose(0, 1).contiguous(); }},
     {"to",
      [](const Inputs& in, const Arguments& args) -> Outputs { return in[0].to(dtype_from_name(args.text("dtype"))); }},
-    {"cat",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("dim") ? cat(in.all(), args.integer("dim")) : cat(in.all());
-     }},
-    {"stack",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("dim") ? stack(in.all(), args.integer("dim")) : stack(in.all());
-     }},
-    {"split",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       const int64_t size = args.integer("split_size_or_sections");
-       return args.has("dim") ? split(in[0], size, args.integer("dim")) : split(in[0], size);
-     }},
-    {"chunk",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       const int64_t count = args.integer("chunks");
-       return args.has("dim") ? chunk(in[0], count, args.integer("dim")) : chunk(in[0], count);
-     }},
 };
 
 }  // namespace

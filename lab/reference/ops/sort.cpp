@@ -1,5 +1,4 @@
-// Sorts, topk, cumulative results and linear recurrences by name, for `brigade check`.
-#include <brigade/autograd/ops/scan.h>
+// Sorts and topk by name, for `brigade check`.
 #include <brigade/autograd/ops/sort.h>
 #include <brigade/lab/reference/operation.h>
 
@@ -9,7 +8,7 @@ namespace {
 
 Outputs both(const SortResult& found) { return {found.values, found.indices}; }
 
-const AddOperations add_order{
+const AddOperations add_sort{
     {"sort",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        return both(sort(in[0], args.integer("dim", -1), args.flag("descending", false), args.flag("stable", false)));
@@ -22,15 +21,6 @@ const AddOperations add_order{
      [](const Inputs& in, const Arguments& args) -> Outputs {
        const int64_t k = args.integer("k");
        return both(args.has("dim") ? topk(in[0], k, args.integer("dim"), args.flag("largest")) : topk(in[0], k));
-     }},
-    {"cumsum", [](const Inputs& in, const Arguments& args) -> Outputs { return cumsum(in[0], args.integer("dim")); }},
-    {"cumprod", [](const Inputs& in, const Arguments& args) -> Outputs { return cumprod(in[0], args.integer("dim")); }},
-    {"logcumsumexp",
-     [](const Inputs& in, const Arguments& args) -> Outputs { return logcumsumexp(in[0], args.integer("dim")); }},
-    {"linear_recurrence",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("reverse") ? linear_recurrence(in[0], in[1], args.integer("dim"), args.flag("reverse"))
-                                  : linear_recurrence(in[0], in[1], args.integer("dim"));
      }},
 };
 

@@ -1,6 +1,4 @@
-// Variances, products, logsumexp, counts and extremes by name, for `brigade check`.
-#include <brigade/autograd/ops/extremes.h>
-#include <brigade/autograd/ops/reduce.h>
+// Variances and standard deviations by name, for `brigade check`.
 #include <brigade/autograd/ops/variance.h>
 #include <brigade/lab/reference/operation.h>
 
@@ -16,13 +14,7 @@ Outputs spread(const Inputs& in, const Arguments& args, Reduce reduce) {
 }
 Outputs both(const SpreadAndMean& found) { return {found.spread, found.mean}; }
 
-// The same with dimensions and keepdim.
-template <class Reduce>
-Outputs reduced(const Inputs& in, const Arguments& args, Reduce reduce) {
-  return args.has("dim") ? reduce(in[0], args.shape("dim"), args.flag("keepdim", false)) : reduce(in[0]);
-}
-
-const AddOperations add_statistics{
+const AddOperations add_variance{
     {"var",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        return spread(in, args, [](auto&&... a) -> Outputs { return var(a...); });
@@ -38,38 +30,6 @@ const AddOperations add_statistics{
     {"std_mean",
      [](const Inputs& in, const Arguments& args) -> Outputs {
        return spread(in, args, [](auto&&... a) -> Outputs { return both(std_mean(a...)); });
-     }},
-    {"prod",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return reduced(in, args, [](auto&&... a) -> Outputs { return prod(a...); });
-     }},
-    {"logsumexp",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return reduced(in, args, [](auto&&... a) -> Outputs { return logsumexp(a...); });
-     }},
-    {"amax",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return reduced(in, args, [](auto&&... a) -> Outputs { return amax(a...); });
-     }},
-    {"amin",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return reduced(in, args, [](auto&&... a) -> Outputs { return amin(a...); });
-     }},
-    {"any",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return reduced(in, args, [](auto&&... a) -> Outputs { return any(a...); });
-     }},
-    {"all",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return reduced(in, args, [](auto&&... a) -> Outputs { return all(a...); });
-     }},
-    {"count_nonzero",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("dim") ? count_nonzero(in[0], args.shape("dim")) : count_nonzero(in[0]);
-     }},
-    {"argmin",
-     [](const Inputs& in, const Arguments& args) -> Outputs {
-       return args.has("dim") ? argmin(in[0], args.integer("dim"), args.flag("keepdim", false)) : argmin(in[0]);
      }},
 };
 

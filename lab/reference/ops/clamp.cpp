@@ -1,0 +1,29 @@
+// Clamps by name, for `brigade check`.
+#include <brigade/autograd/ops/clamp.h>
+#include <brigade/lab/reference/operation.h>
+
+#include <optional>
+
+namespace brigade::lab::reference {
+
+namespace {
+
+const AddOperations add_clamp{
+    {"clamp",
+     [](const Inputs& in, const Arguments& args) -> Outputs {
+       std::optional<double> low, high;
+       if (args.has("min")) low = args.number("min");
+       if (args.has("max")) high = args.number("max");
+       return clamp(in[0], low, high);
+     }},
+    {"clamp_min",
+     [](const Inputs& in, const Arguments& args) -> Outputs { return clamp_min(in[0], args.number("min")); }},
+    {"clamp_max",
+     [](const Inputs& in, const Arguments& args) -> Outputs { return clamp_max(in[0], args.number("max")); }},
+    {"clamp_tensors",
+     [](const Inputs& in, const Arguments&) -> Outputs { return clamp(in[0], in[1], in.optional(2)); }},
+};
+
+}  // namespace
+
+}  // namespace brigade::lab::reference

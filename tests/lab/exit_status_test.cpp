@@ -2,6 +2,8 @@
 // started.
 #include "program.h"
 
+#include <brigade/lab/recipes/recipe.h>
+
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -63,7 +65,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"run -n 2 --max-restarts -1 true", "--max-restarts"},
           {"run -n 2 --master-port 70000 true", "--master-port"},
           {"train", "recipe"},
-          {"train mnist", "unknown recipe 'mnist'; known are digits"},
+          {"train mnist", "unknown recipe 'mnist'; known are " + lab::recipe_names()},
           {"train digits --strategy fsdp", "unknown strategy 'fsdp'; known are ddp, ddp_find_unused_parameters_true"},
           {"train digits --backend mpi", "unknown backend 'mpi'; known are shm"},
           {"train digits --precision 16-mixed", "unknown precision '16-mixed'"},
@@ -104,7 +106,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"check file.safetensors --bound nan", "--bound"},
           {"check --all --json /no-such-folder/file.json", "cannot write /no-such-folder/file.json"},
           {"explain", "what"},
-          {"explain mnist", "'mnist' is neither a recipe (digits) nor a file"},
+          {"explain mnist", "'mnist' is neither a recipe (" + lab::recipe_names() + ") nor a file"},
           {"explain digits --bucket-mb nan", "--bucket-mb"},
           {"explain digits --ranks 0", "--ranks"},
           {"explain digits --backend mpi", "unknown backend 'mpi'"},

@@ -117,6 +117,8 @@ int local_rank(const dist::ProcessGroup& group) {
   return launched && launched->local_rank >= 0 ? launched->local_rank : group.rank();
 }
 
+std::string backends_in_words() { return "threads, " + dist::backend_names(); }
+
 void check_backend(const std::string& backend) {
   if (backend == "threads" || backend == "auto") return;
   std::string known;

@@ -30,7 +30,7 @@ struct RankJobOutcome {
   std::string summary;  // who failed first and its last words, from the launcher
 };
 
-// `backend`: "threads", "shm", "gloo", "hosts", "auto". An error that a job throws is a result (ok
+// `backend`: see backends_in_words. An error that a job throws is a result (ok
 // = false), not a failure of the run. Throws DistError when a rank ends without a result (it names
 // the rank, its exit code or signal, and its last words), and ValueError in a process that is one
 // of several ranks of a launcher: each of them would start ranks of its own.
@@ -71,5 +71,7 @@ int local_rank(const dist::ProcessGroup& group);
 
 // Known backends; throws ValueError that lists them for another name.
 void check_backend(const std::string& backend);
+// "threads, auto, shm, gloo, hosts": for the help of an option.
+std::string backends_in_words();
 
 }  // namespace brigade::lab

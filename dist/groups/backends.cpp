@@ -46,13 +46,17 @@ AddBackend::AddBackend(Backend backend) {
 
 const std::vector<Backend>& all_backends() { return registry(); }
 
+std::string backend_names() {
+  std::string names = "auto";
+  for (const Backend& backend : registry())
+    names += ", " + backend.name;
+  return names;
+}
+
 const Backend& find_backend(const std::string& name) {
   const auto found = find(name);
   if (found != registry().end()) return *found;
-  std::string known = "auto";
-  for (const Backend& backend : registry())
-    known += ", " + backend.name;
-  throw DistError("unknown backend '{}'; known are {} (and threads, through run_threads)", name, known);
+  throw DistError("unknown backend '{}'; known are {} (and threads, through run_threads)", name, backend_names());
 }
 
 }  // namespace brigade::dist

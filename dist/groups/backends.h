@@ -30,6 +30,8 @@ struct AddBackend {
 
 // Brigade's own (shm, gloo, hosts), then those that were added.
 const std::vector<Backend>& all_backends();
+// "auto, shm, gloo, hosts": all that init_process_group takes.
+std::string backend_names();
 // Throws DistError that names the known ones.
 const Backend& find_backend(const std::string& name);
 

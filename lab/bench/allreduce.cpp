@@ -115,7 +115,7 @@ void add_command(Command& bench) {
       "Examples:\n  brigade bench allreduce\n  brigade bench allreduce --backend shm --ranks 4 --sizes 1M,64M --json "
       "-\n"
       "  brigade bench allreduce --sizes 4K-64M --factor 4 --dtype bfloat16 --op avg --csv allreduce.csv");
-  command.add_option("--backend", given->backends, "backends, separated by commas: shm,gloo or threads")
+  command.add_option("--backend", given->backends, "some of " + backends_in_words() + ", separated by commas")
       .separated_by(',');
   command
       .add_option("--sizes", given->sizes,

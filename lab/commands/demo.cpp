@@ -49,7 +49,7 @@ void add_demo(Command& app) {
   auto given = std::make_shared<Arguments>();
   Command demo = app.add_command("demo", "Train digits on two ranks, then show and explain two classic failures");
   demo.footer("Example:\n  brigade demo");
-  demo.add_option("--backend", given->backend, "shm, gloo or threads").show_default();
+  demo.add_option("--backend", given->backend, backends_in_words()).show_default();
   demo.add_option("--epochs", given->options.epochs, "passes over the data").check(number_from(1)).show_default();
   demo.add_flag("--quiet", given->quiet, "no progress bar");
   given->results.add_json_option(demo);

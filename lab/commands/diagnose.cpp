@@ -93,7 +93,7 @@ void add_diagnose(Command& app) {
   command.add_flag("--all", given->all, "run all of them");
   command.add_option("--ranks", given->options.ranks, "number of ranks (default: 2, or what the fault needs)")
       .check(number_from(2, 64));
-  command.add_option("--backend", given->options.backend, "threads, shm or gloo").show_default();
+  command.add_option("--backend", given->options.backend, backends_in_words()).show_default();
   command.add_option("--bucket-mb", given->options.bucket_mb, "cap of the buckets in MiB")
       .check(number_from(1e-6, 1e6))
       .show_default();

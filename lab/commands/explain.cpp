@@ -100,7 +100,7 @@ void add_explain(Command& app) {
                   "a recipe (" + recipe_names() + "), or a file that --trace or --json has written")
       .required();
   command.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
-  command.add_option("--backend", given->backend, "threads, shm or gloo").show_default();
+  command.add_option("--backend", given->backend, backends_in_words()).show_default();
   command.add_option("--bucket-mb", given->bucket_mb, "cap of the buckets in MiB (small, so that there are several)")
       .check(number_from(1e-6, 1e6))
       .show_default();

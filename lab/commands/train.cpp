@@ -88,8 +88,7 @@ void add_train(Command& app) {
   train.add_option("recipe", given->recipe, "what to train: " + recipe_names()).required();
   const Option ranks =
       train.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
-  const Option backend =
-      train.add_option("--backend", given->backend, "shm, gloo, hosts, auto or threads").show_default();
+  const Option backend = train.add_option("--backend", given->backend, backends_in_words()).show_default();
   train.add_option("--timeout", given->timeout_s, "seconds that a collective may take")
       .check(number_from(0.1, 86400.0))
       .show_default();

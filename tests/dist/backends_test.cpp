@@ -34,9 +34,7 @@ TEST_CASE("a program adds a backend, and init_process_group makes it") {
   CHECK(dist::find_backend("counted").reach == "one thread, for this test");
   std::filesystem::remove_all(folder);
 
-  std::string known = "auto";
-  for (const dist::Backend& backend : dist::all_backends())
-    known += ", " + backend.name;
+  const std::string known = dist::backend_names();
   options.backend = "carrier-pigeon";
   CHECK_THROWS_WITH_AS(dist::init_process_group(options),
                        doctest::Contains(("unknown backend 'carrier-pigeon'; known are " + known).c_str()), DistError);

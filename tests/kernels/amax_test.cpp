@@ -14,28 +14,23 @@ using namespace brigade;
 using namespace brigade::test;
 
 TEST_CASE("the largest and the smallest, of every dtype") {
-  for (const DType dtype : kEveryDType) {
-    for (const ReducedRow& row : kReducedRows) {
-      CAPTURE(name(dtype));
-      CAPTURE(to_string(row.sizes));
-      CAPTURE(to_string(row.dims));
-      const Tensor x = normal_numbers(row.sizes, dtype, 3);
-      if (x.numel() == 0 && !lines_of(x, row.dims).empty()) {
-        CHECK_THROWS_WITH_AS(kernels::amax(x, row.dims, false),
-                             doctest::Contains("amax: expected at least one element"), ShapeError);
-        CHECK_THROWS_WITH_AS(kernels::amin(x, row.dims, false),
-                             doctest::Contains("amin: expected at least one element"), ShapeError);
-        continue;
-      }
-      const Tensor largest = kernels::amax(x, row.dims, false);
-      CHECK(largest.dtype() == dtype);
-      check_lines(largest, x, row.dims, 0, [](const Line& l) { return *std::max_element(l.begin(), l.end()); });
-      const Tensor smallest = kernels::amin(x, row.dims, true);
-      CHECK(smallest.dtype() == dtype);
-      CHECK(smallest.dim() == x.dim());
-      check_lines(smallest, x, row.dims, 0, [](const Line& l) { return *std::min_element(l.begin(), l.end()); });
+  for_reduced_rows(kEveryDType, [&](const ReducedRow& row, DType dtype) {
+    const Tensor x = normal_numbers(row.sizes, dtype, 3);
+    if (x.numel() == 0 && !lines_of(x, row.dims).empty()) {
+      CHECK_THROWS_WITH_AS(kernels::amax(x, row.dims, false), doctest::Contains("amax: expected at least one element"),
+                           ShapeError);
+      CHECK_THROWS_WITH_AS(kernels::amin(x, row.dims, false), doctest::Contains("amin: expected at least one element"),
+                           ShapeError);
+      return;
     }
-  }
+    const Tensor largest = kernels::amax(x, row.dims, false);
+    CHECK(largest.dtype() == dtype);
+    check_lines(largest, x, row.dims, 0, [](const Line& l) { return *std::max_element(l.begin(), l.end()); });
+    const Tensor smallest = kernels::amin(x, row.dims, true);
+    CHECK(smallest.dtype() == dtype);
+    CHECK(smallest.dim() == x.dim());
+    check_lines(smallest, x, row.dims, 0, [](const Line& l) { return *std::min_element(l.begin(), l.end()); });
+  });
   // Beyond what a double holds.
   const Tensor big = tensor<int64_t>({(int64_t{1} << 62) + 1, int64_t{1} << 62});
   CHECK(kernels::amax(big, {}, false).to_vector<int64_t>()[0] == (int64_t{1} << 62) + 1);

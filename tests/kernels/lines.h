@@ -72,6 +72,19 @@ inline const std::vector<ReducedRow> kReducedRows{
     {{2, 2500}, {1}}, {{4, 5, 6}, {0, 2}}, {{4, 5, 6}, {0, 1}}, {{4, 5, 6}, {2, 1}},
     {{}, {}},         {{}, {0}},           {{3, 1}, {1}},       {{131072 * 2 + 77}, {}}};
 
+// body(row, dtype) for each of them.
+template <class DTypes, class Body>
+void for_reduced_rows(const DTypes& dtypes, Body body) {
+  for (const DType dtype : dtypes) {
+    for (const ReducedRow& row : kReducedRows) {
+      CAPTURE(name(dtype));
+      CAPTURE(to_string(row.sizes));
+      CAPTURE(to_string(row.dims));
+      body(row, dtype);
+    }
+  }
+}
+
 // A reduction of each view is that of its copy.
 template <class Reduce>
 void check_views(Reduce&& reduce) {

@@ -32,21 +32,16 @@ Tensor times(const Tensor& x, double number) {
 }  // namespace
 
 TEST_CASE("logsumexp over rows, columns, middles and scattered dimensions") {
-  for (const DType dtype : kEveryFloating) {
-    for (const ReducedRow& row : kReducedRows) {
-      CAPTURE(name(dtype));
-      CAPTURE(to_string(row.sizes));
-      CAPTURE(to_string(row.dims));
-      const Tensor x = normal_numbers(row.sizes, dtype);
-      check_lines(kernels::logsumexp(x, row.dims, false), x, row.dims, tolerance(dtype), logsumexp_of);
-      // Exponentials of such numbers are not in the range of float32.
-      const Tensor wide = times(x, 200);
-      const Tensor found = kernels::logsumexp(wide, row.dims, true);
-      CHECK(found.dtype() == dtype);
-      CHECK(found.dim() == x.dim());
-      check_lines(found, wide, row.dims, tolerance(dtype), logsumexp_of);
-    }
-  }
+  for_reduced_rows(kEveryFloating, [&](const ReducedRow& row, DType dtype) {
+    const Tensor x = normal_numbers(row.sizes, dtype);
+    check_lines(kernels::logsumexp(x, row.dims, false), x, row.dims, tolerance(dtype), logsumexp_of);
+    // Exponentials of such numbers are not in the range of float32.
+    const Tensor wide = times(x, 200);
+    const Tensor found = kernels::logsumexp(wide, row.dims, true);
+    CHECK(found.dtype() == dtype);
+    CHECK(found.dim() == x.dim());
+    check_lines(found, wide, row.dims, tolerance(dtype), logsumexp_of);
+  });
 }
 
 TEST_CASE("logsumexp of views is that of their copies") {

@@ -30,26 +30,21 @@ constexpr double kOrders[] = {0.0, 1.0, 2.0, 3.0, 0.5, -2.0, kInfinity, -kInfini
 }  // namespace
 
 TEST_CASE("norms over rows, columns, middles and scattered dimensions") {
-  for (const DType dtype : kEveryFloating) {
-    for (const ReducedRow& row : kReducedRows) {
-      CAPTURE(name(dtype));
-      CAPTURE(to_string(row.sizes));
-      CAPTURE(to_string(row.dims));
-      const Tensor x = normal_numbers(row.sizes, dtype);
-      const double bound = tolerance(dtype);
-      for (const double p : kOrders) {
-        CAPTURE(p);
-        const bool is_empty = x.numel() == 0 && !lines_of(x, row.dims).empty();
-        if (is_empty && (p < 0 || std::isinf(p))) {
-          CHECK_THROWS_WITH_AS(kernels::norm(x, p, row.dims, false), doctest::Contains("of no elements"), ShapeError);
-          continue;
-        }
-        if (dtype == kFloat16 && x.numel() > (p == 0.5 ? 1000 : 60000)) continue;  // beyond its range
-        check_lines(kernels::norm(x, p, row.dims, true), x, row.dims, p < 0 ? 10 * bound : bound,
-                    [&](const Line& l) { return norm_of(l, p); });
+  for_reduced_rows(kEveryFloating, [&](const ReducedRow& row, DType dtype) {
+    const Tensor x = normal_numbers(row.sizes, dtype);
+    const double bound = tolerance(dtype);
+    for (const double p : kOrders) {
+      CAPTURE(p);
+      const bool is_empty = x.numel() == 0 && !lines_of(x, row.dims).empty();
+      if (is_empty && (p < 0 || std::isinf(p))) {
+        CHECK_THROWS_WITH_AS(kernels::norm(x, p, row.dims, false), doctest::Contains("of no elements"), ShapeError);
+        continue;
       }
+      if (dtype == kFloat16 && x.numel() > (p == 0.5 ? 1000 : 60000)) continue;  // beyond its range
+      check_lines(kernels::norm(x, p, row.dims, true), x, row.dims, p < 0 ? 10 * bound : bound,
+                  [&](const Line& l) { return norm_of(l, p); });
     }
-  }
+  });
 }
 
 TEST_CASE("norms of views are those of their copies") {

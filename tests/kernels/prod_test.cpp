@@ -15,19 +15,14 @@ using namespace brigade;
 using namespace brigade::test;
 
 TEST_CASE("products of every dtype; of integers and bool they are int64") {
-  for (const DType dtype : kEveryDType) {
-    for (const ReducedRow& row : kReducedRows) {
-      CAPTURE(name(dtype));
-      CAPTURE(to_string(row.sizes));
-      CAPTURE(to_string(row.dims));
-      const Tensor x = normal_numbers(row.sizes, dtype, 3);
-      if (x.numel() >= 10000) continue;
-      const Tensor found = kernels::prod(x, row.dims, false);
-      CHECK(found.dtype() == (is_floating_point(dtype) ? dtype : kInt64));
-      check_lines(found, x, row.dims, is_floating_point(dtype) ? 10 * tolerance(dtype) : 0,
-                  [](const Line& l) { return std::accumulate(l.begin(), l.end(), 1.0, std::multiplies<>()); });
-    }
-  }
+  for_reduced_rows(kEveryDType, [&](const ReducedRow& row, DType dtype) {
+    const Tensor x = normal_numbers(row.sizes, dtype, 3);
+    if (x.numel() >= 10000) return;
+    const Tensor found = kernels::prod(x, row.dims, false);
+    CHECK(found.dtype() == (is_floating_point(dtype) ? dtype : kInt64));
+    check_lines(found, x, row.dims, is_floating_point(dtype) ? 10 * tolerance(dtype) : 0,
+                [](const Line& l) { return std::accumulate(l.begin(), l.end(), 1.0, std::multiplies<>()); });
+  });
 }
 
 // The products of many normal numbers are next to 0, which hides mistakes: of these they are not.

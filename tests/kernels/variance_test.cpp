@@ -37,25 +37,20 @@ Tensor variance(const Tensor& x, const Shape& dims, double correction = 1) {
 }  // namespace
 
 TEST_CASE("variances, their roots and means over rows, columns, middles and scattered dimensions") {
-  for (const DType dtype : kEveryFloating) {
-    for (const ReducedRow& row : kReducedRows) {
-      CAPTURE(name(dtype));
-      CAPTURE(to_string(row.sizes));
-      CAPTURE(to_string(row.dims));
-      const Tensor x = normal_numbers(row.sizes, dtype);
-      const double bound = tolerance(dtype);
-      for (const double correction : {0.0, 1.0, 2.5}) {
-        const kernels::Variance found = kernels::variance(x, row.dims, correction, false, false);
-        check_lines(found.variance, x, row.dims, bound, [&](const Line& l) { return variance_of(l, correction); });
-        check_lines(found.mean, x, row.dims, bound, &mean_of);
-        const kernels::Variance root = kernels::variance(x, row.dims, correction, true, true);
-        CHECK(root.variance.dim() == x.dim());
-        CHECK(root.variance.dtype() == dtype);
-        check_lines(root.variance, x, row.dims, bound,
-                    [&](const Line& l) { return std::sqrt(variance_of(l, correction)); });
-      }
+  for_reduced_rows(kEveryFloating, [&](const ReducedRow& row, DType dtype) {
+    const Tensor x = normal_numbers(row.sizes, dtype);
+    const double bound = tolerance(dtype);
+    for (const double correction : {0.0, 1.0, 2.5}) {
+      const kernels::Variance found = kernels::variance(x, row.dims, correction, false, false);
+      check_lines(found.variance, x, row.dims, bound, [&](const Line& l) { return variance_of(l, correction); });
+      check_lines(found.mean, x, row.dims, bound, &mean_of);
+      const kernels::Variance root = kernels::variance(x, row.dims, correction, true, true);
+      CHECK(root.variance.dim() == x.dim());
+      CHECK(root.variance.dtype() == dtype);
+      check_lines(root.variance, x, row.dims, bound,
+                  [&](const Line& l) { return std::sqrt(variance_of(l, correction)); });
     }
-  }
+  });
 }
 
 TEST_CASE("variances of views are those of their copies") {
@@ -94,23 +89,18 @@ TEST_CASE("too few elements for a variance") {
 }
 
 TEST_CASE("the gradient of a variance is the distance from the mean times a factor") {
-  for (const DType dtype : kEveryFloating) {
-    for (const ReducedRow& row : kReducedRows) {
-      CAPTURE(name(dtype));
-      CAPTURE(to_string(row.sizes));
-      CAPTURE(to_string(row.dims));
-      const Tensor x = normal_numbers(row.sizes, dtype);
-      const Tensor mean = kernels::variance(x, row.dims, 1, true, false).mean;
-      const Tensor factor = normal_numbers(mean.sizes(), dtype, 5);
-      const Tensor found = kernels::variance_backward(factor, x, mean, row.dims);
-      CHECK(found.sizes() == x.sizes());
-      const auto exact = [](const Tensor& t) { return kernels::cast(t, kFloat64); };
-      const auto expected = kernels::binary(kernels::binary(exact(x), exact(mean), kernels::BinaryOp::Sub),
-                                            exact(factor), kernels::BinaryOp::Mul)
-                                .to_vector<double>();
-      check_near(found, expected, tolerance(dtype));
-    }
-  }
+  for_reduced_rows(kEveryFloating, [&](const ReducedRow& row, DType dtype) {
+    const Tensor x = normal_numbers(row.sizes, dtype);
+    const Tensor mean = kernels::variance(x, row.dims, 1, true, false).mean;
+    const Tensor factor = normal_numbers(mean.sizes(), dtype, 5);
+    const Tensor found = kernels::variance_backward(factor, x, mean, row.dims);
+    CHECK(found.sizes() == x.sizes());
+    const auto exact = [](const Tensor& t) { return kernels::cast(t, kFloat64); };
+    const auto expected = kernels::binary(kernels::binary(exact(x), exact(mean), kernels::BinaryOp::Sub), exact(factor),
+                                          kernels::BinaryOp::Mul)
+                              .to_vector<double>();
+    check_near(found, expected, tolerance(dtype));
+  });
   CHECK_THROWS_WITH_AS(kernels::variance_backward(ones({3}), ones({2, 3}), ones({2}), {1}),
                        doctest::Contains("var backward: expected a factor and a mean like float32 [2]"), ShapeError);
 }

@@ -13,7 +13,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 using namespace brigade;
@@ -57,6 +60,30 @@ TEST_CASE("what the loops make of every half, NaNs of any payload among them, is
       for (size_t i = 0; i < a.size(); ++i)
         wrong += std::isnan(a[i]) ? !std::isnan(b[i]) : a[i] != b[i] || std::signbit(a[i]) != std::signbit(b[i]);
       CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("a NaN as the number of a loop makes NaNs, whatever its payload") {
+  for (const uint64_t bits : {~uint64_t{0}, ~uint64_t{0} >> 1, uint64_t{0x7ff8000000000000}}) {
+    const double nan = std::bit_cast<double>(bits);
+    for (const DType dtype : {kFloat16, kBFloat16, kFloat32}) {
+      CAPTURE(name(dtype));
+      CAPTURE(bits);
+      const Tensor x = full({70}, -1, dtype), y = full({70}, 2, dtype);
+      const auto all_nan = [](const Tensor& found) {
+        const auto values = found.to_vector<float>();
+        return std::all_of(values.begin(), values.end(), [](float v) { return std::isnan(v); });
+      };
+      CHECK(all_nan(binary_scalar(x, nan, BinaryOp::Add, false)));
+      CHECK(all_nan(binary_scalar(x, nan, BinaryOp::Mul, true)));
+      CHECK(all_nan(leaky_relu(x, nan)));
+      CHECK(all_nan(leaky_relu_backward(y, x, nan)));
+      CHECK(all_nan(lerp(x, y, nan)));
+      CHECK(all_nan(ternary(x, y, y, TernaryOp::Addcmul, nan)));
+      const Tensor sum = full({70}, 1, dtype);
+      add_inplace(sum, y, nan);
+      CHECK(all_nan(sum));
     }
   }
 }

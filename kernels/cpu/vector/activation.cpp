@@ -81,7 +81,7 @@ void relu_loop(const FloatArrays& arrays) {
   each_of<1>(arrays, [](auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, zero()), v); });
 }
 void leaky_relu_loop(float slope, const FloatArrays& arrays) {
-  const Vector factor = hn::Set(Floats(), slope);
+  const Vector factor = every_lane(slope);
   each_of<1>(arrays, [=](auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), v, v * factor); });
 }
 void gelu_loop(const FloatArrays& arrays) {
@@ -104,7 +104,7 @@ void relu_gradient_loop(const FloatArrays& arrays) {
   each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Le(v, zero()), g); });
 }
 void leaky_relu_gradient_loop(float slope, const FloatArrays& arrays) {
-  const Vector factor = hn::Set(Floats(), slope);
+  const Vector factor = every_lane(slope);
   each_of<2>(arrays, [=](auto g, auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), g, g * factor); });
 }
 void gelu_gradient_loop(const FloatArrays& arrays) {

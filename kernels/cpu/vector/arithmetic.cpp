@@ -44,7 +44,7 @@ void binary_loop(BinaryOp op, const FloatArrays& arrays) {
 }
 
 void binary_number_loop(BinaryOp op, float number, bool reversed, const FloatArrays& arrays) {
-  const Vector same = hn::Set(Floats(), number);
+  const Vector same = every_lane(number);
   with_binary(op, [&](auto f) HWY_ATTR {
     if (reversed) {
       each_of<1>(arrays, [=](auto v) HWY_ATTR { return f(same, v); });
@@ -55,13 +55,13 @@ void binary_number_loop(BinaryOp op, float number, bool reversed, const FloatArr
 }
 
 void add_scaled_loop(float factor, const FloatArrays& arrays) {
-  const Vector same = hn::Set(Floats(), factor);
+  const Vector same = every_lane(factor);
   each_of<2>(arrays, [=](auto a, auto b) HWY_ATTR { return hn::MulAdd(same, b, a); });
 }
 
 void clamp_loop(float lower, float upper, const FloatArrays& arrays) {
-  const Vector low = hn::Set(Floats(), lower);
-  const Vector high = hn::Set(Floats(), upper);
+  const Vector low = every_lane(lower);
+  const Vector high = every_lane(upper);
   each_of<1>(arrays, [=](auto v) HWY_ATTR {
     v = hn::IfThenElse(hn::Or(is_nan(v), hn::Ge(v, low)), v, low);
     return hn::IfThenElse(hn::Or(is_nan(v), hn::Le(v, high)), v, high);
@@ -69,7 +69,7 @@ void clamp_loop(float lower, float upper, const FloatArrays& arrays) {
 }
 
 void ternary_loop(TernaryOp op, float number, const FloatArrays& arrays) {
-  const Vector same = hn::Set(Floats(), number);
+  const Vector same = every_lane(number);
   switch (op) {
     case TernaryOp::Addcmul:
       return each_of<3>(arrays, [=](auto x, auto y, auto z) HWY_ATTR { return hn::MulAdd(same * y, z, x); });
@@ -80,7 +80,7 @@ void ternary_loop(TernaryOp op, float number, const FloatArrays& arrays) {
 }
 
 void lerp_loop(float weight, const FloatArrays& arrays) {
-  const Vector same = hn::Set(Floats(), weight);
+  const Vector same = every_lane(weight);
   each_of<2>(arrays, [=](auto x, auto y) HWY_ATTR { return lerp(x, y, same); });
 }
 

@@ -13,7 +13,9 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
@@ -102,6 +104,11 @@ HWY_INLINE Vector load_vector(const bfloat16* from) {
   return layout::as_float(hn::ShiftLeft<16>(layout::load_words(from)));
 }
 
+// The same number everywhere. A NaN of any payload becomes the usual one, whose lower half is 0.
+HWY_INLINE Vector every_lane(float x) {
+  return hn::Set(Floats(), std::isnan(x) ? std::numeric_limits<float>::quiet_NaN() : x);
+}
+
 HWY_INLINE void store_vector(Vector x, float* to) { hn::StoreU(x, Floats(), to); }
 HWY_INLINE void store_vector(Vector x, float16* to) {
   if constexpr (layout::kHasFloat16) {
@@ -152,8 +159,8 @@ HWY_INLINE TwoVectors load_two(const bfloat16* from) {
       hn::BitCast(layout::Bits(), hn::LoadU(layout::TwiceWords(), reinterpret_cast<const uint16_t*>(from)));
   return {layout::as_float(hn::ShiftLeft<16>(both)), layout::as_float(hn::And(both, layout::every(0xffff0000)))};
 }
-// A NaN is a bfloat16 one that went in, or the processor's own: its lower half is 0, so rounding
-// leaves it a NaN.
+// A NaN is a bfloat16 one that went in, the processor's own, or that of every_lane(): its lower half
+// is 0, so rounding leaves it a NaN.
 HWY_INLINE void store_two(TwoVectors x, bfloat16* to) {
   const auto even = hn::ShiftRight<16>(layout::rounded_to_bfloat16_unless_nan(x.a));
   const auto odd = hn::And(layout::rounded_to_bfloat16_unless_nan(x.b), layout::every(0xffff0000));

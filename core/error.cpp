@@ -1,6 +1,7 @@
 // The message of an error: its words, and the user's line behind them.
 #include <brigade/core/error.h>
 
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -39,6 +40,15 @@ std::string shortest(T value) {
 std::string in_words(float value) { return shortest(value); }
 std::string in_words(double value) { return shortest(value); }
 
+bool says(std::string_view message, std::string_view word) {
+  const auto in_word = [&](size_t i) {
+    return i < message.size() && (std::isalnum(static_cast<unsigned char>(message[i])) || message[i] == '_');
+  };
+  for (size_t at = message.find(word); at != message.npos; at = message.find(word, at + 1))
+    if (!(at > 0 && in_word(at - 1)) && !in_word(at + word.size())) return true;
+  return false;
+}
+
 std::string fill_in(std::string_view text, std::initializer_list<std::string> words) {
   std::string result;
   for (const std::string& word : words) {
@@ -53,17 +63,9 @@ std::string fill_in(std::string_view text, std::initializer_list<std::string> wo
 
 namespace {
 
-// a.cpp:1 is not in "a.cpp:12".
-bool names(const std::string& message, const std::string& place) {
-  const size_t at = message.find(place);
-  if (at == std::string::npos) return false;
-  const size_t end = at + place.size();
-  return end == message.size() || message[end] < '0' || message[end] > '9';
-}
-
 std::string with_place(const std::string& message, const std::source_location& where) {
   const std::string place = to_string(where);
-  return place.empty() || names(message, place) ? message : message + " (called at " + place + ")";
+  return place.empty() || detail::says(message, place) ? message : message + " (called at " + place + ")";
 }
 
 }  // namespace

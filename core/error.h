@@ -34,8 +34,6 @@ template <class T>
 std::string in_words(const T& value) {
   if constexpr (std::convertible_to<const T&, std::string_view>) {
     return in_words(std::string_view(value));
-  } else if constexpr (std::floating_point<T>) {
-    return in_words(static_cast<double>(value));
   } else {
     using std::to_string;
     return to_string(value);
@@ -58,6 +56,9 @@ struct ErrorText {
 
 template <class T>
 concept NoPlace = !std::same_as<T, std::source_location>;
+
+// Whether the message says it, as a whole word: "all" is not in "called", a.cpp:1 not in "a.cpp:12".
+bool says(std::string_view message, std::string_view word);
 
 std::string fill_in(std::string_view text, std::initializer_list<std::string> words);
 

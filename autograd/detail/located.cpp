@@ -1,22 +1,12 @@
 // What errors say about the operation and the line.
 #include <brigade/autograd/detail/located.h>
 
-#include <cctype>
 #include <string>
+#include <string_view>
 
 namespace brigade::autograd::detail {
 
 namespace {
-
-// As a whole word: "all" is not in "called".
-bool names(const std::string& message, const std::string& op) {
-  const auto in_word = [&](size_t i) {
-    return i < message.size() && (std::isalnum(static_cast<unsigned char>(message[i])) || message[i] == '_');
-  };
-  for (size_t at = message.find(op); at != std::string::npos; at = message.find(op, at + 1))
-    if (!(at > 0 && in_word(at - 1)) && !in_word(at + op.size())) return true;
-  return false;
-}
 
 template <class E>
 void rethrow_as(const Error& error, const std::string& message, SourceLocation where) {
@@ -28,7 +18,8 @@ void rethrow_as(const Error& error, const std::string& message, SourceLocation w
 void rethrow_located(const Error& error, const char* op, SourceLocation where) {
   // An operation that this one is made of may have found out, and have said its own name.
   std::string message = error.what();
-  if (op && !names(message, op)) message = std::string(op) + ": " + message;
+  const std::string_view words = std::string_view(message).substr(0, message.rfind(" (called at "));
+  if (op && !brigade::detail::says(words, op)) message = std::string(op) + ": " + message;
   if (error.where().line() != 0) where = error.where();
   rethrow_as<ShapeError>(error, message, where);
   rethrow_as<DTypeError>(error, message, where);

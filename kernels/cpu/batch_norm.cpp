@@ -81,8 +81,8 @@ void for_strips(const BatchNormLayout& layout, Body&& body) {
 template <class C>
 class StripValues {
  public:
-  // `room`: 0 or 1.
-  StripValues(const Tensor& tensor, const BatchNormLayout& layout, const Strip& strip, int room)
+  // `room`: 0 or 1. Values that are only written are not read first.
+  StripValues(const Tensor& tensor, const BatchNormLayout& layout, const Strip& strip, int room, bool read = true)
       : tensor_(tensor), whole_(layout), place_(strip.at), layout_(layout), strip_(strip) {
     if (!is_half(tensor.dtype())) {
       data_ = static_cast<C*>(tensor.raw_data());
@@ -93,24 +93,17 @@ class StripValues {
     thread_local std::vector<C> rooms[2];
     rooms[room].resize(static_cast<size_t>(layout.batch * width()));
     data_ = rooms[room].data();
+    for (int64_t n = 0; read && n < whole_.batch; ++n)
+      cpu::read_elements(tensor_, row_in_tensor(n), dtype_of<C>, data_ + n * width(), width());
   }
   const BatchNormLayout& layout() const { return layout_; }
   const Strip& strip() const { return strip_; }
   C* data() const { return data_; }
-  // Of half types: widens row n of the batch; rounds what was written to it, and brings it to its
-  // place. The row is then still in the nearest cache for what comes next, or from what came
-  // before.
-  void fetch(int64_t n) const {
-    if (is_half(tensor_.dtype()))
-      cpu::read_elements(tensor_, row_in_tensor(n), dtype_of<C>, data_ + n * width(), width());
-  }
-  void put_back(int64_t n) const {
-    if (is_half(tensor_.dtype()))
-      cpu::write_elements(dtype_of<C>, data_ + n * width(), tensor_, row_in_tensor(n), width());
-  }
-  void fetch() const {
+  // Of half types: rounds what was written, and brings it to its place.
+  void put_back() const {
+    if (!is_half(tensor_.dtype())) return;
     for (int64_t n = 0; n < whole_.batch; ++n)
-      fetch(n);
+      cpu::write_elements(dtype_of<C>, data_ + n * width(), tensor_, row_in_tensor(n), width());
   }
 
  private:
@@ -173,8 +166,8 @@ void strip_sums(const BatchNormLayout& layout, const Strip& strip, double* sums,
 
 // f(position, column) for all values of the strip; plane(first position, how many) where the
 // channel stands alone. done(n) after row n of the batch.
-template <class Plane, class F, class Done>
-void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, F f, Done done) {
+template <class Plane, class F>
+void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, F f) {
   for (int64_t n = 0; n < layout.batch; ++n) {
     const int64_t row = (n * layout.channels + strip.at) * layout.area;
     if (strip.columns == 1) {
@@ -183,10 +176,8 @@ void strip_each(const BatchNormLayout& layout, const Strip& strip, Plane plane, 
       for (int64_t j = 0; j < strip.columns; ++j)
         f(row + j, j);
     }
-    done(n);
   }
 }
-constexpr auto kNothingMore = [](int64_t) {};
 
 // Means and sums of squared distances from them, of the channels of a strip.
 struct Moments {
@@ -249,10 +240,9 @@ void move_running(const Tensor& running_mean, const Tensor& running_var, const S
 }
 
 // What becomes of channels with these means and variances.
-template <class C, class Done>
+template <class C>
 void normalise(const BatchNormLayout& layout, const Strip& strip, const C* in, C* out, const Tensor& weight,
-               const Tensor& bias, const double* mean, const double* variance, double eps, const BatchNorm& result,
-               Done done) {
+               const Tensor& bias, const double* mean, const double* variance, double eps, const BatchNorm& result) {
   double invstd[kColumns];
   for (int64_t c = 0; c < strip.count; ++c) {
     invstd[c] = 1 / std::sqrt(variance[c] + eps);
@@ -269,8 +259,7 @@ void normalise(const BatchNormLayout& layout, const Strip& strip, const C* in, C
       },
       [=, &scale, &shift, &center](int64_t i, int64_t column) {
         out[i] = (in[i] - center[column]) * scale[column] + shift[column];
-      },
-      done);
+      });
 }
 
 BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
@@ -281,8 +270,7 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
   visit_wide(x.dtype(), [&]<class T>() {
     for_strips(plan.layout, [&](const Strip& strip) {
       const StripValues<T> in(plan.x, plan.layout, strip, 0);
-      const StripValues<T> out(plan.result.y, plan.layout, strip, 0);  // in the place of `in`
-      in.fetch();
+      const StripValues<T> out(plan.result.y, plan.layout, strip, 0, false);  // in the place of `in`
       Moments used;
       if (training) {
         used = moments_of<T>(in.layout(), in.strip(), in.data());
@@ -293,7 +281,8 @@ BatchNorm batch_norm_cpu(const Tensor& x, const Tensor& weight, const Tensor& bi
         used.squares[c] = training ? used.squares[c] / count : channel(running_var, strip.first + c, 1);
       }
       normalise<T>(in.layout(), in.strip(), in.data(), out.data(), weight, bias, used.mean, used.squares, eps,
-                   plan.result, [&](int64_t n) { out.put_back(n); });
+                   plan.result);
+      out.put_back();
     });
   });
   return plan.result;
@@ -329,7 +318,7 @@ BatchNorm batch_norm_apply_cpu(const Tensor& x, const Tensor& weight, const Tens
       for (int64_t c = 0; c < strip.count; ++c)
         batch.squares[c] /= static_cast<double>(count);
       normalise(plan.layout, strip, static_cast<const T*>(plan.x.raw_data()), plan.result.y.data_ptr<T>(), weight, bias,
-                batch.mean, batch.squares, eps, plan.result, kNothingMore);
+                batch.mean, batch.squares, eps, plan.result);
     });
   });
   return narrowed(plan.result, x.dtype());
@@ -358,10 +347,10 @@ GradientSums gradient_sums(const BatchNormLayout& layout, const Strip& strip, co
 }
 
 // dx = w * invstd * (g - mean(g) - xhat * mean(g * xhat)), the means over `count` values.
-template <class C, class Done>
+template <class C>
 void input_gradient(const BatchNormLayout& layout, const Strip& strip, const C* slope, const C* in, C* out,
                     const Tensor& weight, const Tensor& mean, const Tensor& invstd, const GradientSums& sums,
-                    double count, Done done) {
+                    double count) {
   const auto scale = [&](int64_t c) { return channel(invstd, strip.first + c, 1); };
   const Columns<C> gain(strip, [&](int64_t c) { return channel(weight, strip.first + c, 1) * scale(c); });
   const Columns<C> mean_slope(strip, [&](int64_t c) { return sums.sum[c] / count; });
@@ -375,8 +364,7 @@ void input_gradient(const BatchNormLayout& layout, const Strip& strip, const C* 
       },
       [=, &gain, &mean_slope, &mean_dot, &center](int64_t i, int64_t column) {
         out[i] = gain[column] * (slope[i] - mean_slope[column] - (in[i] - center[column]) * mean_dot[column]);
-      },
-      done);
+      });
 }
 
 BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
@@ -390,9 +378,7 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
     for_strips(layout, [&](const Strip& strip) {
       const StripValues<T> in(plan.x, layout, strip, 0);
       const StripValues<T> slope(plan.grad, layout, strip, 1);
-      const StripValues<T> out(result.x, layout, strip, 0);  // in the place of `in`
-      in.fetch();
-      slope.fetch();
+      const StripValues<T> out(result.x, layout, strip, 0, false);  // in the place of `in`
       const GradientSums sums = gradient_sums<T>(in.layout(), in.strip(), slope.data(), in.data(), mean, invstd);
       for (int64_t c = 0; c < strip.count; ++c) {
         store(result.weight, strip.first + c, sums.dot[c]);
@@ -400,7 +386,8 @@ BatchNormGrads batch_norm_backward_cpu(const Tensor& grad, const Tensor& x, cons
       }
       // With fixed statistics only the first term.
       input_gradient<T>(in.layout(), in.strip(), slope.data(), in.data(), out.data(), weight, mean, invstd,
-                        training ? sums : GradientSums{}, count, [&](int64_t n) { out.put_back(n); });
+                        training ? sums : GradientSums{}, count);
+      out.put_back();
     });
   });
   return result;
@@ -436,7 +423,7 @@ Tensor batch_norm_input_gradient_cpu(const Tensor& grad, const Tensor& x, const 
       std::copy_n(of_channel + layout.channels + strip.first, strip.count, used.dot);
       input_gradient(layout, strip, static_cast<const T*>(plan.grad.raw_data()),
                      static_cast<const T*>(plan.x.raw_data()), static_cast<T*>(result.raw_data()), weight, mean, invstd,
-                     used, static_cast<double>(count), kNothingMore);
+                     used, static_cast<double>(count));
     });
   });
   return cast(result, x.dtype());

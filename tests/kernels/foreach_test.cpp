@@ -5,6 +5,8 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/foreach.h>
 
+#include <kernels/values.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,14 +14,9 @@
 
 using namespace brigade;
 using doctest::Contains;
+using test::row;
 
 namespace {
-
-Tensor row(std::vector<double> values, DType dtype = kFloat64) {
-  const Tensor x = empty({static_cast<int64_t>(values.size())}, kFloat64);
-  std::copy(values.begin(), values.end(), x.data_ptr<double>());
-  return kernels::cast(x, dtype);
-}
 
 using Values = std::vector<double>;
 using List = std::vector<Tensor>;

@@ -17,14 +17,9 @@ using namespace brigade;
 using doctest::Contains;
 using test::check_steps;
 using test::Lists;
+using test::row;
 
 namespace {
-
-Tensor row(std::vector<double> values, DType dtype = kFloat64) {
-  const Tensor x = empty({static_cast<int64_t>(values.size())}, kFloat64);
-  std::copy(values.begin(), values.end(), x.data_ptr<double>());
-  return kernels::cast(x, dtype);
-}
 
 using Values = std::vector<double>;
 using List = std::vector<Tensor>;

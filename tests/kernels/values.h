@@ -58,6 +58,10 @@ inline Tensor random(const Shape& sizes, uint64_t seed, DType dtype = kFloat32) 
   return kernels::cast(brigade::randn(sizes, kFloat64, &generator), dtype);
 }
 
+inline Tensor row(const std::vector<double>& values, DType dtype = kFloat64) {
+  return kernels::cast(brigade::tensor(values, {static_cast<int64_t>(values.size())}), dtype);
+}
+
 inline double at(const Tensor& x, int64_t i) { return brigade::detail::element_as_double(x, i); }
 // Element i of the broadcast of x to sizes.
 inline double broadcast_at(const Tensor& x, const Shape& sizes, int64_t i) { return at(view::expand(x, sizes), i); }

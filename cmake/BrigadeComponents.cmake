@@ -1,5 +1,6 @@
 # What each library links besides its neighbours; the umbrella target; lab and bench.
 target_link_libraries(brigade_core PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+target_include_directories(brigade_core SYSTEM PRIVATE ${XXHASH_INCLUDE_DIR})
 target_link_libraries(brigade_kernels PRIVATE hwy::hwy)
 if(BRIGADE_OPENMP)
   target_link_libraries(brigade_kernels PUBLIC OpenMP::OpenMP_CXX)

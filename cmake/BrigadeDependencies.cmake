@@ -5,6 +5,8 @@ find_package(fmt REQUIRED)
 find_package(hwy REQUIRED CONFIG)
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)
+# xxHash, its header alone: checksums of checkpoints.
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 if(BRIGADE_OPENMP)
   find_package(OpenMP REQUIRED COMPONENTS CXX)

@@ -1,15 +1,17 @@
-// The partial file is locked while it is written, and a symbolic link is followed to its target.
+// The partial file is new, has a name that nobody can foresee, and is locked while it is written: so
+// what a killed process left is known by its free lock. A symbolic link is followed to its target.
 #include <brigade/core/atomic_file.h>
 
+#include <brigade/core/detail/disk.h>
 #include <brigade/core/error.h>
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -17,69 +19,126 @@ namespace brigade {
 
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr size_t kDigits = 16;
+
 bool same_file(int descriptor, const std::string& path) {
   struct stat by_descriptor {};
   struct stat by_path {};
-  return ::fstat(descriptor, &by_descriptor) == 0 && ::stat(path.c_str(), &by_path) == 0 &&
+  return ::fstat(descriptor, &by_descriptor) == 0 && ::lstat(path.c_str(), &by_path) == 0 &&
          by_descriptor.st_dev == by_path.st_dev && by_descriptor.st_ino == by_path.st_ino;
 }
 
 std::string followed(const std::string& path) {
   std::error_code failed;
-  if (!std::filesystem::is_symlink(path, failed)) return path;
-  const auto target = std::filesystem::canonical(path, failed);
+  if (!fs::is_symlink(path, failed)) return path;
+  const auto target = fs::canonical(path, failed);
   return failed ? path : target.string();  // a link to nothing is replaced
 }
 
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
+fs::path folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
   return folder.empty() ? "." : folder;
 }
 
+// Not longer than a file's name may be.
+std::string partial_prefix(const std::string& target) {
+  return fs::path(target).filename().string().substr(0, 200) + ".partial-";
+}
+
+std::string random_digits() {
+  unsigned char bytes[kDigits / 2];
+  if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+    throw IoError("cannot get random bytes: {}", std::strerror(errno));
+  std::string digits;
+  for (const unsigned char byte : bytes)
+    for (const int half : {byte >> 4, byte & 15})
+      digits += "0123456789abcdef"[half];
+  return digits;
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+bool locked(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
+
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(followed(path)), partial_(target_ + ".partial") {
-  // The lock keeps two writers apart. A writer that waited in open() while the other one committed
-  // holds a file that has another name by now: it opens anew.
+AtomicFile::AtomicFile(const std::string& path) : AtomicFile(path, detail::Disk::system()) {}
+
+AtomicFile::AtomicFile(const std::string& path, detail::Disk& disk)
+    : disk_(disk), path_(path), target_(followed(path)) {
+  struct stat old {};
+  if (::stat(target_.c_str(), &old) == 0 && !S_ISREG(old.st_mode))
+    throw IoError("cannot write {}: it is {}; expected a regular file, or a name that is free", path_,
+                  kind_of(old.st_mode));
+  remove_left_over();
+  begin();
+  take_permissions();
+}
+
+// Another writer that looks for left-over files may take ours before it is locked.
+void AtomicFile::begin() {
   while (true) {
-    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail("cannot create");
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(descriptor_);
-      throw IoError("cannot write {}: {} is being written by another process or thread", path_, partial_);
-    }
-    if (same_file(descriptor_, partial_)) break;
+    partial_ = (folder_of(target_) / (partial_prefix(target_) + random_digits())).string();
+    descriptor_ = disk_.create(partial_);
+    if (descriptor_ < 0 && errno == EEXIST) continue;
+    if (descriptor_ < 0) fail("create");
+    if (!locked(descriptor_) && same_file(descriptor_, partial_)) return;
     ::close(descriptor_);
   }
+}
+
+void AtomicFile::take_permissions() {
   struct stat old {};
-  const bool cleared = ::ftruncate(descriptor_, 0) == 0 &&
-                       (::stat(target_.c_str(), &old) != 0 || ::fchmod(descriptor_, old.st_mode & 07777) == 0);
-  if (cleared) return;
+  if (::stat(target_.c_str(), &old) != 0 || ::fchmod(descriptor_, old.st_mode & 07777) == 0) return;
   const int reason = errno;
-  ::unlink(partial_.c_str());
+  disk_.remove(partial_);
   ::close(descriptor_);
   errno = reason;
-  fail("cannot prepare");
+  fail("prepare");
+}
+
+void AtomicFile::remove_left_over() const {
+  const std::string prefix = partial_prefix(target_);
+  std::error_code failed;
+  for (const fs::directory_entry& each : fs::directory_iterator(folder_of(target_), failed)) {
+    const std::string name = each.path().filename().string();
+    if (name.size() != prefix.size() + kDigits || !name.starts_with(prefix)) continue;
+    const int descriptor = ::open(each.path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    struct stat status {};
+    if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
+        ::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+      ::unlink(each.path().c_str());
+    ::close(descriptor);
+  }
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
-  ::unlink(partial_.c_str());  // while the lock is held: it is ours
+  disk_.remove(partial_);
   ::close(descriptor_);
 }
 
 void AtomicFile::fail(const char* action) const {
-  throw IoError("cannot write {}: {} {} after {} bytes: {}; the old file, if there was one, is untouched", path_,
-                action, partial_, written_, std::strerror(errno));
+  throw IoError(
+      "cannot write {}: cannot {} the new file beside it, after {} bytes: {}; the old file, if there was one, is untouched",
+      path_, action, written_, std::strerror(errno));
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
   constexpr size_t kMost = size_t{1} << 30;
   const auto* from = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t count = ::write(descriptor_, from, std::min(bytes, kMost));
+    const ssize_t count = disk_.write(descriptor_, from, std::min(bytes, kMost));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("cannot write");
+    if (count < 0) fail("write");
     from += count;
     bytes -= static_cast<size_t>(count);
     written_ += static_cast<uint64_t>(count);
@@ -87,20 +146,16 @@ void AtomicFile::write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) fail("cannot sync");
-  if (std::rename(partial_.c_str(), target_.c_str()) != 0) fail("cannot rename");
+  if (disk_.sync(descriptor_) != 0) fail("sync");
+  if (disk_.rename(partial_, target_) != 0) fail("rename");
   ::close(descriptor_);
   descriptor_ = -1;
-  const std::string folder = folder_of(target_);
-  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = directory >= 0 && ::fsync(directory) == 0;
-  const int reason = errno;
-  if (directory >= 0) ::close(directory);
+  const std::string folder = folder_of(target_).string();
+  if (disk_.sync_folder(folder) == 0) return;
   // Some file systems cannot sync a folder; there is nothing more to do then.
-  if (!synced && reason != EINVAL && reason != EACCES) {
-    throw IoError("wrote {}, but cannot sync its folder {}: {}; after a power cut the old file may be back", path_,
-                  folder, std::strerror(reason));
-  }
+  if (errno == EINVAL || errno == EACCES) return;
+  throw IoError("wrote {}, but cannot sync its folder {}: {}; after a power cut the old file may be back", path_,
+                folder, std::strerror(errno));
 }
 
 }  // namespace brigade

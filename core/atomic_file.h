@@ -1,9 +1,10 @@
 // A file that appears whole or not at all.
 //
-// The bytes go to a file beside the target, "<path>.partial". commit() brings them to the disk
-// (fsync), gives the file its name in one step (rename), and brings the folder to the disk as well.
-// Whatever fails before the rename, a full disk, an exception, a kill, a power cut, the old file
-// stands as it was; after commit() has returned, the new one does.
+// The bytes go to a new file beside the target, "<path>.partial-" and 16 digits that nobody can
+// foresee. commit() brings them to the disk (fsync), gives the file its name in one step (rename),
+// and brings the folder to the disk as well. Whatever fails before the rename, a full disk, an
+// exception, a kill, a power cut, the old file stands as it was; after commit() has returned, the
+// new one does.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +13,18 @@
 
 namespace brigade {
 
+namespace detail {
+class Disk;
+}
+
 class AtomicFile {
  public:
-  // Opens "<path>.partial"; a link at `path` is followed. What a killed process left there is
-  // written over. Throws IoError when it cannot be made, or when it is being written at this moment
-  // by another process or thread.
+  // Begins a new file; a link at `path` is followed. Removes what killed processes of the same user
+  // left there. Two writers of one file do not mix: the one that commits last stands. Throws IoError
+  // when it cannot be made, or when `path` is there and is not a regular file (a folder, a device,
+  // a pipe). `disk`: tests put their own there.
   explicit AtomicFile(const std::string& path);
+  AtomicFile(const std::string& path, detail::Disk& disk);
   // Without commit(): removes what was written.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -29,8 +36,12 @@ class AtomicFile {
   void commit();
 
  private:
+  void begin();
+  void take_permissions();
+  void remove_left_over() const;
   [[noreturn]] void fail(const char* action) const;
 
+  detail::Disk& disk_;
   std::string path_;     // as given
   std::string target_;   // where it goes
   std::string partial_;  // where it is until then

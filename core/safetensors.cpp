@@ -2,6 +2,7 @@
 #include <brigade/core/safetensors.h>
 
 #include <brigade/core/atomic_file.h>
+#include <brigade/core/detail/checksums.h>
 #include <brigade/core/detail/host_layout.h>
 #include <brigade/core/detail/in_quotes.h>
 #include <brigade/core/detail/input_file.h>
@@ -58,6 +59,10 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(std::make_uniq
   detail::SafetensorsHeader header = detail::parse_safetensors_header(text, size - data_begin_, path);
   metadata_ = std::move(header.metadata);
   entries_ = std::move(header.entries);
+  if (const auto found = metadata_.find(detail::kChecksumsKey); found != metadata_.end()) {
+    checksums_ = detail::read_checksums(found->second, std::move(text), entries_.size(), path);
+    metadata_.erase(found);
+  }
   for (size_t i = 0; i < entries_.size(); ++i)
     index_.emplace(entries_[i].name, i);
 }
@@ -68,9 +73,9 @@ SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&&) noexcept = defaul
 
 const std::string& SafetensorsFile::path() const noexcept { return file_->path(); }
 
-const SafetensorsEntry& SafetensorsFile::entry(const std::string& name) const {
+size_t SafetensorsFile::find(const std::string& name) const {
   const auto found = index_.find(name);
-  if (found != index_.end()) return entries_[found->second];
+  if (found != index_.end()) return found->second;
   std::string known;
   for (size_t i = 0; i < entries_.size() && i < 8; ++i)
     known += (i ? ", " : "") + detail::in_quotes(entries_[i].name);
@@ -78,25 +83,46 @@ const SafetensorsEntry& SafetensorsFile::entry(const std::string& name) const {
                    known.empty() ? "" : ": ", known, entries_.size() > 8 ? ", ..." : "");
 }
 
+void SafetensorsFile::verify(size_t entry, const void* data) const {
+  if (!has_checksums()) return;
+  const auto& [name, dtype, sizes, begin, end] = entries_[entry];
+  const uint64_t found = detail::checksum(data, static_cast<size_t>(end - begin));
+  if (found == checksums_[entry + 1]) return;
+  throw IoError("{}: tensor {}: its {} bytes have the checksum {}, expected {}: the file is damaged; take another copy",
+                path(), detail::in_quotes(name), end - begin, detail::in_hexadecimal(found),
+                detail::in_hexadecimal(checksums_[entry + 1]));
+}
+
+void SafetensorsFile::verify() const {
+  for (size_t i = 0; has_checksums() && i < entries_.size(); ++i)
+    verify(i, entries_[i].begin == entries_[i].end ? "" : mapping() + data_begin_ + entries_[i].begin);
+}
+
+char* SafetensorsFile::mapping() const {
+  if (!mapping_) mapping_ = file_->map();
+  return mapping_.get();
+}
+
 Tensor SafetensorsFile::tensor(const std::string& name) const {
-  const SafetensorsEntry& found = entry(name);
+  const size_t place = find(name);
+  const SafetensorsEntry& found = entries_[place];
   const std::string subject = path() + ": tensor " + detail::in_quotes(name);
   const auto [sizes, dtype] = own_form(found, subject);
   Tensor result = empty(sizes, dtype);
   file_->read(data_begin_ + found.begin, result.raw_data(), result.nbytes());
+  verify(place, result.raw_data());
   detail::check_bool_bytes(dtype, result.raw_data(), result.nbytes(), subject);
   return result;
 }
 
 Tensor SafetensorsFile::mapped(const std::string& name) const {
-  const SafetensorsEntry& found = entry(name);
+  const SafetensorsEntry& found = entries_[find(name)];
   const std::string subject = path() + ": tensor " + detail::in_quotes(name);
   const auto [sizes, dtype] = own_form(found, subject);
   // A mapping begins on a page, so the place in the file tells the alignment.
   const uint64_t offset = data_begin_ + found.begin;
   if (found.begin == found.end || offset % itemsize(dtype) != 0) return tensor(name);
-  if (!mapping_) mapping_ = file_->map();
-  char* data = mapping_.get() + offset;
+  char* data = mapping() + offset;
   detail::check_bool_bytes(dtype, data, static_cast<size_t>(found.end - found.begin), subject);
   return from_blob(data, sizes, dtype, [keep = mapping_] {});
 }
@@ -118,21 +144,31 @@ int place_in_file(DType dtype) noexcept {
   return kPlaces[static_cast<int>(dtype)];
 }
 
+using NamedTensor = std::pair<std::string, Tensor>;
+
+std::string checksums_of(const std::vector<const NamedTensor*>& tensors) {
+  std::vector<uint64_t> checksums;
+  for (const NamedTensor* named : tensors) {
+    const Tensor data = detail::row_major_on_host(named->second);
+    checksums.push_back(detail::checksum(data.raw_data(), data.nbytes()));
+  }
+  return detail::checksums_text(checksums);
+}
+
 }  // namespace
 
 void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
-                      const SafetensorsMetadata& metadata) {
-  using Named = std::pair<std::string, Tensor>;
-  std::vector<const Named*> order;
+                      const SafetensorsMetadata& metadata, const SaveSafetensorsOptions& options) {
+  std::vector<const NamedTensor*> order;
   order.reserve(tensors.size());
-  for (const Named& named : tensors) {
+  for (const NamedTensor& named : tensors) {
     if (!named.second.defined())
       throw ValueError("save_safetensors: tensor {} is undefined; leave it out", detail::in_quotes(named.first));
     if (named.first == "__metadata__")
       throw ValueError("save_safetensors: a tensor cannot be called \"__metadata__\"; the format keeps that name");
     order.push_back(&named);
   }
-  std::sort(order.begin(), order.end(), [](const Named* a, const Named* b) {
+  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
     const int place_a = place_in_file(a->second.dtype());
     const int place_b = place_in_file(b->second.dtype());
     return place_a != place_b ? place_a < place_b : a->first < b->first;
@@ -140,7 +176,7 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
   std::unordered_map<std::string, size_t> names;
   std::vector<SafetensorsEntry> entries;
   uint64_t position = 0;
-  for (const Named* named : order) {
+  for (const NamedTensor* named : order) {
     const auto& [name, tensor] = *named;
     if (!names.emplace(name, entries.size()).second)
       throw ValueError("save_safetensors: two tensors are called {}; expected each name once", detail::in_quotes(name));
@@ -149,7 +185,12 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
                        std::vector<int64_t>(tensor.sizes().begin(), tensor.sizes().end()), position, end});
     position = end;
   }
-  std::string text = detail::safetensors_header_text(entries, metadata);
+  if (metadata.contains(detail::kChecksumsKey))
+    throw ValueError("save_safetensors: metadata cannot be called \"{}\"; that name is kept for checksums",
+                     detail::kChecksumsKey);
+  SafetensorsMetadata written = metadata;
+  if (options.checksums) written[detail::kChecksumsKey] = checksums_of(order);
+  std::string text = detail::safetensors_header_text(entries, written);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > detail::kMaxSafetensorsHeader) {
     throw ValueError(
@@ -157,11 +198,12 @@ void save_safetensors(const std::string& path, const std::vector<std::pair<std::
         "shorter names or less metadata",
         text.size(), detail::kMaxSafetensorsHeader);
   }
+  if (options.checksums) detail::put_header_checksum(text);
   const uint64_t length = text.size();
   AtomicFile file(path);
   file.write(&length, kLengthBytes);
   file.write(text.data(), text.size());
-  for (const Named* named : order) {
+  for (const NamedTensor* named : order) {
     const Tensor data = detail::row_major_on_host(named->second);
     file.write(data.raw_data(), data.nbytes());
   }

@@ -40,8 +40,9 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 // An open file whose header was read and checked. Tensors are read when asked for.
 class SafetensorsFile {
  public:
-  // Throws IoError: no such file, or a header that is not as the format says. A file may describe
-  // tensors that Brigade has no dtype for (F8_E4M3, I16, ...); only reading those throws.
+  // Throws IoError: no such file, a header that is not as the format says, or not the one that was
+  // saved with checksums. A file may describe tensors that Brigade has no dtype for (F8_E4M3, I16,
+  // ...); only reading those throws.
   explicit SafetensorsFile(const std::string& path);
   ~SafetensorsFile();
   SafetensorsFile(SafetensorsFile&&) noexcept;
@@ -53,23 +54,33 @@ class SafetensorsFile {
   const std::vector<SafetensorsEntry>& entries() const noexcept { return entries_; }
   bool contains(const std::string& name) const { return index_.contains(name); }
 
-  // A copy in memory of its own. Throws ValueError when there is no such tensor, DTypeError for a
-  // dtype and ShapeError for a number of dimensions that Brigade does not have, IoError when the
-  // bytes cannot be read or, of a bool tensor, are not 0 or 1.
+  // Saved with checksums.
+  bool has_checksums() const noexcept { return !checksums_.empty(); }
+  // Reads everything; nothing to do without checksums. Throws IoError that names the first tensor
+  // whose bytes are not those that were saved.
+  void verify() const;
+
+  // A copy in memory of its own, its bytes verified where there are checksums. Throws ValueError
+  // when there is no such tensor, DTypeError for a dtype and ShapeError for a number of dimensions
+  // that Brigade does not have, IoError when the bytes cannot be read, are not those that were saved
+  // or, of a bool tensor, are not 0 or 1.
   Tensor tensor(const std::string& name) const;
-  // The same without a copy: its memory is the file's, mapped when first asked for, and read when
-  // first touched. What is written to the tensor stays in this process. The file must not be cut
-  // short while the tensor is in use. A
-  // tensor whose bytes are not aligned for its dtype is copied after all.
+  // The same without a copy, and not verified: its memory is the file's, mapped when first asked
+  // for, and read when first touched. What is written to the tensor stays in this process. The file
+  // must not be cut short while the tensor is in use. A tensor whose bytes are not aligned for its
+  // dtype is copied after all.
   Tensor mapped(const std::string& name) const;
 
  private:
-  const SafetensorsEntry& entry(const std::string& name) const;
+  size_t find(const std::string& name) const;
+  char* mapping() const;
+  void verify(size_t entry, const void* data) const;
 
   std::unique_ptr<detail::InputFile> file_;
   uint64_t data_begin_ = 0;
   SafetensorsMetadata metadata_;
   std::vector<SafetensorsEntry> entries_;
+  std::vector<uint64_t> checksums_;  // of the header and the entries, or none
   std::unordered_map<std::string, size_t> index_;
   mutable std::shared_ptr<char> mapping_;
 };
@@ -82,12 +93,20 @@ struct Safetensors {
 // Throws what SafetensorsFile and its tensor() throw.
 Safetensors load_safetensors(const std::string& path);
 
+struct SaveSafetensorsOptions {
+  // The metadata "brigade/xxh3" then holds the 64-bit XXH3 of the header and of each tensor's bytes,
+  // in hexadecimal, in the order of the file, so that a reader finds what a disk or a network has
+  // changed. metadata() leaves it out. A program that changes the file and keeps its metadata makes
+  // it one that Brigade refuses.
+  bool checksums = false;
+};
+
 // Writes a file as the Python package does: tensors of wide dtypes first, then by name; the header
 // filled with spaces to a multiple of 8, so that every tensor is aligned. Any strides, any device.
 // The file appears whole or not at all (core/atomic_file.h). Throws ValueError for a name that
-// appears twice, is "__metadata__" or is not UTF-8 (nor may metadata be otherwise), and for an
-// undefined tensor; IoError when writing fails.
+// appears twice, is "__metadata__" or is not UTF-8 (nor may metadata be otherwise, or be called
+// "brigade/xxh3"), and for an undefined tensor; IoError when writing fails.
 void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
-                      const SafetensorsMetadata& metadata = {});
+                      const SafetensorsMetadata& metadata = {}, const SaveSafetensorsOptions& options = {});
 
 }  // namespace brigade

@@ -198,7 +198,7 @@ void Checkpoint::save(const std::string& path) const {
     tensors.insert(tensors.end(), writer.tensors.begin(), writer.tensors.end());
     metadata.merge(writer.metadata);
   }
-  save_safetensors(path, tensors, metadata);
+  save_safetensors(path, tensors, metadata, {.checksums = true});
 }
 
 void Checkpoint::load(const std::string& path) {

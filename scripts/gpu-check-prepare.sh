@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Collects what Brigade needs besides a compiler, CMake and CUDA into a folder, to be carried to a machine that has no
-# network and no packages: scripts/gpu-check-prepare.sh DIR. Headers of fmt, doctest, CLI11 and nlohmann-json, Highway
-# and zlib; about 10 MB. CMake finds them with CMAKE_PREFIX_PATH=DIR; scripts/gpu-check.sh --deps DIR does that.
+# network and no packages: scripts/gpu-check-prepare.sh DIR. Headers of fmt, doctest, CLI11 and nlohmann-json, Highway,
+# xxHash and zlib; about 10 MB. CMake finds them with CMAKE_PREFIX_PATH=DIR; scripts/gpu-check.sh --deps DIR does that.
 set -euo pipefail
 
 if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
@@ -64,6 +64,7 @@ headers nlohmann/json.hpp
 headers hwy/highway.h
 headers zlib.h zlib.h
 headers zconf.h zconf.h
+headers xxhash.h xxhash.h
 find "$folder/include" -name CMakeLists.txt -delete
 
 fmt=$(value_of FMT_VERSION fmt/core.h)

@@ -28,10 +28,12 @@ CheckpointFile::CheckpointFile(const std::string& path) : path_(path), file_(pat
   if (version == metadata.end()) {
     throw IoError("{}: the metadata has no \"{}\"; expected a file that Checkpoint::save wrote", path, kCheckpointKey);
   }
-  if (version->second != kCheckpointVersion) {
-    throw IoError("{}: \"{}\" is {}; expected \"{}\", the version that this program knows", path, kCheckpointKey,
-                  in_quotes(version->second), kCheckpointVersion);
+  if (version->second != "1" && version->second != kCheckpointVersion) {
+    throw IoError("{}: \"{}\" is {}; expected \"1\" or \"{}\", the versions that this program knows", path,
+                  kCheckpointKey, in_quotes(version->second), kCheckpointVersion);
   }
+  if (version->second == kCheckpointVersion && !file_.has_checksums())
+    throw IoError("{}: the metadata holds no checksums; expected them in a file that Checkpoint::save wrote", path);
   for (const auto& [key, value] : metadata) {
     if (key.find('/') != std::string::npos) continue;
     const size_t space = value.find(' ');
@@ -42,6 +44,7 @@ CheckpointFile::CheckpointFile(const std::string& path) : path_(path), file_(pat
     if (key != kCheckpointKey && slash != std::string::npos)
       part_of(key, slash, "number").texts.emplace_back(key.substr(slash + 1), value);
   }
+  file_.verify();
   for (const SafetensorsEntry& entry : file_.entries()) {
     const size_t slash = entry.name.find('/');
     CheckpointPart& part = part_of(entry.name, slash, "tensor");

@@ -16,7 +16,8 @@ namespace brigade::optim::detail {
 
 // In the metadata, beside the parts.
 inline constexpr const char* kCheckpointKey = "brigade/checkpoint";
-inline constexpr const char* kCheckpointVersion = "1";
+// 1 had no checksums.
+inline constexpr const char* kCheckpointVersion = "2";
 
 // The shortest text that reads back as the same bits.
 template <class T>

@@ -378,5 +378,83 @@ TEST_CASE("safetensors: what cannot be saved is refused before the old file is t
         "save_safetensors: the header would have 100000032 bytes; expected at most 100000000: fewer tensors, shorter "
         "names or less metadata");
   CHECK(read_bytes(path) == before);
-  CHECK_FALSE(std::filesystem::exists(path + ".partial"));
+  CHECK(folder.names() == std::vector<std::string>{"f"});
+}
+
+TEST_CASE("safetensors: with checksums, the change of any bit is found, and tensors are named") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "f";
+  const auto saved = one_of_each_dtype();
+  const SafetensorsMetadata metadata = {{"a", "text"}, {"z", "3"}};
+  save_safetensors(path, saved, metadata, {.checksums = true});
+  const std::string whole = read_bytes(path);
+  {
+    const SafetensorsFile file(path);
+    CHECK(file.has_checksums());
+    file.verify();
+    CHECK(file.metadata() == metadata);
+    for (const auto& [name, tensor] : saved)
+      check_same(file.tensor(name), tensor);
+  }
+  // What was loaded can be saved again, with and without.
+  const Safetensors loaded = load_safetensors(path);
+  save_safetensors(folder / "again", loaded.tensors, loaded.metadata, {.checksums = true});
+  CHECK(read_bytes(folder / "again") == whole);
+  save_safetensors(folder / "without", loaded.tensors, loaded.metadata);
+  CHECK_FALSE(SafetensorsFile(folder / "without").has_checksums());
+  SafetensorsFile(folder / "without").verify();
+
+  // But for the name of the checksums: a file without it has none.
+  const size_t name = whole.find("brigade/xxh3");
+  int unseen = 0;
+  for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    if (bit / 8 >= name && bit / 8 < name + 12) continue;
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    write_bytes(path, damaged);
+    unseen += error_of([&] { load_safetensors(path); }) == "no error";
+    unseen += error_of([&] { SafetensorsFile(path).verify(); }) == "no error";
+  }
+  CHECK(unseen == 0);
+
+  std::string damaged = whole;
+  damaged.back() ^= 1;  // of the last flag
+  write_bytes(path, damaged);
+  CHECK(
+      error_of([&] { SafetensorsFile(path).verify(); }) ==
+      path +
+          ": tensor \"flags\": its 3 bytes have the checksum bac0c69c15810e04, expected aed946681f85b77a: the file is "
+          "damaged; take another copy");
+  CHECK(SafetensorsFile(path).tensor("bytes").to_vector<int64_t>() == std::vector<int64_t>{0, 7, 255});
+}
+
+TEST_CASE("safetensors: checksums that are not the file's, or none, are named") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "f";
+  save_safetensors(path, {{"w", tensor<float>({1, 2})}}, {{"epoch", "12"}}, {.checksums = true});
+  const std::string whole = read_bytes(path);
+  const auto message = [&](const std::string& before, const std::string& after) {
+    std::string changed = whole;
+    const size_t place = changed.find(before);
+    REQUIRE(place != changed.npos);
+    REQUIRE(before.size() == after.size());
+    write_bytes(path, changed.replace(place, before.size(), after));
+    return error_of([&] { SafetensorsFile file(path); });
+  };
+  const std::string what_to_do =
+      ": the file is damaged, or another program has changed it and kept its checksums; expected the file as it was "
+      "saved (without \"brigade/xxh3\" in its metadata nothing is compared)";
+  const std::string other_header = path + ": the header is not the one that was saved" + what_to_do;
+  CHECK(message("\"12\"", "\"13\"") == other_header);
+  CHECK(message("F32", "I32") == other_header);
+  CHECK(message("\"brigade/xxh3\":\"", "\"brigade/xxh3\": ") != "no error");
+  const size_t place = whole.find("xxh3\":\"") + 7;
+  const std::string checksums = whole.substr(place, 33);
+  CHECK(message(checksums, "g" + checksums.substr(1)) ==
+        path + ": a checksum is not a hexadecimal number of 16 digits" + what_to_do);
+  CHECK(message(checksums, checksums.substr(0, 16) + "\",\"k\":\"" + checksums.substr(23)) ==
+        path + ": the checksums are not one for the header and one for each tensor" + what_to_do);
+  CHECK(error_of([&] {
+          save_safetensors(path, {}, {{"brigade/xxh3", ""}});
+        }) == "save_safetensors: metadata cannot be called \"brigade/xxh3\"; that name is kept for checksums");
 }

@@ -138,7 +138,8 @@ TEST_CASE("a checkpoint is a safetensors file that says what it holds") {
   job.train(1);
   job.checkpoint.save(folder / "job");
   const SafetensorsFile file(folder / "job");
-  CHECK(file.metadata().at("brigade/checkpoint") == "1");
+  CHECK(file.metadata().at("brigade/checkpoint") == "2");
+  CHECK(file.has_checksums());
   CHECK(file.metadata().at("model") == "module Net");
   CHECK(file.metadata().at("optimizer") == "optimizer AdamW");
   CHECK(file.metadata().at("optimizer/group0.lr") == "0.01");
@@ -331,8 +332,10 @@ TEST_CASE("a damaged checkpoint is named with the entry") {
     return metadata;
   };
   CHECK(message({}) == "the metadata has no \"brigade/checkpoint\"; expected a file that Checkpoint::save wrote");
+  CHECK(message(changed("brigade/checkpoint", "3")) ==
+        "\"brigade/checkpoint\" is \"3\"; expected \"1\" or \"2\", the versions that this program knows");
   CHECK(message(changed("brigade/checkpoint", "2")) ==
-        "\"brigade/checkpoint\" is \"2\"; expected \"1\", the version that this program knows");
+        "the metadata holds no checksums; expected them in a file that Checkpoint::save wrote");
   CHECK(message(changed("step/value", "1.5")) ==
         "number \"step/value\" is \"1.5\"; expected a whole number of 64 bits");
   CHECK(message(changed("step/value", "9223372036854775808")) ==
@@ -358,6 +361,33 @@ TEST_CASE("a damaged checkpoint is named with the entry") {
   CHECK_THROWS_AS(checkpoint.load(path), IoError);
 }
 
+TEST_CASE("a checkpoint of which any bit has changed is refused, and nothing has been changed") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "f";
+  nn::Linear linear(2, 1);
+  int64_t step = 3;
+  Generator generator(8);
+  optim::Checkpoint checkpoint;
+  checkpoint.module("model", *linear.ptr()).number("step", step).generator("random", generator);
+  checkpoint.save(path);
+  const std::string whole = read_bytes(path);
+  step = 4;
+  const std::vector<float> weight = linear->weight.to_vector<float>();
+  int accepted = 0;
+  for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    write_bytes(path, damaged);
+    accepted += error_of([&] { checkpoint.load(path); }) == "no error";
+  }
+  CHECK(accepted == 0);
+  CHECK(step == 4);
+  CHECK(linear->weight.to_vector<float>() == weight);
+  write_bytes(path, whole);
+  checkpoint.load(path);
+  CHECK(step == 3);
+}
+
 TEST_CASE("wherever the disk refuses, the save fails and the old checkpoint stands") {
   const TemporaryFolder folder;
   const std::string path = folder / "job";
@@ -375,7 +405,7 @@ TEST_CASE("wherever the disk refuses, the save fails and the old checkpoint stan
       right = right && ::setrlimit(RLIMIT_FSIZE, &limit) == 0;
       const std::string text = error_of([&] { job.checkpoint.save(path); });
       right = right && text.find("cannot write " + path) == 0 && text.find("File too large") != std::string::npos &&
-              read_bytes(path) == before && !std::filesystem::exists(path + ".partial");
+              read_bytes(path) == before && folder.names() == std::vector<std::string>{"job"};
     }
     ::_exit(right ? 0 : 1);
   }

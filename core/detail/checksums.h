@@ -1,0 +1,31 @@
+// Checksums of a safetensors file: of its header and of each tensor, a text in its metadata.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace brigade::detail {
+
+// The metadata's name for them.
+inline constexpr const char* kChecksumsKey = "brigade/xxh3";
+
+// 64-bit XXH3 (https://github.com/Cyan4973/xxHash).
+uint64_t checksum(const void* data, size_t bytes) noexcept;
+
+// "0123456789abcdef": 16 digits.
+std::string in_hexadecimal(uint64_t checksum);
+// The value of that metadata: in the order of the file, with zeros in the place of the header's.
+std::string checksums_text(std::span<const uint64_t> tensors);
+// Puts the header's checksum, which is that of `header` with zeros in its place, there.
+void put_header_checksum(std::string& header);
+
+// Of the header and the tensors, from the value of the metadata in `header`. Throws IoError that
+// begins with `path` where there are not `tensors` + 1 of them, or the header is not the one that was
+// saved.
+std::vector<uint64_t> read_checksums(const std::string& value, std::string header, size_t tensors,
+                                     const std::string& path);
+
+}  // namespace brigade::detail

@@ -65,6 +65,42 @@ const char* kind_of(mode_t mode) {
   return "a device";
 }
 
+bool written_at_once(const std::string& path) {
+  // "/dev/stdout" may be a link to a regular file, which is in use.
+  if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+// A device, a pipe, or an open file.
+class Channel {
+ public:
+  // Without O_NONBLOCK, opening a pipe would wait for somebody to read it.
+  explicit Channel(const std::string& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+    if (descriptor_ < 0 && errno == ENXIO) throw IoError("cannot write {}: nobody reads it", path_);
+    if (descriptor_ < 0) fail();
+    ::fcntl(descriptor_, F_SETFL, ::fcntl(descriptor_, F_GETFL) & ~O_NONBLOCK);
+  }
+  ~Channel() { ::close(descriptor_); }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  void write(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t count = ::write(descriptor_, text.data(), text.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail();
+      text.remove_prefix(static_cast<size_t>(count));
+    }
+  }
+
+ private:
+  [[noreturn]] void fail() const { throw IoError("cannot write {}: {}", path_, std::strerror(errno)); }
+  const std::string& path_;
+  int descriptor_;
+};
+
 bool locked(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
 
 }  // namespace
@@ -156,6 +192,21 @@ void AtomicFile::commit() {
   if (errno == EINVAL || errno == EACCES) return;
   throw IoError("wrote {}, but cannot sync its folder {}: {}; after a power cut the old file may be back", path_,
                 folder, std::strerror(errno));
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  if (written_at_once(path)) return Channel(path).write(text);
+  AtomicFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+void check_writable(const std::string& path) {
+  if (!written_at_once(path)) {
+    const AtomicFile file(path);
+  } else if (::access(path.c_str(), W_OK) != 0) {
+    throw IoError("cannot write {}: {}", path, std::strerror(errno));
+  }
 }
 
 }  // namespace brigade

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace brigade {
 
@@ -48,5 +49,12 @@ class AtomicFile {
   int descriptor_ = -1;
   uint64_t written_ = 0;
 };
+
+// Writes a text: whole or not at all where `path` is a regular file or is free, at once where it is
+// a device or a pipe (/dev/stdout, a shell's >(...)). Throws IoError when not all of it arrived, or
+// nobody reads the pipe.
+void write_file(const std::string& path, std::string_view text);
+// Throws IoError where write_file would do so already; leaves nothing behind.
+void check_writable(const std::string& path);
 
 }  // namespace brigade

@@ -1,6 +1,7 @@
-// Describes the machine and the command, writes files, and computes the statistics of samples.
+// Describes the machine and the command, and computes the statistics of samples.
 #include <brigade/lab/json_output.h>
 
+#include <brigade/core/atomic_file.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
@@ -8,9 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include <unistd.h>
@@ -55,21 +54,14 @@ nlohmann::json json_envelope(const std::vector<std::string>& command) {
           {"results", nlohmann::json::array()}};
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream out(path);
-  out << text;
-  out.close();
-  if (!out) throw IoError("cannot write {}", path);
-}
-
-void check_writable(const std::string& path) {
+void check_output(const std::string& path) {
   if (path.empty()) return;
   if (path == "-") throw ValueError("cannot write -: a file is expected here");
-  std::error_code error;
-  const bool existed = std::filesystem::exists(path, error);
-  if (!std::ofstream(path, std::ios::app))
-    throw ValueError("cannot write {}: the folder has to exist and to be writable", path);
-  if (!existed) std::filesystem::remove(path, error);
+  try {
+    check_writable(path);
+  } catch (const IoError& error) {
+    throw ValueError(std::string(error.what()));
+  }
 }
 
 double median(std::vector<double> values) {

@@ -1,4 +1,4 @@
-// Parts of the JSON that every command can write (docs/cli.md), and files that commands write.
+// Parts of the JSON that every command can write (docs/cli.md), and a look at where it goes.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,11 +10,9 @@ namespace brigade::lab {
 
 // {"command", "version", "commit", "machine", "results": []}
 nlohmann::json json_envelope(const std::vector<std::string>& command);
-// To a file. Throws IoError.
-void write_text(const std::string& path, const std::string& text);
 // Before the work is done: throws ValueError if `path` ("" is no file) could not be written. An
 // existing file is left as it is.
-void check_writable(const std::string& path);
+void check_output(const std::string& path);
 // {"median", "min", "max", "n"}
 nlohmann::json statistics(std::vector<double> values);
 double median(std::vector<double> values);

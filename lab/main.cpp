@@ -5,11 +5,27 @@
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/rank_job.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <string>
 
-int main(int argc, char** argv) {
+namespace {
+
+// A full disk or a closed pipe must not pass for success.
+int with_output_written(int status) {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
+  const int reason = errno;
+  std::cerr << "brigade: not all of the output could be written to standard output"
+            << (reason != 0 ? std::string(": ") + std::strerror(reason) : std::string()) << "\n";
+  return status != 0 ? status : 3;
+}
+
+int run(int argc, char** argv) {
   using namespace brigade;
   const std::string version_text = std::string(version()) + " (" + std::string(commit()) + "), instruction set " +
                                    std::string(kernels::instruction_set());
@@ -44,3 +60,7 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return with_output_written(run(argc, argv)); }

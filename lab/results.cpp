@@ -1,6 +1,7 @@
 // Collects rows, keeps standard output free for them, and writes them as JSON and as flat CSV.
 #include <brigade/lab/results.h>
 
+#include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/json_output.h>
 
@@ -66,7 +67,7 @@ void Results::begin() {
   if (json_file_ == "-" && csv_file_ == "-")
     throw ValueError("--json - and --csv - cannot both go to standard output; give one of them a file");
   for (const std::string* path : {&json_file_, &csv_file_}) {
-    if (*path != "-") check_writable(*path);
+    if (*path != "-") check_output(*path);
   }
   if (json_file_ == "-" || csv_file_ == "-") standard_output_ = std::make_unique<StandardOutput>();
 }
@@ -87,7 +88,7 @@ void Results::put(const std::string& path, const std::string& text) {
   if (path == "-") {
     standard_output_->write(text);
   } else {
-    write_text(path, text);
+    write_file(path, text);
   }
 }
 

@@ -1,5 +1,6 @@
 // brigade explain: the bucket layout, the ready order and one iteration, in words; of a recipe, or
 // from a trace file.
+#include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json_output.h>
@@ -37,7 +38,7 @@ json trace_of_recipe(const std::string& recipe, const std::string& backend, int 
   const json arguments{{"recipe", recipe}, {"bucket_mb", bucket_mb}};
   const RankJobOutcome outcome = run_rank_job(kTraceJob, arguments.dump(), backend, ranks);
   require_ok(outcome);
-  if (!trace_file.empty()) write_text(trace_file, outcome.ranks[0].text);
+  if (!trace_file.empty()) write_file(trace_file, outcome.ranks[0].text);
   return json::parse(outcome.ranks[0].text);
 }
 
@@ -113,7 +114,7 @@ void add_explain(Command& app) {
     if (!recipe && !given->trace_file.empty())
       throw ValueError("explain: --trace writes the trace of a recipe; {} is a file", given->what);
     check_backend(given->backend);
-    check_writable(given->trace_file);
+    check_output(given->trace_file);
     given->results.begin();
     const json trace =
         recipe ? trace_of_recipe(given->what, given->backend, given->ranks, given->bucket_mb, given->trace_file)

@@ -1,6 +1,7 @@
 // brigade train: one training job.
 #include <brigade/lab/commands/train.h>
 
+#include <brigade/core/atomic_file.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json_output.h>
@@ -128,7 +129,7 @@ void add_train(Command& app) {
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(given->timeout_s * 1000));
     given->options.progress = !given->quiet;
     given->options.trace_steps = given->trace_file.empty() ? 0 : 8;
-    check_writable(given->trace_file);
+    check_output(given->trace_file);
     given->results.begin();
     TrainResult result;
     if (launched > 0) {
@@ -146,7 +147,7 @@ void add_train(Command& app) {
         recipe.name, given->ranks, given->backend, result.device, result.loss.front(), result.loss.back(),
         result.loss.size(), recipe.metrics_in_words(result), result.seconds,
         result.parameters_equal ? "identical" : "DIFFERENT");
-    if (!given->trace_file.empty()) write_text(given->trace_file, result.trace);
+    if (!given->trace_file.empty()) write_file(given->trace_file, result.trace);
     given->results.add(train_row(recipe, given->ranks, given->backend, given->options, result));
     given->results.write();
     return result.parameters_equal ? 0 : 1;

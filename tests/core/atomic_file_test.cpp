@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -229,4 +230,43 @@ TEST_CASE("when the disk takes no more, the error says how far it came, and the 
   CHECK(status == 0);
   CHECK(read_bytes(path) == "old");
   CHECK(folder.names() == Names{"f"});
+}
+
+TEST_CASE("a text goes whole to a file, and at once to a device or a pipe that somebody reads") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "f";
+  write_file(path, "one");
+  write_file(path, "two");
+  CHECK(read_bytes(path) == "two");
+  check_writable(path);
+  check_writable(folder / "free");
+  write_file("/dev/null", "text");
+  check_writable("/dev/full");
+  CHECK(error_of([] { write_file("/dev/full", "text"); }) == "cannot write /dev/full: No space left on device");
+  const std::string pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(error_of([&] { write_file(pipe, "text"); }) == "cannot write " + pipe + ": nobody reads it");
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  write_file(pipe, "text");
+  char got[8] = {};
+  CHECK(::read(reader, got, sizeof got) == 4);
+  CHECK(std::string(got) == "text");
+  ::close(reader);
+  CHECK(error_of([&] { check_writable(folder / "none/f"); }).starts_with("cannot write " + folder / "none/f"));
+  CHECK(error_of([&] { check_writable(folder.text()); }) ==
+        "cannot write " + folder.text() + ": it is a folder; expected a regular file, or a name that is free");
+  CHECK(folder.names() == Names{"f", "pipe"});
+}
+
+TEST_CASE("what /dev/fd names is added to, and never replaced") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "f";
+  write_bytes(path, "before ");
+  const int descriptor = ::open(path.c_str(), O_WRONLY);
+  REQUIRE(descriptor >= 0);
+  const std::string name = "/dev/fd/" + std::to_string(descriptor);
+  check_writable(name);
+  write_file(name, "after");
+  ::close(descriptor);
+  CHECK(read_bytes(path) == "before after");
 }

@@ -176,3 +176,24 @@ TEST_CASE("status 0 for help, with examples, of every command") {
   CHECK(test::run_program("--help").status == 0);
   CHECK(test::run_program("--version").status == 0);
 }
+
+TEST_CASE("status 3: output that does not arrive is not a success") {
+  check_rows(
+      {{"diagnose --list >/dev/full", "not all of the output could be written to standard output: No space left"},
+       {"--help >/dev/full", "No space left on device"},
+       {"--version >/dev/full", "No space left on device"},
+       {"diagnose --list --json - >/dev/full", "cannot write to standard output: No space left on device"},
+       {"diagnose --list --json /dev/full >/dev/null", "cannot write /dev/full: No space left on device"}},
+      3);
+}
+
+TEST_CASE("a file that a command cannot write anew stays as it is") {
+  const Folder folder;
+  const std::string path = folder.file("results.json", "old");
+  // SIGXFSZ is ignored, so that a write beyond the limit fails.
+  check_rows({{"diagnose --list --json " + path + " >/dev/null", "the old file, if there was one, is untouched",
+               "trap '' XFSZ; ulimit -f 0;"}},
+             3);
+  std::ifstream file(path);
+  CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == "old");
+}

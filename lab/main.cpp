@@ -3,6 +3,7 @@
 #include <brigade/core/version.h>
 #include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/commands/commands.h>
+#include <brigade/lab/printable.h>
 #include <brigade/lab/rank_job.h>
 
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string>
 
 namespace {
@@ -55,6 +57,9 @@ int run(int argc, char** argv) {
   } catch (const brigade::DeviceError& error) {
     std::cerr << "brigade: " << error.what() << "\n";
     return 3;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "brigade: out of memory\n";
+    return 3;
   } catch (const std::exception& error) {
     std::cerr << "brigade: " << error.what() << "\n";
     return 1;
@@ -63,4 +68,7 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return with_output_written(run(argc, argv)); }
+int main(int argc, char** argv) {
+  const brigade::lab::Printable output(std::cout), errors(std::cerr);
+  return with_output_written(run(argc, argv));
+}

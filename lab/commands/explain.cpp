@@ -3,6 +3,7 @@
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
+#include <brigade/lab/json_input.h>
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
@@ -17,6 +18,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <sstream>
 
 namespace brigade::lab {
 
@@ -60,9 +62,10 @@ json trace_of(const json& row) {
 json read_trace(const std::string& file) {
   std::ifstream in(file);
   if (!in) throw IoError("explain: cannot read {}: {}", file, std::strerror(errno));
+  std::ostringstream text;
+  text << in.rdbuf();
   try {
-    json found;
-    in >> found;
+    const json found = parse_json(text.str());
     if (found.contains("results")) return trace_of(found.at("results").at(0));
     static_cast<void>(found.at("brigade"));
     return found;

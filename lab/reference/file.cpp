@@ -1,7 +1,9 @@
 // Finds out what a file is of, runs that, and reports tensors that nothing was compared with.
 #include <brigade/lab/reference/file.h>
 
+#include <brigade/core/detail/in_quotes.h>
 #include <brigade/core/safetensors.h>
+#include <brigade/lab/json_input.h>
 #include <brigade/lab/reference/check_case.h>
 #include <brigade/lab/reference/models/model.h>
 
@@ -14,16 +16,34 @@ namespace brigade::lab::reference {
 
 namespace {
 
+using brigade::detail::in_quotes;
 using nlohmann::json;
 
 // "arguments" of the metadata, a JSON object.
 json arguments_of(const SafetensorsFile& file) {
   const auto found = file.metadata().find("arguments");
   if (found == file.metadata().end()) return json::object();
-  json arguments = json::parse(found->second, nullptr, false);
+  json arguments = parse_json(found->second);
   if (!arguments.is_object())
-    throw ValueError("{}: the metadata \"arguments\" must be a JSON object, and is {}", file.path(), found->second);
+    throw ValueError("{}: the metadata \"arguments\" must be a JSON object, and is {}", file.path(),
+                     in_quotes(found->second));
   return arguments;
+}
+
+// The sizes of a model are sizes of its tensors, which the file holds, and it has no more layers than
+// tensors. Without this a small file could ask for a model that no machine holds.
+void check_sizes(const json& arguments, const SafetensorsFile& file) {
+  auto most = static_cast<int64_t>(file.entries().size());
+  for (const SafetensorsEntry& entry : file.entries())
+    for (const int64_t size : entry.sizes)
+      most = std::max(most, size);
+  for (const auto& [name, value] : arguments.items()) {
+    for (const json& each : value.is_array() ? value : json::array({value})) {
+      if (!each.is_number_integer() || (each >= 0 && each <= most)) continue;
+      throw ValueError("{}: the argument {} is {}; expected from 0 to {}, the largest size in the file", file.path(),
+                       in_quotes(name), each.dump(), most);
+    }
+  }
 }
 
 std::string metadata(const SafetensorsFile& file, const std::string& name) {
@@ -52,8 +72,8 @@ FileResult check_op(const SafetensorsFile& file, const std::string& op, const Fi
       read = 0;
     }
     if (read == 0 || read != entry.name.size() - 6 || number > 64)
-      throw ValueError("{}: the inputs of an operation are named input.0, input.1, ...; this has '{}'", file.path(),
-                       entry.name);
+      throw ValueError("{}: the inputs of an operation are named input.0, input.1, ...; this has {}", file.path(),
+                       in_quotes(entry.name));
     while (inputs.size() <= number)
       inputs.push_back("none");
     inputs[number] = "given";
@@ -86,7 +106,9 @@ FileResult check_op(const SafetensorsFile& file, const std::string& op, const Fi
 }
 
 FileResult check_model(const SafetensorsFile& file, const std::string& name, const FileOptions& options) {
-  const Arguments arguments(arguments_of(file));
+  const json given = arguments_of(file);
+  check_sizes(given, file);
+  const Arguments arguments(given);
   const std::unique_ptr<Model> model = make_model(name, arguments);
   std::vector<check::Phase> phases;
   for (int phase = 0; phase < model->phases(); ++phase)

@@ -80,6 +80,13 @@ Shape Arguments::shape(const std::string& name) const {
   return shape;
 }
 
+Shape Arguments::shape_of(const std::string& name, int dims) const {
+  Shape found = shape(name);
+  if (found.size() != dims)
+    throw ValueError("argument '{}': expected a list of {} integers, got {}", name, dims, found.size());
+  return found;
+}
+
 std::vector<double> Arguments::numbers(const std::string& name) const {
   const nlohmann::json& value = find(name, "a list of numbers");
   if (!value.is_array()) throw ValueError("argument '{}': expected a list of numbers, got {}", name, value.dump());

@@ -55,6 +55,7 @@ class Arguments {
   bool flag(const std::string& name) const;
   std::string text(const std::string& name) const;
   Shape shape(const std::string& name) const;  // a list, or one integer
+  Shape shape_of(const std::string& name, int dims) const;  // with so many sizes
   std::vector<double> numbers(const std::string& name) const;
   // The same, or `otherwise` when there is none: PyTorch's default, which the function's own is
   // compared with by rows that leave the argument out.

@@ -318,6 +318,26 @@ TEST_CASE("files and arguments that make no sense get clear errors") {
   says(file + " --op relu --model mlp", 2, "either --model or --op");
   save_safetensors(file, {{"input.0", scalar_tensor<double>(1.0)}}, {{"op", "relu"}, {"arguments", "7"}});
   says(file, 2, "must be a JSON object");
+  const std::string deep = std::string(3'000'000, '[') + std::string(3'000'000, ']');
+  save_safetensors(file, {{"input.0", scalar_tensor<double>(1.0)}},
+                   {{"model", "mlp"}, {"arguments", "{\"sizes\": " + deep + "}"}});
+  says(file, 2, "must be a JSON object, and is \"{\\\"sizes\\\": [[[");
+  // A small file does not ask for a large model.
+  const nn::Named<Tensor> tensors = {{"input.0", tensor<int64_t>({1, 2, 3})}};
+  const std::string gpt = R"("vocabulary": 3, "positions": 3, "width": 1, "heads": 1)";
+  for (const std::string& arguments :
+       std::initializer_list<std::string>{"{" + gpt + R"(, "blocks": 1000000000})", "{" + gpt + R"(, "blocks": -1})",
+                                          R"({"sizes": [3, 1000000000]})", R"({"sizes": 18446744073709551615})"}) {
+    save_safetensors(file, tensors, {{"model", "gpt"}, {"arguments", arguments}});
+    says(file, 2, "; expected from 0 to 3, the largest size in the file");
+  }
+  save_safetensors(file, tensors, {{"model", "cnn"}, {"arguments", R"({"channels": [1], "classes": 2})"}});
+  says(file, 2, "argument 'channels': expected a list of 3 integers, got 1");
+  // Nothing in a file speaks to the terminal.
+  save_safetensors(file, {{"input.\x1b[2J", scalar_tensor<double>(1.0)}}, {{"op", "relu"}});
+  says(file, 2, "this has \"input.\\x1b[2J\"");
+  save_safetensors(file, {{"input.0", scalar_tensor<double>(1.0)}}, {{"op", "\x1b[2J"}});
+  says(file, 2, "'\\x1b[2J' is not known");
   save_safetensors(file, {{"input.x", scalar_tensor<double>(1.0)}}, {{"op", "relu"}});
   says(file, 2, "input.x");
   says("--all --only no_such_case", 2, "no case is in 'no_such_case'");

@@ -92,9 +92,13 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
   CHECK(again.status == 0);
   CHECK(again.output == outcome.output);
   CHECK(test::run_program("explain " + file + " --trace copy.json").status == 2);
-  for (const char* content : {"{}", "[]", "{\"results\": []}", "{\"results\": [{\"module\": \"Net\"}]}", "no JSON"}) {
+  for (const char* content : {"{}", "[]", "{\"results\": []}", "{\"results\": [{\"module\": \"Net\"}]}", "no JSON",
+                              "{\"traceEvents\": [], \"brigade\": deep}"}) {
     CAPTURE(content);
-    std::ofstream(file) << content;
+    std::string text = content;
+    if (const size_t place = text.find("deep"); place != text.npos)
+      text.replace(place, 4, std::string(3'000'000, '[') + std::string(3'000'000, ']'));
+    std::ofstream(file) << text;
     const test::Outcome wrong = test::run_program("explain " + file);
     CHECK(wrong.status == 2);
     CHECK(test::contains(wrong.output, "is neither a trace of Brigade nor what explain --json writes"));

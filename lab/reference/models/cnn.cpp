@@ -27,7 +27,7 @@ BRIGADE_MODULE(CNN);
 
 class CNNModel final : public Model {
  public:
-  explicit CNNModel(const Arguments& args) : net_(args.shape("channels"), args.integer("classes")) {}
+  explicit CNNModel(const Arguments& args) : net_(args.shape_of("channels", 3), args.integer("classes")) {}
   nn::Module& module() override { return *net_; }
   Step run(int, const std::vector<Tensor>& inputs) override {
     const Tensor logits = net_(inputs.at(0));

@@ -32,7 +32,7 @@ BRIGADE_MODULE(UNet);
 
 class UNetModel final : public Model {
  public:
-  explicit UNetModel(const Arguments& args) : net_(args.shape("channels")) {}
+  explicit UNetModel(const Arguments& args) : net_(args.shape_of("channels", 3)) {}
   nn::Module& module() override { return *net_; }
   Step run(int, const std::vector<Tensor>& inputs) override {
     const Tensor target = inputs.at(1).to(inputs.at(0).dtype());

@@ -1,0 +1,37 @@
+// JSON from outside is nested to a limit.
+#include <brigade/lab/json_input.h>
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+using brigade::lab::parse_json;
+
+namespace {
+
+std::string lists(size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
+}  // namespace
+
+TEST_CASE("JSON is read to a depth of 64, in lists and in objects") {
+  CHECK(parse_json(R"({"a": [1, 2.5, {"b": null}], "c": "text"})") ==
+        nlohmann::json{{"a", {1, 2.5, {{"b", nullptr}}}}, {"c", "text"}});
+  for (const size_t depth : {1, 2, 63, 64}) {
+    CAPTURE(depth);
+    CHECK(parse_json(lists(depth)).dump() == lists(depth));
+  }
+  for (const size_t depth : {65, 66, 5'000'000}) {
+    CAPTURE(depth);
+    CHECK(parse_json(lists(depth)).is_discarded());
+    CHECK(parse_json("[1, {\"a\": " + lists(depth - 1) + "}, 2]").is_discarded());
+  }
+}
+
+TEST_CASE("what is not JSON is discarded") {
+  for (const char* text : {"", "{", "[1,]", "nothing", "{\"a\": 1} 2", "\xff"}) {
+    CAPTURE(text);
+    CHECK(parse_json(text).is_discarded());
+  }
+}

@@ -1,0 +1,55 @@
+// Control characters do not reach the terminal.
+#include <brigade/lab/printable.h>
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+using brigade::lab::Printable;
+
+namespace {
+
+std::string printed(const std::string& text) {
+  std::ostringstream out;
+  {
+    const Printable printable(out);
+    out << text;
+  }
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("characters that control a terminal are written as numbers, and no others") {
+  CHECK(printed("a\tb\nc") == "a\tb\nc");
+  CHECK(printed("\x1b[31mred\x1b[0m") == "\\x1b[31mred\\x1b[0m");
+  CHECK(printed(std::string("\0\x01\r\x7f~ ", 6)) == "\\x00\\x01\\x0d\\x7f~ ");
+  CHECK(printed("ü © 漢字 😀") == "ü © 漢字 😀");
+  CHECK(printed("\xc2\x9b"
+                "31m") == "\\x9b31m");  // U+009B stands for ESC [
+  CHECK(printed("\xc2\x80\xc2\x9f\xc2\xa0\xc2") == "\\x80\\x9f\xc2\xa0\xc2");
+  CHECK(printed("\xc2\xc2\x9b") == "\xc2\\x9b");
+}
+
+TEST_CASE("a character that comes in two pieces is seen, and the stream is given back") {
+  std::ostringstream out;
+  {
+    const Printable printable(out);
+    out << '\xc2' << std::string("\x9b");
+    out.put('\x1b');
+    out << "." << std::flush;
+    CHECK(out.str() == "\\x9b\\x1b.");
+  }
+  out << "\x1b";
+  CHECK(out.str() == "\\x9b\\x1b.\x1b");
+}
+
+TEST_CASE("a stream that takes no more says so") {
+  std::ostream nowhere(nullptr);
+  std::stringbuf full(std::ios::in);
+  nowhere.rdbuf(&full);
+  const Printable printable(nowhere);
+  nowhere << "text";
+  CHECK_FALSE(nowhere.good());
+}

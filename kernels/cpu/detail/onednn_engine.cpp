@@ -5,7 +5,25 @@
 
 #include <brigade/kernels/instruction_set.h>
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 namespace brigade::kernels::cpu {
+
+namespace {
+
+// oneDNN shares its work among as many threads as it asked for, and its barriers wait for all of them
+// for ever: it must not ask for more than OpenMP gives (OMP_THREAD_LIMIT, OMP_DYNAMIC). Of the calling
+// thread; the program may change them at any time.
+void ask_for_threads_that_come() {
+#ifdef _OPENMP
+  if (omp_get_dynamic()) omp_set_dynamic(0);
+  if (omp_get_max_threads() > omp_get_thread_limit()) omp_set_num_threads(omp_get_thread_limit());
+#endif
+}
+
+}  // namespace
 
 void limit_onednn() {
   [[maybe_unused]] static const bool once = [] {
@@ -21,11 +39,13 @@ const dnnl::engine& onednn_engine() {
     limit_onednn();
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
+  ask_for_threads_that_come();
   return engine;
 }
 
 dnnl::stream& onednn_stream() {
   thread_local dnnl::stream stream(onednn_engine());
+  ask_for_threads_that_come();
   return stream;
 }
 

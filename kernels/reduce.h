@@ -27,7 +27,7 @@ extern Kernel<Extremes(const Tensor& x, int dim, bool keepdim)> max;
 extern Kernel<Extremes(const Tensor& x, int dim, bool keepdim)> min;
 extern Kernel<Tensor(const Tensor& x, int dim, bool keepdim)> argmax;
 // Gradient of the values: grad at the indices along `dim` of a tensor of `x_sizes` that is zero
-// elsewhere. Floating dtypes; grad and indices have one element per line of x along `dim`.
+// elsewhere. Floating dtypes; grad and indices have one element per slice of x along `dim`.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, int dim)> extremes_backward;
 
 // Sum of `x` over the dimensions that broadcasting added or stretched, so that the result has

@@ -1,4 +1,4 @@
-// Variances over dimensions, without cancellation: each part of a line is centred on its own mean,
+// Variances over dimensions, without cancellation: each part of a slice is centred on its own mean,
 // and parts are joined by Chan's formula (detail/reducers.h).
 #pragma once
 
@@ -15,9 +15,9 @@ struct Variance {
 // ShapeError, IndexError.
 extern Kernel<Variance(const Tensor& x, const Shape& dims, double correction, bool keepdim, bool root)> variance;
 
-// factor[line] * (x - mean[line]): the gradient of x from that of the variance, where `factor` is 2
-// / (n - correction) times the latter. `factor` and `mean` have the dtype of x and one element for
-// each line over `dims`. Throws DTypeError, ShapeError.
+// factor[slice] * (x - mean[slice]): the gradient of x from that of the variance, where `factor` is
+// 2 / (n - correction) times the latter. `factor` and `mean` have the dtype of x and one element
+// for each slice over `dims`. Throws DTypeError, ShapeError.
 extern Kernel<Tensor(const Tensor& factor, const Tensor& x, const Tensor& mean, const Shape& dims)> variance_backward;
 
 }  // namespace brigade::kernels

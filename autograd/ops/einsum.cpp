@@ -3,7 +3,7 @@
 // inner, columns].
 #include <brigade/autograd/ops/einsum.h>
 
-#include <brigade/autograd/detail/lines.h>
+#include <brigade/autograd/detail/slices.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/matmul.h>
 #include <brigade/autograd/ops/reduce.h>

@@ -2,8 +2,8 @@
 #include <brigade/autograd/ops/extremes.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/slices.h>
 #include <brigade/autograd/record.h>
 #include <brigade/core/view.h>
 #include <brigade/kernels/amax.h>

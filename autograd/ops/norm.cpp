@@ -2,8 +2,8 @@
 #include <brigade/autograd/ops/norm.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/slices.h>
 #include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>

@@ -2,8 +2,8 @@
 #include <brigade/autograd/ops/reduce.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/slices.h>
 #include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/ops/concat.h>
 #include <brigade/autograd/record.h>
@@ -22,11 +22,11 @@ using autograd::BackwardContext;
 using autograd::Node;
 using autograd::record;
 using autograd::SavedTensor;
-using autograd::detail::from_lines;
+using autograd::detail::from_slices;
 using autograd::detail::in_dtype;
 using autograd::detail::kept_sizes;
 using autograd::detail::located;
-using autograd::detail::to_lines;
+using autograd::detail::to_slices;
 using autograd::detail::widened;
 
 struct SumNode final : Node {
@@ -52,17 +52,17 @@ Tensor reduce(const char* op, const Tensor& x, const Shape& dims, bool keepdim, 
   return y;
 }
 
-// For each element of a line (along the last dimension) the product of all others: elements are
+// For each element of a slice (along the last dimension) the product of all others: elements are
 // multiplied in pairs, the products in pairs again, and on the way back each gets what its partner
 // had, times what its pair got. Nothing is divided, so zeros need no care, and every derivative is
 // right.
-Tensor products_of_others(const Tensor& lines) {
-  const int64_t n = lines.sizes().back();
-  if (n <= 1) return ones(lines.sizes(), lines.options());
+Tensor products_of_others(const Tensor& factors) {
+  const int64_t n = factors.sizes().back();
+  if (n <= 1) return ones(factors.sizes(), factors.options());
   const int64_t half = n / 2;
-  const Tensor left = lines.slice(-1, 0, half, 1, {});
-  const Tensor right = lines.slice(-1, half, 2 * half, 1, {});
-  const Tensor odd = lines.slice(-1, 2 * half, n, 1, {});
+  const Tensor left = factors.slice(-1, 0, half, 1, {});
+  const Tensor right = factors.slice(-1, half, 2 * half, 1, {});
+  const Tensor odd = factors.slice(-1, 2 * half, n, 1, {});
   const Tensor pairs = left * right;
   const Tensor others = products_of_others(n % 2 == 0 ? pairs : cat({pairs, odd}, -1, {}));
   const Tensor of_pairs = others.slice(-1, 0, half, 1, {});
@@ -78,9 +78,9 @@ struct ProdNode final : Node {
     const Tensor values = x.unpack(*this);
     // Half types are multiplied in float, as forward does it.
     const DType dtype = values.dtype() == kFloat64 ? kFloat64 : kFloat32;
-    const Tensor others = products_of_others(to_lines(values.to(dtype, {}), dims));
+    const Tensor others = products_of_others(to_slices(values.to(dtype, {}), dims));
     const Tensor grad = context.grad().reshape(kept_sizes(values.sizes(), dims), {}).to(dtype, {});
-    context.set(0, (from_lines(others, values.sizes(), dims) * grad).to(values.dtype(), {}));
+    context.set(0, (from_slices(others, values.sizes(), dims) * grad).to(values.dtype(), {}));
   }
 };
 

@@ -2,8 +2,8 @@
 #include <brigade/autograd/ops/variance.h>
 
 #include <brigade/autograd/detail/algebra.h>
-#include <brigade/autograd/detail/lines.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/slices.h>
 #include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>

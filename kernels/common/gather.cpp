@@ -38,12 +38,12 @@ bool is_longer(const Shape& index, const Shape& x, int dim) {
   return false;
 }
 
-IndexedLines lines_of(const Tensor& long_side, int dim, int64_t count) {
-  IndexedLines lines;
-  lines.count = count;
+IndexedShape indexed_shape(const Tensor& long_side, int dim, int64_t count) {
+  IndexedShape shape;
+  shape.count = count;
   for (int d = 0; d < long_side.dim(); ++d)
-    (d < dim ? lines.outer : d == dim ? lines.length : lines.inner) *= long_side.sizes()[d];
-  return lines;
+    (d < dim ? shape.outer : d == dim ? shape.length : shape.inner) *= long_side.sizes()[d];
+  return shape;
 }
 
 const IndexRole& role_of(const Scatter& how) {
@@ -89,7 +89,7 @@ GatherPlan prepare_gather(const Tensor& x, int dim, const Tensor& index) {
   }
   GatherPlan plan;
   const Tensor part = beginning(x, index.sizes(), dim);
-  plan.lines = lines_of(part, dim, x.dim() > 0 ? index.sizes()[dim] : 1);
+  plan.shape = indexed_shape(part, dim, x.dim() > 0 ? index.sizes()[dim] : 1);
   plan.x = contiguous(part);
   plan.index = contiguous(index);
   plan.result = empty(index.sizes(), x.options());
@@ -118,7 +118,7 @@ ScatterPlan prepare_scatter(const Tensor& x, int dim, const Tensor& index, const
   plan.result = clone(x);
   plan.region = beginning(plan.result, sizes, dim);
   plan.part = plan.region.sizes() == x.sizes() ? plan.result : clone(plan.region);
-  plan.lines = lines_of(plan.part, dim, how.slices ? index.numel() : x.dim() > 0 ? sizes[dim] : 1);
+  plan.shape = indexed_shape(plan.part, dim, how.slices ? index.numel() : x.dim() > 0 ? sizes[dim] : 1);
   return plan;
 }
 

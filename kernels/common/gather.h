@@ -1,4 +1,5 @@
-// What reading and writing by index share on every device: checks, and lines that lie densely.
+// What reading and writing by index share on every device: checks, and the shape that both sides
+// are seen in.
 #pragma once
 
 #include <brigade/core/host_device.h>
@@ -15,14 +16,14 @@ inline constexpr IndexRole kIndexCopyIndex{"index_copy", "index", "slice"};
 inline constexpr IndexRole kIndexAddIndex{"index_add", "index", "slice"};
 
 // The long side is [outer, length, inner], what is read or written of it [outer, count, inner].
-struct IndexedLines {
+struct IndexedShape {
   int64_t outer = 1, length = 1, count = 1, inner = 1;
 
   BRIGADE_HOST_DEVICE int64_t elements() const { return outer * count * inner; }
 };
 
 struct GatherPlan {
-  IndexedLines lines;
+  IndexedShape shape;
   Tensor x, index;  // dense
   Tensor result;    // not filled
 };
@@ -30,7 +31,7 @@ struct GatherPlan {
 GatherPlan prepare_gather(const Tensor& x, int dim, const Tensor& index);
 
 struct ScatterPlan {
-  IndexedLines lines;
+  IndexedShape shape;
   const IndexRole* role = nullptr;
   Tensor index, source;  // dense; the source may be undefined
   Tensor result;         // a copy of x

@@ -118,7 +118,7 @@ ExtremesBackwardPlan prepare_extremes_backward(const Tensor& grad, const Tensor&
   for (int d = dim + 1; d < x_sizes.size(); ++d)
     plan.inner *= x_sizes[d];
   if (grad.numel() * plan.length != x_sizes.numel() || indices.numel() != grad.numel()) {
-    throw ShapeError("max/min: expected a gradient and an index for each line along dimension {} of {}, got {} and {}",
+    throw ShapeError("max/min: expected a gradient and an index for each slice along dimension {} of {}, got {} and {}",
                      dim, x_sizes, describe(grad), describe(indices));
   }
   plan.grad = contiguous(grad);

@@ -38,13 +38,13 @@ Reduction prepare_extreme(const Tensor& x, const Shape& dims, bool keepdim, cons
 Reduction prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdim);
 
 struct VariancePlan {
-  Reduction lines;  // out: the variances
-  Tensor mean;      // not filled
+  Reduction slices;  // out: the variances
+  Tensor mean;       // not filled
 };
 VariancePlan prepare_variance(const Tensor& x, const Shape& dims, bool keepdim);
 
 struct VarianceBackwardPlan {
-  Reduction lines;      // out: undefined
+  Reduction slices;     // out: undefined
   Tensor factor, mean;  // dense: [outer, inner]
   Tensor slope;         // dense: [outer, reduced, inner], not filled
   Tensor result;        // `slope` in the shape of x
@@ -66,7 +66,7 @@ struct ExtremesBackwardPlan {
   Tensor result;         // [.., length, inner], not filled
   int64_t length = 1, inner = 1;
 };
-// Throws ShapeError unless there are a gradient and an index for each line along `dim`.
+// Throws ShapeError unless there are a gradient and an index for each slice along `dim`.
 ExtremesBackwardPlan prepare_extremes_backward(const Tensor& grad, const Tensor& indices, const Shape& x_sizes,
                                                int dim);
 

@@ -11,7 +11,7 @@ namespace brigade::kernels {
 
 namespace {
 
-ScanPlan plan_lines(const Tensor& x, int dim) {
+ScanPlan plan_slices(const Tensor& x, int dim) {
   ScanPlan plan;
   for (int d = 0; d < x.dim(); ++d)
     (d < dim ? plan.outer : d == dim ? plan.length : plan.inner) *= x.sizes()[d];
@@ -29,7 +29,7 @@ void check_floating(const char* what, const Tensor& x) {
 
 ScanPlan prepare_scan(const Tensor& x, int dim, ScanOp op) {
   if (op == ScanOp::LogSumExp) check_floating("logcumsumexp", x);
-  return plan_lines(is_floating_point(x.dtype()) ? x : cast(x, kInt64), dim);
+  return plan_slices(is_floating_point(x.dtype()) ? x : cast(x, kInt64), dim);
 }
 
 ScanPlan prepare_linear_recurrence(const Tensor& b, const Tensor& a, int dim) {
@@ -41,7 +41,7 @@ ScanPlan prepare_linear_recurrence(const Tensor& b, const Tensor& a, int dim) {
   if (a.device() != b.device()) {
     throw DeviceError("linear_recurrence: both tensors must be on one device, got {} and {}", describe(b), describe(a));
   }
-  ScanPlan plan = plan_lines(b, dim);
+  ScanPlan plan = plan_slices(b, dim);
   plan.factor = contiguous(a);
   return plan;
 }

@@ -1,4 +1,4 @@
-// What running results share on every device: lines along a dimension, and how a state goes from
+// What running results share on every device: slices along a dimension, and how a state goes from
 // element to element.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What sorting shares on every device: lines along a dimension, and numbers that order like the
+// What sorting shares on every device: slices along a dimension, and numbers that order like the
 // elements.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace brigade::kernels {
 struct SortPlan {
   Tensor x;  // dense [outer, length, inner]
   int64_t outer = 1, length = 1, inner = 1;
-  int64_t kept = 1;  // of a line
+  int64_t kept = 1;  // of a slice
   Sorted result;     // [outer, kept, inner], not filled
 };
 SortPlan prepare_sort(const Tensor& x, int dim);

@@ -1,8 +1,8 @@
-// Largest and smallest elements on the CPU: one reduction over lines for each dtype.
+// Largest and smallest elements on the CPU: one reduction over slices for each dtype.
 #include <brigade/kernels/amax.h>
 
 #include <brigade/kernels/common/reducers.h>
-#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/cpu/detail/reduce_slices.h>
 
 namespace brigade::kernels {
 
@@ -12,7 +12,7 @@ template <bool largest>
 Tensor extreme(const Tensor& x, const Shape& dims, bool keepdim) {
   const Reduction r = prepare_extreme(x, dims, keepdim, largest ? "amax" : "amin");
   visit_dtype(x.dtype(),
-              [&]<class T>() { cpu::reduce_lines<T>(r, ExtremeOf<largest, T>{static_cast<T*>(r.out.raw_data())}); });
+              [&]<class T>() { cpu::reduce_slices<T>(r, ExtremeOf<largest, T>{static_cast<T*>(r.out.raw_data())}); });
   return r.out;
 }
 

@@ -1,4 +1,4 @@
-// Gather, scatter and nonzero on the CPU; a thread has whole lines, so sums keep their order.
+// Gather, scatter and nonzero on the CPU; a thread has whole columns, so sums keep their order.
 #include <brigade/kernels/gather.h>
 
 #include <brigade/core/factory.h>
@@ -16,20 +16,20 @@ namespace {
 
 Tensor gather_cpu(const Tensor& x, int dim, const Tensor& index) {
   const GatherPlan plan = prepare_gather(x, dim, index);
-  const IndexedLines& lines = plan.lines;
+  const IndexedShape& shape = plan.shape;
   const auto* const at = plan.index.data_ptr<int64_t>();
-  check_indices(kGatherIndex, at, lines.elements(), lines.length);
+  check_indices(kGatherIndex, at, shape.elements(), shape.length);
   visit_bits(x.dtype(), [&]<class Bits>(Bits) {
     const auto* const from = static_cast<const Bits*>(plan.x.raw_data());
     auto* const to = static_cast<Bits*>(plan.result.raw_data());
-    if (lines.inner == 1) {
+    if (shape.inner == 1) {
       cpu::parallel_for(
-          lines.outer * lines.count,
+          shape.outer * shape.count,
           [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end;) {
-              const int64_t line = i / lines.count;
-              const Bits* const row = from + line * lines.length;
-              for (const int64_t until = std::min(end, (line + 1) * lines.count); i < until; ++i)
+              const int64_t o = i / shape.count;
+              const Bits* const row = from + o * shape.length;
+              for (const int64_t until = std::min(end, (o + 1) * shape.count); i < until; ++i)
                 to[i] = row[at[i]];
             }
           },
@@ -37,56 +37,56 @@ Tensor gather_cpu(const Tensor& x, int dim, const Tensor& index) {
       return;
     }
     cpu::parallel_for(
-        lines.outer * lines.count,
+        shape.outer * shape.count,
         [&](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
-            const Bits* const slab = from + row / lines.count * lines.length * lines.inner;
-            const int64_t* const chosen = at + row * lines.inner;
-            for (int64_t k = 0; k < lines.inner; ++k)
-              to[row * lines.inner + k] = slab[chosen[k] * lines.inner + k];
+            const Bits* const slab = from + row / shape.count * shape.length * shape.inner;
+            const int64_t* const chosen = at + row * shape.inner;
+            for (int64_t k = 0; k < shape.inner; ++k)
+              to[row * shape.inner + k] = slab[chosen[k] * shape.inner + k];
           }
         },
-        2 * lines.inner);
+        2 * shape.inner);
   });
   return plan.result;
 }
 
 // Calls move(target, source, length) for runs of elements; offsets into the part and into [outer,
-// count, inner]. A thread has all of a line, or all of a strip of lines that lie beside each other:
+// count, inner]. A thread has all of a column of it, or of a strip of columns beside each other:
 // what several indices name is met in their order.
 template <class Move>
 void for_targets(const ScatterPlan& plan, Move move) {
-  const IndexedLines lines = plan.lines;
-  if (lines.elements() == 0) return;
+  const IndexedShape shape = plan.shape;
+  if (shape.elements() == 0) return;
   constexpr int64_t kStrip = 64;
-  const int64_t strips = (lines.inner + kStrip - 1) / kStrip;
+  const int64_t strips = (shape.inner + kStrip - 1) / kStrip;
   const auto* const at = plan.index.data_ptr<int64_t>();
   cpu::parallel_for(
-      lines.outer * strips,
+      shape.outer * strips,
       [&](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end;) {
           // Neighbouring strips of one thread are one.
           const int64_t o = task / strips;
           const int64_t until = std::min(end, (o + 1) * strips);
           const int64_t first = task % strips * kStrip;
-          const int64_t last = std::min(lines.inner, first + (until - task) * kStrip);
+          const int64_t last = std::min(shape.inner, first + (until - task) * kStrip);
           task = until;
-          for (int64_t j = 0; j < lines.count; ++j) {
-            const int64_t row = (o * lines.count + j) * lines.inner;
+          for (int64_t j = 0; j < shape.count; ++j) {
+            const int64_t row = (o * shape.count + j) * shape.inner;
             if (plan.slices) {
-              move((o * lines.length + at[j]) * lines.inner + first, row + first, last - first);
+              move((o * shape.length + at[j]) * shape.inner + first, row + first, last - first);
               continue;
             }
             for (int64_t k = first; k < last; ++k)
-              move((o * lines.length + at[row + k]) * lines.inner + k, row + k, int64_t{1});
+              move((o * shape.length + at[row + k]) * shape.inner + k, row + k, int64_t{1});
           }
         }
       },
-      2 * lines.count * std::min(kStrip, lines.inner));
+      2 * shape.count * std::min(kStrip, shape.inner));
 }
 
 template <class C>
-void add_lines(const ScatterPlan& plan, const Tensor& part, const Tensor& source) {
+void add_in(const ScatterPlan& plan, const Tensor& part, const Tensor& source) {
   auto* const to = part.data_ptr<C>();
   const auto* const from = source.data_ptr<C>();
   for_targets(plan, [=](int64_t target, int64_t place, int64_t length) {
@@ -97,21 +97,21 @@ void add_lines(const ScatterPlan& plan, const Tensor& part, const Tensor& source
 
 void add_source(const ScatterPlan& plan) {
   switch (plan.part.dtype()) {
-    case kFloat64: return add_lines<double>(plan, plan.part, plan.source);
-    case kFloat32: return add_lines<float>(plan, plan.part, plan.source);
-    case kInt64: return add_lines<int64_t>(plan, plan.part, plan.source);
-    case kInt32: return add_lines<int32_t>(plan, plan.part, plan.source);
-    case kUInt8: return add_lines<uint8_t>(plan, plan.part, plan.source);
+    case kFloat64: return add_in<double>(plan, plan.part, plan.source);
+    case kFloat32: return add_in<float>(plan, plan.part, plan.source);
+    case kInt64: return add_in<int64_t>(plan, plan.part, plan.source);
+    case kInt32: return add_in<int32_t>(plan, plan.part, plan.source);
+    case kUInt8: return add_in<uint8_t>(plan, plan.part, plan.source);
     default: break;
   }
   const Tensor wide = cast(plan.part, kFloat32);
-  add_lines<float>(plan, wide, cast(plan.source, kFloat32));
+  add_in<float>(plan, wide, cast(plan.source, kFloat32));
   copy(plan.part, wide);
 }
 
 Tensor scatter_cpu(const Tensor& x, int dim, const Tensor& index, const Scatter& how) {
   const ScatterPlan plan = prepare_scatter(x, dim, index, how);
-  check_indices(*plan.role, plan.index.data_ptr<int64_t>(), plan.index.numel(), plan.lines.length);
+  check_indices(*plan.role, plan.index.data_ptr<int64_t>(), plan.index.numel(), plan.shape.length);
   if (how.add) {
     add_source(plan);
     return plan.finished();

@@ -2,7 +2,7 @@
 #include <brigade/kernels/logsumexp.h>
 
 #include <brigade/kernels/common/reducers.h>
-#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/cpu/detail/reduce_slices.h>
 #include <brigade/kernels/cpu/vector/exponentials.h>
 #include <brigade/kernels/elementwise.h>
 

@@ -1,8 +1,8 @@
-// Vector norms on the CPU: one reduction over lines for each kind of norm.
+// Vector norms on the CPU: one reduction over slices for each kind of norm.
 #include <brigade/kernels/norm.h>
 
 #include <brigade/kernels/common/reducers.h>
-#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/cpu/detail/reduce_slices.h>
 
 namespace brigade::kernels {
 
@@ -11,7 +11,7 @@ namespace {
 template <NormKind kind>
 void reduce(const Reduction& r, double p) {
   visit_floating(r.x.dtype(), "norm", [&]<class T>() {
-    cpu::reduce_lines<T>(r, NormOf<kind, T>{static_cast<T*>(r.out.raw_data()), static_cast<compute_type<T>>(p)});
+    cpu::reduce_slices<T>(r, NormOf<kind, T>{static_cast<T*>(r.out.raw_data()), static_cast<compute_type<T>>(p)});
   });
 }
 

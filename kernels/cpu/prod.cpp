@@ -1,8 +1,8 @@
-// Products over dimensions on the CPU: one reduction over lines for each dtype.
+// Products over dimensions on the CPU: one reduction over slices for each dtype.
 #include <brigade/kernels/prod.h>
 
 #include <brigade/kernels/common/reducers.h>
-#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/cpu/detail/reduce_slices.h>
 
 namespace brigade::kernels {
 
@@ -11,7 +11,7 @@ namespace {
 Tensor prod_cpu(const Tensor& x, const Shape& dims, bool keepdim) {
   const Reduction r = prepare_reduction(x, dims, keepdim, is_floating_point(x.dtype()) ? x.dtype() : kInt64);
   visit_dtype(x.dtype(), [&]<class T>() {
-    cpu::reduce_lines<T>(r, ProductOf<T>{static_cast<decltype(ProductOf<T>::out)>(r.out.raw_data())});
+    cpu::reduce_slices<T>(r, ProductOf<T>{static_cast<decltype(ProductOf<T>::out)>(r.out.raw_data())});
   });
   return r.out;
 }

@@ -3,7 +3,7 @@
 
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
-#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/cpu/detail/reduce_slices.h>
 #include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/elementwise.h>
 

@@ -1,4 +1,4 @@
-// Element after element: a line at a time, or a strip of lines that lie beside each other, whose
+// Element after element: a slice at a time, or a strip of slices that lie beside each other, whose
 // loop takes vectors. float32 runs in double, as many small steps would add up their roundings.
 #include <brigade/kernels/scan.h>
 
@@ -16,7 +16,7 @@ using scan_type = std::conditional_t<std::is_same_v<T, float>, double, compute_t
 
 // step(state, i) is the state after element i.
 template <class T, class C, class Step>
-void run_lines(const ScanPlan& plan, bool reverse, C start, Step step) {
+void run_slices(const ScanPlan& plan, bool reverse, C start, Step step) {
   constexpr int64_t kStrip = 64;
   T* const out = static_cast<T*>(plan.result.raw_data());
   const int64_t length = plan.length;
@@ -53,27 +53,27 @@ void run_lines(const ScanPlan& plan, bool reverse, C start, Step step) {
 }
 
 template <class T, class Scan>
-void scan_lines(const ScanPlan& plan, bool reverse) {
+void scan_slices(const ScanPlan& plan, bool reverse) {
   using C = typename Scan::State;
   const T* const x = static_cast<const T*>(plan.x.raw_data());
-  run_lines<T, C>(plan, reverse, Scan::nothing(),
-                  [x](C state, int64_t i) { return Scan::join(state, static_cast<C>(x[i])); });
+  run_slices<T, C>(plan, reverse, Scan::nothing(),
+                   [x](C state, int64_t i) { return Scan::join(state, static_cast<C>(x[i])); });
 }
 
 Tensor scan_cpu(const Tensor& x, int dim, ScanOp op, bool reverse) {
   const ScanPlan plan = prepare_scan(x, dim, op);
   const auto sums_or_products = [&]<class T>() {
     if (op == ScanOp::Sum) {
-      scan_lines<T, SumScan<scan_type<T>>>(plan, reverse);
+      scan_slices<T, SumScan<scan_type<T>>>(plan, reverse);
     } else {
-      scan_lines<T, ProductScan<scan_type<T>>>(plan, reverse);
+      scan_slices<T, ProductScan<scan_type<T>>>(plan, reverse);
     }
   };
   if (plan.x.dtype() == kInt64) {
     sums_or_products.template operator()<int64_t>();
   } else if (op == ScanOp::LogSumExp) {
     visit_floating(x.dtype(), "logcumsumexp",
-                   [&]<class T>() { scan_lines<T, LogSumExpScan<scan_type<T>>>(plan, reverse); });
+                   [&]<class T>() { scan_slices<T, LogSumExpScan<scan_type<T>>>(plan, reverse); });
   } else {
     visit_floating(x.dtype(), "scan", sums_or_products);
   }
@@ -86,8 +86,8 @@ Tensor linear_recurrence_cpu(const Tensor& b, const Tensor& a, int dim, bool rev
     using C = scan_type<T>;
     const T* const added = static_cast<const T*>(plan.x.raw_data());
     const T* const factor = static_cast<const T*>(plan.factor.raw_data());
-    run_lines<T, C>(plan, reverse, C(0),
-                    [=](C state, int64_t i) { return static_cast<C>(added[i]) + static_cast<C>(factor[i]) * state; });
+    run_slices<T, C>(plan, reverse, C(0),
+                     [=](C state, int64_t i) { return static_cast<C>(added[i]) + static_cast<C>(factor[i]) * state; });
   });
   return plan.result;
 }

@@ -18,10 +18,10 @@ namespace brigade::kernels {
 namespace {
 
 // [outer, n, inner], softmax along the middle.
-struct Lines {
+struct Slices {
   int64_t outer = 1, n = 1, inner = 1;
 
-  Lines(const Shape& sizes, int dim) {
+  Slices(const Shape& sizes, int dim) {
     for (int d = 0; d < sizes.size(); ++d)
       (d < dim ? outer : d == dim ? n : inner) *= sizes[d];
   }
@@ -35,33 +35,33 @@ void visit_full(DType dtype, const char* what, Body&& body) {
   visit_floating(dtype, what, []<class T>() {});
 }
 
-// Columns that are worked on at once: few enough that their lines stay in the cache until the last
-// pass.
+// Columns that are worked on at once: few enough that their elements stay in the cache until the
+// last pass.
 constexpr int64_t kColumns = cpu::kStripColumns;
 
-// Calls rows(offset, count) for lines whose elements are neighbours, otherwise strip(offset, width)
-// for lines beside each other.
+// Calls rows(offset, count) for slices whose elements are neighbours, otherwise strip(offset,
+// width) for slices beside each other.
 template <class Rows, class Strip>
-void for_lines(const Lines& lines, Rows rows, Strip strip) {
-  if (lines.inner == 1) {
+void for_slices(const Slices& slices, Rows rows, Strip strip) {
+  if (slices.inner == 1) {
     cpu::parallel_for(
-        lines.outer, [&](int64_t begin, int64_t end) { rows(begin * lines.n, end - begin); }, 8 * lines.n);
+        slices.outer, [&](int64_t begin, int64_t end) { rows(begin * slices.n, end - begin); }, 8 * slices.n);
     return;
   }
-  const int64_t strips = (lines.inner + kColumns - 1) / kColumns;
+  const int64_t strips = (slices.inner + kColumns - 1) / kColumns;
   cpu::parallel_for(
-      lines.outer * strips,
+      slices.outer * strips,
       [&](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end; ++task) {
           const int64_t column = task % strips * kColumns;
-          strip(task / strips * lines.n * lines.inner + column, std::min(kColumns, lines.inner - column));
+          strip(task / strips * slices.n * slices.inner + column, std::min(kColumns, slices.inner - column));
         }
       },
-      8 * lines.n * std::min(lines.inner, kColumns));
+      8 * slices.n * std::min(slices.inner, kColumns));
 }
 
-// float64, one line whose elements are `stride` apart, in plain loops.
-void forward_line(bool logarithm, const double* x, double* y, int64_t n, int64_t stride) {
+// float64, one slice whose elements are `stride` apart, in plain loops.
+void forward_slice(bool logarithm, const double* x, double* y, int64_t n, int64_t stride) {
   double shift = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < n * stride; i += stride)
     shift = x[i] > shift ? x[i] : shift;  // a NaN is passed over: it shows in the sum
@@ -74,7 +74,7 @@ void forward_line(bool logarithm, const double* x, double* y, int64_t n, int64_t
 }
 
 // Softmax: y (g - sum of g y); log_softmax: g - exp(y) times the sum of g.
-void backward_line(bool logarithm, const double* grad, const double* y, double* out, int64_t n, int64_t stride) {
+void backward_slice(bool logarithm, const double* grad, const double* y, double* out, int64_t n, int64_t stride) {
   double sum = 0;
   for (int64_t i = 0; i < n * stride; i += stride)
     sum += logarithm ? grad[i] : grad[i] * y[i];
@@ -82,47 +82,50 @@ void backward_line(bool logarithm, const double* grad, const double* y, double* 
     out[i] = logarithm ? grad[i] - std::exp(y[i]) * sum : y[i] * (grad[i] - sum);
 }
 
-// Rows of halves that are brought to float32 one by one stay in the first two caches; other lines
+// Rows of halves that are brought to float32 one by one stay in the first two caches; other slices
 // of halves are cast as a whole.
 constexpr int64_t kHalfRow = 4096;
-bool goes_by_rows(DType dtype, const Lines& lines) { return is_half(dtype) && lines.inner == 1 && lines.n <= kHalfRow; }
+bool goes_by_rows(DType dtype, const Slices& slices) {
+  return is_half(dtype) && slices.inner == 1 && slices.n <= kHalfRow;
+}
 
-Tensor forward_of_half_rows(bool logarithm, const Tensor& x, const Lines& lines) {
+Tensor forward_of_half_rows(bool logarithm, const Tensor& x, const Slices& slices) {
   const Tensor source = contiguous(x);
   const Tensor result = empty(x.sizes(), x.options());
   cpu::parallel_for(
-      lines.outer,
+      slices.outer,
       [&](int64_t begin, int64_t end) {
         float room[kHalfRow];
         for (int64_t row = begin; row < end; ++row) {
-          cpu::read_elements(source, row * lines.n, kFloat32, room, lines.n);
-          cpu::softmax_rows(logarithm, room, room, 1, lines.n);
-          cpu::write_elements(kFloat32, room, result, row * lines.n, lines.n);
+          cpu::read_elements(source, row * slices.n, kFloat32, room, slices.n);
+          cpu::softmax_rows(logarithm, room, room, 1, slices.n);
+          cpu::write_elements(kFloat32, room, result, row * slices.n, slices.n);
         }
       },
-      8 * lines.n);
+      8 * slices.n);
   return result;
 }
 
 // Of rows of float32 or of halves.
-Tensor backward_of_rows(bool logarithm, const Tensor& grad, const Tensor& y, const Lines& lines) {
+Tensor backward_of_rows(bool logarithm, const Tensor& grad, const Tensor& y, const Slices& slices) {
   const Tensor slopes = contiguous(grad);
   const Tensor results = contiguous(y);
   const Tensor result = empty(grad.sizes(), grad.options());
   cpu::parallel_for(
-      result.numel() == 0 ? 0 : lines.outer,
+      result.numel() == 0 ? 0 : slices.outer,
       [&](int64_t begin, int64_t end) {
-        const void* const in[] = {cpu::element(slopes, begin * lines.n), cpu::element(results, begin * lines.n)};
-        cpu::softmax_gradient_rows(
-            logarithm, {grad.dtype(), in, cpu::element(result, begin * lines.n), (end - begin) * lines.n}, end - begin);
+        const void* const in[] = {cpu::element(slopes, begin * slices.n), cpu::element(results, begin * slices.n)};
+        cpu::softmax_gradient_rows(logarithm,
+                                   {grad.dtype(), in, cpu::element(result, begin * slices.n), (end - begin) * slices.n},
+                                   end - begin);
       },
-      8 * lines.n);
+      8 * slices.n);
   return result;
 }
 
 Tensor forward(bool logarithm, const Tensor& x, int dim, const char* what) {
-  const Lines lines(x.sizes(), dim);
-  if (goes_by_rows(x.dtype(), lines)) return forward_of_half_rows(logarithm, x, lines);
+  const Slices slices(x.sizes(), dim);
+  if (goes_by_rows(x.dtype(), slices)) return forward_of_half_rows(logarithm, x, slices);
   if (is_half(x.dtype())) return cast(forward(logarithm, cast(x, kFloat32), dim, what), x.dtype());
   const Tensor source = contiguous(x);
   const Tensor result = empty(x.sizes(), x.options());
@@ -130,22 +133,22 @@ Tensor forward(bool logarithm, const Tensor& x, int dim, const char* what) {
     const T* const in = source.data_ptr<T>();
     T* const out = result.data_ptr<T>();
     if (result.numel() == 0) return;
-    for_lines(
-        lines,
+    for_slices(
+        slices,
         [&](int64_t at, int64_t rows) {
           if constexpr (std::is_same_v<T, float>) {
-            cpu::softmax_rows(logarithm, in + at, out + at, rows, lines.n);
+            cpu::softmax_rows(logarithm, in + at, out + at, rows, slices.n);
           } else {
             for (int64_t row = 0; row < rows; ++row)
-              forward_line(logarithm, in + at + row * lines.n, out + at + row * lines.n, lines.n, 1);
+              forward_slice(logarithm, in + at + row * slices.n, out + at + row * slices.n, slices.n, 1);
           }
         },
         [&](int64_t at, int64_t width) {
           if constexpr (std::is_same_v<T, float>) {
-            cpu::softmax_columns(logarithm, in + at, out + at, lines.n, lines.inner, width);
+            cpu::softmax_columns(logarithm, in + at, out + at, slices.n, slices.inner, width);
           } else {
             for (int64_t j = at; j < at + width; ++j)
-              forward_line(logarithm, in + j, out + j, lines.n, lines.inner);
+              forward_slice(logarithm, in + j, out + j, slices.n, slices.inner);
           }
         });
   });
@@ -153,8 +156,8 @@ Tensor forward(bool logarithm, const Tensor& x, int dim, const char* what) {
 }
 
 Tensor backward(bool logarithm, const Tensor& grad, const Tensor& y, int dim, const char* what) {
-  const Lines lines(grad.sizes(), dim);
-  if (lines.inner == 1 && cpu::is_computed_in_float(grad.dtype())) return backward_of_rows(logarithm, grad, y, lines);
+  const Slices slices(grad.sizes(), dim);
+  if (slices.inner == 1 && cpu::is_computed_in_float(grad.dtype())) return backward_of_rows(logarithm, grad, y, slices);
   if (is_half(grad.dtype()))
     return cast(backward(logarithm, cast(grad, kFloat32), cast(y, kFloat32), dim, what), grad.dtype());
   const Tensor slopes = contiguous(grad);
@@ -165,20 +168,20 @@ Tensor backward(bool logarithm, const Tensor& grad, const Tensor& y, int dim, co
     const T* const p = results.data_ptr<T>();
     T* const out = result.data_ptr<T>();
     if (result.numel() == 0) return;
-    for_lines(
-        lines,
+    for_slices(
+        slices,
         [&](int64_t at, int64_t rows) {
           if constexpr (std::is_same_v<T, double>) {  // rows of float32 have gone by backward_of_rows
-            for (int64_t first = at; first < at + rows * lines.n; first += lines.n)
-              backward_line(logarithm, g + first, p + first, out + first, lines.n, 1);
+            for (int64_t first = at; first < at + rows * slices.n; first += slices.n)
+              backward_slice(logarithm, g + first, p + first, out + first, slices.n, 1);
           }
         },
         [&](int64_t at, int64_t width) {
           if constexpr (std::is_same_v<T, float>) {
-            cpu::softmax_gradient_columns(logarithm, g + at, p + at, out + at, lines.n, lines.inner, width);
+            cpu::softmax_gradient_columns(logarithm, g + at, p + at, out + at, slices.n, slices.inner, width);
           } else {
             for (int64_t j = at; j < at + width; ++j)
-              backward_line(logarithm, g + j, p + j, out + j, lines.n, lines.inner);
+              backward_slice(logarithm, g + j, p + j, out + j, slices.n, slices.inner);
           }
         });
   });

@@ -1,5 +1,5 @@
-// Each line is made into entries of a key (detail/sort_keys.h) and a position, which order as the
-// elements should and are all different: any sorting algorithm is then a stable one. Short lines
+// Each slice is made into entries of a key (detail/sort_keys.h) and a position, which order as the
+// elements should and are all different: any sorting algorithm is then a stable one. Short slices
 // are sorted by comparison, long ones by a radix sort from the lowest byte of the key, leaving out
 // bytes in which all keys agree.
 #include <brigade/kernels/sort.h>
@@ -37,7 +37,7 @@ struct WideEntry {
   static constexpr int kKeyBytes = 8;
 };
 
-constexpr int64_t kShortLine = 1024;
+constexpr int64_t kShortSlice = 1024;
 
 // Entries are in the order of their positions, which each pass keeps.
 template <class Entry>
@@ -74,7 +74,7 @@ void order(std::vector<Entry>& entries, std::vector<Entry>& room, int64_t kept) 
   } else if (kept < count) {
     std::nth_element(entries.begin(), middle, entries.end());
     std::sort(entries.begin(), middle);
-  } else if (count <= kShortLine) {
+  } else if (count <= kShortSlice) {
     std::sort(entries.begin(), entries.end());
   } else {
     radix_sort(entries, room);
@@ -82,7 +82,7 @@ void order(std::vector<Entry>& entries, std::vector<Entry>& room, int64_t kept) 
 }
 
 template <class T>
-void sort_lines(const SortPlan& plan, bool descending) {
+void sort_slices(const SortPlan& plan, bool descending) {
   if (plan.kept == 0) return;
   const T* const x = static_cast<const T*>(plan.x.raw_data());
   T* const values = static_cast<T*>(plan.result.values.raw_data());
@@ -93,9 +93,9 @@ void sort_lines(const SortPlan& plan, bool descending) {
         [&](int64_t begin, int64_t end) {
           std::vector<Entry> entries;
           std::vector<Entry> room;
-          for (int64_t line = begin; line < end; ++line) {
-            const int64_t o = line / plan.inner;
-            const int64_t i = line % plan.inner;
+          for (int64_t slice = begin; slice < end; ++slice) {
+            const int64_t o = slice / plan.inner;
+            const int64_t i = slice % plan.inner;
             const T* const from = x + o * plan.length * plan.inner + i;
             entries.clear();
             for (int64_t j = 0; j < plan.length; ++j)
@@ -122,13 +122,13 @@ void sort_lines(const SortPlan& plan, bool descending) {
 
 Sorted sort_cpu(const Tensor& x, int dim, bool descending) {
   const SortPlan plan = prepare_sort(x, dim);
-  visit_dtype(x.dtype(), [&]<class T>() { sort_lines<T>(plan, descending); });
+  visit_dtype(x.dtype(), [&]<class T>() { sort_slices<T>(plan, descending); });
   return plan.result;
 }
 
 Sorted topk_cpu(const Tensor& x, int64_t k, int dim, bool largest) {
   const SortPlan plan = prepare_topk(x, k, dim);
-  visit_dtype(x.dtype(), [&]<class T>() { sort_lines<T>(plan, largest); });
+  visit_dtype(x.dtype(), [&]<class T>() { sort_slices<T>(plan, largest); });
   return plan.result;
 }
 

@@ -2,7 +2,7 @@
 #include <brigade/kernels/variance.h>
 
 #include <brigade/kernels/common/reducers.h>
-#include <brigade/kernels/cpu/detail/reduce_lines.h>
+#include <brigade/kernels/cpu/detail/reduce_slices.h>
 #include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -95,17 +95,17 @@ Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, boo
     return {cast(wide.variance, x.dtype()), cast(wide.mean, x.dtype())};
   }
   const auto run = [&]<class T>(T) {
-    const T* values = static_cast<const T*>(plan.lines.x.raw_data());
-    const VarianceOf<T> reducer{static_cast<T*>(plan.lines.out.raw_data()), static_cast<T*>(plan.mean.raw_data()),
+    const T* values = static_cast<const T*>(plan.slices.x.raw_data());
+    const VarianceOf<T> reducer{static_cast<T*>(plan.slices.out.raw_data()), static_cast<T*>(plan.mean.raw_data()),
                                 correction, root};
     const auto store = [&](int64_t i, const Moments<double>& seen) { reducer.store(i, seen); };
-    if (plan.lines.inner == 1) {
-      cpu::for_rows<Moments<double>>(plan.lines, values, &moments_of_row<T>, &join_moments<double>, store);
+    if (plan.slices.inner == 1) {
+      cpu::for_rows<Moments<double>>(plan.slices, values, &moments_of_row<T>, &join_moments<double>, store);
       return;
     }
-    cpu::for_strips(plan.lines, values, [&](const T* first, int64_t width, int64_t result) {
+    cpu::for_strips(plan.slices, values, [&](const T* first, int64_t width, int64_t result) {
       Moments<double> total[cpu::kStrip] = {};
-      moments_of_strip(plan.lines, first, width, total);
+      moments_of_strip(plan.slices, first, width, total);
       for (int64_t j = 0; j < width; ++j)
         store(result + j, total[j]);
     });
@@ -115,46 +115,46 @@ Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, boo
   } else {
     run(float());
   }
-  return {plan.lines.out, plan.mean};
+  return {plan.slices.out, plan.mean};
 }
 
 Tensor variance_backward_cpu(const Tensor& factor, const Tensor& x, const Tensor& mean, const Shape& dims) {
   const VarianceBackwardPlan plan = prepare_variance_backward(factor, x, mean, dims);
-  const Reduction& lines = plan.lines;
+  const Reduction& slices = plan.slices;
   visit_floating(x.dtype(), "var backward", [&]<class T>() {
     using C = compute_type<T>;
-    const T* values = static_cast<const T*>(lines.x.raw_data());
+    const T* values = static_cast<const T*>(slices.x.raw_data());
     const T* factors = static_cast<const T*>(plan.factor.raw_data());
     const T* means = static_cast<const T*>(plan.mean.raw_data());
     T* slopes = static_cast<T*>(plan.slope.raw_data());
     const auto slope = [](T value, C center, C scale) {
       return static_cast<T>((static_cast<C>(value) - center) * scale);
     };
-    if (lines.inner == 1) {
+    if (slices.inner == 1) {
       cpu::parallel_for(
-          lines.outer,
+          slices.outer,
           [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
               const C center = static_cast<C>(means[i]);
               const C scale = static_cast<C>(factors[i]);
-              for (int64_t j = i * lines.reduced; j < (i + 1) * lines.reduced; ++j)
+              for (int64_t j = i * slices.reduced; j < (i + 1) * slices.reduced; ++j)
                 slopes[j] = slope(values[j], center, scale);
             }
           },
-          lines.reduced);
+          slices.reduced);
       return;
     }
     cpu::parallel_for(
-        lines.outer * lines.reduced,
+        slices.outer * slices.reduced,
         [&](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
-            const int64_t line = row / lines.reduced * lines.inner;
-            for (int64_t j = 0; j < lines.inner; ++j)
-              slopes[row * lines.inner + j] = slope(values[row * lines.inner + j], static_cast<C>(means[line + j]),
-                                                    static_cast<C>(factors[line + j]));
+            const int64_t slice = row / slices.reduced * slices.inner;
+            for (int64_t j = 0; j < slices.inner; ++j)
+              slopes[row * slices.inner + j] = slope(values[row * slices.inner + j], static_cast<C>(means[slice + j]),
+                                                     static_cast<C>(factors[slice + j]));
           }
         },
-        lines.inner);
+        slices.inner);
   });
   return plan.result;
 }

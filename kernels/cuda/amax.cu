@@ -1,6 +1,6 @@
 // The CUDA column of amax.h.
 #include <brigade/kernels/amax.h>
-#include <brigade/kernels/cuda/detail/reduce_lines.h>
+#include <brigade/kernels/cuda/detail/reduce_slices.h>
 
 namespace brigade::kernels {
 
@@ -10,7 +10,7 @@ template <bool largest>
 Tensor extreme(const Tensor& x, const Shape& dims, bool keepdim, const char* what) {
   const Reduction r = prepare_extreme(x, dims, keepdim, what);
   visit_dtype(x.dtype(), [&]<class T>() {
-    cuda::reduce_lines<T>(what, r, ExtremeOf<largest, T>{static_cast<T*>(r.out.raw_data())});
+    cuda::reduce_slices<T>(what, r, ExtremeOf<largest, T>{static_cast<T*>(r.out.raw_data())});
   });
   return r.out;
 }

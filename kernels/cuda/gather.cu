@@ -23,47 +23,47 @@ constexpr int kThreads = 256;
 
 __device__ inline int64_t this_thread() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
 
-// Element i of [outer, count, inner]: its line, its place on the line, and beside which.
+// Where element i of [outer, count, inner] is along each.
 struct Element {
   int64_t outer, at, inner;
-  __device__ Element(const IndexedLines& lines, int64_t i) {
+  __device__ Element(const IndexedShape& shape, int64_t i) {
     // 32 bits where they suffice: a division of 64 takes longer than the copy.
-    if (lines.elements() <= 0x7fffffffLL) {
+    if (shape.elements() <= 0x7fffffffLL) {
       const auto small = static_cast<uint32_t>(i);
-      const uint32_t row = small / static_cast<uint32_t>(lines.inner);
-      inner = small - row * static_cast<uint32_t>(lines.inner);
-      outer = row / static_cast<uint32_t>(lines.count);
-      at = row - static_cast<uint32_t>(outer) * static_cast<uint32_t>(lines.count);
+      const uint32_t row = small / static_cast<uint32_t>(shape.inner);
+      inner = small - row * static_cast<uint32_t>(shape.inner);
+      outer = row / static_cast<uint32_t>(shape.count);
+      at = row - static_cast<uint32_t>(outer) * static_cast<uint32_t>(shape.count);
     } else {
-      const int64_t row = i / lines.inner;
-      inner = i - row * lines.inner;
-      outer = row / lines.count;
-      at = row - outer * lines.count;
+      const int64_t row = i / shape.inner;
+      inner = i - row * shape.inner;
+      outer = row / shape.count;
+      at = row - outer * shape.count;
     }
   }
 };
 
 template <class Bits>
 __global__ void __launch_bounds__(kThreads)
-    gather_kernel(IndexedLines lines, cuda::IndexCheck check, const int64_t* index, const Bits* x, Bits* out) {
+    gather_kernel(IndexedShape shape, cuda::IndexCheck check, const int64_t* index, const Bits* x, Bits* out) {
   const int64_t i = this_thread();
-  if (i >= lines.elements()) return;
-  const Element element(lines, i);
+  if (i >= shape.elements()) return;
+  const Element element(shape, i);
   const int64_t chosen = index[i];
-  out[i] = check(chosen, i) ? x[(element.outer * lines.length + chosen) * lines.inner + element.inner] : Bits{0};
+  out[i] = check(chosen, i) ? x[(element.outer * shape.length + chosen) * shape.inner + element.inner] : Bits{0};
 }
 
 // targets[i]: where element i of the index, or row i of slices, goes; -1 for a bad index, which is
 // told.
 __global__ void __launch_bounds__(kThreads)
-    targets_kernel(IndexedLines lines, bool slices, cuda::IndexCheck check, const int64_t* index, int64_t* targets) {
+    targets_kernel(IndexedShape shape, bool slices, cuda::IndexCheck check, const int64_t* index, int64_t* targets) {
   const int64_t i = this_thread();
-  if (i >= lines.elements()) return;
-  const Element element(lines, i);
+  if (i >= shape.elements()) return;
+  const Element element(shape, i);
   const int64_t position = slices ? element.at : i;
   const int64_t chosen = index[position];
   targets[i] =
-      check(chosen, position) ? (element.outer * lines.length + chosen) * lines.inner + element.inner : int64_t{-1};
+      check(chosen, position) ? (element.outer * shape.length + chosen) * shape.inner + element.inner : int64_t{-1};
 }
 
 // bids[target]: 1 + the last position that names it.
@@ -89,10 +89,10 @@ __global__ void __launch_bounds__(kThreads)
 Tensor gather_cuda(const Tensor& x, int dim, const Tensor& index) {
   const GatherPlan plan = prepare_gather(x, dim, index);
   const Device device = x.device();
-  const cuda::IndexCheck check(device, kGatherIndex, plan.lines.length);
+  const cuda::IndexCheck check(device, kGatherIndex, plan.shape.length);
   visit_bits(x.dtype(), [&]<class Bits>(Bits) {
-    cuda::launch({"gather", cuda::blocks_for(plan.lines.elements(), kThreads), kThreads}, device, &gather_kernel<Bits>,
-                 plan.lines, check, static_cast<const int64_t*>(plan.index.raw_data()),
+    cuda::launch({"gather", cuda::blocks_for(plan.shape.elements(), kThreads), kThreads}, device, &gather_kernel<Bits>,
+                 plan.shape, check, static_cast<const int64_t*>(plan.index.raw_data()),
                  static_cast<const Bits*>(plan.x.raw_data()), static_cast<Bits*>(plan.result.raw_data()));
   });
   brigade::cuda::throw_reported_if_blocking(device.index);
@@ -106,13 +106,13 @@ struct Targets {
 };
 Targets find_targets(const ScatterPlan& plan, const cuda::IndexCheck& check) {
   // Of slices the elements beside each other go together.
-  IndexedLines lines = plan.lines;
-  const int64_t width = plan.slices ? lines.inner : 1;
-  if (plan.slices) lines.inner = 1;
+  IndexedShape shape = plan.shape;
+  const int64_t width = plan.slices ? shape.inner : 1;
+  if (plan.slices) shape.inner = 1;
   const Device device = plan.index.device();
-  Targets targets{lines.elements(), lines.outer * lines.length * lines.inner, width,
-                  empty({lines.elements()}, {kInt64, device})};
-  cuda::launch({plan.role->op, cuda::blocks_for(targets.count, kThreads), kThreads}, device, &targets_kernel, lines,
+  Targets targets{shape.elements(), shape.outer * shape.length * shape.inner, width,
+                  empty({shape.elements()}, {kInt64, device})};
+  cuda::launch({plan.role->op, cuda::blocks_for(targets.count, kThreads), kThreads}, device, &targets_kernel, shape,
                plan.slices, check, static_cast<const int64_t*>(plan.index.raw_data()),
                static_cast<int64_t*>(targets.places.raw_data()));
   brigade::cuda::throw_reported_if_blocking(device.index);
@@ -151,7 +151,7 @@ void write(const ScatterPlan& plan, const Targets& targets, const Scatter& how) 
 Tensor scatter_cuda(const Tensor& x, int dim, const Tensor& index, const Scatter& how) {
   const ScatterPlan plan = prepare_scatter(x, dim, index, how);
   if (plan.part.numel() == 0 && plan.index.numel() == 0) return plan.finished();
-  const cuda::IndexCheck check(x.device(), *plan.role, plan.lines.length);
+  const cuda::IndexCheck check(x.device(), *plan.role, plan.shape.length);
   const Targets targets = find_targets(plan, check);
   if (plan.part.numel() == 0) return plan.finished();
   if (how.add) {

@@ -1,5 +1,5 @@
 // The CUDA column of logsumexp.h: the maximum and the sum in one pass (detail/row_reduce.h).
-#include <brigade/kernels/cuda/detail/reduce_lines.h>
+#include <brigade/kernels/cuda/detail/reduce_slices.h>
 #include <brigade/kernels/logsumexp.h>
 
 namespace brigade::kernels {
@@ -35,7 +35,7 @@ Tensor logsumexp_cuda(const Tensor& x, const Shape& dims, bool keepdim) {
   check_floating(x, "logsumexp");
   const Reduction r = prepare_reduction(x, dims, keepdim, x.dtype());
   visit_floating(x.dtype(), "logsumexp", [&]<class T>() {
-    cuda::reduce_lines<T>("logsumexp", r, LogsumexpOf<T>{static_cast<T*>(r.out.raw_data())});
+    cuda::reduce_slices<T>("logsumexp", r, LogsumexpOf<T>{static_cast<T*>(r.out.raw_data())});
   });
   return r.out;
 }

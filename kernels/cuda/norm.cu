@@ -1,6 +1,6 @@
 // The CUDA column of norm.h. The kind of norm is chosen when the kernel runs: memory is what it
 // waits for, and there are six kinds.
-#include <brigade/kernels/cuda/detail/reduce_lines.h>
+#include <brigade/kernels/cuda/detail/reduce_slices.h>
 #include <brigade/kernels/norm.h>
 
 namespace brigade::kernels {
@@ -44,7 +44,7 @@ struct AnyNormOf {
 Tensor norm_cuda(const Tensor& x, double p, const Shape& dims, bool keepdim) {
   const Reduction r = prepare_norm(x, p, dims, keepdim);
   visit_floating(x.dtype(), "norm", [&]<class T>() {
-    cuda::reduce_lines<T>(
+    cuda::reduce_slices<T>(
         "norm", r, AnyNormOf<T>{static_cast<T*>(r.out.raw_data()), static_cast<compute_type<T>>(p), norm_kind(p)});
   });
   return r.out;

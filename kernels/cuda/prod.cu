@@ -1,5 +1,5 @@
 // The CUDA column of prod.h.
-#include <brigade/kernels/cuda/detail/reduce_lines.h>
+#include <brigade/kernels/cuda/detail/reduce_slices.h>
 #include <brigade/kernels/prod.h>
 
 namespace brigade::kernels {
@@ -9,7 +9,7 @@ namespace {
 Tensor prod_cuda(const Tensor& x, const Shape& dims, bool keepdim) {
   const Reduction r = prepare_reduction(x, dims, keepdim, is_floating_point(x.dtype()) ? x.dtype() : kInt64);
   visit_dtype(x.dtype(), [&]<class T>() {
-    cuda::reduce_lines<T>("prod", r, ProductOf<T>{static_cast<decltype(ProductOf<T>::out)>(r.out.raw_data())});
+    cuda::reduce_slices<T>("prod", r, ProductOf<T>{static_cast<decltype(ProductOf<T>::out)>(r.out.raw_data())});
   });
   return r.out;
 }

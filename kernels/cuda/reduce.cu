@@ -274,8 +274,8 @@ __global__ void __launch_bounds__(kThreads) extremes_backward_kernel(int64_t cou
                                                                      const T* grad, const int64_t* indices, T* out) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
-  const int64_t line = i / (length * inner) * inner + i % inner;
-  out[i] = indices[line] == i / inner % length ? grad[line] : T(0.0F);
+  const int64_t slice = i / (length * inner) * inner + i % inner;
+  out[i] = indices[slice] == i / inner % length ? grad[slice] : T(0.0F);
 }
 
 Tensor extremes_backward_cuda(const Tensor& grad, const Tensor& indices, const Shape& x_sizes, int dim) {

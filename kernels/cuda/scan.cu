@@ -163,9 +163,9 @@ Tensor along_last(const ScanPlan& plan, Run run) {
     run(plan.x, plan.factor, plan.result);
     return plan.result;
   }
-  const Shape lines{plan.outer, plan.length, plan.inner};
+  const Shape sizes{plan.outer, plan.length, plan.inner};
   const auto turned = [&](const Tensor& t) {
-    return view::transpose(view::as_strided(t, lines, contiguous_strides(lines), t.storage_offset()), 1, 2);
+    return view::transpose(view::as_strided(t, sizes, contiguous_strides(sizes), t.storage_offset()), 1, 2);
   };
   const Tensor rows = empty({plan.outer, plan.inner, plan.length}, plan.result.options());
   run(contiguous(turned(plan.x)), plan.factor.defined() ? contiguous(turned(plan.factor)) : Tensor(), rows);

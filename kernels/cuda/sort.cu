@@ -7,7 +7,7 @@
 #include <brigade/kernels/common/sort.h>
 #include <brigade/kernels/cuda/detail/bitonic.h>
 #include <brigade/kernels/cuda/detail/sort_indices.h>
-#include <brigade/kernels/cuda/detail/sorted_lines.h>
+#include <brigade/kernels/cuda/detail/sorted_slices.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <bit>

@@ -2,7 +2,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/amax.h>
 
-#include <kernels/lines.h>
+#include <kernels/slices.h>
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ using namespace brigade::test;
 TEST_CASE("the largest and the smallest, of every dtype") {
   for_reduced_rows(kEveryDType, [&](const ReducedRow& row, DType dtype) {
     const Tensor x = normal_numbers(row.sizes, dtype, 3);
-    if (x.numel() == 0 && !lines_of(x, row.dims).empty()) {
+    if (x.numel() == 0 && !slices_of(x, row.dims).empty()) {
       CHECK_THROWS_WITH_AS(kernels::amax(x, row.dims, false), doctest::Contains("amax: expected at least one element"),
                            ShapeError);
       CHECK_THROWS_WITH_AS(kernels::amin(x, row.dims, false), doctest::Contains("amin: expected at least one element"),
@@ -25,11 +25,13 @@ TEST_CASE("the largest and the smallest, of every dtype") {
     }
     const Tensor largest = kernels::amax(x, row.dims, false);
     CHECK(largest.dtype() == dtype);
-    check_lines(largest, x, row.dims, 0, [](const Line& l) { return *std::max_element(l.begin(), l.end()); });
+    check_slices(largest, x, row.dims, 0,
+                 [](const Slice& slice) { return *std::max_element(slice.begin(), slice.end()); });
     const Tensor smallest = kernels::amin(x, row.dims, true);
     CHECK(smallest.dtype() == dtype);
     CHECK(smallest.dim() == x.dim());
-    check_lines(smallest, x, row.dims, 0, [](const Line& l) { return *std::min_element(l.begin(), l.end()); });
+    check_slices(smallest, x, row.dims, 0,
+                 [](const Slice& slice) { return *std::min_element(slice.begin(), slice.end()); });
   });
   // Beyond what a double holds.
   const Tensor big = tensor<int64_t>({(int64_t{1} << 62) + 1, int64_t{1} << 62});

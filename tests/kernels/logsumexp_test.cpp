@@ -2,7 +2,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/logsumexp.h>
 
-#include <kernels/lines.h>
+#include <kernels/slices.h>
 
 #include <doctest/doctest.h>
 
@@ -15,12 +15,12 @@ using namespace brigade::test;
 
 namespace {
 
-double logsumexp_of(const Line& line) {
+double logsumexp_of(const Slice& slice) {
   double largest = -kInfinity, sum = 0;
-  for (double v : line)
+  for (double v : slice)
     largest = std::max(largest, v);
   if (std::isinf(largest)) return largest;
-  for (double v : line)
+  for (double v : slice)
     sum += std::exp(v - largest);
   return largest + std::log(sum);
 }
@@ -34,13 +34,13 @@ Tensor times(const Tensor& x, double number) {
 TEST_CASE("logsumexp over rows, columns, middles and scattered dimensions") {
   for_reduced_rows(kEveryFloating, [&](const ReducedRow& row, DType dtype) {
     const Tensor x = normal_numbers(row.sizes, dtype);
-    check_lines(kernels::logsumexp(x, row.dims, false), x, row.dims, tolerance(dtype), logsumexp_of);
+    check_slices(kernels::logsumexp(x, row.dims, false), x, row.dims, tolerance(dtype), logsumexp_of);
     // Exponentials of such numbers are not in the range of float32.
     const Tensor wide = times(x, 200);
     const Tensor found = kernels::logsumexp(wide, row.dims, true);
     CHECK(found.dtype() == dtype);
     CHECK(found.dim() == x.dim());
-    check_lines(found, wide, row.dims, tolerance(dtype), logsumexp_of);
+    check_slices(found, wide, row.dims, tolerance(dtype), logsumexp_of);
   });
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("NaN, infinities and nothing at all in logsumexp") {
     const Tensor nothing = kernels::binary_scalar(x, -kInfinity, kernels::BinaryOp::Sub, true);
     CHECK(at(result(nothing), 0) == -kInfinity);
   });
-  CHECK(kernels::logsumexp(zeros({2, 0}), {1}, false).to_vector<double>() == Line{-kInfinity, -kInfinity});
+  CHECK(kernels::logsumexp(zeros({2, 0}), {1}, false).to_vector<double>() == Slice{-kInfinity, -kInfinity});
 }
 
 TEST_CASE("errors of logsumexp say what was expected") {

@@ -2,7 +2,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/norm.h>
 
-#include <kernels/lines.h>
+#include <kernels/slices.h>
 
 #include <doctest/doctest.h>
 
@@ -14,9 +14,9 @@ using namespace brigade::test;
 
 namespace {
 
-double norm_of(const Line& line, double p) {
+double norm_of(const Slice& slice, double p) {
   double sum = 0, largest = 0, smallest = kInfinity;
-  for (double v : line) {
+  for (double v : slice) {
     sum += p == 0 ? (v != 0 ? 1 : 0) : std::pow(std::abs(v), p);
     largest = std::max(largest, std::abs(v));
     smallest = std::min(smallest, std::abs(v));
@@ -35,14 +35,14 @@ TEST_CASE("norms over rows, columns, middles and scattered dimensions") {
     const double bound = tolerance(dtype);
     for (const double p : kOrders) {
       CAPTURE(p);
-      const bool is_empty = x.numel() == 0 && !lines_of(x, row.dims).empty();
+      const bool is_empty = x.numel() == 0 && !slices_of(x, row.dims).empty();
       if (is_empty && (p < 0 || std::isinf(p))) {
         CHECK_THROWS_WITH_AS(kernels::norm(x, p, row.dims, false), doctest::Contains("of no elements"), ShapeError);
         continue;
       }
       if (dtype == kFloat16 && x.numel() > (p == 0.5 ? 1000 : 60000)) continue;  // beyond its range
-      check_lines(kernels::norm(x, p, row.dims, true), x, row.dims, p < 0 ? 10 * bound : bound,
-                  [&](const Line& l) { return norm_of(l, p); });
+      check_slices(kernels::norm(x, p, row.dims, true), x, row.dims, p < 0 ? 10 * bound : bound,
+                   [&](const Slice& slice) { return norm_of(slice, p); });
     }
   });
 }

@@ -2,7 +2,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/prod.h>
 
-#include <kernels/lines.h>
+#include <kernels/slices.h>
 
 #include <doctest/doctest.h>
 
@@ -20,13 +20,14 @@ TEST_CASE("products of every dtype; of integers and bool they are int64") {
     if (x.numel() >= 10000) return;
     const Tensor found = kernels::prod(x, row.dims, false);
     CHECK(found.dtype() == (is_floating_point(dtype) ? dtype : kInt64));
-    check_lines(found, x, row.dims, is_floating_point(dtype) ? 10 * tolerance(dtype) : 0,
-                [](const Line& l) { return std::accumulate(l.begin(), l.end(), 1.0, std::multiplies<>()); });
+    check_slices(found, x, row.dims, is_floating_point(dtype) ? 10 * tolerance(dtype) : 0, [](const Slice& slice) {
+      return std::accumulate(slice.begin(), slice.end(), 1.0, std::multiplies<>());
+    });
   });
 }
 
 // The products of many normal numbers are next to 0, which hides mistakes: of these they are not.
-TEST_CASE("a product takes every factor of a long line, and no other") {
+TEST_CASE("a product takes every factor of a long slice, and no other") {
   for (const DType dtype : kEveryDType) {
     if (dtype == kBool) continue;
     CAPTURE(name(dtype));
@@ -52,7 +53,7 @@ TEST_CASE("a product takes every factor of a long line, and no other") {
 
 TEST_CASE("products of views are those of their copies; of no elements they are 1") {
   check_views([](const Tensor& t, const Shape& dims) { return kernels::prod(t, dims, false); });
-  CHECK(kernels::prod(zeros({2, 0}), {1}, false).to_vector<double>() == Line{1, 1});
+  CHECK(kernels::prod(zeros({2, 0}), {1}, false).to_vector<double>() == Slice{1, 1});
   CHECK(kernels::prod(zeros({0}, kBool), {}, false).to_vector<int64_t>() == std::vector<int64_t>{1});
   check_nan_wins([](const Tensor& x) { return kernels::prod(x, {0}, false); });
 }

@@ -71,6 +71,6 @@ TEST_CASE("argmax is the first of the largest, and the gradient of extremes goes
   }
   CHECK_THROWS_AS(argmax(zeros({2, 0}), 1, false), ShapeError);
   CHECK_THROWS_WITH_AS(extremes_backward(ones({3}), zeros({2}, kInt64), {2, 3}, 1),
-                       doctest::Contains("max/min: expected a gradient and an index for each line along dimension 1"),
+                       doctest::Contains("max/min: expected a gradient and an index for each slice along dimension 1"),
                        ShapeError);
 }

@@ -36,7 +36,8 @@ Tensor near_one(const Shape& sizes, DType dtype, int64_t step = 5) {
   return cast(dtype == kUInt8 || dtype == kBool ? unary(x, UnaryOp::Abs) : x, dtype);
 }
 
-// step(before, i): the value at flat position i, `before` that of the element before it on the line.
+// step(before, i): the value at flat position i, `before` that of the element before it in the
+// slice.
 template <class Step>
 std::vector<double> running(const Shape& sizes, int dim, bool reverse, double start, Step step) {
   std::vector<double> result(static_cast<size_t>(sizes.numel()));
@@ -44,10 +45,10 @@ std::vector<double> running(const Shape& sizes, int dim, bool reverse, double st
   for (int d = dim + 1; d < sizes.size(); ++d)
     inner *= sizes[d];
   const int64_t length = sizes.empty() ? 1 : sizes[dim];
-  for (int64_t line = 0; length > 0 && line < sizes.numel() / length; ++line) {
+  for (int64_t slice = 0; length > 0 && slice < sizes.numel() / length; ++slice) {
     double state = start;
     for (int64_t j = 0; j < length; ++j) {
-      const int64_t i = (line / inner * length + (reverse ? length - 1 - j : j)) * inner + line % inner;
+      const int64_t i = (slice / inner * length + (reverse ? length - 1 - j : j)) * inner + slice % inner;
       state = step(state, static_cast<size_t>(i));
       result[static_cast<size_t>(i)] = state;
     }

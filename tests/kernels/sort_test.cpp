@@ -37,18 +37,18 @@ Tensor mixed(const Shape& sizes, DType dtype) {
 // NaN last.
 bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
-std::vector<int64_t> order_of(const std::vector<double>& line, bool descending) {
-  std::vector<int64_t> order(line.size());
+std::vector<int64_t> order_of(const std::vector<double>& slice, bool descending) {
+  std::vector<int64_t> order(slice.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    const double x = line[static_cast<size_t>(a)];
-    const double y = line[static_cast<size_t>(b)];
+    const double x = slice[static_cast<size_t>(a)];
+    const double y = slice[static_cast<size_t>(b)];
     return descending ? comes_before(y, x) : comes_before(x, y);
   });
   return order;
 }
 
-// Whether the first `kept` of each line are there, in order.
+// Whether the first `kept` of each slice are there, in order.
 void check_sorted(const Sorted& found, const Tensor& x, int dim, bool descending, int64_t kept) {
   Shape sizes = x.sizes();
   if (!sizes.empty()) sizes[dim] = kept;
@@ -64,9 +64,9 @@ void check_sorted(const Sorted& found, const Tensor& x, int dim, bool descending
   const auto sorted = found.values.to_vector<double>();
   const auto indices = found.indices.to_vector<int64_t>();
   int64_t wrong = 0;
-  for (int64_t line = 0; line < outer * inner; ++line) {
-    const int64_t o = line / inner;
-    const int64_t i = line % inner;
+  for (int64_t slice = 0; slice < outer * inner; ++slice) {
+    const int64_t o = slice / inner;
+    const int64_t i = slice % inner;
     std::vector<double> all;
     for (int64_t j = 0; j < length; ++j)
       all.push_back(values[static_cast<size_t>((o * length + j) * inner + i)]);

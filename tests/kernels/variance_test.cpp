@@ -3,7 +3,7 @@
 #include <brigade/core/view.h>
 #include <brigade/kernels/variance.h>
 
-#include <kernels/lines.h>
+#include <kernels/slices.h>
 
 #include <doctest/doctest.h>
 
@@ -18,16 +18,16 @@ using namespace brigade::test;
 
 namespace {
 
-double mean_of(const Line& line) {
-  return std::accumulate(line.begin(), line.end(), 0.0) / static_cast<double>(line.size());
+double mean_of(const Slice& slice) {
+  return std::accumulate(slice.begin(), slice.end(), 0.0) / static_cast<double>(slice.size());
 }
 
-double variance_of(const Line& line, double correction) {
-  const double mean = mean_of(line);
+double variance_of(const Slice& slice, double correction) {
+  const double mean = mean_of(slice);
   double squares = 0;
-  for (double v : line)
+  for (double v : slice)
     squares += (v - mean) * (v - mean);
-  return squares / std::max(0.0, static_cast<double>(line.size()) - correction);
+  return squares / std::max(0.0, static_cast<double>(slice.size()) - correction);
 }
 
 Tensor variance(const Tensor& x, const Shape& dims, double correction = 1) {
@@ -42,13 +42,14 @@ TEST_CASE("variances, their roots and means over rows, columns, middles and scat
     const double bound = tolerance(dtype);
     for (const double correction : {0.0, 1.0, 2.5}) {
       const kernels::Variance found = kernels::variance(x, row.dims, correction, false, false);
-      check_lines(found.variance, x, row.dims, bound, [&](const Line& l) { return variance_of(l, correction); });
-      check_lines(found.mean, x, row.dims, bound, &mean_of);
+      check_slices(found.variance, x, row.dims, bound,
+                   [&](const Slice& slice) { return variance_of(slice, correction); });
+      check_slices(found.mean, x, row.dims, bound, &mean_of);
       const kernels::Variance root = kernels::variance(x, row.dims, correction, true, true);
       CHECK(root.variance.dim() == x.dim());
       CHECK(root.variance.dtype() == dtype);
-      check_lines(root.variance, x, row.dims, bound,
-                  [&](const Line& l) { return std::sqrt(variance_of(l, correction)); });
+      check_slices(root.variance, x, row.dims, bound,
+                   [&](const Slice& slice) { return std::sqrt(variance_of(slice, correction)); });
     }
   });
 }
@@ -68,8 +69,8 @@ TEST_CASE("a variance is right where the mean is a million times the spread") {
     CAPTURE(to_string(sizes));
     const Tensor x = kernels::cast(
         kernels::binary_scalar(normal_numbers(sizes, kFloat64), 1e6, kernels::BinaryOp::Add, false), kFloat32);
-    check_lines(variance(x, dims), x, dims, 1e-5, [](const Line& l) { return variance_of(l, 1); });
-    check_lines(variance(full(sizes, 0.1F), dims), x, dims, 0, [](const Line&) { return 0.0; });
+    check_slices(variance(x, dims), x, dims, 1e-5, [](const Slice& slice) { return variance_of(slice, 1); });
+    check_slices(variance(full(sizes, 0.1F), dims), x, dims, 0, [](const Slice&) { return 0.0; });
   }
 }
 

@@ -9,18 +9,18 @@
 
 namespace brigade::kernels::cpu {
 
-inline constexpr int kLanes = 64;               // running values of a row: what hides the time of an addition
-inline constexpr int64_t kLineBlock = 1024;     // elements that lanes add up before blocks are joined pairwise
-inline constexpr int64_t kLinePiece = 1 << 16;  // elements of a long row that a thread takes at once
-inline constexpr int64_t kStrip = 256;          // columns at a time
-inline constexpr int64_t kGroup = 64;           // rows of a strip that are added up before groups are joined
+inline constexpr int kLanes = 64;                // running values of a row: what hides the time of an addition
+inline constexpr int64_t kSliceBlock = 1024;     // elements that lanes add up before blocks are joined pairwise
+inline constexpr int64_t kSlicePiece = 1 << 16;  // elements of a long row that a thread takes at once
+inline constexpr int64_t kStrip = 256;           // columns at a time
+inline constexpr int64_t kGroup = 64;            // rows of a strip that are added up before groups are joined
 
 // A row of n elements, pairwise above blocks, so that the error of a sum grows with log(n).
 template <class T, class R>
 typename R::Value reduce_row(const T* x, int64_t n, const R& reducer) {
   using Value = typename R::Value;
-  if (n > kLineBlock) {
-    const int64_t half = (n / 2 + kLineBlock - 1) / kLineBlock * kLineBlock;
+  if (n > kSliceBlock) {
+    const int64_t half = (n / 2 + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
     return reducer.join(reduce_row(x, half, reducer), reduce_row(x + half, n - half, reducer));
   }
   const auto element = [x](int64_t i) { return static_cast<Value>(static_cast<compute_type<T>>(x[i])); };
@@ -58,16 +58,17 @@ struct SumOf {
 // does not depend on how many threads there are; then store(i, Value).
 template <class Value, class T, class Row, class Join, class Store>
 void for_rows(const Reduction& r, const T* x, Row row, Join join, Store store) {
-  if (r.outer == 1 && r.reduced > 2 * kLinePiece) {
-    const int64_t pieces = (r.reduced + kLinePiece - 1) / kLinePiece;
+  if (r.outer == 1 && r.reduced > 2 * kSlicePiece) {
+    const int64_t pieces = (r.reduced + kSlicePiece - 1) / kSlicePiece;
     std::vector<Value> parts(static_cast<size_t>(pieces));
     parallel_for(
         pieces,
         [&](int64_t begin, int64_t end) {
           for (int64_t p = begin; p < end; ++p)
-            parts[static_cast<size_t>(p)] = row(x + p * kLinePiece, std::min(kLinePiece, r.reduced - p * kLinePiece));
+            parts[static_cast<size_t>(p)] =
+                row(x + p * kSlicePiece, std::min(kSlicePiece, r.reduced - p * kSlicePiece));
         },
-        kLinePiece);
+        kSlicePiece);
     for (int64_t width = 1; width < pieces; width *= 2) {
       for (int64_t p = 0; p + width < pieces; p += 2 * width)
         parts[static_cast<size_t>(p)] = join(parts[static_cast<size_t>(p)], parts[static_cast<size_t>(p + width)]);
@@ -101,7 +102,7 @@ void for_strips(const Reduction& r, const T* x, Strip strip) {
 }
 
 template <class T, class R>
-void reduce_lines(const Reduction& r, const R& reducer) {
+void reduce_slices(const Reduction& r, const R& reducer) {
   using Value = typename R::Value;
   const T* x = static_cast<const T*>(r.x.raw_data());
   if (r.inner == 1) {

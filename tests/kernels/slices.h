@@ -1,5 +1,5 @@
-// What the tests of reductions share: numbers, shapes and dimensions to reduce, and a look at each line behind a result,
-// in float64.
+// What the tests of reductions share: numbers, shapes and dimensions to reduce, and a look at each
+// slice behind a result, in float64.
 #pragma once
 
 #include <brigade/core/shape.h>
@@ -17,41 +17,41 @@ namespace brigade::test {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-using Line = std::vector<double>;
+using Slice = std::vector<double>;
 
 // The elements behind each element of the result, in order.
-inline std::vector<Line> lines_of(const Tensor& x, const Shape& dims) {
+inline std::vector<Slice> slices_of(const Tensor& x, const Shape& dims) {
   std::vector<bool> is_reduced(static_cast<size_t>(x.dim()), dims.empty());
   for (int64_t dim : x.dim() == 0 ? Shape{} : dims)
     is_reduced[static_cast<size_t>(wrap_dim(dim, x.dim()))] = true;
   int64_t count = 1;
   for (int d = 0; d < x.dim(); ++d)
     count *= is_reduced[static_cast<size_t>(d)] ? 1 : x.sizes()[d];
-  std::vector<Line> lines(static_cast<size_t>(count));
+  std::vector<Slice> slices(static_cast<size_t>(count));
   const auto values = x.to_vector<double>();
   for (size_t i = 0; i < values.size(); ++i) {
     int64_t rest = static_cast<int64_t>(i);
-    int64_t line = 0, stride = 1;
+    int64_t slice = 0, stride = 1;
     for (int d = x.dim() - 1; d >= 0; --d) {
       if (!is_reduced[static_cast<size_t>(d)]) {
-        line += rest % x.sizes()[d] * stride;
+        slice += rest % x.sizes()[d] * stride;
         stride *= x.sizes()[d];
       }
       rest /= x.sizes()[d];
     }
-    lines[static_cast<size_t>(line)].push_back(values[i]);
+    slices[static_cast<size_t>(slice)].push_back(values[i]);
   }
-  return lines;
+  return slices;
 }
 
-inline void check_lines(const Tensor& found, const Tensor& x, const Shape& dims, double tolerance,
-                        const std::function<double(const Line&)>& plain) {
+inline void check_slices(const Tensor& found, const Tensor& x, const Shape& dims, double tolerance,
+                         const std::function<double(const Slice&)>& plain) {
   const auto values = found.to_vector<double>();
-  const auto lines = lines_of(x, dims);
-  REQUIRE(values.size() == lines.size());
+  const auto slices = slices_of(x, dims);
+  REQUIRE(values.size() == slices.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    const double expected = plain(lines[i]);
-    CHECK_MESSAGE(is_close(values[i], expected, tolerance), "line " << i << ": " << values[i] << ", not " << expected);
+    const double expected = plain(slices[i]);
+    CHECK_MESSAGE(is_close(values[i], expected, tolerance), "slice " << i << ": " << values[i] << ", not " << expected);
   }
 }
 
@@ -97,8 +97,8 @@ void check_views(Reduce&& reduce) {
   }
 }
 
-// Calls body with a line of `length` normal numbers that begins with `first` and ends with `last`, by itself and as each
-// of three columns, short and long.
+// Calls body with a slice of `length` normal numbers that begins with `first` and ends with `last`,
+// by itself and as each of three columns, short and long.
 template <class Body>
 void with_ends(double first, double last, Body&& body) {
   for (const int64_t inner : {1, 3}) {
@@ -114,7 +114,7 @@ void with_ends(double first, double last, Body&& body) {
     }
   }
 }
-// Of such lines with a NaN at either end, also beside an infinity, the result is NaN.
+// Of such slices with a NaN at either end, also beside an infinity, the result is NaN.
 template <class Reduce>
 void check_nan_wins(Reduce&& reduce) {
   for (const auto& [first, last] : {std::pair{kNaN, 0.0}, {0.0, kNaN}, {kNaN, kInfinity}, {kInfinity, kNaN}})

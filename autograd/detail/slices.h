@@ -1,4 +1,4 @@
-// Lines of a tensor over the dimensions that a reduction removes: shapes, and the way there and
+// Slices of a tensor over the dimensions that a reduction removes: shapes, and the way there and
 // back.
 #pragma once
 
@@ -12,10 +12,10 @@ Shape kept_sizes(const Shape& sizes, const Shape& dims);
 // How many elements of a tensor of these sizes go into one of the result.
 int64_t reduced_count(const Shape& sizes, const Shape& dims);
 
-// x as [.., n] with the elements of a line along the last dimension; differentiable. from_lines is
-// the way back, for a tensor of that shape.
-Tensor to_lines(const Tensor& x, const Shape& dims);
-Tensor from_lines(const Tensor& lines, const Shape& sizes, const Shape& dims);
+// x as [.., n] with the elements of a slice along the last dimension; differentiable. from_slices
+// is the way back, for a tensor of that shape.
+Tensor to_slices(const Tensor& x, const Shape& dims);
+Tensor from_slices(const Tensor& slices, const Shape& sizes, const Shape& dims);
 
 // The diagonal of the last two dimensions, [.., n, m] -> [.., min(n, m)]; differentiable.
 Tensor diagonal(const Tensor& x);

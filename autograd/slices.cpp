@@ -1,5 +1,5 @@
 // Dimensions are permuted so that the reduced ones come last, merged into one, and put back.
-#include <brigade/autograd/detail/lines.h>
+#include <brigade/autograd/detail/slices.h>
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@ namespace brigade::autograd::detail {
 namespace {
 
 // Dimensions that stay, then those that are reduced.
-Shape lines_order(int count, const Shape& dims) {
+Shape slices_order(int count, const Shape& dims) {
   Shape is_reduced = Shape::filled(count, dims.empty() ? 1 : 0);
   for (int64_t dim : dims)
     if (count > 0) is_reduced[wrap_dim(dim, count)] = 1;
@@ -47,8 +47,8 @@ int64_t reduced_count(const Shape& sizes, const Shape& dims) {
   return count;
 }
 
-Tensor to_lines(const Tensor& x, const Shape& dims) {
-  const Shape order = lines_order(x.dim(), dims);
+Tensor to_slices(const Tensor& x, const Shape& dims) {
+  const Shape order = slices_order(x.dim(), dims);
   Shape sizes = permuted(x.sizes(), order);
   for (int i = 0; i < (dims.empty() ? x.dim() : std::min(dims.size(), x.dim())); ++i)
     sizes.pop_back();
@@ -56,12 +56,12 @@ Tensor to_lines(const Tensor& x, const Shape& dims) {
   return x.permute(order, {}).reshape(sizes, {});
 }
 
-Tensor from_lines(const Tensor& lines, const Shape& sizes, const Shape& dims) {
-  const Shape order = lines_order(sizes.size(), dims);
+Tensor from_slices(const Tensor& slices, const Shape& sizes, const Shape& dims) {
+  const Shape order = slices_order(sizes.size(), dims);
   Shape inverse = order;
   for (int d = 0; d < order.size(); ++d)
     inverse[static_cast<int>(order[d])] = d;
-  return lines.reshape(permuted(sizes, order), {}).permute(inverse, {});
+  return slices.reshape(permuted(sizes, order), {}).permute(inverse, {});
 }
 
 Tensor diagonal(const Tensor& x) {

@@ -1,5 +1,5 @@
 // The kernels of every reduction (kernels/common/reducers.h) over [outer, reduced, inner]. Long
-// lines are cut into pieces of a length that follows from the shape alone; a second kernel joins
+// slices are cut into pieces of a length that follows from the shape alone; a second kernel joins
 // what the pieces give, in their order.
 #pragma once
 
@@ -23,16 +23,16 @@ __device__ Moments<C> shuffle_xor(const Moments<C>& value, int lane_mask) {
 
 namespace brigade::kernels::cuda {
 
-inline constexpr int kLineThreads = 256;
-inline constexpr int kLineGroups = kLineThreads / kWarp;
-inline constexpr int64_t kShortLine = 512;      // a warp's work
-inline constexpr int64_t kLinePiece = 1 << 14;  // of a single long row
-inline constexpr int64_t kColumnPiece = 64;     // rows, at least
-inline constexpr int64_t kLineBlocks = 1024;    // enough for any device
+inline constexpr int kSliceThreads = 256;
+inline constexpr int kSliceGroups = kSliceThreads / kWarp;
+inline constexpr int64_t kShortSlice = 512;      // a warp's work
+inline constexpr int64_t kSlicePiece = 1 << 14;  // of a single long row
+inline constexpr int64_t kColumnPiece = 64;      // rows, at least
+inline constexpr int64_t kSliceBlocks = 1024;    // enough for any device
 
-// What the pieces of a line give, for the second kernel; or the result, where there is one piece.
+// What the pieces of a slice give, for the second kernel; or the result, where there is one piece.
 template <class R>
-struct LineSink {
+struct SliceSink {
   R reducer;
   typename R::Value* pieces;  // null: store the result
   __device__ void operator()(int64_t i, const typename R::Value& value) const {
@@ -55,8 +55,8 @@ struct JoinOf {
 // Row i is elements [i * length, (i + 1) * length) of `total`; the last may be shorter. A block is
 // one row's, or has a row for each of its warps. Vectors from the first element that lies on one.
 template <class T, class R>
-__global__ void __launch_bounds__(kLineThreads)
-    reduce_rows_kernel(int64_t rows, int64_t length, int64_t total, const T* x, LineSink<R> sink) {
+__global__ void __launch_bounds__(kSliceThreads)
+    reduce_rows_kernel(int64_t rows, int64_t length, int64_t total, const T* x, SliceSink<R> sink) {
   constexpr int kLength = kVectorBytes / static_cast<int>(sizeof(T));
   using Value = typename R::Value;
   using Element = compute_type<T>;
@@ -82,19 +82,19 @@ __global__ void __launch_bounds__(kLineThreads)
   if (blockDim.x == kWarp) {
     value = warp_reduce(value, join);
   } else {
-    BRIGADE_SHARED(Value, partial, [kLineThreads / kWarp]);
+    BRIGADE_SHARED(Value, partial, [kSliceThreads / kWarp]);
     value = block_reduce(value, join, &partial[0]);
   }
   if (threadIdx.x == 0) sink(row, value);
 }
 
 // x [outer, reduced, inner]; piece p of a column goes to [outer, pieces, inner]. A block takes a
-// warp of columns, its groups every kLineGroups-th row of a piece.
+// warp of columns, its groups every kSliceGroups-th row of a piece.
 template <class T, class R>
-__global__ void __launch_bounds__(kLineThreads)
-    reduce_columns_kernel(int64_t reduced, int64_t inner, int64_t piece, const T* x, LineSink<R> sink) {
+__global__ void __launch_bounds__(kSliceThreads)
+    reduce_columns_kernel(int64_t reduced, int64_t inner, int64_t piece, const T* x, SliceSink<R> sink) {
   using Value = typename R::Value;
-  BRIGADE_SHARED(Value, partial, [kLineGroups][kWarp]);
+  BRIGADE_SHARED(Value, partial, [kSliceGroups][kWarp]);
   const int64_t strips = (inner + kWarp - 1) / kWarp;
   const int64_t o = blockIdx.x / strips;
   const int64_t column = blockIdx.x % strips * kWarp + threadIdx.x;
@@ -102,23 +102,23 @@ __global__ void __launch_bounds__(kLineThreads)
   Value value = sink.reducer.nothing();
   if (column < inner) {
 #pragma unroll 4
-    for (int64_t r = blockIdx.y * piece + threadIdx.y; r < end; r += kLineGroups)
+    for (int64_t r = blockIdx.y * piece + threadIdx.y; r < end; r += kSliceGroups)
       value = sink.reducer.add(value, static_cast<compute_type<T>>(x[(o * reduced + r) * inner + column]));
   }
   partial[threadIdx.y][threadIdx.x] = value;
   __syncthreads();
   if (threadIdx.y != 0 || column >= inner) return;
-  for (int g = 1; g < kLineGroups; ++g)
+  for (int g = 1; g < kSliceGroups; ++g)
     value = sink.reducer.join(value, partial[g][threadIdx.x]);
   sink((o * gridDim.y + blockIdx.y) * inner + column, value);
 }
 
-// A thread per line: pieces [outer, pieces, inner].
+// A thread per slice: pieces [outer, pieces, inner].
 template <class R>
-__global__ void __launch_bounds__(kLineThreads)
-    join_pieces_kernel(int64_t lines, int64_t pieces, int64_t inner, const typename R::Value* from, R reducer) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kLineThreads + threadIdx.x;
-  if (i >= lines) return;
+__global__ void __launch_bounds__(kSliceThreads)
+    join_pieces_kernel(int64_t slices, int64_t pieces, int64_t inner, const typename R::Value* from, R reducer) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kSliceThreads + threadIdx.x;
+  if (i >= slices) return;
   const typename R::Value* first = from + i / inner * pieces * inner + i % inner;
   auto value = first[0];
   for (int64_t p = 1; p < pieces; ++p)
@@ -129,36 +129,37 @@ __global__ void __launch_bounds__(kLineThreads)
 // --- on the host
 
 template <class T, class R>
-void reduce_lines(const char* what, const Reduction& r, const R& reducer) {
+void reduce_slices(const char* what, const Reduction& r, const R& reducer) {
   const Device device = r.out.device();
   const T* x = static_cast<const T*>(r.x.raw_data());
-  const int64_t lines = r.outer * r.inner;
-  if (lines == 0) return;
+  const int64_t slices = r.outer * r.inner;
+  if (slices == 0) return;
   const bool is_columns = r.inner > 1;
   const int64_t blocks = is_columns ? r.outer * ((r.inner + kWarp - 1) / kWarp) : r.outer;
   int64_t piece = r.reduced;
   if (is_columns) {
-    const int64_t wanted = std::clamp<int64_t>(r.reduced / kColumnPiece, 1, std::max<int64_t>(1, kLineBlocks / blocks));
+    const int64_t wanted =
+        std::clamp<int64_t>(r.reduced / kColumnPiece, 1, std::max<int64_t>(1, kSliceBlocks / blocks));
     piece = (r.reduced + wanted - 1) / wanted;
-  } else if (r.outer == 1 && r.reduced > 2 * kLinePiece) {
-    piece = kLinePiece;
+  } else if (r.outer == 1 && r.reduced > 2 * kSlicePiece) {
+    piece = kSlicePiece;
   }
   const int64_t pieces = piece == 0 ? 1 : (r.reduced + piece - 1) / piece;
   const Tensor room =
-      empty({pieces > 1 ? lines * pieces : 0, static_cast<int64_t>(sizeof(typename R::Value))}, {kUInt8, device});
-  const LineSink<R> sink{reducer, pieces > 1 ? static_cast<typename R::Value*>(room.raw_data()) : nullptr};
+      empty({pieces > 1 ? slices * pieces : 0, static_cast<int64_t>(sizeof(typename R::Value))}, {kUInt8, device});
+  const SliceSink<R> sink{reducer, pieces > 1 ? static_cast<typename R::Value*>(room.raw_data()) : nullptr};
   if (is_columns) {
-    launch({what, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(pieces)), dim3(kWarp, kLineGroups)}, device,
-           &reduce_columns_kernel<T, R>, r.reduced, r.inner, piece, x, sink);
+    launch({what, dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(pieces)), dim3(kWarp, kSliceGroups)},
+           device, &reduce_columns_kernel<T, R>, r.reduced, r.inner, piece, x, sink);
   } else {
-    const bool is_short = piece <= kShortLine;
+    const bool is_short = piece <= kShortSlice;
     const int64_t rows = r.outer * pieces;
-    launch({what, is_short ? blocks_for(rows, kLineGroups) : blocks_for(rows, 1),
-            is_short ? dim3(kWarp, kLineGroups) : dim3(kLineThreads)},
+    launch({what, is_short ? blocks_for(rows, kSliceGroups) : blocks_for(rows, 1),
+            is_short ? dim3(kWarp, kSliceGroups) : dim3(kSliceThreads)},
            device, &reduce_rows_kernel<T, R>, rows, piece, r.outer * r.reduced, x, sink);
   }
   if (pieces > 1) {
-    launch({what, blocks_for(lines, kLineThreads), kLineThreads}, device, &join_pieces_kernel<R>, lines, pieces,
+    launch({what, blocks_for(slices, kSliceThreads), kSliceThreads}, device, &join_pieces_kernel<R>, slices, pieces,
            r.inner, sink.pieces, reducer);
   }
 }

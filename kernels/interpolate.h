@@ -23,9 +23,9 @@ struct Interpolate2dParams {
   // All but Nearest: the centres of the corner pixels lie upon each other, not the corners of the
   // images.
   bool align_corners = false;
-  // The images are lines, of height 1: Nearest follows the factor of a line always, that of an
+  // The images are sequences, of height 1: Nearest follows their factor always, that of an
   // image only where the size is not kept or doubled, as in PyTorch.
-  bool lines = false;
+  bool is_1d = false;
 };
 // Throw ShapeError, ValueError, DTypeError. Half types are computed in float32 and rounded once.
 extern Kernel<Tensor(const Tensor& x, const Interpolate2dParams& params)> interpolate2d;

@@ -24,7 +24,7 @@ struct Pool2dParams {
   // ceil((o + 1) * in / out)), and what stands above means nothing.
   std::array<int64_t, 2> output_size = {0, 0};
   // The first of the two dimensions was put there for pooling over one: what errors then speak of.
-  bool lines = false;
+  bool is_1d = false;
 };
 
 struct MaxPool {

@@ -9,7 +9,8 @@
 
 namespace brigade::nn {
 
-// Factors of height and width, written as one number where both are equal; lines take one number.
+// Factors of height and width, written as one number where both are equal; sequences take one
+// number.
 struct Scale2 {
   std::array<double, 2> values;
 

@@ -30,8 +30,8 @@ Tensor lift(const Tensor& x, int spatial) {
 }
 // `y` with as many dimensions as `like` has.
 Tensor lower(const Tensor& y, const Shape& like, int spatial) {
-  const Tensor line = spatial == 1 ? view::squeeze(y, 2) : y;
-  return like.size() == spatial + 1 ? view::squeeze(line, 0) : line;
+  const Tensor batch = spatial == 1 ? view::squeeze(y, 2) : y;
+  return like.size() == spatial + 1 ? view::squeeze(batch, 0) : batch;
 }
 
 // --- without a record

@@ -1,4 +1,4 @@
-// The nodes of interpolate and its backward; lines are images of height 1.
+// The nodes of interpolate and its backward; sequences are images of height 1.
 #include <brigade/autograd/ops/interpolate.h>
 
 #include <brigade/autograd/detail/located.h>
@@ -49,13 +49,13 @@ Tensor resize(const Tensor& x, const Interpolate2dParams& params, SourceLocation
 }
 
 void check_dims(const Tensor& x, InterpolateMode mode) {
-  const bool lines = mode == InterpolateMode::Nearest || mode == InterpolateMode::Linear;
+  const bool sequences = mode == InterpolateMode::Nearest || mode == InterpolateMode::Linear;
   const bool images = mode != InterpolateMode::Linear;
-  if ((lines && x.dim() == 3) || (images && x.dim() == 4)) return;
+  if ((sequences && x.dim() == 3) || (images && x.dim() == 4)) return;
   throw ShapeError("interpolate: expected {}, got {}",
-                   lines && images ? "[N, C, L] or [N, C, H, W]"
-                   : lines         ? "[N, C, L] for Linear"
-                                   : "[N, C, H, W]",
+                   sequences && images ? "[N, C, L] or [N, C, H, W]"
+                   : sequences         ? "[N, C, L] for Linear"
+                                       : "[N, C, H, W]",
                    x.sizes());
 }
 
@@ -70,7 +70,7 @@ void spread(const Values& values, const char* what, size_t count, std::array<Num
     to[2 - count + d] = *(values.begin() + (given == 1 ? 0 : d));
 }
 
-// Lines are images of height 1.
+// Sequences are images of height 1.
 Interpolate2dParams params_for(const Tensor& x, const InterpolateOptions& options) {
   if (options.size.has_value() == options.scale_factor.has_value()) {
     throw ValueError(options.size ? "interpolate: expected size or scale_factor, got both"
@@ -79,7 +79,7 @@ Interpolate2dParams params_for(const Tensor& x, const InterpolateOptions& option
   check_dims(x, options.mode);
   const auto count = static_cast<size_t>(x.dim() - 2);
   Interpolate2dParams params{
-      .size = {1, 1}, .mode = options.mode, .align_corners = options.align_corners, .lines = x.dim() == 3};
+      .size = {1, 1}, .mode = options.mode, .align_corners = options.align_corners, .is_1d = x.dim() == 3};
   if (options.size) {
     spread(*options.size, "size", count, params.size);
     return params;

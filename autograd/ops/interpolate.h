@@ -1,4 +1,4 @@
-// Resizing images [N, C, H, W] and lines [N, C, L]; floating dtypes. Values as PyTorch's
+// Resizing images [N, C, H, W] and sequences [N, C, L]; floating dtypes. Values as PyTorch's
 // interpolate.
 #pragma once
 

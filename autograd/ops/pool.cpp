@@ -137,7 +137,7 @@ Pool2dParams in_two(const OpInfo& info, int64_t kernel_size, const MaxPool1dOpti
           .padding = {0, o.padding},
           .ceil_mode = o.ceil_mode,
           .dilation = {1, o.dilation},
-          .lines = true};
+          .is_1d = true};
 }
 Pool2dParams in_two(const OpInfo& info, int64_t kernel_size, const AvgPool1dOptions& o) {
   return {.kernel_size = {1, kernel_size},
@@ -145,21 +145,21 @@ Pool2dParams in_two(const OpInfo& info, int64_t kernel_size, const AvgPool1dOpti
           .padding = {0, o.padding},
           .ceil_mode = o.ceil_mode,
           .count_include_pad = o.count_include_pad,
-          .lines = true};
+          .is_1d = true};
 }
 
-// Calls pool(the image) and turns what it gives back into lines.
+// Calls pool(the image) and turns what it gives back into a sequence.
 template <class Pool>
-Tensor on_lines(const char* op, const Tensor& x, SourceLocation where, Pool&& pool) {
+Tensor on_sequence(const char* op, const Tensor& x, SourceLocation where, Pool&& pool) {
   located(where, [&] {
     if (x.dim() != 2 && x.dim() != 3) throw ShapeError("{}: expected [N, C, L] or [C, L], got {}", op, x.sizes());
   });
   return pool(x.unsqueeze(-2, where)).squeeze(-2, where);
 }
 template <class Pool>
-MaxPoolResult on_lines_with_indices(const char* op, const Tensor& x, SourceLocation where, Pool&& pool) {
+MaxPoolResult on_sequence_with_indices(const char* op, const Tensor& x, SourceLocation where, Pool&& pool) {
   Tensor indices;
-  Tensor values = on_lines(op, x, where, [&](const Tensor& image) {
+  Tensor values = on_sequence(op, x, where, [&](const Tensor& image) {
     const MaxPoolResult result = pool(image);
     indices = view::squeeze(result.indices, -2);
     return result.values;
@@ -169,12 +169,12 @@ MaxPoolResult on_lines_with_indices(const char* op, const Tensor& x, SourceLocat
 
 // --- adaptive
 
-// `lines`: x was given as lines.
-Pool2dParams dividing(const char* op, const Tensor& x, const PoolOutputSize& output_size, bool lines,
+// `is_1d`: x was given as a sequence.
+Pool2dParams dividing(const char* op, const Tensor& x, const PoolOutputSize& output_size, bool is_1d,
                       SourceLocation where) {
   return located(where, [&] {
     if (x.dim() != 3 && x.dim() != 4) throw ShapeError("{}: expected [N, C, H, W] or [C, H, W], got {}", op, x.sizes());
-    Pool2dParams params{.lines = lines};
+    Pool2dParams params{.is_1d = is_1d};
     for (size_t d = 0; d < 2; ++d) {
       params.output_size[d] = output_size.values[d].value_or(x.size(static_cast<int64_t>(d) - 2));
       if (params.output_size[d] < 1) {
@@ -199,7 +199,7 @@ Tensor max_pool2d(const Tensor& x, Size2 kernel_size, const MaxPool2dOptions& op
 MaxPoolResult max_pool1d_with_indices(const Tensor& x, int64_t kernel_size, const MaxPool1dOptions& options,
                                       SourceLocation where) {
   const OpInfo info{.op = "max_pool1d", .where = where};
-  return on_lines_with_indices(info.op, x, where, [&](const Tensor& image) {
+  return on_sequence_with_indices(info.op, x, where, [&](const Tensor& image) {
     return max_pool(info, image, in_two(info, kernel_size, options));
   });
 }
@@ -213,8 +213,8 @@ Tensor avg_pool2d(const Tensor& x, Size2 kernel_size, const AvgPool2dOptions& op
 }
 Tensor avg_pool1d(const Tensor& x, int64_t kernel_size, const AvgPool1dOptions& options, SourceLocation where) {
   const OpInfo info{.op = "avg_pool1d", .where = where};
-  return on_lines(info.op, x, where,
-                  [&](const Tensor& image) { return avg_pool(info, image, in_two(info, kernel_size, options)); });
+  return on_sequence(info.op, x, where,
+                     [&](const Tensor& image) { return avg_pool(info, image, in_two(info, kernel_size, options)); });
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& x, const PoolOutputSize& output_size, SourceLocation where) {
@@ -223,7 +223,7 @@ Tensor adaptive_avg_pool2d(const Tensor& x, const PoolOutputSize& output_size, S
 }
 Tensor adaptive_avg_pool1d(const Tensor& x, int64_t output_size, SourceLocation where) {
   const OpInfo info{.op = "adaptive_avg_pool1d", .where = where};
-  return on_lines(info.op, x, where, [&](const Tensor& image) {
+  return on_sequence(info.op, x, where, [&](const Tensor& image) {
     return avg_pool(info, image, dividing(info.op, image, {1, output_size}, true, where));
   });
 }
@@ -239,7 +239,7 @@ Tensor adaptive_max_pool2d(const Tensor& x, const PoolOutputSize& output_size, S
 
 MaxPoolResult adaptive_max_pool1d_with_indices(const Tensor& x, int64_t output_size, SourceLocation where) {
   const OpInfo info{.op = "adaptive_max_pool1d", .where = where};
-  return on_lines_with_indices(info.op, x, where, [&](const Tensor& image) {
+  return on_sequence_with_indices(info.op, x, where, [&](const Tensor& image) {
     return max_pool(info, image, dividing(info.op, image, {1, output_size}, true, where));
   });
 }

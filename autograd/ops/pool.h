@@ -42,7 +42,7 @@ struct AvgPool2dOptions {
 };
 
 // The largest of each window, and int64 indices: its place in the plane, h * W + w (or in the
-// line).
+// sequence).
 using MaxPoolResult = kernels::MaxPool;
 
 // The gradient goes to the first largest element of each window, or to its last NaN.

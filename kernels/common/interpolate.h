@@ -50,10 +50,10 @@ struct NearestAxis {
   int32_t in, out;
   float scale;  // input elements per output
 
-  NearestAxis(int64_t in_size, int64_t out_size, double scale_factor, bool lines)
+  NearestAxis(int64_t in_size, int64_t out_size, double scale_factor, bool is_1d)
       : in(static_cast<int32_t>(in_size)),
         out(static_cast<int32_t>(out_size)),
-        scale(scale_factor > 0 && (lines || (out != in && out != 2 * int64_t{in}))
+        scale(scale_factor > 0 && (is_1d || (out != in && out != 2 * int64_t{in}))
                   ? static_cast<float>(1 / scale_factor)
                   : static_cast<float>(in_size) / static_cast<float>(out_size)) {}
 
@@ -144,7 +144,7 @@ struct CubicAxis {
 // Calls body(rows, columns) with the axes of the mode; C: what weights are computed in.
 template <class C, class Body>
 void with_axes(const Shape& x_sizes, const Interpolate2dParams& p, Body&& body) {
-  const bool rule = p.mode == InterpolateMode::Nearest ? p.lines : p.align_corners;
+  const bool rule = p.mode == InterpolateMode::Nearest ? p.is_1d : p.align_corners;
   const auto run = [&]<class Axis>() {
     body(Axis(x_sizes[2], p.size[0], p.scale_factor[0], rule), Axis(x_sizes[3], p.size[1], p.scale_factor[1], rule));
   };

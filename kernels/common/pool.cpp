@@ -21,18 +21,18 @@ int64_t out_size(int64_t in, int64_t reach, int64_t stride, int64_t padding, boo
 
 // What the caller wrote, in words.
 std::string both(const Pool2dParams& p, const std::array<int64_t, 2>& values) {
-  if (p.lines) return std::to_string(values[1]);
+  if (p.is_1d) return std::to_string(values[1]);
   return "[" + std::to_string(values[0]) + ", " + std::to_string(values[1]) + "]";
 }
 std::string input(const Pool2dParams& p, const Shape& x) {
-  if (!p.lines) return to_string(x);
-  Shape line;
+  if (!p.is_1d) return to_string(x);
+  Shape sequence;
   for (int d = 0; d < x.size(); ++d)
-    if (d != x.size() - 2) line.push_back(x[d]);
-  return to_string(line);
+    if (d != x.size() - 2) sequence.push_back(x[d]);
+  return to_string(sequence);
 }
 std::string name_of(PoolKind kind, const Pool2dParams& p) {
-  const std::string name = std::string(kind == PoolKind::Max ? "max_pool" : "avg_pool") + (p.lines ? "1d" : "2d");
+  const std::string name = std::string(kind == PoolKind::Max ? "max_pool" : "avg_pool") + (p.is_1d ? "1d" : "2d");
   return p.output_size == std::array<int64_t, 2>{0, 0} ? name : "adaptive_" + name;
 }
 

@@ -19,14 +19,14 @@ using cpu::parallel_for;
 using cpu::StridedLoop;
 
 // Elements of a row, `step` elements apart.
-struct Line {
+struct Row {
   DType dtype;
   char* data;
   int64_t step;
 };
 
 // Through dense buffers that stay in the first cache, where a side is not dense.
-void copy_row(const Line& to, const Line& from, int64_t length) {
+void copy_row(const Row& to, const Row& from, int64_t length) {
   constexpr int64_t kStretch = 1024;
   alignas(64) char room[2][kStretch * 8];
   const size_t from_size = itemsize(from.dtype);
@@ -76,8 +76,8 @@ void copy_cpu(const Tensor& out, const Tensor& x) {
     return;
   }
   StridedLoop<2>(out.sizes(), {&out, &x}).for_each_row([&](const auto& offsets, const auto& steps, int64_t length) {
-    copy_row(Line{out.dtype(), to + offsets[0] * to_size, steps[0]},
-             Line{x.dtype(), from + offsets[1] * from_size, steps[1]}, length);
+    copy_row(Row{out.dtype(), to + offsets[0] * to_size, steps[0]},
+             Row{x.dtype(), from + offsets[1] * from_size, steps[1]}, length);
   });
 }
 

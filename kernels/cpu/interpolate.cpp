@@ -1,4 +1,4 @@
-// Each line of the result from the lines that make it, and each gradient back to them.
+// Each row of the result from the rows that make it, and each gradient back to them.
 #include <brigade/kernels/interpolate.h>
 
 #include <brigade/core/factory.h>
@@ -55,10 +55,10 @@ Tensor interpolate2d_cpu(const Tensor& x, const Interpolate2dParams& params) {
           x.sizes()[0] * x.sizes()[1] * rows.out,
           [&](int64_t begin, int64_t end) {
             std::vector<C> mixed(static_cast<size_t>(columns.in));
-            for (int64_t line = begin; line < end; ++line) {
-              const T* image = in + line / rows.out * rows.in * columns.in;
-              T* to = out + line * columns.out;
-              const auto row = rows.taps(static_cast<int32_t>(line % rows.out));
+            for (int64_t out_row = begin; out_row < end; ++out_row) {
+              const T* image = in + out_row / rows.out * rows.in * columns.in;
+              T* to = out + out_row * columns.out;
+              const auto row = rows.taps(static_cast<int32_t>(out_row % rows.out));
               if constexpr (Axis::kTaps == 1) {
                 const T* from = image + int64_t{row.index[0]} * columns.in;
                 for (int32_t o = 0; o < columns.out; ++o)
@@ -98,16 +98,16 @@ Tensor interpolate2d_backward_cpu(const Tensor& grad, const Shape& x_sizes, cons
           x_sizes[0] * x_sizes[1],
           [&](int64_t begin, int64_t end) {
             std::vector<C> shares(static_cast<size_t>(columns.in));
-            for (int64_t line = begin * rows.out; line < end * rows.out; ++line) {
+            for (int64_t out_row = begin * rows.out; out_row < end * rows.out; ++out_row) {
               std::fill(shares.begin(), shares.end(), C(0));
               for (int32_t o = 0; o < columns.out; ++o) {
                 const auto& column = column_taps[static_cast<size_t>(o)];
-                const C slope = static_cast<C>(in[line * columns.out + o]);
+                const C slope = static_cast<C>(in[out_row * columns.out + o]);
                 for (int k = 0; k < Axis::kTaps; ++k)
                   shares[static_cast<size_t>(column.index[k])] += column.weight[k] * slope;
               }
-              add_to_rows(out + line / rows.out * rows.in * columns.in,
-                          rows.taps(static_cast<int32_t>(line % rows.out)), shares);
+              add_to_rows(out + out_row / rows.out * rows.in * columns.in,
+                          rows.taps(static_cast<int32_t>(out_row % rows.out)), shares);
             }
           },
           int64_t{rows.out} * columns.out * 4);

@@ -303,9 +303,9 @@ Tensor avg_pool2d_cpu(const Tensor& x, const Pool2dParams& params) {
       if (covers) return;
       std::vector<C> row(static_cast<size_t>(p.columns.in));
       std::vector<C> sums(static_cast<size_t>(p.columns.out));
-      for (int64_t line = first * p.rows.out; line < last * p.rows.out; ++line) {
-        const int64_t oh = line % p.rows.out;
-        const T* image = in + line / p.rows.out * p.pixels();
+      for (int64_t out_row = first * p.rows.out; out_row < last * p.rows.out; ++out_row) {
+        const int64_t oh = out_row % p.rows.out;
+        const T* image = in + out_row / p.rows.out * p.pixels();
         const PoolRange<int64_t> down = p.rows.window(oh);
         std::fill(row.begin(), row.end(), C(0));
         for (int64_t h = down.begin; h < down.end; ++h) {
@@ -316,7 +316,7 @@ Tensor avg_pool2d_cpu(const Tensor& x, const Pool2dParams& params) {
         columns.gather(row.data(), sums.data());
         divide(p, oh, counts, sums.data());
         for (int64_t o = 0; o < p.columns.out; ++o)
-          out[line * p.columns.out + o] = static_cast<T>(sums[static_cast<size_t>(o)]);
+          out[out_row * p.columns.out + o] = static_cast<T>(sums[static_cast<size_t>(o)]);
       }
     });
   });
@@ -337,11 +337,11 @@ Tensor avg_pool2d_backward_cpu(const Tensor& grad, const Shape& x_sizes, const P
     for_planes(plan, [&](int64_t first, int64_t last) {
       std::vector<C> row(static_cast<size_t>(p.columns.in));
       std::vector<C> shares(static_cast<size_t>(p.columns.out));
-      for (int64_t line = first * p.rows.out; line < last * p.rows.out; ++line) {
-        const int64_t oh = line % p.rows.out;
-        C* image = out + line / p.rows.out * p.pixels();
+      for (int64_t out_row = first * p.rows.out; out_row < last * p.rows.out; ++out_row) {
+        const int64_t oh = out_row % p.rows.out;
+        C* image = out + out_row / p.rows.out * p.pixels();
         for (int64_t o = 0; o < p.columns.out; ++o)
-          shares[static_cast<size_t>(o)] = static_cast<C>(slope[line * p.columns.out + o]);
+          shares[static_cast<size_t>(o)] = static_cast<C>(slope[out_row * p.columns.out + o]);
         divide(p, oh, counts, shares.data());
         columns.scatter(shares.data(), row.data());
         const PoolRange<int64_t> down = p.rows.window(oh);

@@ -24,10 +24,10 @@ __global__ void __launch_bounds__(cuda::kPlaneThreads)
   if (i >= count) return;
   // The windows of one place (row, column of the kernel) of a plane are a plane themselves.
   const cuda::PlanePlace out(i, s.out_h, s.out_w);
-  const uint32_t line = out.plane / static_cast<uint32_t>(s.kernel[1]);
-  const int32_t column = static_cast<int32_t>(out.plane - line * static_cast<uint32_t>(s.kernel[1]));
-  const uint32_t plane = line / static_cast<uint32_t>(s.kernel[0]);
-  const int32_t row = static_cast<int32_t>(line - plane * static_cast<uint32_t>(s.kernel[0]));
+  const uint32_t plane_row = out.plane / static_cast<uint32_t>(s.kernel[1]);
+  const int32_t column = static_cast<int32_t>(out.plane - plane_row * static_cast<uint32_t>(s.kernel[1]));
+  const uint32_t plane = plane_row / static_cast<uint32_t>(s.kernel[0]);
+  const int32_t row = static_cast<int32_t>(plane_row - plane * static_cast<uint32_t>(s.kernel[0]));
   const int32_t h = out.h * s.stride[0] - s.padding[0] + row * s.dilation[0];
   const int32_t w = out.w * s.stride[1] - s.padding[1] + column * s.dilation[1];
   const bool inside = h >= 0 && h < s.height && w >= 0 && w < s.width;
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(cuda::kPlaneThreads)
     for (int32_t column = 0; column < s.kernel[1]; ++column) {
       const int32_t w = in.w + s.padding[1] - column * s.dilation[1];
       if (w < 0 || w % s.stride[1] != 0 || w / s.stride[1] >= s.out_w) continue;
-      const int32_t line = (row * s.kernel[1] + column) * s.out_h + h / s.stride[0];
-      sum += static_cast<C>(own[static_cast<int64_t>(line) * s.out_w + w / s.stride[1]]);
+      const int32_t window_row = (row * s.kernel[1] + column) * s.out_h + h / s.stride[0];
+      sum += static_cast<C>(own[static_cast<int64_t>(window_row) * s.out_w + w / s.stride[1]]);
     }
   }
   x[i] = static_cast<T>(sum);

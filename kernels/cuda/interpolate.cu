@@ -67,10 +67,10 @@ __global__ void __launch_bounds__(cuda::kPlaneThreads)
   const OutputRange over_columns = exact_outputs_of(columns, in.w);
   C sum = C(0);
   for (int32_t oh = over_rows.begin; oh < over_rows.end; ++oh) {
-    const T* line = slopes + oh * columns.out;
+    const T* row = slopes + oh * columns.out;
     C part = C(0);
     for (int32_t ow = over_columns.begin; ow < over_columns.end; ++ow)
-      part += weight_in(columns, ow, in.w) * static_cast<C>(line[ow]);
+      part += weight_in(columns, ow, in.w) * static_cast<C>(row[ow]);
     sum += weight_in(rows, oh, in.h) * part;
   }
   result[i] = static_cast<T>(sum);

@@ -209,12 +209,12 @@ TEST_CASE("indices that were given away may not be written to before backward") 
     Tensor values, indices;
   };
   const auto pooled = max_pool2d_with_indices(x.reshape({1, 2, 3}), {1, 3});
-  const auto lines = max_pool1d_with_indices(x.reshape({1, 6}), 2);
+  const auto pooled_1d = max_pool1d_with_indices(x.reshape({1, 6}), 2);
   const auto largest = max(x, 0);
   const auto sorted = sort(x);
   const auto best = topk(x, 2);
   for (const Chosen& chosen :
-       {Chosen{"max_pool2d", pooled.values, pooled.indices}, Chosen{"max_pool1d", lines.values, lines.indices},
+       {Chosen{"max_pool2d", pooled.values, pooled.indices}, Chosen{"max_pool1d", pooled_1d.values, pooled_1d.indices},
         Chosen{"max", largest.values, largest.indices}, Chosen{"sort", sorted.values, sorted.indices},
         Chosen{"topk", best.values, best.indices}}) {
     CAPTURE(chosen.op);

@@ -24,7 +24,7 @@ const std::vector<Row> kRows{
     {{2, 3, 4, 5}, {4, 5}},               // as it is
     {{1, 2, 7, 9}, {3, 4}},               // smaller
     {{1, 2, 3, 4}, {11, 13}},             // larger, no whole factor
-    {{2, 1, 5, 5}, {1, 12}},              // to a line
+    {{2, 1, 5, 5}, {1, 12}},              // to a row
     {{2, 1, 1, 1}, {3, 4}},               // from a point
     {{1, 1, 40, 37}, {3, 70}},            // much smaller one way
     {{1, 1, 2, 3}, {61, 101}},            // much larger

@@ -52,12 +52,12 @@ struct Window {
 // One after another, as the definition has them.
 std::vector<Window> windows_of(int64_t height, int64_t width, int64_t out_height, int64_t out_width,
                                const Pool2dParams& p) {
-  struct Line {
+  struct Span {
     std::vector<int64_t> places;
     int64_t counted;
   };
-  const auto line = [&](int64_t o, size_t d, int64_t in, int64_t out) {
-    Line result{{}, 0};
+  const auto span = [&](int64_t o, size_t d, int64_t in, int64_t out) {
+    Span result{{}, 0};
     if (p.output_size[d] > 0) {
       for (int64_t i = 0; i < in; ++i) {
         if (i >= std::floor(static_cast<double>(o * in) / static_cast<double>(out)) &&
@@ -78,8 +78,8 @@ std::vector<Window> windows_of(int64_t height, int64_t width, int64_t out_height
   std::vector<Window> result;
   for (int64_t oh = 0; oh < out_height; ++oh) {
     for (int64_t ow = 0; ow < out_width; ++ow) {
-      const Line down = line(oh, 0, height, out_height);
-      const Line along = line(ow, 1, width, out_width);
+      const Span down = span(oh, 0, height, out_height);
+      const Span along = span(ow, 1, width, out_width);
       Window window{{}, static_cast<double>(p.divisor_override.value_or(down.counted * along.counted))};
       for (const int64_t h : down.places) {
         for (const int64_t w : along.places)

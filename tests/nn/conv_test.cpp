@@ -60,9 +60,9 @@ TEST_CASE("ConvTranspose1d and ConvTranspose2d enlarge") {
   const Tensor y = up(x);
   CHECK(y.sizes() == Shape{2, 6, 10, 8});
   CHECK(floats(y) == floats(conv_transpose2d(x, up->weight, up->bias, up->options)));
-  nn::ConvTranspose1d line(3, 2, 4, {.stride = 2, .padding = 1, .bias = false});
-  CHECK(printed(line) == "ConvTranspose1d(3, 2, kernel_size=[4], stride=[2], padding=[1], bias=false)");
-  CHECK(line(randn({3, 7})).sizes() == Shape{2, 14});
+  nn::ConvTranspose1d up_1d(3, 2, 4, {.stride = 2, .padding = 1, .bias = false});
+  CHECK(printed(up_1d) == "ConvTranspose1d(3, 2, kernel_size=[4], stride=[2], padding=[1], bias=false)");
+  CHECK(up_1d(randn({3, 7})).sizes() == Shape{2, 14});
   CHECK_THROWS_WITH_AS(nn::ConvTranspose2d(2, 2, 3, {.output_padding = 1}),
                        doctest::Contains("below the larger of stride and dilation, got [1, 1]"), ValueError);
   CHECK_THROWS_WITH_AS(nn::ConvTranspose1d(2, 3, 3, {.groups = 2}), doctest::Contains("divisible by groups"),

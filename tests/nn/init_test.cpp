@@ -160,9 +160,9 @@ TEST_CASE("eye_ and dirac_ place their ones as PyTorch does") {
   const Tensor matrix = empty({2, 3});
   nn::init::eye_(matrix);
   CHECK(floats(matrix) == std::vector<float>{1, 0, 0, 0, 1, 0});
-  const Tensor line = empty({2, 2, 3});
-  nn::init::dirac_(line);
-  CHECK(floats(line) == std::vector<float>{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0});
+  const Tensor kernel = empty({2, 2, 3});
+  nn::init::dirac_(kernel);
+  CHECK(floats(kernel) == std::vector<float>{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0});
   const Tensor grouped = empty({4, 1, 2, 2});
   nn::init::dirac_(grouped, 2);
   CHECK(floats(grouped) == std::vector<float>{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0});

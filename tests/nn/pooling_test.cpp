@@ -54,25 +54,25 @@ TEST_CASE("adaptive pooling gives the size asked for") {
   nn::AdaptiveMaxPool2d largest({2, 5});
   CHECK(printed(largest) == "AdaptiveMaxPool2d(output_size=[2, 5])");
   CHECK(floats(largest(x)) == floats(adaptive_max_pool2d(x, {2, 5})));
-  const Tensor line = x.select(0, 1);
+  const Tensor sequence = x.select(0, 1);
   CHECK(printed(nn::AdaptiveAvgPool1d(5)) == "AdaptiveAvgPool1d(output_size=5)");
-  CHECK(floats(nn::AdaptiveAvgPool1d(5)(line)) == floats(adaptive_avg_pool1d(line, 5)));
-  CHECK(floats(nn::AdaptiveMaxPool1d(5)(line)) == floats(adaptive_max_pool1d(line, 5)));
+  CHECK(floats(nn::AdaptiveAvgPool1d(5)(sequence)) == floats(adaptive_avg_pool1d(sequence, 5)));
+  CHECK(floats(nn::AdaptiveMaxPool1d(5)(sequence)) == floats(adaptive_max_pool1d(sequence, 5)));
   CHECK_THROWS_WITH_AS(nn::AdaptiveAvgPool2d(PoolOutputSize(0, 2)), doctest::Contains("must be at least 1, got 0"),
                        ValueError);
   CHECK_THROWS_AS(nn::AdaptiveMaxPool1d(0), ValueError);
 }
 
-TEST_CASE("errors of pooling over lines speak of lines") {
-  const Tensor line = zeros({2, 3, 4});
-  CHECK_THROWS_WITH_AS(max_pool1d(line, 5),
+TEST_CASE("errors of pooling over sequences speak of sequences") {
+  const Tensor sequence = zeros({2, 3, 4});
+  CHECK_THROWS_WITH_AS(max_pool1d(sequence, 5),
                        doctest::Contains("max_pool1d: input [2, 3, 4] is too small for kernel_size 5"), ShapeError);
-  CHECK_THROWS_WITH_AS(avg_pool1d(line, 2, {.padding = 2}),
+  CHECK_THROWS_WITH_AS(avg_pool1d(sequence, 2, {.padding = 2}),
                        doctest::Contains("avg_pool1d: padding must be between 0 and half of kernel_size, got 2"),
                        ValueError);
   CHECK_THROWS_WITH_AS(adaptive_avg_pool1d(zeros({2, 3, 0}), 2),
                        doctest::Contains("adaptive_avg_pool1d: input [2, 3, 0] is too small to be pooled"), ShapeError);
-  CHECK_THROWS_WITH_AS(max_pool2d(line, {5, 1}),
+  CHECK_THROWS_WITH_AS(max_pool2d(sequence, {5, 1}),
                        doctest::Contains("max_pool2d: input [2, 3, 4] is too small for kernel_size [5, 1]"),
                        ShapeError);
 }

@@ -28,7 +28,7 @@ TEST_CASE("Upsample resizes by a size or by factors, and passes gradients on") {
   CHECK(net(x).sizes() == Shape{1, 1, 4, 4});
 }
 
-TEST_CASE("lines are resized by one number, or by two that are equal") {
+TEST_CASE("sequences are resized by one number, or by two that are equal") {
   const Tensor x = tensor(std::vector<float>{1, 2, 4}, {1, 1, 3});
   CHECK(nn::Upsample({.scale_factor = 2})(x).to_vector<float>() == std::vector<float>{1, 1, 2, 2, 4, 4});
   nn::Upsample linear({.size = 5, .mode = InterpolateMode::Linear, .align_corners = true});

@@ -88,10 +88,11 @@ bool same_collective(const Header& a, const Header& b) noexcept {
 
 // Which of `count` elements are a rank's to reduce: [first, second).
 std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dtype) {
-  // Shares begin on cache lines, so that two ranks write to no line in common.
-  const int64_t line = 64 / static_cast<int64_t>(itemsize(dtype));
-  const int64_t lines = (count + line - 1) / line;
-  return {std::min(count, lines * rank / size * line), std::min(count, lines * (rank + 1) / size * line)};
+  // Shares begin on cache lines, so that two ranks write to no cache line in common.
+  const int64_t cache_line = 64 / static_cast<int64_t>(itemsize(dtype));
+  const int64_t cache_lines = (count + cache_line - 1) / cache_line;
+  return {std::min(count, cache_lines * rank / size * cache_line),
+          std::min(count, cache_lines * (rank + 1) / size * cache_line)};
 }
 
 }  // namespace

@@ -30,20 +30,19 @@ inline WindowRange windows_inside(int64_t size, int64_t outputs, int64_t stride,
   return {std::min(begin, outputs), std::max(end, std::min(begin, outputs))};
 }
 
-// Calls line(offset in the matrix, offset in the plane, both of window (oh, 0); the windows inside)
-// for each
-// row of windows that meets the plane.
-template <class Line>
-void for_each_line(const ColumnsOfPlane& s, Line&& line) {
+// Calls row(offset in the matrix, offset in the plane, both of window (oh, 0); the windows inside)
+// for each row of windows that meets the plane.
+template <class Row>
+void for_each_row(const ColumnsOfPlane& s, Row&& row) {
   for (int64_t i = 0; i < s.kernel[0]; ++i) {
     for (int64_t j = 0; j < s.kernel[1]; ++j) {
       const int64_t shift_h = i * s.dilation[0] - s.padding[0];
       const int64_t shift_w = j * s.dilation[1] - s.padding[1];
       const WindowRange rows = windows_inside(s.height, s.out_h, s.stride[0], shift_h);
       const WindowRange cols = windows_inside(s.width, s.out_w, s.stride[1], shift_w);
-      const int64_t row = (i * s.kernel[1] + j) * s.out_h;
+      const int64_t first_row = (i * s.kernel[1] + j) * s.out_h;
       for (int64_t oh = rows.begin; oh < rows.end; ++oh)
-        line((row + oh) * s.out_w, (oh * s.stride[0] + shift_h) * s.width + shift_w, cols);
+        row((first_row + oh) * s.out_w, (oh * s.stride[0] + shift_h) * s.width + shift_w, cols);
     }
   }
 }
@@ -52,7 +51,7 @@ void for_each_line(const ColumnsOfPlane& s, Line&& line) {
 template <class T>
 void plane_to_columns(const ColumnsOfPlane& s, const T* plane, T* columns) {
   std::memset(static_cast<void*>(columns), 0, sizeof(T) * static_cast<size_t>(s.elements()));
-  for_each_line(s, [&](int64_t to, int64_t from, WindowRange inside) {
+  for_each_row(s, [&](int64_t to, int64_t from, WindowRange inside) {
     for (int64_t ow = inside.begin; ow < inside.end; ++ow)
       columns[to + ow] = plane[from + ow * s.stride[1]];
   });
@@ -61,7 +60,7 @@ void plane_to_columns(const ColumnsOfPlane& s, const T* plane, T* columns) {
 // The transpose: adds the columns to the plane.
 template <class T, class C>
 void add_columns_to_plane(const ColumnsOfPlane& s, const T* columns, C* plane) {
-  for_each_line(s, [&](int64_t from, int64_t to, WindowRange inside) {
+  for_each_row(s, [&](int64_t from, int64_t to, WindowRange inside) {
     for (int64_t ow = inside.begin; ow < inside.end; ++ow)
       plane[to + ow * s.stride[1]] += static_cast<C>(columns[from + ow]);
   });

@@ -21,12 +21,12 @@ namespace {
 template <class Update, size_t... array>
 void update_range(const Update& update, float* const* arrays, int64_t begin, int64_t end,
                   std::index_sequence<array...>) {
-  constexpr int64_t kLine = 64 / sizeof(float);
-  constexpr int64_t kBlock = 8 * kLine;
+  constexpr int64_t kCacheLine = 64 / sizeof(float);
+  constexpr int64_t kBlock = 8 * kCacheLine;
   float* const row[] = {arrays[array]...};
   while (begin < end) {
     const int64_t stop = std::min(end, begin + kBlock);
-    for (int64_t ahead = begin + 2 * kBlock; ahead < std::min(end, begin + 3 * kBlock); ahead += kLine)
+    for (int64_t ahead = begin + 2 * kBlock; ahead < std::min(end, begin + 3 * kBlock); ahead += kCacheLine)
       (__builtin_prefetch(row[array] + ahead), ...);
       // The arrays do not overlap.
 #pragma GCC ivdep

@@ -122,14 +122,16 @@ TEST_CASE("a kernel of one element sees single pixels, those of the padding and 
 
 TEST_CASE("padding in words: as many zeros as keep the size, the odd one at the end; or none") {
   const Tensor x = tensor(std::vector<double>{1, 2, 3, 4, 5}, {1, 1, 5});
-  const auto line = [&](const std::vector<double>& kernel, const Conv1dFuncOptions& params) {
+  const auto convolved = [&](const std::vector<double>& kernel, const Conv1dFuncOptions& params) {
     return conv1d(x, tensor(kernel, {1, 1, static_cast<int64_t>(kernel.size())}), {}, params).to_vector<double>();
   };
-  CHECK(line({1, 10}, {.padding = "same"}) == std::vector<double>{21, 32, 43, 54, 5});
-  CHECK(line({1, 10, 100}, {.padding = "same"}) == std::vector<double>{210, 321, 432, 543, 54});
-  CHECK(line({1, 10, 100, 1000}, {.padding = "same", .dilation = 1}) == std::vector<double>{3210, 4321, 5432, 543, 54});
-  CHECK(line({1, 10, 100, 1000}, {.padding = "same", .dilation = 3}) == std::vector<double>{300, 410, 520, 30, 41});
-  CHECK(line({1, 10}, {.padding = "valid"}) == std::vector<double>{21, 32, 43, 54});
+  CHECK(convolved({1, 10}, {.padding = "same"}) == std::vector<double>{21, 32, 43, 54, 5});
+  CHECK(convolved({1, 10, 100}, {.padding = "same"}) == std::vector<double>{210, 321, 432, 543, 54});
+  CHECK(convolved({1, 10, 100, 1000}, {.padding = "same", .dilation = 1}) ==
+        std::vector<double>{3210, 4321, 5432, 543, 54});
+  CHECK(convolved({1, 10, 100, 1000}, {.padding = "same", .dilation = 3}) ==
+        std::vector<double>{300, 410, 520, 30, 41});
+  CHECK(convolved({1, 10}, {.padding = "valid"}) == std::vector<double>{21, 32, 43, 54});
   CHECK(conv1d(x, x, {}, {.padding = "same"}).is_contiguous());
   const Tensor image = normal_input({2, 5, 6}, 1).detach();
   const Tensor y = conv2d(image, normal_input({3, 2, 2, 3}, 2).detach(), {}, {.padding = "same", .dilation = {3, 2}});

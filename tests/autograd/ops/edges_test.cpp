@@ -100,11 +100,11 @@ TEST_CASE("index_select by one number; index_copy of a number into a row, and of
   CHECK(values(second) == Values{3, 4});
   second.sum().backward();
   CHECK(values(x.grad()) == Values{0, 0, 1, 1});
-  const Tensor line = row({2, 1}), s = number(3);
-  const Tensor written = index_copy(line, 0, tensor<int64_t>({1}), s);
+  const Tensor base = row({2, 1}), s = number(3);
+  const Tensor written = index_copy(base, 0, tensor<int64_t>({1}), s);
   CHECK(values(written) == Values{2, 3});
   written.sum().backward();
-  CHECK(values(line.grad()) == Values{1, 0});
+  CHECK(values(base.grad()) == Values{1, 0});
   CHECK(s.grad().sizes() == Shape{});
   CHECK(values(s.grad()) == Values{1});
   const Tensor single = number(2), one = row({3});
@@ -200,7 +200,7 @@ TEST_CASE("the gradient of an activation at NaN") {
   }
 }
 
-TEST_CASE("a line interpolated to the nearest element goes by the scale that was given, not by the sizes") {
+TEST_CASE("a sequence interpolated to the nearest element goes by the scale that was given, not by the sizes") {
   struct Row {
     double scale_factor;
     int64_t size;

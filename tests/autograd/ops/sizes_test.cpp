@@ -24,7 +24,7 @@ TEST_CASE("sizes that overflow are refused by every operation that computes a sh
     std::function<Tensor()> call;
     const char* error;
   };
-  const Tensor line = ones({4});
+  const Tensor vector = ones({4});
   const Tensor square = ones({2, 2});
   const Tensor image = ones({1, 4, 2, 2});
   const Tensor dot = ones({1, 4, 1, 1});
@@ -45,7 +45,7 @@ TEST_CASE("sizes that overflow are refused by every operation that computes a sh
       {"negative randperm", [&] { return randperm(-1); }, "the count must not be negative, got -1"},
       {"reshape",
        [&] {
-         return line.reshape({k2to32, k2to32});
+         return vector.reshape({k2to32, k2to32});
        },
        "does not fit 4 elements"},
       {"expand",
@@ -58,33 +58,34 @@ TEST_CASE("sizes that overflow are refused by every operation that computes a sh
          return ones({0, 1, 1}).expand({0, k2to62, 4}).flatten(1, 2);
        },
        "4611686018427387904 * 4 does not fit"},
-      {"narrow", [&] { return line.narrow(0, 1, kMost); }, "start 1 and length 9223372036854775807 exceed dimension 0"},
-      {"narrow before the start", [&] { return line.narrow(0, kLeast, 1); }, "exceed dimension 0"},
+      {"narrow", [&] { return vector.narrow(0, 1, kMost); },
+       "start 1 and length 9223372036854775807 exceed dimension 0"},
+      {"narrow before the start", [&] { return vector.narrow(0, kLeast, 1); }, "exceed dimension 0"},
       {"pad",
        [&] {
-         return pad(line, {kMost, 0});
+         return pad(vector, {kMost, 0});
        },
        "4 + 9223372036854775807 does not fit"},
       {"pad on both sides",
        [&] {
-         return pad(line, {k2to62, k2to62});
+         return pad(vector, {k2to62, k2to62});
        },
        "does not fit into 64 bits"},
       {"pad that takes too much away",
        [&] {
-         return pad(line, {kLeast, 0});
+         return pad(vector, {kLeast, 0});
        },
        "more elements are taken away"},
       {"pad by one element",
        [&] {
-         return pad(line, {kMost, 0}, PadMode::Replicate);
+         return pad(vector, {kMost, 0}, PadMode::Replicate);
        },
        "does not fit into 64 bits"},
       {"repeat", [&] { return repeat(ones({2}), {kMost}); }, "2 * 9223372036854775807 does not fit"},
       {"tile", [&] { return tile(ones({2}), {k2to62}); }, "2 * 4611686018427387904 does not fit"},
       {"repeat_interleave", [&] { return repeat_interleave(ones({2}), kMost, 0); }, "does not fit into 64 bits"},
-      {"diag_embed", [&] { return diag_embed(line, kMost); }, "4 + 9223372036854775807 does not fit"},
-      {"diag_embed below", [&] { return diag_embed(line, kLeast); }, "4 - -9223372036854775808 does not fit"},
+      {"diag_embed", [&] { return diag_embed(vector, kMost); }, "4 + 9223372036854775807 does not fit"},
+      {"diag_embed below", [&] { return diag_embed(vector, kLeast); }, "4 - -9223372036854775808 does not fit"},
       {"cat",
        [&] {
          return cat({huge, huge});
@@ -159,18 +160,19 @@ TEST_CASE("sizes that overflow are refused by every operation that computes a sh
 }
 
 TEST_CASE("numbers far beyond a tensor are not refused where they ask for nothing that is not there") {
-  const Tensor line = arange(0, 3, 1, kFloat32);
+  const Tensor vector = arange(0, 3, 1, kFloat32);
   const Tensor square = ones({2, 2});
   CHECK(diagonal(square, kMost).numel() == 0);
   CHECK(diagonal(square, kLeast).numel() == 0);
-  CHECK(roll(line, {kMost}, {0}).to_vector<float>() == roll(line, {kMost % 3}, {0}).to_vector<float>());
-  CHECK(roll(line, {kLeast}, {0}).to_vector<float>() == roll(line, {kLeast % 3}, {0}).to_vector<float>());
-  CHECK(roll(line, {kMost, kMost}, {0, 0}).to_vector<float>() == roll(line, {2 * (kMost % 3)}, {0}).to_vector<float>());
+  CHECK(roll(vector, {kMost}, {0}).to_vector<float>() == roll(vector, {kMost % 3}, {0}).to_vector<float>());
+  CHECK(roll(vector, {kLeast}, {0}).to_vector<float>() == roll(vector, {kLeast % 3}, {0}).to_vector<float>());
+  CHECK(roll(vector, {kMost, kMost}, {0, 0}).to_vector<float>() ==
+        roll(vector, {2 * (kMost % 3)}, {0}).to_vector<float>());
   CHECK(tril(square, kMost).to_vector<float>() == std::vector<float>(4, 1));
   CHECK(triu(square, kLeast).to_vector<float>() == std::vector<float>(4, 1));
-  CHECK(split(line, kMost).size() == 1);
-  CHECK(chunk(line, kMost).size() == 3);
-  CHECK(line.slice(0, 0, kMost, k2to62).to_vector<float>() == std::vector<float>{0});
+  CHECK(split(vector, kMost).size() == 1);
+  CHECK(chunk(vector, kMost).size() == 3);
+  CHECK(vector.slice(0, 0, kMost, k2to62).to_vector<float>() == std::vector<float>{0});
   CHECK(eye(int64_t{1} << 33, 0).numel() == 0);
   CHECK(conv2d(ones({1, 1, 2, 2}), ones({1, 1, 1, 1}), {}, {.stride = {kMost, kMost}}).to_vector<float>() ==
         std::vector<float>{1});

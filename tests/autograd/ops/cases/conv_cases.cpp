@@ -29,7 +29,9 @@ const AddCases add_conv_cases([] {
          return conv1d(i[0], i[1], i[2], {.stride = 2, .padding = 1, .dilation = 2, .groups = 2});
        },
        {input({2, 4, 9}), input({4, 2, 3}, 2), input({4}, 3)}},
-      {"conv1d of one line", [](const Inputs& i) { return conv1d(i[0], i[1]); }, {input({2, 6}), input({3, 2, 3}, 2)}},
+      {"conv1d of one sequence",
+       [](const Inputs& i) { return conv1d(i[0], i[1]); },
+       {input({2, 6}), input({3, 2, 3}, 2)}},
       {"conv_transpose2d",
        [](const Inputs& i) {
          return conv_transpose2d(i[0], i[1], i[2], {.stride = {2, 1}, .padding = {1, 0}, .output_padding = {1, 0}});

@@ -39,7 +39,7 @@ const AddCases add_interpolate_cases([] {
       {"interpolate linear",
        [](const Inputs& i) { return interpolate(i[0], {.size = {{7}}, .mode = InterpolateMode::Linear}); },
        {input({2, 3, 4})}},
-      {"interpolate nearest of lines",
+      {"interpolate nearest of sequences",
        [](const Inputs& i) { return interpolate(i[0], {.scale_factor = {{1.5}}}); },
        {input({2, 3, 4})}},
       {"interpolate_backward",

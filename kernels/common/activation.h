@@ -1,10 +1,12 @@
-// What the activations and their gradients compute, for the CPU's loops in double and for CUDA's.
+// What the activations and their gradients compute, for the CPU's loops in double and for CUDA's;
+// its loops in float32 go by the same types (cpu/vector/activation.cpp).
 #pragma once
 
 #include <brigade/core/host_device.h>
 
 #include <cmath>
 #include <numbers>
+#include <variant>
 
 namespace brigade::kernels {
 
@@ -109,5 +111,10 @@ struct SiluBackward {
     return grad * (s + x * s * (C(1) - s));
   }
 };
+
+// Any of them.
+using ActivationFunction =
+    std::variant<Relu, ReluBackward, LeakyRelu, LeakyReluBackward, Gelu, GeluBackward, GeluTanh, GeluTanhBackward, Tanh,
+                 TanhBackward, Sigmoid, SigmoidBackward, Silu, SiluBackward>;
 
 }  // namespace brigade::kernels

@@ -11,8 +11,22 @@ namespace brigade::kernels {
 
 namespace {
 
-using cpu::loop1;
-using cpu::loop2;
+// `cost`: of an element, in elements of cheap work.
+template <class F>
+Tensor map(const char* what, const Tensor& x, int64_t cost, F f) {
+  const ActivationFunction any = f;
+  return cpu::map(
+      what, x, cost, [&](const cpu::FloatArrays& arrays) { cpu::activation_floats(any, arrays); },
+      cpu::loop1<double>(f));
+}
+// f(grad, x), or f(grad, y)
+template <class F>
+Tensor map_backward(const char* what, const Tensor& grad, const Tensor& x, int64_t cost, F f) {
+  const ActivationFunction any = f;
+  return cpu::map_backward(
+      what, grad, x, cost, [&](const cpu::FloatArrays& arrays) { cpu::activation_floats(any, arrays); },
+      cpu::loop2<double>(f));
+}
 
 // A NaN passes through, as in PyTorch.
 Tensor relu_cpu(const Tensor& x) {
@@ -24,7 +38,7 @@ Tensor relu_cpu(const Tensor& x) {
       out[i] = in[i] < 0 ? 0.0F : in[i];
     return y;
   }
-  return cpu::map("relu", x, 1, &cpu::relu_floats, loop1<double>(Relu{}));
+  return map("relu", x, 1, Relu{});
 }
 Tensor relu_backward_cpu(const Tensor& grad, const Tensor& y) {
   if (cpu::is_few(y) && cpu::is_few(grad) && grad.sizes() == y.sizes()) {
@@ -36,51 +50,35 @@ Tensor relu_backward_cpu(const Tensor& grad, const Tensor& y) {
       out[i] = at[i] <= 0 ? 0.0F : slope[i];
     return result;
   }
-  return cpu::map_backward("relu backward", grad, y, 1, &cpu::relu_gradient_floats, loop2<double>(ReluBackward{}));
+  return map_backward("relu backward", grad, y, 1, ReluBackward{});
 }
 
-Tensor leaky_relu_cpu(const Tensor& x, double slope) {
-  return cpu::map(
-      "leaky_relu", x, 1,
-      [=](const cpu::FloatArrays& arrays) { cpu::leaky_relu_floats(static_cast<float>(slope), arrays); },
-      loop1<double>(LeakyRelu{slope}));
-}
+Tensor leaky_relu_cpu(const Tensor& x, double slope) { return map("leaky_relu", x, 1, LeakyRelu{slope}); }
 Tensor leaky_relu_backward_cpu(const Tensor& grad, const Tensor& x, double slope) {
-  return cpu::map_backward(
-      "leaky_relu backward", grad, x, 1,
-      [=](const cpu::FloatArrays& arrays) { cpu::leaky_relu_gradient_floats(static_cast<float>(slope), arrays); },
-      loop2<double>(LeakyReluBackward{slope}));
+  return map_backward("leaky_relu backward", grad, x, 1, LeakyReluBackward{slope});
 }
 
 Tensor gelu_cpu(const Tensor& x, bool tanh_approximation) {
-  return tanh_approximation ? cpu::map("gelu", x, 8, &cpu::gelu_tanh_floats, loop1<double>(GeluTanh{}))
-                            : cpu::map("gelu", x, 8, &cpu::gelu_floats, loop1<double>(Gelu{}));
+  return tanh_approximation ? map("gelu", x, 8, GeluTanh{}) : map("gelu", x, 8, Gelu{});
 }
-
 Tensor gelu_backward_cpu(const Tensor& grad, const Tensor& x, bool tanh_approximation) {
-  if (tanh_approximation) {
-    return cpu::map_backward("gelu backward", grad, x, 8, &cpu::gelu_tanh_gradient_floats,
-                             loop2<double>(GeluTanhBackward{}));
-  }
-  return cpu::map_backward("gelu backward", grad, x, 8, &cpu::gelu_gradient_floats, loop2<double>(GeluBackward{}));
+  return tanh_approximation ? map_backward("gelu backward", grad, x, 8, GeluTanhBackward{})
+                            : map_backward("gelu backward", grad, x, 8, GeluBackward{});
 }
 
-Tensor tanh_cpu(const Tensor& x) { return cpu::map("tanh", x, 8, &cpu::tanh_floats, loop1<double>(Tanh{})); }
+Tensor tanh_cpu(const Tensor& x) { return map("tanh", x, 8, Tanh{}); }
 Tensor tanh_backward_cpu(const Tensor& grad, const Tensor& y) {
-  return cpu::map_backward("tanh backward", grad, y, 1, &cpu::tanh_gradient_floats, loop2<double>(TanhBackward{}));
+  return map_backward("tanh backward", grad, y, 1, TanhBackward{});
 }
 
-Tensor sigmoid_cpu(const Tensor& x) {
-  return cpu::map("sigmoid", x, 8, &cpu::sigmoid_floats, loop1<double>(Sigmoid{}));
-}
+Tensor sigmoid_cpu(const Tensor& x) { return map("sigmoid", x, 8, Sigmoid{}); }
 Tensor sigmoid_backward_cpu(const Tensor& grad, const Tensor& y) {
-  return cpu::map_backward("sigmoid backward", grad, y, 1, &cpu::sigmoid_gradient_floats,
-                           loop2<double>(SigmoidBackward{}));
+  return map_backward("sigmoid backward", grad, y, 1, SigmoidBackward{});
 }
 
-Tensor silu_cpu(const Tensor& x) { return cpu::map("silu", x, 8, &cpu::silu_floats, loop1<double>(Silu{})); }
+Tensor silu_cpu(const Tensor& x) { return map("silu", x, 8, Silu{}); }
 Tensor silu_backward_cpu(const Tensor& grad, const Tensor& x) {
-  return cpu::map_backward("silu backward", grad, x, 8, &cpu::silu_gradient_floats, loop2<double>(SiluBackward{}));
+  return map_backward("silu backward", grad, x, 8, SiluBackward{});
 }
 
 }  // namespace

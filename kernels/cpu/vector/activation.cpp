@@ -10,6 +10,8 @@
 #include <brigade/kernels/cpu/vector/math.inl.h>
 
 #include <numbers>
+#include <type_traits>
+#include <variant>
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
@@ -74,53 +76,60 @@ HWY_INLINE Vector silu_slope(Vector x) {
   return hn::MulAdd(x * s, one() - s, s);
 }
 
-}  // namespace
+// --- of vectors what the types of common/activation.h compute of one element
 
 // A NaN passes through, as in PyTorch.
-void relu_loop(const FloatArrays& arrays) {
-  each_of<1>(arrays, [](auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, zero()), v); });
+HWY_INLINE auto of_vectors(const Relu&) {
+  return [](auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(v, zero()), v); };
 }
-void leaky_relu_loop(float slope, const FloatArrays& arrays) {
-  const Vector factor = every_lane(slope);
-  each_of<1>(arrays, [=](auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), v, v * factor); });
+HWY_INLINE auto of_vectors(const ReluBackward&) {
+  return [](auto g, auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Le(v, zero()), g); };
 }
-void gelu_loop(const FloatArrays& arrays) {
-  each_of<1>(arrays, [](auto v) HWY_ATTR { return gelu(v); });
+HWY_INLINE auto of_vectors(const LeakyRelu& f) {
+  const Vector factor = every_lane(static_cast<float>(f.slope));
+  return [=](auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), v, v * factor); };
 }
-void gelu_tanh_loop(const FloatArrays& arrays) {
-  each_of<1>(arrays, [](auto v) HWY_ATTR { return gelu_tanh(v); });
+HWY_INLINE auto of_vectors(const LeakyReluBackward& f) {
+  const Vector factor = every_lane(static_cast<float>(f.slope));
+  return [=](auto g, auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), g, g * factor); };
 }
-void tanh_loop(const FloatArrays& arrays) {
-  each_of<1>(arrays, [](auto v) HWY_ATTR { return tanh(v); });
+HWY_INLINE auto of_vectors(const Gelu&) {
+  return [](auto v) HWY_ATTR { return gelu(v); };
 }
-void sigmoid_loop(const FloatArrays& arrays) {
-  each_of<1>(arrays, [](auto v) HWY_ATTR { return sigmoid(v); });
+HWY_INLINE auto of_vectors(const GeluBackward&) {
+  return [](auto g, auto v) HWY_ATTR { return g * gelu_slope(v); };
 }
-void silu_loop(const FloatArrays& arrays) {
-  each_of<1>(arrays, [](auto v) HWY_ATTR { return v * sigmoid(v); });
+HWY_INLINE auto of_vectors(const GeluTanh&) {
+  return [](auto v) HWY_ATTR { return gelu_tanh(v); };
+}
+HWY_INLINE auto of_vectors(const GeluTanhBackward&) {
+  return [](auto g, auto v) HWY_ATTR { return g * gelu_tanh_slope(v); };
+}
+HWY_INLINE auto of_vectors(const Tanh&) {
+  return [](auto v) HWY_ATTR { return tanh(v); };
+}
+HWY_INLINE auto of_vectors(const TanhBackward&) {
+  return [](auto g, auto v) HWY_ATTR { return g * hn::NegMulAdd(v, v, one()); };
+}
+HWY_INLINE auto of_vectors(const Sigmoid&) {
+  return [](auto v) HWY_ATTR { return sigmoid(v); };
+}
+HWY_INLINE auto of_vectors(const SigmoidBackward&) {
+  return [](auto g, auto v) HWY_ATTR { return g * v * (one() - v); };
+}
+HWY_INLINE auto of_vectors(const Silu&) {
+  return [](auto v) HWY_ATTR { return v * sigmoid(v); };
+}
+HWY_INLINE auto of_vectors(const SiluBackward&) {
+  return [](auto g, auto v) HWY_ATTR { return g * silu_slope(v); };
 }
 
-void relu_gradient_loop(const FloatArrays& arrays) {
-  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return hn::IfThenZeroElse(hn::Le(v, zero()), g); });
-}
-void leaky_relu_gradient_loop(float slope, const FloatArrays& arrays) {
-  const Vector factor = every_lane(slope);
-  each_of<2>(arrays, [=](auto g, auto v) HWY_ATTR { return hn::IfThenElse(hn::Gt(v, zero()), g, g * factor); });
-}
-void gelu_gradient_loop(const FloatArrays& arrays) {
-  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * gelu_slope(v); });
-}
-void gelu_tanh_gradient_loop(const FloatArrays& arrays) {
-  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * gelu_tanh_slope(v); });
-}
-void tanh_gradient_loop(const FloatArrays& arrays) {
-  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * hn::NegMulAdd(v, v, one()); });
-}
-void sigmoid_gradient_loop(const FloatArrays& arrays) {
-  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * v * (one() - v); });
-}
-void silu_gradient_loop(const FloatArrays& arrays) {
-  each_of<2>(arrays, [](auto g, auto v) HWY_ATTR { return g * silu_slope(v); });
+}  // namespace
+
+void activation_loop(const ActivationFunction& any, const FloatArrays& arrays) {
+  std::visit([&]<class F>(const F& f)
+                 HWY_ATTR { each_of<std::is_invocable_v<F, float> ? 1 : 2>(arrays, of_vectors(f)); },
+             any);
 }
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE
@@ -129,38 +138,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace brigade::kernels::cpu {
 
-HWY_EXPORT(relu_loop);
-HWY_EXPORT(leaky_relu_loop);
-HWY_EXPORT(gelu_loop);
-HWY_EXPORT(gelu_tanh_loop);
-HWY_EXPORT(tanh_loop);
-HWY_EXPORT(sigmoid_loop);
-HWY_EXPORT(silu_loop);
-HWY_EXPORT(relu_gradient_loop);
-HWY_EXPORT(leaky_relu_gradient_loop);
-HWY_EXPORT(gelu_gradient_loop);
-HWY_EXPORT(gelu_tanh_gradient_loop);
-HWY_EXPORT(tanh_gradient_loop);
-HWY_EXPORT(sigmoid_gradient_loop);
-HWY_EXPORT(silu_gradient_loop);
+HWY_EXPORT(activation_loop);
 
-void relu_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(relu_loop)(arrays); }
-void leaky_relu_floats(float slope, const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(leaky_relu_loop)(slope, arrays); }
-void gelu_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(gelu_loop)(arrays); }
-void gelu_tanh_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(gelu_tanh_loop)(arrays); }
-void tanh_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(tanh_loop)(arrays); }
-void sigmoid_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(sigmoid_loop)(arrays); }
-void silu_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(silu_loop)(arrays); }
-
-void relu_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(relu_gradient_loop)(arrays); }
-void leaky_relu_gradient_floats(float slope, const FloatArrays& arrays) {
-  HWY_DYNAMIC_DISPATCH(leaky_relu_gradient_loop)(slope, arrays);
+void activation_floats(const ActivationFunction& f, const FloatArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(activation_loop)(f, arrays);
 }
-void gelu_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(gelu_gradient_loop)(arrays); }
-void gelu_tanh_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(gelu_tanh_gradient_loop)(arrays); }
-void tanh_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(tanh_gradient_loop)(arrays); }
-void sigmoid_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(sigmoid_gradient_loop)(arrays); }
-void silu_gradient_floats(const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(silu_gradient_loop)(arrays); }
 
 }  // namespace brigade::kernels::cpu
 #endif

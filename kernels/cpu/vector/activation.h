@@ -2,26 +2,12 @@
 // instruction set.
 #pragma once
 
+#include <brigade/kernels/common/activation.h>
 #include <brigade/kernels/cpu/vector/float_arrays.h>
 
 namespace brigade::kernels::cpu {
 
-// Of x.
-void relu_floats(const FloatArrays& arrays);
-void gelu_floats(const FloatArrays& arrays);
-void gelu_tanh_floats(const FloatArrays& arrays);
-void tanh_floats(const FloatArrays& arrays);
-void sigmoid_floats(const FloatArrays& arrays);
-void silu_floats(const FloatArrays& arrays);
-void leaky_relu_floats(float slope, const FloatArrays& arrays);
-
-// Of the gradient, and of the result y for relu, tanh and sigmoid, of x for the others.
-void relu_gradient_floats(const FloatArrays& arrays);
-void gelu_gradient_floats(const FloatArrays& arrays);
-void gelu_tanh_gradient_floats(const FloatArrays& arrays);
-void tanh_gradient_floats(const FloatArrays& arrays);
-void sigmoid_gradient_floats(const FloatArrays& arrays);
-void silu_gradient_floats(const FloatArrays& arrays);
-void leaky_relu_gradient_floats(float slope, const FloatArrays& arrays);
+// f(x), or f(grad, x or y), of each element.
+void activation_floats(const ActivationFunction& f, const FloatArrays& arrays);
 
 }  // namespace brigade::kernels::cpu

@@ -129,7 +129,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
 
 StepOnRank StepCheck::own_step(const autograd::Update& update) const {
   StepOnRank step{.name = fmt::format("step {} of {}", update.number, update.name),
-                  .where = to_string(update.where),
+                  .where = update.where,
                   .options = update.options,
                   .gradients = {},
                   .edits = {}};
@@ -141,7 +141,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
     const auto managed = static_cast<uint32_t>(position);
     const uint64_t since = reducer_.accumulation().local(managed).writes_at_reduction;
     for (const autograd::Write& write : autograd::writes_to(grad, since))
-      step.edits.push_back({reducer_.parameters()[managed].name, write.op, to_string(write.where)});
+      step.edits.push_back({reducer_.parameters()[managed].name, write.op, write.where});
   }
   return step;
 }

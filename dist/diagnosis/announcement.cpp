@@ -33,7 +33,7 @@ std::string key_of(const std::string& message, const std::vector<Verdict>& verdi
   std::string key;
   for (const Verdict& verdict : verdicts) {
     key += fmt::format("{} {} {} {} {}:{} {};", verdict.kind, verdict.iteration, list_of(verdict.ranks),
-                       name(verdict.cause.kind), verdict.cause.file, verdict.cause.line, verdict.cause.op);
+                       name(verdict.cause.kind), verdict.cause.place.file, verdict.cause.place.line, verdict.cause.op);
     for (const ParameterVerdict& parameter : verdict.parameters)
       key += parameter.name + ",";
   }

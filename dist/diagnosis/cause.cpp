@@ -36,7 +36,7 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
   cause.kind = kind_of(record.cut);
   cause.op = record.op;
   const bool under_no_grad = record.cut == Cut::NoGrad;
-  set_place(cause, under_no_grad ? record.cut_at : record.where);
+  cause.place = under_no_grad ? record.cut_at : record.where;
   const std::string module = module_in_words(tape, record);
   const std::string at = to_string(record.where);
   switch (cause.kind) {
@@ -62,17 +62,17 @@ void describe_not_used(Cause& cause, const Tape& tape, SourceLocation backward, 
   const std::string module = cause.module.empty() ? "the root module" : "module `" + cause.module + "`";
   if (!reached_any) {
     cause.kind = CauseKind::LossNotConnected;
-    set_place(cause, backward);
+    cause.place = backward;
     cause.text =
         fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(backward));
   } else if (const autograd::ModuleCall* call = autograd::find_call(tape, cause.module)) {
     cause.kind = CauseKind::NotUsed;
-    set_place(cause, call->where);
+    cause.place = call->where;
     cause.text =
         fmt::format("{} was called at {}, but no operation used the parameter", module, to_string(call->where));
   } else {
     cause.kind = CauseKind::ModuleNotCalled;
-    set_place(cause, backward);
+    cause.place = backward;
     cause.text = fmt::format("{} was never called before the backward at {}", module, to_string(backward));
   }
 }
@@ -87,7 +87,7 @@ Cause find_cause(const std::string& name, const Tensor& parameter, const autogra
     cause.kind = CauseKind::Frozen;
     cause.text = "frozen after wrapping: requires_grad is false";
     if (known && known->requires_grad_set_at.line() != 0) {
-      set_place(cause, known->requires_grad_set_at);
+      cause.place = known->requires_grad_set_at;
       cause.text += ", set at " + to_string(known->requires_grad_set_at);
     }
     return cause;
@@ -104,7 +104,7 @@ Cause find_cause(const std::string& name, const Tensor& parameter, const autogra
     case Fate::Kind::Dropped:
       cause.kind = CauseKind::OutputDropped;
       cause.op = fate.record->op;
-      set_place(cause, fate.record->where);
+      cause.place = fate.record->where;
       cause.text =
           fmt::format("used, but nothing it fed reached the loss; the last result on its way is that of {} at {}{}",
                       fate.record->op, to_string(fate.record->where), module_in_words(*tape, *fate.record));

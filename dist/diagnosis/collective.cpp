@@ -12,7 +12,10 @@ std::string in_words(const Whereabouts& place) {
   } else {
     text = fmt::format("rank {} {} {}", place.rank, place.finished ? "was last in" : "is in", in_words(place.last));
   }
-  if (!place.activity.empty()) text += fmt::format(", and for {:.1f} s in {}", place.activity_seconds, place.activity);
+  if (!place.activity.empty()) {
+    text += fmt::format(", and for {:.1f} s in {} at {}", place.activity_seconds, place.activity,
+                        to_string(place.activity_at));
+  }
   if (place.silent_seconds > 2) text += fmt::format(", last heard of {:.1f} s ago", place.silent_seconds);
   return text;
 }

@@ -17,7 +17,8 @@ struct Whereabouts {
   int rank = 0;
   CollectiveInfo last;          // sequence 0: none yet
   bool finished = true;         // with `last`
-  std::string activity;         // "loading data at train.cpp:12", "" when it did not say
+  std::string activity;         // "loading data", "" when it did not say
+  Place activity_at;            // where it does so
   double activity_seconds = 0;  // since it said so
   double silent_seconds = -1;   // since it was last heard of; -1: not known
 };

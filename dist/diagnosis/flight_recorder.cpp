@@ -19,7 +19,7 @@ std::string in_words(const CollectiveInfo& info) {
   if (!info.dtype.empty()) text += fmt::format(" of {} x {}", info.count, info.dtype);
   if (!info.description.empty()) text += fmt::format(" \"{}\"", info.description);
   if (info.iteration > 0) text += fmt::format(", number {},", info.iteration);
-  if (!info.where.empty()) text += " at " + info.where;
+  if (info.where) text += " at " + to_string(info.where);
   return text + fmt::format(" (collective {})", info.sequence);
 }
 
@@ -57,8 +57,8 @@ void FlightRecorder::write(int rank, int size, const std::string& backend, const
           "{}\n  {{\"sequence\": {}, \"kind\": {}, \"op\": {}, \"dtype\": {}, \"count\": {}, \"root\": {}, "
           "\"description\": {}, \"iteration\": {}, \"where\": {}, \"posted_ns\": {}, \"finished_ns\": {}}}",
           first ? "" : ",", info.sequence, json_string(info.kind), json_string(info.op), json_string(info.dtype),
-          info.count, info.root, json_string(info.description), info.iteration, json_string(info.where), info.posted,
-          info.finished);
+          info.count, info.root, json_string(info.description), info.iteration, json_string(to_string(info.where)),
+          info.posted, info.finished);
       first = false;
     }
     std::ofstream(fmt::format("{}/rank-{}.json", folder, rank)) << text << "\n]}\n";

@@ -3,7 +3,7 @@
 // its entries to FOLDER/rank-R.json.
 #pragma once
 
-#include <brigade/core/tensor.h>
+#include <brigade/dist/diagnosis/place.h>
 
 #include <cstdint>
 #include <deque>
@@ -23,7 +23,7 @@ struct CollectiveInfo {
   int root = -1;            // broadcast; -1 elsewhere
   std::string description;  // "bucket 0 of DDP(Net)"
   uint64_t iteration = 0;
-  std::string where;     // "train.cpp:12"
+  Place where;           // the user's call
   int64_t posted = 0;    // ns of the steady clock
   int64_t finished = 0;  // 0: in flight
 

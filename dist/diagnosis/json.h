@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/core/error.h>
+#include <brigade/dist/diagnosis/place.h>
 
 #include <nlohmann/json.hpp>
 
@@ -23,5 +24,8 @@ T decoded(const std::string& text) {
     throw DistError("a message from a rank cannot be read: {}", error.what());
   }
 }
+
+// {"file": "train.cpp", "line": 12}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Place, file, line)
 
 }  // namespace brigade::dist

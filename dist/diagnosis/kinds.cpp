@@ -17,7 +17,7 @@ Verdict verdict_at(const Moment& moment, const char* kind, Severity severity, Ca
   verdict.severity = severity;
   verdict.iteration = moment.iteration;
   verdict.cause.kind = cause;
-  set_place(verdict.cause, moment.where);
+  verdict.cause.place = moment.where;
   return verdict;
 }
 

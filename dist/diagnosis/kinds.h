@@ -104,12 +104,13 @@ Verdict needless_retain_graph(SourceLocation backward, size_t bytes, size_t node
 
 // What a rank is about to do, as all ranks learn it when they disagree.
 struct StepOnRank {
-  std::string name;       // "step 3 of AdamW"
-  std::string where;      // "file:line"
+  std::string name;  // "step 3 of AdamW"
+  Place where;
   std::string options;    // autograd::Update::options
   std::string gradients;  // '1' or '0' for each parameter of the optimizer: it has a gradient
   struct Edit {
-    std::string parameter, op, where;
+    std::string parameter, op;
+    Place where;
   };
   std::vector<Edit> edits;  // of reduced gradients, by hand
 };

@@ -5,9 +5,10 @@
 // squares of all of its gradients.
 #pragma once
 
+#include <brigade/dist/diagnosis/place.h>
+
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace brigade::dist {
@@ -15,7 +16,7 @@ namespace brigade::dist {
 // Of one parameter on one rank, before the reduction.
 struct GradientSize {
   double log2 = kNone;  // of the sum of squares
-  std::string hook;     // "file:line" of its last gradient hook, "" without one
+  Place hook;           // of its last gradient hook, not known without one
 
   static constexpr double kNone = -999;  // no gradient
   bool is_there() const noexcept { return log2 > -900; }
@@ -30,7 +31,7 @@ struct Outlier {
   std::vector<Parameter> parameters;
   std::vector<int> ranks;     // who stands out in some parameter, in the order of the parameters
   double distance = 0;        // the largest, as log2 of the sums of squares
-  std::string hook;           // the hook of the parameter with that distance, on that rank
+  Place hook;                 // the hook of the parameter with that distance, on that rank
   bool hooks_differ = false;  // and its hook is not on every rank
 };
 

@@ -15,11 +15,11 @@ namespace brigade::dist {
 struct RankReport {
   int rank = 0;
   uint64_t round = 0;                // its number of reduced backwards
-  std::string backward;              // "file:line" of the call
+  Place backward;                    // of the call
   std::string failure;               // text of the exception that ended its backward, "" when it ran through
   std::vector<bool> ready;           // per parameter
   std::vector<bool> recorded;        // static_graph: what its first backward used; else empty
-  std::string recorded_at;           // "file:line" of that backward
+  Place recorded_at;                 // of that backward
   std::map<uint32_t, Cause> causes;  // of the parameters that were not
 };
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <iterator>
 #include <utility>
 
@@ -25,20 +24,6 @@ const char* name(CauseKind kind) noexcept {
 const char* name(Severity severity) noexcept {
   constexpr const char* kNames[] = {"error", "warning", "note"};
   return kNames[static_cast<int>(severity)];
-}
-
-void set_place(Cause& cause, const SourceLocation& where) {
-  if (where.line() == 0) return;
-  const std::string text = to_string(where);
-  cause.file = text.substr(0, text.rfind(':'));
-  cause.line = where.line();
-}
-
-void set_place(Cause& cause, const std::string& place) {
-  const size_t colon = place.rfind(':');
-  if (colon == std::string::npos) return;
-  cause.file = place.substr(0, colon);
-  cause.line = static_cast<uint32_t>(std::strtoul(place.c_str() + colon + 1, nullptr, 10));
 }
 
 std::string names_in_words(const std::vector<ParameterVerdict>& parameters, size_t most) {

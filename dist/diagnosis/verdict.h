@@ -3,6 +3,7 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/named_parameter.h>
+#include <brigade/dist/diagnosis/place.h>
 
 #include <cstdint>
 #include <string>
@@ -55,15 +56,14 @@ const char* name(CauseKind kind) noexcept;
 struct Cause {
   CauseKind kind = CauseKind::Unknown;
   std::string op;  // the operation that cut or dropped the path, "" when none
-  std::string file;
-  uint32_t line = 0;   // 0 when not known
+  Place place;
   std::string module;  // path of the module concerned, "" for the root
   std::string text;    // one sentence
   std::string note;    // more, for example where the parameter was last used; may be ""
 
   // Two parameters with the same cause are reported together.
   bool same_as(const Cause& other) const noexcept {
-    return kind == other.kind && op == other.op && file == other.file && line == other.line && text == other.text;
+    return kind == other.kind && op == other.op && place == other.place && text == other.text;
   }
 };
 
@@ -139,10 +139,6 @@ std::string module_of(const std::string& parameter);
 std::string bytes_in_words(int64_t bytes);
 // "rank 1", "ranks 0 and 2"
 std::string ranks_in_words(const std::vector<int>& ranks);
-// File and line of a cause, from a location.
-void set_place(Cause& cause, const SourceLocation& where);
-// From "file:line"; nothing for a text without a colon.
-void set_place(Cause& cause, const std::string& place);
 // What to do about a cause; `some_ranks_only` when other ranks used the parameter.
 std::string advice_for(CauseKind kind, bool some_ranks_only);
 

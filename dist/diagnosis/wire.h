@@ -9,7 +9,7 @@
 namespace brigade::dist {
 
 // Objects by the names of their members. Numbers for the enums: every rank runs the same program.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Cause, kind, op, file, line, module, text, note)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Cause, kind, op, place, module, text, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ParameterVerdict, name, bytes, ready_ranks, missing_ranks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Verdict, kind, message, parameters, ranks, cause, advice, severity, iteration)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NonFiniteOnRank, rank, cause, parameters)

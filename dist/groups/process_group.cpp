@@ -154,7 +154,7 @@ CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, cons
   }
   info.description = options.description;
   info.iteration = options.iteration;
-  info.where = to_string(options.where);
+  info.where = options.where;
   info.sequence = recorder_.begin(info);
   return info;
 }

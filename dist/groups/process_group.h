@@ -98,7 +98,7 @@ class ProcessGroup {
   // reducer calls it between gradients.
   void progress();
 
-  // What this rank is doing ("forward of DDP(Net) at train.cpp:12"): shown to peers that wait for
+  // What this rank is doing ("forward of DDP(Net)"), and where: shown to peers that wait for
   // it in vain. Cheap.
   virtual void note_activity(std::string_view what, SourceLocation where) {
     static_cast<void>(what);

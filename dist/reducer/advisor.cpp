@@ -64,7 +64,7 @@ void Advisor::advise_on_non_finite(Round& round) {
     if (!seen.loss) {
       cause = {};
       cause.kind = CauseKind::NonFinite;
-      set_place(cause, round.where());
+      cause.place = round.where();
       cause.text = fmt::format("the loss was finite, and a gradient became infinite or NaN in the backward at {}",
                                to_string(round.where()));
     }
@@ -100,7 +100,7 @@ void Advisor::advise_on_outlier(const Round& round) {
     const autograd::AutogradMeta& meta = *autograd::meta(setup_.parameters[i].tensor);
     const double sum = round.sums_of_squares()[i];
     mine.push_back({sum > 0 && std::isfinite(sum) ? std::log2(sum) : GradientSize::kNone,
-                    meta.hooks.empty() ? std::string() : to_string(meta.hooks.back().where)});
+                    meta.hooks.empty() ? Place() : Place(meta.hooks.back().where)});
   }
   std::vector<std::vector<GradientSize>> by_rank;
   for (const std::string& of_rank : round.exchange(to_text(mine), "sizes of gradients")) {

@@ -209,7 +209,7 @@ void Round::check_hook_result(uint32_t index) {
 }
 
 RoundEvents Round::take_events(bool rebuilt) {
-  events_.backward = to_string(start_.where);
+  events_.backward = start_.where;
   events_.ended = now_ns();
   for (uint32_t b = 0; b < buckets_.size(); ++b)
     events_.buckets[b].parameters = buckets_[b].layout.parameters;

@@ -215,7 +215,7 @@ void Reducer::conclude() {
   if (setup_.options.static_graph && recorded_.used.empty() && present && !joined) {
     for (uint32_t i = 0; i < setup_.count(); ++i)
       recorded_.used.push_back(round_->uses(i));
-    recorded_.where = to_string(where);
+    recorded_.where = where;
   }
   settle();
   if (present) {

@@ -24,7 +24,7 @@ Cause replaced(const NamedParameter& named, const Tensor& successor) {
       fmt::format("`{}` exists twice: the wrapper holds the object that was there when it was made", named.name);
   const autograd::AutogradMeta* known = autograd::meta(successor);
   if (known && known->registered_at.line() != 0) {
-    set_place(cause, known->registered_at);
+    cause.place = known->registered_at;
     cause.text += ", the module holds one registered at " + to_string(known->registered_at);
   }
   return cause;
@@ -36,7 +36,7 @@ RankReport Round::own_report(const autograd::Plan* plan, const std::string& fail
   RankReport mine;
   mine.rank = setup_.group->rank();
   mine.round = start_.number;
-  mine.backward = to_string(start_.where);
+  mine.backward = start_.where;
   mine.failure = failure;
   mine.recorded.assign(recorded_.used.begin(), recorded_.used.end());
   mine.recorded_at = recorded_.where;

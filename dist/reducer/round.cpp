@@ -27,7 +27,7 @@ double logarithm(double sum) { return sum > 0 && std::isfinite(sum) ? std::log2(
 void NonFinite::blame_loss(SourceLocation where) {
   cause = {};
   cause.kind = CauseKind::NonFinite;
-  set_place(cause, where);
+  cause.place = where;
   cause.text = fmt::format("the loss of the backward at {} is not finite", to_string(where));
 }
 
@@ -92,7 +92,7 @@ void Round::look_at_loss(const autograd::Plan& plan) {
 
 void Round::on_non_finite(const char* op, SourceLocation where) {
   non_finite_.cause.op = op;
-  set_place(non_finite_.cause, where);
+  if (where.line() != 0) non_finite_.cause.place = where;
   non_finite_.cause.text +=
       fmt::format("; the first operation whose derivative is not finite is {} at {}", op, to_string(where));
 }

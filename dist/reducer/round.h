@@ -28,7 +28,7 @@ struct RankReport;
 // static_graph: what the first backward used.
 struct RecordedGraph {
   std::vector<uint8_t> used;  // per parameter; empty before that backward
-  std::string where;          // "file:line" of it
+  Place where;                // of that backward
 };
 
 // What the reduced payloads say about a backward as a whole.

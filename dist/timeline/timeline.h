@@ -5,7 +5,7 @@
 // collectives end.
 #pragma once
 
-#include <brigade/core/tensor.h>
+#include <brigade/dist/diagnosis/place.h>
 
 #include <cstdint>
 #include <deque>
@@ -27,8 +27,8 @@ struct BucketEvents {
 };
 
 struct RoundEvents {
-  uint64_t round = 0;    // number of the reduced backward, from 1
-  std::string backward;  // "file:line" of the call
+  uint64_t round = 0;  // number of the reduced backward, from 1
+  Place backward;      // of the call
   int64_t forward_began = 0;
   int64_t began = 0;           // the plan was known
   int64_t compute_ended = 0;   // all nodes had run

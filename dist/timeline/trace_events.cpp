@@ -61,7 +61,7 @@ class RankWriter {
   }
 
   void write(const RoundEvents& round) {
-    iteration_ = fmt::format(R"("iteration": {}, "backward": {})", round.round, json_string(round.backward));
+    iteration_ = fmt::format(R"("iteration": {}, "backward": {})", round.round, json_string(to_string(round.backward)));
     if (round.forward_began > 0) slice("forward", round.forward_began, round.began, "");
     slice("backward", round.began, round.compute_ended, "");
     slice("wait for collectives", round.compute_ended, round.ended,

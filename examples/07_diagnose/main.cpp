@@ -35,7 +35,7 @@ bool as_expected(const std::vector<dist::Verdict>& verdicts, int line_of_detach)
     const std::string first = verdict.parameters.empty() ? "" : verdict.parameters[0].name;
     if (verdict.kind != "unused_parameters" || verdict.parameters.size() != 2) return false;
     if (verdict.cause.kind == dist::CauseKind::Detached)
-      cut = first == "encoder.weight" && verdict.cause.line == static_cast<uint32_t>(line_of_detach);
+      cut = first == "encoder.weight" && verdict.cause.place.line == static_cast<uint32_t>(line_of_detach);
     if (verdict.cause.kind == dist::CauseKind::ModuleNotCalled) not_called = first == "spare.weight";
   }
   return verdicts.size() == 2 && cut && not_called;
@@ -49,7 +49,7 @@ void print(const std::vector<dist::Verdict>& verdicts) {
                   dist::ranks_in_words(parameter.missing_ranks).c_str());
     const dist::Cause& cause = verdict.cause;
     std::printf("  cause      %s: %s\n", dist::name(cause.kind), cause.text.c_str());
-    if (cause.line > 0) std::printf("  at         %s:%u\n", cause.file.c_str(), cause.line);
+    if (cause.place) std::printf("  at         %s\n", to_string(cause.place).c_str());
     std::printf("  advice     %s\n", verdict.advice.c_str());
   }
 }

@@ -28,7 +28,7 @@ json to_json(const dist::Verdict& verdict) {
                           {"ready_ranks", parameter.ready_ranks},
                           {"missing_ranks", parameter.missing_ranks}});
   }
-  const json line = verdict.cause.line ? json(verdict.cause.line) : json(nullptr);
+  const json line = verdict.cause.place ? json(verdict.cause.place.line) : json(nullptr);
   return {{"kind", verdict.kind},
           {"severity", dist::name(verdict.severity)},
           {"iteration", verdict.iteration},
@@ -39,7 +39,7 @@ json to_json(const dist::Verdict& verdict) {
           {"cause",
            {{"kind", dist::name(verdict.cause.kind)},
             {"op", verdict.cause.op},
-            {"file", verdict.cause.file},
+            {"file", verdict.cause.place.file},
             {"line", line},
             {"module", verdict.cause.module},
             {"text", verdict.cause.text},
@@ -63,8 +63,8 @@ dist::Verdict from_json(const json& value) {
   }
   const json& cause = value.at("cause");
   verdict.cause.op = cause.at("op");
-  verdict.cause.file = cause.at("file");
-  verdict.cause.line = cause.at("line").is_null() ? 0 : cause.at("line").get<uint32_t>();
+  verdict.cause.place.file = cause.at("file");
+  verdict.cause.place.line = cause.at("line").is_null() ? 0 : cause.at("line").get<uint32_t>();
   verdict.cause.module = cause.at("module");
   verdict.cause.text = cause.at("text");
   verdict.cause.note = cause.at("note");
@@ -121,7 +121,7 @@ std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arg
       verdict.message = verdict.advice = error.what();
       for (int r = 0; r < group->size(); ++r)
         verdict.ranks.push_back(r);
-      dist::set_place(verdict.cause, error.where());
+      verdict.cause.place = error.where();
       result["verdicts"] = all_to_json({verdict});
     }
     const bool group_lives = dynamic_cast<const dist::ReductionError*>(&error) ||
@@ -183,9 +183,9 @@ std::string compare(const Fault& fault, const std::vector<dist::Verdict>& verdic
       return fmt::format("the cause names module '{}', expected '{}'", verdict.cause.module, expected.module);
     if (!expected.op.empty() && verdict.cause.op != expected.op)
       return fmt::format("the cause names '{}', expected '{}'", verdict.cause.op, expected.op);
-    if (expected.file_and_line && (verdict.cause.line == 0 || verdict.cause.file != fault.file))
-      return fmt::format("the cause names {}:{}, expected a line of {}", verdict.cause.file, verdict.cause.line,
-                         fault.file);
+    if (expected.file_and_line && (!verdict.cause.place || verdict.cause.place.file != fault.file))
+      return fmt::format("the cause names {}:{}, expected a line of {}", verdict.cause.place.file,
+                         verdict.cause.place.line, fault.file);
     if (verdict.advice.empty()) return "there is no advice";
     if (!any_ranks && verdict.ranks != expected_ranks && !verdict.ranks.empty())
       return fmt::format("it names {}, expected {}", dist::ranks_in_words(verdict.ranks),

@@ -38,8 +38,7 @@ size_t edits_between(const std::string& a, const std::string& b) {
 }  // namespace
 
 AddFault::AddFault(Fault fault, SourceLocation where) {
-  const std::string place = to_string(where);
-  fault.file = place.substr(0, place.rfind(':'));
+  fault.file = dist::Place(where).file;
   fault.name = std::filesystem::path(fault.file).stem().string();
   auto& faults = registry();
   const auto before = [](const Fault& a, const Fault& b) { return a.id < b.id; };

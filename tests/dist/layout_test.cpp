@@ -72,14 +72,13 @@ TEST_CASE("reports go through text unharmed, and broken ones are refused") {
   dist::RankReport report;
   report.rank = 3;
   report.round = 17;
-  report.backward = "a.cpp:4";
+  report.backward = {"a.cpp", 4};
   report.failure = "line one\nline two";
   report.ready = {true, false, true};
   dist::Cause cause;
   cause.kind = dist::CauseKind::Detached;
   cause.op = "detach";
-  cause.file = "x/y.cpp";
-  cause.line = 12;
+  cause.place = {"x/y.cpp", 12};
   cause.module = "encoder.0";
   cause.text = "cut, at: x/y.cpp:12";
   report.causes.emplace(1, cause);
@@ -98,7 +97,7 @@ TEST_CASE("the common error is composed from what each rank saw") {
   const std::vector<dist::NamedParameter> parameters{{"a", zeros({4})}, {"b", zeros({4})}, {"c", zeros({4})}};
   std::vector<dist::RankReport> reports(3);
   for (int r = 0; r < 3; ++r) {
-    reports[static_cast<size_t>(r)] = {r, 5, "train.cpp:9", "", {true, true, true}, {}, "", {}};
+    reports[static_cast<size_t>(r)] = {r, 5, {"train.cpp", 9}, "", {true, true, true}, {}, {}, {}};
   }
   // Ranks in different backwards.
   reports[2].round = 4;

@@ -191,7 +191,7 @@ std::string expect_right(uint64_t seed) {
           if (!causes.contains(dist::name(verdict.cause.kind)))
             mine = fmt::format("{} on rank {}: cause {} ({})", parameter.name, r, dist::name(verdict.cause.kind),
                                verdict.cause.text);
-          if (verdict.cause.line == 0) mine = parameter.name + ": no line";
+          if (!verdict.cause.place) mine = parameter.name + ": no line";
         }
       }
       size_t expected = 0;

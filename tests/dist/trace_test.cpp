@@ -18,7 +18,7 @@ const std::vector<std::string> kParameters = {"a \"quoted\"", "b"};
 dist::RoundEvents round_of(int64_t start) {
   dist::RoundEvents round;
   round.round = 3;
-  round.backward = "train.cpp:12";
+  round.backward = {"train.cpp", 12};
   round.forward_began = start + 1;
   round.began = start + 100123;
   round.compute_ended = start + 200456;

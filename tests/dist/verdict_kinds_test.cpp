@@ -1,5 +1,6 @@
 // The kinds of verdicts from their evidence, without ranks; each has a twin that is healthy, where nothing may be said.
 #include <brigade/brigade.h>
+#include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 #include <brigade/dist/diagnosis/report.h>
@@ -57,7 +58,7 @@ TEST_CASE("gradient_outlier: a rank that is far from the middle; noise and equal
   const auto of = [](std::vector<double> sizes) {
     std::vector<dist::GradientSize> all;
     for (const double size : sizes)
-      all.push_back({size, ""});
+      all.push_back({size, {}});
     return all;
   };
   std::vector<std::vector<dist::GradientSize>> by_rank{of({3, 5, -999}), of({3.2, 5, -999}), of({13, 5.1, -999})};
@@ -75,12 +76,12 @@ TEST_CASE("gradient_outlier: a rank that is far from the middle; noise and equal
   CHECK(verdict.message.find("in backward 7 as in the 5 before the gradient of a.weight on rank 2") !=
         std::string::npos);
   // With a hook on that rank alone it is the hook.
-  by_rank[2][0].hook = "train.cpp:12";
+  by_rank[2][0].hook = {"train.cpp", 12};
   found = dist::find_outlier(by_rank);
   verdict = dist::gradient_outlier(found, 6, parameters, kMoment);
   CHECK(verdict.cause.kind == CauseKind::HookDiffers);
-  CHECK(verdict.cause.file == "train.cpp");
-  CHECK(verdict.cause.line == 12);
+  CHECK(verdict.cause.place == dist::Place("train.cpp", 12));
+  CHECK(verdict.message.ends_with("a gradient hook is registered there at train.cpp:12"));
   // Far away, but noise beside the other gradients of that rank.
   CHECK(dist::find_outlier(std::vector{of({-40, 5, 1}), of({-20, 5, 1})}).parameters.empty());
   CHECK(dist::find_outlier(std::vector{of({3, 5, 1}), of({11, 5, 1})}).parameters.empty());
@@ -116,7 +117,7 @@ TEST_CASE("non_finite_gradients: the first rank's cause, all ranks and parameter
 }
 
 TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; equal ranks say nothing") {
-  const dist::StepOnRank usual{"step 3 of SGD", "a.cpp:5", "group 0: lr 0.1, momentum 0.9", "111", {}};
+  const dist::StepOnRank usual{"step 3 of SGD", {"a.cpp", 5}, "group 0: lr 0.1, momentum 0.9", "111", {}};
   const auto parameters = three_parameters();
   std::vector<dist::StepOnRank> steps(3, usual);
   CHECK(dist::optimizers_differ(steps, "SGD", parameters).empty());
@@ -128,7 +129,7 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
   CHECK(verdicts[0].cause.kind == CauseKind::OptionsDiffer);
   CHECK(verdicts[0].cause.op == "lr of group 0");
   CHECK(verdicts[0].ranks == std::vector<int>{1});
-  CHECK(verdicts[0].cause.line == 5);
+  CHECK(verdicts[0].cause.place.line == 5);
 
   steps[1] = usual;
   steps[2].gradients = "101";
@@ -146,22 +147,22 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
 }
 
 TEST_CASE("gradients_edited names the edit that not every rank made") {
-  dist::StepOnRank usual{"step 1 of SGD", "a.cpp:5", "", "111", {{"a.weight", "mul_", "a.cpp:3"}}};
+  dist::StepOnRank usual{"step 1 of SGD", {"a.cpp", 5}, "", "111", {{"a.weight", "mul_", {"a.cpp", 3}}}};
   std::vector<dist::StepOnRank> steps(2, usual);
   const auto parameters = three_parameters();
   CHECK(!dist::gradients_edited(steps, parameters).has_value());
-  steps[1].edits.push_back({"b.weight", "clamp_", "a.cpp:4"});
+  steps[1].edits.push_back({"b.weight", "clamp_", {"a.cpp", 4}});
   const auto verdict = dist::gradients_edited(steps, parameters);
   REQUIRE(verdict.has_value());
   CHECK(verdict->ranks == std::vector<int>{1});
   CHECK(verdict->cause.op == "clamp_");
-  CHECK(verdict->cause.line == 4);
+  CHECK(verdict->cause.place.line == 4);
   CHECK(verdict->cause.module == "b");
   REQUIRE(verdict->parameters.size() == 1);
   CHECK(verdict->parameters[0].bytes == 8);
   // As it comes from another rank.
   const dist::StepOnRank back = dist::from_text(dist::to_text(steps[1])).get<dist::StepOnRank>();
-  CHECK(back.edits[1].where == "a.cpp:4");
+  CHECK(back.edits[1].where == dist::Place("a.cpp", 4));
   CHECK(back.gradients == "111");
 }
 
@@ -201,7 +202,7 @@ TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {
     CHECK(verdict.cause.kind == kind);
     CHECK(verdict.cause.text.find(part) != std::string::npos);
     CHECK(verdict.cause.module == "head");
-    CHECK(verdict.cause.line > 0);
+    CHECK(verdict.cause.place);
     CHECK(!verdict.advice.empty());
   }
 }
@@ -216,10 +217,32 @@ TEST_CASE("a verdict goes over the wire unharmed, bytes that are no text include
   CHECK(back[0].message == verdict.message);
   CHECK(back[0].severity == verdict.severity);
   CHECK(back[0].cause.same_as(verdict.cause));
+  CHECK(back[0].cause.place == dist::Place(kMoment.where));
   CHECK(back[0].parameters[0].missing_ranks == std::vector<int>{1, 2});
   CHECK(back[0].iteration == 7);
   CHECK_NOTHROW(dist::to_text("\xff\xfe"));
   CHECK_THROWS_AS(dist::from_text("{\"cut\": "), DistError);
+}
+
+TEST_CASE("collective_timeout points at what the missing rank does, or else at its last collective") {
+  const dist::CollectiveInfo waiting{.sequence = 4, .kind = "barrier", .where = {"train.cpp", 30}};
+  const dist::CollectiveInfo last{.sequence = 3, .kind = "barrier", .where = {"train.cpp", 20}};
+  std::vector<dist::Whereabouts> missing{{.rank = 2,
+                                          .last = last,
+                                          .activity = "loading data, at length",
+                                          .activity_at = {"data.cpp", 7},
+                                          .activity_seconds = 1.5}};
+  dist::Verdict verdict = dist::collective_timeout(waiting, missing);
+  CHECK(verdict.cause.place == dist::Place("data.cpp", 7));
+  CHECK(verdict.message ==
+        "rank 2 did not come to barrier at train.cpp:30 (collective 4): rank 2 was last in barrier at train.cpp:20 "
+        "(collective 3), and for 1.5 s in loading data, at length at data.cpp:7");
+  missing[0].activity = "";
+  verdict = dist::collective_timeout(waiting, missing);
+  CHECK(verdict.cause.place == dist::Place("train.cpp", 20));
+  CHECK(verdict.message.ends_with("rank 2 was last in barrier at train.cpp:20 (collective 3)"));
+  missing[0].last = {};
+  CHECK(!dist::collective_timeout(waiting, missing).cause.place);
 }
 
 TEST_CASE("names in words stop at the given number; the odd ranks are those unlike most, or unlike rank 0") {

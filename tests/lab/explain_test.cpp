@@ -27,7 +27,7 @@ nlohmann::json made_up_trace(const char* backend, bool arrival_known) {
   bucket.finished = 250000;
   dist::RoundEvents round;
   round.round = 1;
-  round.backward = "train.cpp:12";
+  round.backward = {"train.cpp", 12};
   round.began = 100000;
   round.compute_ended = 200000;
   round.ended = 260000;

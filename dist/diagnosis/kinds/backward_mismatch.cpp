@@ -14,7 +14,7 @@ Verdict backward_mismatch(std::span<const RankReport> reports) {
   for (const RankReport& report : reports) {
     if (report.round != reports.front().round) verdict.ranks.push_back(report.rank);
     verdict.message += fmt::format("{} rank {} is in its reduced backward number {} (at {})",
-                                   report.rank == 0 ? "" : ",", report.rank, report.round, report.backward);
+                                   report.rank == 0 ? "" : ",", report.rank, report.round, to_string(report.backward));
   }
   verdict.cause.text = verdict.message;
   verdict.advice =

@@ -47,7 +47,7 @@ Verdict collective_mismatch(std::span<const CollectiveInfo> by_rank, const RankN
   for (const int rank : odd_ones)
     verdict.ranks.push_back(names(rank));
   const size_t odd = odd_ones.empty() ? usual : static_cast<size_t>(odd_ones.front());
-  set_place(verdict.cause, by_rank[odd].where);
+  verdict.cause.place = by_rank[odd].where;
   verdict.cause.op = by_rank[odd].kind;
   verdict.iteration = by_rank[odd].iteration;
   const size_t first = std::min(usual, odd);

@@ -18,8 +18,7 @@ Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Wherea
   }
   if (!missing.empty()) {
     const Whereabouts& first = missing.front();
-    const size_t at = first.activity.rfind(" at ");
-    set_place(verdict.cause, at != std::string::npos ? first.activity.substr(at + 4) : first.last.where);
+    verdict.cause.place = first.activity.empty() ? first.last.where : first.activity_at;
   }
   verdict.cause.text =
       fmt::format("{} did not come to {}{}{}", missing.empty() ? std::string("a rank") : ranks_in_words(verdict.ranks),

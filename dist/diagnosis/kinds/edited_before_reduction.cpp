@@ -11,7 +11,7 @@ Verdict edited_before_reduction(const std::string& op, SourceLocation where, int
   verdict.ranks = {rank};
   verdict.parameters.push_back(about(parameter, {}, verdict.ranks));
   verdict.cause.op = op;
-  set_place(verdict.cause, where);
+  if (where.line() != 0) verdict.cause.place = where;
   verdict.cause.text = fmt::format(
       "{} at {} changed the gradient of {} on rank {} while it was still local: each rank does so by its own numbers, "
       "before the mean is taken",

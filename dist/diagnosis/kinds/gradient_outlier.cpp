@@ -20,10 +20,10 @@ Verdict gradient_outlier(const Outlier& found, int backwards, std::span<const Na
                   std::exp2(found.distance / 2));
   verdict.advice =
       "look for a loss that is summed instead of averaged, other data, or another learning-rate scale there";
-  if (found.hooks_differ && !found.hook.empty()) {
+  if (found.hooks_differ && found.hook) {
     verdict.cause.kind = CauseKind::HookDiffers;
-    verdict.cause.text += "; a gradient hook is registered there at " + found.hook;
-    set_place(verdict.cause, found.hook);
+    verdict.cause.text += "; a gradient hook is registered there at " + to_string(found.hook);
+    verdict.cause.place = found.hook;
     verdict.advice = "register the same gradient hooks on every rank, or none";
   }
   verdict.message = verdict.cause.text;

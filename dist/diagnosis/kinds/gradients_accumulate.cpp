@@ -12,7 +12,7 @@ Verdict gradients_accumulate(uint32_t backwards, SourceLocation used_at, SourceL
   verdict.severity = Severity::Warning;
   verdict.parameters.push_back(std::move(parameter));
   verdict.cause.kind = CauseKind::NotCleared;
-  set_place(verdict.cause, step_at);
+  verdict.cause.place = step_at;
   verdict.cause.text = fmt::format(
       "the gradient has gathered {} backwards, and the step at {} has used part of it already: no zero_grad() came "
       "between",

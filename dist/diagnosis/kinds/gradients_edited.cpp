@@ -31,8 +31,8 @@ void blame(const StepOnRank::Edit& edit, size_t rank, Cause& cause) {
   cause.op = edit.op;
   cause.module = module_of(edit.parameter);
   cause.text = fmt::format("{} at {} changed the gradient of {} on rank {} after the reduction, and not on every rank",
-                           edit.op, edit.where, edit.parameter, rank);
-  set_place(cause, edit.where);
+                           edit.op, to_string(edit.where), edit.parameter, rank);
+  cause.place = edit.where;
 }
 
 }  // namespace

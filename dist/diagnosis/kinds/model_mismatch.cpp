@@ -32,7 +32,7 @@ Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t e
   verdict.kind = "model_mismatch";
   verdict.message = message;
   verdict.cause.kind = CauseKind::ModelDiffers;
-  set_place(verdict.cause, where);
+  verdict.cause.place = where;
   verdict.advice = "build the same model, with the same registration order, shapes and dtypes, on every rank";
   verdict.ranks = odd_ranks(lists);
   const size_t usual = usual_rank(lists);

@@ -10,7 +10,7 @@ Verdict needless_retain_graph(SourceLocation backward, size_t bytes, size_t node
   verdict.kind = "needless_retain_graph";
   verdict.severity = Severity::Warning;
   verdict.cause.kind = CauseKind::Wasteful;
-  set_place(verdict.cause, backward);
+  verdict.cause.place = backward;
   verdict.cause.text = fmt::format(
       "the backward at {} kept its graph (retain_graph): {} of results in {} operations, and no other backward came "
       "through it before the step at {}",

@@ -58,14 +58,15 @@ Verdict new_verdict(CauseKind cause, const std::vector<int>& ranks, const StepOn
   verdict.kind = "optimizers_differ";
   verdict.cause.kind = cause;
   verdict.ranks = ranks;
-  set_place(verdict.cause, odd.where);
+  verdict.cause.place = odd.where;
   return verdict;
 }
 
 Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int>& ranks) {
   Verdict verdict = new_verdict(CauseKind::StepsDiffer, ranks, steps[static_cast<size_t>(ranks.front())]);
-  verdict.cause.text = "the ranks are in different optimizer steps: " +
-                       each_rank(steps, [](const StepOnRank& step) { return step.name + " at " + step.where; });
+  verdict.cause.text = "the ranks are in different optimizer steps: " + each_rank(steps, [](const StepOnRank& step) {
+                         return step.name + " at " + to_string(step.where);
+                       });
   verdict.advice = "let every rank step the same optimizers equally often: decide on all ranks alike whether to skip";
   return verdict;
 }
@@ -77,8 +78,9 @@ Verdict different_options(std::span<const StepOnRank> steps, const std::vector<i
       std::find_if(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.options != odd.options; });
   Verdict verdict = new_verdict(CauseKind::OptionsDiffer, ranks, odd);
   verdict.cause.op = differing_options(usual->options, odd.options);
-  verdict.cause.text = fmt::format("{} differs between the ranks before {} (at {}): {}", verdict.cause.op, optimizer,
-                                   odd.where, each_rank(steps, [](const StepOnRank& step) { return step.options; }));
+  verdict.cause.text =
+      fmt::format("{} differs between the ranks before {} (at {}): {}", verdict.cause.op, optimizer,
+                  to_string(odd.where), each_rank(steps, [](const StepOnRank& step) { return step.options; }));
   verdict.advice =
       "step schedulers with a value that is the same on every rank: all_reduce the loss or metric first "
       "(ReduceOp::Avg)";

@@ -10,7 +10,7 @@ Verdict parameters_differ(const DifferentValues& found, SourceLocation where) {
   verdict.kind = found.what + "s_differ";
   verdict.ranks = found.odd;
   verdict.cause.kind = CauseKind::ValuesDiffer;
-  set_place(verdict.cause, where);
+  verdict.cause.place = where;
   verdict.cause.module = module_of(found.name);
   verdict.parameters.push_back({found.name, found.bytes, found.others, found.odd});
   verdict.cause.text = fmt::format("{} `{}` is not the same on {} as on {}", found.what, found.name,

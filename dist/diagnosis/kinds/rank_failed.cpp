@@ -27,7 +27,7 @@ Verdict rank_failed(std::span<const RankReport> reports) {
     verdict.ranks.push_back(report.rank);
     verdict.message +=
         fmt::format("{}rank {} failed in its backward{}: {}", verdict.message.empty() ? "" : "; ", report.rank,
-                    report.backward.empty() ? "" : " at " + report.backward, one_line(report.failure));
+                    report.backward ? " at " + to_string(report.backward) : "", one_line(report.failure));
   }
   verdict.cause.text = verdict.message;
   verdict.advice = "repair the error on the rank that is named; the other ranks only report it";

@@ -12,7 +12,7 @@ Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const 
   verdict.cause.op = waiting.kind;
   verdict.iteration = waiting.iteration;
   verdict.ranks = {lost.rank};
-  set_place(verdict.cause, lost.last.where);
+  verdict.cause.place = lost.last.where;
   verdict.cause.text = fmt::format("rank {} {}; {}", lost.rank, how, in_words(lost));
   verdict.advice = by_exception ? "repair the error on the rank that is named; the other ranks only report it"
                    : how.starts_with("died")

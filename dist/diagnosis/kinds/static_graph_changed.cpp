@@ -25,16 +25,15 @@ std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
     verdict.parameters.push_back(std::move(parameter));
     verdict.cause.kind = CauseKind::GraphChanged;
     verdict.cause.module = module_of(parameters[i].name);
-    set_place(verdict.cause, where);
+    verdict.cause.place = where;
     const RankReport& first = reports[static_cast<size_t>(verdict.ranks.front())];
     verdict.cause.text = fmt::format("{} in the first backward (at {}), {} in backward {} (at {})",
-                                     now_unused.empty() ? "not used" : "used", first.recorded_at,
-                                     now_unused.empty() ? "used" : "not used", first.round, first.backward);
+                                     now_unused.empty() ? "not used" : "used", to_string(first.recorded_at),
+                                     now_unused.empty() ? "used" : "not used", first.round, to_string(first.backward));
     const auto cause = first.causes.find(i);
     if (cause != first.causes.end()) {
       verdict.cause.note = cause->second.text;
-      verdict.cause.file = cause->second.file;
-      verdict.cause.line = cause->second.line;
+      verdict.cause.place = cause->second.place;
     }
     verdict.advice = advice_for(CauseKind::GraphChanged, false);
     verdict.message = paragraph(

@@ -9,7 +9,7 @@ namespace {
 
 void outside_wrapper(const UnmanagedParameter& found, Verdict& verdict) {
   const bool is_registered = found.at.line() != 0;
-  set_place(verdict.cause, is_registered ? found.at : found.last_use);
+  verdict.cause.place = is_registered ? found.at : found.last_use;
   verdict.cause.text = fmt::format("{} is trained by {} and belongs to no wrapped module: its gradient stays local",
                                    found.name, found.optimizer);
   if (is_registered) verdict.cause.text += fmt::format(" (registered at {})", to_string(found.at));
@@ -40,7 +40,7 @@ Verdict unmanaged_parameters(const UnmanagedParameter& found) {
     verdict.cause.text = fmt::format("`{}` was added after wrapping, at {}: unknown to the reducer", found.name, at);
     verdict.advice = "build the whole module before wrapping, or wrap again";
   }
-  if (found.kind != CauseKind::OutsideWrapper) set_place(verdict.cause, found.at);
+  if (found.kind != CauseKind::OutsideWrapper) verdict.cause.place = found.at;
   verdict.cause.module = module_of(found.name);
   verdict.parameters.push_back({found.name, found.bytes, {}, {}});
   return verdict;

@@ -13,7 +13,7 @@ Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict par
   verdict.parameters.push_back(std::move(parameter));
   if (found.by_hand) {
     verdict.cause.kind = CauseKind::SetByHand;
-    set_place(verdict.cause, found.set_at);
+    verdict.cause.place = found.set_at;
     verdict.cause.text = fmt::format(
         "the gradient was set at {}, not made by an observed backward: it is this rank's own", to_string(found.set_at));
     verdict.advice =
@@ -22,7 +22,7 @@ Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict par
     return verdict;
   }
   verdict.cause.kind = CauseKind::NotReduced;
-  set_place(verdict.cause, found.last_local);
+  verdict.cause.place = found.last_local;
   verdict.cause.text = fmt::format(
       "step() at {} with {} of {} micro-batches reduced: the last backward, at {}, ran under no_sync (opened at {})",
       to_string(found.step_at), found.backwards - std::min(found.local, found.backwards), found.backwards,

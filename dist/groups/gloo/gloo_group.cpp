@@ -52,9 +52,10 @@ struct PlaceInStore {
   CollectiveInfo collective;
   bool finished = false;
   std::string activity = {};
+  Place activity_at = {};
   double activity_seconds = 0;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlaceInStore, state, collective, finished, activity, activity_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlaceInStore, state, collective, finished, activity, activity_at, activity_seconds)
 
 // Gloo meets through our store.
 class GlooStore final : public gloo::rendezvous::Store {
@@ -350,14 +351,14 @@ class GlooGroup final : public ProcessGroup {
     close_connections();
     // Peers that fail because of the same thing come within moments; one that is dead or elsewhere
     // does not.
-    std::vector<Place> places(static_cast<size_t>(size()));
+    std::vector<RankState> places(static_cast<size_t>(size()));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timed_out ? 1500 : 700);
     bool all = false;
     bool first_look = true;
     while (!all && std::chrono::steady_clock::now() < deadline) {
       all = true;
       for (int r = 0; r < size(); ++r) {
-        Place& place = places[static_cast<size_t>(r)];
+        RankState& place = places[static_cast<size_t>(r)];
         if (!place.stuck && place.gone.empty()) place = place_of(r);
         // A peer that gave up waiting has broken our connection: who was missed there has not died
         // because of that.
@@ -377,7 +378,7 @@ class GlooGroup final : public ProcessGroup {
     throw_common(info, what, time_out, places);
   }
 
-  struct Place {
+  struct RankState {
     bool stuck = false;      // its collective failed
     bool timed_out = false;  // because somebody did not come
     std::string gone;        // "left the group", "failed: ...": it is not coming
@@ -392,10 +393,10 @@ class GlooGroup final : public ProcessGroup {
 
   // `time_out`: in words, when this rank or a peer of it gave up waiting.
   [[noreturn]] void throw_common(const CollectiveInfo& info, const std::string& what, const std::string& time_out,
-                                 const std::vector<Place>& places) {
+                                 const std::vector<RankState>& places) {
     // A rank that left or threw is the cause of everything else.
     for (int r = 0; r < size(); ++r) {
-      const Place& place = places[static_cast<size_t>(r)];
+      const RankState& place = places[static_cast<size_t>(r)];
       if (place.gone.empty()) continue;
       const bool exception = place.gone.starts_with("failed: ");
       const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", named(r), place.gone,
@@ -404,7 +405,7 @@ class GlooGroup final : public ProcessGroup {
     }
     std::vector<Whereabouts> missing;
     std::vector<CollectiveInfo> by_rank;
-    for (const Place& place : places) {
+    for (const RankState& place : places) {
       if (!place.stuck) missing.push_back(place.whereabouts);
       by_rank.push_back(place.whereabouts.last);
     }
@@ -444,7 +445,8 @@ class GlooGroup final : public ProcessGroup {
       PlaceInStore place{.state = state, .collective = info, .finished = finished};
       {
         std::lock_guard lock(place_mutex_);
-        if (!activity_.empty()) place.activity = fmt::format("{} at {}", activity_, to_string(activity_where_));
+        place.activity = activity_;
+        place.activity_at = activity_where_;
         if (activity_since_ > 0) place.activity_seconds = static_cast<double>(now_ns() - activity_since_) * 1e-9;
       }
       // Once it has failed a rank says nothing else.
@@ -456,8 +458,8 @@ class GlooGroup final : public ProcessGroup {
     }
   }
 
-  Place place_of(int r) noexcept {
-    Place place;
+  RankState place_of(int r) noexcept {
+    RankState place;
     place.whereabouts.rank = named(r);
     try {
       const std::string gone = fmt::format("{}/gone/{}", prefix_, r);
@@ -470,6 +472,7 @@ class GlooGroup final : public ProcessGroup {
       place.whereabouts.last = told.collective;
       place.whereabouts.finished = told.finished;
       place.whereabouts.activity = told.activity;
+      place.whereabouts.activity_at = told.activity_at;
       place.whereabouts.activity_seconds = told.activity_seconds;
     } catch (const std::exception&) {
       // Then we do not know.

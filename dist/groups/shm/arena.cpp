@@ -115,7 +115,7 @@ int32_t Arena::find(const void* address, uint64_t& offset) const {
   return -1;
 }
 
-void* PeerSegments::resolve(const RankBlock& peer, int rank, const Place& place) {
+void* PeerSegments::resolve(const RankBlock& peer, int rank, const DataPlace& place) {
   const auto key = std::make_pair(rank, place.allocation);
   auto found = known_.find(key);
   if (found == known_.end() || found->second.generation != place.generation) {

@@ -63,7 +63,7 @@ class Arena {
 // The peers' segments, mapped when they are first needed.
 class PeerSegments {
  public:
-  void* resolve(const RankBlock& peer, int rank, const Place& place);
+  void* resolve(const RankBlock& peer, int rank, const DataPlace& place);
 
  private:
   struct Known {

@@ -15,17 +15,23 @@ enum class Kind : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter, Barr
 
 // Where the peers find a rank's data: a segment of its own and an offset, or a plain address for
 // threads of one process.
-struct Place {
+struct DataPlace {
   uint64_t address = 0;
   int32_t allocation = -1;
   uint32_t generation = 0;
   uint64_t offset = 0;
 };
 
+// A line in the user's source.
+struct SourceLine {
+  char file[72] = {};
+  uint32_t line = 0;  // 0: not known
+};
+
 // What a rank says of the collective it has posted. A step of a collective of a larger group says
 // what that one is.
 struct Header {
-  Place place;       // where its data is,
+  DataPlace place;   // where its data is,
   int64_t size = 0;  // if it has any: elements
   // Compared before anything is summed, and the description.
   char kind[16] = {};
@@ -38,7 +44,7 @@ struct Header {
   uint64_t number = 0;
   uint64_t iteration = 0;
   char description[96] = {};
-  char where[72] = {};
+  SourceLine where;
 };
 
 enum class Status : uint32_t { Running, Left, Failed };
@@ -65,6 +71,7 @@ struct RankBlock {
   std::atomic<uint32_t> activity_lock{0};
   std::atomic<int64_t> activity_since{0};  // ns of the steady clock
   char activity[160] = {};
+  SourceLine activity_at;
   Header ring[kRing];
   int64_t done_at[kRing] = {};  // when the rank was done with its part; ns of the steady clock
   Segment segments[kAllocations];

@@ -55,6 +55,13 @@ void copy_text(char (&target)[N], std::string_view text) noexcept {
   target[length] = '\0';
 }
 
+void tell(SourceLine& line, const Place& place) noexcept {
+  copy_text(line.file, place.file);
+  line.line = place.line;
+}
+
+Place place_of(const SourceLine& line) { return {line.file, line.line}; }
+
 void tell(Header& header, const CollectiveInfo& info) noexcept {
   copy_text(header.kind, info.kind);
   copy_text(header.op, info.op);
@@ -64,7 +71,7 @@ void tell(Header& header, const CollectiveInfo& info) noexcept {
   header.number = info.sequence;
   header.iteration = info.iteration;
   copy_text(header.description, info.description);
-  copy_text(header.where, info.where);
+  tell(header.where, info.where);
 }
 
 CollectiveInfo info_of(const Header& header) {
@@ -77,7 +84,7 @@ CollectiveInfo info_of(const Header& header) {
   info.root = header.root;
   info.description = header.description;
   info.iteration = header.iteration;
-  info.where = header.where;
+  info.where = place_of(header.where);
   return info;
 }
 
@@ -323,7 +330,8 @@ void SharedGroup::note_activity(std::string_view what, SourceLocation where) {
   RankBlock& own = block(rank());
   for (uint32_t free = 0; !own.activity_lock.compare_exchange_weak(free, 1, std::memory_order_acquire); free = 0)
     pause_briefly();  // a peer reads it
-  copy_text(own.activity, what.empty() ? std::string() : fmt::format("{} at {}", what, to_string(where)));
+  copy_text(own.activity, what);
+  tell(own.activity_at, where);
   own.activity_since.store(now_ns(), std::memory_order_relaxed);
   own.activity_lock.store(0, std::memory_order_release);
 }
@@ -371,6 +379,7 @@ Whereabouts SharedGroup::whereabouts(int r) const {
       continue;
     }
     place.activity = peer.activity;
+    place.activity_at = place_of(peer.activity_at);
     place.activity_seconds = static_cast<double>(now_ns() - peer.activity_since.load(std::memory_order_relaxed)) * 1e-9;
     peer.activity_lock.store(0, std::memory_order_release);
     break;
@@ -473,7 +482,7 @@ std::pair<int64_t, int64_t> SharedGroup::share(int64_t count, DType dtype) const
 }
 
 bool SharedGroup::reaches(const Tensor& tensor) const {
-  Place place;
+  DataPlace place;
   return locate(tensor.raw_data(), place);
 }
 

@@ -60,9 +60,9 @@ class SharedGroup : public ProcessGroup {
 
   // Where the peers find memory of this rank; false when they cannot reach it (it must be staged
   // then).
-  virtual bool locate(const void* data, Place& place) const = 0;
+  virtual bool locate(const void* data, DataPlace& place) const = 0;
   // A peer's memory, here.
-  virtual void* resolve(int rank, const Place& place) = 0;
+  virtual void* resolve(int rank, const DataPlace& place) = 0;
   // 64-byte aligned memory that locate() finds.
   virtual Allocation allocate_shared(size_t bytes) = 0;
   // A peer may still read and write this memory, although this rank gives up: it must stay valid.

@@ -41,13 +41,13 @@ class ShmGroup final : public shm::SharedGroup {
   }
 
  protected:
-  bool locate(const void* data, shm::Place& place) const override {
+  bool locate(const void* data, shm::DataPlace& place) const override {
     place.allocation = arena_->arena.find(data, place.offset);
     if (place.allocation < 0) return false;
     place.generation = block(rank()).segments[place.allocation].generation.load(std::memory_order_relaxed);
     return true;
   }
-  void* resolve(int rank, const shm::Place& place) override { return peers_.resolve(block(rank), rank, place); }
+  void* resolve(int rank, const shm::DataPlace& place) override { return peers_.resolve(block(rank), rank, place); }
 
   Allocation allocate_shared(size_t bytes) override {
     const shm::Arena::Piece piece = arena_->arena.allocate(bytes);

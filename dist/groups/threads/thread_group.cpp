@@ -24,11 +24,11 @@ class ThreadGroup final : public shm::SharedGroup {
   const char* backend() const noexcept override { return "threads"; }
 
  protected:
-  bool locate(const void* data, shm::Place& place) const override {
+  bool locate(const void* data, shm::DataPlace& place) const override {
     place.address = reinterpret_cast<uint64_t>(data);
     return true;
   }
-  void* resolve(int, const shm::Place& place) override { return reinterpret_cast<void*>(place.address); }
+  void* resolve(int, const shm::DataPlace& place) override { return reinterpret_cast<void*>(place.address); }
   Allocation allocate_shared(size_t bytes) override { return cpu_allocate(bytes); }
   std::string death_of(int) override { return ""; }  // a thread does not die alone
   void keep(const Tensor& tensor) override {

@@ -1,0 +1,19 @@
+// From a location that the compiler filled in to a place that can be compared and sent.
+#include <brigade/dist/diagnosis/place.h>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace brigade::dist {
+
+Place::Place(std::string file, uint32_t line) : file(std::move(file)), line(line) {}
+
+Place::Place(const SourceLocation& where) : file(to_string(where)), line(where.line()) {
+  // The file as messages name it: their text without the line.
+  if (line != 0) file.resize(file.rfind(':'));
+}
+
+std::string to_string(const Place& place) { return place ? fmt::format("{}:{}", place.file, place.line) : ""; }
+
+}  // namespace brigade::dist

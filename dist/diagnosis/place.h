@@ -1,0 +1,31 @@
+// A place in the user's source: what a verdict points at, and what ranks tell each other of their
+// lines.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <cstdint>
+#include <string>
+
+namespace brigade::dist {
+
+struct Place {
+  std::string file;   // with its folder: "examples/train.cpp"; "" when not known
+  uint32_t line = 0;  // 0 when not known
+
+  Place() = default;
+  Place(std::string file, uint32_t line);
+  // Not known where the location is not.
+  Place(const SourceLocation& where);  // NOLINT: a location is a place
+
+  // Whether it is known.
+  explicit operator bool() const noexcept { return line != 0; }
+  bool operator==(const Place&) const = default;
+};
+
+// Without this the next line would hide the one of a SourceLocation.
+using brigade::to_string;
+// "examples/train.cpp:12", the same text as of the location; "" when not known.
+std::string to_string(const Place& place);
+
+}  // namespace brigade::dist

@@ -26,6 +26,7 @@
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
+#include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/meeting/launch/environment.h>
 #include <brigade/dist/meeting/launch/launcher.h>

@@ -44,6 +44,21 @@ function(brigade_batch variable name size)
   set(${variable} ${alone} PARENT_SCOPE)
 endfunction()
 
+# brigade_describe_library(folder below...): what every library has. Its target is brigade_<folder> already.
+function(brigade_describe_library folder)
+  add_library(brigade::${folder} ALIAS brigade_${folder})
+  # No DEFINE_SYMBOL: shared libraries are made of the same objects as static ones, which a compiler cache then has.
+  set_target_properties(brigade_${folder} PROPERTIES EXPORT_NAME ${folder} POSITION_INDEPENDENT_CODE ON DEFINE_SYMBOL "")
+  target_compile_features(brigade_${folder} PUBLIC cxx_std_20)
+  target_include_directories(brigade_${folder} PUBLIC $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(brigade_${folder} PRIVATE $<BUILD_INTERFACE:brigade_flags>)
+  foreach(below ${ARGN})
+    if(TARGET brigade_${below})
+      target_link_libraries(brigade_${folder} PUBLIC brigade_${below})
+    endif()
+  endforeach()
+endfunction()
+
 # brigade_add_library(folder below...): target brigade_<folder>, alias brigade::<folder>. A folder without sources is skipped.
 function(brigade_add_library folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
@@ -51,6 +66,7 @@ function(brigade_add_library folder)
   if(NOT BRIGADE_HAVE_GLOO)
     list(FILTER sources EXCLUDE REGEX "/dist/groups/gloo/")
   endif()
+  list(FILTER sources EXCLUDE REGEX ${BRIGADE_DIAGNOSIS})
   # The CPU's kernels are large already.
   set(large ${sources})
   list(FILTER large INCLUDE REGEX "/kernels/cpu/")
@@ -71,19 +87,25 @@ function(brigade_add_library folder)
     set(kind SHARED)
   endif()
   add_library(brigade_${folder} ${kind} ${sources})
-  add_library(brigade::${folder} ALIAS brigade_${folder})
-  # No DEFINE_SYMBOL: shared libraries are made of the same objects as static ones, which a compiler cache then has.
-  set_target_properties(brigade_${folder} PROPERTIES EXPORT_NAME ${folder} POSITION_INDEPENDENT_CODE ON DEFINE_SYMBOL "")
-  target_compile_features(brigade_${folder} PUBLIC cxx_std_20)
-  target_include_directories(brigade_${folder} PUBLIC $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include> $<INSTALL_INTERFACE:include>)
-  target_link_libraries(brigade_${folder} PRIVATE $<BUILD_INTERFACE:brigade_flags>)
-  foreach(below ${ARGN})
-    if(TARGET brigade_${below})
-      target_link_libraries(brigade_${folder} PUBLIC brigade_${below})
-    endif()
-  endforeach()
+  brigade_describe_library(${folder} ${ARGN})
   set_property(GLOBAL APPEND PROPERTY BRIGADE_LIBRARIES brigade_${folder})
   set_property(GLOBAL APPEND PROPERTY BRIGADE_FOLDERS ${folder})
+endfunction()
+
+# The sources of brigade_diagnosis: dist/diagnosis, and what it uses of dist/timeline.
+set(BRIGADE_DIAGNOSIS "/dist/(diagnosis/.*|timeline/(timeline|json_text))\\.cpp$")
+
+# brigade_add_diagnosis(below...): target brigade_diagnosis, the part of dist whose files make themselves known by static objects (AddAdvice),
+# which a linker would drop: brigade_dist brings it whole to every program, also from the installed package.
+function(brigade_add_diagnosis)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/dist/*.cpp)
+  list(FILTER sources INCLUDE REGEX ${BRIGADE_DIAGNOSIS})
+  brigade_batch(sources diagnosis 6)
+  add_library(brigade_diagnosis STATIC ${sources})
+  brigade_describe_library(diagnosis ${ARGN})
+  # CMake 3.25 gives a name inside LINK_LIBRARY no namespace when it exports it.
+  target_link_libraries(brigade_dist PUBLIC $<BUILD_INTERFACE:$<LINK_LIBRARY:WHOLE_ARCHIVE,brigade_diagnosis>>
+                                            $<INSTALL_INTERFACE:$<LINK_LIBRARY:WHOLE_ARCHIVE,brigade::diagnosis>>)
 endfunction()
 
 # Version and commit in one small file, written anew at configure time only when they change.

@@ -1,11 +1,14 @@
-// What the reducer advises: warnings and notes that do not stop training, and what only they need
-// to know.
+// What the reducer advises: warnings and notes that do not stop training. At the end of a backward
+// they are those of dist/diagnosis/advice.h.
 #pragma once
 
+#include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/diagnosis/advisories.h>
-#include <brigade/dist/diagnosis/outlier.h>
-#include <brigade/dist/diagnosis/slow_rank.h>
 #include <brigade/dist/reducer/options.h>
+
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace brigade::dist {
 
@@ -15,13 +18,13 @@ class Round;
 
 class Advisor {
  public:
-  // All of these outlive it.
-  Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumulation& accumulation)
-      : setup_(setup), buckets_(buckets), accumulation_(accumulation) {}
+  // All of these outlive it. Throws ValueError when the maker of some advice makes none.
+  Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumulation& accumulation);
 
   // After a backward whose gradients are final. Exchanges more where the payload gave reason to
-  // look: all ranks come here together, since all have read the same words.
-  void advise(Round& round);
+  // look: all ranks come here together, since all have read the same words. Rethrows the first
+  // exception of an advice when all were asked.
+  void advise(const Round& round);
   // In backward, at a gradient that gathered under no_sync.
   void warn_of_early_write(const Round& round, uint32_t parameter);
   // The gradients of the backward before were not finite either.
@@ -31,24 +34,18 @@ class Advisor {
   const Advisories& advisories() const noexcept { return advisories_; }
 
  private:
-  void advise_on_needless_option(const Round& round);
-  void advise_on_non_finite(Round& round);
-  void advise_on_slow_rank(const Round& round);
-  void advise_on_outlier(const Round& round);
-  void advise_on_batches(const Round& round);
+  struct Named {
+    std::string name;
+    std::unique_ptr<Advice> advice;
+  };
+
   void add(const std::string& key, Verdict verdict);
 
   const ReducerSetup& setup_;
   const Buckets& buckets_;
   const Accumulation& accumulation_;
   Advisories advisories_;
-  SlowRankStreak slow_;
-  OutlierStreak outlier_;
-  // Who it is takes an exchange: a few times only, where the machine is uneven by itself.
-  int slow_looks_ = 0;
-  int outlier_looks_ = 0;
-  int batch_looks_ = 0;
-  bool some_unused_ = false;
+  std::vector<Named> advice_;  // in the order of their names
   bool was_non_finite_ = false;
 };
 

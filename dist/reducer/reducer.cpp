@@ -218,12 +218,18 @@ void Reducer::conclude() {
     recorded_.where = where;
   }
   settle();
+  std::exception_ptr failure;  // of an advice: what all ranks do together goes on
   if (present) {
-    advisor_.advise(*round_);
+    try {
+      advisor_.advise(*round_);
+    } catch (...) {
+      failure = std::current_exception();
+    }
     if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()));
   }
   end_round();
   if (present && !buckets_.is_rebuilt() && buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes();
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Reducer::report(const autograd::Plan* plan, const std::string& failure) {

@@ -24,13 +24,6 @@ double logarithm(double sum) { return sum > 0 && std::isfinite(sum) ? std::log2(
 
 }  // namespace
 
-void NonFinite::blame_loss(SourceLocation where) {
-  cause = {};
-  cause.kind = CauseKind::NonFinite;
-  cause.place = where;
-  cause.text = fmt::format("the loss of the backward at {} is not finite", to_string(where));
-}
-
 Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, Advisor& advisor,
              const RecordedGraph& recorded, Start start)
     : setup_(setup),

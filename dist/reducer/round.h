@@ -7,8 +7,7 @@
 #pragma once
 
 #include <brigade/autograd/listener.h>
-#include <brigade/dist/diagnosis/cause.h>
-#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/finished_backward.h>
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/groups/work.h>
 #include <brigade/dist/reducer/buckets.h>
@@ -29,33 +28,6 @@ struct RankReport;
 struct RecordedGraph {
   std::vector<uint8_t> used;  // per parameter; empty before that backward
   Place where;                // of that backward
-};
-
-// What the reduced payloads say about a backward as a whole.
-struct Outcome {
-  std::vector<int> users;  // per parameter: ranks that used it
-  int present = 0;         // ranks whose backward reached a parameter
-  int failed = 0;          // ranks whose backward failed
-  int joined = 0;          // ranks that only send zeros
-  int changed = 0;         // ranks whose graph changed (static_graph)
-  int non_finite = 0;      // ranks with an infinite or NaN gradient
-  bool same_round = true;
-  // Seen from means and variances, which rounding blurs: worth a look.
-  bool late = false;           // one rank is much later than the others
-  bool outlier = false;        // one rank's gradients are much larger
-  bool uneven = false;         // batches of different sizes
-  std::vector<Verdict> hooks;  // what the hook got wrong
-};
-
-// What this rank has seen of numbers that are not finite.
-struct NonFinite {
-  std::vector<uint32_t> parameters;
-  std::vector<Tensor> device_losses;  // not looked at, since that would wait for the device
-  bool loss = false;
-  Cause cause;
-
-  // `where`: of the backward.
-  void blame_loss(SourceLocation where);
 };
 
 class Round {
@@ -105,7 +77,6 @@ class Round {
   const Outcome& outcome() const noexcept { return outcome_; }
   // Of this rank's gradients, per parameter.
   const std::vector<double>& sums_of_squares() const noexcept { return sums_of_squares_; }
-  NonFinite& non_finite() noexcept { return non_finite_; }
   const NonFinite& non_finite() const noexcept { return non_finite_; }
   const RoundEvents& events() const noexcept { return events_; }
   std::vector<uint32_t>& ready_order() noexcept { return ready_order_; }

@@ -1,4 +1,5 @@
-// The kinds of verdicts from their evidence, without ranks; each has a twin that is healthy, where nothing may be said.
+// The kinds of verdicts from their evidence, without ranks; each has a twin that is healthy, where nothing may be said. Those at
+// the end of a backward, which find their evidence themselves: advice_threads_test.cpp.
 #include <brigade/brigade.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/kinds.h>
@@ -52,68 +53,6 @@ TEST_CASE("hook_result: a sum and a mean that was divided twice are told, a loss
   CHECK(dist::hook_result(found, kMoment)->cause.kind == CauseKind::Overflow);
   found.was_finite = false;
   CHECK(!dist::hook_result(found, kMoment).has_value());
-}
-
-TEST_CASE("gradient_outlier: a rank that is far from the middle; noise and equal ranks are not") {
-  const auto of = [](std::vector<double> sizes) {
-    std::vector<dist::GradientSize> all;
-    for (const double size : sizes)
-      all.push_back({size, {}});
-    return all;
-  };
-  std::vector<std::vector<dist::GradientSize>> by_rank{of({3, 5, -999}), of({3.2, 5, -999}), of({13, 5.1, -999})};
-  dist::Outlier found = dist::find_outlier(by_rank);
-  CHECK(found.ranks == std::vector<int>{2});
-  REQUIRE(found.parameters.size() == 1);
-  CHECK(found.parameters[0].position == 0);
-  CHECK(found.parameters[0].others == std::vector<int>{0, 1});
-  CHECK(found.distance == doctest::Approx(9.8));
-  CHECK(!found.hooks_differ);
-  const auto parameters = three_parameters();
-  dist::Verdict verdict = dist::gradient_outlier(found, 6, parameters, kMoment);
-  CHECK(verdict.cause.kind == CauseKind::NormOutlier);
-  CHECK(verdict.parameters[0].name == "a.weight");
-  CHECK(verdict.message.find("in backward 7 as in the 5 before the gradient of a.weight on rank 2") !=
-        std::string::npos);
-  // With a hook on that rank alone it is the hook.
-  by_rank[2][0].hook = {"train.cpp", 12};
-  found = dist::find_outlier(by_rank);
-  verdict = dist::gradient_outlier(found, 6, parameters, kMoment);
-  CHECK(verdict.cause.kind == CauseKind::HookDiffers);
-  CHECK(verdict.cause.place == dist::Place("train.cpp", 12));
-  CHECK(verdict.message.ends_with("a gradient hook is registered there at train.cpp:12"));
-  // Far away, but noise beside the other gradients of that rank.
-  CHECK(dist::find_outlier(std::vector{of({-40, 5, 1}), of({-20, 5, 1})}).parameters.empty());
-  CHECK(dist::find_outlier(std::vector{of({3, 5, 1}), of({11, 5, 1})}).parameters.empty());
-  dist::OutlierStreak streak;
-  for (int i = 1; i < dist::OutlierStreak::kBackwards; ++i)
-    CHECK(!streak.add(found));
-  CHECK(streak.add(found));
-  streak.end();
-  CHECK(!streak.add(found));
-}
-
-TEST_CASE("uneven_batches says each rank's share; equal ones are left alone") {
-  const std::vector<int64_t> rows{7, 1, 1, 1};
-  const auto verdict = dist::uneven_batches(rows, kMoment);
-  REQUIRE(verdict.has_value());
-  CHECK(verdict->severity == Severity::Warning);
-  CHECK(verdict->cause.text.find("rank 0: 7 samples (each counts 0.357 times its share)") != std::string::npos);
-  CHECK(!dist::uneven_batches(std::vector<int64_t>{3, 3}, kMoment).has_value());
-}
-
-TEST_CASE("non_finite_gradients: the first rank's cause, all ranks and parameters") {
-  dist::Cause cause;
-  cause.kind = CauseKind::NonFinite;
-  cause.text = "log at loss.cpp:3";
-  const std::vector<dist::NonFiniteOnRank> seen{{1, cause, {0, 2}}, {3, {}, {2}}};
-  const dist::Verdict verdict = dist::non_finite_gradients(seen, three_parameters(), kMoment);
-  CHECK(verdict.ranks == std::vector<int>{1, 3});
-  CHECK(verdict.cause.text == "log at loss.cpp:3");
-  REQUIRE(verdict.parameters.size() == 2);
-  CHECK(verdict.parameters[1].name == "c");
-  CHECK(verdict.parameters[1].missing_ranks == std::vector<int>{1, 3});
-  CHECK(verdict.message.starts_with("gradients of a.weight, c are infinite or NaN on ranks 1 and 3"));
 }
 
 TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; equal ranks say nothing") {
@@ -208,8 +147,8 @@ TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {
 }
 
 TEST_CASE("a verdict goes over the wire unharmed, bytes that are no text included") {
-  dist::Verdict verdict = dist::uneven_batches(std::vector<int64_t>{1, 2}, kMoment).value();
-  verdict.message += "\n\"quoted\" \x1f";
+  dist::Verdict verdict = dist::verdict_at(kMoment, "slow_rank", Severity::Warning, CauseKind::Slow);
+  verdict.message = "a line\n\"quoted\" \x1f";
   verdict.parameters.push_back({"w", 8, {0}, {1, 2}});
   const auto back =
       dist::from_text(dist::to_text(std::vector<dist::Verdict>{verdict})).get<std::vector<dist::Verdict>>();

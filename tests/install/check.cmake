@@ -38,6 +38,8 @@ foreach(again RANGE 1 5)
   example(06_own_process_group "a step: 2 collectives, [0-9]+ bytes, gradients [0-9]+\n")
   set(verdict "unused_parameters in backward 1\n  parameter ${line}  parameter ${line}  cause ${line}  at ${line}  advice ${line}")
   example(07_diagnose "${verdict}${verdict}without the mistakes: every gradient arrived\n")
+  # Brigade's own advice is made known by static objects of a library: they have to come with the package.
+  example(09_own_advice "uneven_batches in backward 1: ${line}dead_parameters in backward 10: ${line}")
 endforeach()
 # It writes a file of its own gradients, and compares with it: a line for the loss and for each of the four gradients, under a line of titles.
 example(08_check_gradients "" --write ${work}/step.safetensors)

@@ -1,5 +1,13 @@
 // gradient_outlier: one rank's gradients are of another size than those of the others.
-#include <brigade/dist/diagnosis/kinds.h>
+//
+// Severity: warning
+// When: end of backward
+// Causes: `hook_differs` at once; `norm_outlier` after six backwards in a row in which the same
+//   rank's gradients are 22 times the others'
+#include <brigade/autograd/meta.h>
+#include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/diagnosis/outlier.h>
+#include <brigade/dist/diagnosis/wire.h>
 
 #include <fmt/format.h>
 
@@ -7,17 +15,20 @@
 
 namespace brigade::dist {
 
-Verdict gradient_outlier(const Outlier& found, int backwards, std::span<const NamedParameter> parameters,
-                         const Moment& moment) {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradientSize, log2, hook)
+
+namespace {
+
+Verdict gradient_outlier(const Outlier& found, std::span<const NamedParameter> parameters, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "gradient_outlier", Severity::Warning, CauseKind::NormOutlier);
   verdict.ranks = found.ranks;
   for (const Outlier::Parameter& each : found.parameters)
     verdict.parameters.push_back(about(parameters[each.position], each.others, {each.rank}));
-  verdict.cause.text =
-      fmt::format("before the reduction in backward {}{} the gradient of {} on {} is {:.3g} times that of the others",
-                  moment.iteration, found.hooks_differ ? "" : fmt::format(" as in the {} before", backwards - 1),
-                  names_in_words(verdict.parameters, verdict.parameters.size()), ranks_in_words(verdict.ranks),
-                  std::exp2(found.distance / 2));
+  verdict.cause.text = fmt::format(
+      "before the reduction in backward {}{} the gradient of {} on {} is {:.3g} times that of the others",
+      moment.iteration, found.hooks_differ ? "" : fmt::format(" as in the {} before", OutlierStreak::kBackwards - 1),
+      names_in_words(verdict.parameters, verdict.parameters.size()), ranks_in_words(verdict.ranks),
+      std::exp2(found.distance / 2));
   verdict.advice =
       "look for a loss that is summed instead of averaged, other data, or another learning-rate scale there";
   if (found.hooks_differ && found.hook) {
@@ -29,5 +40,55 @@ Verdict gradient_outlier(const Outlier& found, int backwards, std::span<const Na
   verdict.message = verdict.cause.text;
   return verdict;
 }
+
+// At once where a gradient hook stands on one rank alone; otherwise the same ranks have to stand
+// out several times.
+class GradientOutlier final : public Advice {
+ public:
+  std::optional<Verdict> examine(FinishedBackward& backward) override {
+    if (!backward.outcome().outlier) {
+      streak_.end();
+      return std::nullopt;
+    }
+    if (said_ || looks_++ >= kLooks) return std::nullopt;
+    const std::vector<std::vector<GradientSize>> sizes = sizes_of_all(backward);
+    if (sizes.empty()) return std::nullopt;
+    const Outlier found = find_outlier(sizes);
+    const bool is_long = streak_.add(found);
+    if (found.parameters.empty() || (!found.hooks_differ && !is_long)) return std::nullopt;
+    said_ = true;
+    return gradient_outlier(found, backward.parameters(), backward.moment());
+  }
+
+ private:
+  // Who it is takes an exchange: not for ever, where the machine is uneven by itself.
+  static constexpr int kLooks = 64;
+
+  // By rank, one entry per parameter. None where the ranks have different numbers of parameters.
+  static std::vector<std::vector<GradientSize>> sizes_of_all(FinishedBackward& backward) {
+    const std::span<const NamedParameter> parameters = backward.parameters();
+    std::vector<GradientSize> mine;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const autograd::AutogradMeta* meta = autograd::meta(parameters[i].tensor);
+      const double sum = backward.sums_of_squares()[i];
+      mine.push_back({sum > 0 && std::isfinite(sum) ? std::log2(sum) : GradientSize::kNone,
+                      meta && !meta->hooks.empty() ? Place(meta->hooks.back().where) : Place()});
+    }
+    std::vector<std::vector<GradientSize>> by_rank;
+    for (const std::string& of_rank : backward.exchange(to_text(mine), "sizes of gradients")) {
+      by_rank.push_back(decoded<std::vector<GradientSize>>(of_rank));
+      if (by_rank.back().size() != parameters.size()) return {};
+    }
+    return by_rank;
+  }
+
+  OutlierStreak streak_;
+  int looks_ = 0;
+  bool said_ = false;
+};
+
+const AddAdvice add_gradient_outlier("gradient_outlier", [] { return std::make_unique<GradientOutlier>(); });
+
+}  // namespace
 
 }  // namespace brigade::dist

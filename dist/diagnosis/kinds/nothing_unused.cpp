@@ -1,11 +1,18 @@
 // nothing_unused: find_unused_parameters is on, and every parameter was used in every backward so
 // far.
-#include <brigade/dist/diagnosis/kinds.h>
+//
+// Severity: note
+// When: once
+// Causes: `wasteful`
+#include <brigade/dist/diagnosis/advice.h>
 
 #include <fmt/format.h>
 
 namespace brigade::dist {
 
+namespace {
+
+// `flag_bytes`: what the flags of all buckets cost.
 Verdict nothing_unused(int64_t flag_bytes, size_t buckets, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "nothing_unused", Severity::Note, CauseKind::Wasteful);
   verdict.ranks = moment.every_rank();
@@ -17,5 +24,30 @@ Verdict nothing_unused(int64_t flag_bytes, size_t buckets, const Moment& moment)
   verdict.advice = "leave it out to be told when a parameter is forgotten";
   return verdict;
 }
+
+class NothingUnused final : public Advice {
+ public:
+  std::optional<Verdict> examine(FinishedBackward& backward) override {
+    if (!backward.find_unused_parameters()) return std::nullopt;
+    const Moment moment = backward.moment();
+    const Outcome& outcome = backward.outcome();
+    for (const int users : outcome.users)
+      some_unused_ = some_unused_ || users != moment.ranks - outcome.joined;
+    if (some_unused_ || moment.iteration != kBackwards) return std::nullopt;
+    size_t flag_bytes = 0;  // one flag for each parameter, of its dtype
+    for (const NamedParameter& parameter : backward.parameters())
+      flag_bytes += itemsize(parameter.tensor.dtype());
+    return nothing_unused(static_cast<int64_t>(flag_bytes), backward.buckets(), moment);
+  }
+
+ private:
+  static constexpr uint64_t kBackwards = 10;
+
+  bool some_unused_ = false;
+};
+
+const AddAdvice add_nothing_unused("nothing_unused", [] { return std::make_unique<NothingUnused>(); });
+
+}  // namespace
 
 }  // namespace brigade::dist

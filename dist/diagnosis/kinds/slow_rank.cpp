@@ -1,9 +1,17 @@
 // slow_rank: one rank's gradients come late, several backwards in a row.
-#include <brigade/dist/diagnosis/kinds.h>
+//
+// Severity: warning
+// When: end of backward
+// Causes: `slow`
+#include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/diagnosis/slow_rank.h>
+#include <brigade/dist/diagnosis/wire.h>
 
 #include <fmt/format.h>
 
 namespace brigade::dist {
+
+namespace {
 
 Verdict slow_rank(const SlowRank& slow, std::span<const NamedParameter> parameters, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "slow_rank", Severity::Warning, CauseKind::Slow);
@@ -18,5 +26,47 @@ Verdict slow_rank(const SlowRank& slow, std::span<const NamedParameter> paramete
   verdict.advice = "look at what that rank does before this parameter: a hook, a larger batch, a slower or busier core";
   return verdict;
 }
+
+class SlowRankAdvice final : public Advice {
+ public:
+  std::optional<Verdict> examine(FinishedBackward& backward) override {
+    if (!backward.outcome().late) {
+      streak_.add(std::nullopt);
+      return std::nullopt;
+    }
+    if (said_ || looks_++ >= kLooks) return std::nullopt;
+    const std::vector<ReadyTimes> times = times_of_all(backward);
+    if (times.empty()) return std::nullopt;
+    const std::optional<SlowRank> slow = find_slow_rank(times);
+    said_ = streak_.add(slow);
+    return said_ ? std::optional(slow_rank(*slow, backward.parameters(), backward.moment())) : std::nullopt;
+  }
+
+ private:
+  // Who it is takes an exchange: not for ever, where the machine is uneven by itself.
+  static constexpr int kLooks = 64;
+
+  // None where the ranks have different numbers of parameters.
+  static std::vector<ReadyTimes> times_of_all(FinishedBackward& backward) {
+    const RoundEvents& events = backward.events();
+    ReadyTimes mine;
+    for (const int64_t ready : events.ready)
+      mine.push_back(ready ? (ready - events.began) / 1000 : int64_t{-1});
+    std::vector<ReadyTimes> times;
+    for (const std::string& of_rank : backward.exchange(to_text(mine), "ready times")) {
+      times.push_back(decoded<ReadyTimes>(of_rank));
+      if (times.back().size() != backward.parameters().size()) return {};
+    }
+    return times;
+  }
+
+  SlowRankStreak streak_;
+  int looks_ = 0;
+  bool said_ = false;
+};
+
+const AddAdvice add_slow_rank("slow_rank", [] { return std::make_unique<SlowRankAdvice>(); });
+
+}  // namespace
 
 }  // namespace brigade::dist

@@ -1,5 +1,10 @@
 // uneven_batches: the ranks average their gradients over different numbers of samples.
-#include <brigade/dist/diagnosis/kinds.h>
+//
+// Severity: warning
+// When: end of backward
+// Causes: `uneven_batches`
+#include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/diagnosis/wire.h>
 
 #include <fmt/format.h>
 
@@ -7,8 +12,10 @@
 
 namespace brigade::dist {
 
-std::optional<Verdict> uneven_batches(std::span<const int64_t> rows, const Moment& moment) {
-  if (std::all_of(rows.begin(), rows.end(), [&](int64_t each) { return each == rows.front(); })) return std::nullopt;
+namespace {
+
+// `rows`: of each rank's batch.
+Verdict uneven_batches(std::span<const int64_t> rows, const Moment& moment) {
   Verdict verdict = verdict_at(moment, "uneven_batches", Severity::Warning, CauseKind::UnevenBatches);
   double total = 0;
   for (const int64_t each : rows)
@@ -28,5 +35,27 @@ std::optional<Verdict> uneven_batches(std::span<const int64_t> rows, const Momen
       "ranks / all samples";
   return verdict;
 }
+
+class UnevenBatches final : public Advice {
+ public:
+  std::optional<Verdict> examine(FinishedBackward& backward) override {
+    if (!backward.outcome().uneven || said_ || looks_++ >= kLooks) return std::nullopt;
+    std::vector<int64_t> rows;
+    for (const std::string& of_rank : backward.exchange(to_text(backward.rows()), "batch sizes"))
+      rows.push_back(decoded<int64_t>(of_rank));
+    said_ = std::any_of(rows.begin(), rows.end(), [&](int64_t each) { return each != rows.front(); });
+    return said_ ? std::optional(uneven_batches(rows, backward.moment())) : std::nullopt;
+  }
+
+ private:
+  static constexpr int kLooks = 8;
+
+  int looks_ = 0;
+  bool said_ = false;
+};
+
+const AddAdvice add_uneven_batches("uneven_batches", [] { return std::make_unique<UnevenBatches>(); });
+
+}  // namespace
 
 }  // namespace brigade::dist

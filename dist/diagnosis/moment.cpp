@@ -1,5 +1,5 @@
-// What all kinds of verdicts begin with.
-#include <brigade/dist/diagnosis/kinds.h>
+// What all verdicts on a backward begin with.
+#include <brigade/dist/diagnosis/moment.h>
 
 #include <numeric>
 

@@ -1,0 +1,67 @@
+// Advice on backwards that never ran: their numbers are made up, and the ranks are threads, so that what one rank tells the
+// others is read by them.
+#pragma once
+
+#include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/kernels/factory.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace brigade::test {
+
+struct FakeBackward final : dist::FinishedBackward {
+  // Of one rank: three parameters that every rank used, in two buckets, and nothing to look at.
+  explicit FakeBackward(dist::ProcessGroupPtr among) : group(std::move(among)) {
+    at.ranks = group->size();
+    found.users.assign(3, group->size());
+    found.present = group->size();
+    seen.ready = {1000, 2000, 3000};
+  }
+
+  dist::Moment moment() const override { return at; }
+  const dist::Outcome& outcome() const override { return found; }
+  std::span<const dist::NamedParameter> parameters() const override { return named; }
+  bool find_unused_parameters() const override { return finds_unused; }
+  size_t buckets() const override { return layout.size(); }
+  std::span<const uint32_t> bucket(size_t index) const override { return layout[index]; }
+  int rank() const override { return group->rank(); }
+  int64_t rows() const override { return batch; }
+  std::span<const double> sums_of_squares() const override { return sums; }
+  const dist::NonFinite& non_finite() const override { return bad; }
+  const dist::RoundEvents& events() const override { return seen; }
+  std::vector<std::string> exchange(const std::string& mine, const char* about) override {
+    ++exchanges;
+    return group->all_gather_text(mine, about);
+  }
+
+  dist::ProcessGroupPtr group;
+  dist::Moment at{.iteration = 7, .where = SourceLocation::current()};
+  dist::Outcome found;
+  std::vector<dist::NamedParameter> named{{"a.weight", zeros({4})}, {"b.weight", zeros({2})}, {"c", zeros({1})}};
+  bool finds_unused = false;
+  std::vector<std::vector<uint32_t>> layout{{2, 1}, {0}};
+  int64_t batch = 8;
+  std::vector<double> sums{1, 1, 1};
+  dist::NonFinite bad;
+  dist::RoundEvents seen;
+  int exchanges = 0;
+};
+
+// One more backward of a rank: changes its numbers.
+using Change = std::function<void(int rank, FakeBackward& backward)>;
+
+// What advice says of backwards, one after another, and how often it asked the other ranks. The same on every rank, or a
+// check fails.
+struct Advised {
+  std::vector<std::optional<dist::Verdict>> verdicts;  // one per backward
+  std::vector<int> exchanges;                          // in each
+};
+Advised advise(const std::string& name, int ranks, const std::vector<Change>& backwards);
+
+}  // namespace brigade::test

@@ -1,4 +1,8 @@
 // backward_mismatch: the ranks are in different backwards.
+//
+// Severity: error
+// When: end of backward
+// Causes: `steps_differ`: ranks are in different backwards
 #include <brigade/dist/diagnosis/report.h>
 
 #include <fmt/format.h>

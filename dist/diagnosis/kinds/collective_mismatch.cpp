@@ -1,4 +1,8 @@
 // collective_mismatch: the ranks met in different collectives.
+//
+// Severity: error
+// When: in a collective
+// Causes: `collective_differs`
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/majority.h>
 

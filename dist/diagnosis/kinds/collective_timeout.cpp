@@ -1,4 +1,8 @@
 // collective_timeout: some ranks did not come within the time-out.
+//
+// Severity: error
+// When: in a collective
+// Causes: `rank_behind`
 #include <brigade/dist/diagnosis/collective.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,8 @@
 // edited_before_reduction: a gradient was changed on one rank while it was still local.
+//
+// Severity: warning
+// When: in backward
+// Causes: `edited_by_hand`
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,8 @@
 // gradients_accumulate: a gradient still holds what an earlier step has used.
+//
+// Severity: warning
+// When: before `step()`
+// Causes: `not_cleared`
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

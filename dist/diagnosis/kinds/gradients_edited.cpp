@@ -1,4 +1,8 @@
 // gradients_edited: reduced gradients were changed by hand, and not on every rank alike.
+//
+// Severity: error
+// When: before `step()`
+// Causes: `edited_by_hand`: after the reduction, not on every rank alike
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 

@@ -1,4 +1,8 @@
 // hook_result: a communication hook does not give the mean of the ranks' gradients.
+//
+// Severity: error
+// When: end of backward, with a communication hook
+// Causes: `wrong_scale`, `overflow`
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,8 @@
 // model_mismatch: the ranks wrap different models.
+//
+// Severity: error
+// When: construction
+// Causes: `model_differs`
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 

@@ -1,4 +1,8 @@
 // needless_retain_graph: a backward kept its graph, and nothing came through it again.
+//
+// Severity: warning
+// When: before `step()`
+// Causes: `wasteful`
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

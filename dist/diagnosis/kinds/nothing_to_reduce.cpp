@@ -1,4 +1,8 @@
 // nothing_to_reduce: a wrapped module has no parameter that requires grad.
+//
+// Severity: note
+// When: once
+// Causes: `unknown`
 #include <brigade/dist/diagnosis/kinds.h>
 
 namespace brigade::dist {

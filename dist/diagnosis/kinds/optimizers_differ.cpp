@@ -1,5 +1,9 @@
 // optimizers_differ: the ranks are in different steps, with different hyperparameters, or move
 // different parameters.
+//
+// Severity: error
+// When: before `step()`
+// Causes: `options_differ`, `steps_differ`
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 

@@ -1,4 +1,8 @@
 // parameters_differ, gradients_differ, buffers_differ: the ranks do not hold the same values.
+//
+// Severity: error (buffers with `broadcast_buffers` off: warning)
+// When: `verify_every`, `verify_consistency`
+// Causes: `values_differ`
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,8 @@
 // rank_failed: a rank's backward threw.
+//
+// Severity: error
+// When: end of backward
+// Causes: `exception`: a rank's backward threw
 #include <brigade/dist/diagnosis/report.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,8 @@
 // rank_lost: a rank died, left or failed.
+//
+// Severity: error
+// When: in a collective
+// Causes: `rank_gone`, `exception`
 #include <brigade/dist/diagnosis/collective.h>
 
 #include <fmt/format.h>

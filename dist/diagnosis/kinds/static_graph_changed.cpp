@@ -1,4 +1,8 @@
 // static_graph_changed: a backward used another set of parameters than the first one.
+//
+// Severity: error
+// When: end of backward, `static_graph`
+// Causes: `graph_changed`
 #include <brigade/dist/diagnosis/report.h>
 
 #include <fmt/format.h>

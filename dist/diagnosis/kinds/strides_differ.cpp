@@ -1,5 +1,9 @@
 // strides_differ: a parameter is not laid out as its slot in the bucket, so each backward
 // rearranges its gradient.
+//
+// Severity: note
+// When: once
+// Causes: `wasteful`
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,8 @@
 // unmanaged_parameters: an optimizer moves a parameter whose gradient no reducer averages.
+//
+// Severity: error
+// When: before `step()`
+// Causes: `thawed`, `replaced`, `added`, `outside_wrapper`
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

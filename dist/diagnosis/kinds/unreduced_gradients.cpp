@@ -1,4 +1,8 @@
 // unreduced_gradients: an optimizer is about to use a gradient that is this rank's own.
+//
+// Severity: error
+// When: before `step()`
+// Causes: `not_reduced`, `set_by_hand`
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

@@ -1,4 +1,9 @@
 // unused_parameters: a parameter was not ready on every rank.
+//
+// Severity: error
+// When: end of backward, strict mode
+// Causes: `module_not_called`, `not_used`, `output_dropped`, `detached`, `no_grad`,
+//   `not_differentiable`, `read_as_number`, `frozen`, `replaced`, `loss_not_connected`, `unknown`
 #include <brigade/dist/diagnosis/report.h>
 
 #include <fmt/format.h>

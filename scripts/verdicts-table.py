@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""The table of kinds in docs/verdicts.md, from the first comment of each dist/diagnosis/kinds/*.cpp.
+
+    scripts/verdicts-table.py            writes the table
+    scripts/verdicts-table.py --check    says what is wrong with it, and changes nothing
+
+A file is named after its kind and opens like this. A line that goes on is indented further. Several kinds in one file share a row;
+then the first gives the file its name.
+
+    // slow_rank: one rank's gradients come late, several backwards in a row.
+    //
+    // Severity: warning
+    // When: end of backward
+    // Causes: `slow`
+"""
+import dataclasses
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCUMENT = "docs/verdicts.md"
+HEAD = ["| kind | severity | when | causes |", "|---|---|---|---|"]
+SEVERITIES = ["error", "warning", "note"]  # in the order of the table
+KIND = re.compile(r"[a-z_]+")
+FIELD = re.compile(r"(Severity|When|Causes): (.+)")
+
+
+@dataclasses.dataclass
+class Kinds:
+    """What one file says of its kinds."""
+    path: pathlib.Path
+    names: list
+    severity: str = ""
+    when: str = ""
+    causes: str = ""
+
+    def row(self):
+        names = ", ".join(f"`{name}`" for name in self.names)
+        return f"| {names} | {self.severity} | {self.when} | {self.causes} |"
+
+    def place_in_table(self):
+        """By severity, then by the moment, then by name."""
+        return SEVERITIES.index(self.severity.split(" ")[0]), self.when.split(",")[0].strip("`"), self.path.stem
+
+
+def first_comment(text):
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("//"):
+            break
+        lines.append(line[2:].removeprefix(" "))
+    return lines
+
+
+def read(path, causes):
+    """Kinds of a file, and what is wrong with its comment; `causes`: the names that are known."""
+    where = path.relative_to(ROOT)
+    lines = first_comment(path.read_text()) or [""]
+    kinds = Kinds(path, [name.strip() for name in lines[0].split(":", 1)[0].split(",")])
+    if ":" not in lines[0] or not all(KIND.fullmatch(name) for name in kinds.names) or kinds.names[0] != path.stem:
+        return kinds, [f"{where}:1: expected '// {path.stem}: what it says.', got '// {lines[0]}'"]
+    field = ""
+    for line in lines:
+        begins = FIELD.fullmatch(line)
+        if begins:
+            field = begins.group(1).lower()
+            setattr(kinds, field, begins.group(2))
+        elif field and line.startswith("  "):
+            setattr(kinds, field, f"{getattr(kinds, field)} {line.strip()}")
+        else:
+            field = ""
+    faults = [f"{where}:1: its first comment has no line '// {name.capitalize()}: ...' (see scripts/verdicts-table.py)"
+              for name in ("severity", "when", "causes") if not getattr(kinds, name)]
+    if kinds.severity and kinds.severity.split(" ")[0] not in SEVERITIES:
+        faults.append(f"{where}:1: unknown severity '{kinds.severity}'; write {', '.join(SEVERITIES)}")
+    faults += [f"{where}:1: '{cause}' is no cause that dist/diagnosis/verdict.cpp names"
+               for cause in re.findall(r"`(\w+)`", kinds.causes) if cause not in causes]
+    return kinds, faults
+
+
+def all_kinds():
+    """Every file's kinds, and what is wrong."""
+    names = (ROOT / "dist/diagnosis/verdict.cpp").read_text().split("kNames[] = {", 1)[1].split("}", 1)[0]
+    causes = set(re.findall(r'"(\w+)"', names))
+    files = sorted((ROOT / "dist/diagnosis/kinds").glob("*.cpp"))
+    read_files = [read(path, causes) for path in files]
+    return [kinds for kinds, _ in read_files], [fault for _, faults in read_files for fault in faults]
+
+
+def with_table(text, kinds):
+    """The document with the table of these kinds in place of its own."""
+    before, rest = text.split("\n".join(HEAD), 1)
+    after = re.sub(r"\A(\n\|.*)*", "", rest)
+    rows = [each.row() for each in sorted(kinds, key=Kinds.place_in_table)]
+    return before + "\n".join(HEAD + rows) + after
+
+
+def faults_of_table(text, kinds):
+    made = with_table(text, kinds)
+    if made == text:
+        return []
+    has, wants = text.splitlines(), made.splitlines()
+    faults = [f"{DOCUMENT}: has no row '{line}'" for line in wants if line not in has]
+    faults += [f"{DOCUMENT}: has a row that no file says: '{line}'" for line in has if line not in wants]
+    return (faults or [f"{DOCUMENT}: its rows stand in another order"]) + ["run scripts/verdicts-table.py"]
+
+
+def main() -> int:
+    kinds, faults = all_kinds()
+    document = ROOT / DOCUMENT
+    if not faults:
+        text = document.read_text()
+        if "--check" in sys.argv[1:]:
+            faults = faults_of_table(text, kinds)
+        else:
+            document.write_text(with_table(text, kinds))
+    for fault in faults:
+        print(fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -89,7 +89,6 @@ class Node : public GradFnBase {
   virtual void backward(BackwardContext& context) = 0;
 
   // --- set when recorded
-  // ----------------------------------------------------------------------------------------------------------
   const char* op = "";  // "relu"
   uint64_t sequence = 0;
   SourceLocation where;                 // the user's line

@@ -3,22 +3,32 @@
 
 #include <brigade/autograd/detail/thread_state.h>
 
-#include <memory>
+#include <utility>
 
 namespace brigade::autograd {
 
 namespace {
 
+// Without a destructor: static objects that switch the tape off outlive what their thread owns.
 struct Switch {
-  std::unique_ptr<Tape> tape;
+  Tape* tape = nullptr;
   int depth = 0;
   int pauses = 0;
 };
-thread_local Switch tape_switch;
+constinit thread_local Switch tape_switch;
+
+void drop_tape() noexcept { delete std::exchange(tape_switch.tape, nullptr); }
 
 }  // namespace
 
-void Tape::update_current() noexcept { current_ = tape_switch.pauses > 0 ? nullptr : tape_switch.tape.get(); }
+struct Tape::AtThreadEnd {
+  ~AtThreadEnd() {
+    drop_tape();
+    update_current();
+  }
+};
+
+void Tape::update_current() noexcept { current_ = tape_switch.pauses > 0 ? nullptr : tape_switch.tape; }
 
 Tape::Pause::Pause() noexcept {
   ++tape_switch.pauses;
@@ -30,13 +40,14 @@ Tape::Pause::~Pause() {
 }
 
 void Tape::enable() {
-  if (tape_switch.depth++ == 0) tape_switch.tape = std::make_unique<Tape>();
+  thread_local const AtThreadEnd at_thread_end;
+  if (tape_switch.depth++ == 0) tape_switch.tape = new Tape;
   update_current();
 }
 
 void Tape::disable() noexcept {
   if (tape_switch.depth > 0 && --tape_switch.depth == 0) {
-    tape_switch.tape.reset();
+    drop_tape();
     update_current();
     detail::current_call = 0;
   }

@@ -77,7 +77,6 @@ class Tape {
   };
 
   // --- called by autograd
-  // ---------------------------------------------------------------------------------------------------------
   void append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
               std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at, uint64_t sequence = 0);
   uint32_t enter(ModuleCall call);
@@ -89,6 +88,7 @@ class Tape {
 
  private:
   friend class Pause;
+  struct AtThreadEnd;
   static void update_current() noexcept;
   BRIGADE_INITIAL_EXEC static inline constinit thread_local Tape* current_ = nullptr;
 

@@ -108,7 +108,6 @@ class Tensor {
   ~Tensor() = default;
 
   // --- metadata
-  // ---------------------------------------------------------------------------------------------------------------
   bool defined() const noexcept { return static_cast<bool>(impl_); }
   const Shape& sizes() const { return state().sizes; }
   const Shape& strides() const { return state().strides; }
@@ -137,7 +136,6 @@ class Tensor {
   void bump_version() const { state().storage->bump_version(); }
 
   // --- raw data
-  // ---------------------------------------------------------------------------------------------------------------
   // First element; not checked. Writing through it is invisible to the version counter: call
   // bump_version() after.
   void* raw_data() const {
@@ -155,7 +153,6 @@ class Tensor {
   std::vector<T> to_vector() const;
 
   // --- autograd: leaves and gradients
-  // -----------------------------------------------------------------------------------------
   bool requires_grad() const noexcept {
     return impl_ && (impl_->requires_grad || (impl_->has_stale_history() && impl_->view_base->requires_grad));
   }

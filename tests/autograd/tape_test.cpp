@@ -5,6 +5,10 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cstdlib>
+
 using namespace brigade;
 using autograd::Cut;
 using autograd::Fate;
@@ -164,4 +168,25 @@ TEST_CASE("a backward is on the tape when it is recorded, and else not") {
   y.backward({.create_graph = true});
   CHECK(Tape::current()->records().size() > before);
   x.set_grad(Tensor());  // it has a history, which holds x
+}
+
+// A wrapper in a static object switches the tape off when the thread's own objects are gone.
+TEST_CASE("a static object may switch the tape off") {
+  struct Wrapper {
+    Wrapper() { Tape::enable(); }
+    ~Wrapper() {
+      Tape::disable();
+      Tape::enable();
+      Tape::disable();
+    }
+  };
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    static const Wrapper wrapper;
+    std::exit(Tape::current() ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }

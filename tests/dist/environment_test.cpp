@@ -164,8 +164,9 @@ TEST_CASE("what is missing or makes no sense is refused: what was found, what is
   const Row rows[] = {
       {{{"RANK", "0"}}, "RANK is set (0), but WORLD_SIZE is not; set both or neither"},
       {{{"WORLD_SIZE", "2"}}, "WORLD_SIZE is set (2), but RANK is not; set both or neither"},
-      {{{"RANK", "0"}, {"WORLD_SIZE", "two"}}, "WORLD_SIZE must be a whole number of at least 0, got 'two'"},
-      {{{"RANK", "0"}, {"WORLD_SIZE", "99999999999"}}, "must be a whole number of at least 0, got '99999999999'"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "two"}}, "WORLD_SIZE must be a whole number from 0 to 2147483647, got 'two'"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "99999999999"}},
+       "must be a whole number from 0 to 2147483647, got '99999999999'"},
       {{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "torchrun says rank 2 of a world of 2: expected 0 <= rank < world size"},
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}},
        "rank 0 of 2 under torchrun: no port for the ranks to meet at; set the "

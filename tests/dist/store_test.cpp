@@ -134,7 +134,7 @@ TEST_CASE("rendezvous names the variable that is missing or malformed") {
     const Environment bad{{"WORLD_SIZE", "two"}};
     CHECK(message_of([] {
             dist::init_process_group();
-          }).find("WORLD_SIZE must be a whole number of at least 0, got 'two'") != std::string::npos);
+          }).find("WORLD_SIZE must be a whole number from 0 to 2147483647, got 'two'") != std::string::npos);
   }
   {
     const Environment two{{"WORLD_SIZE", "2"}};

@@ -41,8 +41,8 @@ int number(const Variables& variables, const std::string& name) {
   char* end = nullptr;
   const long value = std::strtol(text.c_str(), &end, 10);
   if (*end != '\0' || value < 0 || value > std::numeric_limits<int>::max())
-    throw DistError("rendezvous: the environment variable {} must be a whole number of at least 0, got '{}'", name,
-                    text);
+    throw DistError("rendezvous: the environment variable {} must be a whole number from 0 to 2147483647, got '{}'",
+                    name, text);
   return static_cast<int>(value);
 }
 

@@ -36,6 +36,14 @@ void Accumulation::all_reduced() {
   pass_over_writes();
 }
 
+bool Accumulation::has_gathered(std::span<const NamedParameter> parameters) const {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const autograd::AutogradMeta* known = autograd::meta(parameters[i].tensor);
+    if (used_[i] && known && known->grad.defined()) return true;
+  }
+  return false;
+}
+
 void Accumulation::pass_over_writes() {
   const uint64_t writes = autograd::writes_so_far();
   for (LocalGradient& local : local_)

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
+#include <brigade/dist/diagnosis/named_parameter.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace brigade::autograd {
@@ -54,6 +56,8 @@ class Accumulation {
   const LocalGradient& local(uint32_t parameter) const noexcept { return local_[parameter]; }
   // All gradients are averaged: nothing is local.
   void all_reduced();
+  // Whether gradients of a backward are still local.
+  bool has_gathered(std::span<const NamedParameter> parameters) const;
   // What was written to gradients so far, the reducer wrote.
   void pass_over_writes();
 

@@ -19,7 +19,7 @@
 namespace brigade::dist {
 
 enum class Word : uint8_t {
-  Present,       // the backward reached a parameter of the wrapper
+  Present,       // the backward reached a parameter of the wrapper, or earlier ones under no_sync did
   Failed,        // the backward ended with an error
   Joined,        // a shadow: this rank has no data left
   Changed,       // the used set is not the one that was recorded (static_graph)

@@ -114,7 +114,9 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   // this group.
   if (!syncs() || broken_ || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
   if (round_begins_) round_begins_();
-  Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = !reached});
+  // What has gathered under no_sync is reduced although this micro-batch adds nothing to it.
+  const bool absent = !reached && !accumulation_.has_gathered(setup_.parameters);
+  Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = absent});
   if (setup_.options.diagnosis) round.look_at_loss(plan);
   round.begin();
 }

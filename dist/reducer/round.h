@@ -36,7 +36,7 @@ class Round {
     uint64_t number = 0;           // of the reduced backward, from 1
     SourceLocation where;          // of its call
     std::vector<uint8_t> planned;  // per parameter: it will be reached
-    bool absent = false;           // it reaches no parameter of ours
+    bool absent = false;           // it reaches no parameter of ours, and nothing has gathered before
     bool joined = false;           // a shadow: this rank has no data left
     bool failed = false;           // this rank's backward failed
     int64_t forward_began = 0;

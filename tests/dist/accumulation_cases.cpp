@@ -1,0 +1,119 @@
+// What gathers under no_sync is reduced by the next synced backward, whatever that one reaches.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+#include <brigade/dist/ddp/join.h>
+
+namespace brigade::test {
+
+using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
+
+// A loss that depends on no parameter of a wrapper.
+void backward_of_something_else() {
+  const Tensor other = ones({3}, kFloat64);
+  other.requires_grad_();
+  sum(square(other)).backward();
+}
+
+// One micro-batch under no_sync, then a synced one whose loss reaches the parameters on the ranks from `reaching` on.
+void step_of(Ddp& ddp, optim::Optimizer& optimizer, int rank, int step, int reaching) {
+  optimizer.zero_grad();
+  {
+    const auto local = ddp.no_sync();
+    loss_of(ddp(batch_of(rank, step))).backward();
+  }
+  const Tensor second = loss_of(ddp(batch_of(rank, step + 50)));
+  if (rank >= reaching) {
+    second.backward();
+  } else {
+    backward_of_something_else();
+  }
+  optimizer.step();
+}
+
+// The sum of the ranks' losses in `step`, as step_of() makes them.
+Tensor summed_loss(Net& one, int rank, int step, int reaching) {
+  const Tensor first = loss_of(one(batch_of(rank, step)));
+  return rank >= reaching ? first + loss_of(one(batch_of(rank, step + 50))) : first;
+}
+
+void check_gathered_is_reduced(const std::string& backend, int ranks) {
+  for (const int reaching : {ranks, 1}) {
+    const Values expected = reference([&](Net& net, optim::Optimizer& optimizer, int s) {
+      optimizer.zero_grad();
+      Tensor loss = summed_loss(net, 0, s, reaching);
+      for (int r = 1; r < ranks; ++r)
+        loss = loss + summed_loss(net, r, s, reaching);
+      (loss / static_cast<double>(ranks)).backward();
+      optimizer.step();
+    });
+    for (const bool views : {true, false}) {
+      CAPTURE(reaching);
+      CAPTURE(views);
+      expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+        manual_seed(1);
+        Net net;
+        Ddp ddp(net, group, {.gradient_as_bucket_view = views, .bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
+        optim::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
+        for (int s = 0; s < kSteps; ++s)
+          step_of(ddp, optimizer, group->rank(), s, reaching);
+        return compare(values_of(net->parameters()), expected);
+      });
+    }
+  }
+}
+const AddRankCase add_gathered_is_reduced(
+    "a synced micro-batch that reaches nothing reduces what has gathered under no_sync", &check_gathered_is_reduced,
+    everywhere({2, 3}));
+
+void check_gathered_in_join(const std::string& backend, int ranks) {
+  // Rank r has 1 + r steps, none of whose synced micro-batches reach anything.
+  manual_seed(1);
+  Net one;
+  optim::SGD plain(one->parameters(), {.lr = 0.1, .momentum = 0.9});
+  for (int s = 0; s < ranks; ++s) {
+    plain.zero_grad();
+    for (int r = s; r < ranks; ++r)
+      (summed_loss(one, r, s, ranks) / static_cast<double>(ranks)).backward();
+    plain.step();
+  }
+  const Values expected = values_of(one->parameters());
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    manual_seed(1);
+    Net net;
+    Ddp ddp(net, group, {.bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
+    optim::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
+    dist::Join join(ddp);
+    for (int s = 0; s <= group->rank(); ++s)
+      step_of(ddp, optimizer, group->rank(), s, ranks);
+    join.finish();
+    return compare(values_of(net->parameters()), expected);
+  });
+}
+const AddRankCase add_gathered_in_join("join: a synced micro-batch that reaches nothing reduces what has gathered",
+                                       &check_gathered_in_join, everywhere({2, 3}));
+
+// A second network's backward is none of the wrapper's, with or without gradients that gather.
+std::string check_another_backward(const dist::ProcessGroupPtr& group) {
+  Net net;
+  Ddp ddp(net, group);
+  const auto collectives = [&] { return ddp.reducer().collectives(); };
+  {
+    const auto local = ddp.no_sync();
+    loss_of(ddp(batch_of(group->rank(), 0))).backward();
+  }
+  backward_of_something_else();
+  if (collectives() != 0) return "a backward without a forward of the wrapper reduced";
+  net->zero_grad();
+  ddp(batch_of(group->rank(), 1));
+  backward_of_something_else();
+  return collectives() == 1 ? "" : fmt::format("{} collectives for gradients that were cleared", collectives());
+}
+const AddRankCase add_another_backward("gradients that gather wait for a backward that follows a synced forward",
+                                       &check_another_backward, everywhere({2}));
+
+}  // namespace
+
+}  // namespace brigade::test

@@ -93,6 +93,7 @@ void Reducer::prepare_for_forward(int64_t rows) {
   if (kept_back_) std::rethrow_exception(std::exchange(kept_back_, nullptr));
   forward_.began = now_ns();
   if (!syncs()) return;
+  if (broken_) std::rethrow_exception(broken_);
   forward_.pending = true;
   forward_.rows = rows;
 }
@@ -112,7 +113,8 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   accumulation_.gather(reached && !syncs());
   // A backward that reaches nothing of ours, with no forward of ours before it, does not concern
   // this group.
-  if (!syncs() || broken_ || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
+  if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
+  if (broken_) std::rethrow_exception(broken_);
   if (round_begins_) round_begins_();
   // What has gathered under no_sync is reduced although this micro-batch adds nothing to it.
   const bool absent = !reached && !accumulation_.has_gathered(setup_.parameters);
@@ -139,11 +141,7 @@ void Reducer::on_finish(const autograd::Plan& plan) {
   try {
     round_->finish();
   } catch (...) {
-    // The group itself failed (a peer died, a timeout): nothing that is in the buckets can be
-    // trusted.
-    broken_ = true;
-    end_round();
-    clear_gradients();
+    give_up();
     throw;
   }
   if (round_->is_error()) {
@@ -183,17 +181,22 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
   } catch (const ReductionError&) {
     // Backward rethrows its own error, which says more.
   } catch (...) {
-    broken_ = true;
-    end_round();
+    give_up();
   }
 }
 
 void Reducer::shadow_round(SourceLocation where) {
+  if (broken_) std::rethrow_exception(broken_);
   clear_gradients();
   Round& round =
       start_round({.where = where, .planned = std::vector<uint8_t>(setup_.count(), 0), .absent = true, .joined = true});
-  round.begin();
-  round.finish();
+  try {
+    round.begin();
+    round.finish();
+  } catch (...) {
+    give_up();
+    throw;
+  }
   if (round.is_error()) {
     report(nullptr, "");
   } else {
@@ -230,8 +233,17 @@ void Reducer::conclude() {
     if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()));
   }
   end_round();
-  if (present && !buckets_.is_rebuilt() && buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes();
+  if (present && !buckets_.is_rebuilt()) rebuild(where);
   if (failure) std::rethrow_exception(failure);
+}
+
+void Reducer::rebuild(SourceLocation where) {
+  try {
+    if (buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes();
+  } catch (...) {
+    give_up();  // the peers may have cut their buckets otherwise
+    throw;
+  }
 }
 
 void Reducer::report(const autograd::Plan* plan, const std::string& failure) {
@@ -239,8 +251,7 @@ void Reducer::report(const autograd::Plan* plan, const std::string& failure) {
   try {
     error = round_->error(plan, failure);
   } catch (const DistError&) {
-    broken_ = true;
-    error = std::current_exception();
+    error = broken_ = std::current_exception();
   }
   const bool waits =
       setup_.options.report_at == ReducerOptions::ReportAt::NextForward && round_->outcome().failed == 0 && !broken_;
@@ -252,6 +263,12 @@ void Reducer::report(const autograd::Plan* plan, const std::string& failure) {
   }
   clear_gradients();
   std::rethrow_exception(error);
+}
+
+void Reducer::give_up() noexcept {
+  broken_ = std::current_exception();
+  end_round();
+  clear_gradients();
 }
 
 void Reducer::end_round() noexcept {

@@ -35,7 +35,9 @@ class Reducer final : public autograd::Listener {
 
   // Tells that a forward has begun whose backward this group has to reduce: a rank whose loss then
   // reaches no parameter still takes its part. `rows`: samples in its batch, 0 when not known.
-  // Throws the error that was kept back (ReportAt::NextForward).
+  // Throws the error that was kept back (ReportAt::NextForward), and, outside no_sync, what broke
+  // an earlier backward: a time-out, a lost rank, an error of a hook. Backwards that would be
+  // reduced throw that too, for the rest of the reducer's life.
   void prepare_for_forward(int64_t rows = 0);
   // While the depth is above zero, backward accumulates locally.
   void enter_no_sync(SourceLocation where) noexcept { accumulation_.enter_no_sync(where); }
@@ -115,9 +117,13 @@ class Reducer final : public autograd::Listener {
   Round& start_round(Round::Start start);
   // The gradients are sound: at their places, with what is said about them.
   void conclude();
+  void rebuild(SourceLocation where);
   // The end of a round that is an error.
   void report(const autograd::Plan* plan, const std::string& failure);
   void settle();
+  // The group itself failed (a peer died, a timeout): nothing more can be exchanged, and nothing
+  // that is in the buckets can be trusted. Keeps the exception that is being handled.
+  void give_up() noexcept;
   void end_round() noexcept;
 
   ReducerSetup setup_;
@@ -132,7 +138,7 @@ class Reducer final : public autograd::Listener {
   std::function<void(const autograd::Update&)> optimizer_step_;
   std::function<void()> round_begins_;
   std::exception_ptr kept_back_;
-  bool broken_ = false;  // the group failed: nothing can be exchanged any more
+  std::exception_ptr broken_;  // the group failed with this: nothing can be exchanged any more
 };
 
 }  // namespace brigade::dist

@@ -1,0 +1,100 @@
+// After a backward whose collectives broke, later ones throw what broke: none stays local without a word.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+#include <stdexcept>
+
+namespace brigade::test {
+
+using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
+
+// The text of what `body` throws; "nothing" where it throws nothing.
+template <class E, class F>
+std::string text_of(F&& body) {
+  try {
+    body();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another error: ") + error.what();
+  }
+  return "nothing";
+}
+
+// Backwards after `broke`, with and without a forward of the wrapper, throw an E of that text and leave no gradient.
+template <class E>
+std::string check_later(Ddp& ddp, Net& net, const std::string& broke) {
+  const Tensor x = batch_of(0, 1);
+  const std::string forward = text_of<E>([&] { loss_of(ddp(x)).backward(); });
+  if (forward != broke) return "the next forward: " + forward + "\ninstead of: " + broke;
+  const std::string backward = text_of<E>([&] { loss_of(net(x)).backward(); });
+  if (backward != broke) return "a backward: " + backward + "\ninstead of: " + broke;
+  for (const Tensor& parameter : net->parameters()) {
+    if (parameter.grad().defined()) return "a gradient was left";
+  }
+  // Under no_sync nothing is exchanged.
+  const auto local = ddp.no_sync();
+  return text_of<E>([&] { loss_of(ddp(x)).backward(); }) == "nothing" ? "" : "a local backward failed";
+}
+
+void check_lost_rank(const std::string& backend, int ranks) {
+  const std::vector<Rank> outcome = run_ranks(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    Net net;
+    Ddp ddp(net, group);
+    loss_of(ddp(batch_of(group->rank(), 0))).backward();
+    if (group->rank() == ranks - 1) return "";  // leaves
+    net->zero_grad();
+    const std::string broke = text_of<PeerError>([&] { loss_of(ddp(batch_of(group->rank(), 1))).backward(); });
+    if (broke.find(fmt::format("rank {}", ranks - 1)) == std::string::npos) return broke;
+    return check_later<PeerError>(ddp, net, broke);
+  });
+  expect_all_well(outcome);
+}
+const AddRankCase add_lost_rank("after a rank has left, every later backward says so", &check_lost_rank,
+                                everywhere({2, 3}));
+
+void check_time_out(const std::string& backend, int ranks) {
+  const std::vector<Rank> outcome = run_ranks(
+      backend, ranks,
+      [&](dist::ProcessGroupPtr group) -> std::string {
+        Net net;
+        Ddp ddp(net, group);
+        if (group->rank() == ranks - 1) {
+          // Alive and elsewhere: its peers give up, and a later call learns of that.
+          std::string left = "nothing";
+          while (left == "nothing")
+            left = text_of<DistError>([&] { group->monitored_barrier(std::chrono::seconds(5)); });
+          return "";
+        }
+        const std::string broke = text_of<DistError>([&] { loss_of(ddp(batch_of(group->rank(), 0))).backward(); });
+        return check_later<DistError>(ddp, net, broke);
+      },
+      std::chrono::milliseconds(500));
+  expect_all_well(outcome);
+}
+const AddRankCase add_time_out("after ranks that did not meet, every later backward says so", &check_time_out,
+                               everywhere({2}));
+
+std::string check_hook(const dist::ProcessGroupPtr& group) {
+  Net net;
+  Ddp ddp(net, group);
+  int runs = 0;
+  ddp.register_comm_hook(
+      dist::make_comm_hook("of the test", [&](dist::ProcessGroup& g, const dist::GradBucket& bucket) {
+        if (++runs > 1) throw std::runtime_error("the hook has no more paper");
+        return g.all_reduce(bucket.buffer(), {.op = dist::ReduceOp::Avg});
+      }));
+  loss_of(ddp(batch_of(group->rank(), 0))).backward();
+  net->zero_grad();
+  const std::string broke = text_of<std::runtime_error>([&] { loss_of(ddp(batch_of(group->rank(), 1))).backward(); });
+  if (broke != "the hook has no more paper") return broke;
+  return check_later<std::runtime_error>(ddp, net, broke);
+}
+const AddRankCase add_hook("after a hook that threw on every rank, every later backward throws that", &check_hook,
+                           everywhere({2, 3}));
+
+}  // namespace
+
+}  // namespace brigade::test

@@ -194,7 +194,8 @@ void Round::check_hook_result(uint32_t index) {
   const Payload& payload = bucket.payload;
   HookResult found{.hook = setup_.hook->name(),
                    .bucket = describe(index),
-                   .expected_probe = payload.mean(Word::Probe),
+                   // 0 says nothing of the scale.
+                   .expected_probe = setup_.hook->is_approximate() ? 0 : payload.mean(Word::Probe),
                    .found_probe = payload.probe(),
                    .norm = std::exp2(payload.mean(Word::Norm) / 2),
                    .was_finite = payload.count(Word::NonFinite, setup_.group->size()) == 0,

@@ -197,7 +197,7 @@ GradBucket Round::as_grad_bucket(uint32_t index) const {
     gradients.push_back(buckets_.slot(parameter).view);
   }
   return GradBucket(index, index + 1 == buckets_.size(), bucket.payload.gradients(), std::move(parameters),
-                    std::move(gradients));
+                    std::move(gradients), bucket.layout.parameters);
 }
 
 void Round::launch(uint32_t index) {

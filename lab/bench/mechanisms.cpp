@@ -120,7 +120,7 @@ void add_others(Ways& ways, size_t strict, const Step& plain, const Tensor& x) {
   ways.add("checkpoint of each block", again, plain, {strict});
 
   auto local = ways.wrapped({.check_steps = false});
-  local->ddp->register_comm_hook(dist::post_local_sgd_hook(1));
+  local->ddp->register_comm_hook(dist::post_local_sgd_hook(0));
   local->averager = std::make_unique<dist::PeriodicModelAverager>(ways.group, 4);
   ways.add("local SGD, averaged every 4 steps", local,
            [x](Setup& one) {

@@ -68,12 +68,12 @@ void check_hooks(const std::string& backend, int ranks) {
     Values sum(64, 0);
     const Tensor buffer = group->allocate(64, kFloat64);
     constexpr int kRounds = 200;
-    for (int round = 0; round < kRounds; ++round) {
-      hook->begin_round(static_cast<uint64_t>(round) + 2);
+    for (int round = -2; round < kRounds; ++round) {  // two plain ones first
       const Tensor gradient = view::as_strided(buffer, {8, 8}, {8, 1}, 0);
       gradient.copy_(meant);
       hook->run(*group, dist::GradBucket(0, true, buffer, {meant}, {gradient}), {.op = dist::ReduceOp::Avg}, {})
           ->wait();
+      if (round < 0) continue;
       for (size_t i = 0; i < 64; ++i)
         sum[i] += buffer.data_ptr<double>()[i];
       if (round == 0 && compare(values_of({gradient}), mean, 1e-3).empty()) return "rank 1 cannot be exact";
@@ -96,8 +96,7 @@ void check_hooks(const std::string& backend, int ranks) {
       const Values mean = mean_over(*group, meant.to(kFloat64));
       const Tensor buffer = group->allocate(64, dtype);
       const Tensor gradient = view::as_strided(buffer, {8, 8}, {8, 1}, 0);
-      for (int round = 0; round < 20; ++round) {
-        hook->begin_round(static_cast<uint64_t>(round) + 2);
+      for (int round = 0; round < 22; ++round) {  // two plain ones first
         gradient.copy_(meant);
         hook->run(*group, dist::GradBucket(0, true, buffer, {meant}, {gradient}), {.op = dist::ReduceOp::Avg}, {})
             ->wait();
@@ -137,7 +136,7 @@ void check_local_sgd_and_averaging(const std::string& backend, int ranks) {
     manual_seed(1);
     Net net;
     Ddp ddp(net, group);
-    ddp.register_comm_hook(dist::post_local_sgd_hook(3));  // two global rounds, then local ones
+    ddp.register_comm_hook(dist::post_local_sgd_hook(2));  // two global rounds, then local ones
     dist::PeriodicModelAverager averager(group, 1);
     optim::SGD optimizer(net->parameters(), {.lr = 0.1});
     uint64_t collectives = 0;

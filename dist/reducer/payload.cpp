@@ -25,11 +25,48 @@ double read(const Tensor& tail, int64_t position) {
   });
 }
 
+Word square_of(Word word) { return static_cast<Word>(static_cast<uint8_t>(word) + 1); }
+
+constexpr int kWholeBits = 20;
+
+// Of a word that travels as digits where the dtype is a half type; 0 for any other.
+int bits_of(Word word) {
+  if (word == Word::Time || word == Word::Rows) return kWholeBits;
+  return word == Word::TimeSquared || word == Word::RowsSquared ? 2 * kWholeBits : 0;
+}
+
+// The mean of `ranks` digits below a base is below it too, so it is rounded to half of base / 2^p
+// at most, with p bits of precision. Times the ranks that has to stay below one half; where both
+// are powers of two nothing is rounded at all.
+int digit_bits(DType dtype, int ranks) {
+  const int64_t precision = dtype == kBFloat16 ? 8 : 11;
+  int bits = 1;
+  while ((int64_t{ranks} << (bits + 1)) <= (int64_t{1} << precision))
+    ++bits;
+  return bits;
+}
+
+double whole_number(double value) { return std::clamp(std::round(value), 0.0, std::exp2(kWholeBits) - 1); }
+
 }  // namespace
 
+void Payload::place_words(DType dtype, int ranks) {
+  if (is_half(dtype)) digit_bits_ = digit_bits(dtype, ranks);
+  int64_t next = flags_;
+  for (size_t i = 0; i < positions_.size(); ++i) {
+    positions_[i] = next;
+    const int bits = is_half(dtype) ? bits_of(static_cast<Word>(i)) : 0;
+    next += bits == 0 ? 1 : (bits + digit_bits_ - 1) / digit_bits_;
+  }
+}
+
 Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading)
-    : flags_(static_cast<int64_t>(layout.parameters.size())), offsets_(layout.offsets), reading_(std::move(reading)) {
-  const int64_t total = layout.gradient_numel + flags_ + kWords;
+    : flags_(static_cast<int64_t>(layout.parameters.size())),
+      ranks_(group.size()),
+      offsets_(layout.offsets),
+      reading_(std::move(reading)) {
+  place_words(layout.dtype, ranks_);
+  const int64_t total = layout.gradient_numel + positions_.back();
   whole_ = group.allocate(total, layout.dtype, layout.device);
   kernels::fill(whole_, 0.0);  // padding is reduced too and must stay finite
   gradients_ = view::slice(whole_, 0, 0, layout.gradient_numel);
@@ -92,13 +129,19 @@ double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<
 
 void Payload::set_flag(size_t index, double value) { write(host_tail_, static_cast<int64_t>(index), value); }
 
-void Payload::set(Word word, double value) { write(host_tail_, position(word), value); }
+void Payload::set(Word word, double value) {
+  if (width(word) == 1) return write(host_tail_, position(word), value);
+  auto rest = static_cast<uint64_t>(value);
+  for (int64_t i = position(word), end = i + width(word); i < end; ++i, rest >>= digit_bits_)
+    write(host_tail_, i, static_cast<double>(rest & ((uint64_t{1} << digit_bits_) - 1)));
+}
 
 void Payload::set_with_square(Word word, double value) {
-  write(host_tail_, position(word), value);
+  if (bits_of(word) != 0) value = whole_number(value);
+  set(word, value);
   // The square of what is sent, not of what was meant: halves round.
-  const double sent = read(host_tail_, position(word));
-  write(host_tail_, position(word) + 1, sent * sent);
+  const double sent = width(word) == 1 ? read(host_tail_, position(word)) : value;
+  set(square_of(word), sent * sent);
 }
 
 int Payload::flag_count(size_t index, int ranks) const {
@@ -107,19 +150,25 @@ int Payload::flag_count(size_t index, int ranks) const {
 
 int Payload::count(Word word, int ranks) const { return static_cast<int>(std::lround(mean(word) * ranks)); }
 
-double Payload::mean(Word word) const { return read(host_tail_, position(word)); }
+double Payload::mean(Word word) const {
+  if (width(word) == 1) return read(host_tail_, position(word));
+  double total = 0;  // over the ranks
+  for (int64_t digit = width(word); digit-- > 0;)
+    total = std::ldexp(total, digit_bits_) + std::round(read(host_tail_, position(word) + digit) * ranks_);
+  return total / ranks_;
+}
 
 double Payload::variance(Word word) const {
   const double average = mean(word);
-  return std::max(0.0, read(host_tail_, position(word) + 1) - average * average);
+  return std::max(0.0, mean(square_of(word)) - average * average);
 }
 
 bool Payload::all_equal(Word word, double own) const {
-  const double tolerance = is_half(tail_.dtype()) ? 1e-2 : 1e-5;
+  const double tolerance = is_half(tail_.dtype()) && width(word) == 1 ? 1e-2 : 1e-5;
   const auto differs = [&](double found, double expected) {
     return std::abs(found - expected) > tolerance * std::max(1.0, std::abs(expected));
   };
-  return !differs(mean(word), own) && !differs(read(host_tail_, position(word) + 1), own * own);
+  return !differs(mean(word), own) && !differs(mean(square_of(word)), own * own);
 }
 
 double Payload::countable(uint64_t number) const {

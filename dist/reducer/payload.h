@@ -6,12 +6,18 @@
 // as averages in the bucket's own dtype: with n ranks, n times the mean of a flag is the number of
 // ranks that set it. A value and its square travel together where the ranks have to agree: all
 // ranks hold the same value exactly when the variance is zero.
+//
+// A half type is too coarse for times and batches: in those buckets such a word travels as the
+// digits of a whole number, one element each. The base is the largest power of two whose digits,
+// summed over the ranks, survive the average exactly: 128 for two ranks in bfloat16 (8 bits of
+// precision), so a batch is 3 elements and its square 6.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/reducer/bucket.h>
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -25,10 +31,11 @@ enum class Word : uint8_t {
   Changed,       // the used set is not the one that was recorded (static_graph)
   Round,         // number of the reduced backward, modulo something small
   RoundSquared,  //
-  Time,          // from the start of backward to the launch of this bucket, in ms
-  TimeSquared,   //
-  Rows,          // samples in this rank's batch
-  RowsSquared,   //
+  // These four are whole numbers below 2^20 and their squares; what is larger counts as that.
+  Time,         // from the start of backward to the launch of this bucket, in ms
+  TimeSquared,  //
+  Rows,         // samples in this rank's batch
+  RowsSquared,  //
   // These four as kernels::bucket_words writes them.
   Norm,         // log2 of the sum of squares of this rank's gradients
   NormSquared,  //
@@ -84,13 +91,19 @@ class Payload {
   double countable(uint64_t number) const;
 
  private:
-  int64_t position(Word word) const noexcept { return flags_ + static_cast<int64_t>(word); }
+  int64_t position(Word word) const noexcept { return positions_[static_cast<size_t>(word)]; }
+  // How many elements it takes.
+  int64_t width(Word word) const noexcept { return positions_[static_cast<size_t>(word) + 1] - position(word); }
+  void place_words(DType dtype, int ranks);
 
   Tensor whole_;
   Tensor gradients_;
   Tensor tail_;
   int64_t flags_;
-  Tensor host_tail_;  // tail_ itself on the CPU
+  int ranks_;
+  int digit_bits_ = 0;                              // of the base, where words travel as digits
+  std::array<int64_t, kWords + 1> positions_ = {};  // of each word in the tail, and its end
+  Tensor host_tail_;                                // tail_ itself on the CPU
   // On a device: sums of squares per slot, [flags] float64, there and here.
   Tensor sums_;
   Tensor host_sums_;

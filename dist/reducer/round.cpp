@@ -232,7 +232,7 @@ void Round::fill_words(uint32_t index, int64_t now) {
   payload.set(Word::NonFinite, not_finite ? 1 : 0);
   payload.set_with_square(Word::Time, static_cast<double>(now - events_.began) * 1e-6);
   payload.set_with_square(Word::Norm, logarithm(progress.sum_of_squares));
-  payload.set_with_square(Word::Rows, static_cast<double>(std::min<int64_t>(start_.rows, 2048)));
+  payload.set_with_square(Word::Rows, static_cast<double>(start_.rows));
   payload.send(progress.measured, not_finite);
 }
 

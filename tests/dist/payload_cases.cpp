@@ -1,0 +1,127 @@
+// Times and batches in the payload of a half bucket are as exact as in any other.
+#include "rank_case.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/diagnosis/slow_rank.h>
+#include <brigade/dist/reducer/payload.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/nn/nn.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace brigade::test {
+
+namespace {
+
+constexpr DType kFloatingTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16};
+
+dist::Payload payload_of(dist::ProcessGroup& group, DType dtype) {
+  dist::BucketLayout layout;
+  layout.dtype = dtype;
+  layout.parameters = {0};
+  layout.offsets = {0};
+  layout.gradient_numel = 5;
+  return dist::Payload(group, layout);
+}
+
+// `word` after the average, where every rank holds `common` and the last one `last`.
+std::string check_word(const dist::ProcessGroupPtr& group, DType dtype, dist::Word word, double common, double last) {
+  dist::Payload payload = payload_of(*group, dtype);
+  const int ranks = group->size();
+  payload.set_with_square(word, group->rank() == ranks - 1 ? last : common);
+  payload.set_with_square(dist::Word::Round, payload.countable(4099));
+  payload.set(dist::Word::Probe, 3);
+  group->all_reduce(payload.whole(), {.op = dist::ReduceOp::Avg})->wait();
+  const double away = last - common;
+  const double mean = common + away / ranks;
+  const double variance = away * away * (ranks - 1) / ranks / ranks;
+  // Float32 keeps 24 bits of a square.
+  const double tolerance = dtype == kFloat32 ? 1e-6 * (mean * mean + last * last) : 1e-9 * (1 + mean * mean);
+  if (std::abs(payload.mean(word) - mean) > 1e-6 * mean) return fmt::format("mean {} of {}", payload.mean(word), mean);
+  if (std::abs(payload.variance(word) - variance) > tolerance)
+    return fmt::format("{}: variance {} instead of {}", name(dtype), payload.variance(word), variance);
+  if (payload.all_equal(word, common) != (common == last)) return "agreement";
+  if (!payload.all_equal(dist::Word::Round, payload.countable(4099))) return "the word beside it";
+  return std::abs(payload.mean(dist::Word::Probe) - 3) < 0.02 ? "" : "the last word";
+}
+
+std::string check_words(const dist::ProcessGroupPtr& group) {
+  struct Row {
+    double common, last;
+  };
+  for (const DType dtype : kFloatingTypes) {
+    for (const Row& row : {Row{300, 300}, {300, 310}, {400, 400}, {400, 460}, {4097, 4097}, {1, 0}, {65536, 2 << 17}}) {
+      for (const dist::Word word : {dist::Word::Time, dist::Word::Rows}) {
+        const std::string wrong = check_word(group, dtype, word, row.common, row.last);
+        if (!wrong.empty()) return fmt::format("{} and {}: {}", row.common, row.last, wrong);
+      }
+    }
+  }
+  return "";
+}
+const AddRankCase add_words("the payload's times and batches are exact in every dtype", &check_words,
+                            {.threads = {1, 2, 3, 7, 16}});
+
+std::string check_late(const dist::ProcessGroupPtr& group) {
+  for (const DType dtype : kFloatingTypes) {
+    for (const double last : {400.0, 405.0, 700.0}) {
+      dist::Payload payload = payload_of(*group, dtype);
+      payload.set_with_square(dist::Word::Time, group->rank() == 0 ? last : 400);
+      group->all_reduce(payload.whole(), {.op = dist::ReduceOp::Avg})->wait();
+      const bool late =
+          dist::may_have_slow_rank(payload.mean(dist::Word::Time), payload.variance(dist::Word::Time), group->size());
+      if (late != (last == 700)) return fmt::format("{}: {} ms among 400 ms", name(dtype), last);
+    }
+  }
+  return "";
+}
+const AddRankCase add_late("a backward of 400 ms is late only beside faster ones, in every dtype", &check_late);
+
+// Few elements where there are few ranks; those of other types take one each.
+std::string check_size(const dist::ProcessGroupPtr& group) {
+  const auto words = [&](DType dtype) { return payload_of(*group, dtype).tail().numel() - 1; };
+  if (words(kFloat32) != dist::kWords || words(kFloat64) != dist::kWords) return "float words";
+  const int64_t others = dist::kWords - 4;
+  // 20 and 40 bits, twice: of 7 bits each among two ranks in bfloat16, 6 among four; 10 and 9 in float16.
+  const int64_t bfloat16 = others + 2 * (group->size() == 2 ? 3 + 6 : 4 + 7);
+  const int64_t float16 = others + 2 * (group->size() == 2 ? 2 + 4 : 3 + 5);
+  if (words(kBFloat16) != bfloat16) return fmt::format("{} words of bfloat16", words(kBFloat16));
+  return words(kFloat16) == float16 ? "" : fmt::format("{} words of float16", words(kFloat16));
+}
+const AddRankCase add_size("words take no more elements than their digits need", &check_size,
+                           {.threads = {2, 4}, .shm = {2, 4}, .others = {2}});
+
+// Looks at the outcome of a backward, which no other test of this program does.
+thread_local int uneven_backwards = 0;
+class Watcher final : public dist::Advice {
+ public:
+  std::optional<dist::Verdict> examine(dist::FinishedBackward& backward) override {
+    uneven_backwards += backward.outcome().uneven ? 1 : 0;
+    return std::nullopt;
+  }
+};
+const dist::AddAdvice add_watcher("watcher_of_the_test", [] { return std::make_unique<Watcher>(); });
+
+std::string check_batches(const dist::ProcessGroupPtr& group) {
+  for (const DType dtype : kFloatingTypes) {
+    for (const int64_t rows : {300, 3000}) {
+      for (const int64_t more : {0, 100}) {
+        uneven_backwards = 0;
+        nn::Linear net(3, 2);
+        net->to(dtype);
+        dist::DistributedDataParallel ddp(net, group);
+        mean(square(ddp(ones({rows + (group->rank() == 0 ? rows * more / 100 : 0), 3}, dtype)))).backward();
+        if (uneven_backwards != (more > 0 ? 1 : 0)) return fmt::format("{}: {} rows, {} more", name(dtype), rows, more);
+      }
+    }
+  }
+  return "";
+}
+const AddRankCase add_batches("equal batches are equal and others are not, in every dtype", &check_batches);
+
+}  // namespace
+
+}  // namespace brigade::test

@@ -16,6 +16,9 @@ namespace brigade::dist {
 
 namespace {
 
+// A cap; what no memory holds is none at all.
+int64_t bytes_of(double mib) { return mib < 0x1p42 ? static_cast<int64_t>(mib * 0x1p20) : int64_t{1} << 62; }
+
 void check_options(const DDPOptions& options, SourceLocation where) {
   if (!(options.bucket_cap_mb > 0) || !(options.first_bucket_mb > 0))
     throw ValueError("DistributedDataParallel: bucket_cap_mb and first_bucket_mb must be above 0", where);
@@ -107,8 +110,8 @@ ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vect
   result.static_graph = options_.static_graph;
   result.gradient_as_bucket_view = options_.gradient_as_bucket_view;
   result.diagnosis = options_.diagnosis;
-  result.limits.first_bytes = static_cast<int64_t>(options_.first_bucket_mb * 1024 * 1024);
-  result.limits.cap_bytes = static_cast<int64_t>(options_.bucket_cap_mb * 1024 * 1024);
+  result.limits.first_bytes = bytes_of(options_.first_bucket_mb);
+  result.limits.cap_bytes = bytes_of(options_.bucket_cap_mb);
   result.report_at = options_.report_at;
   result.module_name = module_->name();
   result.current_parameters = [this] { return current(module_->named_parameters()); };

@@ -40,7 +40,7 @@ struct DDPOptions {
   // Gradients are views of the buckets. false: they have memory of their own, with a copy in and a
   // copy out.
   bool gradient_as_bucket_view = true;
-  // Caps of the buckets, in MiB of gradients.
+  // Caps of the buckets, in MiB of gradients; INFINITY: none.
   double bucket_cap_mb = 25;
   double first_bucket_mb = 1;
   // Copy rank 0's buffers to the others at the start of each forward that trains.

@@ -1,0 +1,95 @@
+// Where the ranks of a Gloo group are, as they tell each other through the store, so that all name
+// the same ranks when a collective fails.
+//
+// A rank writes where it is a few times a second, so that one that can speak no more has said where
+// it was; once more when its collective fails; and a word when it goes away.
+#pragma once
+
+#include <brigade/dist/diagnosis/collective.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace brigade::dist {
+
+class Store;
+
+// What a rank has told.
+struct ToldByRank {
+  bool stuck = false;      // its collective failed
+  bool timed_out = false;  // because somebody did not come
+  std::string gone;        // "left the group", "failed: ...": it is not coming
+  Whereabouts whereabouts;
+};
+
+struct ToldByAll {
+  std::vector<ToldByRank> ranks;
+  bool timed_out = false;  // some rank gave up waiting
+};
+
+// Of one rank of one group. Thread-safe. Nothing here throws for a store that is gone: then peers
+// are not told, and nothing is known of them.
+class StoredWhereabouts {
+ public:
+  // Below `prefix` in the store; tells in a thread of its own when there are peers. `names`: the
+  // numbers by which errors call the ranks.
+  StoredWhereabouts(std::shared_ptr<Store> store, std::string prefix, int rank, int size, RankNames names);
+  // Ends the thread.
+  ~StoredWhereabouts();
+  StoredWhereabouts(const StoredWhereabouts&) = delete;
+  StoredWhereabouts& operator=(const StoredWhereabouts&) = delete;
+
+  // --- This rank. What it posts, finishes and does is told by the thread, the rest at once.
+
+  void post(const CollectiveInfo& collective);
+  // Counts when no other was posted since.
+  void finish(const CollectiveInfo& collective) noexcept;
+  void note_activity(std::string_view what, SourceLocation where);
+
+  // Its collective failed: from here on it tells nothing else.
+  void give_up(const CollectiveInfo& in, bool timed_out) noexcept;
+  // It goes away: "left the group".
+  void leave(const std::string& how) noexcept;
+  // It was aborted: no collective of it is to be looked at. From here on it tells nothing else.
+  void abort(const std::string& reason) noexcept;
+
+  // --- All ranks
+
+  // Reads until every rank has given up or gone away, or for about a second. `in`, `timed_out`: why
+  // this rank gave up.
+  ToldByAll gather(const CollectiveInfo& in, bool timed_out) const;
+
+ private:
+  void tell_changes();
+  void tell(const char* state, const CollectiveInfo& collective, bool finished) noexcept;
+  void tell_gone(const std::string& how) noexcept;
+  ToldByRank told_by(int rank) const noexcept;
+
+  const std::shared_ptr<Store> store_;
+  const std::string prefix_;
+  const int rank_;
+  const int size_;
+  const RankNames names_;
+
+  std::mutex telling_;               // one text after the other
+  std::atomic<bool> silent_{false};  // the last word is said
+
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stop_ = false;
+  CollectiveInfo last_;  // posted by this rank
+  bool last_finished_ = true;
+  std::string activity_;
+  SourceLocation activity_at_;
+  int64_t activity_since_ = 0;
+
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace brigade::dist

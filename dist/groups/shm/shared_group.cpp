@@ -3,7 +3,10 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
-#include <brigade/dist/groups/arithmetic.h>
+#include <brigade/dist/groups/collective_errors.h>
+#include <brigade/dist/groups/shm/counter.h>
+#include <brigade/dist/groups/shm/header.h>
+#include <brigade/dist/groups/shm/whereabouts.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <fmt/format.h>
@@ -12,95 +15,16 @@
 #include <array>
 #include <cstring>
 #include <exception>
-#include <limits>
 #include <thread>
 
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace brigade::dist::shm {
 
 namespace {
 
 constexpr const char* kKindNames[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier"};
-
-// Counters wrap around; a difference says who is ahead.
-bool reached(uint32_t counter, uint32_t sequence) noexcept { return static_cast<int32_t>(counter - sequence) >= 0; }
-
-void futex_wait(std::atomic<uint32_t>& word, uint32_t value, int64_t nanoseconds) noexcept {
-  const timespec timeout{0, nanoseconds};
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, &timeout, nullptr, 0);
-}
-
-void futex_wake_all(std::atomic<uint32_t>& word) noexcept {
-  syscall(SYS_futex, &word, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
-}
-
-void pause_briefly() noexcept {
-#if defined(__x86_64__)
-  _mm_pause();
-#endif
-}
-
-template <size_t N>
-void copy_text(char (&target)[N], std::string_view text) noexcept {
-  const size_t length = std::min(text.size(), N - 1);
-  if (length > 0) std::memcpy(target, text.data(), length);
-  target[length] = '\0';
-}
-
-void tell(SourceLine& line, const Place& place) noexcept {
-  copy_text(line.file, place.file);
-  line.line = place.line;
-}
-
-Place place_of(const SourceLine& line) { return {line.file, line.line}; }
-
-void tell(Header& header, const CollectiveInfo& info) noexcept {
-  copy_text(header.kind, info.kind);
-  copy_text(header.op, info.op);
-  copy_text(header.dtype, info.dtype);
-  header.root = info.root;
-  header.count = info.count;
-  header.number = info.sequence;
-  header.iteration = info.iteration;
-  copy_text(header.description, info.description);
-  tell(header.where, info.where);
-}
-
-CollectiveInfo info_of(const Header& header) {
-  CollectiveInfo info;
-  info.sequence = header.number;
-  info.kind = header.kind;
-  info.op = header.op;
-  info.dtype = header.dtype;
-  info.count = header.count;
-  info.root = header.root;
-  info.description = header.description;
-  info.iteration = header.iteration;
-  info.where = place_of(header.where);
-  return info;
-}
-
-bool same_collective(const Header& a, const Header& b) noexcept {
-  return a.count == b.count && a.root == b.root && std::strcmp(a.kind, b.kind) == 0 && std::strcmp(a.op, b.op) == 0 &&
-         std::strcmp(a.dtype, b.dtype) == 0 && std::strcmp(a.description, b.description) == 0;
-}
-
-// Which of `count` elements are a rank's to reduce: [first, second).
-std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dtype) {
-  // Shares begin on cache lines, so that two ranks write to no cache line in common.
-  const int64_t cache_line = 64 / static_cast<int64_t>(itemsize(dtype));
-  const int64_t cache_lines = (count + cache_line - 1) / cache_line;
-  return {std::min(count, cache_lines * rank / size * cache_line),
-          std::min(count, cache_lines * (rank + 1) / size * cache_line)};
-}
 
 }  // namespace
 
@@ -139,20 +63,15 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
 
 SharedGroup::~SharedGroup() {
   forget_staged();
-  RankBlock& own = block(rank());
   pending_.clear();
-  if (own.status.load() == Status::Running) {
-    if (!failure_.empty()) {
-      copy_text(own.last_words, failure_);
-      own.status.store(Status::Failed);
-    } else {
-      copy_text(own.last_words,
-                std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
-      own.status.store(Status::Left);
-    }
+  RankBlock& own = block(rank());
+  if (own.status.load() != Status::Running) return;
+  if (!failure_.empty()) {
+    leave(own, Status::Failed, failure_);
+  } else {
+    leave(own, Status::Left,
+          std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
   }
-  futex_wake_all(own.arrived);
-  futex_wake_all(own.done);
 }
 
 void SharedGroup::keep_pending() {
@@ -168,13 +87,13 @@ Tensor SharedGroup::allocate(int64_t numel, DType dtype) {
   return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
 }
 
+bool SharedGroup::reaches(const Tensor& tensor) const {
+  DataPlace place;
+  return locate(tensor.raw_data(), place);
+}
+
 void SharedGroup::announce_failure(std::string_view reason) noexcept {
-  if (announced_.exchange(true)) return;
-  RankBlock& own = block(rank());
-  copy_text(own.last_words, reason);
-  own.status.store(Status::Failed);
-  futex_wake_all(own.arrived);
-  futex_wake_all(own.done);
+  if (!announced_.exchange(true)) leave(block(rank()), Status::Failed, reason);
 }
 
 void SharedGroup::abort(std::string_view reason) {
@@ -201,13 +120,6 @@ void SharedGroup::notice_abort() {
   broken_ = std::make_exception_ptr(
       DistError("the {} group was aborted on rank {}: {}", backend(), named(rank()), abort_reason_));
   end_pending();
-}
-
-void SharedGroup::publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept {
-  // Sequentially consistent with the sleepers' announcement in park(): either we see the sleeper or
-  // it sees the new value.
-  counter.store(value);
-  if (block(rank()).sleepers.load() > 0) futex_wake_all(counter);
 }
 
 WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, bool stage_in,
@@ -241,7 +153,7 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
   header.posted_at = now_ns();
   block(rank()).ring[operation->sequence % kRing] = header;
   pending_.push_back(operation);
-  publish(block(rank()).arrived, operation->sequence);
+  publish(block(rank()), block(rank()).arrived, operation->sequence);
   advance();
   return std::make_shared<SharedWork>(*this, std::move(operation));
 }
@@ -251,7 +163,7 @@ bool SharedGroup::advance() {
   for (const OperationPtr& operation : pending_) {
     if (operation->part_done) continue;
     for (int r = 0; r < size(); ++r) {
-      if (!reached(block(r).arrived.load(std::memory_order_acquire), operation->sequence)) return moved;
+      if (!reached(block(r).arrived, operation->sequence)) return moved;
     }
     check_headers(*operation);
     std::array<void*, kMaxRanks> peers{};
@@ -264,7 +176,7 @@ bool SharedGroup::advance() {
     if (operation->part) operation->part(std::span<void* const>(peers.data(), static_cast<size_t>(size())));
     operation->part_done = true;
     block(rank()).done_at[operation->sequence % kRing] = now_ns();
-    publish(block(rank()).done, operation->sequence);
+    publish(block(rank()), block(rank()).done, operation->sequence);
     moved = true;
     // Parts run ahead of completions; complete what is complete.
     break;
@@ -272,7 +184,7 @@ bool SharedGroup::advance() {
   while (!pending_.empty() && pending_.front()->part_done) {
     Operation& oldest = *pending_.front();
     for (int r = 0; r < size(); ++r) {
-      if (!reached(block(r).done.load(std::memory_order_acquire), oldest.sequence)) return moved;
+      if (!reached(block(r).done, oldest.sequence)) return moved;
     }
     // A rank writes this place again when it is done with the collective kRing later, which waits
     // for this rank.
@@ -307,9 +219,7 @@ void SharedGroup::check_headers(const Operation& operation) {
   std::vector<CollectiveInfo> by_rank;
   for (int r = 0; r < size(); ++r)
     by_rank.push_back(info_of(block(r).ring[operation.sequence % kRing]));
-  Verdict verdict = collective_mismatch(by_rank, names());
-  const std::string message = verdict.message;
-  fail(std::make_exception_ptr(CollectiveError(message, {std::move(verdict)})));
+  fail(std::make_exception_ptr(mismatch_error(by_rank, names())));
 }
 
 void SharedGroup::fail(std::exception_ptr error) {
@@ -327,13 +237,7 @@ void SharedGroup::fail(std::exception_ptr error) {
 }
 
 void SharedGroup::note_activity(std::string_view what, SourceLocation where) {
-  RankBlock& own = block(rank());
-  for (uint32_t free = 0; !own.activity_lock.compare_exchange_weak(free, 1, std::memory_order_acquire); free = 0)
-    pause_briefly();  // a peer reads it
-  copy_text(own.activity, what);
-  tell(own.activity_at, where);
-  own.activity_since.store(now_ns(), std::memory_order_relaxed);
-  own.activity_lock.store(0, std::memory_order_release);
+  shm::note_activity(block(rank()), what, where);
 }
 
 void SharedGroup::do_progress() {
@@ -347,7 +251,7 @@ int SharedGroup::behind(const Operation& operation, bool& in_arrival) const {
   in_arrival = !operation.part_done;
   for (int r = 0; r < size(); ++r) {
     const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
-    if (!reached(counter.load(std::memory_order_acquire), operation.sequence)) return r;
+    if (!reached(counter, operation.sequence)) return r;
   }
   return -1;
 }
@@ -357,35 +261,10 @@ void SharedGroup::park(const Operation& operation) {
   const int rank_behind = behind(operation, in_arrival);
   if (rank_behind < 0) return;
   RankBlock& peer = block(rank_behind);
-  std::atomic<uint32_t>& counter = in_arrival ? peer.arrived : peer.done;
-  peer.sleepers.fetch_add(1);
-  const uint32_t value = counter.load();
-  if (!reached(value, operation.sequence)) futex_wait(counter, value, 1'000'000);
-  peer.sleepers.fetch_sub(1);
+  sleep_on(peer, in_arrival ? peer.arrived : peer.done, operation.sequence);
 }
 
-Whereabouts SharedGroup::whereabouts(int r) const {
-  RankBlock& peer = block(r);
-  Whereabouts place;
-  place.rank = named(r);
-  if (const uint32_t arrived = peer.arrived.load(std::memory_order_acquire); arrived > 0) {
-    place.last = info_of(peer.ring[arrived % kRing]);
-    place.finished = reached(peer.done.load(std::memory_order_acquire), arrived);
-  }
-  for (int tries = 0; tries < 1000; ++tries) {
-    uint32_t free = 0;
-    if (!peer.activity_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
-      pause_briefly();
-      continue;
-    }
-    place.activity = peer.activity;
-    place.activity_at = place_of(peer.activity_at);
-    place.activity_seconds = static_cast<double>(now_ns() - peer.activity_since.load(std::memory_order_relaxed)) * 1e-9;
-    peer.activity_lock.store(0, std::memory_order_release);
-    break;
-  }
-  return place;
-}
+Whereabouts SharedGroup::whereabouts(int r) const { return whereabouts_of(block(r), named(r)); }
 
 void SharedGroup::check_peers(const Operation& operation) {
   bool in_arrival = false;
@@ -394,10 +273,10 @@ void SharedGroup::check_peers(const Operation& operation) {
     if (r == rank()) continue;
     const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
     // A rank that has done what this collective needs of it may have gone since.
-    if (reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
+    if (reached(counter, operation.sequence)) continue;
     if (block(r).status.load(std::memory_order_acquire) == Status::Running && death_of(r).empty()) continue;
     // It may have arrived in the meantime, just before it left.
-    if (reached(counter.load(std::memory_order_acquire), operation.sequence)) continue;
+    if (reached(counter, operation.sequence)) continue;
     // A rank that failed because of another one leads to that one.
     int lost = r;
     for (int step = 0; step < size(); ++step) {
@@ -405,18 +284,27 @@ void SharedGroup::check_peers(const Operation& operation) {
       if (blamed < 0 || blamed == rank()) break;
       lost = blamed;
     }
-    const Status status = block(lost).status.load(std::memory_order_acquire);
-    std::string how = status == Status::Failed ? fmt::format("failed: {}", block(lost).last_words)
-                      : status == Status::Left ? std::string(block(lost).last_words)
-                                               : death_of(lost);
+    std::string how = how_it_left(block(lost));
+    if (how.empty()) how = death_of(lost);
     if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", named(r));
-    const CollectiveInfo waiting = info_of(operation.header);
-    Verdict verdict = rank_lost(waiting, whereabouts(lost), how, status == Status::Failed);
-    const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}", named(lost), how,
-                                            named(rank()), in_words(waiting), in_words(whereabouts(lost)));
     block(rank()).blames.store(lost, std::memory_order_release);
-    fail(std::make_exception_ptr(DiagnosedAs<PeerError>(message, {std::move(verdict)})));
+    fail(std::make_exception_ptr(lost_rank_error({named(rank()), info_of(operation.header)}, whereabouts(lost), how)));
   }
+}
+
+void SharedGroup::time_out(const Operation& operation, std::chrono::milliseconds waited) {
+  bool in_arrival = false;
+  std::vector<Whereabouts> missing;
+  if (behind(operation, in_arrival) >= 0) {
+    for (int r = 0; r < size(); ++r) {
+      const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
+      if (reached(counter, operation.sequence)) continue;
+      if (missing.empty()) block(rank()).blames.store(r, std::memory_order_release);
+      missing.push_back(whereabouts(r));
+    }
+  }
+  fail(std::make_exception_ptr(missing_ranks_error({named(rank()), info_of(operation.header)}, missing,
+                                                   fmt::format("timed out after {} ms", waited.count()))));
 }
 
 void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout) {
@@ -450,114 +338,9 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
       check_peers(*operation);
       next_check = now + std::chrono::milliseconds(2);
     }
-    if (now >= deadline) {
-      bool in_arrival = false;
-      std::vector<Whereabouts> missing;
-      std::string ranks;
-      if (behind(*operation, in_arrival) >= 0) {
-        for (int r = 0; r < size(); ++r) {
-          const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
-          if (reached(counter.load(), operation->sequence)) continue;
-          if (missing.empty()) block(rank()).blames.store(r, std::memory_order_release);
-          missing.push_back(whereabouts(r));
-          ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", named(r));
-        }
-      }
-      const CollectiveInfo waiting = info_of(operation->header);
-      Verdict verdict = collective_timeout(waiting, missing);
-      std::string places;
-      for (const Whereabouts& place : missing)
-        places += "; " + in_words(place);
-      fail(std::make_exception_ptr(
-          DiagnosedAs<TimeoutError>(fmt::format("timed out after {} ms in {} on rank {}: waiting for rank {}{}",
-                                                timeout.count(), in_words(waiting), named(rank()), ranks, places),
-                                    {std::move(verdict)})));
-    }
+    if (now >= deadline) time_out(*operation, timeout);
     park(*operation);
   }
-}
-
-std::pair<int64_t, int64_t> SharedGroup::share(int64_t count, DType dtype) const {
-  return share_of(rank(), size(), count, dtype);
-}
-
-bool SharedGroup::reaches(const Tensor& tensor) const {
-  DataPlace place;
-  return locate(tensor.raw_data(), place);
-}
-
-WorkPtr SharedGroup::reduce_shares(const Tensor& tensor, const CollectiveOptions& options) {
-  const int64_t count = tensor.numel();
-  const DType dtype = tensor.dtype();
-  return post(Kind::ReduceScatter, tensor, Tensor(), true, options,
-              [this, count, dtype, op = options.op](std::span<void* const> peers) {
-                const auto [begin, end] = share(count, dtype);
-                void* outputs[] = {peers[static_cast<size_t>(rank())]};
-                if (begin < end) reduce_elements(peers, outputs, dtype, op, begin, end);
-              });
-}
-
-WorkPtr SharedGroup::gather_shares(const Tensor& tensor, const CollectiveOptions& options) {
-  const int64_t count = tensor.numel();
-  const DType dtype = tensor.dtype();
-  return post(Kind::AllGather, tensor, Tensor(), true, options, [this, count, dtype](std::span<void* const> peers) {
-    char* to = static_cast<char*>(peers[static_cast<size_t>(rank())]);
-    for (int r = 0; r < size(); ++r) {
-      const auto [begin, end] = share_of(r, size(), count, dtype);
-      const size_t skip = static_cast<size_t>(begin) * itemsize(dtype);
-      const size_t bytes = static_cast<size_t>(end - begin) * itemsize(dtype);
-      if (r != rank() && bytes > 0)
-        std::memcpy(to + skip, static_cast<const char*>(peers[static_cast<size_t>(r)]) + skip, bytes);
-    }
-  });
-}
-
-WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) {
-  const int64_t count = tensor.numel();
-  const DType dtype = tensor.dtype();
-  return post(Kind::AllReduce, tensor, Tensor(), true, options,
-              [this, count, dtype, op = options.op](std::span<void* const> peers) {
-                const auto [begin, end] = share(count, dtype);
-                if (begin < end) reduce_elements(peers, peers, dtype, op, begin, end);
-              });
-}
-
-WorkPtr SharedGroup::do_broadcast(const Tensor& tensor, const CollectiveOptions& options) {
-  const size_t bytes = tensor.nbytes();
-  const bool is_root = rank() == options.root;
-  return post(Kind::Broadcast, tensor, Tensor(), is_root, options,
-              [this, bytes, is_root, root = options.root](std::span<void* const> peers) {
-                if (!is_root && bytes > 0)
-                  std::memcpy(peers[static_cast<size_t>(rank())], peers[static_cast<size_t>(root)], bytes);
-              });
-}
-
-WorkPtr SharedGroup::do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
-  const size_t bytes = input.nbytes();
-  return post(Kind::AllGather, input, output, true, options, [output, bytes](std::span<void* const> peers) {
-    char* to = static_cast<char*>(output.raw_data());
-    for (size_t r = 0; r < peers.size() && bytes > 0; ++r)
-      std::memcpy(to + r * bytes, peers[r], bytes);
-  });
-}
-
-WorkPtr SharedGroup::do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
-  const int64_t part = output.numel();
-  return post(Kind::ReduceScatter, input, output, true, options,
-              [this, output, part, op = options.op](std::span<void* const> peers) {
-                const auto skip = static_cast<int64_t>(output.itemsize()) * rank() * part;
-                std::array<void*, kMaxRanks> inputs{};
-                for (size_t r = 0; r < peers.size(); ++r)
-                  inputs[r] = static_cast<char*>(peers[r]) + skip;
-                void* outputs[] = {output.raw_data()};
-                if (part > 0)
-                  reduce_elements(std::span<void* const>(inputs.data(), peers.size()), outputs, output.dtype(), op, 0,
-                                  part);
-              });
-}
-
-WorkPtr SharedGroup::do_barrier(const CollectiveOptions& options) {
-  return post(Kind::Barrier, Tensor(), Tensor(), false, options, nullptr);
 }
 
 }  // namespace brigade::dist::shm

@@ -105,7 +105,7 @@ class SharedGroup : public ProcessGroup {
   int behind(const Operation& operation, bool& in_arrival) const;
   void park(const Operation& operation);
   void check_peers(const Operation& operation);
-  void publish(std::atomic<uint32_t>& counter, uint32_t value) noexcept;
+  [[noreturn]] void time_out(const Operation& operation, std::chrono::milliseconds waited);
   [[noreturn]] void fail(std::exception_ptr error);
   // Tells the peers; only the first time counts.
   void announce_failure(std::string_view reason) noexcept;

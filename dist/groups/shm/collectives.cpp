@@ -1,0 +1,103 @@
+// What each rank does of a collective once all have arrived: it reduces or copies its share of the
+// elements, in its peers' memory.
+#include <brigade/dist/groups/arithmetic.h>
+#include <brigade/dist/groups/shm/shared_group.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace brigade::dist::shm {
+
+namespace {
+
+// Which of `count` elements are a rank's to reduce: [first, second).
+std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dtype) {
+  // Shares begin on cache lines, so that two ranks write to no cache line in common.
+  const int64_t cache_line = 64 / static_cast<int64_t>(itemsize(dtype));
+  const int64_t cache_lines = (count + cache_line - 1) / cache_line;
+  return {std::min(count, cache_lines * rank / size * cache_line),
+          std::min(count, cache_lines * (rank + 1) / size * cache_line)};
+}
+
+}  // namespace
+
+std::pair<int64_t, int64_t> SharedGroup::share(int64_t count, DType dtype) const {
+  return share_of(rank(), size(), count, dtype);
+}
+
+WorkPtr SharedGroup::reduce_shares(const Tensor& tensor, const CollectiveOptions& options) {
+  const int64_t count = tensor.numel();
+  const DType dtype = tensor.dtype();
+  return post(Kind::ReduceScatter, tensor, Tensor(), true, options,
+              [this, count, dtype, op = options.op](std::span<void* const> peers) {
+                const auto [begin, end] = share(count, dtype);
+                void* outputs[] = {peers[static_cast<size_t>(rank())]};
+                if (begin < end) reduce_elements(peers, outputs, dtype, op, begin, end);
+              });
+}
+
+WorkPtr SharedGroup::gather_shares(const Tensor& tensor, const CollectiveOptions& options) {
+  const int64_t count = tensor.numel();
+  const DType dtype = tensor.dtype();
+  return post(Kind::AllGather, tensor, Tensor(), true, options, [this, count, dtype](std::span<void* const> peers) {
+    char* to = static_cast<char*>(peers[static_cast<size_t>(rank())]);
+    for (int r = 0; r < size(); ++r) {
+      const auto [begin, end] = share_of(r, size(), count, dtype);
+      const size_t skip = static_cast<size_t>(begin) * itemsize(dtype);
+      const size_t bytes = static_cast<size_t>(end - begin) * itemsize(dtype);
+      if (r != rank() && bytes > 0)
+        std::memcpy(to + skip, static_cast<const char*>(peers[static_cast<size_t>(r)]) + skip, bytes);
+    }
+  });
+}
+
+WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) {
+  const int64_t count = tensor.numel();
+  const DType dtype = tensor.dtype();
+  return post(Kind::AllReduce, tensor, Tensor(), true, options,
+              [this, count, dtype, op = options.op](std::span<void* const> peers) {
+                const auto [begin, end] = share(count, dtype);
+                if (begin < end) reduce_elements(peers, peers, dtype, op, begin, end);
+              });
+}
+
+WorkPtr SharedGroup::do_broadcast(const Tensor& tensor, const CollectiveOptions& options) {
+  const size_t bytes = tensor.nbytes();
+  const bool is_root = rank() == options.root;
+  return post(Kind::Broadcast, tensor, Tensor(), is_root, options,
+              [this, bytes, is_root, root = options.root](std::span<void* const> peers) {
+                if (!is_root && bytes > 0)
+                  std::memcpy(peers[static_cast<size_t>(rank())], peers[static_cast<size_t>(root)], bytes);
+              });
+}
+
+WorkPtr SharedGroup::do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
+  const size_t bytes = input.nbytes();
+  return post(Kind::AllGather, input, output, true, options, [output, bytes](std::span<void* const> peers) {
+    char* to = static_cast<char*>(output.raw_data());
+    for (size_t r = 0; r < peers.size() && bytes > 0; ++r)
+      std::memcpy(to + r * bytes, peers[r], bytes);
+  });
+}
+
+WorkPtr SharedGroup::do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) {
+  const int64_t part = output.numel();
+  return post(Kind::ReduceScatter, input, output, true, options,
+              [this, output, part, op = options.op](std::span<void* const> peers) {
+                const auto skip = static_cast<int64_t>(output.itemsize()) * rank() * part;
+                std::array<void*, kMaxRanks> inputs{};
+                for (size_t r = 0; r < peers.size(); ++r)
+                  inputs[r] = static_cast<char*>(peers[r]) + skip;
+                void* outputs[] = {output.raw_data()};
+                if (part > 0)
+                  reduce_elements(std::span<void* const>(inputs.data(), peers.size()), outputs, output.dtype(), op, 0,
+                                  part);
+              });
+}
+
+WorkPtr SharedGroup::do_barrier(const CollectiveOptions& options) {
+  return post(Kind::Barrier, Tensor(), Tensor(), false, options, nullptr);
+}
+
+}  // namespace brigade::dist::shm

@@ -1,0 +1,24 @@
+// Where the ranks of a host are, as they tell each other through shared memory.
+#pragma once
+
+#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/groups/shm/control.h>
+
+#include <string>
+#include <string_view>
+
+namespace brigade::dist::shm {
+
+// What this rank does from now on.
+void note_activity(RankBlock& own, std::string_view what, const Place& where) noexcept;
+// `name`: the number by which errors call the rank. Any time, also of a rank that has died: what it
+// did is left out then if it died while it said so.
+Whereabouts whereabouts_of(RankBlock& block, int name);
+
+// This rank is not coming any more, and wakes who waits for it: `words` are "left the group", or the
+// reason of its failure.
+void leave(RankBlock& own, Status status, std::string_view words) noexcept;
+// How, in words of such a rank: "left the group", "failed: ..."; "" of one that is running.
+std::string how_it_left(const RankBlock& block);
+
+}  // namespace brigade::dist::shm

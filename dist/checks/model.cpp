@@ -45,11 +45,54 @@ void gather_bytes(std::span<const Tensor> tensors, char* memory, int64_t total) 
   if (together) copy_bytes(memory, Device(), to, device, at);
 }
 
+// Who has what: ranks by line, in rank order.
+using Versions = std::vector<std::pair<std::string, std::vector<int>>>;
+
+Versions versions_of(const std::vector<std::vector<std::string>>& lists, size_t entry) {
+  Versions versions;
+  for (size_t rank = 0; rank < lists.size(); ++rank) {
+    const std::string line = entry < lists[rank].size() ? lists[rank][entry] : "nothing (its list ends here)";
+    const auto same =
+        std::find_if(versions.begin(), versions.end(), [&](const auto& version) { return version.first == line; });
+    if (same == versions.end()) {
+      versions.push_back({line, {static_cast<int>(rank)}});
+    } else {
+      same->second.push_back(static_cast<int>(rank));
+    }
+  }
+  return versions;
+}
+
+std::string in_words(const Versions& versions) {
+  std::string text;
+  for (const auto& [line, ranks] : versions)
+    text += fmt::format("\n  {} {}: {}", ranks.size() == 1 ? "rank" : "ranks", list_of(ranks), line);
+  return text;
+}
+
+// Each rank's first `count` lines, which say its options.
+void check_same_options(const std::vector<std::vector<std::string>>& lists, size_t count, const std::string& model,
+                        SourceLocation where) {
+  for (size_t i = 0; i < count; ++i) {
+    const Versions versions = versions_of(lists, i);
+    if (versions.size() < 2) continue;
+    const std::string message =
+        fmt::format("DDP expects same options across all ranks, but those of DDP({}) differ:", model) +
+        in_words(versions) + "\nGive every rank the same options (" + to_string(where) + ")";
+    Verdict verdict = model_mismatch(lists, i, message, where);
+    verdict.parameters.clear();
+    verdict.advice = "give every rank the same options";
+    throw ConsistencyError(message, {std::move(verdict)}, where);
+  }
+}
+
 }  // namespace
 
-void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors, const std::string& model,
-                         SourceLocation where) {
+void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors,
+                         const std::vector<ReplicaOption>& options, const std::string& model, SourceLocation where) {
   std::string mine;
+  for (const ReplicaOption& each : options)
+    mine += fmt::format("option `{}`: {}\n", each.name, each.value);
   for (const ReplicaTensor& each : tensors) {
     mine += fmt::format("{} `{}` {} {}{}\n", each.kind, each.name, name(each.tensor.dtype()),
                         to_string(each.tensor.sizes()),
@@ -59,30 +102,19 @@ void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& 
       group.all_gather_text(mine, fmt::format("model check of DDP({})", model), where);
   std::vector<std::vector<std::string>> lists;
   size_t longest = 0;
-  for (const std::string& text : texts) {
+  for (const std::string& text : texts)
     lists.push_back(lines_of(text));
-    longest = std::max(longest, lists.back().size());
+  check_same_options(lists, options.size(), model, where);
+  for (auto& list : lists) {
+    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(std::min(options.size(), list.size())));
+    longest = std::max(longest, list.size());
   }
   for (size_t i = 0; i < longest; ++i) {
-    // Who holds what at this position, in rank order.
-    std::vector<std::pair<std::string, std::vector<int>>> versions;
-    for (int rank = 0; rank < group.size(); ++rank) {
-      const auto& list = lists[static_cast<size_t>(rank)];
-      const std::string line = i < list.size() ? list[i] : "nothing (its list ends here)";
-      const auto same =
-          std::find_if(versions.begin(), versions.end(), [&](const auto& version) { return version.first == line; });
-      if (same == versions.end()) {
-        versions.push_back({line, {rank}});
-      } else {
-        same->second.push_back(rank);
-      }
-    }
+    const Versions versions = versions_of(lists, i);
     if (versions.size() < 2) continue;
     std::string message = fmt::format(
         "DDP expects same model across all ranks, but the ranks disagree at entry {} of DDP({}):", i, model);
-    for (const auto& [line, ranks] : versions) {
-      message += fmt::format("\n  {} {}: {}", ranks.size() == 1 ? "rank" : "ranks", list_of(ranks), line);
-    }
+    message += in_words(versions);
     for (const auto& list : lists) {
       if (list.size() == lists[0].size()) continue;
       message += "\n  entries per rank:";

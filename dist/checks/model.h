@@ -15,11 +15,17 @@ struct ReplicaTensor {
   Tensor tensor;
 };
 
-// Compares names, order, shapes, dtypes and requires_grad over all ranks. Throws the same
-// ConsistencyError on every rank, which names the first entry that differs and who holds what.
-// Collective.
-void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors, const std::string& model,
-                         SourceLocation where);
+// A setting of the wrapper in which the ranks have to agree.
+struct ReplicaOption {
+  std::string name;
+  std::string value;  // in words
+};
+
+// Compares the options, then names, order, shapes, dtypes and requires_grad over all ranks. Throws
+// the same ConsistencyError on every rank, which names the first that differs and who holds what.
+// Collective; options have the same names everywhere.
+void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors,
+                         const std::vector<ReplicaOption>& options, const std::string& model, SourceLocation where);
 
 // Copies many tensors from the root in few collectives: they are packed into flat chunks of up to
 // 25 MiB. A tensor that holds the root's bytes already is not written, so its version does not

@@ -9,6 +9,7 @@
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -34,6 +35,28 @@ void check_options(const DDPOptions& options, SourceLocation where) {
     throw ValueError("DistributedDataParallel: verify_every needs check_steps", where);
 }
 
+std::string words_of(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+// All but gradient_as_bucket_view, which is a rank's own business.
+std::vector<ReplicaOption> options_of(const DDPOptions& options) {
+  const bool at_once = options.report_at == ReducerOptions::ReportAt::Backward;
+  return {{"find_unused_parameters", fmt::format("{}", options.find_unused_parameters)},
+          {"static_graph", fmt::format("{}", options.static_graph)},
+          {"bucket_cap_mb", fmt::format("{}", options.bucket_cap_mb)},
+          {"first_bucket_mb", fmt::format("{}", options.first_bucket_mb)},
+          {"broadcast_buffers", fmt::format("{}", options.broadcast_buffers)},
+          {"diagnosis", fmt::format("{}", options.diagnosis)},
+          {"report_at", at_once ? "Backward" : "NextForward"},
+          {"check_steps", fmt::format("{}", options.check_steps)},
+          {"verify_every", fmt::format("{}", options.verify_every)},
+          {"parameters_and_buffers_to_ignore", words_of(options.parameters_and_buffers_to_ignore)},
+          {"delay_all_reduce_named_params", words_of(options.delay_all_reduce_named_params)},
+          {"param_to_hook_all_reduce", words_of({options.param_to_hook_all_reduce})}};
+}
+
 }  // namespace
 
 bool DistributedDataParallelBase::is_ignored(const std::string& name) const {
@@ -57,7 +80,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   check_options(options, where);
   Contents contents = sort_out(where);
   ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
-  check_same_replicas(*group_, contents.replica, module_->name(), where);
+  check_same_replicas(*group_, contents.replica, options_of(options_), module_->name(), where);
   broadcast_model_from(0, where);
   reducer_ = std::make_shared<Reducer>(std::move(contents.trainable), group_, std::move(reducer_options));
   if (options_.check_steps) check_steps(std::move(contents.ignored));

@@ -30,6 +30,45 @@ std::string check_caps(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_caps("a bucket without a cap holds everything", &check_caps, everywhere({2}));
 
+std::string check_agreement(const dist::ProcessGroupPtr& group) {
+  // What the last rank has, and how the error says it.
+  struct Row {
+    dist::DDPOptions options;
+    std::vector<std::string> parts;
+  };
+  const std::vector<Row> rows{
+      {{.find_unused_parameters = true}, {"`find_unused_parameters`: true", "`find_unused_parameters`: false"}},
+      {{.bucket_cap_mb = 3}, {"`bucket_cap_mb`: 25", "`bucket_cap_mb`: 3"}},
+      {{.first_bucket_mb = INFINITY}, {"`first_bucket_mb`: 1", "`first_bucket_mb`: inf"}},
+      {{.diagnosis = false}, {"`diagnosis`: false"}},
+      {{.report_at = dist::ReducerOptions::ReportAt::NextForward}, {"`report_at`: NextForward"}},
+      {{.check_steps = false}, {"`check_steps`: false"}},
+      {{.verify_every = 7}, {"`verify_every`: 7"}},
+      {{.parameters_and_buffers_to_ignore = {"c.bias", "a.bias"}}, {"a.bias, c.bias", "`: none"}},
+  };
+  const int last = group->size() - 1;
+  for (const Row& row : rows) {
+    std::vector<std::string> parts = row.parts;
+    parts.push_back("DDP expects same options across all ranks");
+    parts.push_back(fmt::format("rank {}: option", last));
+    Net net;
+    const std::string wrong = expect_error<dist::ConsistencyError>(
+        [&] { Ddp(net, group, group->rank() == last ? row.options : dist::DDPOptions()); }, parts);
+    if (!wrong.empty()) return wrong;
+  }
+  // What is a rank's own; and the order of names.
+  Net net;
+  const bool first = group->rank() == 0;
+  Ddp ddp(net, group,
+          {.gradient_as_bucket_view = first,
+           .parameters_and_buffers_to_ignore =
+               first ? std::vector<std::string>{"a.bias", "c.bias"} : std::vector<std::string>{"c.bias", "a.bias"}});
+  loss_of(ddp(batch_of(group->rank(), 0))).backward();
+  return "";
+}
+const AddRankCase add_agreement("options that differ between ranks are named at construction", &check_agreement,
+                                everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test

@@ -89,7 +89,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   if (options_.diagnosis) autograd::Tape::enable();
 }
 
-// Also fills parameters_ and buffers_. Throws ValueError for a name to be ignored that there is
+// Also fills parameters_, buffers_ and ignored_parameters_. Throws ValueError for a name to be ignored that there is
 // not.
 DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(SourceLocation where) {
   Contents contents;
@@ -98,6 +98,7 @@ DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(Sour
     std::erase(unknown, name);
     if (is_ignored(name)) {
       contents.ignored.insert(parameter.impl());
+      if (parameter.requires_grad()) ignored_parameters_.push_back(parameter);
       continue;
     }
     contents.replica.push_back({"parameter", name, parameter});
@@ -167,6 +168,8 @@ DistributedDataParallelBase::~DistributedDataParallelBase() {
     reducer_->before_optimizer_step(nullptr);
     reducer_->when_bucket_is_reduced(nullptr);
   }
+  for (const auto& [parameter, handle] : step_hooks_)
+    parameter.remove_hook(handle);
   // The tape belongs to the thread that wrapped the module.
   if (options_.diagnosis && reducer_ && thread_ == std::this_thread::get_id()) autograd::Tape::disable();
 }
@@ -196,12 +199,20 @@ void DistributedDataParallelBase::apply_optimizer_in_backward(
   for (const NamedParameter& each : reducer_->parameters())
     in_backward_.push_back(make({each.tensor}));
   reducer_->when_bucket_is_reduced([this](std::span<const uint32_t> parameters) {
-    const autograd::SilentUpdates silent;
-    for (const uint32_t parameter : parameters) {
-      in_backward_[parameter]->step();
-      in_backward_[parameter]->zero_grad();
-    }
+    for (const uint32_t parameter : parameters)
+      step_in_backward(*in_backward_[parameter]);
   });
+  for (const Tensor& parameter : ignored_parameters_) {
+    in_backward_.push_back(make({parameter}));
+    const auto step = [optimizer = in_backward_.back().get()](const Tensor&) { step_in_backward(*optimizer); };
+    step_hooks_.emplace_back(parameter, parameter.register_post_accumulate_grad_hook(step));
+  }
+}
+
+void DistributedDataParallelBase::step_in_backward(optim::Optimizer& optimizer) {
+  const autograd::SilentUpdates silent;
+  optimizer.step();
+  optimizer.zero_grad();
 }
 
 std::string DistributedDataParallelBase::describe() const {

@@ -122,8 +122,9 @@ class DistributedDataParallelBase {
   void register_comm_hook(CommHookPtr hook) { reducer_->register_comm_hook(std::move(hook)); }
   // Each parameter gets an optimizer of its own, made by `make`, which steps as soon as the
   // parameter's bucket is reduced, while backward goes on; its gradient is cleared then. A strict
-  // error stops the bucket it is in and those after it; earlier ones have moved. Throws ValueError
-  // when called twice.
+  // error stops the bucket it is in and those after it; earlier ones have moved. A trainable
+  // parameter that is ignored steps as soon as its gradient is there, by this rank's alone. Throws
+  // ValueError when called twice.
   void apply_optimizer_in_backward(
       const std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> parameters)>& make);
 
@@ -173,6 +174,7 @@ class DistributedDataParallelBase {
     std::unordered_set<const TensorImpl*> ignored;
   };
   Contents sort_out(SourceLocation where);
+  static void step_in_backward(optim::Optimizer& optimizer);
   ReducerOptions make_reducer_options(const std::vector<NamedParameter>& trainable, SourceLocation where) const;
   void check_steps(std::unordered_set<const TensorImpl*> ignored);
   void note_at_construction(SourceLocation where);
@@ -184,7 +186,10 @@ class DistributedDataParallelBase {
   std::vector<Tensor> buffers_;
   std::shared_ptr<Reducer> reducer_;
   std::unique_ptr<StepCheck> step_check_;
+  // One per parameter of the reducer; then those of the ignored ones, each called by a hook.
   std::vector<std::unique_ptr<optim::Optimizer>> in_backward_;
+  std::vector<Tensor> ignored_parameters_;
+  std::vector<std::pair<Tensor, uint64_t>> step_hooks_;
   Join* join_ = nullptr;
   std::thread::id thread_;
 };

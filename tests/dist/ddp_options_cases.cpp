@@ -69,6 +69,44 @@ std::string check_agreement(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_agreement("options that differ between ranks are named at construction", &check_agreement,
                                 everywhere({2, 3}));
 
+std::string check_ignored_in_backward(const dist::ProcessGroupPtr& group) {
+  const std::vector<std::string> ignored{"a.bias", "c.weight"};
+  Values expected;
+  for (const bool in_backward : {false, true}) {
+    manual_seed(1);
+    Net net;
+    const auto make = [](std::vector<Tensor> parameters) {
+      return std::make_unique<optim::SGD>(std::move(parameters), optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+    };
+    const auto optimizer = make(net->parameters());
+    {
+      Ddp ddp(net, group, {.parameters_and_buffers_to_ignore = ignored});
+      if (in_backward) ddp.apply_optimizer_in_backward(make);
+      for (int s = 0; s < kSteps; ++s) {
+        loss_of(ddp(batch_of(group->rank(), s))).backward();
+        for (const Tensor& parameter : net->parameters()) {
+          if (in_backward && parameter.grad().defined()) return "a gradient is left";
+        }
+        if (in_backward) continue;
+        optimizer->step();
+        optimizer->zero_grad();
+      }
+    }
+    const Values found = values_of(net->parameters());
+    if (in_backward) {
+      const std::string wrong = compare(found, expected);
+      if (!wrong.empty()) return wrong;
+    }
+    expected = found;
+    // The wrapper is gone, and its optimizers with it.
+    loss_of(net(batch_of(0, 0))).backward();
+    if (values_of(net->parameters()) != found) return "an optimizer of a wrapper that is gone has stepped";
+  }
+  return "";
+}
+const AddRankCase add_ignored_in_backward("ignored parameters step in backward too, each rank's by its own gradient",
+                                          &check_ignored_in_backward, everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test

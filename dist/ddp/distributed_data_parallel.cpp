@@ -188,8 +188,9 @@ void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where
   if (!autograd::GradMode::is_enabled()) return;
   group_->note_activity("a forward of " + module_->name(), where);
   reducer_->prepare_for_forward(rows);
-  // Only a forward that trains: an evaluation on one rank must not wait for the others.
-  if (!options_.broadcast_buffers || buffers_.empty() || !module_->is_training() || !reducer_->syncs()) return;
+  // Also in eval(), where a backward may follow: frozen statistics are buffers like others. An
+  // evaluation on one rank, which must not wait for the others, runs under NoGradGuard.
+  if (!options_.broadcast_buffers || buffers_.empty() || !reducer_->syncs()) return;
   broadcast_buffers_from(join_ ? Join::source(join_->announce(Join::kForward, where)) : 0, where);
 }
 

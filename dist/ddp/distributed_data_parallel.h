@@ -43,7 +43,8 @@ struct DDPOptions {
   // Caps of the buckets, in MiB of gradients; INFINITY: none.
   double bucket_cap_mb = 25;
   double first_bucket_mb = 1;
-  // Copy rank 0's buffers to the others at the start of each forward that trains.
+  // Copy rank 0's buffers to the others at the start of each forward that records, in train() and
+  // in eval(), outside no_sync. Under NoGradGuard a rank may evaluate alone.
   bool broadcast_buffers = true;
   // Keep the tape that explains missing gradients, and look at the numbers (see Reducer).
   bool diagnosis = true;

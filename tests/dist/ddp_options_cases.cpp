@@ -107,6 +107,34 @@ std::string check_ignored_in_backward(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_ignored_in_backward("ignored parameters step in backward too, each rank's by its own gradient",
                                           &check_ignored_in_backward, everywhere({2, 3}));
 
+std::string check_buffers_in_eval(const dist::ProcessGroupPtr& group) {
+  const int rank = group->rank();
+  nn::Sequential net(nn::Linear(3, 4), nn::BatchNorm1d(4));
+  dist::DistributedDataParallel ddp(net, group);
+  net->eval();
+  const Tensor statistics = net->named_buffers().front().second;
+  const auto set_apart = [&] {
+    const NoGradGuard no_grad;
+    statistics.fill_(1.0 + rank);
+  };
+  set_apart();
+  const Tensor x = ones({2, 3});
+  {
+    const NoGradGuard no_grad;
+    if (rank == 0) ddp(x);  // alone
+  }
+  if (statistics.to_vector<float>()[0] != 1.0F + static_cast<float>(rank)) return "an evaluation without gradients";
+  {
+    const auto local = ddp.no_sync();
+    if (rank == 0) mean(ddp(x)).backward();
+  }
+  net->zero_grad();
+  mean(ddp(x)).backward();
+  return statistics.to_vector<float>()[0] == 1.0F ? "" : "rank 0's statistics were not copied";
+}
+const AddRankCase add_buffers_in_eval("a forward in eval() that records copies rank 0's buffers",
+                                      &check_buffers_in_eval, everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test

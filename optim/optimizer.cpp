@@ -85,6 +85,25 @@ std::vector<Tensor> Optimizer::dense_gradients(const std::vector<Tensor>& parame
   return grads;
 }
 
+namespace {
+
+// Walking from the smallest stride on, each has to step over all that lies below it.
+bool elements_share_memory(const Tensor& tensor) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, steps
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.numel() > 0 && tensor.size(d) > 1) dims.emplace_back(tensor.stride(d), tensor.size(d) - 1);
+  }
+  std::sort(dims.begin(), dims.end());
+  int64_t reached = 0;
+  for (const auto& [stride, steps] : dims) {
+    if (stride <= reached) return true;
+    reached += stride * steps;
+  }
+  return false;
+}
+
+}  // namespace
+
 void Optimizer::check_new_parameters(const std::vector<Tensor>& parameters) const {
   if (parameters.empty()) throw ValueError("optimizer got an empty parameter list");
   std::set<const TensorImpl*> known;
@@ -102,8 +121,10 @@ void Optimizer::check_new_parameters(const std::vector<Tensor>& parameters) cons
     if (!is_floating_point(parameter.dtype())) {
       throw DTypeError("optimizer: parameter {} is {}, expected a floating dtype", i, describe(parameter));
     }
-    if (!parameter.is_contiguous()) {
-      throw ShapeError("optimizer: parameter {} must be contiguous, got strides {}", i, parameter.strides());
+    if (elements_share_memory(parameter)) {
+      throw ShapeError(
+          "optimizer: the elements of parameter {} ({}) share memory: its strides are {}; give its clone()", i,
+          describe(parameter), parameter.strides());
     }
     if (!known.insert(parameter.impl()).second) {
       throw ValueError("some parameters appear in more than one parameter group: parameter {} ({}) is there already", i,

@@ -75,8 +75,9 @@ class Optimizer {
   virtual const std::vector<Tensor>& group_parameters(size_t group) const = 0;
   // The gradient of each, contiguous; undefined where there is none.
   static std::vector<Tensor> dense_gradients(const std::vector<Tensor>& parameters);
-  // Contiguous leaves of a floating dtype that are not in the optimizer yet; at least one. Throws
-  // ValueError, AutogradError, DTypeError, ShapeError.
+  // Leaves of a floating dtype, of any strides, that are not in the optimizer yet; at least one.
+  // Throws ValueError, AutogradError, DTypeError; ShapeError for one whose elements share memory,
+  // as after expand().
   void check_new_parameters(const std::vector<Tensor>& parameters) const;
 
  private:
@@ -88,7 +89,7 @@ class Optimizer {
 };
 
 // Parameters of a group that move in one call of a foreach kernel: of one device and one dtype,
-// alike in their key.
+// alike in their key, and dense (copies of those that are not contiguous; their values go back).
 template <class State>
 struct StepBatch {
   int64_t key;

@@ -27,17 +27,18 @@ void SGD::do_step() {
     };
     for (const detail::Batch& batch : detail::batches(all_grads, is_first)) {
       const bool first = batch.key != 0;
-      const std::vector<Tensor> parameters = batch.of(group.parameters);
+      const std::vector<Tensor> parameters = batch.dense(group.parameters);
       std::vector<Tensor> buffers;
       if (o.momentum != 0) {
         buffers.reserve(parameters.size());
-        for (const size_t i : batch.members)
-          buffers.push_back(first ? empty_like(group.parameters[i]) : states[i]->momentum_buffer);
+        for (size_t k = 0; k < parameters.size(); ++k)
+          buffers.push_back(first ? empty_like(parameters[k]) : states[batch.members[k]]->momentum_buffer);
       }
       kernels::foreach_sgd_step(parameters, batch.of(all_grads), buffers,
                                 {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize});
+      batch.write_back(group.parameters, parameters);
       for (size_t k = 0; k < parameters.size(); ++k) {
-        parameters[k].bump_version();
+        group.parameters[batch.members[k]].bump_version();
         SGDState& state = *states[batch.members[k]];
         // Only a step that was taken leaves a buffer: an uninitialised one must never be read.
         if (first) state.momentum_buffer = buffers[k];

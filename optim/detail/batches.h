@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
+#include <brigade/kernels/elementwise.h>
 
 #include <span>
 #include <vector>
@@ -21,6 +22,21 @@ struct Batch {
     for (const size_t i : members)
       result.push_back(tensors[i]);
     return result;
+  }
+  // The same for kernels that move dense memory: a copy stands for what is not contiguous...
+  std::vector<Tensor> dense(std::span<const Tensor> tensors) const {
+    std::vector<Tensor> result = of(tensors);
+    for (Tensor& tensor : result) {
+      if (!tensor.is_contiguous()) tensor = kernels::contiguous(tensor);
+    }
+    return result;
+  }
+  // ... and goes back to it.
+  void write_back(std::span<const Tensor> tensors, std::span<const Tensor> moved) const {
+    for (size_t k = 0; k < members.size(); ++k) {
+      const Tensor& tensor = tensors[members[k]];
+      if (!tensor.is_contiguous()) kernels::copy(tensor, moved[k]);
+    }
   }
 };
 

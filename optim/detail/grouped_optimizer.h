@@ -93,11 +93,12 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
     std::vector<State*> states(grads.size());
     const auto key = [&](size_t i) -> int64_t { return key_of(*(states[i] = &state_of(group.parameters[i]))); };
     for (const detail::Batch& members : detail::batches(grads, key)) {
-      StepBatch<State> batch{members.key, members.of(group.parameters), members.of(grads), {}};
+      StepBatch<State> batch{members.key, members.dense(group.parameters), members.of(grads), {}};
       batch.states.reserve(members.members.size());
       for (const size_t i : members.members)
         batch.states.push_back(states[i]);
       run(group.options, std::as_const(batch));
+      members.write_back(group.parameters, batch.parameters);
       for (const size_t i : members.members) {
         ++states[i]->step;
         group.parameters[i].bump_version();

@@ -14,7 +14,7 @@ foreach(library dist diagnosis)
 endforeach()
 if(BRIGADE_HAVE_GLOO)
   target_link_libraries(brigade_dist PRIVATE gloo)
-  target_compile_definitions(brigade_dist PUBLIC BRIGADE_HAVE_GLOO=1)
+  target_compile_definitions(brigade_dist PRIVATE BRIGADE_HAVE_GLOO=1)
 endif()
 
 add_library(brigade_brigade INTERFACE)

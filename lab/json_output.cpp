@@ -5,6 +5,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
+#include <brigade/dist/groups/backends.h>
 
 #include <nlohmann/json.hpp>
 
@@ -39,9 +40,7 @@ std::vector<std::string> command_line() {
 
 nlohmann::json json_envelope(const std::vector<std::string>& command) {
   nlohmann::json libraries;
-#ifdef BRIGADE_HAVE_GLOO
-  libraries["gloo"] = true;
-#endif
+  if (dist::find_backend("gloo").missing.empty()) libraries["gloo"] = true;
   return {{"command", command},
           {"version", std::string(version())},
           {"commit", std::string(commit())},

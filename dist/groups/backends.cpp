@@ -13,6 +13,14 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 using StorePtr = std::shared_ptr<Store>;
 
+#ifdef BRIGADE_HAVE_GLOO
+constexpr const char* kNoGloo = "";
+#else
+constexpr const char* kNoGloo =
+    "this build of Brigade has no Gloo; install it (libgloo-dev) and configure again, or use the shm backend on one "
+    "host";
+#endif
+
 // Not static objects of their own files, which a linker would drop with them.
 std::vector<Backend>& registry() {
   static std::vector<Backend> backends{
@@ -23,11 +31,13 @@ std::vector<Backend>& registry() {
       {"gloo", "processes of any hosts",
        [](StorePtr store, int rank, int size, Milliseconds timeout, const std::string& prefix) {
          return make_gloo_group(std::move(store), rank, size, timeout, prefix);
-       }},
+       },
+       kNoGloo},
       {"hosts", "shm inside each host, gloo between them",
        [](StorePtr store, int rank, int size, Milliseconds timeout, const std::string& prefix) {
          return make_hosts_group(std::move(store), rank, size, timeout, prefix);
-       }},
+       },
+       kNoGloo},
   };
   return backends;
 }
@@ -37,6 +47,12 @@ auto find(const std::string& name) {
 }
 
 }  // namespace
+
+#ifndef BRIGADE_HAVE_GLOO
+ProcessGroupPtr make_gloo_group(std::shared_ptr<Store>, int, int, Milliseconds, const std::string&, const RankNames&) {
+  throw DistError(std::string(kNoGloo));
+}
+#endif
 
 AddBackend::AddBackend(Backend backend) {
   if (backend.name == "auto" || backend.name == "threads" || find(backend.name) != registry().end())

@@ -20,6 +20,7 @@ struct Backend {
   std::function<ProcessGroupPtr(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
                                 const std::string& prefix)>
       make;
+  std::string missing = {};  // why this build cannot make it, and what to do; "" when it can
 };
 
 // Makes a backend of your own known, from a static object of your program or in main before
@@ -32,7 +33,7 @@ struct AddBackend {
 const std::vector<Backend>& all_backends();
 // "auto, shm, gloo, hosts": all that init_process_group takes.
 std::string backend_names();
-// Throws DistError that names the known ones.
+// Also one that this build cannot make. Throws DistError that names the known ones.
 const Backend& find_backend(const std::string& name);
 
 }  // namespace brigade::dist

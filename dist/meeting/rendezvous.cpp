@@ -77,6 +77,12 @@ LaunchedRank rank_of(const InitOptions& options, const Variables& variables) {
   return result;
 }
 
+// Before anybody waits.
+void check_backend(const std::string& name) {
+  const std::string& missing = find_backend(name).missing;
+  if (!missing.empty()) throw DistError(missing);
+}
+
 // "auto": the fastest way between ranks that lie like this.
 const char* choose_backend(const HostLayout& layout, int size) {
   const size_t most = layout.most_ranks();
@@ -93,7 +99,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   const int rank = launched.rank;
   const int size = launched.world_size;
   std::string backend = options.backend;
-  if (backend != "auto") find_backend(backend);  // throws before anybody waits
+  if (backend != "auto") check_backend(backend);
 
   const std::shared_ptr<Store> store = open_store(options, variables, launched);
   const std::string generation = variable("TORCHELASTIC_RESTART_COUNT");
@@ -112,14 +118,5 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   if (rank > 0) print_warnings(false);
   return find_backend(backend).make(store, rank, size, options.timeout, prefix);
 }
-
-#ifndef BRIGADE_HAVE_GLOO
-ProcessGroupPtr make_gloo_group(std::shared_ptr<Store>, int, int, std::chrono::milliseconds, const std::string&,
-                                const RankNames&) {
-  throw DistError(
-      "this build of Brigade has no Gloo; install it (libgloo-dev) and configure again, or use the shm backend on one "
-      "host");
-}
-#endif
 
 }  // namespace brigade::dist

@@ -39,6 +39,10 @@ TEST_CASE("a program adds a backend, and init_process_group makes it") {
   CHECK_THROWS_WITH_AS(dist::init_process_group(options),
                        doctest::Contains(("unknown backend 'carrier-pigeon'; known are " + known).c_str()), DistError);
   CHECK(known.starts_with("auto, shm, "));
+
+  options.backend = "unbuilt";
+  const dist::AddBackend unbuilt({"unbuilt", "", {}, "this build has no pigeons; install them"});
+  CHECK_THROWS_WITH_AS(dist::init_process_group(options), "this build has no pigeons; install them", DistError);
   CHECK(known.ends_with(", counted"));
   CHECK_THROWS_AS(dist::AddBackend({"shm", "", {}}), ValueError);
   CHECK_THROWS_AS(dist::AddBackend({"auto", "", {}}), ValueError);

@@ -1,4 +1,5 @@
 // However many ranks raise an error, and however it reaches the terminal: it stands there once, cause first.
+#include <brigade/dist/groups/backends.h>
 #include <brigade/lab/rank_job.h>
 
 #include "program.h"
@@ -20,11 +21,9 @@ int count(const std::string& text, const std::string& part) {
 }
 
 std::vector<std::string> backends() {
-#ifdef BRIGADE_HAVE_GLOO
-  return {"shm", "gloo"};
-#else
-  return {"shm"};
-#endif
+  std::vector<std::string> names{"shm"};
+  if (dist::find_backend("gloo").missing.empty()) names.emplace_back("gloo");
+  return names;
 }
 
 constexpr const char* kCause = "cause:      module `idle` was never called";

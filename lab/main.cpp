@@ -6,8 +6,6 @@
 #include <brigade/lab/printable.h>
 #include <brigade/lab/rank_job.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <iostream>
@@ -17,13 +15,11 @@
 namespace {
 
 // A full disk or a closed pipe must not pass for success.
-int with_output_written(int status) {
-  errno = 0;
+int with_output_written(int status, const brigade::lab::Printable& output) {
   std::cout.flush();
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
-  const int reason = errno;
-  std::cerr << "brigade: not all of the output could be written to standard output"
-            << (reason != 0 ? std::string(": ") + std::strerror(reason) : std::string()) << "\n";
+  if (std::cout.good()) return status;
+  std::cerr << "brigade: not all of the output could be written to standard output: " << std::strerror(output.reason())
+            << "\n";
   return status != 0 ? status : 3;
 }
 
@@ -70,5 +66,5 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const brigade::lab::Printable output(std::cout), errors(std::cerr);
-  return with_output_written(run(argc, argv));
+  return with_output_written(run(argc, argv), output);
 }

@@ -1,6 +1,8 @@
 // A stream buffer that escapes control characters on their way to another.
 #include <brigade/lab/printable.h>
 
+#include <cerrno>
+
 namespace brigade::lab {
 
 namespace {
@@ -18,6 +20,11 @@ bool put_escaped(std::streambuf& to, unsigned char byte) {
 Printable::~Printable() {
   put_begun();
   stream_.rdbuf(to_);
+}
+
+bool Printable::noted(bool done) {
+  if (!done && reason_ == 0) reason_ = errno;
+  return done;
 }
 
 bool Printable::put_begun() {
@@ -39,16 +46,16 @@ bool Printable::put(unsigned char byte) {
 
 int Printable::overflow(int character) {
   if (character == traits_type::eof()) return sync() == 0 ? 0 : traits_type::eof();
-  return put(static_cast<unsigned char>(character)) ? character : traits_type::eof();
+  return noted(put(static_cast<unsigned char>(character))) ? character : traits_type::eof();
 }
 
 std::streamsize Printable::xsputn(const char* text, std::streamsize count) {
   std::streamsize done = 0;
-  while (done < count && put(static_cast<unsigned char>(text[done])))
+  while (done < count && noted(put(static_cast<unsigned char>(text[done]))))
     ++done;
   return done;
 }
 
-int Printable::sync() { return put_begun() ? to_->pubsync() : -1; }
+int Printable::sync() { return noted(put_begun() && to_->pubsync() == 0) ? 0 : -1; }
 
 }  // namespace brigade::lab

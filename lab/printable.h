@@ -17,6 +17,9 @@ class Printable : public std::streambuf {
   Printable(const Printable&) = delete;
   Printable& operator=(const Printable&) = delete;
 
+  // Why the stream took no more, as errno says it; 0 while it takes everything.
+  int reason() const noexcept { return reason_; }
+
  protected:
   int overflow(int character) override;
   std::streamsize xsputn(const char* text, std::streamsize count) override;
@@ -24,10 +27,12 @@ class Printable : public std::streambuf {
 
  private:
   bool put(unsigned char byte);
+  bool noted(bool done);
   bool put_begun();
 
   std::ostream& stream_;
   std::streambuf* to_;
+  int reason_ = 0;
   bool begun_ = false;  // the first byte of U+0080 to U+00BF is held back
 };
 

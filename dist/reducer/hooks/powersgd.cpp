@@ -165,7 +165,8 @@ class PowerSgdHook final : public CommHook {
     kernels::copy(each.q, kept);
     const std::vector<int64_t> vanished = detail::orthogonalize(each.q);
     if (vanished.empty()) return;
-    const Tensor fresh = random();
+    const Tensor fresh = empty_like(each.q);
+    kernels::copy(fresh, random());
     for (const int64_t j : vanished)
       kernels::copy(column(each.q, j), column(fresh, j));
     detail::orthogonalize(each.q);

@@ -250,10 +250,9 @@ void Checkpoint::load(const std::string& path) {
     for (const Part& part : parts_) {
       if (auto* const* optimizer = std::get_if<Optimizer*>(&part.what)) {
         const OptimizerState state = state_of(file, part.name);
-        // Loading puts new tensors in the place of the old ones, which keep their values.
-        const OptimizerState before = (*optimizer)->state_dict();
+        std::function<void()> back = (*optimizer)->undo_point();
         within(path, part.name, [&] { (*optimizer)->load_state_dict(state); });
-        undo.emplace_back([before, optimizer = *optimizer] { optimizer->load_state_dict(before); });
+        undo.push_back(std::move(back));
       } else if (const auto* custom = std::get_if<Custom>(&part.what)) {
         const OptimizerState state = state_of(file, part.name);
         OptimizerState before = copy_of(custom->save());

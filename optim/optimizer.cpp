@@ -75,6 +75,11 @@ void Optimizer::set_momentum(size_t, double) { throw_without(name(), "momentum")
 double Optimizer::initial_lr(size_t group) { return initial_lrs_.try_emplace(group, lr(group)).first->second; }
 void Optimizer::set_initial_lr(size_t group, double lr) { initial_lrs_[group] = lr; }
 
+std::function<void()> Optimizer::undo_point() {
+  // Loading puts new tensors in the place of the old ones, which keep their values.
+  return [this, before = state_dict()] { load_state_dict(before); };
+}
+
 std::vector<Tensor> Optimizer::dense_gradients(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> grads;
   grads.reserve(parameters.size());

@@ -59,6 +59,18 @@ std::string options_text(const Groups& groups) {
 void check_kind(const std::string& saved, const std::string& own);
 void check_group_size(size_t group, double saved, size_t own);
 
+// The momentum among the options of a group: `momentum`, or else the first of `betas`; null where there is neither.
+template <class Options>
+auto* momentum_of(Options& options) {
+  if constexpr (requires { options.momentum; }) {
+    return &options.momentum;
+  } else if constexpr (requires { options.betas[0]; }) {
+    return &options.betas[0];
+  } else {
+    return static_cast<double*>(nullptr);
+  }
+}
+
 inline std::string group_key(size_t group, const std::string& name) {
   return "group" + std::to_string(group) + "." + name;
 }
@@ -109,24 +121,15 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
 
 template <class Options, class State>
 double GroupedOptimizer<Options, State>::momentum(size_t group) const {
-  if constexpr (requires(Options o) { o.momentum; }) {
-    return options(group).momentum;
-  } else if constexpr (kHasMomentum) {
-    return options(group).betas[0];
-  } else {
-    return Optimizer::momentum(group);
-  }
+  const auto* const found = detail::momentum_of(options(group));
+  return found ? *found : Optimizer::momentum(group);
 }
 
 template <class Options, class State>
 void GroupedOptimizer<Options, State>::set_momentum(size_t group, double momentum) {
-  if constexpr (requires(Options o) { o.momentum; }) {
-    options(group).momentum = momentum;
-  } else if constexpr (kHasMomentum) {
-    options(group).betas[0] = momentum;
-  } else {
-    Optimizer::set_momentum(group, momentum);
-  }
+  auto* const found = detail::momentum_of(options(group));
+  if (!found) return Optimizer::set_momentum(group, momentum);
+  *found = momentum;
 }
 
 template <class Options, class State>

@@ -15,6 +15,7 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -121,13 +122,15 @@ void check_same_lines(ProcessGroup& group, const std::vector<std::string>& mine,
 
 }  // namespace
 
-std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks) {
-  std::vector<size_t> order(parameters.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks, std::vector<int> owners) {
+  std::vector<size_t> load(static_cast<size_t>(ranks), 0);
+  for (size_t i = 0; i < owners.size(); ++i)
+    load[static_cast<size_t>(owners[i])] += parameters[i].nbytes();
+  std::vector<size_t> order(parameters.size() - owners.size());
+  std::iota(order.begin(), order.end(), owners.size());
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return parameters[a].nbytes() > parameters[b].nbytes(); });
-  std::vector<size_t> load(static_cast<size_t>(ranks), 0);
-  std::vector<int> owners(parameters.size(), 0);
+  owners.resize(parameters.size(), 0);
   for (const size_t parameter : order) {
     const auto least = std::min_element(load.begin(), load.end());
     *least += parameters[parameter].nbytes();
@@ -149,7 +152,8 @@ void ZeroRedundancyOptimizerBase::assign(SourceLocation where) {
     lines.push_back(fmt::format("parameter {}: {} {}", i, brigade::name(all[i].dtype()), to_string(all[i].sizes())));
   lines.push_back("options of " + options_text());
   check_same_lines(*group_, lines, where);
-  owners_ = assign_owners(all, group_->size());
+  owners_ = assign_owners(all, group_->size(), std::move(owners_));
+  consolidated_.reset();
 }
 
 void ZeroRedundancyOptimizerBase::do_step() {
@@ -222,15 +226,35 @@ void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation 
   if (group_->rank() != to) return;
   // Through the plain optimizer, which copies and puts everything in its order.
   whole->load_state_dict(all);
-  consolidated_ = std::make_unique<optim::OptimizerState>(whole->state_dict());
+  consolidated_ = std::make_shared<const optim::OptimizerState>(whole->state_dict());
 }
 
 optim::OptimizerState ZeroRedundancyOptimizerBase::state_dict() const {
-  if (consolidated_) return *consolidated_;
-  throw DistError(
-      "ZeroRedundancyOptimizer: the state is split over {} ranks and has not been consolidated on this rank ({}) "
-      "since the last step; call consolidate_state_dict(to) on every rank, then state_dict() on rank `to`",
-      group_->size(), group_->rank());
+  if (!consolidated_) {
+    throw DistError(
+        "ZeroRedundancyOptimizer: the state is split over {} ranks and has not been consolidated on this rank ({}) "
+        "since the last step; call consolidate_state_dict(to) on every rank, then state_dict() on rank `to`",
+        group_->size(), group_->rank());
+  }
+  // A schedule may have moved a rate since.
+  optim::OptimizerState state = *consolidated_;
+  std::map<std::string, double> options;
+  for (const auto& [name, number] : plain()->state_dict().numbers)
+    options.emplace(name, number);
+  for (auto& [name, number] : state.numbers) {
+    if (const auto now = options.find(name); now != options.end()) number = now->second;
+  }
+  return state;
+}
+
+std::function<void()> ZeroRedundancyOptimizerBase::undo_point() {
+  optim::Optimizer* const own = inner();
+  return [this, share = own ? own->undo_point() : nullptr, options = std::shared_ptr<const optim::Optimizer>(plain()),
+          consolidated = consolidated_] {
+    if (share) share();
+    take_options(*options);
+    consolidated_ = consolidated;
+  };
 }
 
 void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& state) {

@@ -13,6 +13,7 @@
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/optim/optimizer.h>
 
+#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -21,8 +22,8 @@
 namespace brigade::dist {
 
 // Element i: the rank that owns parameter i. Deterministic: equals keep their order, and go to the
-// lower rank.
-std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks);
+// lower rank. The first parameters stay with the `owners` that they have.
+std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks, std::vector<int> owners = {});
 
 // What does not depend on the kind of the optimizer.
 class ZeroRedundancyOptimizerBase : public optim::Optimizer {
@@ -30,19 +31,22 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer {
   // Gathers the states of all ranks on rank `to`, as copies, in pieces of up to 25 MiB. Collective.
   // Throws ValueError when there is no such rank.
   void consolidate_state_dict(int to = 0, SourceLocation where = SourceLocation::current());
-  // What the plain optimizer over all parameters would give, entry for entry. Throws DistError on a
-  // rank that has not consolidated since the last step.
+  // What the plain optimizer over all parameters would give, entry for entry, with the options of now. Throws DistError
+  // on a rank that has not consolidated since the last step. So optim::Checkpoint saves it:
+  //   zero.consolidate_state_dict(0);                       // every rank
+  //   if (group->rank() == 0) checkpoint.save(path);
+  // and every rank loads, also on another number of ranks.
   optim::OptimizerState state_dict() const override;
   // The state of a plain optimizer, or a consolidated one, on every rank; each keeps its part. All
   // of it is checked on every rank, so that all refuse it or none does. Local.
   void load_state_dict(const optim::OptimizerState& state) override;
+  std::function<void()> undo_point() override;
   // The owner of each parameter, in the order of parameters().
   const std::vector<int>& owners() const noexcept { return owners_; }
 
  protected:
   explicit ZeroRedundancyOptimizerBase(ProcessGroupPtr group);
-  // The end of construction: checks that all ranks have the same parameters and options, and deals
-  // out.
+  // Checks that all ranks have the same parameters and options, and deals out those without an owner.
   void assign(SourceLocation where);
   // Whether this rank owns parameter i.
   bool owns(size_t i) const noexcept { return owners_[i] == group_->rank(); }
@@ -59,7 +63,7 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer {
  private:
   ProcessGroupPtr group_;
   std::vector<int> owners_;
-  std::unique_ptr<optim::OptimizerState> consolidated_;
+  std::shared_ptr<const optim::OptimizerState> consolidated_;
   SourceLocation step_at_;
 };
 
@@ -80,19 +84,29 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
                           SourceLocation where = SourceLocation::current())
       : ZeroRedundancyOptimizerBase(std::move(group)), groups_(std::move(groups)) {
     plain();  // judges parameters and options
+    defaults_ = groups_.front().options;
     assign(where);
-    std::vector<Group> shard;
-    size_t i = 0;
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      std::vector<Tensor> own;
-      for (const Tensor& parameter : groups_[g].parameters) {
-        if (owns(i++)) own.push_back(parameter);
-      }
-      if (own.empty()) continue;
-      shard.push_back({std::move(own), groups_[g].options});
-      group_of_shard_.push_back(g);
+    for (size_t g = 0; g < groups_.size(); ++g)
+      take_share_of(g);
+  }
+
+  // Another group, with the options of the constructor (of its first group) unless given. Its
+  // parameters go to the ranks that have least; the others stay where their states are. Collective.
+  // Throws as the constructors; then nothing has changed.
+  void add_param_group(std::vector<Tensor> parameters, SourceLocation where = SourceLocation::current()) {
+    add_param_group(std::move(parameters), Options(defaults_), where);
+  }
+  void add_param_group(std::vector<Tensor> parameters, const Options& options,
+                       SourceLocation where = SourceLocation::current()) {
+    groups_.push_back({std::move(parameters), options});
+    try {
+      plain();
+      assign(where);
+    } catch (...) {
+      groups_.pop_back();
+      throw;
     }
-    if (!shard.empty()) inner_ = std::make_unique<Inner>(std::move(shard));
+    take_share_of(groups_.size() - 1);
   }
 
   size_t groups() const noexcept override { return groups_.size(); }
@@ -100,6 +114,19 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
   Options& options(size_t group = 0) { return groups_.at(group).options; }
   const Options& options(size_t group = 0) const { return groups_.at(group).options; }
   std::string options_text() const override { return optim::detail::options_text(groups_); }
+
+  double lr(size_t group = 0) const override { return options(group).lr; }
+  void set_lr(size_t group, double lr) override { options(group).lr = lr; }
+  bool has_momentum() const noexcept override { return optim::detail::momentum_of(defaults_) != nullptr; }
+  double momentum(size_t group = 0) const override {
+    const auto* const found = optim::detail::momentum_of(options(group));
+    return found ? *found : Optimizer::momentum(group);
+  }
+  void set_momentum(size_t group, double momentum) override {
+    auto* const found = optim::detail::momentum_of(options(group));
+    if (!found) return Optimizer::set_momentum(group, momentum);
+    *found = momentum;
+  }
 
  protected:
   const std::vector<Tensor>& group_parameters(size_t group) const override { return groups_[group].parameters; }
@@ -115,6 +142,25 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
   }
 
  private:
+  // This rank's parameters of a group that was dealt out.
+  void take_share_of(size_t g) {
+    size_t i = 0;
+    for (size_t before = 0; before < g; ++before)
+      i += groups_[before].parameters.size();
+    std::vector<Tensor> own;
+    for (const Tensor& parameter : groups_[g].parameters) {
+      if (owns(i++)) own.push_back(parameter);
+    }
+    if (own.empty()) return;
+    if (inner_) {
+      inner_->add_param_group(std::move(own), groups_[g].options);
+    } else {
+      inner_ = std::make_unique<Inner>(std::vector<Group>{{std::move(own), groups_[g].options}});
+    }
+    group_of_shard_.push_back(g);
+  }
+
+  Options defaults_;
   std::vector<Group> groups_;           // all parameters; these options count
   std::unique_ptr<Inner> inner_;        // over this rank's
   std::vector<size_t> group_of_shard_;  // which of groups_ each group of inner_ is

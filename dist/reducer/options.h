@@ -27,7 +27,8 @@ struct ReducerOptions {
   bool gradient_as_bucket_view = true;
   BucketLimits limits;
   // When a strict error is raised: at the end of the backward that caused it, or, as PyTorch does,
-  // in the next forward.
+  // in the next forward. Then several backwards may reach the parameters together, as those of two
+  // losses over disjoint parameters do: there is no error once each was reached.
   enum class ReportAt : uint8_t { Backward, NextForward };
   ReportAt report_at = ReportAt::Backward;
   // Look at the numbers as well: non-finite gradients, a rank of another size, a hook that does not
@@ -49,7 +50,9 @@ struct ReducerSetup {
   ProcessGroupPtr group;
   ReducerOptions options;
   CommHookPtr hook = {};
-  std::vector<uint8_t> expected = {};   // per parameter: see Reducer::expect
+  std::vector<uint8_t> expected = {};  // per parameter: see Reducer::expect
+  // Per parameter: reduced soundly by a backward whose error is kept back (ReportAt::NextForward).
+  std::vector<uint8_t> covered = {};
   bool divide_by_participants = false;  // see Reducer::divide_by_participants
   std::function<void(std::span<const uint32_t>)> bucket_reduced = {};
 

@@ -132,7 +132,7 @@ bool Round::is_sound(std::span<const uint32_t> parameters) const {
   if (setup_.options.find_unused_parameters || setup_.options.static_graph || outcome_.present == 0) return true;
   const int participants = setup_.group->size() - outcome_.joined;
   return std::all_of(parameters.begin(), parameters.end(), [&](uint32_t parameter) {
-    return !setup_.expected[parameter] || outcome_.users[parameter] == participants;
+    return !setup_.expected[parameter] || setup_.covered[parameter] || outcome_.users[parameter] == participants;
   });
 }
 

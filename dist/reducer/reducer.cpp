@@ -24,6 +24,7 @@ ReducerSetup checked(ReducerSetup setup) {
         setup.title(), parameter.name);
   }
   setup.expected.assign(setup.count(), 1);
+  setup.covered.assign(setup.count(), 0);
   return setup;
 }
 
@@ -90,7 +91,7 @@ void Reducer::clear_gradients() {
 }
 
 void Reducer::prepare_for_forward(int64_t rows) {
-  if (kept_back_) std::rethrow_exception(std::exchange(kept_back_, nullptr));
+  if (kept_back_) std::rethrow_exception(take_kept_back());
   forward_.began = now_ns();
   if (!syncs()) return;
   if (broken_) std::rethrow_exception(broken_);
@@ -230,6 +231,8 @@ void Reducer::conclude() {
     } catch (...) {
       failure = std::current_exception();
     }
+    // Earlier backwards and this one have reached every parameter together.
+    if (std::find(setup_.covered.begin(), setup_.covered.end(), 1) != setup_.covered.end()) take_kept_back();
     if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()));
   }
   end_round();
@@ -255,14 +258,28 @@ void Reducer::report(const autograd::Plan* plan, const std::string& failure) {
   }
   const bool waits =
       setup_.options.report_at == ReducerOptions::ReportAt::NextForward && round_->outcome().failed == 0 && !broken_;
-  if (waits) settle();
-  end_round();
   if (waits) {
-    kept_back_ = error;
-    return;
+    settle();
+    keep_back(error);
   }
+  end_round();
+  if (waits) return;
   clear_gradients();
   std::rethrow_exception(error);
+}
+
+void Reducer::keep_back(std::exception_ptr error) {
+  const Outcome& outcome = round_->outcome();
+  const bool only_missing = outcome.same_round && outcome.changed == 0 && outcome.hooks.empty();
+  const int participants = setup_.group->size() - outcome.joined;
+  for (size_t i = 0; i < setup_.count(); ++i)
+    setup_.covered[i] = only_missing && (setup_.covered[i] || outcome.users[i] == participants);
+  kept_back_ = std::move(error);
+}
+
+std::exception_ptr Reducer::take_kept_back() noexcept {
+  std::fill(setup_.covered.begin(), setup_.covered.end(), uint8_t{0});
+  return std::exchange(kept_back_, nullptr);
 }
 
 void Reducer::give_up() noexcept {

@@ -118,6 +118,10 @@ class Reducer final : public autograd::Listener {
   // The gradients are sound: at their places, with what is said about them.
   void conclude();
   void rebuild(SourceLocation where);
+  // ReportAt::NextForward: `error` waits, in case that other backwards reach what is missing.
+  void keep_back(std::exception_ptr error);
+  // The error that is kept back, if there is one, is told or concerns nobody any more.
+  std::exception_ptr take_kept_back() noexcept;
   // The end of a round that is an error.
   void report(const autograd::Plan* plan, const std::string& failure);
   void settle();

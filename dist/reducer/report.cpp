@@ -76,9 +76,10 @@ std::exception_ptr Round::error(const autograd::Plan* plan, const std::string& f
   context.failed = outcome_.failed > 0;
   context.same_round = outcome_.same_round;
   context.changed = outcome_.changed > 0;
-  context.expected = setup_.expected;
-  for (uint32_t i = 0; i < setup_.count(); ++i)
+  for (uint32_t i = 0; i < setup_.count(); ++i) {
+    context.expected.push_back(setup_.expected[i] && !setup_.covered[i]);
     context.buckets.push_back(buckets_.slot(i).bucket);
+  }
   context.where = start_.where;
   return std::make_exception_ptr(compose_error(reports, setup_.parameters, context));
 }

@@ -1,0 +1,101 @@
+// Strict mode where several backwards reach the parameters together, with errors in the next forward as in PyTorch.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+namespace brigade::test {
+
+using mechanisms::batch_of;
+using mechanisms::compare;
+using mechanisms::loss_of;
+using mechanisms::Values;
+using mechanisms::values_of;
+
+namespace {
+
+// Two layers side by side.
+struct HeadsImpl : nn::Module {
+  nn::Linear a{nullptr}, b{nullptr};
+  HeadsImpl() {
+    a = register_module("a", nn::Linear(4, 3));
+    b = register_module("b", nn::Linear(4, 2));
+    to(kFloat64);
+  }
+  std::pair<Tensor, Tensor> forward(const Tensor& x) { return {loss_of(a(x)), loss_of(b(x))}; }
+};
+BRIGADE_MODULE(Heads);
+
+Values one_process(int ranks) {
+  manual_seed(1);
+  Heads heads;
+  optim::SGD optimizer(heads->parameters(), {.lr = 0.1, .momentum = 0.9});
+  for (int s = 0; s < mechanisms::kSteps; ++s) {
+    optimizer.zero_grad();
+    for (int r = 0; r < ranks; ++r) {
+      const auto [first, second] = heads(batch_of(r, s));
+      ((first + second) / static_cast<double>(ranks)).backward();
+    }
+    optimizer.step();
+  }
+  return values_of(heads->parameters());
+}
+
+void check_disjoint(const std::string& backend, int ranks) {
+  const Values expected = one_process(ranks);
+  for (const bool views : {true, false}) {
+    for (const double bucket_mb : {25.0, 1e-6}) {
+      CAPTURE(views);
+      CAPTURE(bucket_mb);
+      expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+        manual_seed(1);
+        Heads heads;
+        dist::DistributedDataParallel ddp(heads, group,
+                                          {.gradient_as_bucket_view = views,
+                                           .bucket_cap_mb = bucket_mb,
+                                           .first_bucket_mb = bucket_mb,
+                                           .report_at = dist::ReducerOptions::ReportAt::NextForward});
+        optim::SGD optimizer(heads->parameters(), {.lr = 0.1, .momentum = 0.9});
+        for (int s = 0; s < mechanisms::kSteps; ++s) {
+          optimizer.zero_grad();
+          const auto [first, second] = ddp(batch_of(group->rank(), s));
+          (s % 2 == 0 ? first : second).backward();
+          (s % 2 == 0 ? second : first).backward();
+          optimizer.step();
+        }
+        return compare(values_of(heads->parameters()), expected);
+      });
+    }
+  }
+}
+const AddRankCase add_disjoint("two strict backwards over disjoint parameters are one step", &check_disjoint,
+                               everywhere({2, 3}));
+
+std::string check_still_missing(const dist::ProcessGroupPtr& group) {
+  Heads heads;
+  dist::DistributedDataParallel ddp(heads, group, {.report_at = dist::ReducerOptions::ReportAt::NextForward});
+  const Tensor x = batch_of(group->rank(), 0);
+  // What is missing after all backwards is an error, once; the same parameters again are no help.
+  for (int round = 0; round < 2; ++round) {
+    heads->zero_grad();
+    ddp(x).first.backward();
+    const std::string wrong = expect_error<dist::ReductionError>([&] { ddp(x); }, {"b.weight", "b.bias"});
+    if (!wrong.empty()) return wrong;
+  }
+  heads->zero_grad();
+  const auto [first, second] = ddp(x);
+  first.backward({.retain_graph = true});
+  first.backward();
+  const std::string wrong = expect_error<dist::ReductionError>([&] { ddp(x); }, {"b.weight"});
+  if (!wrong.empty()) return wrong;
+  // A complete backward, and what a third one misses, is looked at on its own.
+  heads->zero_grad();
+  const auto again = ddp(x);
+  (again.first + again.second).backward();
+  ddp(x).second.backward();
+  return expect_error<dist::ReductionError>([&] { ddp(x); }, {"a.weight"});
+}
+const AddRankCase add_still_missing("what no backward before the next forward has reached is an error there",
+                                    &check_still_missing, everywhere({2}));
+
+}  // namespace
+
+}  // namespace brigade::test

@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/ops/arithmetic.h>
+#include <brigade/core/warning.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
@@ -22,8 +23,22 @@ void AutogradMeta::take_target() {
   grad.bump_version();
 }
 
+namespace {
+
+// Once for each line, in a process.
+void warn_of_lost_history(SourceLocation where) {
+  warn(
+      {"backward with create_graph at " + to_string(where) +
+           ": gradients that live in the buckets of a wrapper (gradient_as_bucket_view) have no history, so no second "
+           "derivative goes through them",
+       "take the first derivative by autograd::grad with create_graph, and reduce by a backward of what is made of it"});
+}
+
+}  // namespace
+
 void AutogradMeta::accumulate(Tensor gradient, bool create_graph, SourceLocation where) {
   if (grad_target.defined()) {
+    if (create_graph) warn_of_lost_history(where);
     if (adopt_target()) {
       kernels::add_inplace(grad_target, gradient, 1.0);
     } else {

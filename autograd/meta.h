@@ -57,7 +57,7 @@ struct AutogradMeta final : AutogradMetaBase {
   // --- What changes a leaf's gradient.
 
   // Adds to it, in its target if it has one. `create_graph`: as an operation that is recorded, at
-  // `where`.
+  // `where`. Warns where a target keeps the history out.
   void accumulate(Tensor gradient, bool create_graph, SourceLocation where);
   // A gradient that lies elsewhere moves into the target, which must be set. Returns whether there
   // is a gradient.

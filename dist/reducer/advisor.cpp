@@ -1,7 +1,9 @@
 // Asks each advice about a backward, and keeps what is said; the words are in diagnosis/kinds.
 #include <brigade/dist/reducer/advisor.h>
 
+#include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/core/warning.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/round.h>
@@ -79,6 +81,21 @@ void Advisor::advise(const Round& round) {
   }
   was_non_finite_ = round.outcome().non_finite > 0;
   if (failure) std::rethrow_exception(failure);
+}
+
+void Advisor::warn_of_kept_gradient(uint32_t parameter, SourceLocation backward) {
+  // Who holds a slot: the buckets, and the parameter as its target. A communication hook may keep
+  // what it was given.
+  constexpr int64_t kOwnHandles = 2;
+  if (!setup_.options.diagnosis || !setup_.options.gradient_as_bucket_view || setup_.hook || told_of_kept_) return;
+  const NamedParameter& named = setup_.parameters[parameter];
+  if (autograd::meta(named.tensor)->grad.defined()) return;
+  if (static_cast<int64_t>(buckets_.slot(parameter).view.use_count()) <= kOwnHandles) return;
+  told_of_kept_ = true;
+  tell({fmt::format("{}: the gradient of `{}` that was kept when gradients were cleared is overwritten by the backward "
+                    "at {}: it is a view of a bucket",
+                    setup_.title(), named.name, to_string(backward)),
+        "keep a clone() of it, or wrap with gradient_as_bucket_view = false"});
 }
 
 void Advisor::warn_of_early_write(const Round& round, uint32_t parameter) {

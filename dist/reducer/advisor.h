@@ -27,6 +27,9 @@ class Advisor {
   void advise(const Round& round);
   // In backward, at a gradient that gathered under no_sync.
   void warn_of_early_write(const Round& round, uint32_t parameter);
+  // Before a backward: a gradient that somebody kept, though its parameter has none any more, is a
+  // view of a bucket that this backward is about to write to. Said once.
+  void warn_of_kept_gradient(uint32_t parameter, SourceLocation backward);
   // The gradients of the backward before were not finite either.
   bool was_non_finite() const noexcept { return was_non_finite_; }
 
@@ -47,6 +50,7 @@ class Advisor {
   Advisories advisories_;
   std::vector<Named> advice_;  // in the order of their names
   bool was_non_finite_ = false;
+  bool told_of_kept_ = false;
 };
 
 }  // namespace brigade::dist

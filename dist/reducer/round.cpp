@@ -54,6 +54,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
 
 void Round::begin() {
   for (uint32_t i = 0; i < setup_.count(); ++i) {
+    advisor_.warn_of_kept_gradient(i, start_.where);
     if (!start_.planned[i]) prepare_unplanned(i);
   }
   launch_ready();

@@ -28,10 +28,11 @@
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/groups/backends.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/meeting/launch/environment.h>
 #include <brigade/dist/meeting/launch/launcher.h>
 #include <brigade/dist/meeting/store.h>
-#include <brigade/dist/timeline/trace.h>
+#include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>

@@ -3,7 +3,9 @@
 
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/groups/backends.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/meeting/launch/environment.h>
+#include <brigade/dist/meeting/launch/launcher.h>
 
 #include <cstdlib>
 #include <cstring>

@@ -2,7 +2,7 @@
 // this program starts of itself.
 #pragma once
 
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/process_group.h>
 
 #include <functional>
 #include <string>

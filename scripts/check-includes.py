@@ -7,8 +7,8 @@ import sys
 
 # Bottom to top. A folder may include itself and all folders before it.
 ORDER = ["core", "kernels", "autograd", "nn", "optim", "amp", "dist", "lab"]
-# Rooms that use no other room of their folder but these.
-ROOMS = {"dist/diagnosis": ["dist/diagnosis", "dist/timeline"]}
+# The same for the rooms inside a folder.
+ROOMS = {"dist": ["timeline", "diagnosis", "meeting", "groups", "reducer", "checks", "ddp"]}
 # Free to include anything.
 TOP = {"tests", "bench", "examples"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -45,10 +45,15 @@ def main() -> int:
             if parts[0] == "brigade" and len(parts) > 2 and parts[1] in ORDER and ORDER.index(parts[1]) > ORDER.index(folder):
                 print(f"{relative}:{number}: {folder} must not include {parts[1]} ({name}): it stands above")
                 wrong += 1
-            room = "/".join(relative.parts[:2])
-            if room in ROOMS and parts[0] == "brigade" and parts[1] == folder and "/".join(parts[1:3]) not in ROOMS[room]:
-                print(f"{relative}:{number}: {room} must not include {name}: it is used by the other rooms, and uses {', '.join(ROOMS[room])}")
-                wrong += 1
+            rooms = ROOMS.get(folder)
+            if rooms and len(relative.parts) > 2 and len(parts) > 3 and parts[:2] == ["brigade", folder]:
+                room, other = relative.parts[1], parts[2]
+                if room in rooms and other in rooms and rooms.index(other) > rooms.index(room):
+                    print(f"{relative}:{number}: {folder}/{room} must not include {name}: {folder}/{other} stands above")
+                    wrong += 1
+        if len(relative.parts) > 2 and folder in ROOMS and relative.parts[1] not in ROOMS[folder]:
+            print(f"{relative}:1: unknown room '{folder}/{relative.parts[1]}'; add it to ROOMS in scripts/check-includes.py")
+            wrong += 1
     print(f"{checked} includes in {len(files)} files, {wrong} wrong")
     return 1 if wrong or checked == 0 else 0
 

@@ -4,11 +4,11 @@
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/core/fnv.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/merge.h>
 #include <brigade/dist/diagnosis/wire.h>
-#include <brigade/dist/groups/fnv.h>
 
 #include <fmt/format.h>
 

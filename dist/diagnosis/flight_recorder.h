@@ -3,7 +3,7 @@
 // its entries to FOLDER/rank-R.json.
 #pragma once
 
-#include <brigade/dist/diagnosis/place.h>
+#include <brigade/core/place.h>
 
 #include <cstdint>
 #include <deque>

@@ -2,11 +2,18 @@
 #pragma once
 
 #include <brigade/core/error.h>
-#include <brigade/dist/diagnosis/place.h>
+#include <brigade/core/place.h>
 
 #include <nlohmann/json.hpp>
 
 #include <string>
+
+namespace brigade {
+
+// {"file": "train.cpp", "line": 12}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Place, file, line)
+
+}  // namespace brigade
 
 namespace brigade::dist {
 
@@ -24,8 +31,5 @@ T decoded(const std::string& text) {
     throw DistError("a message from a rank cannot be read: {}", error.what());
   }
 }
-
-// {"file": "train.cpp", "line": 12}
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Place, file, line)
 
 }  // namespace brigade::dist

@@ -5,7 +5,7 @@
 // squares of all of its gradients.
 #pragma once
 
-#include <brigade/dist/diagnosis/place.h>
+#include <brigade/core/place.h>
 
 #include <cstdint>
 #include <span>

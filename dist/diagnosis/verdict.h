@@ -2,8 +2,8 @@
 // what to do.
 #pragma once
 
+#include <brigade/core/place.h>
 #include <brigade/dist/diagnosis/named_parameter.h>
-#include <brigade/dist/diagnosis/place.h>
 
 #include <cstdint>
 #include <string>

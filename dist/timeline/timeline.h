@@ -5,7 +5,7 @@
 // collectives end.
 #pragma once
 
-#include <brigade/dist/diagnosis/place.h>
+#include <brigade/core/place.h>
 
 #include <cstdint>
 #include <deque>

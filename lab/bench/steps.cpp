@@ -2,7 +2,7 @@
 #include <brigade/lab/bench/steps.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/results.h>

@@ -1,4 +1,5 @@
 // brigade run: starts a program once per rank.
+#include <brigade/core/error.h>
 #include <brigade/dist/meeting/launch/environment.h>
 #include <brigade/dist/meeting/launch/launcher.h>
 #include <brigade/lab/commands/commands.h>

@@ -38,7 +38,7 @@ size_t edits_between(const std::string& a, const std::string& b) {
 }  // namespace
 
 AddFault::AddFault(Fault fault, SourceLocation where) {
-  fault.file = dist::Place(where).file;
+  fault.file = Place(where).file;
   fault.name = std::filesystem::path(fault.file).stem().string();
   auto& faults = registry();
   const auto before = [](const Fault& a, const Fault& b) { return a.id < b.id; };

@@ -6,7 +6,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/sampler.h>
-#include <brigade/dist/timeline/trace.h>
+#include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/digits.h>
 #include <brigade/lab/progress_bar.h>

@@ -3,7 +3,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/timeline/trace.h>
+#include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/optim/optim.h>
 

@@ -158,7 +158,7 @@ TEST_CASE("gradient_outlier names the gradient hook that stands on one rank alon
   CHECK(said(advised) == std::vector<size_t>{1});
   CHECK(advised.verdicts[0]->cause.kind == CauseKind::HookDiffers);
   CHECK(advised.verdicts[0]->advice == "register the same gradient hooks on every rank, or none");
-  const dist::Place& place = advised.verdicts[0]->cause.place;
+  const Place& place = advised.verdicts[0]->cause.place;
   CHECK(place.file.ends_with("advice_threads_test.cpp"));
   CHECK(advised.verdicts[0]->message.ends_with("a gradient hook is registered there at " + to_string(place)));
 }

@@ -1,5 +1,5 @@
 // Memory of a group: numbers of elements whose bytes do not fit are refused.
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/kernels/factory.h>
 
 #include <functional>

@@ -32,7 +32,7 @@ TEST_CASE("a rank that is far from the middle is found, with the parameter, the 
   by_rank[2][0].hook = {"train.cpp", 12};
   found = dist::find_outlier(by_rank);
   CHECK(found.hooks_differ);
-  CHECK(found.hook == dist::Place("train.cpp", 12));
+  CHECK(found.hook == Place("train.cpp", 12));
 }
 
 TEST_CASE("what is noise beside the other gradients of a rank, or near the others, is no outlier") {

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/meeting/launch/launcher.h>
 
 #include <chrono>
 #include <functional>

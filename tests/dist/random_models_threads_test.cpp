@@ -4,7 +4,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 

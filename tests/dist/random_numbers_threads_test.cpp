@@ -1,6 +1,6 @@
 // The random numbers of ranks that are threads.
 #include <brigade/autograd/ops/dropout.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>

@@ -3,7 +3,7 @@
 #include "on_ranks.h"
 #include "trace_rules.h"
 
-#include <brigade/dist/timeline/trace.h>
+#include <brigade/dist/reducer/trace.h>
 
 #include <algorithm>
 

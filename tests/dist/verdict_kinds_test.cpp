@@ -101,7 +101,7 @@ TEST_CASE("gradients_edited names the edit that not every rank made") {
   CHECK(verdict->parameters[0].bytes == 8);
   // As it comes from another rank.
   const dist::StepOnRank back = dist::from_text(dist::to_text(steps[1])).get<dist::StepOnRank>();
-  CHECK(back.edits[1].where == dist::Place("a.cpp", 4));
+  CHECK(back.edits[1].where == Place("a.cpp", 4));
   CHECK(back.gradients == "111");
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("a verdict goes over the wire unharmed, bytes that are no text include
   CHECK(back[0].message == verdict.message);
   CHECK(back[0].severity == verdict.severity);
   CHECK(back[0].cause.same_as(verdict.cause));
-  CHECK(back[0].cause.place == dist::Place(kMoment.where));
+  CHECK(back[0].cause.place == Place(kMoment.where));
   CHECK(back[0].parameters[0].missing_ranks == std::vector<int>{1, 2});
   CHECK(back[0].iteration == 7);
   CHECK_NOTHROW(dist::to_text("\xff\xfe"));
@@ -172,13 +172,13 @@ TEST_CASE("collective_timeout points at what the missing rank does, or else at i
                                           .activity_at = {"data.cpp", 7},
                                           .activity_seconds = 1.5}};
   dist::Verdict verdict = dist::collective_timeout(waiting, missing);
-  CHECK(verdict.cause.place == dist::Place("data.cpp", 7));
+  CHECK(verdict.cause.place == Place("data.cpp", 7));
   CHECK(verdict.message ==
         "rank 2 did not come to barrier at train.cpp:30 (collective 4): rank 2 was last in barrier at train.cpp:20 "
         "(collective 3), and for 1.5 s in loading data, at length at data.cpp:7");
   missing[0].activity = "";
   verdict = dist::collective_timeout(waiting, missing);
-  CHECK(verdict.cause.place == dist::Place("train.cpp", 20));
+  CHECK(verdict.cause.place == Place("train.cpp", 20));
   CHECK(verdict.message.ends_with("rank 2 was last in barrier at train.cpp:20 (collective 3)"));
   missing[0].last = {};
   CHECK(!dist::collective_timeout(waiting, missing).cause.place);

@@ -4,7 +4,7 @@
 #include "program.h"
 
 #include <brigade/core/factory.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

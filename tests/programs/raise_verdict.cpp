@@ -6,7 +6,7 @@
 // raise); plain: an error that is not of Brigade. BACKEND: shm, gloo, or threads:RANKS.
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/nn/nn.h>
 
 #include <iostream>

@@ -6,9 +6,9 @@
 // (BRIGADE_COLLECTIVE_CHECK=0 leaves that out). When anything goes wrong each rank tells where it is
 // through the store and reads what the others tell (whereabouts.h): all name the same ranks.
 #include <brigade/core/factory.h>
+#include <brigade/core/fnv.h>
 #include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/collective_errors.h>
-#include <brigade/dist/groups/fnv.h>
 #include <brigade/dist/groups/gloo/break_connections.h>
 #include <brigade/dist/groups/gloo/connect.h>
 #include <brigade/dist/groups/gloo/whereabouts.h>

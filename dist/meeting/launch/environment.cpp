@@ -2,7 +2,7 @@
 #include <brigade/dist/meeting/launch/environment.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/groups/fnv.h>
+#include <brigade/core/fnv.h>
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
-// Starting ranks: processes (brigade run, tests, the lab's training jobs) and threads.
+// Starting ranks that are processes: brigade run, tests, the lab's training jobs. Those that are
+// threads: dist/groups/threads/run_threads.h.
 #pragma once
 
-#include <brigade/dist/groups/process_group.h>
-
-#include <functional>
+#include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist {
@@ -45,11 +45,5 @@ struct LaunchOutcome {
 // (PR_SET_PDEATHSIG). Throws IoError when the program cannot be started, and DistError when the
 // launchers of several nodes do not meet.
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options);
-
-// Runs `body` on `ranks` threads, each with its group and with its rank as seed; waits for all.
-// Rethrows the error of the lowest rank that failed first; the others' groups are aborted with its
-// text, so that nobody waits for ever.
-void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body,
-                 std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
 }  // namespace brigade::dist

@@ -7,7 +7,7 @@
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/optim/optim.h>
 #include "../../dist/branching_net.h"
 

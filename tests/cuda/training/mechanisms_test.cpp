@@ -11,7 +11,7 @@
 #include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>

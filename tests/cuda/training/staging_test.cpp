@@ -5,7 +5,7 @@
 #include <brigade/core/cuda/stream.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <thread>

@@ -1,6 +1,7 @@
 // Ranks as threads of this process, each with its own group; the first error is thrown again.
+#include <brigade/dist/groups/threads/run_threads.h>
+
 #include <brigade/core/random.h>
-#include <brigade/dist/meeting/launch/launcher.h>
 
 #include <algorithm>
 #include <exception>

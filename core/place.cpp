@@ -1,11 +1,9 @@
 // From a location that the compiler filled in to a place that can be compared and sent.
-#include <brigade/dist/diagnosis/place.h>
-
-#include <fmt/format.h>
+#include <brigade/core/place.h>
 
 #include <utility>
 
-namespace brigade::dist {
+namespace brigade {
 
 Place::Place(std::string file, uint32_t line) : file(std::move(file)), line(line) {}
 
@@ -14,6 +12,6 @@ Place::Place(const SourceLocation& where) : file(to_string(where)), line(where.l
   if (line != 0) file.resize(file.rfind(':'));
 }
 
-std::string to_string(const Place& place) { return place ? fmt::format("{}:{}", place.file, place.line) : ""; }
+std::string to_string(const Place& place) { return place ? place.file + ":" + std::to_string(place.line) : ""; }
 
-}  // namespace brigade::dist
+}  // namespace brigade

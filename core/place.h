@@ -1,5 +1,5 @@
-// A place in the user's source: what a verdict points at, and what ranks tell each other of their
-// lines.
+// A place in the user's source that can be kept, compared and told to another process: what a
+// verdict points at, and what ranks tell each other of their lines.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace brigade::dist {
+namespace brigade {
 
 struct Place {
   std::string file;   // with its folder: "examples/train.cpp"; "" when not known
@@ -23,9 +23,7 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Without this the next line would hide the one of a SourceLocation.
-using brigade::to_string;
 // "examples/train.cpp:12", the same text as of the location; "" when not known.
 std::string to_string(const Place& place);
 
-}  // namespace brigade::dist
+}  // namespace brigade

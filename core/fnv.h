@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace brigade::dist {
+namespace brigade {
 
 inline constexpr uint64_t kFnvStart = 0xCBF29CE484222325U;
 
@@ -17,4 +17,4 @@ constexpr uint64_t fnv(std::string_view text, uint64_t hash = kFnvStart) noexcep
   return hash;
 }
 
-}  // namespace brigade::dist
+}  // namespace brigade

@@ -1,5 +1,5 @@
 // Gathers the timelines of all ranks as text, and writes the events and the section "brigade".
-#include <brigade/dist/timeline/trace.h>
+#include <brigade/dist/reducer/trace.h>
 
 #include <brigade/dist/diagnosis/json.h>
 #include <brigade/dist/timeline/json_text.h>

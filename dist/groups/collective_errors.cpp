@@ -31,4 +31,10 @@ DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::s
   return DiagnosedAs<TimeoutError>(message, {collective_timeout(waiting.collective, missing)});
 }
 
+std::exception_ptr group_gone_error() {
+  return std::make_exception_ptr(
+      DistError("the process group was destroyed before this collective was complete: keep the group until what was "
+                "posted on it has been waited for"));
+}
+
 }  // namespace brigade::dist

@@ -4,6 +4,7 @@
 
 #include <brigade/dist/diagnosis/collective.h>
 
+#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,5 +28,8 @@ DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereab
 // `missing` did not come. `time_out` begins the message: "timed out after 100 ms".
 DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const Whereabouts> missing,
                                               std::string_view time_out);
+
+// For a Work whose group is destroyed before it is complete.
+std::exception_ptr group_gone_error();
 
 }  // namespace brigade::dist

@@ -2,6 +2,7 @@
 #include <brigade/dist/groups/staging.h>
 
 #include <brigade/core/factory.h>
+#include <brigade/dist/groups/collective_errors.h>
 
 #include <algorithm>
 #include <exception>
@@ -29,14 +30,30 @@ class StagedWork final : public Work {
     if (!transfer_->finished) staging_.progress();
     return transfer_->finished && (transfer_->error || transfer_->returned->query());
   }
-  void wait() override { staging_.wait_for(transfer_, nullptr); }
-  void wait(std::chrono::milliseconds timeout) override { staging_.wait_for(transfer_, &timeout); }
+  void wait() override { finish(nullptr); }
+  void wait(std::chrono::milliseconds timeout) override { finish(&timeout); }
   WorkTimes times() const override { return transfer_->times; }
 
  private:
-  Staging& staging_;
+  void finish(const std::chrono::milliseconds* timeout) {
+    if (!transfer_->finished) staging_.wait_for(transfer_, timeout);
+    if (transfer_->error) std::rethrow_exception(transfer_->error);
+    transfer_->returned->block();
+  }
+
+  Staging& staging_;  // while the transfer is not finished
   Staging::TransferPtr transfer_;
 };
+
+Staging::~Staging() {
+  waiting_.insert(waiting_.end(), posted_.begin(), posted_.end());
+  for (const TransferPtr& transfer : waiting_) {
+    if (transfer->finished) continue;
+    transfer->error = group_gone_error();
+    transfer->finished = true;
+    transfer->work.reset();
+  }
+}
 
 Staging::Side& Staging::side_of(Device device) {
   Side& side = sides_[device];
@@ -143,8 +160,6 @@ void Staging::wait_for(const TransferPtr& transfer, const std::chrono::milliseco
     finish(*transfer);
     std::erase(posted_, transfer);
   }
-  if (transfer->error) std::rethrow_exception(transfer->error);
-  transfer->returned->block();
 }
 
 }  // namespace brigade::dist

@@ -21,6 +21,12 @@ namespace brigade::dist {
 
 class Staging {
  public:
+  Staging() = default;
+  // Ends what is not finished with an error.
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
   // Starts the group's collective on the copies in host memory, in the order of `tensors` of
   // stage().
   using Post = std::function<WorkPtr(std::span<const Tensor> on_host)>;

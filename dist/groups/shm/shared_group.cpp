@@ -42,14 +42,23 @@ class SharedWork final : public Work {
     }
     return done();
   }
-  void wait() override { wait(group_.timeout()); }
-  void wait(std::chrono::milliseconds timeout) override { group_.wait_for(operation_, timeout); }
+  void wait() override {
+    finish([&] { group_.wait_for(operation_, group_.timeout()); });
+  }
+  void wait(std::chrono::milliseconds timeout) override {
+    finish([&] { group_.wait_for(operation_, timeout); });
+  }
   WorkTimes times() const override { return operation_->times; }
 
  private:
   bool done() const noexcept { return operation_->complete || operation_->error; }
+  template <class F>
+  void finish(F&& wait) {
+    if (!done()) wait();
+    if (operation_->error) std::rethrow_exception(operation_->error);
+  }
 
-  SharedGroup& group_;
+  SharedGroup& group_;  // while the operation is not done: the group ends all that is left when it goes
   SharedGroup::OperationPtr operation_;
 };
 
@@ -63,6 +72,8 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
 
 SharedGroup::~SharedGroup() {
   forget_staged();
+  for (const OperationPtr& operation : pending_)
+    operation->error = group_gone_error();
   pending_.clear();
   RankBlock& own = block(rank());
   if (own.status.load() != Status::Running) return;

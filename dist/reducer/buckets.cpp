@@ -81,7 +81,7 @@ bool Buckets::rebuild(std::span<const uint32_t> ready_order, SourceLocation wher
   std::vector<uint8_t> seen(setup_.count(), 0);
   for (const int64_t parameter : order)
     seen[static_cast<size_t>(parameter)] = 1;
-  for (size_t i = setup_.count(); i-- > 0;) {
+  for (size_t i = 0; i < setup_.count(); ++i) {
     if (!seen[i]) order.push_back(static_cast<int64_t>(i));
   }
   const Tensor shared = setup_.group->allocate(static_cast<int64_t>(order.size()), kInt64);

@@ -39,7 +39,8 @@ class Buckets {
   std::vector<BucketLayout> layouts() const;
 
   // Cuts them again, in the order in which gradients became ready on rank 0, so that all ranks cut
-  // alike; parameters that did not become ready come last. Once in a reducer's life. Returns
+  // alike; parameters that did not become ready come last, in the order of registration (as in
+  // PyTorch). Once in a reducer's life. Returns
   // whether gradients have moved.
   bool rebuild(std::span<const uint32_t> ready_order, SourceLocation where);
   bool is_rebuilt() const noexcept { return rebuilt_; }

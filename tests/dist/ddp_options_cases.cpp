@@ -135,6 +135,33 @@ std::string check_buffers_in_eval(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_buffers_in_eval("a forward in eval() that records copies rank 0's buffers",
                                       &check_buffers_in_eval, everywhere({2, 3}));
 
+// Of parameters that were not ready nothing says which comes first.
+struct PartlyUsedImpl : nn::Module {
+  nn::Linear before{nullptr}, used{nullptr}, after{nullptr};
+  PartlyUsedImpl() {
+    before = register_module("before", nn::Linear(4, 4));
+    used = register_module("used", nn::Linear(4, 4));
+    after = register_module("after", nn::Linear(4, 4));
+  }
+  Tensor forward(const Tensor& x) { return used(x); }
+};
+BRIGADE_MODULE(PartlyUsed);
+
+std::string check_order(const dist::ProcessGroupPtr& group) {
+  PartlyUsed net;
+  dist::DistributedDataParallel ddp(net, group, {.static_graph = true, .bucket_cap_mb = 1e-6, .first_bucket_mb = 1e-6});
+  sum(ddp(ones({2, 4}))).backward();
+  std::vector<uint32_t> order;
+  for (const dist::BucketLayout& bucket : ddp.reducer().layout())
+    order.insert(order.end(), bucket.parameters.begin(), bucket.parameters.end());
+  if (order.size() != 6 || order[0] + order[1] != 5) return "what was ready comes first";
+  return std::vector<uint32_t>(order.begin() + 2, order.end()) == std::vector<uint32_t>{0, 1, 4, 5}
+             ? ""
+             : "the order of those that were not ready";
+}
+const AddRankCase add_order("rebuilt buckets hold what was not ready last, smallest index first", &check_order,
+                            everywhere({2}));
+
 }  // namespace
 
 }  // namespace brigade::test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace brigade::dist::detail {
+namespace brigade::dist {
 
 std::pair<std::string, Tensor> iteration_entry(uint64_t iteration) {
   return {kIterationKey, tensor<int64_t>({static_cast<int64_t>(iteration)})};
@@ -29,4 +29,4 @@ uint64_t iteration_in(const std::vector<std::pair<std::string, Tensor>>& state, 
   return static_cast<uint64_t>(value);
 }
 
-}  // namespace brigade::dist::detail
+}  // namespace brigade::dist

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace brigade::dist::detail {
+namespace brigade::dist {
 
 inline constexpr const char* kIterationKey = "iteration";
 
@@ -18,4 +18,4 @@ std::pair<std::string, Tensor> iteration_entry(uint64_t iteration);
 // missing or is no count.
 uint64_t iteration_in(const std::vector<std::pair<std::string, Tensor>>& state, const std::string& hook);
 
-}  // namespace brigade::dist::detail
+}  // namespace brigade::dist

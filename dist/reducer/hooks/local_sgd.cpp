@@ -18,12 +18,12 @@ class PostLocalSgdHook final : public CommHook {
   }
 
   std::vector<std::pair<std::string, Tensor>> state_dict() const override {
-    return {detail::iteration_entry(iteration_)};
+    return {iteration_entry(iteration_)};
   }
   void load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state) override {
-    const uint64_t iteration = detail::iteration_in(state, name());
+    const uint64_t iteration = iteration_in(state, name());
     for (const auto& [key, tensor] : state) {
-      if (key != detail::kIterationKey)
+      if (key != kIterationKey)
         throw ValueError("{}: the state has an entry '{}' that does not belong there", name(), key);
     }
     iteration_ = iteration;

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace brigade::dist::detail {
+namespace brigade::dist {
 
 std::vector<int64_t> orthogonalize(const Tensor& matrix) {
   std::vector<int64_t> vanished;
@@ -52,4 +52,4 @@ std::vector<int64_t> orthogonalize(const Tensor& matrix) {
   return vanished;
 }
 
-}  // namespace brigade::dist::detail
+}  // namespace brigade::dist

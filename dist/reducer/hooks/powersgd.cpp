@@ -83,7 +83,7 @@ class PowerSgdHook final : public CommHook {
   }
 
   std::vector<std::pair<std::string, Tensor>> state_dict() const override {
-    std::vector<std::pair<std::string, Tensor>> state{detail::iteration_entry(iteration_)};
+    std::vector<std::pair<std::string, Tensor>> state{iteration_entry(iteration_)};
     for (const auto& [parameter, feedback] : feedback_) {
       if (feedback.error.defined())
         state.emplace_back(fmt::format("{}.error", parameter), kernels::clone(feedback.error));
@@ -93,10 +93,10 @@ class PowerSgdHook final : public CommHook {
   }
 
   void load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state) override {
-    const uint64_t iteration = detail::iteration_in(state, name());
+    const uint64_t iteration = iteration_in(state, name());
     std::map<uint32_t, Feedback> loaded;
     for (const auto& [key, tensor] : state) {
-      if (key == detail::kIterationKey) continue;
+      if (key == kIterationKey) continue;
       uint32_t parameter = 0;
       const char* const end = key.data() + key.size();
       const auto [rest, error] = std::from_chars(key.data(), end, parameter);
@@ -158,18 +158,18 @@ class PowerSgdHook final : public CommHook {
     Tensor& kept = feedback_[each.parameter].q;
     if (!options_.warm_start || !kept.defined()) {
       kernels::copy(each.q, random());
-      detail::orthogonalize(each.q);
+      orthogonalize(each.q);
       return;
     }
     check_kept(kept, each.q, each.parameter, "q");
     kernels::copy(each.q, kept);
-    const std::vector<int64_t> vanished = detail::orthogonalize(each.q);
+    const std::vector<int64_t> vanished = orthogonalize(each.q);
     if (vanished.empty()) return;
     const Tensor fresh = empty_like(each.q);
     kernels::copy(fresh, random());
     for (const int64_t j : vanished)
       kernels::copy(column(each.q, j), column(fresh, j));
-    detail::orthogonalize(each.q);
+    orthogonalize(each.q);
   }
 
   Compression prepare(ProcessGroup& group, const GradBucket& bucket, uint64_t iteration) {
@@ -232,7 +232,7 @@ class PowerSgdHook final : public CommHook {
     if (!round.p_sent) return;
     round.p_sent->wait();
     for (const Compressed& each : round.matrices) {
-      detail::orthogonalize(each.p);
+      orthogonalize(each.p);
       kernels::copy(each.q, kernels::matmul(each.m, each.p, {.transpose_a = true}));
     }
     group.all_reduce(round.all_q, {.op = op, .description = description, .iteration = number}, where)->wait();

@@ -9,13 +9,19 @@
 
 namespace brigade::dist {
 
+// The longest value that a TCP store takes: what ranks tell each other to meet is short, and the
+// store keeps it all in memory.
+constexpr size_t kMostStoreValueBytes = 64 << 20;
+
 class Store {
  public:
   virtual ~Store() = default;
+  // Throws ValueError, before anything is sent, when a TCP store would not take that much.
   virtual void set(const std::string& key, const std::string& value) = 0;
   // Waits until the key is there. Throws TimeoutError that names the key.
   virtual std::string get(const std::string& key, std::chrono::milliseconds timeout) = 0;
-  // Adds to an integer key (0 when absent) and returns the sum; atomic over ranks.
+  // Adds to an integer key (0 when absent) and returns the sum; atomic over ranks. Throws DistError
+  // when the value is not a whole number, or the sum leaves 64 bits; the value stays as it is.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   virtual bool check(const std::string& key) = 0;
   // The numeric address of this host on its way to the store, at which ranks that reach the store

@@ -50,6 +50,16 @@ void use_store(dist::Store& a, dist::Store& b) {
   auto waiting = std::async(std::launch::async, [&] { return b.get("later", 5s); });
   a.set("later", "now");
   CHECK(waiting.get() == "now");
+  a.set("text", "twelve");
+  const std::string text = message_of([&] { a.add("text", 1); });
+  CHECK(text.find("add('text', 1) expects a whole number of 64 bits under that key, but its value is 'twelve'") !=
+        std::string::npos);
+  CHECK(b.get("text", 1s) == "twelve");
+  a.set("empty", "");
+  CHECK_THROWS_AS(a.add("empty", 1), DistError);
+  a.set("most", "9223372036854775807");
+  CHECK(message_of([&] { b.add("most", 1); }).find("would leave the range of 64 bits") != std::string::npos);
+  CHECK(b.add("most", -7) == 9223372036854775800);
   CHECK_THROWS_AS(a.get("never", 30ms), TimeoutError);
   CHECK(message_of([&] { a.get("never", 30ms); }).find("the key 'never' did not appear") != std::string::npos);
 }
@@ -63,6 +73,38 @@ TEST_CASE("the TCP store sets, gets, waits and adds") {
   use_store(*a, *b);
   a->set("large", std::string(1 << 20, 'x'));
   CHECK(b->get("large", 5s).size() == 1 << 20);
+}
+
+TEST_CASE("a value of 16 MiB and more arrives; one that is too large is refused before it is sent") {
+  dist::TcpStoreServer server("127.0.0.1", 0);
+  const auto store = dist::connect_tcp_store("127.0.0.1", server.port(), 5s);
+  for (const size_t bytes : {size_t(16) << 20, dist::kMostStoreValueBytes}) {
+    CAPTURE(bytes);
+    store->set("large", std::string(bytes - 1, 'x') + 'y');
+    const std::string value = store->get("large", 5s);
+    CHECK(value.size() == bytes);
+    CHECK(value.back() == 'y');
+  }
+  CHECK(message_of([&] {
+          store->set("larger", std::string(dist::kMostStoreValueBytes + 1, 'x'));
+        }).find("the value of 'larger' has 67108865 bytes, more than the 67108864 that a TCP store takes") !=
+        std::string::npos);
+  CHECK_THROWS_AS(store->set(std::string("a\0b", 3), "1"), ValueError);
+  CHECK(store->add("still there", 1) == 1);
+}
+
+TEST_CASE("whoever waits at an ephemeral port does not meet itself, and leaves the port to the store") {
+  // The kernel gives ports of one parity to sockets that connect, and of the other to those that
+  // bind to any: a port, and the one beside it, each met after some ten thousand attempts.
+  const int port = dist::local_port(dist::listen_on("127.0.0.1", 0));
+  int met = 0;
+  for (const int waited_for : {port, port - 1}) {
+    for (int i = 0; i < 30'000; ++i)
+      met += static_cast<bool>(dist::try_connect("127.0.0.1", waited_for, std::chrono::steady_clock::now() + 2s));
+  }
+  CHECK(met == 0);
+  const dist::TcpStoreServer server("127.0.0.1", port);
+  CHECK(server.port() == port);
 }
 
 TEST_CASE("the file store sets, gets, waits and adds, and is removed by the last to leave") {

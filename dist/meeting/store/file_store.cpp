@@ -1,5 +1,6 @@
 // A store in a directory: one file per key, replaced atomically; sums under a lock.
 #include <brigade/dist/meeting/store.h>
+#include <brigade/dist/meeting/store/sum.h>
 
 #include <fmt/format.h>
 
@@ -74,9 +75,8 @@ class FileStore final : public Store {
     } unlock{lock};
     if (flock(lock, LOCK_EX) != 0)
       throw DistError("file store: cannot lock {}: {}", lock_file.string(), std::strerror(errno));
-    std::string value = "0";
-    read(key, value);
-    const int64_t sum = std::atoll(value.c_str()) + amount;
+    std::string value;
+    const int64_t sum = added_to(key, read(key, value) ? &value : nullptr, amount);
     set(key, std::to_string(sum));
     return sum;
   }

@@ -3,6 +3,7 @@
 
 #include <brigade/core/error.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -32,6 +33,17 @@ void await(const Socket& socket, short events, Deadline deadline) {
     if (ready < 0 && errno != EINTR) throw DistError("poll failed: {}", std::strerror(errno));
     if (left <= 0) throw TimeoutError("timed out waiting for an answer over TCP");
   }
+}
+
+// Whether both ends are the same socket.
+bool is_its_own_peer(const Socket& socket) {
+  sockaddr_storage own{};
+  sockaddr_storage peer{};
+  socklen_t own_size = sizeof own;
+  socklen_t peer_size = sizeof peer;
+  return getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+         getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 && own_size == peer_size &&
+         std::memcmp(&own, &peer, own_size) == 0;
 }
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
@@ -120,6 +132,12 @@ Socket try_connect(const std::string& host, int port, Deadline deadline) {
     socklen_t size = sizeof error;
     getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) continue;
+    if (is_its_own_peer(socket)) {
+      // Closed at once and without a trace: the port belongs to the store that is to come.
+      const linger none{1, 0};
+      setsockopt(socket.fd(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+      continue;
+    }
     const int on = 1;
     setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return socket;

@@ -3,6 +3,7 @@
 // blocks for a client.
 #include <brigade/dist/meeting/store.h>
 #include <brigade/dist/meeting/store/socket.h>
+#include <brigade/dist/meeting/store/sum.h>
 
 #include <fmt/format.h>
 
@@ -31,6 +32,10 @@ constexpr auto kStep = std::chrono::milliseconds(5);
 // bounds.
 constexpr std::chrono::milliseconds kLeastPatience = std::chrono::seconds(1);
 constexpr std::chrono::milliseconds kMostPatience = std::chrono::seconds(10);
+
+// A request holds a key beside its value.
+constexpr size_t kMostKeyBytes = 64 << 10;
+constexpr size_t kMostRequestBytes = kMostStoreValueBytes + kMostKeyBytes + 64;
 
 Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
 
@@ -72,7 +77,7 @@ struct TcpStoreServer::Impl {
   // False when the connection is to be closed: the client went away, or it does not speak our
   // language.
   bool serve(Client& client) {
-    char bytes[4096];
+    char bytes[64 << 10];
     const ssize_t got = recv(client.socket.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
     if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
     client.buffer.append(bytes, static_cast<size_t>(got));
@@ -86,7 +91,7 @@ struct TcpStoreServer::Impl {
     while (client.buffer.size() >= 4) {
       uint32_t length = 0;
       std::memcpy(&length, client.buffer.data(), 4);
-      if (length == 0 || length > (16U << 20)) return false;
+      if (length == 0 || length > kMostRequestBytes) return false;
       if (client.buffer.size() < 4 + length) return true;
       const std::string request = client.buffer.substr(4, length);
       client.buffer.erase(0, 4 + length);
@@ -95,7 +100,8 @@ struct TcpStoreServer::Impl {
     return true;
   }
 
-  // "S key\0value", "G key", "A key\0amount"; the answer to G is "=value" or "-".
+  // "S key\0value", "G key", "A key\0amount"; the answer to G is "=value" or "-", that to A the sum,
+  // or "!" and why there is none.
   bool handle(Client& client, const std::string& request) {
     const size_t zero = request.find('\0');
     const std::string key = request.substr(1, zero == std::string::npos ? std::string::npos : zero - 1);
@@ -107,9 +113,14 @@ struct TcpStoreServer::Impl {
         return answer(client, found == values.end() ? "-" : "=" + found->second);
       }
       case 'A': {
-        std::string& value = values[key];
-        value = std::to_string(std::atoll(value.c_str()) + std::atoll(argument.c_str()));
-        return answer(client, value);
+        const auto found = values.find(key);
+        int64_t sum = 0;
+        try {
+          sum = added_to(key, found == values.end() ? nullptr : &found->second, std::atoll(argument.c_str()));
+        } catch (const DistError& error) {
+          return answer(client, fmt::format("!{}", error.what()));
+        }
+        return answer(client, values[key] = std::to_string(sum));
       }
       default: return false;
     }
@@ -184,12 +195,19 @@ class TcpStore final : public Store {
     address_ = dist::local_address(socket_);
   }
 
-  void set(const std::string& key, const std::string& value) override { ask("S" + key + '\0' + value); }
+  void set(const std::string& key, const std::string& value) override {
+    if (value.size() > kMostStoreValueBytes)
+      throw ValueError(
+          "store: the value of '{}' has {} bytes, more than the {} that a TCP store takes; give the other ranks large "
+          "data by a broadcast",
+          key, value.size(), kMostStoreValueBytes);
+    ask("S" + checked(key) + '\0' + value);
+  }
 
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
     const Deadline deadline = in(timeout);
     while (true) {
-      const std::string answer = ask("G" + key);
+      const std::string answer = ask("G" + checked(key));
       if (answer.starts_with('=')) return answer.substr(1);
       if (std::chrono::steady_clock::now() >= deadline) {
         throw TimeoutError("the key '{}' did not appear in the store at {} within {} ms", key, place_, timeout.count());
@@ -199,12 +217,23 @@ class TcpStore final : public Store {
   }
 
   int64_t add(const std::string& key, int64_t amount) override {
-    return std::atoll(ask("A" + key + '\0' + std::to_string(amount)).c_str());
+    const std::string answer = ask("A" + checked(key) + '\0' + std::to_string(amount));
+    if (answer.starts_with('!')) throw DistError(answer.substr(1));
+    return std::atoll(answer.c_str());
   }
-  bool check(const std::string& key) override { return ask("G" + key).starts_with('='); }
+  bool check(const std::string& key) override { return ask("G" + checked(key)).starts_with('='); }
   std::string local_address() const override { return address_; }
 
  private:
+  // A zero byte ends the key in a request.
+  static const std::string& checked(const std::string& key) {
+    if (key.size() > kMostKeyBytes)
+      throw ValueError("store: a key has at most {} bytes, got {}", kMostKeyBytes, key.size());
+    if (key.find('\0') != std::string::npos)
+      throw ValueError("store: a key holds no zero byte, got one at place {}", key.find('\0'));
+    return key;
+  }
+
   std::string ask(const std::string& request) {
     std::lock_guard lock(mutex_);
     if (!socket_) throw PeerError("the connection to the store at {} was lost before", place_);

@@ -66,7 +66,10 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   const std::string run = launched.job.empty() ? "" : fmt::format("run{:x}.", fnv(launched.job));
   const std::string prefix = fmt::format("{}group{}.{}", run, generation, calls.fetch_add(1));
   if (store->add(fmt::format("{}/rank/{}", prefix, rank), 1) > 1) {
-    throw DistError("rendezvous: rank {} announced itself twice; two processes have the same RANK", rank);
+    throw DistError(
+        "rendezvous: rank {} announced itself twice; two processes have the same RANK, or two jobs use the same port "
+        "(BRIGADE_RUN_ID, the same on the ranks of a job, tells jobs apart)",
+        rank);
   }
   // Also for those that need not know: others may have asked for "auto".
   store->set(fmt::format("{}/host/{}", prefix, rank), host_identity());

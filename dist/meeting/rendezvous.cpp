@@ -1,6 +1,8 @@
 // Opens the store of each way to meet; rank 0 hosts its server where no launcher does.
 #include <brigade/dist/meeting/rendezvous.h>
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <utility>
 
@@ -26,11 +28,26 @@ class HostedStore final : public Store {
   std::shared_ptr<Store> store_;
 };
 
-std::shared_ptr<Store> open_tcp(const std::string& host, int port, bool host_it, std::chrono::milliseconds timeout) {
-  if (!host_it) return connect_tcp_store(host, port, timeout);
-  auto server = std::make_unique<TcpStoreServer>(host, port);
-  auto store = connect_tcp_store(host, server->port(), timeout);
+std::shared_ptr<Store> open_tcp(const std::string& host, int port, bool host_it, std::chrono::milliseconds timeout,
+                                const StoreJob& job) {
+  if (!host_it) return connect_tcp_store(host, port, timeout, job);
+  auto server = std::make_unique<TcpStoreServer>(host, port, job);
+  auto store = connect_tcp_store(host, server->port(), timeout, job);
   return std::make_shared<HostedStore>(std::move(server), std::move(store));
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// brigade run, the user and torchrun name a run by a variable; other launchers have a name of their
+// own.
+StoreJob job_of(const LaunchedRank& launched) {
+  StoreJob job{variable("BRIGADE_RUN_ID"), launched.world_size, fmt::format("rank {}", launched.rank)};
+  if (job.run.empty()) job.run = variable("TORCHELASTIC_RUN_ID");
+  if (job.run.empty()) job.run = launched.job;
+  return job;
 }
 
 }  // namespace
@@ -44,12 +61,12 @@ std::shared_ptr<Store> open_store(const std::string& method, const Variables& va
     const int port = colon > 5 ? std::atoi(method.c_str() + colon + 1) : 0;
     if (colon <= 5 || port < 1 || port > 65535)
       throw DistError("rendezvous: expected tcp://HOST:PORT, got '{}'", method);
-    return open_tcp(method.substr(6, colon - 6), port, rank == 0, timeout);
+    return open_tcp(method.substr(6, colon - 6), port, rank == 0, timeout, job_of(launched));
   }
   if (method != "env://")
     throw DistError("rendezvous: expected env://, tcp://HOST:PORT or file:///PATH, got '{}'", method);
   const MeetingPlace place = find_meeting_place(variables, launched);
-  return open_tcp(place.address, place.port, rank == 0 && !place.hosted_by_launcher, timeout);
+  return open_tcp(place.address, place.port, rank == 0 && !place.hosted_by_launcher, timeout, job_of(launched));
 }
 
 }  // namespace brigade::dist

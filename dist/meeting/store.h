@@ -29,13 +29,23 @@ class Store {
   virtual std::string local_address() const { return ""; }
 };
 
+// What a TCP store and those who come to it must agree on.
+struct StoreJob {
+  std::string run;     // the name of this run, which other runs have not; "" when nobody gave one
+  int world_size = 0;  // 0: not known
+  std::string who;     // who comes, for messages: "rank 3"
+};
+
 // The server side of the TCP store: a thread in rank 0 or in the launcher. Ends with the object.
 class TcpStoreServer {
  public:
   // Port 0 picks a free one. Throws DistError when the port is in use: names the port and what to
-  // do.
-  TcpStoreServer(const std::string& host, int port);
+  // do. Whoever comes with another run or world size than `job` says is refused, and a warning
+  // tells it on this side.
+  TcpStoreServer(const std::string& host, int port, StoreJob job = {});
   ~TcpStoreServer();
+  // For a job that learns it late.
+  void set_world_size(int world_size);
   int port() const noexcept;
 
  private:
@@ -44,8 +54,9 @@ class TcpStoreServer {
 };
 
 // Connects (retrying until the timeout). Throws TimeoutError when nobody answers and DistError when
-// whatever answers is not a Brigade store.
-std::shared_ptr<Store> connect_tcp_store(const std::string& host, int port, std::chrono::milliseconds timeout);
+// whatever answers is not a Brigade store, or is that of another job.
+std::shared_ptr<Store> connect_tcp_store(const std::string& host, int port, std::chrono::milliseconds timeout,
+                                         const StoreJob& job = {});
 // A directory on one host (or a shared file system), created if it is missing; keys are files,
 // written atomically. The last of `world_size` ranks to destroy its store removes it.
 std::shared_ptr<Store> open_file_store(const std::string& directory, int world_size);

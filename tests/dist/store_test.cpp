@@ -1,3 +1,4 @@
+#include <brigade/core/warning.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/meeting/store.h>
 #include <brigade/dist/meeting/store/socket.h>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include <sys/socket.h>
@@ -161,6 +163,72 @@ TEST_CASE("nobody there, a foreign service, and nonsense are told apart, and har
   CHECK(store->get("alive", 1s) == "yes");
   CHECK(message_of([] { dist::connect_tcp_store("no.such.host.invalid", 1, 100ms); }).find("cannot resolve host") !=
         std::string::npos);
+}
+
+TEST_CASE("another run and another world size are named on both sides, and harm neither job") {
+  std::vector<std::string> told;
+  std::mutex mutex;
+  const auto before = set_warning_handler([&](const Warning& warning) {
+    const std::lock_guard lock(mutex);
+    told.push_back(warning.message);
+  });
+  dist::TcpStoreServer server("127.0.0.1", 0, {.run = "secret-name", .world_size = 2});
+  const auto come = [&](const dist::StoreJob& job) {
+    return dist::connect_tcp_store("127.0.0.1", server.port(), 5s, job);
+  };
+  const auto rank = come({"secret-name", 2, "rank 1"});
+  const std::string world = message_of([&] { come({"secret-name", 4, "rank 3"}); });
+  CHECK(world.find("refuses rank 3: its job has 2 ranks, and this one 4") != std::string::npos);
+  const std::string run = message_of([&] { come({"other", 2, "rank 0"}); });
+  CHECK(run.find("refuses rank 0: it belongs to another run than 'other'") != std::string::npos);
+  CHECK(run.find("secret-name") == std::string::npos);
+  CHECK(message_of([&] { come({}); }).find("another run than this one, which has no name") != std::string::npos);
+  for (int i = 0; i < 20; ++i)
+    CHECK_THROWS_AS(come({"other", 2, "\033[2Jrank 0"}), DistError);
+  CHECK(rank->add("count", 1) == 1);
+  {
+    const std::lock_guard lock(mutex);
+    REQUIRE(told.size() == 10);
+    CHECK(told[0].find("has refused rank 3 from 127.0.0.1: its job has 2 ranks, and this one 4") != std::string::npos);
+    CHECK(told[1].find("has refused rank 0 from 127.0.0.1: it belongs to another run") != std::string::npos);
+    CHECK(told[5].find('\033') == std::string::npos);
+  }
+  set_warning_handler(before);
+}
+
+TEST_CASE("a message that is none ends the connection, and changes nothing") {
+  dist::TcpStoreServer server("127.0.0.1", 0, {.world_size = 2});
+  const auto store = dist::connect_tcp_store("127.0.0.1", server.port(), 5s);
+  CHECK(store->add("group.0/rank/0", 1) == 1);
+  const auto message = [](const std::string& text) {
+    const auto length = static_cast<uint32_t>(text.size());
+    return std::string(reinterpret_cast<const char*>(&length), 4) + text;
+  };
+  const std::string hello = "brigade-store-2\n" + message(std::string("2\0\0", 3));
+  const std::string announcement =
+      message(std::string("Agroup.0/rank/0\0"
+                          "1",
+                          17));
+  for (const std::string& text : {announcement, "brigade-store-1\n" + announcement, "brigade-store-2\n" + announcement,
+                                  "brigade-store-2\n" + message(std::string("-2\0\0", 4)) + announcement,
+                                  "brigade-store-2\n" + message(std::string("3\0\0", 3)) + announcement,
+                                  hello + message(std::string("Agroup.0/rank/0\0"
+                                                              "1x",
+                                                              18)),
+                                  hello + message("Agroup.0/rank/0"), hello + message("Sgroup.0/rank/0"),
+                                  hello + message(std::string("Ggroup.0/rank/0\0", 16)), hello + message(""),
+                                  hello + std::string("\xff\xff\xff\xff", 4) + announcement}) {
+    const dist::Socket client = dist::try_connect("127.0.0.1", server.port(), std::chrono::steady_clock::now() + 2s);
+    const auto deadline = std::chrono::steady_clock::now() + 5s;
+    dist::send_all(client, text.data(), text.size(), deadline);
+    char byte = 0;
+    const auto read_to_the_end = [&] {
+      while (true)
+        dist::receive_all(client, &byte, 1, deadline);
+    };
+    CHECK_THROWS_AS(read_to_the_end(), PeerError);
+  }
+  CHECK(store->get("group.0/rank/0", 1s) == "1");
 }
 
 TEST_CASE("rendezvous names the variable that is missing or malformed") {

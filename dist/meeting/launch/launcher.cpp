@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -120,8 +121,9 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
 // All ranks of one attempt.
 class Attempt {
  public:
-  Attempt(const std::vector<std::string>& command, const LaunchOptions& options, int restart, int port, NodePlace place)
-      : options_(options), place_(place), output_(options.prefix_output) {
+  Attempt(const std::vector<std::string>& command, const LaunchOptions& options, int restart, int port, NodePlace place,
+          std::string run)
+      : options_(options), place_(place), run_(std::move(run)), output_(options.prefix_output) {
     // Signals are read from a descriptor while ranks run, so that they reach the ranks and not only
     // us.
     sigemptyset(&signals_);
@@ -181,6 +183,7 @@ class Attempt {
         {"MASTER_PORT", std::to_string(port)},
         {"TORCHELASTIC_RESTART_COUNT", std::to_string(restart)},
         {"BRIGADE_AGENT_STORE", "1"},
+        {"BRIGADE_RUN_ID", run_},
         {"BRIGADE_ANNOUNCE_TO", output_.socket().address_for(rank)}};
     if (!std::getenv("OMP_NUM_THREADS")) {
       const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -277,6 +280,7 @@ class Attempt {
 
   const LaunchOptions& options_;
   const NodePlace place_;
+  const std::string run_;
   Output output_;
   std::vector<Child> children_;
   sigset_t signals_{}, previous_signals_{};
@@ -286,6 +290,19 @@ class Attempt {
   bool asked_ = false;
   std::optional<Clock::time_point> next_step_;
 };
+
+// One node: a name that nobody else has or knows. The launchers of several nodes share only what the
+// user gives each.
+std::string name_of_run(const LaunchOptions& options) {
+  if (options.nodes > 1) {
+    const char* given = std::getenv("BRIGADE_RUN_ID");
+    return given ? given : "";
+  }
+  uint64_t words[2];
+  if (getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words))
+    throw DistError("launch: cannot make a name for the run: {}", std::strerror(errno));
+  return fmt::format("{:016x}{:016x}", words[0], words[1]);
+}
 
 }  // namespace
 
@@ -307,19 +324,23 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
   }
   std::unique_ptr<TcpStoreServer> server;
   int port = options.master_port;
+  const std::string run = name_of_run(options);
   if (options.node_rank == 0) {
-    server = std::make_unique<TcpStoreServer>(options.master_addr, options.master_port);
+    server = std::make_unique<TcpStoreServer>(options.master_addr, options.master_port, StoreJob{.run = run});
     port = server->port();
   }
   NodePlace place{0, options.ranks};
   if (options.nodes > 1) {
     // Nodes are started one after the other, by hand or by a scheduler; ranks need not wait for
     // that.
-    const auto store = connect_tcp_store(options.master_addr, port, options.meeting_timeout);
+    const auto store =
+        connect_tcp_store(options.master_addr, port, options.meeting_timeout,
+                          {.run = run, .who = fmt::format("the launcher of node {}", options.node_rank)});
     place = meet_nodes(*store, options);
   }
+  if (server) server->set_world_size(place.world_size);
   for (int restart = 0;; ++restart) {
-    LaunchOutcome outcome = Attempt(words, options, restart, port, place).watch();
+    LaunchOutcome outcome = Attempt(words, options, restart, port, place, run).watch();
     if (outcome.exit_code == 0 || restart >= options.max_restarts) return outcome;
     std::fprintf(stderr, "brigade run: %s\nbrigade run: restart %d of %d\n", outcome.summary.c_str(), restart + 1,
                  options.max_restarts);

@@ -40,7 +40,8 @@ struct LaunchOutcome {
 
 // Starts `command` once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,
 // MASTER_ADDR, MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the
-// launcher of node 0 hosts the store) and waits for all. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT
+// launcher of node 0 hosts the store), BRIGADE_RUN_ID (a random name; with several nodes the one
+// that the variable has here) and waits for all. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT
 // to the ranks; when one fails the others are ended; ranks die with the launcher
 // (PR_SET_PDEATHSIG). Throws IoError when the program cannot be started, and DistError when the
 // launchers of several nodes do not meet.

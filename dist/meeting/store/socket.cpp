@@ -170,14 +170,22 @@ int local_port(const Socket& socket) {
                                        : ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-std::string local_address(const Socket& socket) {
+namespace {
+
+// `ask` is getsockname or getpeername.
+std::string numeric_address(const Socket& socket, int (*ask)(int, sockaddr*, socklen_t*)) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   char text[NI_MAXHOST] = {};
-  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  if (ask(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
   const int error =
       getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
   return error == 0 ? text : "";
 }
+
+}  // namespace
+
+std::string local_address(const Socket& socket) { return numeric_address(socket, &getsockname); }
+std::string peer_address(const Socket& socket) { return numeric_address(socket, &getpeername); }
 
 }  // namespace brigade::dist

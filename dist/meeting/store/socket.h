@@ -41,5 +41,6 @@ Socket listen_on(const std::string& host, int port);
 int local_port(const Socket& socket);
 // The numeric address of this end of a connection; "" when it has none.
 std::string local_address(const Socket& socket);
+std::string peer_address(const Socket& socket);
 
 }  // namespace brigade::dist

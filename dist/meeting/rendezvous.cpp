@@ -45,6 +45,7 @@ std::string variable(const char* name) {
 // own.
 StoreJob job_of(const LaunchedRank& launched) {
   StoreJob job{variable("BRIGADE_RUN_ID"), launched.world_size, fmt::format("rank {}", launched.rank)};
+  if (!variable("BRIGADE_AGENT_STORE").empty()) return job;  // the launcher's own word
   if (job.run.empty()) job.run = variable("TORCHELASTIC_RUN_ID");
   if (job.run.empty()) job.run = launched.job;
   return job;

@@ -36,13 +36,24 @@ struct StoreJob {
   std::string who;     // who comes, for messages: "rank 3"
 };
 
+// What a TCP store gives to those who come to it, known or not, at most.
+struct StoreLimits {
+  size_t total_bytes = 256 << 20;  // of keys and values; as many of requests under way
+  size_t keys = 1 << 20;
+  size_t connections = 1 << 16;                                  // of those who have greeted
+  size_t strangers = 512;                                        // who have not: one more ends the oldest
+  std::chrono::milliseconds greeting{std::chrono::seconds(10)};  // for a stranger to greet
+  std::chrono::milliseconds stall{std::chrono::seconds(30)};     // in the middle of a request or an answer
+};
+
 // The server side of the TCP store: a thread in rank 0 or in the launcher. Ends with the object.
 class TcpStoreServer {
  public:
   // Port 0 picks a free one. Throws DistError when the port is in use: names the port and what to
   // do. Whoever comes with another run or world size than `job` says is refused, and a warning
-  // tells it on this side.
-  TcpStoreServer(const std::string& host, int port, StoreJob job = {});
+  // tells it on this side. Whoever passes the limits gets an error or loses its connection; the
+  // others go on.
+  TcpStoreServer(const std::string& host, int port, StoreJob job = {}, const StoreLimits& limits = {});
   ~TcpStoreServer();
   // For a job that learns it late.
   void set_world_size(int world_size);

@@ -1,19 +1,21 @@
-// The server of the TCP store: one loop over poll(), which answers each request at once. Waiting is
-// the client's affair.
+// The server of the TCP store: one loop over poll(), which answers each request at once and waits
+// for nobody. Waiting is the client's affair. Whatever a client does, and whatever it costs, at most
+// its own connection ends.
 #include <brigade/core/warning.h>
+#include <brigade/dist/meeting/store/connection.h>
 #include <brigade/dist/meeting/store/greeting.h>
 #include <brigade/dist/meeting/store/requests.h>
 #include <brigade/dist/meeting/store/socket.h>
-#include <brigade/dist/meeting/store/sum.h>
+#include <brigade/dist/meeting/store/values.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -31,7 +33,10 @@ namespace {
 // Of refusals, so many are told: whoever comes again and again does not fill the log.
 constexpr int kMostWarnings = 10;
 
-Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+// Without descriptors, so long until the next attempt to accept somebody.
+constexpr auto kPause = std::chrono::milliseconds(50);
+// Accepted at one go, so that a flood does not keep those who are in from their answers.
+constexpr int kMostAccepted = 64;
 
 // False when the text is not a whole number.
 bool read_number(std::string_view text, int64_t& number) {
@@ -50,57 +55,129 @@ struct TcpStoreServer::Impl {
   int stop_pipe[2] = {-1, -1};
   std::thread thread;
 
-  // One connection: bytes that have come and not been handled.
-  struct Client {
-    Socket socket;
-    std::string buffer;
-    bool greeted = false;
-  };
-  std::vector<Client> clients;
-  std::map<std::string, std::string> values;
+  explicit Impl(const StoreLimits& given) : limits(given), values(given) {}
+
+  const StoreLimits limits;
+  StoredValues values;
+  std::vector<Connection> connections;  // in the order in which they came
+  size_t greeted = 0;
+  size_t under_way = 0;  // bytes of requests that are not complete
+  Deadline accept_after = {};
 
   void loop() {
     while (true) {
-      std::vector<pollfd> entries{{stop_pipe[0], POLLIN, 0}, {listener.fd(), POLLIN, 0}};
-      for (const Client& client : clients)
-        entries.push_back({client.socket.fd(), POLLIN, 0});
-      if (poll(entries.data(), entries.size(), -1) < 0) continue;
-      if (entries[0].revents) return;
-      std::vector<Client> kept;
-      for (size_t i = 0; i < clients.size(); ++i) {
-        if (!entries[i + 2].revents || serve(clients[i])) kept.push_back(std::move(clients[i]));
-      }
-      clients = std::move(kept);
-      if (entries[1].revents) {
-        Socket accepted(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-        if (accepted) clients.push_back({std::move(accepted), "", false});
+      try {
+        if (!turn()) return;
+      } catch (const std::exception&) {  // no memory, not even for the loop itself
+        if (!connections.empty()) drop(largest());
       }
     }
   }
 
-  // False when the connection is to be closed: the client went away, or it does not speak our
-  // language.
-  bool serve(Client& client) {
-    char bytes[64 << 10];
-    const ssize_t got = recv(client.socket.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
-    if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
-    client.buffer.append(bytes, static_cast<size_t>(got));
-    if (!client.greeted && !receive_greeting(client)) return false;
-    while (client.greeted && client.buffer.size() >= 4) {
+  // One round of the loop; false at its end.
+  bool turn() {
+    const auto now = std::chrono::steady_clock::now();
+    std::vector<pollfd> entries{{stop_pipe[0], POLLIN, 0}, {now < accept_after ? -1 : listener.fd(), POLLIN, 0}};
+    for (const Connection& connection : connections) {
+      // Whoever has not taken an answer cannot ask for another.
+      const short events = connection.pending() ? POLLOUT : POLLIN;
+      entries.push_back({connection.socket.fd(), events, 0});
+    }
+    if (poll(entries.data(), entries.size(), time_to_next_step(now)) < 0) {
+      if (errno != EINTR) std::this_thread::sleep_for(kPause);
+      return true;
+    }
+    if (entries[0].revents) return false;
+    // From the end, so that dropping one leaves the places of those before.
+    for (size_t i = connections.size(); i-- > 0;)
+      if ((entries[i + 2].revents && !serve_safely(connections[i])) || late(connections[i])) drop(i);
+    if (entries[1].revents) accept_some();
+    return true;
+  }
+
+  // Milliseconds for poll(): until a connection may be late, or accepting goes on.
+  int time_to_next_step(Deadline now) const {
+    Deadline next = accept_after > now ? accept_after : Deadline::max();
+    for (const Connection& connection : connections)
+      next = std::min(next, deadline_of(connection));
+    if (next == Deadline::max()) return -1;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
+    return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 60'000));
+  }
+  Deadline deadline_of(const Connection& connection) const {
+    if (!connection.greeted) return connection.since + limits.greeting;
+    return connection.busy() ? connection.moved + limits.stall : Deadline::max();
+  }
+  bool late(const Connection& connection) const { return std::chrono::steady_clock::now() > deadline_of(connection); }
+
+  size_t largest() const {
+    const auto found = std::max_element(connections.begin(), connections.end(),
+                                        [](const auto& a, const auto& b) { return a.came.size() < b.came.size(); });
+    return static_cast<size_t>(found - connections.begin());
+  }
+  void drop(size_t i) {
+    under_way -= connections[i].came.size();
+    greeted -= connections[i].greeted;
+    connections.erase(connections.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  void drop_oldest_stranger() {
+    const auto found = std::find_if(connections.begin(), connections.end(), [](const auto& c) { return !c.greeted; });
+    if (found != connections.end()) drop(static_cast<size_t>(found - connections.begin()));
+  }
+
+  void accept_some() {
+    for (int i = 0; i < kMostAccepted; ++i) {
+      Socket accepted(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!accepted) {
+        if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
+        // Who waits in the listener's queue keeps it readable: without a pause this would spin.
+        accept_after = std::chrono::steady_clock::now() + kPause;
+        return drop_oldest_stranger();
+      }
+      if (connections.size() - greeted >= limits.strangers) drop_oldest_stranger();
+      const auto now = std::chrono::steady_clock::now();
+      Connection& connection = connections.emplace_back();
+      connection.socket = std::move(accepted);
+      connection.since = connection.moved = now;
+    }
+  }
+
+  // False when the connection is to be closed: the client went away, it does not speak our
+  // language, or there is no memory for what it sends.
+  bool serve_safely(Connection& connection) {
+    const size_t before = connection.came.size();
+    bool good = false;
+    try {
+      good = serve(connection);
+    } catch (const std::exception&) {
+      good = false;
+    }
+    under_way += connection.came.size() - before;
+    return good && under_way <= limits.total_bytes;
+  }
+  bool serve(Connection& connection) {
+    if (connection.pending()) {
+      if (!connection.flush()) return false;
+      if (connection.pending()) return true;
+    } else if (!connection.receive()) {
+      return false;
+    }
+    if (!connection.greeted && !receive_greeting(connection)) return false;
+    while (connection.greeted && !connection.pending() && connection.came.size() >= 4) {
       uint32_t length = 0;
-      std::memcpy(&length, client.buffer.data(), 4);
+      std::memcpy(&length, connection.came.data(), 4);
       if (length == 0 || length > kMostRequestBytes) return false;
-      if (client.buffer.size() < 4 + length) return true;
-      const std::string request = client.buffer.substr(4, length);
-      client.buffer.erase(0, 4 + length);
-      if (!handle(client, request)) return false;
+      if (connection.came.size() < 4 + static_cast<size_t>(length)) return true;
+      if (!handle(connection, std::string_view(connection.came).substr(4, length))) return false;
+      connection.came.erase(0, 4 + static_cast<size_t>(length));
+      if (connection.came.empty()) connection.came.shrink_to_fit();
     }
     return true;
   }
 
   // False when this is no greeting, or one of another job.
-  bool receive_greeting(Client& client) {
-    const std::string_view came = client.buffer;
+  bool receive_greeting(Connection& client) {
+    const std::string_view came = client.came;
     if (!came.starts_with(kStoreMagic.substr(0, came.size()))) return false;
     if (came.size() < kStoreMagic.size() + 4) return true;
     uint32_t length = 0;
@@ -110,14 +187,22 @@ struct TcpStoreServer::Impl {
     if (came.size() < bytes) return true;
     const std::optional<StoreJob> other = read_greeting(came.substr(kStoreMagic.size() + 4, length));
     if (!other) return false;
-    client.buffer.erase(0, bytes);
-    const std::string refusal = why_refused({job.run, world_size, ""}, *other);
-    client.greeted = refusal.empty();
-    if (!client.greeted) tell_refusal(client, *other, refusal);
-    return answer_raw(client, kStoreMagic) && answer(client, refusal) && client.greeted;
+    client.came.erase(0, bytes);
+    std::string refusal = why_refused({job.run, world_size, ""}, *other);
+    if (refusal.empty() && greeted >= limits.connections)
+      refusal = fmt::format("it has {} connections, which is all that it may", greeted);
+    if (refusal.empty()) {
+      client.greeted = true;
+      ++greeted;
+    } else {
+      client.closing = true;
+      tell_refusal(client, *other, refusal);
+    }
+    client.head = kStoreMagic;
+    return client.answer(refusal);
   }
 
-  void tell_refusal(const Client& client, const StoreJob& other, const std::string& refusal) {
+  void tell_refusal(const Connection& client, const StoreJob& other, const std::string& refusal) {
     if (++warnings > kMostWarnings) return;
     tell({fmt::format("the store at port {} has refused {} from {}: {}", local_port(listener),
                       other.who.empty() ? "a process" : other.who, peer_address(client.socket), refusal),
@@ -126,55 +211,48 @@ struct TcpStoreServer::Impl {
   }
 
   // False when it is no request.
-  bool handle(Client& client, const std::string& request) {
+  bool handle(Connection& client, std::string_view request) {
     const size_t zero = request.find('\0');
-    if ((zero == std::string::npos) != (request[0] == 'G')) return false;
-    const std::string key = request.substr(1, zero == std::string::npos ? zero : zero - 1);
-    const std::string argument = zero == std::string::npos ? "" : request.substr(zero + 1);
+    if ((zero == std::string_view::npos) != (request[0] == 'G')) return false;
+    const std::string key(request.substr(1, zero == std::string_view::npos ? zero : zero - 1));
+    const std::string_view argument = zero == std::string_view::npos ? "" : request.substr(zero + 1);
+    if (key.size() > kMostKeyBytes || argument.size() > kMostStoreValueBytes) return false;
+    int64_t amount = 0;
     switch (request[0]) {
-      case 'S': values[key] = argument; return answer(client, "ok");
+      case 'S':
+        return answer_or_reason(client, [&] {
+          values.set(key, std::string(argument));
+          return std::string("ok");
+        });
+      case 'A':
+        if (!read_number(argument, amount)) return false;
+        return answer_or_reason(client, [&] { return std::to_string(values.add(key, amount)); });
       case 'G': {
         const auto found = values.find(key);
-        return answer(client, found == values.end() ? "-" : "=" + found->second);
-      }
-      case 'A': {
-        int64_t amount = 0;
-        return read_number(argument, amount) && answer(client, add(key, amount));
+        return client.answer(found ? "=" : "-", found);
       }
       default: return false;
     }
   }
 
-  std::string add(const std::string& key, int64_t amount) {
-    const auto found = values.find(key);
+  template <class F>
+  bool answer_or_reason(Connection& client, F&& run) {
+    std::string text;
     try {
-      const int64_t sum = added_to(key, found == values.end() ? nullptr : &found->second, amount);
-      return values[key] = std::to_string(sum);
+      text = run();
     } catch (const DistError& error) {
-      return fmt::format("!{}", error.what());
+      text = fmt::format("!{}", error.what());
     }
-  }
-
-  static bool answer(const Client& client, const std::string& text) {
-    const auto length = static_cast<uint32_t>(text.size());
-    std::string message(4, '\0');
-    std::memcpy(message.data(), &length, 4);
-    return answer_raw(client, message + text);
-  }
-  static bool answer_raw(const Client& client, std::string_view bytes) {
-    try {
-      send_all(client.socket, bytes.data(), bytes.size(), in(std::chrono::seconds(2)));
-      return true;
-    } catch (const DistError&) {
-      return false;
-    }
+    return client.answer(text);
   }
 };
 
-TcpStoreServer::TcpStoreServer(const std::string& host, int port, StoreJob job) : impl_(std::make_unique<Impl>()) {
+TcpStoreServer::TcpStoreServer(const std::string& host, int port, StoreJob job, const StoreLimits& limits)
+    : impl_(std::make_unique<Impl>(limits)) {
   impl_->world_size = job.world_size;
   impl_->job = std::move(job);
   impl_->listener = listen_on(host, port);
+  fcntl(impl_->listener.fd(), F_SETFL, O_NONBLOCK);
   if (pipe2(impl_->stop_pipe, O_CLOEXEC) != 0) throw DistError("cannot make a pipe for the store's thread");
   // Signals are for the program's own threads: a launcher reads them from a descriptor.
   sigset_t all;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace brigade::dist {
@@ -27,19 +28,17 @@ class TcpStore final : public Store {
   TcpStore(const std::string& host, int port, std::chrono::milliseconds timeout, const StoreJob& job)
       : place_(fmt::format("{}:{}", host, port)), patience_(std::clamp(timeout, kLeastPatience, kMostPatience)) {
     const Deadline deadline = in(timeout);
-    while (!socket_) {
+    std::optional<std::string> refusal;
+    while (!refusal) {
       socket_ = try_connect(host, port, deadline);
-      if (socket_) break;
-      if (std::chrono::steady_clock::now() >= deadline) {
-        throw TimeoutError(
-            "no store answered at {} within {} ms; is rank 0 running, and are MASTER_ADDR and MASTER_PORT right?",
-            place_, timeout.count());
-      }
+      const bool connected = static_cast<bool>(socket_);
+      if (connected) refusal = greet(job);
+      if (refusal) break;
+      if (std::chrono::steady_clock::now() >= deadline) give_up(connected, timeout);
       std::this_thread::sleep_for(kStep);
     }
-    const std::string refusal = greet(job);
-    if (!refusal.empty())
-      throw DistError("the store at {} refuses {}: {}", place_, job.who.empty() ? "this process" : job.who, refusal);
+    if (!refusal->empty())
+      throw DistError("the store at {} refuses {}: {}", place_, job.who.empty() ? "this process" : job.who, *refusal);
     address_ = dist::local_address(socket_);
   }
 
@@ -49,7 +48,7 @@ class TcpStore final : public Store {
           "store: the value of '{}' has {} bytes, more than the {} that a TCP store takes; give the other ranks large "
           "data by a broadcast",
           key, value.size(), kMostStoreValueBytes);
-    ask("S" + checked(key) + '\0' + value);
+    fulfilled(ask("S" + checked(key) + '\0' + value));
   }
 
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
@@ -65,16 +64,15 @@ class TcpStore final : public Store {
   }
 
   int64_t add(const std::string& key, int64_t amount) override {
-    const std::string answer = ask("A" + checked(key) + '\0' + std::to_string(amount));
-    if (answer.starts_with('!')) throw DistError(answer.substr(1));
-    return std::atoll(answer.c_str());
+    return std::atoll(fulfilled(ask("A" + checked(key) + '\0' + std::to_string(amount))).c_str());
   }
   bool check(const std::string& key) override { return ask("G" + checked(key)).starts_with('='); }
   std::string local_address() const override { return address_; }
 
  private:
-  // "" or why the store refuses.
-  std::string greet(const StoreJob& job) {
+  // "" or why the store refuses; nullopt when the connection ends before that is said: a store to
+  // which too many strangers come ends some, and one that is about to go ends all.
+  std::optional<std::string> greet(const StoreJob& job) {
     std::string magic(kStoreMagic.size(), '\0');
     try {
       send_all(socket_, kStoreMagic.data(), kStoreMagic.size(), in(patience_));
@@ -86,13 +84,28 @@ class TcpStore final : public Store {
           "what listens at {} has not greeted within {} ms: it is a store that is slow, or another program uses that "
           "port",
           place_, patience_.count());
-    } catch (const DistError&) {
-      // Said below.
+    } catch (const PeerError&) {
+      return std::nullopt;
     }
+    throw_not_a_store();
+  }
+
+  [[noreturn]] void throw_not_a_store() const {
     throw DistError(
         "what answers at {} is not a Brigade store: another program uses that port; choose another with --master-port "
         "or MASTER_PORT",
         place_);
+  }
+  [[noreturn]] void give_up(bool connected, std::chrono::milliseconds timeout) const {
+    if (connected) throw_not_a_store();
+    throw TimeoutError(
+        "no store answered at {} within {} ms; is rank 0 running, and are MASTER_ADDR and MASTER_PORT right?", place_,
+        timeout.count());
+  }
+
+  static std::string fulfilled(std::string answer) {
+    if (answer.starts_with('!')) throw DistError(answer.substr(1));
+    return answer;
   }
 
   // A zero byte ends the key in a request.

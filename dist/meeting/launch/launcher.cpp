@@ -32,6 +32,9 @@ namespace brigade::dist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLongestBackOff = std::chrono::seconds(30);
+
 struct Child : RankOutput {
   pid_t pid = -1;
   int process = -1;  // pidfd
@@ -150,8 +153,9 @@ class Attempt {
   }
 
   LaunchOutcome watch() {
-    while (std::any_of(children_.begin(), children_.end(),
-                       [](const Child& c) { return c.running || c.out.fd >= 0 || c.err.fd >= 0; })) {
+    // Until the ranks have ended, not their streams: a daemon that a rank has left holds those for
+    // as long as it lives. What the ranks themselves wrote lies in the pipes by then.
+    while (std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.running; })) {
       // The socket too: ranks that announce many errors and print none wait for its room.
       std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}, {output_.socket().fd(), POLLIN, 0}};
       for (Child& child : children_) {
@@ -162,11 +166,14 @@ class Attempt {
       forward_signals();
       output_.receive();
       for (Child& child : children_) {
-        if (child.out.fd >= 0) output_.drain(child, child.out);
-        if (child.err.fd >= 0) output_.drain(child, child.err);
+        drain(child);
         if (child.running) reap(child);
       }
       escalate();
+    }
+    for (Child& child : children_) {
+      drain(child);
+      output_.finish(child);
     }
     return outcome();
   }
@@ -193,6 +200,12 @@ class Attempt {
     return result;
   }
 
+  void drain(Child& child) {
+    for (Stream* stream : {&child.out, &child.err}) {
+      if (stream->fd >= 0) output_.drain(child, *stream);
+    }
+  }
+
   int time_to_next_step() const {
     if (!next_step_) return -1;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*next_step_ - Clock::now()).count();
@@ -203,6 +216,7 @@ class Attempt {
     signalfd_siginfo info{};
     while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       end_all(static_cast<int>(info.ssi_signo));
+      if (signalled_ == 0) failed_before_signal_ = first_failure_ >= 0;
       signalled_ = static_cast<int>(info.ssi_signo);
       if (!next_step_) next_step_ = Clock::now() + options_.grace;
     }
@@ -274,8 +288,20 @@ class Attempt {
       }
       result.ranks.push_back(rank);
     }
-    if (signalled_ && result.exit_code == 0) result.exit_code = 128 + signalled_;
+    if (signalled_ != 0) blame_signal(result);
     return result;
+  }
+
+  // Whoever ended because the launcher was told to end is no failure. A rank that has caught the
+  // signal may end with a status of its own.
+  void blame_signal(LaunchOutcome& result) const {
+    result.signal = signalled_;
+    const auto first = std::find_if(result.ranks.begin(), result.ranks.end(),
+                                    [](const RankOutcome& rank) { return rank.first_failure; });
+    if (failed_before_signal_) return;
+    if (first == result.ranks.end() || first->signal != 0) result.exit_code = 128 + signalled_;
+    if (first != result.ranks.end()) first->first_failure = false;
+    result.summary = fmt::format("ended by signal {} ({})", signalled_, strsignal(signalled_));
   }
 
   const LaunchOptions& options_;
@@ -287,6 +313,7 @@ class Attempt {
   int signal_fd_ = -1;
   int first_failure_ = -1;
   int signalled_ = 0;
+  bool failed_before_signal_ = false;
   bool asked_ = false;
   std::optional<Clock::time_point> next_step_;
 };
@@ -341,9 +368,12 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
   if (server) server->set_world_size(place.world_size);
   for (int restart = 0;; ++restart) {
     LaunchOutcome outcome = Attempt(words, options, restart, port, place, run).watch();
-    if (outcome.exit_code == 0 || restart >= options.max_restarts) return outcome;
+    if (outcome.exit_code == 0 || outcome.signal != 0 || restart >= options.max_restarts) return outcome;
     std::fprintf(stderr, "brigade run: %s\nbrigade run: restart %d of %d\n", outcome.summary.c_str(), restart + 1,
                  options.max_restarts);
+    // A cause that lasts for a while (a disk, a device, a host) would use up all restarts at once.
+    // A signal ends this process here: no rank runs.
+    std::this_thread::sleep_for(std::min(options.back_off * (1 << std::min(restart, 10)), kLongestBackOff));
   }
 }
 

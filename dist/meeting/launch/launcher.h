@@ -17,6 +17,7 @@ struct LaunchOptions {
   int master_port = 0;        // 0: a free one (one node only)
   bool prefix_output = true;  // "[rank 1] " before each line
   int max_restarts = 0;
+  std::chrono::milliseconds back_off{500};  // before the first restart; doubles with each, up to 30 s
   std::chrono::milliseconds meeting_timeout{std::chrono::minutes(5)};  // for the launchers of the other nodes to come
   std::vector<std::pair<std::string, std::string>> environment;        // more variables for every rank
   // Time that the other ranks get to report an error of their own after one has failed, before
@@ -33,7 +34,10 @@ struct RankOutcome {
 };
 
 struct LaunchOutcome {
-  int exit_code = 0;               // that of the first rank that failed, 0 when none did
+  // That of the first rank that failed, 0 when none did. Where a signal to the launcher ended the
+  // job, 128 + signal, unless a rank caught it and ended with a status of its own.
+  int exit_code = 0;
+  int signal = 0;                  // to the launcher (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
   std::vector<RankOutcome> ranks;  // of this node
   std::string summary;             // "" or who failed first, how, and its last words
 };
@@ -41,8 +45,9 @@ struct LaunchOutcome {
 // Starts `command` once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,
 // MASTER_ADDR, MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the
 // launcher of node 0 hosts the store), BRIGADE_RUN_ID (a random name; with several nodes the one
-// that the variable has here) and waits for all. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT
-// to the ranks; when one fails the others are ended; ranks die with the launcher
+// that the variable has here) and waits for all; not for daemons that they leave, whatever they hold
+// open. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT to the ranks, and restarts nothing then; when one
+// fails the others are ended; ranks die with the launcher
 // (PR_SET_PDEATHSIG). Throws IoError when the program cannot be started, and DistError when the
 // launchers of several nodes do not meet.
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options);

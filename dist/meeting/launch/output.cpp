@@ -31,11 +31,21 @@ bool Output::drain(RankOutput& rank, Stream& stream) {
     }
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return true;
-    take_lines(rank, stream, true);
-    close(stream.fd);
-    stream.fd = -1;
+    end(rank, stream);
     return false;
   }
+}
+
+void Output::finish(RankOutput& rank) {
+  for (Stream* stream : {&rank.out, &rank.err}) {
+    if (stream->fd >= 0) end(rank, *stream);
+  }
+}
+
+void Output::end(RankOutput& rank, Stream& stream) {
+  take_lines(rank, stream, true);
+  close(stream.fd);
+  stream.fd = -1;
 }
 
 void Output::take_lines(RankOutput& rank, Stream& stream, bool at_end) {

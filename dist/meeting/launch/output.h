@@ -34,8 +34,12 @@ class Output {
   // Shows what has come through one of the rank's streams; false, and the stream closed, at its
   // end.
   bool drain(RankOutput& rank, Stream& stream);
+  // The rank has ended: shows what was held back of its streams, which others may still hold open,
+  // and closes them.
+  void finish(RankOutput& rank);
 
  private:
+  void end(RankOutput& rank, Stream& stream);
   void take_lines(RankOutput& rank, Stream& stream, bool at_end);
   void show(RankOutput& rank, const Stream& stream, const ErrorOnce::Lines& lines, const char* newline) const;
 

@@ -75,6 +75,9 @@ void add_run(Command& app) {
   run.add_option("--max-restarts", arguments->options.max_restarts,
                  "start all ranks again after a failure, at most so often")
       .check(number_from(0));
+  run.add_option("--stdin", arguments->options.stdin_rank,
+                 "rank that reads the standard input; the others get /dev/null, and without this option all do")
+      .check(number_from(0));
   run.add_flag("--no-prefix", arguments->no_prefix, "do not put [rank r] before each line");
   arguments->results.add_json_option(run);
   run.add_option("command", arguments->command, "program and its arguments").required();

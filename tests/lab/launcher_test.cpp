@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <string>
 
 using namespace brigade;
@@ -39,4 +40,39 @@ TEST_CASE("a signal to brigade run ends the job, whatever restarts it has left, 
     CHECK_FALSE(contains(outcome.output, "first"));
     CHECK(contains(outcome.output, "brigade run: ended by signal "));
   }
+}
+
+TEST_CASE("a line of 100 MB without an end passes in linear time, and no byte is lost") {
+  for (const std::string prefix : {"", "--no-prefix "}) {
+    CAPTURE(prefix);
+    const test::Outcome outcome = run_program(
+        "run -n 1 " + prefix + "-- sh -c 'head -c 100000000 /dev/zero | tr \"\\0\" x' | tr -cd x | wc -c", "", 20);
+    CHECK(contains(outcome.output, "100000000"));
+  }
+}
+
+TEST_CASE("one rank reads the standard input, the others and ranks without --stdin find nothing there") {
+  const std::string ranks = " -n 2 -- sh -c 'while read word; do echo got $word; done; echo end $RANK'";
+  const test::Outcome one = run_program("run --stdin 1" + ranks, "printf 'a\\nb\\n' |");
+  CAPTURE(one.output);
+  CHECK(one.status == 0);
+  CHECK(contains(one.output, "[rank 1] got a\n[rank 1] got b\n[rank 1] end 1\n"));
+  CHECK(contains(one.output, "[rank 0] end 0\n"));
+  CHECK_FALSE(contains(one.output, "[rank 0] got"));
+  const test::Outcome none = run_program("run" + ranks, "printf 'a\\nb\\n' |");
+  CHECK(none.status == 0);
+  CHECK_FALSE(contains(none.output, "got"));
+  CHECK(contains(run_program("run --stdin 2" + ranks).output, "there are ranks 0 to 1"));
+}
+
+TEST_CASE("under a terminal, ranks that read find nothing there and end") {
+  // util-linux's script gives the program a terminal.
+  const std::string in_terminal = "script -qec \"";
+  if (std::system("command -v script >/dev/null") != 0) {
+    MESSAGE("LEFT OUT: there is no script(1) here");
+    return;
+  }
+  const test::Outcome plain = run_program("run -n 2 -- sh -c 'read line; echo end'\" /dev/null", in_terminal, 30);
+  CHECK(contains(plain.output, "[rank 0] end"));
+  CHECK(contains(plain.output, "[rank 1] end"));
 }

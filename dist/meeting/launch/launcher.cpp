@@ -67,7 +67,20 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-void start(Child& child, const std::vector<std::string>& command, const Environment& environment) {
+// A rank is no foreground process of the terminal: reading from it would stop the rank.
+void check_standard_input(const LaunchOptions& options, const NodePlace& place) {
+  if (options.stdin_rank < 0) return;
+  if (options.stdin_rank >= place.world_size)
+    throw DistError("launch: rank {} is to read the standard input, but there are ranks 0 to {}", options.stdin_rank,
+                    place.world_size - 1);
+  if (isatty(STDIN_FILENO) == 1)
+    throw DistError(
+        "launch: rank {} is to read the standard input, which is a terminal, and ranks run in its background; put a "
+        "pipe in between: cat | brigade run --stdin {} ...",
+        options.stdin_rank, options.stdin_rank);
+}
+
+void start(Child& child, const std::vector<std::string>& command, const Environment& environment, bool reads_stdin) {
   int out[2];
   int err[2];
   int failure[2];
@@ -93,6 +106,13 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     std::signal(SIGPIPE, SIG_DFL);
+    if (!reads_stdin) {
+      const int nothing = open("/dev/null", O_RDONLY);
+      if (nothing > STDIN_FILENO) {
+        dup2(nothing, STDIN_FILENO);
+        close(nothing);
+      }
+    }
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     execvpe(argv[0], argv.data(), envp.data());
@@ -139,7 +159,7 @@ class Attempt {
       for (int local = 0; local < options.ranks; ++local) {
         Child& child = children_[static_cast<size_t>(local)];
         child.rank = place.first_rank + local;
-        start(child, command, environment_for(child.rank, local, restart, port));
+        start(child, command, environment_for(child.rank, local, restart, port), child.rank == options.stdin_rank);
       }
     } catch (...) {
       end_all(SIGKILL);
@@ -366,6 +386,7 @@ LaunchOutcome launch_processes(const std::vector<std::string>& command, const La
     place = meet_nodes(*store, options);
   }
   if (server) server->set_world_size(place.world_size);
+  check_standard_input(options, place);
   for (int restart = 0;; ++restart) {
     LaunchOutcome outcome = Attempt(words, options, restart, port, place, run).watch();
     if (outcome.exit_code == 0 || outcome.signal != 0 || restart >= options.max_restarts) return outcome;

@@ -15,6 +15,7 @@ struct LaunchOptions {
   int node_rank = 0;
   std::string master_addr = "127.0.0.1";
   int master_port = 0;        // 0: a free one (one node only)
+  int stdin_rank = -1;        // the rank that reads the launcher's standard input; the others get /dev/null
   bool prefix_output = true;  // "[rank 1] " before each line
   int max_restarts = 0;
   std::chrono::milliseconds back_off{500};  // before the first restart; doubles with each, up to 30 s

@@ -12,6 +12,8 @@ namespace brigade::dist {
 namespace {
 
 constexpr size_t kLastLines = 20;
+// Longer lines are shown in pieces of this length; a verdict is much shorter.
+constexpr size_t kLongestLine = size_t{64} * 1024;
 
 }  // namespace
 
@@ -58,7 +60,8 @@ void Output::take_lines(RankOutput& rank, Stream& stream, bool at_end) {
     // Without prefixes a progress bar, which ends in no newline, passes at once.
     const bool whole = end != std::string::npos;
     const bool wait = prefix_ || (is_error && errors_.expects(rank.rank));
-    if (!whole && wait && !at_end) break;
+    const bool too_long = stream.partial.size() - begin >= kLongestLine;
+    if (!whole && wait && !at_end && !too_long) break;
     if (!whole) end = stream.partial.size();
     const std::string line = stream.partial.substr(begin, end - begin);
     const ErrorOnce::Lines lines = is_error ? errors_.line(rank.rank, line) : ErrorOnce::Lines{{line}, {}};

@@ -51,6 +51,7 @@ void add_run(Command& app) {
     dist::LaunchOptions options;
     bool no_prefix = false;
     double meeting_s = 300;
+    double exit_s = 1800;
     std::vector<std::string> command;
     Results results;
   };
@@ -72,6 +73,10 @@ void add_run(Command& app) {
   run.add_option("--meeting-timeout", arguments->meeting_s, "seconds for the launchers of all nodes to come")
       .check(number_from(0.1, 86400.0))
       .show_default();
+  run.add_option("--exit-timeout", arguments->exit_s,
+                 "seconds that a rank may run on after the others have ended; 0: for ever")
+      .check(number_from(0.0, 1e6))
+      .show_default();
   run.add_option("--max-restarts", arguments->options.max_restarts,
                  "start all ranks again after a failure, at most so often")
       .check(number_from(0));
@@ -85,6 +90,7 @@ void add_run(Command& app) {
   run.action([arguments, nodes] {
     if (!nodes.is_given()) refuse_jobs_side_by_side();
     arguments->options.meeting_timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments->meeting_s * 1000));
+    arguments->options.exit_timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments->exit_s * 1000));
     arguments->options.prefix_output = !arguments->no_prefix;
     arguments->results.begin();
     const dist::LaunchOutcome outcome = dist::launch_processes(arguments->command, arguments->options);

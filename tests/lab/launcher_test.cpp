@@ -76,3 +76,17 @@ TEST_CASE("under a terminal, ranks that read find nothing there and end") {
   CHECK(contains(plain.output, "[rank 0] end"));
   CHECK(contains(plain.output, "[rank 1] end"));
 }
+
+TEST_CASE("a rank that loops or is stopped after the others have ended is named and ended") {
+  for (const std::string how :
+       {"trap \"\" TERM; while :; do read x < <(exec sleep 33.25); done", "kill -STOP $$", "sleep 33.25"}) {
+    CAPTURE(how);
+    const test::Outcome outcome =
+        run_program("run -n 3 --exit-timeout 0.5 -- bash -c 'if [ $RANK = 1 ]; then " + how + "; fi'", "", 20);
+    CAPTURE(outcome.output);
+    CHECK(outcome.status == (how == "sleep 33.25" ? 143 : 137));
+    CHECK(contains(outcome.output, "rank 1 was still running 0.5 s after the others had ended (--exit-timeout)"));
+  }
+  // 0 is no limit.
+  CHECK(run_program("run -n 2 --exit-timeout 0 -- sh -c 'if [ $RANK = 1 ]; then sleep 0.6; fi'").status == 0);
+}

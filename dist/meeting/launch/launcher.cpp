@@ -227,8 +227,9 @@ class Attempt {
   }
 
   int time_to_next_step() const {
-    if (!next_step_) return -1;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*next_step_ - Clock::now()).count();
+    if (!next_step_ && !last_must_end_) return -1;
+    const auto until = next_step_ ? *next_step_ : *last_must_end_;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 60'000));
   }
 
@@ -249,13 +250,29 @@ class Attempt {
     kill(-child.pid, SIGKILL);
     if (child.process >= 0) close(std::exchange(child.process, -1));
     const bool failed = !WIFEXITED(child.status) || WEXITSTATUS(child.status) != 0;
-    if (!failed) return;
+    if (!failed) {
+      // Each end gives those that remain the whole time again.
+      if (options_.exit_timeout.count() > 0 && !overdue_) last_must_end_ = Clock::now() + options_.exit_timeout;
+      return;
+    }
     if (first_failure_ < 0) first_failure_ = child.rank;
     // The others learn of it through their group and may have something to say themselves.
     if (!next_step_) next_step_ = Clock::now() + options_.grace;
   }
 
+  // A rank that loops or was stopped after the others have ended.
+  void end_what_is_overdue() {
+    if (!last_must_end_ || Clock::now() < *last_must_end_ || next_step_) return;
+    last_must_end_.reset();
+    const auto late = std::find_if(children_.begin(), children_.end(), [](const Child& c) { return c.running; });
+    if (late == children_.end()) return;
+    first_failure_ = late->rank;
+    overdue_ = true;
+    next_step_ = Clock::now();
+  }
+
   void escalate() {
+    end_what_is_overdue();
     if (!next_step_ || Clock::now() < *next_step_) return;
     // Ranks first get time to report, then SIGTERM, then SIGKILL.
     end_all(asked_ ? SIGKILL : SIGTERM);
@@ -299,7 +316,10 @@ class Attempt {
         const std::string how = rank.signal
                                     ? fmt::format("was ended by signal {} ({})", rank.signal, strsignal(rank.signal))
                                     : fmt::format("exited with status {}", rank.exit_code);
-        result.summary = fmt::format("rank {} {} first", rank.rank, how);
+        result.summary =
+            overdue_ ? fmt::format("rank {} was still running {:g} s after the others had ended (--exit-timeout)",
+                                   rank.rank, std::chrono::duration<double>(options_.exit_timeout).count())
+                     : fmt::format("rank {} {} first", rank.rank, how);
         if (rank.last_words.empty()) {
           result.summary += "; it wrote nothing to standard error";
         } else {
@@ -335,6 +355,8 @@ class Attempt {
   int signalled_ = 0;
   bool failed_before_signal_ = false;
   bool asked_ = false;
+  bool overdue_ = false;
+  std::optional<Clock::time_point> last_must_end_;
   std::optional<Clock::time_point> next_step_;
 };
 

@@ -17,6 +17,8 @@ struct LaunchOptions {
   int master_port = 0;        // 0: a free one (one node only)
   int stdin_rank = -1;        // the rank that reads the launcher's standard input; the others get /dev/null
   bool prefix_output = true;  // "[rank 1] " before each line
+  // How long a rank may run on after the last of the others on this node has ended well; 0: for ever.
+  std::chrono::milliseconds exit_timeout{std::chrono::minutes(30)};
   int max_restarts = 0;
   std::chrono::milliseconds back_off{500};  // before the first restart; doubles with each, up to 30 s
   std::chrono::milliseconds meeting_timeout{std::chrono::minutes(5)};  // for the launchers of the other nodes to come

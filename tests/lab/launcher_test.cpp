@@ -90,3 +90,11 @@ TEST_CASE("a rank that loops or is stopped after the others have ended is named 
   // 0 is no limit.
   CHECK(run_program("run -n 2 --exit-timeout 0 -- sh -c 'if [ $RANK = 1 ]; then sleep 0.6; fi'").status == 0);
 }
+
+TEST_CASE("SIGKILL of brigade run ends its ranks, also behind a wrapper") {
+  // Each rank holds the writing end of a pipe that the test reads to its end, behind two shells.
+  const test::Outcome outcome = run_program(
+      "run -n 2 -- sh -c 'sh -c \"if [ $RANK = 0 ]; then kill -9 $PPID; fi; sleep 34.25; :\"; :' 3>&1 | cat", "", 20);
+  CAPTURE(outcome.output);
+  CHECK(outcome.seconds < 20);
+}

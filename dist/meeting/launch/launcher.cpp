@@ -2,6 +2,7 @@
 // children.
 #include <brigade/dist/meeting/launch/launcher.h>
 
+#include <brigade/dist/meeting/launch/guardian.h>
 #include <brigade/dist/meeting/launch/nodes.h>
 #include <brigade/dist/meeting/launch/output.h>
 #include <brigade/dist/meeting/store.h>
@@ -80,7 +81,16 @@ void check_standard_input(const LaunchOptions& options, const NodePlace& place) 
         options.stdin_rank, options.stdin_rank);
 }
 
-void start(Child& child, const std::vector<std::string>& command, const Environment& environment, bool reads_stdin) {
+// In the child, before exec.
+void read_nothing() {
+  const int nothing = open("/dev/null", O_RDONLY);
+  if (nothing <= STDIN_FILENO) return;
+  dup2(nothing, STDIN_FILENO);
+  close(nothing);
+}
+
+void start(Child& child, const std::vector<std::string>& command, const Environment& environment, bool reads_stdin,
+           const Guardian& guardian) {
   int out[2];
   int err[2];
   int failure[2];
@@ -98,6 +108,7 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
   if (pid < 0) throw DistError("cannot start rank {}: {}", child.rank, std::strerror(errno));
   if (pid == 0) {
     setpgid(0, 0);
+    guardian.add_own_group();
     // A rank must not outlive its launcher; the second line closes the gap before the first took
     // effect.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -106,13 +117,7 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     std::signal(SIGPIPE, SIG_DFL);
-    if (!reads_stdin) {
-      const int nothing = open("/dev/null", O_RDONLY);
-      if (nothing > STDIN_FILENO) {
-        dup2(nothing, STDIN_FILENO);
-        close(nothing);
-      }
-    }
+    if (!reads_stdin) read_nothing();
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     execvpe(argv[0], argv.data(), envp.data());
@@ -135,6 +140,7 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
   const ssize_t got = read(failure[0], &why, sizeof why);
   close(failure[0]);
   if (got == sizeof why) {
+    guardian.remove(pid);
     waitpid(pid, &child.status, 0);
     child.running = false;
     throw IoError("cannot start '{}': {}", command.front(), std::strerror(why));
@@ -159,7 +165,8 @@ class Attempt {
       for (int local = 0; local < options.ranks; ++local) {
         Child& child = children_[static_cast<size_t>(local)];
         child.rank = place.first_rank + local;
-        start(child, command, environment_for(child.rank, local, restart, port), child.rank == options.stdin_rank);
+        start(child, command, environment_for(child.rank, local, restart, port), child.rank == options.stdin_rank,
+              guardian_);
       }
     } catch (...) {
       end_all(SIGKILL);
@@ -244,10 +251,14 @@ class Attempt {
   }
 
   void reap(Child& child) {
-    if (waitpid(child.pid, &child.status, WNOHANG) != child.pid) return;
-    child.running = false;
-    // What it started itself goes with it.
+    siginfo_t ended{};
+    if (waitid(P_PID, static_cast<id_t>(child.pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0)
+      return;
+    // What it started itself goes with it, while the number of its group cannot be another's.
     kill(-child.pid, SIGKILL);
+    guardian_.remove(child.pid);
+    waitpid(child.pid, &child.status, 0);
+    child.running = false;
     if (child.process >= 0) close(std::exchange(child.process, -1));
     const bool failed = !WIFEXITED(child.status) || WEXITSTATUS(child.status) != 0;
     if (!failed) {
@@ -288,7 +299,10 @@ class Attempt {
 
   void finish() {
     for (Child& child : children_) {
-      if (child.running) waitpid(child.pid, &child.status, 0);
+      if (child.running) {
+        guardian_.remove(child.pid);
+        waitpid(child.pid, &child.status, 0);
+      }
       child.running = false;
       for (const int fd : {child.process, child.out.fd, child.err.fd}) {
         if (fd >= 0) close(fd);
@@ -347,6 +361,7 @@ class Attempt {
   const LaunchOptions& options_;
   const NodePlace place_;
   const std::string run_;
+  Guardian guardian_;
   Output output_;
   std::vector<Child> children_;
   sigset_t signals_{}, previous_signals_{};

@@ -51,7 +51,7 @@ struct LaunchOutcome {
 // that the variable has here) and waits for all; not for daemons that they leave, whatever they hold
 // open. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT to the ranks, and restarts nothing then; when one
 // fails the others are ended; ranks die with the launcher
-// (PR_SET_PDEATHSIG). Throws IoError when the program cannot be started, and DistError when the
+// (guardian.h). Throws IoError when the program cannot be started, and DistError when the
 // launchers of several nodes do not meet.
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options);
 

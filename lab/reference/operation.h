@@ -54,7 +54,7 @@ class Arguments {
   int64_t integer(const std::string& name) const;
   bool flag(const std::string& name) const;
   std::string text(const std::string& name) const;
-  Shape shape(const std::string& name) const;  // a list, or one integer
+  Shape shape(const std::string& name) const;               // a list, or one integer
   Shape shape_of(const std::string& name, int dims) const;  // with so many sizes
   std::vector<double> numbers(const std::string& name) const;
   // The same, or `otherwise` when there is none: PyTorch's default, which the function's own is

@@ -17,9 +17,7 @@ class PostLocalSgdHook final : public CommHook {
     return group.all_reduce(bucket.buffer(), options, where);
   }
 
-  std::vector<std::pair<std::string, Tensor>> state_dict() const override {
-    return {iteration_entry(iteration_)};
-  }
+  std::vector<std::pair<std::string, Tensor>> state_dict() const override { return {iteration_entry(iteration_)}; }
   void load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state) override {
     const uint64_t iteration = iteration_in(state, name());
     for (const auto& [key, tensor] : state) {

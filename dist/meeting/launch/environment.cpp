@@ -55,7 +55,7 @@ struct Names {
   const char* local_world_size;
 };
 
-std::optional<LaunchedRank> read(const Variables& variables, const Names& names) {
+std::optional<LaunchedRank> read_rank(const Variables& variables, const Names& names) {
   const int rank = number(variables, names.rank);
   const int size = number(variables, names.world_size);
   if (rank < 0 && size < 0) return std::nullopt;
@@ -74,12 +74,12 @@ std::optional<LaunchedRank> read(const Variables& variables, const Names& names)
 std::optional<LaunchedRank> find_torchrun(const Variables& variables) {
   // A batch script that exports WORLD_SIZE alone leaves the rank to srun or mpirun.
   if (!is_set(variables, "RANK")) return std::nullopt;
-  return read(variables, {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
+  return read_rank(variables, {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"});
 }
 
 std::optional<LaunchedRank> find_open_mpi(const Variables& variables) {
-  auto result = read(variables, {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                                 "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"});
+  auto result = read_rank(variables, {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"});
   if (!result) return result;
   result->job = value_of(variables, "PMIX_NAMESPACE");
   if (result->job.empty()) result->job = value_of(variables, "OMPI_MCA_ess_base_jobid");
@@ -112,7 +112,7 @@ std::optional<LaunchedRank> find_slurm(const Variables& variables) {
   const std::string step = value_of(variables, is_set(variables, "SLURM_STEP_ID") ? "SLURM_STEP_ID" : "SLURM_STEPID");
   if (step.empty()) return std::nullopt;
   const char* tasks = is_set(variables, "SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-  auto result = read(variables, {"Slurm", "SLURM_PROCID", tasks, "SLURM_LOCALID", ""});
+  auto result = read_rank(variables, {"Slurm", "SLURM_PROCID", tasks, "SLURM_LOCALID", ""});
   if (!result) return result;
   // A shell of `srun --pty` is a step of one task. Steps started from that shell inherit the port.
   if (result->world_size == 1 && is_set(variables, "SLURM_PTY_PORT")) return std::nullopt;
@@ -127,7 +127,7 @@ std::optional<LaunchedRank> find_slurm(const Variables& variables) {
 }
 
 std::optional<LaunchedRank> find_mpich(const Variables& variables) {
-  auto result = read(variables, {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
+  auto result = read_rank(variables, {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
   if (!result) return result;
   // srun --mpi=pmi2 sets these too: then it is Slurm's step, of which Slurm tells more.
   if (const auto slurm = find_slurm(variables);

@@ -78,8 +78,8 @@ class CommHook {
   //                   [&](const optim::OptimizerState& state) { hook->load_state_dict(state.tensors); });
   virtual std::vector<std::pair<std::string, Tensor>> state_dict() const { return {}; }
   virtual void load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state);
-  // Whether a result may rightly be far from the mean of this round's gradients (what was lost comes later). Its scale is
-  // not judged then.
+  // Whether a result may rightly be far from the mean of this round's gradients (what was lost comes
+  // later, or nothing is sent). Its scale is not judged then.
   virtual bool is_approximate() const { return false; }
 };
 using CommHookPtr = std::shared_ptr<CommHook>;

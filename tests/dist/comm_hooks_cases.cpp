@@ -121,6 +121,36 @@ void check_hooks(const std::string& backend, int ranks) {
 }
 const AddRankCase add_hooks("communication hooks average, lossy ones within their bounds", &check_hooks);
 
+void check_noop(const std::string& backend, int ranks) {
+  // Every rank trains alone.
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    const Values expected = reference([&](Net& net, optim::Optimizer& optimizer, int s) {
+      optimizer.zero_grad();
+      loss_of(net(batch_of(group->rank(), s))).backward();
+      optimizer.step();
+    });
+    return compare(train(group, {}, [](Ddp& ddp) { ddp.register_comm_hook(dist::noop_hook()); }), expected);
+  });
+  // Where rank 0 has nearly all of the mean, what it keeps is as large as a sum that nobody divided: it is meant here.
+  manual_seed(1);
+  Net alone;
+  loss_of(alone(batch_of(0, 0))).backward();
+  const Values whole = values_of({alone->c->bias.grad()});
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    manual_seed(1);
+    Net net;
+    Ddp ddp(net, group);
+    ddp.register_comm_hook(dist::noop_hook());
+    const double weight = group->rank() == 0 ? 1 : 1e-5;
+    (loss_of(ddp(batch_of(0, 0))) * weight).backward();
+    Values expected = whole;
+    for (double& each : expected)
+      each *= weight;
+    return compare(values_of({net->c->bias.grad()}), expected);
+  });
+}
+const AddRankCase add_noop("noop_hook leaves every rank its own gradients, whatever the mean is", &check_noop);
+
 void check_local_sgd_and_averaging(const std::string& backend, int ranks) {
   // With plain SGD, averaging the parameters after each local step is averaging the gradients.
   manual_seed(1);

@@ -1,5 +1,6 @@
-// The partial file is new, has a name that nobody can foresee, and is locked while it is written: so
-// what a killed process left is known by its free lock. A symbolic link is followed to its target.
+// The partial file is new, has a name that nobody can foresee, and is locked while it is written:
+// so what a killed process left is known by its free lock. A symbolic link is followed to its
+// target.
 #include <brigade/core/atomic_file.h>
 
 #include <brigade/core/detail/disk.h>

@@ -21,9 +21,9 @@ class Disk;
 class AtomicFile {
  public:
   // Begins a new file; a link at `path` is followed. Removes what killed processes of the same user
-  // left there. Two writers of one file do not mix: the one that commits last stands. Throws IoError
-  // when it cannot be made, or when `path` is there and is not a regular file (a folder, a device,
-  // a pipe). `disk`: tests put their own there.
+  // left there. Two writers of one file do not mix: the one that commits last stands. Throws
+  // IoError when it cannot be made, or when `path` is there and is not a regular file (a folder, a
+  // device, a pipe). `disk`: tests put their own there.
   explicit AtomicFile(const std::string& path);
   AtomicFile(const std::string& path, detail::Disk& disk);
   // Without commit(): removes what was written.

@@ -62,8 +62,8 @@ class SafetensorsFile {
 
   // A copy in memory of its own, its bytes verified where there are checksums. Throws ValueError
   // when there is no such tensor, DTypeError for a dtype and ShapeError for a number of dimensions
-  // that Brigade does not have, IoError when the bytes cannot be read, are not those that were saved
-  // or, of a bool tensor, are not 0 or 1.
+  // that Brigade does not have, IoError when the bytes cannot be read, are not those that were
+  // saved or, of a bool tensor, are not 0 or 1.
   Tensor tensor(const std::string& name) const;
   // The same without a copy, and not verified: its memory is the file's, mapped when first asked
   // for, and read when first touched. What is written to the tensor stays in this process. The file
@@ -94,10 +94,10 @@ struct Safetensors {
 Safetensors load_safetensors(const std::string& path);
 
 struct SaveSafetensorsOptions {
-  // The metadata "brigade/xxh3" then holds the 64-bit XXH3 of the header and of each tensor's bytes,
-  // in hexadecimal, in the order of the file, so that a reader finds what a disk or a network has
-  // changed. metadata() leaves it out. A program that changes the file and keeps its metadata makes
-  // it one that Brigade refuses.
+  // The metadata "brigade/xxh3" then holds the 64-bit XXH3 of the header and of each tensor's
+  // bytes, in hexadecimal, in the order of the file, so that a reader finds what a disk or a
+  // network has changed. metadata() leaves it out. A program that changes the file and keeps its
+  // metadata makes it one that Brigade refuses.
   bool checksums = false;
 };
 

@@ -7,9 +7,9 @@
 
 namespace brigade::lab {
 
-// While it lives, characters of `stream` that control a terminal (all of ASCII's but the newline and
-// the tab, and Unicode's from U+0080 to U+009F) are written as \x1b, \x9b, ...; all others as they
-// are.
+// While it lives, characters of `stream` that control a terminal (all of ASCII's but the newline
+// and the tab, and Unicode's from U+0080 to U+009F) are written as \x1b, \x9b, ...; all others as
+// they are.
 class Printable : public std::streambuf {
  public:
   explicit Printable(std::ostream& stream) : stream_(stream), to_(stream.rdbuf(this)) {}

@@ -12,8 +12,8 @@
 // The file is a safetensors file (core/safetensors.h), so that other programs can look into it:
 // tensors are called "<part>/<name>" ("model/fc1.weight", "adam/0.exp_avg"), numbers lie in its
 // metadata under such names, and for each part there is its kind. It appears whole or not at all:
-// whenever a save is cut short, the file before it stands. Its checksums tell a file that a disk or a
-// network has changed, whichever bit it is.
+// whenever a save is cut short, the file before it stands. Its checksums tell a file that a disk or
+// a network has changed, whichever bit it is.
 //
 // Gradients are not saved: save between a step and the next backward. In a distributed job one rank
 // saves what is alike on all ranks, and all ranks load.

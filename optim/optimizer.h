@@ -61,8 +61,9 @@ class Optimizer {
   // ValueError that names what is missing, does not fit, or belongs to another kind of optimizer;
   // then nothing has been changed.
   virtual void load_state_dict(const OptimizerState& state) = 0;
-  // What puts back the state of now, after a load_state_dict that shall not count. Local, also where state_dict() would
-  // need the other ranks; to be called while the optimizer lives and has not stepped.
+  // What puts back the state of now, after a load_state_dict that shall not count. Local, also
+  // where state_dict() would need the other ranks; to be called while the optimizer lives and has
+  // not stepped.
   virtual std::function<void()> undo_point();
 
   // Called before and after each step with the caller's line, in the order of registration; a

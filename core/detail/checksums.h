@@ -23,8 +23,8 @@ std::string checksums_text(std::span<const uint64_t> tensors);
 void put_header_checksum(std::string& header);
 
 // Of the header and the tensors, from the value of the metadata in `header`. Throws IoError that
-// begins with `path` where there are not `tensors` + 1 of them, or the header is not the one that was
-// saved.
+// begins with `path` where there are not `tensors` + 1 of them, or the header is not the one that
+// was saved.
 std::vector<uint64_t> read_checksums(const std::string& value, std::string header, size_t tensors,
                                      const std::string& path);
 

@@ -89,8 +89,8 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   if (options_.diagnosis) autograd::Tape::enable();
 }
 
-// Also fills parameters_, buffers_ and ignored_parameters_. Throws ValueError for a name to be ignored that there is
-// not.
+// Also fills parameters_, buffers_ and ignored_parameters_. Throws ValueError for a name to be
+// ignored that there is not.
 DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(SourceLocation where) {
   Contents contents;
   std::vector<std::string> unknown = options_.parameters_and_buffers_to_ignore;

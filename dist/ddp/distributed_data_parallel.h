@@ -67,8 +67,9 @@ class DistributedDataParallelBase {
  public:
   // Collective. Checks that all ranks hold the same model, with the same options (those but
   // gradient_as_bucket_view), and copies rank 0's parameters and buffers to the others. Throws
-  // ConsistencyError (the ranks differ: names the first entry and the ranks), ValueError (an option or a name that does not fit; an empty module or group). A module
-  // without trainable parameters is allowed: nothing will be reduced.
+  // ConsistencyError (the ranks differ: names the first entry and the ranks), ValueError (an option
+  // or a name that does not fit; an empty module or group). A module without trainable parameters
+  // is allowed: nothing will be reduced.
   DistributedDataParallelBase(std::shared_ptr<nn::Module> module, ProcessGroupPtr group, const DDPOptions& options,
                               SourceLocation where);
   ~DistributedDataParallelBase();

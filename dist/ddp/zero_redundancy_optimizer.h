@@ -31,8 +31,9 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer {
   // Gathers the states of all ranks on rank `to`, as copies, in pieces of up to 25 MiB. Collective.
   // Throws ValueError when there is no such rank.
   void consolidate_state_dict(int to = 0, SourceLocation where = SourceLocation::current());
-  // What the plain optimizer over all parameters would give, entry for entry, with the options of now. Throws DistError
-  // on a rank that has not consolidated since the last step. So optim::Checkpoint saves it:
+  // What the plain optimizer over all parameters would give, entry for entry, with the options of
+  // now. Throws DistError on a rank that has not consolidated since the last step. So
+  // optim::Checkpoint saves it:
   //   zero.consolidate_state_dict(0);                       // every rank
   //   if (group->rank() == 0) checkpoint.save(path);
   // and every rank loads, also on another number of ranks.
@@ -46,7 +47,8 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer {
 
  protected:
   explicit ZeroRedundancyOptimizerBase(ProcessGroupPtr group);
-  // Checks that all ranks have the same parameters and options, and deals out those without an owner.
+  // Checks that all ranks have the same parameters and options, and deals out those without an
+  // owner.
   void assign(SourceLocation where);
   // Whether this rank owns parameter i.
   bool owns(size_t i) const noexcept { return owners_[i] == group_->rank(); }

@@ -38,8 +38,8 @@ class Advice {
 // Called once for each reducer, on any thread.
 using AdviceMaker = std::function<std::unique_ptr<Advice>()>;
 
-// Makes advice known, from a static object or in main before anything is wrapped; in the programs of
-// all ranks alike. Throws ValueError for a name that is taken, and without a maker.
+// Makes advice known, from a static object or in main before anything is wrapped; in the programs
+// of all ranks alike. Throws ValueError for a name that is taken, and without a maker.
 struct AddAdvice {
   AddAdvice(const std::string& name, AdviceMaker make);
 };

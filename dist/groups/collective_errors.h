@@ -20,8 +20,8 @@ struct WaitingRank {
   CollectiveInfo collective;
 };
 
-// `lost` is not coming: `how` is "died (process 12 has ended)", "left the group", or "failed: " with
-// the words of its exception. `remark` is put behind the message.
+// `lost` is not coming: `how` is "died (process 12 has ended)", "left the group", or "failed: "
+// with the words of its exception. `remark` is put behind the message.
 DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereabouts& lost, const std::string& how,
                                        std::string_view remark = {});
 

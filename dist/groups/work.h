@@ -1,5 +1,5 @@
-// A collective in flight. It may outlive its process group: one that was not complete when the group
-// was destroyed ends with an error.
+// A collective in flight. It may outlive its process group: one that was not complete when the
+// group was destroyed ends with an error.
 #pragma once
 
 #include <chrono>

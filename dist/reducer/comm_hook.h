@@ -41,8 +41,9 @@ class GradBucket {
   const std::vector<Tensor>& parameters() const noexcept { return parameters_; }
   // Views of the buffer, in the shape of the parameters.
   const std::vector<Tensor>& gradients() const noexcept { return gradients_; }
-  // The place of each parameter among those that the wrapper reduces. A rebuild moves a parameter to another bucket,
-  // and a resumed program begins with the buckets of a fresh one: what a hook keeps is kept by this number.
+  // The place of each parameter among those that the wrapper reduces. A rebuild moves a parameter
+  // to another bucket, and a resumed program begins with the buckets of a fresh one: what a hook
+  // keeps is kept by this number.
   const std::vector<uint32_t>& parameter_indices() const noexcept { return parameter_indices_; }
 
  private:
@@ -71,15 +72,16 @@ class CommHook {
   }
   // Buckets were rebuilt: what was kept per bucket no longer fits.
   virtual void on_rebuild() {}
-  // What a checkpoint has to hold (error feedback, the count of backwards), as copies; and back, into a new hook of the
-  // same options, before training goes on: bit for bit as without the break. It belongs to one rank: each saves its
-  // own. load_state_dict throws ValueError for entries that do not fit, having changed nothing.
+  // What a checkpoint has to hold (error feedback, the count of backwards), as copies; and back,
+  // into a new hook of the same options, before training goes on: bit for bit as without the break.
+  // It belongs to one rank: each saves its own. load_state_dict throws ValueError for entries that
+  // do not fit, having changed nothing.
   //   checkpoint.part("hook", [&] { return optim::OptimizerState{hook->name(), hook->state_dict(), {}}; },
   //                   [&](const optim::OptimizerState& state) { hook->load_state_dict(state.tensors); });
   virtual std::vector<std::pair<std::string, Tensor>> state_dict() const { return {}; }
   virtual void load_state_dict(const std::vector<std::pair<std::string, Tensor>>& state);
-  // Whether a result may rightly be far from the mean of this round's gradients (what was lost comes
-  // later, or nothing is sent). Its scale is not judged then.
+  // Whether a result may rightly be far from the mean of this round's gradients (what was lost
+  // comes later, or nothing is sent). Its scale is not judged then.
   virtual bool is_approximate() const { return false; }
 };
 using CommHookPtr = std::shared_ptr<CommHook>;
@@ -95,8 +97,8 @@ CommHookPtr noop_hook();
 
 struct PowerSGDOptions {
   int matrix_approximation_rank = 1;
-  // So many backwards are averaged by plain all-reduces first, as PyTorch counts; at least 2 with error feedback or
-  // warm start.
+  // So many backwards are averaged by plain all-reduces first, as PyTorch counts; at least 2 with
+  // error feedback or warm start.
   uint64_t start_powersgd_iter = 2;
   // A matrix n x m is compressed when (n + m) * rank * this < n * m.
   double min_compression_rate = 2;
@@ -106,10 +108,12 @@ struct PowerSGDOptions {
 };
 // Low-rank compression with error feedback. Source: Vogels, Karimireddy, Jaggi: "PowerSGD:
 // practical low-rank gradient compression for distributed optimization", NeurIPS 2019, algorithms 1
-// and 2. A loaded state whose tensors do not fit the gradients is a ValueError in the first backward.
+// and 2. A loaded state whose tensors do not fit the gradients is a ValueError in the first
+// backward.
 CommHookPtr powersgd_hook(const PowerSGDOptions& options = {});
 
-// The first `start_local_sgd_iter` reduced backwards are averaged globally; from then on gradients stay local, and a PeriodicModelAverager is to average the parameters. Source: Lin, Stich, Patel,
+// The first `start_local_sgd_iter` reduced backwards are averaged globally; from then on gradients
+// stay local, and a PeriodicModelAverager is to average the parameters. Source: Lin, Stich, Patel,
 // Jaggi: "Don't use large mini-batches, use local SGD", ICLR 2020.
 CommHookPtr post_local_sgd_hook(uint64_t start_local_sgd_iter);
 

@@ -1,6 +1,6 @@
 // The error of all ranks after a backward whose gradients cannot be trusted. More than the payload
-// is exchanged here and by advice (diagnosis/advice.h) only; all ranks come here together, since all
-// have read the same words.
+// is exchanged here and by advice (diagnosis/advice.h) only; all ranks come here together, since
+// all have read the same words.
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/meta.h>

@@ -94,7 +94,8 @@ bool equal_everywhere(dist::ProcessGroup& group, const std::vector<Tensor>& tens
   return std::all_of(all.begin(), all.end(), [&](const std::string& each) { return each == all[0]; });
 }
 
-// On one rank: runs the steps and tells what was reported, and whether the parameters are equal over ranks.
+// On one rank: runs the steps and tells what was reported, and whether the parameters are equal
+// over ranks.
 std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const json given = json::parse(arguments);
   const Fault& fault = find_fault(given.at("id").get_ref<const std::string&>());

@@ -30,8 +30,8 @@ json arguments_of(const SafetensorsFile& file) {
   return arguments;
 }
 
-// The sizes of a model are sizes of its tensors, which the file holds, and it has no more layers than
-// tensors. Without this a small file could ask for a model that no machine holds.
+// The sizes of a model are sizes of its tensors, which the file holds, and it has no more layers
+// than tensors. Without this a small file could ask for a model that no machine holds.
 void check_sizes(const json& arguments, const SafetensorsFile& file) {
   auto most = static_cast<int64_t>(file.entries().size());
   for (const SafetensorsEntry& entry : file.entries())

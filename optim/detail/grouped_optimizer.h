@@ -59,7 +59,8 @@ std::string options_text(const Groups& groups) {
 void check_kind(const std::string& saved, const std::string& own);
 void check_group_size(size_t group, double saved, size_t own);
 
-// The momentum among the options of a group: `momentum`, or else the first of `betas`; null where there is neither.
+// The momentum among the options of a group: `momentum`, or else the first of `betas`; null where
+// there is neither.
 template <class Options>
 auto* momentum_of(Options& options) {
   if constexpr (requires { options.momentum; }) {

@@ -3,8 +3,8 @@
 //
 // Gloo sums whatever bytes it is given, and ends the process when sizes differ. So before each
 // collective a rank exchanges a digest of what it is about with its neighbours in a ring
-// (BRIGADE_COLLECTIVE_CHECK=0 leaves that out). When anything goes wrong each rank tells where it is
-// through the store and reads what the others tell (whereabouts.h): all name the same ranks.
+// (BRIGADE_COLLECTIVE_CHECK=0 leaves that out). When anything goes wrong each rank tells where it
+// is through the store and reads what the others tell (whereabouts.h): all name the same ranks.
 #include <brigade/core/factory.h>
 #include <brigade/core/fnv.h>
 #include <brigade/dist/groups/arithmetic.h>

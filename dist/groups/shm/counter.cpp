@@ -23,8 +23,8 @@ void futex_wake_all(std::atomic<uint32_t>& word) noexcept {
 }  // namespace
 
 void publish(RankBlock& own, std::atomic<uint32_t>& counter, uint32_t value) noexcept {
-  // Sequentially consistent with the sleepers' announcement in sleep_on(): either we see the sleeper
-  // or it sees the new value.
+  // Sequentially consistent with the sleepers' announcement in sleep_on(): either we see the
+  // sleeper or it sees the new value.
   counter.store(value);
   if (own.sleepers.load() > 0) futex_wake_all(counter);
 }

@@ -1,6 +1,6 @@
 // Counters in shared memory by which ranks tell how far they are: one rank writes, its peers look,
-// and sleep on them (futex) when it takes long. Looking and writing are no system calls while nobody
-// sleeps.
+// and sleep on them (futex) when it takes long. Looking and writing are no system calls while
+// nobody sleeps.
 #pragma once
 
 #include <brigade/dist/groups/shm/control.h>

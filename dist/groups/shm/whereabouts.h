@@ -15,8 +15,8 @@ void note_activity(RankBlock& own, std::string_view what, const Place& where) no
 // did is left out then if it died while it said so.
 Whereabouts whereabouts_of(RankBlock& block, int name);
 
-// This rank is not coming any more, and wakes who waits for it: `words` are "left the group", or the
-// reason of its failure.
+// This rank is not coming any more, and wakes who waits for it: `words` are "left the group", or
+// the reason of its failure.
 void leave(RankBlock& own, Status status, std::string_view words) noexcept;
 // How, in words of such a rank: "left the group", "failed: ..."; "" of one that is running.
 std::string how_it_left(const RankBlock& block);

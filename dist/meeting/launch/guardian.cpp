@@ -1,4 +1,5 @@
-// The guardian reads which groups there are from a socket, and kills them when the launcher's end is closed.
+// The guardian reads which groups there are from a socket, and kills them when the launcher's end
+// is closed.
 #include <brigade/dist/meeting/launch/guardian.h>
 
 #include <brigade/core/error.h>

@@ -1,5 +1,5 @@
-// A small process that outlives the launcher for a moment: when the launcher is killed (SIGKILL), it
-// ends the process groups of the ranks. PR_SET_PDEATHSIG alone ends only what the launcher has
+// A small process that outlives the launcher for a moment: when the launcher is killed (SIGKILL),
+// it ends the process groups of the ranks. PR_SET_PDEATHSIG alone ends only what the launcher has
 // started itself: behind `sh -c` the rank would live on.
 #pragma once
 
@@ -19,7 +19,8 @@ class Guardian {
   // In the child, after fork and before exec: its process group is guarded from now on. Makes
   // system calls only.
   void add_own_group() const noexcept;
-  // In the launcher, before the group's leader is waited for: afterwards the number may be another's.
+  // In the launcher, before the group's leader is waited for: afterwards the number may be
+  // another's.
   void remove(pid_t group) const noexcept;
 
  private:

@@ -375,8 +375,8 @@ class Attempt {
   std::optional<Clock::time_point> next_step_;
 };
 
-// One node: a name that nobody else has or knows. The launchers of several nodes share only what the
-// user gives each.
+// One node: a name that nobody else has or knows. The launchers of several nodes share only what
+// the user gives each.
 std::string name_of_run(const LaunchOptions& options) {
   if (options.nodes > 1) {
     const char* given = std::getenv("BRIGADE_RUN_ID");

@@ -1,6 +1,6 @@
 // The server of the TCP store: one loop over poll(), which answers each request at once and waits
-// for nobody. Waiting is the client's affair. Whatever a client does, and whatever it costs, at most
-// its own connection ends.
+// for nobody. Waiting is the client's affair. Whatever a client does, and whatever it costs, at
+// most its own connection ends.
 #include <brigade/core/warning.h>
 #include <brigade/dist/meeting/store/connection.h>
 #include <brigade/dist/meeting/store/greeting.h>

@@ -1,6 +1,6 @@
-// Gram-Schmidt on the columns of a matrix, twice each: what one pass leaves of a column that depends
-// on those before it is not orthogonal to them (Kahan's "twice is enough"). On the host: the matrix is
-// small, and each column needs the sums over those before it.
+// Gram-Schmidt on the columns of a matrix, twice each: what one pass leaves of a column that
+// depends on those before it is not orthogonal to them (Kahan's "twice is enough"). On the host:
+// the matrix is small, and each column needs the sums over those before it.
 #include <brigade/dist/reducer/hooks/orthogonalize.h>
 #include <brigade/kernels/elementwise.h>
 

@@ -7,8 +7,9 @@
 // between rounds (warm start). Gradients with one dimension, and matrices that would not shrink,
 // are averaged as they are.
 //
-// Error and Q are kept by parameter, and sums over ranks do not depend on where in a buffer a number
-// lies: the buckets may be rebuilt at any time, and a resumed program may begin with other buckets.
+// Error and Q are kept by parameter, and sums over ranks do not depend on where in a buffer a
+// number lies: the buckets may be rebuilt at any time, and a resumed program may begin with other
+// buckets.
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 #include <brigade/core/view.h>
@@ -121,8 +122,8 @@ class PowerSgdHook final : public CommHook {
   }
   int64_t columns(int64_t n, int64_t m) const { return std::min<int64_t>({options_.matrix_approximation_rank, n, m}); }
 
-  // What was kept, on the device of `like`; it may come from a checkpoint. Throws ValueError when it
-  // does not fit.
+  // What was kept, on the device of `like`; it may come from a checkpoint. Throws ValueError when
+  // it does not fit.
   static void check_kept(Tensor& kept, const Tensor& like, uint32_t parameter, const char* what) {
     if (kept.sizes() != like.sizes() || kept.dtype() != like.dtype()) {
       throw ValueError(
@@ -148,9 +149,9 @@ class PowerSgdHook final : public CommHook {
     kernels::copy(error, each.m);
   }
 
-  // An orthonormal Q: that of the last round, and random numbers, the same on every rank, where there
-  // is none. A column that has vanished (a gradient of zeros, or of low rank) begins anew as well:
-  // nothing would ever come out of it again.
+  // An orthonormal Q: that of the last round, and random numbers, the same on every rank, where
+  // there is none. A column that has vanished (a gradient of zeros, or of low rank) begins anew as
+  // well: nothing would ever come out of it again.
   void begin_q(const Compressed& each, uint64_t iteration) {
     Generator generator(options_.seed + 7919 * uint64_t{each.parameter} +
                         (options_.warm_start ? 0 : 104729 * (iteration + 1)));

@@ -13,9 +13,9 @@ namespace brigade::kernels::cpu {
 
 namespace {
 
-// oneDNN shares its work among as many threads as it asked for, and its barriers wait for all of them
-// for ever: it must not ask for more than OpenMP gives (OMP_THREAD_LIMIT, OMP_DYNAMIC). Of the calling
-// thread; the program may change them at any time.
+// oneDNN shares its work among as many threads as it asked for, and its barriers wait for all of
+// them for ever: it must not ask for more than OpenMP gives (OMP_THREAD_LIMIT, OMP_DYNAMIC). Of the
+// calling thread; the program may change them at any time.
 void ask_for_threads_that_come() {
 #ifdef _OPENMP
   if (omp_get_dynamic()) omp_set_dynamic(0);

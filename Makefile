@@ -3,7 +3,7 @@
 BUILD := build/cpu
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
 JOBS ?= $(shell nproc)
-TEST_JOBS ?= 1
+TEST_JOBS ?= 2
 
 build: configure
 	@cmake --build --preset cpu -j $(JOBS)

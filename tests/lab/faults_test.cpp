@@ -32,7 +32,7 @@ TEST_CASE("every fault gets its verdict and its fix works, every control stays s
 TEST_CASE("the same verdicts between processes, as text and as JSON") {
   const std::string file = (std::filesystem::temp_directory_path() / "brigade-verdicts.json").string();
   for (const std::string backend : {"shm", "gloo"}) {
-    const test::Outcome outcome = test::run_program("diagnose --all --backend " + backend + " --json " + file);
+    const test::Outcome outcome = test::run_program("diagnose --all --backend " + backend + " --json " + file, "", 300);
     CHECK_MESSAGE(outcome.status == 0, outcome.output);
     std::ifstream in(file);
     const nlohmann::json report = nlohmann::json::parse(in);

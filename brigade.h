@@ -21,6 +21,7 @@
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/join.h>
+#include <brigade/dist/ddp/joinable.h>
 #include <brigade/dist/ddp/logging_data.h>
 #include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/dist/ddp/sampler.h>

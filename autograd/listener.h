@@ -48,6 +48,7 @@ struct Update {
   std::span<const Tensor> parameters;
   std::string options;  // its hyperparameters, one group per line: "group 0: lr 0.1, momentum 0.9"
   SourceLocation where;
+  bool keeps_state;  // the step depends on earlier ones
 };
 
 // Hears every backward of the threads on which it is registered, and every backward of any thread

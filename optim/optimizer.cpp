@@ -16,8 +16,8 @@ namespace brigade::optim {
 void Optimizer::step(SourceLocation where) {
   const std::vector<Tensor> all = parameters();
   // Those who follow the gradients may object before anything moves.
-  autograd::announce_update(all,
-                            [&] { return autograd::Update{this, name(), steps_ + 1, all, options_text(), where}; });
+  autograd::announce_update(
+      all, [&] { return autograd::Update{this, name(), steps_ + 1, all, options_text(), where, keeps_state()}; });
   // Over copies: hooks may remove themselves.
   for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);

@@ -43,6 +43,9 @@ class Optimizer {
   // Hyperparameters in words, one group per line: "group 0: lr 0.1, momentum 0.9".
   virtual std::string options_text() const { return ""; }
 
+  // Whether a step depends on those before it (momentum, moments, a count), as now set.
+  virtual bool keeps_state() const { return true; }
+
   // What schedules change between steps (optim/lr_scheduler.h). An optimizer without groups of
   // options need not have them: these throw ValueError then. Throw std::out_of_range for a group
   // that is not there.

@@ -6,6 +6,8 @@
 #include <brigade/optim/detail/batches.h>
 #include <brigade/optim/detail/option_checks.h>
 
+#include <algorithm>
+
 namespace brigade::optim {
 
 void SGDOptions::check() const {
@@ -14,6 +16,11 @@ void SGDOptions::check() const {
   detail::check_at_least_zero("weight_decay value", weight_decay);
   if (nesterov && (momentum <= 0 || dampening != 0))
     throw ValueError("Nesterov momentum requires a momentum and zero dampening");
+}
+
+bool SGD::keeps_state() const {
+  return std::any_of(all_groups().begin(), all_groups().end(),
+                     [](const Group& group) { return group.options.momentum != 0; });
 }
 
 void SGD::do_step() {

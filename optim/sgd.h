@@ -40,6 +40,7 @@ struct SGDState {
 class SGD final : public GroupedOptimizer<SGDOptions, SGDState> {
  public:
   using GroupedOptimizer::GroupedOptimizer;
+  bool keeps_state() const override;
 
  protected:
   void do_step() override;

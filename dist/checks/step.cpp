@@ -127,12 +127,35 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
   return found;
 }
 
+void StepCheck::resume_after_join() noexcept {
+  rests_ = false;
+  for (auto& [optimizer, steps] : steps_)
+    steps.in_join = steps.latest;
+}
+
+void StepCheck::count(const autograd::Update& update) {
+  Steps& steps = steps_[update.optimizer];
+  if (update.number <= steps.in_join) steps = {};  // a new one in the place of one that is gone
+  steps.latest = update.number;
+}
+
+StepCheck::Count StepCheck::count_of(const autograd::Update& update) const {
+  const auto known = steps_.find(update.optimizer);
+  const uint64_t in_join = known == steps_.end() ? 0 : known->second.in_join;
+  return {in_join, update.number - in_join};
+}
+
 StepOnRank StepCheck::own_step(const autograd::Update& update) const {
-  StepOnRank step{.name = fmt::format("step {} of {}", update.number, update.name),
+  const Count count = count_of(update);
+  StepOnRank step{.name = update.keeps_state || count.in_join == 0
+                              ? fmt::format("step {} of {}", update.number, update.name)
+                              : fmt::format("step {} of {}", count.since, update.name),
                   .where = update.where,
                   .options = update.options,
                   .gradients = {},
-                  .edits = {}};
+                  .edits = {},
+                  .in_join = count.in_join,
+                  .since_join = count.since};
   for (const Tensor& parameter : update.parameters) {
     const Tensor grad = parameter.grad();
     step.gradients += grad.defined() ? '1' : '0';
@@ -149,7 +172,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
 uint64_t StepCheck::digest(const autograd::Update& update) const {
   // As own_step, but lines may differ (ranks in different branches that do the same), and nothing
   // is allocated.
-  uint64_t hash = fnv(update.name) + update.number;
+  uint64_t hash = fnv(update.name) + (update.keeps_state ? update.number : count_of(update).since);
   hash = fnv(update.options, hash);
   for (const Tensor& parameter : update.parameters) {
     const Tensor grad = parameter.grad();
@@ -235,9 +258,11 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
 }
 
 void StepCheck::operator()(const autograd::Update& update) {
-  if (paused_ > 0 || group_.size() == 1) return;
+  if (group_.size() == 1) return;
   const bool ours = std::any_of(update.parameters.begin(), update.parameters.end(),
                                 [&](const Tensor& parameter) { return reducer_.find(parameter) >= 0; });
+  if (ours) count(update);
+  if (rests_) return;
   std::vector<Verdict> verdicts = audit(update);
   if (!ours && verdicts.empty()) return;
   warn_of_retained_graphs(update);
@@ -263,7 +288,7 @@ void StepCheck::operator()(const autograd::Update& update) {
       by_rank.push_back(decoded<std::vector<Verdict>>(text));
     raise(update, merge(by_rank));
   }
-  if (options_.verify_every > 0 && update.number % options_.verify_every == 0) verify(update);
+  if (options_.verify_every > 0 && count_of(update).since % options_.verify_every == 0) verify(update);
 }
 
 }  // namespace brigade::dist

@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -36,10 +37,18 @@ class StepCheck {
 
   // Throws ConsistencyError.
   void operator()(const autograd::Update& update);
-  // While above zero nothing is checked (join(), an optimizer in backward).
-  void pause(bool on) noexcept { paused_ += on ? 1 : -1; }
+  // In a join nothing is checked. The ranks may have taken different numbers of steps there: those
+  // of an optimizer that keeps no state are counted from its end.
+  void rest() noexcept { rests_ = true; }
+  void resume_after_join() noexcept;
 
  private:
+  // How many steps the optimizer had taken when the latest join ended, and which step this is since.
+  struct Count {
+    uint64_t in_join, since;
+  };
+  Count count_of(const autograd::Update& update) const;
+  void count(const autograd::Update& update);
   // What this rank alone can see.
   std::vector<Verdict> audit(const autograd::Update& update);
   bool is_managed_elsewhere(const Tensor& parameter) const;
@@ -60,7 +69,12 @@ class StepCheck {
   Tensors parameters_;
   Tensors buffers_;
   std::unordered_set<const TensorImpl*> ignored_;
-  int paused_ = 0;
+  bool rests_ = false;
+  struct Steps {
+    uint64_t latest = 0;
+    uint64_t in_join = 0;  // up to the end of the latest join
+  };
+  std::unordered_map<const void*, Steps> steps_;  // by the identity of the optimizer
 };
 
 }  // namespace brigade::dist

@@ -5,7 +5,6 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/dist/checks/model.h>
-#include <brigade/dist/ddp/join.h>
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
@@ -190,8 +189,11 @@ void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where
   reducer_->prepare_for_forward(rows);
   // Also in eval(), where a backward may follow: frozen statistics are buffers like others. An
   // evaluation on one rank, which must not wait for the others, runs under NoGradGuard.
-  if (!options_.broadcast_buffers || buffers_.empty() || !reducer_->syncs()) return;
-  broadcast_buffers_from(join_ ? Join::source(join_->announce(Join::kForward, where)) : 0, where);
+  const bool broadcasts = options_.broadcast_buffers && !buffers_.empty() && reducer_->syncs();
+  int source = 0;
+  if (const JoinOptions* const join = join_options(); join && (broadcasts || join->throw_on_early_termination))
+    source = Join::notify_join_context(*this, broadcasts ? kForwardWithBuffers : kForward, where);
+  if (broadcasts) broadcast_buffers_from(source, where);
 }
 
 void DistributedDataParallelBase::apply_optimizer_in_backward(

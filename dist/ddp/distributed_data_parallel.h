@@ -10,6 +10,7 @@
 #pragma once
 
 #include <brigade/dist/checks/step.h>
+#include <brigade/dist/ddp/join.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/nn/module.h>
 #include <brigade/optim/optimizer.h>
@@ -26,8 +27,6 @@
 namespace brigade::dist {
 
 struct ReplicaTensor;
-
-class Join;
 
 struct DDPOptions {
   // Parameters that a backward does not reach are averaged with zeros instead of being an error.
@@ -63,7 +62,7 @@ struct DDPOptions {
 };
 
 // The part that does not depend on the type of the module.
-class DistributedDataParallelBase {
+class DistributedDataParallelBase : public Joinable {
  public:
   // Collective. Checks that all ranks hold the same model, with the same options (those but
   // gradient_as_bucket_view), and copies rank 0's parameters and buffers to the others. Throws
@@ -72,9 +71,7 @@ class DistributedDataParallelBase {
   // is allowed: nothing will be reduced.
   DistributedDataParallelBase(std::shared_ptr<nn::Module> module, ProcessGroupPtr group, const DDPOptions& options,
                               SourceLocation where);
-  ~DistributedDataParallelBase();
-  DistributedDataParallelBase(const DistributedDataParallelBase&) = delete;
-  DistributedDataParallelBase& operator=(const DistributedDataParallelBase&) = delete;
+  ~DistributedDataParallelBase() override;
 
   // While the guard lives, backward accumulates locally; the next backward outside reduces what has
   // gathered. What counts is where *backward* runs. Guards nest, and move:
@@ -141,12 +138,18 @@ class DistributedDataParallelBase {
   // wrapping".
   std::string describe() const;
 
+  // See join.h. A shadow's gradients are those of the others; when the join ends, all hold those of
+  // the rank whose model they take.
+  std::unique_ptr<JoinHook> join_hook(const JoinOptions& options) override;
+  ProcessGroup& join_process_group() const noexcept override { return *group_; }
+
  protected:
   // Before the module's forward. `rows`: samples in the batch, 0 when not known.
   void pre_forward(int64_t rows, SourceLocation where);
   // Runs forward; when it throws, the peers learn why this rank leaves.
   template <class F>
   decltype(auto) guarded(F&& forward) {
+    const JoinedForward scope(*this);
     try {
       return forward();
     } catch (const std::exception& error) {
@@ -164,7 +167,9 @@ class DistributedDataParallelBase {
   }
 
  private:
-  friend class Join;
+  class InJoin;
+  // What this announces in a join.
+  enum Announced : int64_t { kForward = 0, kForwardWithBuffers = 1, kBackward = 2 };
   void broadcast_buffers_from(int root, SourceLocation where);
   void broadcast_model_from(int root, SourceLocation where);
   bool is_ignored(const std::string& name) const;
@@ -192,7 +197,6 @@ class DistributedDataParallelBase {
   std::vector<std::unique_ptr<optim::Optimizer>> in_backward_;
   std::vector<Tensor> ignored_parameters_;
   std::vector<std::pair<Tensor, uint64_t>> step_hooks_;
-  Join* join_ = nullptr;
   std::thread::id thread_;
 };
 

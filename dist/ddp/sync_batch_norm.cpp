@@ -5,6 +5,7 @@
 #include <brigade/autograd/record.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/dist/ddp/join.h>
 #include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -32,12 +33,12 @@ void check_shapes(const Tensor& x, const std::vector<std::pair<const char*, Tens
 
 // Replaces moments [2, C] of `count` values per channel by those of all ranks' values; returns how
 // many these are. The ranks are combined in their order, so that all hold the same bits.
-int64_t combine(ProcessGroup& group, const Tensor& moments, int64_t count, const std::string& name,
-                SourceLocation where) {
+int64_t combine(ProcessGroup& group, const JoinedLayer& joined, const Tensor& moments, int64_t count,
+                const std::string& name, SourceLocation where) {
   if (moments.device() != Device()) {
     // On the host: the number of values in all batches decides what happens next.
     const Tensor here = detail::on_host(moments);
-    const int64_t total = combine(group, here, count, name, where);
+    const int64_t total = combine(group, joined, here, count, name, where);
     kernels::copy(moments, here);
     return total;
   }
@@ -49,7 +50,7 @@ int64_t combine(ProcessGroup& group, const Tensor& moments, int64_t count, const
   auto* const row = mine.data_ptr<double>();
   std::copy_n(means, 2 * channels, row);
   row[2 * channels] = static_cast<double>(count);
-  const std::string description = layer(name) + " statistics";
+  const std::string description = joined.before_all_gather(mine.numel(), layer(name) + " statistics", where);
   group.all_gather(all, mine, {.description = description}, where)->wait();
 
   double total = 0;
@@ -77,7 +78,8 @@ struct SyncBatchNormNode final : autograd::Node {
   // The statistics are kept as they were used, whatever happens to the running ones.
   autograd::SavedTensor x, weight, mean, invstd;
   ProcessGroupPtr group;  // lives as long as a backward may want it
-  int64_t count = 0;      // of all ranks
+  JoinedLayer joined;
+  int64_t count = 0;  // of all ranks
   DType weight_dtype = kFloat32, bias_dtype = kFloat32;
   std::string layer;
 
@@ -108,7 +110,8 @@ struct SyncBatchNormNode final : autograd::Node {
     if (!context.needs_input_grad(0)) return;
     const Tensor total = group->allocate(sums.numel(), kFloat64, sums.device());
     kernels::copy(total, view::flat(sums));
-    group->all_reduce(total, {.op = ReduceOp::Sum, .description = layer + " gradient sums"}, where)->wait();
+    const std::string description = joined.before_all_reduce(total.numel(), layer + " gradient sums", where);
+    group->all_reduce(total, {.op = ReduceOp::Sum, .description = description}, where)->wait();
     kernels::copy(view::flat(sums), total);
     context.set(0, kernels::batch_norm_input_gradient(grad, input, scale, center, inverse, sums, count));
   }
@@ -132,7 +135,8 @@ Tensor sync_batch_norm(const ProcessGroupPtr& group, const Tensor& x, const Tens
                name, where);
   const Tensor moments = autograd::detail::located(where, [&] { return kernels::batch_norm_moments(x); });
   const int64_t own = x.size(1) > 0 ? x.numel() / x.size(1) : 0;
-  const int64_t count = combine(*group, moments, own, name, where);
+  const JoinedLayer joined = JoinedLayer::of(*group);
+  const int64_t count = combine(*group, joined, moments, own, name, where);
   if (count < 2) {
     throw ValueError(where,
                      "Expected more than 1 value per channel when training, got {} on all {} ranks together, "
@@ -151,6 +155,7 @@ Tensor sync_batch_norm(const ProcessGroupPtr& group, const Tensor& x, const Tens
     node->mean.save_input(*node, result.mean);
     node->invstd.save_input(*node, result.invstd);
     node->group = group;
+    node->joined = joined;
     node->count = count;
     if (weight.defined()) node->weight_dtype = weight.dtype();
     if (bias.defined()) node->bias_dtype = bias.dtype();

@@ -5,6 +5,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/checks/model.h>
+#include <brigade/dist/ddp/join.h>
 #include <brigade/dist/diagnosis/json.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -100,6 +101,17 @@ void copy_piece(const optim::OptimizerState& share, int64_t begin, const Tensor&
   }
 }
 
+// A rank without data steps like the others.
+class StepOfShadow final : public JoinHook {
+ public:
+  explicit StepOfShadow(optim::Optimizer& optimizer) : optimizer_(optimizer) {}
+  void main_hook_at(const JoinTurn& turn) override { optimizer_.step(turn.where); }
+  std::string describe(int64_t) const override { return "a step of " + optimizer_.name(); }
+
+ private:
+  optim::Optimizer& optimizer_;
+};
+
 // Throws the same error on every rank when their lines differ.
 void check_same_lines(ProcessGroup& group, const std::vector<std::string>& mine, SourceLocation where) {
   std::vector<std::vector<std::string>> lists;
@@ -156,7 +168,12 @@ void ZeroRedundancyOptimizerBase::assign(SourceLocation where) {
   consolidated_.reset();
 }
 
+std::unique_ptr<JoinHook> ZeroRedundancyOptimizerBase::join_hook(const JoinOptions&) {
+  return std::make_unique<StepOfShadow>(*this);
+}
+
 void ZeroRedundancyOptimizerBase::do_step() {
+  Join::notify_join_context(*this, 0, step_at_);
   consolidated_.reset();
   if (optim::Optimizer* const own = inner()) {
     const autograd::SilentUpdates silent;  // the step of the whole is announced already

@@ -10,6 +10,7 @@
 // before step(), as DistributedDataParallel does.
 #pragma once
 
+#include <brigade/dist/ddp/joinable.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/optim/optimizer.h>
 
@@ -26,7 +27,9 @@ namespace brigade::dist {
 std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks, std::vector<int> owners = {});
 
 // What does not depend on the kind of the optimizer.
-class ZeroRedundancyOptimizerBase : public optim::Optimizer {
+// In a Join, a rank without data steps its share with the gradients that the wrapper in the same
+// Join has averaged.
+class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
  public:
   // Gathers the states of all ranks on rank `to`, as copies, in pieces of up to 25 MiB. Collective.
   // Throws ValueError when there is no such rank.
@@ -44,6 +47,9 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer {
   std::function<void()> undo_point() override;
   // The owner of each parameter, in the order of parameters().
   const std::vector<int>& owners() const noexcept { return owners_; }
+
+  std::unique_ptr<JoinHook> join_hook(const JoinOptions& options) override;
+  ProcessGroup& join_process_group() const noexcept override { return *group_; }
 
  protected:
   explicit ZeroRedundancyOptimizerBase(ProcessGroupPtr group);

@@ -80,6 +80,8 @@ struct StepOnRank {
     Place where;
   };
   std::vector<Edit> edits;  // of reduced gradients, by hand
+  // Of the optimizer's steps: those up to the end of the latest join, and which one this is since.
+  uint64_t in_join = 0, since_join = 0;
 };
 // `steps`: one per rank. `optimizer`: its name; `parameters`: those that it moves. Different steps,
 // hyperparameters, or sets of gradients; nothing where they are alike.

@@ -116,10 +116,11 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   // this group.
   if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
   if (broken_) std::rethrow_exception(broken_);
-  if (round_begins_) round_begins_();
+  const bool held = round_waits_ && round_waits_();
+  if (round_begins_ && !held) round_begins_(plan.where());
   // What has gathered under no_sync is reduced although this micro-batch adds nothing to it.
   const bool absent = !reached && !accumulation_.has_gathered(setup_.parameters);
-  Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = absent});
+  Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = absent, .held = held});
   if (setup_.options.diagnosis) round.look_at_loss(plan);
   round.begin();
 }
@@ -139,6 +140,15 @@ void Reducer::on_non_finite(const char* op, SourceLocation where) {
 void Reducer::on_finish(const autograd::Plan& plan) {
   accumulation_.gather(false);
   if (!round_) return;
+  if (round_->is_held()) {
+    try {
+      round_begins_(plan.where());
+    } catch (...) {  // nothing was sent
+      end_round();
+      clear_gradients();
+      throw;
+    }
+  }
   try {
     round_->finish();
   } catch (...) {
@@ -170,9 +180,11 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
       // The roots were unusable, so there was no plan. Peers may be waiting for this backward
       // nevertheless.
       if (plan || !forward_.pending || !syncs() || setup_.parameters.empty()) return;
+      if (round_begins_) round_begins_({});
       start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true}).begin();
     }
     round_->fail();
+    if (round_->is_held()) round_begins_(round_->where());
     round_->finish();
     if (round_->is_error()) {
       report(plan, failure);
@@ -203,7 +215,6 @@ void Reducer::shadow_round(SourceLocation where) {
   } else {
     conclude();
   }
-  clear_gradients();
 }
 
 void Reducer::settle() {

@@ -62,9 +62,14 @@ class Reducer final : public autograd::Listener {
   }
   // Called before an optimizer steps; may throw (see StepCheck).
   void before_optimizer_step(std::function<void(const autograd::Update&)> call) { optimizer_step_ = std::move(call); }
-  // join(): called before a backward is reduced; and the part of a rank that has no data left: it
-  // sends zeros in the peers' backward.
-  void before_round(std::function<void()> call) { round_begins_ = std::move(call); }
+  // join(): called before a backward is reduced, with its place. Where `at_end` says so, its buckets wait until all
+  // nodes have run: their own exchange comes first.
+  void before_round(std::function<void(SourceLocation)> call, std::function<bool()> at_end) {
+    round_begins_ = std::move(call);
+    round_waits_ = std::move(at_end);
+  }
+  // The part of a rank that has no data left: it sends zeros in the peers' backward. Its gradients
+  // are those of all afterwards.
   void shadow_round(SourceLocation where);
   // With join(): divide by the ranks that still have data instead of all.
   void divide_by_participants(bool on) noexcept { setup_.divide_by_participants = on; }
@@ -140,7 +145,8 @@ class Reducer final : public autograd::Listener {
   Past last_;
   RecordedGraph recorded_;
   std::function<void(const autograd::Update&)> optimizer_step_;
-  std::function<void()> round_begins_;
+  std::function<void(SourceLocation)> round_begins_;
+  std::function<bool()> round_waits_;
   std::exception_ptr kept_back_;
   std::exception_ptr broken_;  // the group failed with this: nothing can be exchanged any more
 };

@@ -180,6 +180,7 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
 }
 
 void Round::launch_ready() {
+  if (start_.held) return;
   while (next_bucket_ < buckets_.size() && progress_[next_bucket_].pending == 0) {
     // A rank that reaches nothing sends the first bucket only: if no rank reaches anything, that
     // was all (finish()).

@@ -39,6 +39,7 @@ class Round {
     bool absent = false;           // it reaches no parameter of ours, and nothing has gathered before
     bool joined = false;           // a shadow: this rank has no data left
     bool failed = false;           // this rank's backward failed
+    bool held = false;             // nothing is launched before finish()
     int64_t forward_began = 0;
     int64_t rows = 0;  // samples in this rank's batch, 0 when not known
   };
@@ -70,6 +71,7 @@ class Round {
   uint64_t number() const noexcept { return start_.number; }
   SourceLocation where() const noexcept { return start_.where; }
   bool joined() const noexcept { return start_.joined; }
+  bool is_held() const noexcept { return start_.held; }
   int64_t rows() const noexcept { return start_.rows; }
   // Whether the parameter is used in this backward or since the last reduction.
   bool uses(uint32_t parameter) const;

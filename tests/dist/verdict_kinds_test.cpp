@@ -83,6 +83,16 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
   REQUIRE(verdicts.size() == 1);
   CHECK(verdicts[0].cause.kind == CauseKind::StepsDiffer);
   CHECK(verdicts[0].cause.text.find("rank 2: step 4 of SGD at a.cpp:5") != std::string::npos);
+
+  // The same since a join in which one has stepped more often.
+  for (dist::StepOnRank& step : steps)
+    step.since_join = 1, step.in_join = 2;
+  steps[2].in_join = 3;
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].ranks == std::vector<int>{2});
+  CHECK(verdicts[0].cause.text.find("rank 1: 2 steps; rank 2: 3 steps") != std::string::npos);
+  CHECK(verdicts[0].advice.find("join") != std::string::npos);
 }
 
 TEST_CASE("gradients_edited names the edit that not every rank made") {

@@ -75,6 +75,22 @@ Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int
   return verdict;
 }
 
+// The ranks go on together after a join in which some have stepped less often. Only where the
+// optimizer keeps state are these steps not alike.
+Verdict different_steps_in_join(std::span<const StepOnRank> steps, const std::vector<int>& ranks,
+                                const std::string& optimizer) {
+  Verdict verdict = new_verdict(CauseKind::StepsDiffer, ranks, steps[static_cast<size_t>(ranks.front())]);
+  verdict.cause.text = fmt::format(
+      "{} keeps state from step to step (momentum, moments, a count), and by the end of the join the ranks had taken "
+      "different numbers of steps, so their models would part: {}",
+      optimizer, each_rank(steps, [](const StepOnRank& step) { return fmt::format("{} steps", step.in_join); }));
+  verdict.advice =
+      "let a ZeroRedundancyOptimizer take part in the join (`Join({ddp, zero})`), which steps on every rank; or end all "
+      "ranks together (`JoinOptions::throw_on_early_termination`); or make a new optimizer on every rank after the "
+      "join. SGD without momentum needs none of it";
+  return verdict;
+}
+
 Verdict different_options(std::span<const StepOnRank> steps, const std::vector<int>& ranks,
                           const std::string& optimizer) {
   const StepOnRank& odd = steps[static_cast<size_t>(ranks.front())];
@@ -110,8 +126,15 @@ Verdict different_gradients(std::span<const StepOnRank> steps, const std::vector
 
 std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const std::string& optimizer,
                                        std::span<const NamedParameter> parameters) {
-  if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.name; }); !ranks.empty())
+  if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.name; }); !ranks.empty()) {
+    const auto alike = [&](uint64_t StepOnRank::*count) {
+      return std::all_of(steps.begin(), steps.end(),
+                         [&](const StepOnRank& step) { return step.*count == steps.front().*count; });
+    };
+    if (alike(&StepOnRank::since_join) && !alike(&StepOnRank::in_join))
+      return {different_steps_in_join(steps, ranks, optimizer)};
     return {different_steps(steps, ranks)};
+  }
   std::vector<Verdict> verdicts;
   if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.options; }); !ranks.empty())
     verdicts.push_back(different_options(steps, ranks, optimizer));

@@ -114,12 +114,6 @@ void reduce_elements(std::span<void* const> inputs, std::span<void* const> outpu
   });
 }
 
-void combine_elements(void* result, const void* a, const void* b, DType dtype, ReduceOp op, int64_t n) {
-  void* inputs[] = {const_cast<void*>(a), const_cast<void*>(b)};
-  void* outputs[] = {result};
-  reduce_elements(inputs, outputs, dtype, op == ReduceOp::Avg ? ReduceOp::Sum : op, 0, n);
-}
-
 void scale_elements(void* x, DType dtype, double factor, int64_t n) {
   visit_dtype(dtype, [&]<class T>() {
     using C = compute_type<T>;

@@ -13,9 +13,6 @@ namespace brigade::dist {
 void reduce_elements(std::span<void* const> inputs, std::span<void* const> outputs, DType dtype, ReduceOp op,
                      int64_t begin, int64_t end);
 
-// a = a op b for n elements of a dtype, with Sum for Avg.
-void combine_elements(void* result, const void* a, const void* b, DType dtype, ReduceOp op, int64_t n);
-
 // x *= factor
 void scale_elements(void* x, DType dtype, double factor, int64_t n);
 

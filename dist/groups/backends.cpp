@@ -1,6 +1,7 @@
 // The list of backends.
 #include <brigade/dist/groups/backends.h>
 
+#include <brigade/dist/groups/chain.h>
 #include <brigade/dist/meeting/store.h>
 
 #include <algorithm>
@@ -50,6 +51,10 @@ auto find(const std::string& name) {
 
 #ifndef BRIGADE_HAVE_GLOO
 ProcessGroupPtr make_gloo_group(std::shared_ptr<Store>, int, int, Milliseconds, const std::string&, const RankNames&) {
+  throw DistError(std::string(kNoGloo));
+}
+std::shared_ptr<ChainGroup> make_gloo_chain(std::shared_ptr<Store>, int, int, Milliseconds, const std::string&,
+                                            const RankNames&) {
   throw DistError(std::string(kNoGloo));
 }
 #endif

@@ -1,24 +1,26 @@
 // Ranks on any hosts, over TCP, by Gloo. Gloo's calls block, so one thread per group runs them in
 // order; a Work waits for its turn.
 //
-// Gloo sums whatever bytes it is given, and ends the process when sizes differ. So before each
+// Reductions are not Gloo's (reduce.h, chain.h), so that they give the bits of all transports. Gloo
+// takes whatever bytes it is given, and ends the process when sizes differ. So before each
 // collective a rank exchanges a digest of what it is about with its neighbours in a ring
 // (BRIGADE_COLLECTIVE_CHECK=0 leaves that out). When anything goes wrong each rank tells where it
 // is through the store and reads what the others tell (whereabouts.h): all name the same ranks.
 #include <brigade/core/factory.h>
 #include <brigade/core/fnv.h>
-#include <brigade/dist/groups/arithmetic.h>
+#include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/collective_errors.h>
 #include <brigade/dist/groups/gloo/break_connections.h>
+#include <brigade/dist/groups/gloo/chain.h>
 #include <brigade/dist/groups/gloo/connect.h>
+#include <brigade/dist/groups/gloo/messages.h>
+#include <brigade/dist/groups/gloo/reduce.h>
 #include <brigade/dist/groups/gloo/whereabouts.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/work_queue.h>
 #include <brigade/dist/timeline/timeline.h>
-#include <brigade/kernels/elementwise.h>
 
 #include <gloo/allgather.h>
-#include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/context.h>
@@ -39,29 +41,11 @@ namespace brigade::dist {
 
 namespace {
 
-// Gloo's reduce functions get no context, so there is one function for each dtype and operation.
-template <class T, ReduceOp kOp>
-void combine(void* result, const void* a, const void* b, size_t n) {
-  combine_elements(result, a, b, dtype_of<T>, kOp, static_cast<int64_t>(n));
-}
-
-using Combine = void (*)(void*, const void*, const void*, size_t);
-
-Combine combine_for(DType dtype, ReduceOp op) {
-  return visit_dtype(dtype, [&]<class T>() -> Combine {
-    switch (op) {
-      case ReduceOp::Max: return &combine<T, ReduceOp::Max>;
-      case ReduceOp::Min: return &combine<T, ReduceOp::Min>;
-      default: return &combine<T, ReduceOp::Sum>;
-    }
-  });
-}
-
-class GlooGroup final : public ProcessGroup {
+class GlooGroup final : public ChainGroup {
  public:
   GlooGroup(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
             const std::string& prefix, RankNames names)
-      : ProcessGroup(rank, size, timeout, std::move(names)),
+      : ChainGroup(rank, size, timeout, std::move(names)),
         context_(connect_gloo(store, prefix, rank, size, timeout, this->names())) {
     const char* check = std::getenv("BRIGADE_COLLECTIVE_CHECK");
     check_ = size > 1 && !(check && std::strcmp(check, "0") == 0);
@@ -94,6 +78,12 @@ class GlooGroup final : public ProcessGroup {
   void note_activity(std::string_view what, SourceLocation where) override { whereabouts_->note_activity(what, where); }
   void note_failure(std::string_view reason) override { failure_ = reason; }
 
+  WorkPtr reduce_along(Chain chain, const Tensor& tensor, const CollectiveOptions& options) override {
+    return enqueue("all_reduce", tensor, options, [this, chain = std::move(chain), tensor](uint64_t number) {
+      run_chain(messages(number), chain, tensor);
+    });
+  }
+
   void abort(std::string_view reason) override {
     {
       const std::lock_guard lock(abort_mutex_);
@@ -107,10 +97,12 @@ class GlooGroup final : public ProcessGroup {
 
  protected:
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue("all_reduce", tensor, options, [this, tensor, op = options.op] { all_reduce_now(tensor, op); });
+    return enqueue("all_reduce", tensor, options, [this, tensor, op = options.op](uint64_t number) {
+      reduce_everywhere(messages(number), tensor, op);
+    });
   }
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
-    return enqueue("broadcast", tensor, options, [this, tensor, root = options.root] {
+    return enqueue("broadcast", tensor, options, [this, tensor, root = options.root](uint64_t) {
       gloo::BroadcastOptions o(context_);
       o.setOutput(static_cast<uint8_t*>(tensor.raw_data()), tensor.nbytes());
       o.setRoot(root);
@@ -118,7 +110,7 @@ class GlooGroup final : public ProcessGroup {
     });
   }
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return enqueue("all_gather", input, options, [this, output, input] {
+    return enqueue("all_gather", input, options, [this, output, input](uint64_t) {
       gloo::AllgatherOptions o(context_);
       o.setInput(static_cast<uint8_t*>(input.raw_data()), input.nbytes());
       o.setOutput(static_cast<uint8_t*>(output.raw_data()), output.nbytes());
@@ -126,40 +118,23 @@ class GlooGroup final : public ProcessGroup {
     });
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    return enqueue("reduce_scatter", input, options, [this, output, input, op = options.op] {
-      // By way of an all-reduce: twice the traffic of the best algorithm, and the same bits as
-      // all_reduce gives.
-      const Tensor whole = kernels::clone(input);
-      all_reduce_now(whole, op);
-      const size_t bytes = output.nbytes();
-      if (bytes > 0)
-        std::memcpy(output.raw_data(), static_cast<char*>(whole.raw_data()) + static_cast<size_t>(rank()) * bytes,
-                    bytes);
+    return enqueue("reduce_scatter", input, options, [this, output, input, op = options.op](uint64_t number) {
+      reduce_own_part(messages(number), output, input, op);
     });
   }
   WorkPtr do_barrier(const CollectiveOptions& options) override {
-    return enqueue("barrier", Tensor(), options, [this] {
+    return enqueue("barrier", Tensor(), options, [this](uint64_t) {
       gloo::BarrierOptions o(context_);
       gloo::barrier(o);
     });
   }
 
  private:
-  void all_reduce_now(const Tensor& tensor, ReduceOp op) {
-    visit_dtype(tensor.dtype(), [&]<class T>() {
-      // Gloo knows elements only by their size here: the arithmetic is ours.
-      using Raw = std::conditional_t<
-          sizeof(T) == 8, uint64_t,
-          std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
-      gloo::AllreduceOptions o(context_);
-      o.setOutput(static_cast<Raw*>(tensor.raw_data()), static_cast<size_t>(tensor.numel()));
-      o.setReduceFunction(combine_for(tensor.dtype(), op));
-      gloo::allreduce(o);
-    });
-    if (op == ReduceOp::Avg) scale_elements(tensor.raw_data(), tensor.dtype(), 1.0 / size(), tensor.numel());
-  }
+  using Run = std::function<void(uint64_t number)>;
 
-  WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, std::function<void()> run) {
+  Messages messages(uint64_t number) const { return {*context_, number, timeout()}; }
+
+  WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, Run run) {
     const CollectiveInfo recorded = record(kind, tensor, options);
     const CollectiveInfo info = options.step_of ? *options.step_of : recorded;
     if (failed_) give_up(info, "the group failed before");
@@ -167,12 +142,13 @@ class GlooGroup final : public ProcessGroup {
     const bool empty = tensor.defined() && tensor.numel() == 0;
     std::function<void(WorkTimes&)> job;
     if (size() > 1) {
-      job = [this, run = empty ? std::function<void()>() : std::move(run), info,
-             number = recorded.sequence](WorkTimes& times) { run_checked(run, info, number, times); };
+      job = [this, run = empty ? Run() : std::move(run), info, number = recorded.sequence](WorkTimes& times) {
+        run_checked(run, info, number, times);
+      };
     } else {
-      job = [run = std::move(run)](WorkTimes& times) {
+      job = [run = std::move(run), number = recorded.sequence](WorkTimes& times) {
         times.arrived = now_ns();
-        if (run) run();
+        run(number);
       };
     }
     return queue_->post(in_words(info), std::move(job),
@@ -180,7 +156,7 @@ class GlooGroup final : public ProcessGroup {
   }
 
   // On the worker thread.
-  void run_checked(const std::function<void()>& run, const CollectiveInfo& info, uint64_t number, WorkTimes& times) {
+  void run_checked(const Run& run, const CollectiveInfo& info, uint64_t number, WorkTimes& times) {
     try {
       if (failed_) throw std::runtime_error("the group failed before");
       if (check_) {
@@ -189,7 +165,7 @@ class GlooGroup final : public ProcessGroup {
         // came.
         if (size() == 2) times.arrived = now_ns();
       }
-      if (run) run();
+      if (run) run(number);
       recorder().finish(number);
       whereabouts_->finish(info);
     } catch (const Mismatch&) {
@@ -206,11 +182,12 @@ class GlooGroup final : public ProcessGroup {
   void check_neighbour(const CollectiveInfo& info, uint64_t number) {
     own_digest_ = fnv(fmt::format("{} {} {} {} {} {} {}", number, info.kind, info.op, info.dtype, info.count, info.root,
                                   info.description));
-    const uint64_t slot = (uint64_t{0xB1} << 56) | number;
+    const Messages digests = messages(number);
+    const uint64_t slot = digests.slot(Messages::kDigest);
     received_->recv((rank() + size() - 1) % size(), slot);
     sent_->send((rank() + 1) % size(), slot);
-    sent_->waitSend(timeout());
-    received_->waitRecv(timeout());
+    digests.wait_sent(*sent_);
+    digests.wait_received(*received_);
     if (other_digest_ != own_digest_) throw Mismatch();
   }
 
@@ -307,9 +284,15 @@ class GlooGroup final : public ProcessGroup {
 
 }  // namespace
 
+std::shared_ptr<ChainGroup> make_gloo_chain(std::shared_ptr<Store> store, int rank, int size,
+                                            std::chrono::milliseconds timeout, const std::string& prefix,
+                                            const RankNames& names) {
+  return std::make_shared<GlooGroup>(std::move(store), rank, size, timeout, prefix, names);
+}
+
 ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
                                 const std::string& prefix, const RankNames& names) {
-  return std::make_shared<GlooGroup>(std::move(store), rank, size, timeout, prefix, names);
+  return make_gloo_chain(std::move(store), rank, size, timeout, prefix, names);
 }
 
 }  // namespace brigade::dist

@@ -1,13 +1,16 @@
 // Ranks on several hosts. Memory is faster than a network, so each byte crosses the network as
 // seldom as possible:
 //
-//   all_reduce on hosts of k ranks each: the ranks of a host reduce a share of the elements each,
-//   in shared memory; rank i of every host all-reduces its share with the ranks i of the other
-//   hosts, over Gloo (k such groups at the same time, each with 1/k of the bytes); the ranks of a
-//   host copy each other's shares.
+//   all_reduce on hosts of k ranks each: rank i of every host has a share of the elements, which it
+//   adds over the ranks of its host, in shared memory. It begins with the sums that the rank i of
+//   the host before has got so far, and hands its own to the rank i of the next, over Gloo (k such
+//   chains at the same time, each with 1/k of the bytes); the last host's are the result, which
+//   goes back along the chain; the ranks of a host copy each other's shares.
 //
-// Hosts with different numbers of ranks have no common shares: their first ranks, the leaders,
-// all-reduce everything. The other collectives are rare in training and go by the leaders too.
+// So the sums are those of one host, bit for bit: in rank order, in float for half types. A host
+// whose ranks are not consecutive adds several times, once for each run of consecutive ranks.
+// Hosts with different numbers of ranks have no common shares: their first ranks, the leaders, have
+// everything as their share. The other collectives are rare in training and go by the leaders too.
 //
 // The steps block, so one thread takes the collectives in posting order. A collective has the
 // group's timeout for all its steps together (the last ones a little more, see patience). The steps
@@ -19,6 +22,7 @@
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/wire.h>
 #include <brigade/dist/groups/arithmetic.h>
+#include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 #include <brigade/dist/groups/work_queue.h>
@@ -81,6 +85,27 @@ std::vector<Verdict> verdicts_of(const std::exception& error) {
 // Each later step waits a little longer, so that those who can see who is missing speak first.
 Milliseconds patience(Milliseconds timeout) { return std::min(timeout / 4, Milliseconds(2000)); }
 
+// Ranks that follow each other and share a host.
+struct Run {
+  int host = 0;
+  std::vector<int> ranks;  // by their places on the host
+};
+
+// All ranks in their order.
+std::vector<Run> runs_of(const HostLayout& layout, int size) {
+  std::vector<std::pair<int, int>> place(static_cast<size_t>(size));  // host and place of each rank
+  for (size_t host = 0; host < layout.hosts.size(); ++host) {
+    for (size_t i = 0; i < layout.hosts[host].size(); ++i)
+      place[static_cast<size_t>(layout.hosts[host][i])] = {static_cast<int>(host), static_cast<int>(i)};
+  }
+  std::vector<Run> runs;
+  for (const auto& [host, local] : place) {
+    if (runs.empty() || runs.back().host != host) runs.push_back({host, {}});
+    runs.back().ranks.push_back(local);
+  }
+  return runs;
+}
+
 class HostsGroup final : public ProcessGroup {
  public:
   HostsGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& prefix,
@@ -89,7 +114,10 @@ class HostsGroup final : public ProcessGroup {
         store_(std::move(store)),
         cause_key_(prefix + "/hosts/cause"),
         layout_(std::move(layout)),
+        runs_(runs_of(layout_, size)),
         queue_(timeout) {
+    for (const Run& run : runs_)
+      chain_.push_back(run.host);
     const std::vector<int>& mine = layout_.hosts[static_cast<size_t>(layout_.host)];
     inside_ = shm::make_group_of_processes(store_, layout_.local, static_cast<int>(mine.size()), timeout,
                                            fmt::format("{}/hosts/inside{}", prefix, layout_.host), mine);
@@ -102,7 +130,7 @@ class HostsGroup final : public ProcessGroup {
     for (const int partner : partners) {
       if (partner != rank) partners_ += fmt::format("{}{}", partners_.empty() ? "" : ", ", partner);
     }
-    between_ = make_gloo_group(store_, layout_.host, static_cast<int>(partners.size()), timeout + patience(timeout),
+    between_ = make_gloo_chain(store_, layout_.host, static_cast<int>(partners.size()), timeout + patience(timeout),
                                fmt::format("{}/hosts/between{}", prefix, layout_.local), partners);
     // Who fails in the first collective must not break connections that others are still making.
     between_->barrier({.description = "rendezvous"});
@@ -150,7 +178,7 @@ class HostsGroup final : public ProcessGroup {
   }
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
     return enqueue("reduce_scatter", input, options, [this, output, input](const Call& call) {
-      // By way of an all-reduce, as Gloo's: the same bits.
+      // By way of an all-reduce: twice the traffic of the best algorithm, and the same bits.
       const Tensor whole = inside_->allocate(input.numel(), input.dtype());
       std::memcpy(whole.raw_data(), input.raw_data(), input.nbytes());
       all_reduce_now(whole, call);
@@ -189,22 +217,43 @@ class HostsGroup final : public ProcessGroup {
       sums = inside_->allocate(tensor.numel(), half ? kFloat32 : tensor.dtype());
       kernels::copy(sums, view::flat(tensor));
     }
-    if (layout_.even()) {
-      inside(call, [&] { return inside_->reduce_shares(sums, call.step(op)); });
-      const auto [begin, end] = inside_->share(sums.numel(), sums.dtype());
-      const Tensor share = view::slice(sums, 0, begin, end);
-      if (between_) between(call, [&] { return between_->all_reduce(share, call.step(op), call.options.where); });
-      finish_average(share, call);
-      inside(
-          call, [&] { return inside_->gather_shares(sums, call.step(op)); }, true);
-    } else {
-      inside(call, [&] { return inside_->all_reduce(sums, call.step(op), call.options.where); });
-      if (between_) between(call, [&] { return between_->all_reduce(sums, call.step(op), call.options.where); });
-      if (leads()) finish_average(sums, call);
-      inside(
-          call, [&] { return inside_->broadcast(sums, call.step_from(0), call.options.where); }, true);
+    const bool even = layout_.even();
+    const auto [begin, end] = even ? inside_->share(sums.numel(), sums.dtype()) : std::pair(int64_t{0}, sums.numel());
+    const Tensor share = view::slice(sums, 0, begin, end);
+    const auto peers = std::make_shared<std::vector<void*>>();  // the sums of all ranks of this host
+    inside(call, [&] { return inside_->show(sums, call.step(op), peers); });
+    if (between_) {
+      // May still run when this call has given up.
+      const auto add = [this, peers, sums, first = begin, op](size_t hop, const void* partial, void* result,
+                                                              int64_t from, int64_t to) {
+        add_run(runs_[hop], *peers, first, partial, result, from, to, sums.dtype(), op);
+      };
+      between(call, [&] { return between_->reduce_along({chain_, add}, share, call.step(op)); });
+    } else if (layout_.hosts.size() == 1) {
+      add_run(runs_[0], *peers, begin, nullptr, share.raw_data(), 0, share.numel(), sums.dtype(), op);
     }
+    if (even || leads()) finish_average(share, call);
+    inside(
+        call,
+        [&] {
+          return even ? inside_->gather_shares(sums, call.step(op))
+                      : inside_->broadcast(sums, call.step_from(0), call.options.where);
+        },
+        true);
     if (sums.raw_data() != tensor.raw_data()) kernels::copy(view::flat(tensor), sums);
+  }
+
+  // Elements [from, to) of a share that begins at element `first`.
+  void add_run(const Run& run, const std::vector<void*>& peers, int64_t first, const void* partial, void* result,
+               int64_t from, int64_t to, DType dtype, ReduceOp op) const {
+    if (from == to) return;
+    std::vector<void*> inputs;
+    if (partial) inputs.push_back(const_cast<void*>(partial));
+    for (const int local : run.ranks)
+      inputs.push_back(static_cast<char*>(peers[static_cast<size_t>(local)]) +
+                       static_cast<size_t>(first + from) * itemsize(dtype));
+    void* outputs[] = {result};
+    reduce_elements(inputs, outputs, dtype, op, 0, to - from);
   }
 
   void finish_average(const Tensor& sums, const Call& call) const {
@@ -409,9 +458,11 @@ class HostsGroup final : public ProcessGroup {
   std::shared_ptr<Store> store_;
   std::string cause_key_;
   HostLayout layout_;
+  std::vector<Run> runs_;
+  std::vector<int> chain_;                    // the host of each run: a hop
   std::string partners_;                      // the ranks of other hosts that this one talks to
   std::shared_ptr<shm::SharedGroup> inside_;  // the ranks of this host
-  ProcessGroupPtr
+  std::shared_ptr<ChainGroup>
       between_;   // the ranks with this place on all hosts, or the leaders; null for those who talk to nobody
   Tensor token_;  // what a barrier exchanges
   std::mutex mutex_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace brigade::dist::shm {
 
@@ -26,15 +27,9 @@ std::pair<int64_t, int64_t> SharedGroup::share(int64_t count, DType dtype) const
   return share_of(rank(), size(), count, dtype);
 }
 
-WorkPtr SharedGroup::reduce_shares(const Tensor& tensor, const CollectiveOptions& options) {
-  const int64_t count = tensor.numel();
-  const DType dtype = tensor.dtype();
+WorkPtr SharedGroup::show(const Tensor& tensor, const CollectiveOptions& options, Peers peers) {
   return post(Kind::ReduceScatter, tensor, Tensor(), true, options,
-              [this, count, dtype, op = options.op](std::span<void* const> peers) {
-                const auto [begin, end] = share(count, dtype);
-                void* outputs[] = {peers[static_cast<size_t>(rank())]};
-                if (begin < end) reduce_elements(peers, outputs, dtype, op, begin, end);
-              });
+              [peers = std::move(peers)](std::span<void* const> all) { peers->assign(all.begin(), all.end()); });
 }
 
 WorkPtr SharedGroup::gather_shares(const Tensor& tensor, const CollectiveOptions& options) {

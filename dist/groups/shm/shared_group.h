@@ -22,6 +22,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace brigade::dist::shm {
 
@@ -35,11 +36,13 @@ class SharedGroup : public ProcessGroup {
   void note_activity(std::string_view what, SourceLocation where) override;
   void note_failure(std::string_view reason) override { failure_ = reason; }
 
-  // --- the halves of an all_reduce, for a group that does something with the sums in between. The
-  // elements are shared out to the ranks: each rank reduces its share over all ranks and keeps it
-  // in its own tensor, whose other elements stay as they are (op Avg is not taken); then each rank
-  // copies the others' shares. The tensor must be reachable.
-  WorkPtr reduce_shares(const Tensor& tensor, const CollectiveOptions& options);
+  // --- the halves of an all_reduce, for a group that does something of its own with the elements
+  // in between. The tensor must be reachable. First each rank gets to know where those of all are,
+  // in rank order (null for no elements); they stay there while no rank goes on to something else.
+  // Then, when each has the results for its share of the elements in its own tensor, each copies the
+  // others' shares.
+  using Peers = std::shared_ptr<std::vector<void*>>;
+  WorkPtr show(const Tensor& tensor, const CollectiveOptions& options, Peers peers);
   WorkPtr gather_shares(const Tensor& tensor, const CollectiveOptions& options);
   // This rank's share of `count` elements: [first, second).
   std::pair<int64_t, int64_t> share(int64_t count, DType dtype) const;

@@ -1,6 +1,8 @@
 // Sending the text of an error to the launcher of this host, over its socket.
 #include <brigade/dist/diagnosis/announcement.h>
 
+#include <brigade/dist/diagnosis/error_file.h>
+
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -43,6 +45,7 @@ std::string key_of(const std::string& message, const std::vector<Verdict>& verdi
 }  // namespace
 
 void announce(const std::string& message, const std::vector<Verdict>& verdicts) noexcept try {
+  leave_error_file(message, verdicts);
   const char* const given = std::getenv("BRIGADE_ANNOUNCE_TO");
   if (!given) return;
   const std::string to = given;  // NAME/RANK

@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <thread>
 
 using namespace brigade;
 using test::contains;
@@ -97,4 +100,37 @@ TEST_CASE("SIGKILL of brigade run ends its ranks, also behind a wrapper") {
       "run -n 2 -- sh -c 'sh -c \"if [ $RANK = 0 ]; then kill -9 $PPID; fi; sleep 34.25; :\"; :' 3>&1 | cat", "", 20);
   CAPTURE(outcome.output);
   CHECK(outcome.seconds < 20);
+}
+
+TEST_CASE("the first to fail is the one whose own error was first, not whoever ended first") {
+  // Rank 0 ends at once, and says that rank 1 was the cause.
+  const test::Outcome slow = run_program(
+      "run -n 2 -- sh -c 'if [ $RANK = 0 ]; then printf \"5 1 1\\nnow\\nlost rank 1\" > $BRIGADE_ERROR_FILE; exit 3; fi; "
+      "sleep 0.5; exit 7'",
+      "", 20);
+  CAPTURE(slow.output);
+  CHECK(slow.status == 7);
+  CHECK(contains(slow.output, "brigade run: rank 1 exited with status 7 first"));
+  // A rank returns from main while the others are in a collective.
+  const test::Outcome left = run_program("run -n 3 -- " RAISE_VERDICT " shm gone uncaught", "", 30);
+  CAPTURE(left.output);
+  CHECK(left.status == 134);
+  CHECK(contains(left.output, "brigade run: rank 2 exited with status 0 first, while other ranks still needed it"));
+}
+
+TEST_CASE("error files lie in a folder of their owner, which goes with brigade run, also with one that is killed") {
+  for (const std::string last : {"exit 4", "if [ $RANK = 0 ]; then kill -9 $PPID; fi; sleep 35.25"}) {
+    CAPTURE(last);
+    // The test's own pipe tells the name: the launcher may be killed before it shows a line.
+    const std::string command =
+        "run -n 2 -- sh -c 'd=$(dirname $BRIGADE_ERROR_FILE); stat -c \"%a $d\" $d >&3; " + last + "' 3>&1 | cat";
+    const test::Outcome outcome = run_program(command, "", 20);
+    CAPTURE(outcome.output);
+    const size_t at = outcome.output.find("700 /");
+    REQUIRE(at != std::string::npos);
+    const std::string folder = outcome.output.substr(at + 4, outcome.output.find('\n', at) - at - 4);
+    for (int tries = 0; tries < 100 && std::filesystem::exists(folder); ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK_FALSE(std::filesystem::exists(folder));
+  }
 }

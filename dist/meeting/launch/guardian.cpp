@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMostGroups = 1024;
 
 // After the fork of a program with threads: system calls only. A negative number takes a group out.
-[[noreturn]] void guard(int from) {
+[[noreturn]] void guard(int from, const char* folder) {
   // Not in the terminal's group, and deaf to what ends the launcher: that one says when it is over.
   setpgid(0, 0);
   sigset_t all;
@@ -48,17 +48,18 @@ constexpr size_t kMostGroups = 1024;
   }
   for (size_t i = 0; i < count; ++i)
     kill(-groups[i], SIGKILL);
+  if (*folder != '\0') execl("/bin/rm", "rm", "-rf", "--", folder, nullptr);
   _exit(0);
 }
 
 }  // namespace
 
-Guardian::Guardian() {
+Guardian::Guardian(const std::string& folder) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     throw DistError("launch: cannot make a pair of sockets: {}", std::strerror(errno));
   process_ = fork();
-  if (process_ == 0) guard(ends[0]);
+  if (process_ == 0) guard(ends[0], folder.c_str());
   const int why = errno;
   close(ends[0]);
   socket_ = ends[1];

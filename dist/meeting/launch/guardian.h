@@ -1,7 +1,9 @@
 // A small process that outlives the launcher for a moment: when the launcher is killed (SIGKILL),
-// it ends the process groups of the ranks. PR_SET_PDEATHSIG alone ends only what the launcher has
+// it ends the process groups of the ranks and removes their folder. PR_SET_PDEATHSIG alone ends only what the launcher has
 // started itself: behind `sh -c` the rank would live on.
 #pragma once
+
+#include <string>
 
 #include <sys/types.h>
 
@@ -9,8 +11,9 @@ namespace brigade::dist {
 
 class Guardian {
  public:
+  // `folder` goes when the guardian ends, whether the launcher ended well or was killed; "": none.
   // Throws DistError when no process can be started.
-  Guardian();
+  explicit Guardian(const std::string& folder = "");
   // Nothing is left to guard: the process ends.
   ~Guardian();
   Guardian(const Guardian&) = delete;

@@ -2,6 +2,7 @@
 // children.
 #include <brigade/dist/meeting/launch/launcher.h>
 
+#include <brigade/dist/meeting/launch/first_failure.h>
 #include <brigade/dist/meeting/launch/guardian.h>
 #include <brigade/dist/meeting/launch/nodes.h>
 #include <brigade/dist/meeting/launch/output.h>
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -41,6 +43,8 @@ struct Child : RankOutput {
   int process = -1;  // pidfd
   bool running = false;
   int status = 0;
+  bool told_to_end = false;
+  Clock::time_point ended;
 };
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
@@ -147,6 +151,14 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
   }
 }
 
+// For the error files of the ranks, readable by their owner only; "" where none can be made: then
+// the ends of the processes alone tell who was first.
+std::string make_error_folder() {
+  std::error_code failed;
+  std::string name = (std::filesystem::temp_directory_path(failed) / "brigade-run-XXXXXX").string();
+  return !failed && mkdtemp(name.data()) ? name : "";
+}
+
 // All ranks of one attempt.
 class Attempt {
  public:
@@ -219,12 +231,19 @@ class Attempt {
         {"BRIGADE_AGENT_STORE", "1"},
         {"BRIGADE_RUN_ID", run_},
         {"BRIGADE_ANNOUNCE_TO", output_.socket().address_for(rank)}};
+    if (!error_folder_.empty()) result.emplace_back("BRIGADE_ERROR_FILE", error_file(rank));
     if (!std::getenv("OMP_NUM_THREADS")) {
       const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
       result.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1, cores / options_.ranks)));
     }
     result.insert(result.end(), options_.environment.begin(), options_.environment.end());
     return result;
+  }
+
+  // "": there is none.
+  std::string error_file(int rank) const {
+    if (error_folder_.empty()) return "";
+    return fmt::format("{}/rank-{}", error_folder_, rank);
   }
 
   void drain(Child& child) {
@@ -259,6 +278,7 @@ class Attempt {
     guardian_.remove(child.pid);
     waitpid(child.pid, &child.status, 0);
     child.running = false;
+    child.ended = Clock::now();
     if (child.process >= 0) close(std::exchange(child.process, -1));
     const bool failed = !WIFEXITED(child.status) || WEXITSTATUS(child.status) != 0;
     if (!failed) {
@@ -292,8 +312,10 @@ class Attempt {
   }
 
   void end_all(int signal) {
-    for (const Child& child : children_) {
-      if (child.running) kill(-child.pid, signal);
+    for (Child& child : children_) {
+      if (!child.running) continue;
+      kill(-child.pid, signal);
+      child.told_to_end = true;
     }
   }
 
@@ -315,25 +337,43 @@ class Attempt {
     }
   }
 
+  // What was overdue is known; everything else the ranks have left in words.
+  FirstFailure first_failure() const {
+    std::vector<RankEnd> ends;
+    for (const Child& child : children_) {
+      const int signal = WIFSIGNALED(child.status) ? WTERMSIG(child.status) : 0;
+      const int exit_code = signal ? 128 + signal : WEXITSTATUS(child.status);
+      if (overdue_ && child.rank == first_failure_) return {child.rank, exit_code, false, {}};
+      const int64_t ended =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(child.ended.time_since_epoch()).count();
+      ends.push_back(
+          {child.rank, ended, exit_code, signal, child.told_to_end, read_error_file(error_file(child.rank))});
+    }
+    return find_first_failure(ends);
+  }
+
   LaunchOutcome outcome() const {
     LaunchOutcome result;
+    const FirstFailure first = first_failure();
     for (const Child& child : children_) {
       RankOutcome rank;
       rank.rank = child.rank;
       rank.signal = WIFSIGNALED(child.status) ? WTERMSIG(child.status) : 0;
       rank.exit_code = rank.signal ? 128 + rank.signal : WEXITSTATUS(child.status);
-      rank.first_failure = child.rank == first_failure_;
+      rank.first_failure = child.rank == first.rank;
       for (const std::string& line : child.last_lines)
         rank.last_words += line + "\n";
       if (rank.first_failure) {
-        result.exit_code = rank.exit_code;
+        result.exit_code = first.exit_code;
         const std::string how = rank.signal
                                     ? fmt::format("was ended by signal {} ({})", rank.signal, strsignal(rank.signal))
                                     : fmt::format("exited with status {}", rank.exit_code);
         result.summary =
-            overdue_ ? fmt::format("rank {} was still running {:g} s after the others had ended (--exit-timeout)",
-                                   rank.rank, std::chrono::duration<double>(options_.exit_timeout).count())
-                     : fmt::format("rank {} {} first", rank.rank, how);
+            overdue_     ? fmt::format("rank {} was still running {:g} s after the others had ended (--exit-timeout)",
+                                       rank.rank, std::chrono::duration<double>(options_.exit_timeout).count())
+            : first.left ? fmt::format("rank {} {} first, while other ranks still needed it", rank.rank, how)
+                         : fmt::format("rank {} {} first", rank.rank, how);
+        if (!first.because_of.empty()) result.summary += ", because of " + ranks_in_words(first.because_of);
         if (rank.last_words.empty()) {
           result.summary += "; it wrote nothing to standard error";
         } else {
@@ -361,7 +401,8 @@ class Attempt {
   const LaunchOptions& options_;
   const NodePlace place_;
   const std::string run_;
-  Guardian guardian_;
+  const std::string error_folder_ = make_error_folder();
+  Guardian guardian_{error_folder_};
   Output output_;
   std::vector<Child> children_;
   sigset_t signals_{}, previous_signals_{};

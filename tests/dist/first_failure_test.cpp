@@ -1,0 +1,46 @@
+// Who is named as the first to fail, from how ranks ended and what they left.
+#include <brigade/dist/meeting/launch/first_failure.h>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+using namespace brigade;
+using dist::ErrorRecord;
+using dist::find_first_failure;
+using dist::RankEnd;
+
+namespace {
+
+ErrorRecord own(int64_t time) { return {time, false, {}, "", "x"}; }
+ErrorRecord because(int64_t time, int rank) { return {time, true, {rank}, "", "x"}; }
+
+}  // namespace
+
+TEST_CASE("the earliest own error was first, however early the consequences are and the processes end") {
+  // The victim's process ends before that of the culprit, whose error was first.
+  CHECK(find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 30, 134, SIGABRT, false, own(10)}}})
+            .rank == 1);
+  CHECK(find_first_failure({{{0, 20, 1, 0, false, own(18)}, {1, 30, 1, 0, false, own(12)}}}).rank == 1);
+  // Without a file an error is at its end, and still before every consequence.
+  CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 7, 0, false, {}}}}).rank == 1);
+  CHECK(find_first_failure({{{0, 20, 1, 0, false, own(5)}, {1, 10, 7, 0, false, {}}}}).rank == 0);
+  // Who was told to end has no error of its own but the one it has left.
+  CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 143, SIGTERM, true, {}}}}).rank == 0);
+  CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 143, SIGTERM, true, own(9)}}}).rank == 1);
+  // A signal from outside is no consequence, even after one that the rank got over.
+  CHECK(find_first_failure({{{0, 20, 1, 0, false, because(8, 1)}, {1, 30, 139, SIGSEGV, false, because(3, 0)}}}).rank ==
+        1);
+  CHECK(find_first_failure({{{0, 20, 0, 0, false, because(15, 1)}}}).rank == -1);
+}
+
+TEST_CASE("a rank that ended with status 0 while others needed it was first, and the status is a victim's") {
+  const auto first = find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 10, 0, 0, false, {}}}});
+  CHECK(first.rank == 1);
+  CHECK(first.left);
+  CHECK(first.exit_code == 134);
+  // On another node.
+  const auto elsewhere = find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 5)}}});
+  CHECK(elsewhere.rank == 0);
+  CHECK(elsewhere.because_of == std::vector<int>{5});
+}

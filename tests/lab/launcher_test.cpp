@@ -90,6 +90,11 @@ TEST_CASE("a rank that loops or is stopped after the others have ended is named 
     CHECK(outcome.status == (how == "sleep 33.25" ? 143 : 137));
     CHECK(contains(outcome.output, "rank 1 was still running 0.5 s after the others had ended (--exit-timeout)"));
   }
+  const test::Outcome several = run_program(
+      "run -n 4 --exit-timeout 0.5 -- bash -c 'if [ $RANK = 1 ] || [ $RANK = 3 ]; then sleep 33.25; fi'", "", 20);
+  CAPTURE(several.output);
+  CHECK(several.status == 143);
+  CHECK(contains(several.output, "brigade run: ranks 1 and 3 were still running 0.5 s after the others had ended"));
   // 0 is no limit.
   CHECK(run_program("run -n 2 --exit-timeout 0 -- sh -c 'if [ $RANK = 1 ]; then sleep 0.6; fi'").status == 0);
 }

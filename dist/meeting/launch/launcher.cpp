@@ -295,9 +295,11 @@ class Attempt {
   void end_what_is_overdue() {
     if (!last_must_end_ || Clock::now() < *last_must_end_ || next_step_) return;
     last_must_end_.reset();
-    const auto late = std::find_if(children_.begin(), children_.end(), [](const Child& c) { return c.running; });
-    if (late == children_.end()) return;
-    first_failure_ = late->rank;
+    for (const Child& child : children_) {
+      if (child.running) late_.push_back(child.rank);
+    }
+    if (late_.empty()) return;
+    first_failure_ = late_.front();
     overdue_ = true;
     next_step_ = Clock::now();
   }
@@ -368,11 +370,12 @@ class Attempt {
         const std::string how = rank.signal
                                     ? fmt::format("was ended by signal {} ({})", rank.signal, strsignal(rank.signal))
                                     : fmt::format("exited with status {}", rank.exit_code);
-        result.summary =
-            overdue_     ? fmt::format("rank {} was still running {:g} s after the others had ended (--exit-timeout)",
-                                       rank.rank, std::chrono::duration<double>(options_.exit_timeout).count())
-            : first.left ? fmt::format("rank {} {} first, while other ranks still needed it", rank.rank, how)
-                         : fmt::format("rank {} {} first", rank.rank, how);
+        result.summary = overdue_ ? fmt::format("{} still running {:g} s after the others had ended (--exit-timeout)",
+                                                ranks_in_words(late_) + (late_.size() > 1 ? " were" : " was"),
+                                                std::chrono::duration<double>(options_.exit_timeout).count())
+                         : first.left
+                             ? fmt::format("rank {} {} first, while other ranks still needed it", rank.rank, how)
+                             : fmt::format("rank {} {} first", rank.rank, how);
         if (!first.because_of.empty()) result.summary += ", because of " + ranks_in_words(first.because_of);
         if (rank.last_words.empty()) {
           result.summary += "; it wrote nothing to standard error";
@@ -412,6 +415,7 @@ class Attempt {
   bool failed_before_signal_ = false;
   bool asked_ = false;
   bool overdue_ = false;
+  std::vector<int> late_;  // ranks that were overdue
   std::optional<Clock::time_point> last_must_end_;
   std::optional<Clock::time_point> next_step_;
 };

@@ -5,6 +5,7 @@
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/meeting/launch/environment.h>
+#include <brigade/dist/meeting/launch/guardian.h>
 #include <brigade/dist/meeting/launch/launcher.h>
 
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include <unistd.h>
@@ -67,17 +69,15 @@ RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const
   throw DistError(text);
 }
 
-// A folder that goes with its contents.
+// A folder that goes with its contents, also when this process is killed.
 struct ScratchFolder {
   std::filesystem::path path;
+  std::optional<dist::Guardian> guardian;
   ScratchFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "brigade-job-XXXXXX").string();
     if (!mkdtemp(name.data())) throw IoError("cannot make a folder for results in {}: {}", name, std::strerror(errno));
     path = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
+    guardian.emplace(name);
   }
 };
 

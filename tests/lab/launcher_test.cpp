@@ -139,3 +139,18 @@ TEST_CASE("error files lie in a folder of their owner, which goes with brigade r
     CHECK_FALSE(std::filesystem::exists(folder));
   }
 }
+
+TEST_CASE("a command that starts its ranks itself leaves no folder in the temporary one, also when it is killed") {
+  std::string own = (std::filesystem::temp_directory_path() / "brigade-test-XXXXXX").string();
+  REQUIRE(mkdtemp(own.data()));
+  // Killed as soon as its folder holds something.
+  const test::Outcome outcome = run_program(
+      "diagnose UNU-01 --backend shm --ranks 2 & until ls -d " + own +
+          "/brigade-job-*/arguments >/dev/null; do :; done 2>/dev/null; kill -9 $(ps -o pid= --ppid $! | head -1); wait; echo ended",
+      "TMPDIR=" + own, 20);
+  CAPTURE(outcome.output);
+  for (int tries = 0; tries < 100 && !std::filesystem::is_empty(own); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(std::filesystem::is_empty(own));
+  std::filesystem::remove_all(own);
+}

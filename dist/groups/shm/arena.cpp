@@ -11,13 +11,49 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace brigade::dist::shm {
 
+namespace {
+
+// What every segment has, and no other file: only memfds have seals at all.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// Opens a peer's segment, -1 with `why` when it is none. Where it lies came through the store, which
+// takes strangers too: nothing is opened for writing before its kind, owner and size are known.
+int open_segment(const std::string& path, size_t bytes, std::string& why) {
+  const int place = open(path.c_str(), O_PATH | O_CLOEXEC);
+  struct stat entry {};
+  int fd = -1;
+  if (place < 0 || fstat(place, &entry) != 0) {
+    why = std::strerror(errno);
+  } else if (!S_ISREG(entry.st_mode)) {
+    why = "it is not shared memory";
+  } else if (entry.st_uid != geteuid()) {
+    why = fmt::format("it belongs to user {}, this process runs as user {}", entry.st_uid, geteuid());
+  } else if (entry.st_size != static_cast<off_t>(bytes)) {
+    why = fmt::format("expected {} bytes, it has {}", bytes, entry.st_size);
+  } else {
+    // The file that was looked at, whatever the peer's descriptor names by now.
+    fd = open(fmt::format("/proc/self/fd/{}", place).c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+      why = std::strerror(errno);
+    } else if (fcntl(fd, F_GET_SEALS) != kSeals) {
+      why = "it is not sealed as a rank's shared memory is";
+      close(std::exchange(fd, -1));
+    }
+  }
+  if (place >= 0) close(place);
+  return fd;
+}
+
+}  // namespace
+
 Mapping::Mapping(size_t bytes) : bytes_(bytes) {
-  fd_ = memfd_create("brigade", MFD_CLOEXEC);
-  const bool sized = fd_ >= 0 && ftruncate(fd_, static_cast<off_t>(bytes)) == 0;
+  fd_ = memfd_create("brigade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const bool sized = fd_ >= 0 && ftruncate(fd_, static_cast<off_t>(bytes)) == 0 && fcntl(fd_, F_ADD_SEALS, kSeals) == 0;
   // Populated at once: a page fault inside a collective would stall every rank.
   void* data = sized ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0) : MAP_FAILED;
   if (data == MAP_FAILED) {
@@ -30,10 +66,11 @@ Mapping::Mapping(size_t bytes) : bytes_(bytes) {
 
 Mapping::Mapping(int pid, int fd, size_t bytes) : bytes_(bytes) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
-  fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  std::string why;
+  fd_ = open_segment(path, bytes, why);
   void* data = fd_ >= 0 ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0) : MAP_FAILED;
   if (data == MAP_FAILED) {
-    const std::string why = std::strerror(errno);
+    if (fd_ >= 0) why = std::strerror(errno);
     if (fd_ >= 0) close(fd_);
     throw DistError(
         "shm: cannot map the memory of process {} ({}: {}); the ranks of an shm group must run on one host under one "

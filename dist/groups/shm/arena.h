@@ -19,7 +19,8 @@ class Mapping {
   Mapping() = default;
   // Makes one. Throws OutOfMemoryError.
   explicit Mapping(size_t bytes);
-  // Maps that of another process. Throws DistError that says why it cannot be opened.
+  // Maps that of another process. Throws DistError that says why it cannot be opened, or why it is
+  // none: another user's, another size, a file that no Mapping has made.
   Mapping(int pid, int fd, size_t bytes);
   ~Mapping();
   Mapping(Mapping&& other) noexcept;

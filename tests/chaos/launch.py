@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Chaos around `brigade run`: daemons, signals, restarts, a terminal, a full disk, closed pipes, lines without an end.
+
+    tests/chaos/launch.py --program BUILD/bin/brigade
+
+Each case asks for the exit status, the time and that no process of the job lives on.
+"""
+import argparse
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from random_faults import processes_with
+
+
+class Job:
+    """`brigade run -n 2` of a shell command, whose processes are known by a mark."""
+
+    def __init__(self, program: str, command: str, *, options: tuple = (), **streams):
+        self.mark = f"chaos-launch-{os.getpid()}-{time.monotonic_ns()}"
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **streams}
+        self.start = time.monotonic()
+        self.process = subprocess.Popen([program, "run", "-n", "2", *options, "--", "sh", "-c", command],
+                                        env=dict(os.environ, BRIGADE_CHAOS_RUN=self.mark), **streams)
+
+    def left(self) -> list:
+        return processes_with(f"BRIGADE_CHAOS_RUN={self.mark}")
+
+    def running(self, least: int = 3) -> None:
+        end = time.monotonic() + 10
+        while len(self.left()) < least and time.monotonic() < end:
+            time.sleep(0.02)
+
+    def end(self, status, within: float, daemons: bool = False) -> bytes:
+        """The output, after an end with this status (None: whichever) in this time; throws for anything else."""
+        try:
+            output = self.process.communicate(timeout=within)[0] or b""
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still runs after {within} s") from None
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+            end = time.monotonic() + 5
+            while self.left() and not daemons and time.monotonic() < end:
+                time.sleep(0.02)
+            left = self.left()
+            for process in left:
+                os.kill(process, signal.SIGKILL)
+        assert daemons or not left, f"left over: {len(left)} processes"
+        assert status is None or self.process.returncode == status, f"status {self.process.returncode}, expected {status}: {output[-400:]}"
+        return output
+
+
+def a_daemon_that_holds_the_output(program: str) -> None:
+    with tempfile.TemporaryFile() as output:
+        Job(program, "setsid sleep 20 & echo ended", stdout=output).end(0, 5, daemons=True)
+        output.seek(0)
+        assert output.read().count(b"ended") == 2
+
+
+def signals_end_the_job_and_do_not_restart_it(program: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        job = Job(program, "echo started; sleep 30", options=("--max-restarts", "3"))
+        job.running(5)
+        job.process.send_signal(number)
+        assert job.end(128 + number, 15).count(b"started") <= 2
+
+
+def a_killed_launcher_leaves_nothing(program: str) -> None:
+    job = Job(program, "sleep 30; true")
+    job.running(5)
+    job.process.kill()
+    job.end(-signal.SIGKILL, 10)
+
+
+def restarts_end_with_the_first_good_attempt(program: str) -> None:
+    output = Job(program, 'echo "attempt $TORCHELASTIC_RESTART_COUNT"; test "$TORCHELASTIC_RESTART_COUNT" = 1',
+                 options=("--max-restarts", "3")).end(0, 15)
+    assert b"attempt 1" in output and b"attempt 2" not in output, output
+
+
+def a_rank_that_reads_the_terminal_finds_its_end(program: str) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        Job(program, "cat; echo read", stdin=theirs, start_new_session=True).end(0, 10)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def a_full_disk_is_told(program: str) -> None:
+    with open("/dev/full", "wb") as full:
+        Job(program, "echo line", stdout=full, stderr=subprocess.DEVNULL).end(3, 10)
+
+
+def a_closed_pipe_is_told(program: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        Job(program, "echo line", stdout=writer, stderr=subprocess.DEVNULL).end(3, 10)
+    finally:
+        os.close(writer)
+
+
+def a_line_without_an_end_arrives(program: str) -> None:
+    output = Job(program, "head -c 20000000 /dev/zero | tr '\\0' a", options=("--no-prefix",)).end(0, 30)
+    assert output.count(b"a") >= 40_000_000, output.count(b"a")
+
+
+CASES = [a_daemon_that_holds_the_output, signals_end_the_job_and_do_not_restart_it, a_killed_launcher_leaves_nothing,
+         restarts_end_with_the_first_good_attempt, a_rank_that_reads_the_terminal_finds_its_end, a_full_disk_is_told,
+         a_closed_pipe_is_told, a_line_without_an_end_arrives]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True, help="the program brigade")
+    parser.add_argument("--known", action="append", default=[], metavar="CASE", help="known not to hold: shown, does not fail")
+    options = parser.parse_args()
+    failures = 0
+    for case in CASES:
+        start = time.monotonic()
+        try:
+            case(options.program)
+            print(f"good:   {case.__name__} ({time.monotonic() - start:.1f} s)", flush=True)
+        except AssertionError as error:
+            known = case.__name__ in options.known
+            failures += not known
+            print(f"{'known: ' if known else 'FAILED:'} {case.__name__}: {error}", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

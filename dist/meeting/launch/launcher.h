@@ -38,9 +38,9 @@ struct RankOutcome {
 };
 
 struct LaunchOutcome {
-  // That of the first rank that failed (first_failure.h), 0 when none did; where that one ended with
-  // status 0, a victim's. Where a signal to the launcher ended the
-  // job, 128 + signal, unless a rank caught it and ended with a status of its own.
+  // That of the first rank that failed (first_failure.h), 0 when none did; where that one ended
+  // with status 0, a victim's. Where a signal to the launcher ended the job, 128 + signal, unless a
+  // rank caught it and ended with a status of its own.
   int exit_code = 0;
   int signal = 0;                  // to the launcher (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
   std::vector<RankOutcome> ranks;  // of this node
@@ -50,11 +50,11 @@ struct LaunchOutcome {
 // Starts `command` once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,
 // MASTER_ADDR, MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the
 // launcher of node 0 hosts the store), BRIGADE_RUN_ID (a random name; with several nodes the one
-// that the variable has here), BRIGADE_ERROR_FILE (dist/diagnosis/error_file.h) and waits for all; not for daemons that they leave, whatever they
-// hold open. Forwards SIGINT, SIGTERM, SIGHUP, SIGQUIT to the ranks, and restarts nothing then;
-// when one fails the others are ended; ranks die with the launcher (guardian.h). Throws IoError
-// when the program cannot be started, and DistError when the launchers of several nodes do not
-// meet.
+// that the variable has here), BRIGADE_ERROR_FILE (dist/diagnosis/error_file.h) and waits for all;
+// not for daemons that they leave, whatever they hold open. Forwards SIGINT, SIGTERM, SIGHUP,
+// SIGQUIT to the ranks, and restarts nothing then; when one fails the others are ended; ranks die
+// with the launcher (guardian.h). Throws IoError when the program cannot be started, and DistError
+// when the launchers of several nodes do not meet.
 LaunchOutcome launch_processes(const std::vector<std::string>& command, const LaunchOptions& options);
 
 }  // namespace brigade::dist

@@ -43,7 +43,8 @@ class StepCheck {
   void resume_after_join() noexcept;
 
  private:
-  // How many steps the optimizer had taken when the latest join ended, and which step this is since.
+  // How many steps the optimizer had taken when the latest join ended, and which step this is
+  // since.
   struct Count {
     uint64_t in_join, since;
   };

@@ -60,8 +60,8 @@ class Join {
   static int notify_join_context(Joinable& joinable, int64_t what = 0,
                                  SourceLocation where = SourceLocation::current());
 
-  // Whether layers in the forwards of this join exchange values of their own (JoinedLayer). The same
-  // on all ranks with data.
+  // Whether layers in the forwards of this join exchange values of their own (JoinedLayer). The
+  // same on all ranks with data.
   static bool layers_exchange(const Joinable& joinable) noexcept;
 
  private:

@@ -62,8 +62,8 @@ class Reducer final : public autograd::Listener {
   }
   // Called before an optimizer steps; may throw (see StepCheck).
   void before_optimizer_step(std::function<void(const autograd::Update&)> call) { optimizer_step_ = std::move(call); }
-  // join(): called before a backward is reduced, with its place. Where `at_end` says so, its buckets wait until all
-  // nodes have run: their own exchange comes first.
+  // join(): called before a backward is reduced, with its place. Where `at_end` says so, its
+  // buckets wait until all nodes have run: their own exchange comes first.
   void before_round(std::function<void(SourceLocation)> call, std::function<bool()> at_end) {
     round_begins_ = std::move(call);
     round_waits_ = std::move(at_end);

@@ -21,8 +21,9 @@ namespace {
 // What every segment has, and no other file: only memfds have seals at all.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// Opens a peer's segment, -1 with `why` when it is none. Where it lies came through the store, which
-// takes strangers too: nothing is opened for writing before its kind, owner and size are known.
+// Opens a peer's segment, -1 with `why` when it is none. Where it lies came through the store,
+// which takes strangers too: nothing is opened for writing before its kind, owner and size are
+// known.
 int open_segment(const std::string& path, size_t bytes, std::string& why) {
   const int place = open(path.c_str(), O_PATH | O_CLOEXEC);
   struct stat entry {};

@@ -1,6 +1,6 @@
 // A small process that outlives the launcher for a moment: when the launcher is killed (SIGKILL),
-// it ends the process groups of the ranks and removes their folder. PR_SET_PDEATHSIG alone ends only what the launcher has
-// started itself: behind `sh -c` the rank would live on.
+// it ends the process groups of the ranks and removes their folder. PR_SET_PDEATHSIG alone ends
+// only what the launcher has started itself: behind `sh -c` the rank would live on.
 #pragma once
 
 #include <string>

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstring>
 #include <iostream>
 #include <memory>
 
@@ -98,7 +99,10 @@ void add_run(Command& app) {
       std::cerr << "brigade run: " << outcome.summary << (outcome.summary.back() == '\n' ? "" : "\n");
     arguments->results.add(row_of(arguments->command, outcome));
     arguments->results.write();
-    return outcome.exit_code;
+    if (outcome.output_error == 0) return outcome.exit_code;
+    std::cerr << "brigade run: not all that the ranks wrote could be passed on: " << std::strerror(outcome.output_error)
+              << "\n";
+    return outcome.exit_code != 0 ? outcome.exit_code : 3;
   });
 }
 

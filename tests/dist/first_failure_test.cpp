@@ -26,7 +26,6 @@ TEST_CASE("the earliest own error was first, however early the consequences are 
   CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 7, 0, false, {}}}}).rank == 1);
   CHECK(find_first_failure({{{0, 20, 1, 0, false, own(5)}, {1, 10, 7, 0, false, {}}}}).rank == 0);
   // Who was told to end has no error of its own but the one it has left.
-  CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 143, SIGTERM, true, {}}}}).rank == 0);
   CHECK(find_first_failure({{{0, 20, 1, 0, false, because(15, 1)}, {1, 30, 143, SIGTERM, true, own(9)}}}).rank == 1);
   // A signal from outside is no consequence, even after one that the rank got over.
   CHECK(find_first_failure({{{0, 20, 1, 0, false, because(8, 1)}, {1, 30, 139, SIGSEGV, false, because(3, 0)}}}).rank ==
@@ -43,4 +42,20 @@ TEST_CASE("a rank that ended with status 0 while others needed it was first, and
   const auto elsewhere = find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 5)}}});
   CHECK(elsewhere.rank == 0);
   CHECK(elsewhere.because_of == std::vector<int>{5});
+}
+
+TEST_CASE("a rank that others gave up on while it still ran was first, and the status is a victim's") {
+  const auto first =
+      find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 30, 137, SIGKILL, true, {}}}});
+  CHECK(first.rank == 1);
+  CHECK(first.awaited);
+  CHECK(first.exit_code == 134);
+  // It caught the signal.
+  CHECK(find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 30, 0, 0, true, {}}}}).awaited);
+  // Whoever waited itself has said so, and whoever is not named has nothing to do with it.
+  CHECK(
+      find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 1)}, {1, 30, 143, SIGTERM, true, because(18, 2)}}})
+          .rank == 0);
+  CHECK(find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 5)}, {1, 30, 143, SIGTERM, true, {}}}}).rank ==
+        0);
 }

@@ -21,11 +21,20 @@ namespace {
 // What every segment has, and no other file: only memfds have seals at all.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
+bool is_sealed(int fd) {
+  const int seals = fcntl(fd, F_GET_SEALS);  // the kernel may have added others
+  return seals >= 0 && (seals & kSeals) == kSeals;
+}
+
 // Opens a peer's segment, -1 with `why` when it is none. Where it lies came through the store,
-// which takes strangers too: nothing is opened for writing before its kind, owner and size are
-// known.
+// which takes strangers too: nothing is opened for writing before its kind, owner, size and seals
+// are known.
 int open_segment(const std::string& path, size_t bytes, std::string& why) {
   const int place = open(path.c_str(), O_PATH | O_CLOEXEC);
+  // The file that was looked at, whatever the peer's descriptor names by now.
+  const auto open_it = [place](int how) {
+    return open(fmt::format("/proc/self/fd/{}", place).c_str(), how | O_CLOEXEC);
+  };
   struct stat entry {};
   int fd = -1;
   if (place < 0 || fstat(place, &entry) != 0) {
@@ -36,15 +45,15 @@ int open_segment(const std::string& path, size_t bytes, std::string& why) {
     why = fmt::format("it belongs to user {}, this process runs as user {}", entry.st_uid, geteuid());
   } else if (entry.st_size != static_cast<off_t>(bytes)) {
     why = fmt::format("expected {} bytes, it has {}", bytes, entry.st_size);
+  } else if (const int readable = open_it(O_RDONLY); readable < 0) {
+    why = std::strerror(errno);
   } else {
-    // The file that was looked at, whatever the peer's descriptor names by now.
-    fd = open(fmt::format("/proc/self/fd/{}", place).c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
-      why = std::strerror(errno);
-    } else if (fcntl(fd, F_GET_SEALS) != kSeals) {
+    if (!is_sealed(readable)) {
       why = "it is not sealed as a rank's shared memory is";
-      close(std::exchange(fd, -1));
+    } else if (fd = open_it(O_RDWR); fd < 0) {
+      why = std::strerror(errno);
     }
+    close(readable);
   }
   if (place >= 0) close(place);
   return fd;

@@ -22,14 +22,16 @@ struct RankEnd {
 
 struct FirstFailure {
   int rank = -1;                // -1: none failed
-  int exit_code = 0;            // for the launcher; that of a victim where `left`
+  int exit_code = 0;            // for the launcher; that of a victim where `left` or `awaited`
   bool left = false;            // it ended with status 0 while others still needed it
+  bool awaited = false;         // others gave up on it while it still ran, and it says nothing itself
   std::vector<int> because_of;  // the ranks that its error names as the cause, where it is no own one
 };
 
 // The earliest own error; a rank that failed without a file has one at its end, unless it was told
 // to end. Where there are consequences only: the rank of this node that the earliest names and that
-// ended with status 0 before, else the rank with the earliest.
+// ended with status 0 before, or that was told to end and has left no word (it was stopped, or
+// looped); else the rank with the earliest.
 FirstFailure find_first_failure(std::span<const RankEnd> ranks);
 
 }  // namespace brigade::dist

@@ -345,7 +345,7 @@ class Attempt {
     for (const Child& child : children_) {
       const int signal = WIFSIGNALED(child.status) ? WTERMSIG(child.status) : 0;
       const int exit_code = signal ? 128 + signal : WEXITSTATUS(child.status);
-      if (overdue_ && child.rank == first_failure_) return {child.rank, exit_code, false, {}};
+      if (overdue_ && child.rank == first_failure_) return {child.rank, exit_code, false, false, {}};
       const int64_t ended =
           std::chrono::duration_cast<std::chrono::nanoseconds>(child.ended.time_since_epoch()).count();
       ends.push_back(
@@ -370,12 +370,14 @@ class Attempt {
         const std::string how = rank.signal
                                     ? fmt::format("was ended by signal {} ({})", rank.signal, strsignal(rank.signal))
                                     : fmt::format("exited with status {}", rank.exit_code);
-        result.summary = overdue_ ? fmt::format("{} still running {:g} s after the others had ended (--exit-timeout)",
-                                                ranks_in_words(late_) + (late_.size() > 1 ? " were" : " was"),
-                                                std::chrono::duration<double>(options_.exit_timeout).count())
-                         : first.left
-                             ? fmt::format("rank {} {} first, while other ranks still needed it", rank.rank, how)
-                             : fmt::format("rank {} {} first", rank.rank, how);
+        result.summary =
+            overdue_ ? fmt::format("{} still running {:g} s after the others had ended (--exit-timeout)",
+                                   ranks_in_words(late_) + (late_.size() > 1 ? " were" : " was"),
+                                   std::chrono::duration<double>(options_.exit_timeout).count())
+            : first.awaited
+                ? fmt::format("rank {} still ran while other ranks waited for it in vain, and {}", rank.rank, how)
+            : first.left ? fmt::format("rank {} {} first, while other ranks still needed it", rank.rank, how)
+                         : fmt::format("rank {} {} first", rank.rank, how);
         if (!first.because_of.empty()) result.summary += ", because of " + ranks_in_words(first.because_of);
         if (rank.last_words.empty()) {
           result.summary += "; it wrote nothing to standard error";
@@ -385,6 +387,7 @@ class Attempt {
       }
       result.ranks.push_back(rank);
     }
+    result.output_error = output_.write_error();
     if (signalled_ != 0) blame_signal(result);
     return result;
   }

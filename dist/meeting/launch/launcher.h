@@ -45,6 +45,7 @@ struct LaunchOutcome {
   int signal = 0;                  // to the launcher (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
   std::vector<RankOutcome> ranks;  // of this node
   std::string summary;             // "" or who failed first, how, and its last words
+  int output_error = 0;            // why not all that ranks wrote could be passed on (errno)
 };
 
 // Starts `command` once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,

@@ -70,13 +70,17 @@ void Output::take_lines(RankOutput& rank, Stream& stream, bool at_end) {
   }
   stream.partial.erase(0, begin);
   if (is_error && at_end) show(rank, stream, errors_.end(rank.rank), "\n");
-  std::fflush(stream.target);
+  note(std::fflush(stream.target) == 0);
 }
 
-void Output::show(RankOutput& rank, const Stream& stream, const ErrorOnce::Lines& lines, const char* newline) const {
+void Output::note(bool written) {
+  if (!written && write_error_ == 0) write_error_ = errno;
+}
+
+void Output::show(RankOutput& rank, const Stream& stream, const ErrorOnce::Lines& lines, const char* newline) {
   const std::string head = prefix_ ? fmt::format("[rank {}] ", rank.rank) : "";
   for (const std::string& line : lines.shown)
-    std::fprintf(stream.target, "%s%s%s", head.c_str(), line.c_str(), newline);
+    note(std::fprintf(stream.target, "%s%s%s", head.c_str(), line.c_str(), newline) >= 0);
   for (const std::string& line : lines.brief) {
     if (line.empty()) continue;
     rank.last_lines.push_back(line);

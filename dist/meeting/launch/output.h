@@ -37,13 +37,17 @@ class Output {
   // The rank has ended: shows what was held back of its streams, which others may still hold open,
   // and closes them.
   void finish(RankOutput& rank);
+  // Why not everything could be written, as errno says it; 0 when it could.
+  int write_error() const noexcept { return write_error_; }
 
  private:
   void end(RankOutput& rank, Stream& stream);
   void take_lines(RankOutput& rank, Stream& stream, bool at_end);
-  void show(RankOutput& rank, const Stream& stream, const ErrorOnce::Lines& lines, const char* newline) const;
+  void show(RankOutput& rank, const Stream& stream, const ErrorOnce::Lines& lines, const char* newline);
+  void note(bool written);
 
   const bool prefix_;
+  int write_error_ = 0;
   AnnouncementSocket socket_;
   ErrorOnce errors_;
 };

@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
+#include <optional>
 
 namespace brigade::dist {
 
@@ -19,6 +21,40 @@ namespace {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
+}
+
+constexpr std::chrono::hours kLongestTimeout{24 * 365};
+
+// The seconds that a variable says; nothing when it is not set.
+std::optional<std::chrono::milliseconds> seconds_of(const char* name) {
+  const std::string text = variable(name);
+  if (text.empty()) return std::nullopt;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const double most = std::chrono::duration<double>(kLongestTimeout).count();
+  if (error != std::errc() || end != text.data() + text.size() || !(seconds >= 0.001 && seconds <= most))
+    throw DistError(
+        "rendezvous: the environment variable {} must be a number of seconds from 0.001 to 31536000, got '{}'", name,
+        text);
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+struct Timeouts {
+  std::chrono::milliseconds collective;
+  std::chrono::milliseconds meeting;
+};
+
+Timeouts timeouts_of(const InitOptions& options) {
+  const auto checked = [](std::chrono::milliseconds value, const char* what) {
+    if (value.count() < 1 || value > kLongestTimeout)
+      throw ValueError("init_process_group: expected a {} from 1 ms to 365 days, got {} ms", what, value.count());
+    return value;
+  };
+  const auto collective = options.timeout ? options.timeout : seconds_of("BRIGADE_TIMEOUT");
+  auto meeting = options.meeting_timeout ? options.meeting_timeout : options.timeout;
+  if (!meeting) meeting = seconds_of("BRIGADE_MEETING_TIMEOUT");
+  return {checked(collective.value_or(std::chrono::seconds(30)), "timeout"),
+          checked(meeting.value_or(std::chrono::minutes(5)), "meeting_timeout")};
 }
 
 // Rank and world size as the options say, else as the launcher does.
@@ -54,10 +90,11 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   const LaunchedRank launched = rank_of(options, variables);
   const int rank = launched.rank;
   const int size = launched.world_size;
+  const Timeouts timeouts = timeouts_of(options);
   std::string backend = options.backend;
   if (backend != "auto") check_backend(backend);
 
-  const std::shared_ptr<Store> store = open_store(options.init_method, variables, launched, options.timeout);
+  const std::shared_ptr<Store> store = open_store(options.init_method, variables, launched, timeouts.meeting);
   const std::string generation = variable("TORCHELASTIC_RESTART_COUNT");
   // Several groups may be made in one run: each rank counts its own calls.
   static std::atomic<int> calls{0};
@@ -71,11 +108,11 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
         "(BRIGADE_RUN_ID, the same on the ranks of a job, tells jobs apart)",
         rank);
   }
-  // Also for those that need not know: others may have asked for "auto".
-  store->set(fmt::format("{}/host/{}", prefix, rank), host_identity());
-  if (backend == "auto") backend = choose_backend(exchange_hosts(*store, rank, size, options.timeout, prefix), size);
+  // Also by those that need not know: so all have come before the shorter waits begin.
+  const HostLayout layout = exchange_hosts(*store, rank, size, timeouts.meeting, prefix);
+  if (backend == "auto") backend = choose_backend(layout, size);
   if (rank > 0) print_warnings(false);
-  return find_backend(backend).make(store, rank, size, options.timeout, prefix);
+  return find_backend(backend).make(store, rank, size, timeouts.collective, prefix);
 }
 
 }  // namespace brigade::dist

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -182,10 +183,15 @@ struct InitOptions {
   std::string init_method = "env://";  // or "tcp://host:port" or "file:///path" (one host)
   int rank = -1;                       // -1: from the environment
   int world_size = -1;
-  std::chrono::milliseconds timeout{std::chrono::seconds(30)};  // of every collective
+  // Of every collective. Without it BRIGADE_TIMEOUT (seconds; `brigade run --timeout`), else 30 s.
+  std::optional<std::chrono::milliseconds> timeout;
+  // For all ranks to come. Without it `timeout`, where that is given here; else
+  // BRIGADE_MEETING_TIMEOUT (seconds), else 5 minutes: programs start at different speeds.
+  std::optional<std::chrono::milliseconds> meeting_timeout;
 };
 // Throws DistError that names the variable that is missing or malformed, and for a port in use, an
-// unreachable store, a rank twice.
+// unreachable store, a rank twice; ValueError for a time-out that is not above 0 or longer than a
+// year; TimeoutError that names the first rank that did not come.
 ProcessGroupPtr init_process_group(const InitOptions& options = {});
 
 // Groups over an existing store; `prefix` separates several groups, `names` are the numbers by

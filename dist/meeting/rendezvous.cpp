@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <utility>
 
@@ -59,9 +60,11 @@ std::shared_ptr<Store> open_store(const std::string& method, const Variables& va
   if (method.starts_with("file://")) return open_file_store(method.substr(7), launched.world_size);
   if (method.starts_with("tcp://")) {
     const size_t colon = method.rfind(':');
-    const int port = colon > 5 ? std::atoi(method.c_str() + colon + 1) : 0;
-    if (colon <= 5 || port < 1 || port > 65535)
-      throw DistError("rendezvous: expected tcp://HOST:PORT, got '{}'", method);
+    int port = 0;
+    const char* const last = method.data() + method.size();
+    const auto [end, error] = std::from_chars(method.data() + colon + 1, last, port);
+    if (colon <= 5 || error != std::errc() || end != last || port < 1 || port > 65535)
+      throw DistError("rendezvous: expected tcp://HOST:PORT with a port from 1 to 65535, got '{}'", method);
     return open_tcp(method.substr(6, colon - 6), port, rank == 0, timeout, job_of(launched));
   }
   if (method != "env://")

@@ -6,6 +6,7 @@
 #include <brigade/lab/options.h>
 #include <brigade/lab/results.h>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cstring>
@@ -53,6 +54,7 @@ void add_run(Command& app) {
     bool no_prefix = false;
     double meeting_s = 300;
     double exit_s = 1800;
+    double timeout_s = 30;
     std::vector<std::string> command;
     Results results;
   };
@@ -74,6 +76,11 @@ void add_run(Command& app) {
   run.add_option("--meeting-timeout", arguments->meeting_s, "seconds for the launchers of all nodes to come")
       .check(number_from(0.1, 86400.0))
       .show_default();
+  const Option timeout =
+      run.add_option("--timeout", arguments->timeout_s,
+                     "seconds that a rank waits for the others in a collective, unless the program says otherwise "
+                     "(BRIGADE_TIMEOUT; 30 without it)")
+          .check(number_from(0.001, 31536000.0));
   run.add_option("--exit-timeout", arguments->exit_s,
                  "seconds that a rank may run on after the others have ended; 0: for ever")
       .check(number_from(0.0, 1e6))
@@ -88,10 +95,12 @@ void add_run(Command& app) {
   arguments->results.add_json_option(run);
   run.add_option("command", arguments->command, "program and its arguments").required();
   run.end_options_at_first_word();
-  run.action([arguments, nodes] {
+  run.action([arguments, nodes, timeout] {
     if (!nodes.is_given()) refuse_jobs_side_by_side();
     arguments->options.meeting_timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments->meeting_s * 1000));
     arguments->options.exit_timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments->exit_s * 1000));
+    if (timeout.is_given())
+      arguments->options.environment.emplace_back("BRIGADE_TIMEOUT", fmt::format("{}", arguments->timeout_s));
     arguments->options.prefix_output = !arguments->no_prefix;
     arguments->results.begin();
     const dist::LaunchOutcome outcome = dist::launch_processes(arguments->command, arguments->options);

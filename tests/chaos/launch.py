@@ -97,11 +97,11 @@ def a_full_disk_is_told(program: str) -> None:
         Job(program, "echo line", stdout=full, stderr=subprocess.DEVNULL).end(3, 10)
 
 
-def a_closed_pipe_is_told(program: str) -> None:
+def a_closed_pipe_ends_the_job(program: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        Job(program, "echo line", stdout=writer, stderr=subprocess.DEVNULL).end(3, 10)
+        Job(program, "echo line; sleep 30", stdout=writer, stderr=subprocess.DEVNULL).end(-signal.SIGPIPE, 10)
     finally:
         os.close(writer)
 
@@ -113,13 +113,12 @@ def a_line_without_an_end_arrives(program: str) -> None:
 
 CASES = [a_daemon_that_holds_the_output, signals_end_the_job_and_do_not_restart_it, a_killed_launcher_leaves_nothing,
          restarts_end_with_the_first_good_attempt, a_rank_that_reads_the_terminal_finds_its_end, a_full_disk_is_told,
-         a_closed_pipe_is_told, a_line_without_an_end_arrives]
+         a_closed_pipe_ends_the_job, a_line_without_an_end_arrives]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="the program brigade")
-    parser.add_argument("--known", action="append", default=[], metavar="CASE", help="known not to hold: shown, does not fail")
     options = parser.parse_args()
     failures = 0
     for case in CASES:
@@ -128,9 +127,8 @@ def main() -> int:
             case(options.program)
             print(f"good:   {case.__name__} ({time.monotonic() - start:.1f} s)", flush=True)
         except AssertionError as error:
-            known = case.__name__ in options.known
-            failures += not known
-            print(f"{'known: ' if known else 'FAILED:'} {case.__name__}: {error}", flush=True)
+            failures += 1
+            print(f"FAILED: {case.__name__}: {error}", flush=True)
     return 1 if failures else 0
 
 

@@ -6,13 +6,11 @@
 The judge asks of every run: it ended in time; no process of it lives on, and its folder for temporary files is empty;
 brigade run names the faulted rank as the first that failed; the exit status is that of the fault; and a fault that is
 none (a pause, a slow rank, a full disk that is reported) leaves the result as it is without. A failing draw prints its
-index: --only INDEX, with the same seed, repeats it. --known BACKEND/FAULT/JUDGEMENT (with wildcards, such as
-'*/stop/first') prints and counts what is known not to hold, without failing for it.
+index: --only INDEX, with the same seed, repeats it.
 """
 import argparse
 import collections
 import concurrent.futures
-import fnmatch
 import json
 import os
 import pathlib
@@ -141,28 +139,23 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", type=int, help="this draw alone, with its output")
-    parser.add_argument("--known", action="append", default=[], metavar="BACKEND/FAULT/JUDGEMENT", help="does not fail the campaign")
     options = parser.parse_args()
     options.show = options.only is not None
     draws = [draw(options.seed, index) for index in ([options.only] if options.show else range(options.count))]
-    kinds, backends, bad, known = collections.Counter(), collections.Counter(), collections.Counter(), collections.Counter()
+    kinds, backends, bad = collections.Counter(), collections.Counter(), collections.Counter()
     with tempfile.TemporaryDirectory(prefix="chaos-") as options.scratch:
         expected = references(options)
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             for one, wrong in zip(draws, pool.map(lambda one: judge(options, one, expected[one.ranks]), draws)):
                 kinds[one.fault] += 1
                 backends[one.backend] += 1
-                names = [f"{one.backend}/{one.fault}/{re.split('[: ]', what)[0]}" for what in wrong]
-                new = [name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in options.known)]
-                bad.update(name for name in names if name in new)
-                known.update(name for name in names if name not in new)
+                bad.update(f"{one.backend}/{one.fault}/{re.split('[: ]', what)[0]}" for what in wrong)
                 if wrong:
-                    print(f"{'FAILED' if new else 'known'} seed {options.seed} draw {one.index}: {one.fault} on rank {one.rank} of {one.ranks} "
+                    print(f"FAILED seed {options.seed} draw {one.index}: {one.fault} on rank {one.rank} of {one.ranks} "
                           f"({one.backend}), step {one.step}, {one.place}: {'; '.join(wrong)}", flush=True)
     print(f"seed {options.seed}: {len(draws)} draws")
     print("backends:", dict(sorted(backends.items())))
     print("faults:", dict(sorted(kinds.items())))
-    print("known not to hold:", dict(sorted(known.items())) or "none")
     print("failed:", dict(sorted(bad.items())) or "none")
     return 1 if bad else 0
 

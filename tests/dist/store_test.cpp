@@ -261,6 +261,53 @@ TEST_CASE("rendezvous names the variable that is missing or malformed") {
   CHECK(message_of([] {
           dist::init_process_group({.init_method = "tcp://nowhere", .rank = 0, .world_size = 1});
         }).find("tcp://HOST:PORT") != std::string::npos);
+  for (const std::string port : {"0", "70000", "4294996796", "29500x", ""}) {  // 4294996796 is 29500 when it wraps
+    CAPTURE(port);
+    CHECK(message_of([&] {
+            dist::init_process_group({.init_method = "tcp://127.0.0.1:" + port, .rank = 0, .world_size = 1});
+          }).find("with a port from 1 to 65535, got 'tcp://127.0.0.1:" + port) != std::string::npos);
+  }
+}
+
+TEST_CASE("the time-outs of meeting and of collectives: options, variables, their limits") {
+  const std::string file =
+      "file://" + (std::filesystem::temp_directory_path() / ("brigade-timeouts-" + std::to_string(getpid()))).string();
+  dist::InitOptions alone{.backend = "shm", .init_method = file, .rank = 0, .world_size = 1};
+  CHECK(dist::init_process_group(alone)->timeout() == std::chrono::seconds(30));
+  {
+    const Environment set{{"BRIGADE_TIMEOUT", "2.5"}};
+    CHECK(dist::init_process_group(alone)->timeout() == std::chrono::milliseconds(2500));
+    alone.timeout = std::chrono::seconds(7);  // the program's own word counts
+    CHECK(dist::init_process_group(alone)->timeout() == std::chrono::seconds(7));
+  }
+  for (const std::string bad : {"nan", "-1", "0", "inf", "1e9", "30s"}) {
+    CAPTURE(bad);
+    const Environment set{{"BRIGADE_TIMEOUT", bad.c_str()}};
+    alone.timeout.reset();
+    CHECK(message_of([&] {
+            dist::init_process_group(alone);
+          }).find("BRIGADE_TIMEOUT must be a number of seconds from 0.001 to 31536000, got '" + bad + "'") !=
+          std::string::npos);
+  }
+  alone.timeout = std::chrono::milliseconds(0);
+  CHECK(message_of([&] {
+          dist::init_process_group(alone);
+        }).find("expected a timeout from 1 ms to 365 days, got 0 ms") != std::string::npos);
+  alone.timeout = std::chrono::milliseconds::max();
+  CHECK_FALSE(message_of([&] { dist::init_process_group(alone); }).empty());
+
+  // A rank that does not come: the meeting's time, whatever collectives get.
+  dist::InitOptions two{.backend = "shm", .init_method = file + "-two", .rank = 0, .world_size = 2};
+  two.meeting_timeout = std::chrono::milliseconds(50);
+  two.timeout = std::chrono::minutes(10);
+  CHECK(message_of([&] { dist::init_process_group(two); }).find("rank 0 waited 50 ms for rank 1 of 2") !=
+        std::string::npos);
+  const Environment meeting{{"BRIGADE_MEETING_TIMEOUT", "0.07"}, {"BRIGADE_TIMEOUT", "600"}};
+  two.init_method = file + "-again";
+  two.timeout.reset();
+  two.meeting_timeout.reset();
+  CHECK(message_of([&] { dist::init_process_group(two); }).find("rank 0 waited 70 ms for rank 1 of 2") !=
+        std::string::npos);
 }
 
 TEST_CASE("a group of one comes up by each way of meeting") {

@@ -182,6 +182,7 @@ TEST_CASE("status 3: output that does not arrive is not a success") {
       {{"diagnose --list >/dev/full", "not all of the output could be written to standard output: No space left"},
        {"--help >/dev/full", "No space left on device"},
        {"--version >/dev/full", "No space left on device"},
+       {"run -n 1 -- echo line >/dev/full", "not all that the ranks wrote could be passed on: No space left on device"},
        {"diagnose --list --json - >/dev/full", "cannot write to standard output: No space left on device"},
        {"diagnose --list --json /dev/full >/dev/null", "cannot write /dev/full: No space left on device"}},
       3);

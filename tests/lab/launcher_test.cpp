@@ -123,6 +123,14 @@ TEST_CASE("the first to fail is the one whose own error was first, not whoever e
   CHECK(contains(left.output, "brigade run: rank 2 exited with status 0 first, while other ranks still needed it"));
 }
 
+TEST_CASE("--timeout reaches the ranks, and its limits are told") {
+  CHECK(contains(run_program("run -n 1 --timeout 2.5 -- sh -c 'echo waits $BRIGADE_TIMEOUT s'").output, "waits 2.5 s"));
+  for (const char* bad : {"0", "-1", "nan", "1e9"}) {
+    CAPTURE(bad);
+    CHECK(run_program(std::string("run -n 1 --timeout ") + bad + " -- true").status == 2);
+  }
+}
+
 TEST_CASE("error files lie in a folder of their owner, which goes with brigade run, also with one that is killed") {
   for (const std::string last : {"exit 4", "if [ $RANK = 0 ]; then kill -9 $PPID; fi; sleep 35.25"}) {
     CAPTURE(last);

@@ -242,11 +242,26 @@ class GlooGroup final : public ChainGroup {
   // a peer of it gave up waiting.
   [[noreturn]] void throw_common(const WaitingRank& waiting, const std::string& what, const std::string& time_out,
                                  const std::vector<ToldByRank>& told) const {
-    // A rank that left or threw is the cause of everything else.
+    const auto own = static_cast<size_t>(rank());
+    std::vector<bool> late(told.size());  // when a rank gave up waiting: they may have come since, in vain
     for (const ToldByRank& each : told) {
-      if (!each.gone.empty()) throw lost_rank_error(waiting, each.whereabouts, each.gone);
+      for (const int r : each.late)
+        late[static_cast<size_t>(r)] = true;
+      // Who has waited in vain itself speaks of that.
+      if (told[own].late.empty() && std::find(each.late.begin(), each.late.end(), rank()) != each.late.end())
+        throw lost_rank_error(waiting, each.whereabouts, fmt::format("gave up waiting for rank {}", named(rank())));
     }
+    late[own] = false;
     std::vector<Whereabouts> missing;
+    for (size_t r = 0; r < told.size(); ++r) {
+      if (late[r]) {
+        missing.push_back(told[r].whereabouts);
+      } else if (!told[r].gone.empty()) {
+        // A rank that left or threw is the cause of everything else.
+        throw lost_rank_error(waiting, told[r].whereabouts, told[r].gone);
+      }
+    }
+    if (!missing.empty()) throw missing_ranks_error(waiting, missing, time_out.empty() ? "a peer timed out" : time_out);
     std::vector<CollectiveInfo> by_rank;
     for (const ToldByRank& each : told) {
       if (!each.stuck) missing.push_back(each.whereabouts);

@@ -26,9 +26,10 @@ struct WhereaboutsInStore {
   std::string activity = {};
   Place activity_at = {};
   double activity_seconds = 0;
+  std::vector<int> late = {};
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WhereaboutsInStore, state, collective, finished, activity, activity_at,
-                                   activity_seconds)
+                                   activity_seconds, late)
 
 }  // namespace
 
@@ -67,7 +68,7 @@ void StoredWhereabouts::note_activity(std::string_view what, SourceLocation wher
 
 void StoredWhereabouts::give_up(const CollectiveInfo& in, bool timed_out) noexcept {
   silent_ = true;
-  tell(timed_out ? kTimedOut : kStuck, in, false);
+  tell(timed_out ? kTimedOut : kStuck, in, false, timed_out ? late_for(in) : std::vector<int>());
 }
 
 void StoredWhereabouts::leave(const std::string& how) noexcept {
@@ -103,9 +104,10 @@ void StoredWhereabouts::tell_changes() {
   }
 }
 
-void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective, bool finished) noexcept {
+void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective, bool finished,
+                             const std::vector<int>& late) noexcept {
   try {
-    WhereaboutsInStore mine{.state = state, .collective = collective, .finished = finished};
+    WhereaboutsInStore mine{.state = state, .collective = collective, .finished = finished, .late = late};
     {
       const std::lock_guard lock(mutex_);
       mine.activity = activity_;
@@ -128,6 +130,15 @@ void StoredWhereabouts::tell_gone(const std::string& how) noexcept {
   }
 }
 
+std::vector<int> StoredWhereabouts::late_for(const CollectiveInfo& in) const noexcept {
+  std::vector<int> late;
+  for (int r = 0; r < size_; ++r) {
+    const ToldByRank told = r == rank_ ? ToldByRank() : told_by(r);
+    if (r != rank_ && told.gone.empty() && told.whereabouts.last.sequence < in.sequence) late.push_back(r);
+  }
+  return late;
+}
+
 ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
   ToldByRank told;
   told.whereabouts.rank = names_(rank);
@@ -139,6 +150,7 @@ ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
     const auto text = decoded<WhereaboutsInStore>(store_->get(key, std::chrono::seconds(1)));
     told.timed_out = text.state == kTimedOut;
     told.stuck = text.state != kWell;
+    told.late = text.late;
     told.whereabouts.last = text.collective;
     told.whereabouts.finished = text.finished;
     told.whereabouts.activity = text.activity;
@@ -174,6 +186,7 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
   }
   ToldByRank& own = told.ranks[static_cast<size_t>(rank_)];
   own.stuck = true;
+  own.late = told_by(rank_).late;
   own.whereabouts.last = in;
   return told;
 }

@@ -24,6 +24,7 @@ class Store;
 struct ToldByRank {
   bool stuck = false;      // its collective failed
   bool timed_out = false;  // because somebody did not come
+  std::vector<int> late;   // whom it missed then, by their places in the group
   std::string gone;        // "left the group", "failed: ...": it is not coming
   Whereabouts whereabouts;
 };
@@ -52,7 +53,8 @@ class StoredWhereabouts {
   void finish(const CollectiveInfo& collective) noexcept;
   void note_activity(std::string_view what, SourceLocation where);
 
-  // Its collective failed: from here on it tells nothing else.
+  // Its collective failed: from here on it tells nothing else. After a time-out it also says which
+  // ranks had not come by then: they may come before the others ask.
   void give_up(const CollectiveInfo& in, bool timed_out) noexcept;
   // It goes away: "left the group".
   void leave(const std::string& how) noexcept;
@@ -67,8 +69,10 @@ class StoredWhereabouts {
 
  private:
   void tell_changes();
-  void tell(const char* state, const CollectiveInfo& collective, bool finished) noexcept;
+  void tell(const char* state, const CollectiveInfo& collective, bool finished,
+            const std::vector<int>& late = {}) noexcept;
   void tell_gone(const std::string& how) noexcept;
+  std::vector<int> late_for(const CollectiveInfo& in) const noexcept;
   ToldByRank told_by(int rank) const noexcept;
 
   const std::shared_ptr<Store> store_;

@@ -1,4 +1,4 @@
-// Who is told what when a rank comes too late: on every transport.
+// Who is told what when a rank comes too late, or leaves early.
 #include "rank_case.h"
 
 #include <brigade/core/factory.h>
@@ -39,6 +39,22 @@ void check_late(const std::string& backend, int ranks) {
 }
 const AddRankCase add_late("a rank that comes soon after a time-out is named by it", &check_late,
                            {.threads = {2}, .shm = {2}, .others = {2, 3}});
+
+// The last rank posts a collective and leaves.
+std::string check_left(const dist::ProcessGroupPtr& given) {
+  dist::ProcessGroupPtr group = given;
+  const int last = group->size() - 1;
+  const Tensor x = empty({1 << 10}, kFloat32);
+  if (group->rank() == last) {
+    group->all_reduce(x, {.description = "posted"});
+    return "";
+  }
+  std::this_thread::sleep_for(500ms);
+  return expect_error<PeerError>([&] { group->all_reduce(x, {.description = "posted"})->wait(); },
+                                 {"rank " + std::to_string(last), "all_reduce", "posted"});
+}
+const AddRankCase add_left("a rank that posts and leaves is named, and the collective", &check_left,
+                           {.threads = {}, .shm = {2, 3}, .others = {}});
 
 }  // namespace
 

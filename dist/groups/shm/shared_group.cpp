@@ -182,7 +182,7 @@ bool SharedGroup::advance() {
       const Header& header = block(r).ring[operation->sequence % kRing];
       operation->times.arrived = std::max(operation->times.arrived, header.posted_at);
       if (header.size == 0) continue;
-      peers[static_cast<size_t>(r)] = r == rank() ? operation->shared.raw_data() : resolve(r, header.place);
+      peers[static_cast<size_t>(r)] = r == rank() ? operation->shared.raw_data() : reach(r, *operation, header.place);
     }
     if (operation->part) operation->part(std::span<void* const>(peers.data(), static_cast<size_t>(size())));
     operation->part_done = true;
@@ -206,6 +206,19 @@ bool SharedGroup::advance() {
     moved = true;
   }
   return moved;
+}
+
+void* SharedGroup::reach(int r, const Operation& operation, const DataPlace& place) {
+  try {
+    return resolve(r, place);
+  } catch (const DistError&) {
+    // A rank that posts and leaves takes its memory with it, and may say so a moment later.
+    for (int tries = 0; tries < 50; ++tries) {
+      if (is_gone(r)) lose(r, operation);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    throw;
+  }
 }
 
 void SharedGroup::complete(Operation& operation) {
@@ -285,22 +298,30 @@ void SharedGroup::check_peers(const Operation& operation) {
     const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
     // A rank that has done what this collective needs of it may have gone since.
     if (reached(counter, operation.sequence)) continue;
-    if (block(r).status.load(std::memory_order_acquire) == Status::Running && death_of(r).empty()) continue;
+    if (!is_gone(r)) continue;
     // It may have arrived in the meantime, just before it left.
     if (reached(counter, operation.sequence)) continue;
-    // A rank that failed because of another one leads to that one.
-    int lost = r;
-    for (int step = 0; step < size(); ++step) {
-      const int blamed = block(lost).blames.load(std::memory_order_acquire);
-      if (blamed < 0 || blamed == rank()) break;
-      lost = blamed;
-    }
-    std::string how = how_it_left(block(lost));
-    if (how.empty()) how = death_of(lost);
-    if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", named(r));
-    block(rank()).blames.store(lost, std::memory_order_release);
-    fail(std::make_exception_ptr(lost_rank_error({named(rank()), info_of(operation.header)}, whereabouts(lost), how)));
+    lose(r, operation);
   }
+}
+
+bool SharedGroup::is_gone(int r) {
+  return block(r).status.load(std::memory_order_acquire) != Status::Running || !death_of(r).empty();
+}
+
+void SharedGroup::lose(int r, const Operation& operation) {
+  // A rank that failed because of another one leads to that one.
+  int lost = r;
+  for (int step = 0; step < size(); ++step) {
+    const int blamed = block(lost).blames.load(std::memory_order_acquire);
+    if (blamed < 0 || blamed == rank()) break;
+    lost = blamed;
+  }
+  std::string how = how_it_left(block(lost));
+  if (how.empty()) how = death_of(lost);
+  if (how.empty()) how = fmt::format("did not come in time (rank {} waited for it)", named(r));
+  block(rank()).blames.store(lost, std::memory_order_release);
+  fail(std::make_exception_ptr(lost_rank_error({named(rank()), info_of(operation.header)}, whereabouts(lost), how)));
 }
 
 void SharedGroup::time_out(const Operation& operation, std::chrono::milliseconds waited) {

@@ -102,7 +102,12 @@ class SharedGroup : public ProcessGroup {
   // As much as can be done now; true when something was.
   bool advance();
   void check_headers(const Operation& operation);
+  // A peer's data; PeerError when it has left with it.
+  void* reach(int rank, const Operation& operation, const DataPlace& place);
   void complete(Operation& operation);
+  bool is_gone(int rank);
+  // Fails with PeerError: `operation` waits for `rank`, which is gone.
+  [[noreturn]] void lose(int rank, const Operation& operation);
   void wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout);
   // The lowest rank that `operation` waits for; -1 when none.
   int behind(const Operation& operation, bool& in_arrival) const;

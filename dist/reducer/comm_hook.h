@@ -61,7 +61,8 @@ class CommHook {
   // "fp16_compress"
   virtual std::string name() const = 0;
   // Starts the communication of one bucket; must post its collectives in the same order on every
-  // rank. When the Work is waited for, bucket.buffer() must hold the result. May throw.
+  // rank. When the Work is waited for, bucket.buffer() must hold the result. When it throws, the
+  // group is aborted: the peers learn why, and the group is of no use any more.
   virtual WorkPtr run(ProcessGroup& group, const GradBucket& bucket, const CollectiveOptions& options,
                       SourceLocation where) = 0;
   // Called once a round, before its first bucket. False: the coming round stays on this rank (local

@@ -254,11 +254,18 @@ void Round::send(uint32_t index) {
     return;
   }
   if (setup_.options.diagnosis) payload.send_probe();
-  progress.work = setup_.hook->run(group, as_grad_bucket(index), options, start_.where);
-  if (!progress.work) {
-    throw DistError(
-        "the communication hook {} returned no Work for {}; return that of a collective, or completed_work()",
-        setup_.hook->name(), description);
+  try {
+    progress.work = setup_.hook->run(group, as_grad_bucket(index), options, start_.where);
+    if (!progress.work) {
+      throw DistError(
+          "the communication hook {} returned no Work for {}; return that of a collective, or completed_work()",
+          setup_.hook->name(), description);
+    }
+  } catch (const std::exception& error) {
+    // Which of its collectives it has posted is not known, and the peers would wait for the others.
+    group.abort(
+        fmt::format("the communication hook {} threw in {}: {}", setup_.hook->name(), description, error.what()));
+    throw;
   }
   progress.tail_work = group.all_reduce(
       payload.tail(), {.op = ReduceOp::Avg, .description = "flags of " + description, .iteration = start_.number},

@@ -6,7 +6,7 @@
 The judge asks of every run: it ended in time; no process of it lives on, and its folder for temporary files is empty;
 brigade run names the faulted rank as the first that failed; the exit status is that of the fault; and a fault that is
 none (a pause, a slow rank, a full disk that is reported) leaves the result as it is without. A failing draw prints its
-index: --only INDEX, with the same seed, repeats it.
+index: --only INDEX, with the same seed, repeats it. --without BACKEND/FAULT leaves such draws out.
 """
 import argparse
 import collections
@@ -139,9 +139,12 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", type=int, help="this draw alone, with its output")
+    parser.add_argument("--without", action="append", default=[], metavar="BACKEND/FAULT", help="such draws are left out, and counted")
     options = parser.parse_args()
     options.show = options.only is not None
     draws = [draw(options.seed, index) for index in ([options.only] if options.show else range(options.count))]
+    left_out = [one for one in draws if f"{one.backend}/{one.fault}" in options.without]
+    draws = [one for one in draws if one not in left_out]
     kinds, backends, bad = collections.Counter(), collections.Counter(), collections.Counter()
     with tempfile.TemporaryDirectory(prefix="chaos-") as options.scratch:
         expected = references(options)
@@ -154,6 +157,8 @@ def main() -> int:
                     print(f"FAILED seed {options.seed} draw {one.index}: {one.fault} on rank {one.rank} of {one.ranks} "
                           f"({one.backend}), step {one.step}, {one.place}: {'; '.join(wrong)}", flush=True)
     print(f"seed {options.seed}: {len(draws)} draws")
+    if left_out:
+        print(f"left out: {len(left_out)} of {', '.join(options.without)}")
     print("backends:", dict(sorted(backends.items())))
     print("faults:", dict(sorted(kinds.items())))
     print("failed:", dict(sorted(bad.items())) or "none")

@@ -243,19 +243,22 @@ class GlooGroup final : public ChainGroup {
   [[noreturn]] void throw_common(const WaitingRank& waiting, const std::string& what, const std::string& time_out,
                                  const std::vector<ToldByRank>& told) const {
     const auto own = static_cast<size_t>(rank());
-    std::vector<bool> late(told.size());  // when a rank gave up waiting: they may have come since, in vain
+    // Where those were that had not come when a rank gave up; they may have come since, in vain.
+    std::vector<const Whereabouts*> late(told.size());
     for (const ToldByRank& each : told) {
-      for (const int r : each.late)
-        late[static_cast<size_t>(r)] = true;
+      for (const LateRank& one : each.late) {
+        const Whereabouts*& there = late.at(static_cast<size_t>(one.place));
+        if (!there) there = &one.whereabouts;
+      }
       // Who has waited in vain itself speaks of that.
-      if (told[own].late.empty() && std::find(each.late.begin(), each.late.end(), rank()) != each.late.end())
+      if (told[own].late.empty() && late[own])
         throw lost_rank_error(waiting, each.whereabouts, fmt::format("gave up waiting for rank {}", named(rank())));
     }
-    late[own] = false;
+    late[own] = nullptr;
     std::vector<Whereabouts> missing;
     for (size_t r = 0; r < told.size(); ++r) {
       if (late[r]) {
-        missing.push_back(told[r].whereabouts);
+        missing.push_back(*late[r]);
       } else if (!told[r].gone.empty()) {
         // A rank that left or threw is the cause of everything else.
         throw lost_rank_error(waiting, told[r].whereabouts, told[r].gone);

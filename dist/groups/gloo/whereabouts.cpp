@@ -19,6 +19,16 @@ constexpr const char* kWell = "well";
 constexpr const char* kTimedOut = "timed out";
 constexpr const char* kStuck = "stuck";
 
+struct LateInStore {
+  int place = 0;
+  CollectiveInfo collective;
+  bool finished = false;
+  std::string activity = {};
+  Place activity_at = {};
+  double activity_seconds = 0;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LateInStore, place, collective, finished, activity, activity_at, activity_seconds)
+
 struct WhereaboutsInStore {
   std::string state;
   CollectiveInfo collective;
@@ -26,10 +36,20 @@ struct WhereaboutsInStore {
   std::string activity = {};
   Place activity_at = {};
   double activity_seconds = 0;
-  std::vector<int> late = {};
+  std::vector<LateInStore> late = {};
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WhereaboutsInStore, state, collective, finished, activity, activity_at,
                                    activity_seconds, late)
+
+// Of `text`, which has the fields of both.
+Whereabouts whereabouts_of(const auto& text, int rank) {
+  return {.rank = rank,
+          .last = text.collective,
+          .finished = text.finished,
+          .activity = text.activity,
+          .activity_at = text.activity_at,
+          .activity_seconds = text.activity_seconds};
+}
 
 }  // namespace
 
@@ -68,7 +88,7 @@ void StoredWhereabouts::note_activity(std::string_view what, SourceLocation wher
 
 void StoredWhereabouts::give_up(const CollectiveInfo& in, bool timed_out) noexcept {
   silent_ = true;
-  tell(timed_out ? kTimedOut : kStuck, in, false, timed_out ? late_for(in) : std::vector<int>());
+  tell(timed_out ? kTimedOut : kStuck, in, false, timed_out ? late_for(in) : std::vector<LateRank>());
 }
 
 void StoredWhereabouts::leave(const std::string& how) noexcept {
@@ -105,9 +125,12 @@ void StoredWhereabouts::tell_changes() {
 }
 
 void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective, bool finished,
-                             const std::vector<int>& late) noexcept {
+                             const std::vector<LateRank>& late) noexcept {
   try {
-    WhereaboutsInStore mine{.state = state, .collective = collective, .finished = finished, .late = late};
+    WhereaboutsInStore mine{.state = state, .collective = collective, .finished = finished};
+    for (const auto& [place, there] : late)
+      mine.late.push_back(
+          {place, there.last, there.finished, there.activity, there.activity_at, there.activity_seconds});
     {
       const std::lock_guard lock(mutex_);
       mine.activity = activity_;
@@ -130,11 +153,12 @@ void StoredWhereabouts::tell_gone(const std::string& how) noexcept {
   }
 }
 
-std::vector<int> StoredWhereabouts::late_for(const CollectiveInfo& in) const noexcept {
-  std::vector<int> late;
+std::vector<LateRank> StoredWhereabouts::late_for(const CollectiveInfo& in) const noexcept {
+  std::vector<LateRank> late;
   for (int r = 0; r < size_; ++r) {
     const ToldByRank told = r == rank_ ? ToldByRank() : told_by(r);
-    if (r != rank_ && told.gone.empty() && told.whereabouts.last.sequence < in.sequence) late.push_back(r);
+    if (r != rank_ && told.gone.empty() && told.whereabouts.last.sequence < in.sequence)
+      late.push_back({r, told.whereabouts});
   }
   return late;
 }
@@ -150,12 +174,9 @@ ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
     const auto text = decoded<WhereaboutsInStore>(store_->get(key, std::chrono::seconds(1)));
     told.timed_out = text.state == kTimedOut;
     told.stuck = text.state != kWell;
-    told.late = text.late;
-    told.whereabouts.last = text.collective;
-    told.whereabouts.finished = text.finished;
-    told.whereabouts.activity = text.activity;
-    told.whereabouts.activity_at = text.activity_at;
-    told.whereabouts.activity_seconds = text.activity_seconds;
+    for (const LateInStore& late : text.late)
+      told.late.push_back({late.place, whereabouts_of(late, names_(late.place))});
+    told.whereabouts = whereabouts_of(text, names_(rank));
   } catch (const std::exception&) {
     // Then we do not know.
   }

@@ -20,12 +20,18 @@ namespace brigade::dist {
 
 class Store;
 
+// A rank that had not come when another one gave up waiting, and where it was then.
+struct LateRank {
+  int place = 0;  // in the group
+  Whereabouts whereabouts;
+};
+
 // What a rank has told.
 struct ToldByRank {
-  bool stuck = false;      // its collective failed
-  bool timed_out = false;  // because somebody did not come
-  std::vector<int> late;   // whom it missed then, by their places in the group
-  std::string gone;        // "left the group", "failed: ...": it is not coming
+  bool stuck = false;          // its collective failed
+  bool timed_out = false;      // because somebody did not come
+  std::vector<LateRank> late;  // whom it missed then
+  std::string gone;            // "left the group", "failed: ...": it is not coming
   Whereabouts whereabouts;
 };
 
@@ -70,9 +76,9 @@ class StoredWhereabouts {
  private:
   void tell_changes();
   void tell(const char* state, const CollectiveInfo& collective, bool finished,
-            const std::vector<int>& late = {}) noexcept;
+            const std::vector<LateRank>& late = {}) noexcept;
   void tell_gone(const std::string& how) noexcept;
-  std::vector<int> late_for(const CollectiveInfo& in) const noexcept;
+  std::vector<LateRank> late_for(const CollectiveInfo& in) const noexcept;
   ToldByRank told_by(int rank) const noexcept;
 
   const std::shared_ptr<Store> store_;

@@ -13,6 +13,9 @@
 #include <iostream>
 #include <memory>
 
+#include <poll.h>
+#include <unistd.h>
+
 namespace brigade::lab {
 
 namespace {
@@ -44,6 +47,12 @@ nlohmann::json row_of(const std::vector<std::string>& command, const dist::Launc
                      {"last_words", rank.last_words}});
   }
   return {{"command", command}, {"exit_code", outcome.exit_code}, {"summary", outcome.summary}, {"ranks", ranks}};
+}
+
+// A job that a signal has ended does not wait for somebody to read what there is to say.
+bool can_say_it(const dist::LaunchOutcome& outcome) {
+  pollfd room{STDERR_FILENO, POLLOUT, 0};
+  return outcome.signal == 0 || poll(&room, 1, 500) > 0;
 }
 
 }  // namespace
@@ -104,13 +113,15 @@ void add_run(Command& app) {
     arguments->options.prefix_output = !arguments->no_prefix;
     arguments->results.begin();
     const dist::LaunchOutcome outcome = dist::launch_processes(arguments->command, arguments->options);
-    if (!outcome.summary.empty())
+    const bool can_say = can_say_it(outcome);
+    if (can_say && !outcome.summary.empty())
       std::cerr << "brigade run: " << outcome.summary << (outcome.summary.back() == '\n' ? "" : "\n");
     arguments->results.add(row_of(arguments->command, outcome));
     arguments->results.write();
     if (outcome.output_error == 0) return outcome.exit_code;
-    std::cerr << "brigade run: not all that the ranks wrote could be passed on: " << std::strerror(outcome.output_error)
-              << "\n";
+    if (can_say)
+      std::cerr << "brigade run: not all that the ranks wrote could be passed on: "
+                << std::strerror(outcome.output_error) << "\n";
     return outcome.exit_code != 0 ? outcome.exit_code : 3;
   });
 }

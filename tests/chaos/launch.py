@@ -106,6 +106,28 @@ def a_closed_pipe_ends_the_job(program: str) -> None:
         os.close(writer)
 
 
+def a_signal_ends_a_job_whose_output_nobody_reads(program: str) -> None:
+    for options in ((), ("--no-prefix",)):
+        reader, writer = os.pipe()
+        try:
+            job = Job(program, "yes", stdout=writer, stderr=writer, options=options)
+            job.running(4)
+            time.sleep(0.3)
+            job.process.send_signal(signal.SIGTERM)
+            job.end(128 + signal.SIGTERM, 10)
+        finally:
+            os.close(reader)
+            os.close(writer)
+
+
+def a_signal_ends_a_job_that_writes_all_the_time(program: str) -> None:
+    with open("/dev/null", "wb") as nothing:
+        job = Job(program, "yes", stdout=nothing)
+        job.running(4)
+        job.process.send_signal(signal.SIGINT)
+        job.end(128 + signal.SIGINT, 10)
+
+
 def a_line_without_an_end_arrives(program: str) -> None:
     output = Job(program, "head -c 20000000 /dev/zero | tr '\\0' a", options=("--no-prefix",)).end(0, 30)
     assert output.count(b"a") >= 40_000_000, output.count(b"a")
@@ -113,7 +135,8 @@ def a_line_without_an_end_arrives(program: str) -> None:
 
 CASES = [a_daemon_that_holds_the_output, signals_end_the_job_and_do_not_restart_it, a_killed_launcher_leaves_nothing,
          restarts_end_with_the_first_good_attempt, a_rank_that_reads_the_terminal_finds_its_end, a_full_disk_is_told,
-         a_closed_pipe_ends_the_job, a_line_without_an_end_arrives]
+         a_closed_pipe_ends_the_job, a_signal_ends_a_job_whose_output_nobody_reads, a_signal_ends_a_job_that_writes_all_the_time,
+         a_line_without_an_end_arrives]
 
 
 def main() -> int:

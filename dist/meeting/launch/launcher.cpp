@@ -136,8 +136,8 @@ void start(Child& child, const std::vector<std::string>& command, const Environm
   child.pid = pid;
   child.running = true;
   child.process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  child.out = {out[0], stdout, ""};
-  child.err = {err[0], stderr, ""};
+  child.out = {out[0], STDOUT_FILENO, ""};
+  child.err = {err[0], STDERR_FILENO, ""};
   fcntl(out[0], F_SETFL, O_NONBLOCK);
   fcntl(err[0], F_SETFL, O_NONBLOCK);
   int why = 0;
@@ -198,11 +198,14 @@ class Attempt {
       // The socket too: ranks that announce many errors and print none wait for its room.
       std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}, {output_.socket().fd(), POLLIN, 0}};
       for (Child& child : children_) {
-        for (const int fd : {child.running ? child.process : -1, child.out.fd, child.err.fd})
-          entries.push_back({fd, POLLIN, 0});
+        entries.push_back({child.running ? child.process : -1, POLLIN, 0});
+        for (const Stream* stream : {&child.out, &child.err})
+          entries.push_back({output_.waits(*stream) ? -1 : stream->fd, POLLIN, 0});
       }
+      output_.add_to(entries);
       poll(entries.data(), entries.size(), time_to_next_step());
       forward_signals();
+      output_.write();
       output_.receive();
       for (Child& child : children_) {
         drain(child);
@@ -210,10 +213,9 @@ class Attempt {
       }
       escalate();
     }
-    for (Child& child : children_) {
-      drain(child);
+    for (Child& child : children_)
       output_.finish(child);
-    }
+    write_the_rest();
     return outcome();
   }
 
@@ -244,6 +246,18 @@ class Attempt {
   std::string error_file(int rank) const {
     if (error_folder_.empty()) return "";
     return fmt::format("{}/rank-{}", error_folder_, rank);
+  }
+
+  // For as long as that takes, unless a signal says that nobody waits for it.
+  void write_the_rest() {
+    for (bool again = true; output_.waits() && again;) {
+      std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}};
+      output_.add_to(entries);
+      again = poll(entries.data(), entries.size(), signalled_ ? 500 : -1) != 0;
+      forward_signals();
+      output_.write();
+    }
+    output_.give_up();
   }
 
   void drain(Child& child) {

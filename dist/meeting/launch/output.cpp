@@ -1,9 +1,11 @@
-// Reads the ranks' pipes, cuts them into lines, and prints those with their prefix.
+// Reads the ranks' pipes, cuts them into lines, and writes those with their prefix.
 #include <brigade/dist/meeting/launch/output.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 
 #include <unistd.h>
 
@@ -14,6 +16,11 @@ namespace {
 constexpr size_t kLastLines = 20;
 // Longer lines are shown in pieces of this length; a verdict is much shorter.
 constexpr size_t kLongestLine = size_t{64} * 1024;
+constexpr size_t kReadAtOnce = 8192;
+// So that a rank that writes all the time does not keep us from signals and from other ranks.
+constexpr int kReadsInTurn = 16;
+// A pipe holds no more, unless an administrator allows it: what comes after that is of daemons.
+constexpr int kReadsAtEnd = (1 << 20) / kReadAtOnce;
 
 }  // namespace
 
@@ -22,26 +29,60 @@ void Output::receive() {
       [this](int rank, const std::string& key, const std::string& text) { errors_.announce(rank, key, text); });
 }
 
-bool Output::drain(RankOutput& rank, Stream& stream) {
-  char bytes[8192];
-  while (true) {
-    const ssize_t got = read(stream.fd, bytes, sizeof bytes);
-    if (got > 0) {
-      stream.partial.append(bytes, static_cast<size_t>(got));
-      take_lines(rank, stream, false);
-      continue;
-    }
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return true;
-    end(rank, stream);
-    return false;
-  }
+void Output::drain(RankOutput& rank, Stream& stream) {
+  for (int reads = 0; reads < kReadsInTurn && !waits(stream) && read_some(rank, stream);)
+    ++reads;
 }
 
 void Output::finish(RankOutput& rank) {
   for (Stream* stream : {&rank.out, &rank.err}) {
+    for (int reads = 0; reads < kReadsAtEnd && stream->fd >= 0 && read_some(rank, *stream);)
+      ++reads;
     if (stream->fd >= 0) end(rank, *stream);
   }
+}
+
+// False when there is no more for now, or ever: then the stream is closed.
+bool Output::read_some(RankOutput& rank, Stream& stream) {
+  char bytes[kReadAtOnce];
+  const ssize_t got = read(stream.fd, bytes, sizeof bytes);
+  if (got > 0) {
+    stream.partial.append(bytes, static_cast<size_t>(got));
+    take_lines(rank, stream, false);
+    return true;
+  }
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return errno == EINTR;
+  end(rank, stream);
+  return false;
+}
+
+void Output::add_to(std::vector<pollfd>& entries) const {
+  for (const int target : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (!kept(target).empty()) entries.push_back({target, POLLOUT, 0});
+  }
+}
+
+void Output::write() {
+  for (const int target : {STDOUT_FILENO, STDERR_FILENO}) {
+    std::string& bytes = kept(target);
+    size_t done = 0;
+    while (done < bytes.size()) {
+      // A pipe that can be written to takes so much without making us wait; a file takes anything.
+      pollfd room{target, POLLOUT, 0};
+      if (poll(&room, 1, 0) <= 0) break;
+      const ssize_t wrote = ::write(target, bytes.data() + done, std::min<size_t>(bytes.size() - done, PIPE_BUF));
+      if (wrote < 0 && (errno == EINTR || errno == EAGAIN)) break;
+      if (wrote < 0 && write_error_ == 0) write_error_ = errno;
+      done = wrote < 0 ? bytes.size() : done + static_cast<size_t>(wrote);
+    }
+    bytes.erase(0, done);
+  }
+}
+
+void Output::give_up() {
+  if (waits() && write_error_ == 0) write_error_ = EAGAIN;
+  for (std::string& bytes : kept_)
+    bytes.clear();
 }
 
 void Output::end(RankOutput& rank, Stream& stream) {
@@ -70,17 +111,13 @@ void Output::take_lines(RankOutput& rank, Stream& stream, bool at_end) {
   }
   stream.partial.erase(0, begin);
   if (is_error && at_end) show(rank, stream, errors_.end(rank.rank), "\n");
-  note(std::fflush(stream.target) == 0);
-}
-
-void Output::note(bool written) {
-  if (!written && write_error_ == 0) write_error_ = errno;
+  write();
 }
 
 void Output::show(RankOutput& rank, const Stream& stream, const ErrorOnce::Lines& lines, const char* newline) {
   const std::string head = prefix_ ? fmt::format("[rank {}] ", rank.rank) : "";
   for (const std::string& line : lines.shown)
-    note(std::fprintf(stream.target, "%s%s%s", head.c_str(), line.c_str(), newline) >= 0);
+    kept(stream.target).append(head).append(line).append(newline);
   for (const std::string& line : lines.brief) {
     if (line.empty()) continue;
     rank.last_lines.push_back(line);

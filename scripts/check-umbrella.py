@@ -11,7 +11,7 @@ INTERNAL = [
     "core/atomic_file.h", "core/index_error.h", "core/view.h",
     "core/fnv.h", "dist/checks/model.h", "dist/diagnosis/", "dist/groups/arithmetic.h", "dist/groups/chain.h", "dist/groups/collective_errors.h",
     "dist/groups/gloo/", "dist/groups/shm/", "dist/groups/staging.h", "dist/groups/work_queue.h", "dist/meeting/launch/error_once.h",
-    "dist/meeting/launch/first_failure.h", "dist/meeting/launch/guardian.h", "dist/meeting/launch/nodes.h", "dist/meeting/launch/output.h", "dist/meeting/rank_hosts.h", "dist/meeting/rendezvous.h", "dist/meeting/store/",
+    "dist/meeting/launch/child.h", "dist/meeting/launch/first_failure.h", "dist/meeting/launch/guardian.h", "dist/meeting/launch/nodes.h", "dist/meeting/launch/output.h", "dist/meeting/rank_hosts.h", "dist/meeting/rendezvous.h", "dist/meeting/store/",
     "dist/reducer/hooks/", "dist/timeline/json_text.h", "dist/timeline/trace_events.h",
 ]
 # Streams and graphs: for programs that are built with CUDA, by themselves.

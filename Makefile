@@ -1,5 +1,5 @@
 # `make demo` and `make test` each do everything from a fresh clone: install what is missing, build, run.
-.PHONY: build configure demo test asan tsan coverage format format-check lint deps clean
+.PHONY: build configure demo test asan tsan faults coverage format format-check lint deps clean
 BUILD := build/cpu
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
 JOBS ?= $(shell nproc)
@@ -28,6 +28,15 @@ asan: deps
 	cmake --preset asan $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(TEST_JOBS)
+
+# Random programs with random faults, and as many healthy ones; ctest runs 500 on threads.
+# make faults COUNT=2000 SEED=7 BACKEND=shm
+COUNT ?= 20000
+SEED ?= $(shell date +%s)
+BACKEND ?= threads
+faults: configure
+	@cmake --build --preset cpu -j $(JOBS) --target test_dist
+	BRIGADE_FAULTS=$(COUNT) BRIGADE_FAULTS_SEED=$(SEED) BRIGADE_FAULTS_BACKEND=$(BACKEND) $(BUILD)/bin/test_dist -tc="random faults*"
 
 # Lines of autograd/ and kernels/ that tests run; fails below 95 percent.
 coverage: deps

@@ -2,6 +2,9 @@
 // themselves (detail/, and the files that scripts/check-umbrella.py lists).
 #pragma once
 
+#include <brigade/amp/autocast.h>
+#include <brigade/amp/grad_scaler.h>
+#include <brigade/amp/op_lists.h>
 #include <brigade/autograd/anomaly_mode.h>
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/function.h>
@@ -20,6 +23,7 @@
 #include <brigade/core/warning.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/ddp/explanation.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/ddp/joinable.h>
 #include <brigade/dist/ddp/logging_data.h>
@@ -32,6 +36,7 @@
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/meeting/launch/environment.h>
 #include <brigade/dist/meeting/launch/launcher.h>
+#include <brigade/dist/meeting/secret.h>
 #include <brigade/dist/meeting/store.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>

@@ -69,7 +69,7 @@ struct RetainedGraph {
   size_t bytes;     // of results that were kept for another backward (parameters not counted)
   bool used_again;  // a later backward of this thread came through it
 };
-// Those of this thread since the last call.
+// Those of this thread that were used again, or of which nothing is left; each once, as far back as a few.
 std::vector<RetainedGraph> take_retained_graphs();
 
 }  // namespace autograd

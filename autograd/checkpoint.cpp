@@ -1,13 +1,16 @@
 // The node of a checkpoint: runs the segment again with the old random state, then its backward.
 #include <brigade/autograd/checkpoint.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/backward.h>
+#include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/autograd/record.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/core/random.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 namespace brigade::autograd {
 
@@ -21,6 +24,7 @@ struct CheckpointNode final : Node {
   std::unique_ptr<SavedTensor[]> saved;
   std::vector<Tensor> parameters;  // leaves that the segment used besides its inputs
   Generator generator;             // as it stood when forward began
+  AutocastState autocast;          // likewise
 
   void backward(BackwardContext& context) override {
     std::vector<Tensor> inputs;
@@ -46,7 +50,11 @@ struct CheckpointNode final : Node {
       places.push_back(static_cast<uint32_t>(input_count + i));
     }
     Tensor result;
+    // What this run records explains an input that gets nothing.
+    const auto tape = !context.create_graph() && Tape::is_kept() ? std::make_shared<Tape>() : nullptr;
     {
+      std::optional<Tape::Instead> recording;
+      if (tape) recording.emplace(*tape);
       const Generator now = default_generator();
       default_generator() = generator;
       struct Restore {
@@ -54,6 +62,10 @@ struct CheckpointNode final : Node {
         ~Restore() { default_generator() = state; }
       } restore{now};
       const EnableGradGuard grad_on;
+      // With casts of its own: those of the first run have no history.
+      AutocastState again = autocast;
+      again.cache = std::make_shared<AutocastCache>();
+      const AutocastScope as_before(again);
       result = segment(inputs);
     }
     const Tensor& gradient = context.grad();
@@ -63,13 +75,26 @@ struct CheckpointNode final : Node {
                           "same thing both times (recorded at {})",
                           result.defined() ? describe(result) : "nothing", describe(gradient), to_string(where));
     }
-    if (!result.requires_grad()) return;  // cut inside: nothing flows
+    if (!result.requires_grad()) {  // cut inside: nothing flows
+      for (size_t i = 0; i < wanted.size(); ++i)
+        note_stopped(tape, places[i], wanted[i], result);
+      return;
+    }
     const Tensor roots[] = {result};
     std::vector<Tensor> gradients = autograd::grad(
         roots, wanted, {.grad_outputs = {gradient}, .allow_unused = true, .create_graph = context.create_graph()},
         where);
-    for (size_t i = 0; i < wanted.size(); ++i)
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (!gradients[i].defined()) note_stopped(tape, places[i], wanted[i], result);
       context.set(places[i], std::move(gradients[i]));
+    }
+  }
+
+  void note_stopped(const std::shared_ptr<const Tape>& tape, uint32_t input, const Tensor& wanted,
+                    const Tensor& result) const {
+    if (!tape) return;
+    detail::stopped_gradients().in_segments.push_back(
+        {sequence, input, tape, wanted.id(), trace(*tape, wanted.id(), std::span(&result, 1))});
   }
 };
 
@@ -107,6 +132,7 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
       node->saved[i].save_input(*node, inputs[i]);
     node->parameters.assign(all.begin() + static_cast<int64_t>(inputs.size()), all.end());
     node->generator = generator;
+    node->autocast = autocast_now();
   }
   return result;
 }

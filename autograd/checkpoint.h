@@ -7,7 +7,7 @@
 // segment becomes one node whose edges are its inputs and every parameter it used, so the plan of
 // backward is as exact as without it, and each parameter becomes ready once, however often
 // checkpoints nest or share a module. Random numbers (dropout) are drawn from the same place both
-// times.
+// times, and both run under the same autocast state (amp/autocast.h).
 #pragma once
 
 #include <brigade/core/tensor.h>

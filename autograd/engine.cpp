@@ -2,8 +2,11 @@
 #include <brigade/autograd/engine.h>
 
 #include <brigade/autograd/anomaly_mode.h>
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/detail/listeners.h>
+#include <brigade/autograd/detail/sequence.h>
+#include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/tape.h>
@@ -11,6 +14,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -24,7 +28,12 @@ thread_local uint64_t backwards_started = 0;
 
 // Backwards that kept their graph, since they were last asked for; node marks count on from
 // `retained_before`.
-thread_local std::vector<RetainedGraph> retained;
+struct Retained {
+  RetainedGraph graph;
+  size_t alive;  // of its nodes
+  bool taken;
+};
+thread_local std::deque<Retained> retained;
 thread_local uint64_t retained_before = 0;
 
 constexpr uint64_t kBeforeAllNodes = ~uint64_t{0};
@@ -39,6 +48,17 @@ void check_gradient(const Node& from, uint32_t input, const Tensor& gradient, co
 
 }  // namespace
 
+bool Plan::holds_recorded(uint64_t from, uint64_t to) const noexcept {
+  // Newest first.
+  const auto& nodes = engine_->nodes_;
+  const auto newest = std::partition_point(nodes.begin(), nodes.end(),
+                                           [&](const Engine::PlannedNode& each) { return each.node->sequence >= to; });
+  return std::any_of(newest, nodes.end(), [&](const Engine::PlannedNode& each) {
+    return each.node->sequence >= from &&
+           each.node->sequence % detail::kThreadsInSequence == from % detail::kThreadsInSequence;
+  });
+}
+
 uint64_t Engine::next_number() noexcept {
   static std::atomic<uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
@@ -52,7 +72,8 @@ Engine::Engine(std::span<const Tensor> roots, std::span<const Tensor> gradients,
       create_graph_(use.create_graph),
       detects_anomaly_(AnomalyMode::is_enabled()),
       where_(where),
-      task_(next_number()) {
+      task_(next_number()),
+      given_(gradients) {
   gradients_.resize(roots.size());
 }
 
@@ -81,7 +102,7 @@ void Engine::visit(const Edge& edge, uint64_t from_sequence) {
     }
     if (!capturing_) check_not_freed(*node);
     if (node->retained_by_ > retained_before && node->retained_by_ - retained_before <= retained.size())
-      retained[node->retained_by_ - retained_before - 1].used_again = true;
+      retained[node->retained_by_ - retained_before - 1].graph.used_again = true;
     nodes_.push_back({node, 0, node->task_, node->task_index_, false});
     node->task_ = task_;
     stack_.push_back(node);
@@ -181,12 +202,15 @@ void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
 
 void Engine::call_leaf_hooks(uint32_t index) {
   PlannedLeaf& planned = planned_leaves_[index];
-  const AutogradMeta& leaf_meta = *planned.meta;
+  AutogradMeta& leaf_meta = *planned.meta;
   if (leaf_meta.hooks.empty()) return;
   // A hook may remove hooks: run over a copy.
   const auto hooks = leaf_meta.hooks;
   for (const auto& hook : hooks) {
+    const uint32_t version = planned.buffer.storage()->version();
     Tensor replaced = hook.call(planned.buffer);
+    const bool replaces = replaced.defined() && !replaced.is_same(planned.buffer);
+    if (replaces || planned.buffer.storage()->version() != version) leaf_meta.note_changing_hook(hook.handle);
     if (!replaced.defined()) continue;
     if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
       throw AutogradError(where_, "a hook on a leaf returned {}, expected a gradient like the leaf: {}",
@@ -213,6 +237,8 @@ void Engine::complete_leaf(uint32_t index) {
   }
   if (planned.received) {
     leaf_meta.stamp.on_backward(backwards_started, where_);
+    if (!scale_labels_.empty()) [[unlikely]]
+      note_scale(index);
   }
   if (planned.received && !leaf_meta.post_accumulate_hooks.empty()) {
     const auto hooks = leaf_meta.post_accumulate_hooks;
@@ -223,6 +249,14 @@ void Engine::complete_leaf(uint32_t index) {
   for (const AutogradMeta::Observer& observer : leaf_meta.observers) {
     observer.listener->on_grad_ready(observer.tag, planned.received);
   }
+}
+
+void Engine::note_stopped(const Node& node, uint32_t input) const {
+  const Edge& edge = node.edges[input];
+  if (edge.node && edge.node->task_ != task_) return;
+  // What was written to its place directly is not handed over.
+  if (edge.leaf && planned_leaves_[static_cast<AutogradMeta*>(edge.leaf->autograd.get())->task_index].received) return;
+  detail::stopped_gradients().note(node, input);
 }
 
 void Engine::run_node(PlannedNode& planned) {
@@ -256,13 +290,19 @@ void Engine::run_node(PlannedNode& planned) {
     node.backward(context);
     if (!non_finite_listeners_.empty()) [[unlikely]]
       look_for_non_finite(node, grads);
+    if (is_diagnosed_) look_at_unbounded(node, grads);
     if (detects_anomaly_) [[unlikely]]
       look_for_nan(node, grads);
     for (uint32_t i = 0; i < node.outputs.size(); ++i)
       grads[i] = Tensor();
     for (uint32_t i = 0; i < node.edges.size(); ++i) {
       Tensor result = std::move(results_[i]);
-      if (result.defined() && node.edges[i].defined()) deliver(node, i, std::move(result));
+      if (!node.edges[i].defined()) continue;
+      if (result.defined()) {
+        deliver(node, i, std::move(result));
+      } else {
+        note_stopped(node, i);
+      }
     }
   }
   for (const Edge& edge : node.edges) {
@@ -280,12 +320,30 @@ void Engine::note_retained() {
     planned.node->retained_by_ = index;
     graph.bytes += planned.node->saved_bytes();
   }
-  retained.push_back(graph);
+  constexpr size_t kMost = 64;
+  retained.push_back({graph, nodes_.size(), false});
+  if (retained.size() > kMost) {
+    retained.pop_front();
+    ++retained_before;
+  }
+}
+
+void note_freed(const Node& node) noexcept {
+  const uint64_t index = node.retained_by_;
+  if (index > retained_before && index - retained_before <= retained.size())
+    --retained[index - retained_before - 1].alive;
 }
 
 std::vector<RetainedGraph> take_retained_graphs() {
-  retained_before += retained.size();
-  return std::exchange(retained, {});
+  std::vector<RetainedGraph> graphs;
+  for (Retained& each : retained) {
+    if (each.taken || (each.alive > 0 && !each.graph.used_again)) continue;
+    each.taken = true;
+    graphs.push_back(each.graph);
+  }
+  for (; !retained.empty() && retained.front().taken; ++retained_before)
+    retained.pop_front();
+  return graphs;
 }
 
 void Engine::unmark() noexcept {
@@ -344,6 +402,7 @@ void Engine::prune() {
 }
 
 std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs) {
+  const OutsideAutocast as_recorded;  // gradients have the dtypes of what they are gradients of
   running_tasks.push_back(task_);
   struct Pop {
     ~Pop() { running_tasks.pop_back(); }
@@ -366,6 +425,7 @@ std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs) {
 
 void Engine::run_nodes() {
   const AutoGradMode recording(create_graph_, where_);
+  is_diagnosed_ = Tape::is_kept();
   // What a second backward will come through belongs to the record of forward; the rest does not.
   std::optional<Tape::Pause> pause;
   if (!create_graph_) pause.emplace();
@@ -379,12 +439,16 @@ void Engine::run_nodes() {
 }
 
 void Engine::run() {
+  const OutsideAutocast as_recorded;
   running_tasks.push_back(task_);
   struct Pop {
     ~Pop() { running_tasks.pop_back(); }
   } pop;
   const bool outermost = running_tasks.size() == 1;
-  if (outermost) ++backwards_started;
+  if (outermost) {
+    ++backwards_started;
+    detail::stopped_gradients() = {.backward = backwards_started};
+  }
   std::vector<std::shared_ptr<Listener>> registered;  // kept alive while they are called
   if (outermost) {
     registered = detail::registered_listeners();
@@ -399,9 +463,11 @@ void Engine::run() {
     plan.leaves_ = leaves_;
     plan.roots_ = roots_;
     plan.nodes_ = nodes_.size();
+    plan.engine_ = this;
     plan.where_ = where_;
     plan.number_ = backwards_started;
     planned = true;
+    if (has_scalers()) label_scales(!outermost);
     if (outermost) {
       for (Listener* listener : listeners_)
         listener->on_plan(plan);

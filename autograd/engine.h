@@ -11,6 +11,7 @@
 #pragma once
 
 #include <brigade/autograd/backward.h>
+#include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/node.h>
 
@@ -53,6 +54,7 @@ class Engine {
     bool only_read = false;  // its gradient was asked for, and nothing that lies behind it
   };
   friend class BackwardContext;
+  friend class Plan;
 
   void check_roots();
   void check_not_freed(const Node& node) const;
@@ -72,8 +74,14 @@ class Engine {
   void mark_captured(std::span<const Tensor> inputs);
   void prune();
   void note_retained();
+  // What each leaf will know of its gradient's scale, while a scaler lives.
+  void label_scales(bool is_nested);
+  void note_scale(uint32_t leaf);
   void look_for_non_finite(const Node& node, const Tensor* grads);
+  void look_at_unbounded(const Node& node, const Tensor* grads) const;
   void look_for_nan(const Node& node, const Tensor* grads);
+  // A node has returned nothing for an input.
+  void note_stopped(const Node& node, uint32_t input) const;
   // What the node that runs has computed for an input.
   Tensor result_of(const Node& node, uint32_t input) const;
 
@@ -82,8 +90,10 @@ class Engine {
   bool retain_graph_;
   bool create_graph_;
   bool detects_anomaly_;
+  bool is_diagnosed_ = false;  // a tape is kept
   SourceLocation where_;
   uint64_t task_;
+  std::span<const Tensor> given_;  // gradients of the roots, before ones stood in
   std::vector<PlannedNode> nodes_;
   std::vector<Node*> stack_;
   std::vector<Tensor> leaves_;
@@ -92,6 +102,7 @@ class Engine {
   std::vector<Tensor> results_;
   std::vector<Listener*> listeners_;
   std::vector<Edge> root_edges_;
+  std::vector<ScaleLabel> scale_labels_;  // of the leaves; one for all of them where they are alike
   // A captured run: gradients asked for, and the node outputs among them.
   struct CapturedOutput {
     const Node* node;

@@ -1,4 +1,6 @@
 // What the engine checks before and while it runs.
+#include <brigade/autograd/detail/non_finite.h>
+#include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/autograd/engine.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape_query.h>
@@ -87,6 +89,20 @@ void Engine::look_for_non_finite(const Node& node, const Tensor* grads) {
     for (Listener* listener : non_finite_listeners_)
       listener->on_non_finite(node.op, node.where);
     non_finite_listeners_.clear();
+    return;
+  }
+}
+
+void Engine::look_at_unbounded(const Node& node, const Tensor* grads) const {
+  detail::StoppedGradients& noticed = detail::stopped_gradients();
+  if (noticed.non_finite_op || !(node.is_custom() || detail::has_unbounded_derivative(node.op))) return;
+  for (uint32_t i = 0; i < node.edges.size(); ++i) {
+    if (!detail::holds_non_finite(result_of(node, i))) continue;
+    for (uint32_t k = 0; k < node.outputs.size(); ++k) {
+      if (detail::holds_non_finite(grads[k])) return;  // it came so
+    }
+    noticed.non_finite_op = node.op;
+    noticed.non_finite_at = node.where;
     return;
   }
 }

@@ -18,7 +18,17 @@ bool contains(const std::vector<Tensor>& tensors, const Tensor& tensor) {
   return std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& each) { return each.is_same(tensor); });
 }
 
+// Of the input behind it.
+DType input_dtype(const Edge& edge) { return edge.node ? edge.node->outputs[edge.output].dtype : edge.leaf->dtype; }
+
 }  // namespace
+
+Tensor detail::cast_argument(const Tensor& argument, DType dtype) {
+  if (!argument.defined() || !is_floating_point(argument.dtype()) || argument.dtype() == kFloat64) return argument;
+  // Only where autocast is on for the tensor's kind of device.
+  const AutocastState* const state = autocast_state;
+  return state && state->on(argument.device().type).enabled ? argument.to(dtype, {}) : argument;
+}
 
 std::string custom_function_name(const std::type_info& type) {
   char* const readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr);
@@ -66,7 +76,10 @@ void CustomNode::backward(BackwardContext& context) {
   }
   for (size_t i = 0; i < results.size(); ++i) {
     if (edge_of_argument_[i] >= 0) {
-      context.set(static_cast<uint32_t>(edge_of_argument_[i]), std::move(results[i]));
+      const auto edge = static_cast<uint32_t>(edge_of_argument_[i]);
+      // Under autocast forward or backward may compute in another dtype than the argument's.
+      if (results[i].defined() && edges[edge].defined()) results[i] = results[i].to(input_dtype(edges[edge]), {});
+      context.set(edge, std::move(results[i]));
     } else if (results[i].defined()) {
       throw AutogradError(where,
                           "function {} returned a gradient different from None at position {}, but the corresponding "

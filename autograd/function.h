@@ -17,16 +17,34 @@
 // per result and returns one per argument of forward: an undefined Tensor for an argument that is
 // no tensor or needs no gradient. With create_graph backward is recorded, so second derivatives
 // follow if it consists of differentiable operations.
+//
+// Under autocast (amp/autocast.h) forward is cast as any code is, and backward is not. A base beside
+// Function says otherwise: BackwardUnderAutocast, CastInputsUnderAutocast.
 #pragma once
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/record.h>
 
 #include <any>
+#include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <unordered_map>
 
 namespace brigade::autograd {
+
+// As a base of a function: its backward runs under the autocast state of its forward (PyTorch:
+// torch.amp.custom_fwd with custom_bwd), for a backward made of matrix products.
+struct BackwardUnderAutocast {};
+// As a base of a function: where autocast is on, forward gets its tensors in this dtype (float64,
+// and what is not floating, as they are) and runs, like backward, with autocast off (PyTorch:
+// torch.amp.custom_fwd(cast_inputs=...)). For forwards that are right in one dtype only. Elsewhere
+// it has no effect.
+template <DType dtype>
+struct CastInputsUnderAutocast {
+  static constexpr DType kCastInputs = dtype;
+};
 
 // What forward hands to backward.
 class AutogradContext {
@@ -62,15 +80,19 @@ class AutogradContext {
   bool materialize_grads_ = true;
   class CustomNode* node_ = nullptr;
   const BackwardContext* running_ = nullptr;
+  std::unique_ptr<const AutocastState> autocast_;  // of forward, where backward wants it
 };
 
 class CustomNode : public Node {
  public:
   void backward(BackwardContext& context) final;
+  bool is_custom() const noexcept final { return true; }
   AutogradContext ctx;
 
  protected:
   virtual std::vector<Tensor> call_backward(const std::vector<Tensor>& grads) = 0;
+  // The autocast state of forward, kept by CustomCall::keep_autocast.
+  const AutocastState& forward_autocast() const noexcept { return *ctx.autocast_; }
 
  private:
   friend class AutogradContext;
@@ -91,6 +113,7 @@ class CustomCall {
     node_->edge_of_argument_.push_back(-1);
   }
   AutogradContext& context() noexcept { return node_->ctx; }
+  void keep_autocast() { node_->ctx.autocast_ = std::make_unique<const AutocastState>(autocast_now()); }
   // Records the call; replaces results that are inputs by aliases.
   void finish(std::vector<Tensor>& outputs);
 
@@ -101,6 +124,15 @@ class CustomCall {
   SourceLocation where_;
   std::vector<Tensor> inputs_;
 };
+
+namespace detail {
+// An argument of a function with CastInputsUnderAutocast: tensors are cast, anything else is itself.
+Tensor cast_argument(const Tensor& argument, DType dtype);
+template <class T>
+const T& cast_argument(const T& argument, DType) {
+  return argument;
+}
+}  // namespace detail
 
 // "Cube", of a type.
 std::string custom_function_name(const std::type_info& type);
@@ -120,14 +152,27 @@ class Function {
   static auto apply_at(SourceLocation where, const Arguments&... arguments) {
     struct Call final : CustomNode {
       std::vector<Tensor> call_backward(const std::vector<Tensor>& grads) override {
-        return Derived::backward(ctx, grads);
+        if constexpr (std::is_base_of_v<BackwardUnderAutocast, Derived>) {
+          const AutocastScope as_forward(forward_autocast());
+          return Derived::backward(ctx, grads);
+        } else {
+          return Derived::backward(ctx, grads);
+        }
       }
     };
     CustomCall call(new Call, custom_function_name(typeid(Derived)), where);
     (call.add_argument(arguments), ...);
+    if constexpr (std::is_base_of_v<BackwardUnderAutocast, Derived>) call.keep_autocast();
     auto result = [&] {
       const NoGradGuard no_grad(where);
       const Tape::Pause pause;  // the call is one operation
+      if constexpr (requires { Derived::kCastInputs; }) {
+        if (autocast_is_on()) {
+          const auto casted = std::make_tuple(detail::cast_argument(arguments, Derived::kCastInputs)...);
+          const AutocastPause off;
+          return std::apply([&](const auto&... each) { return Derived::forward(call.context(), each...); }, casted);
+        }
+      }
       return Derived::forward(call.context(), arguments...);
     }();
     if constexpr (std::is_same_v<decltype(result), Tensor>) {

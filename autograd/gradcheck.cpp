@@ -119,8 +119,8 @@ GradcheckResult gradgradcheck(const std::function<Tensor(const std::vector<Tenso
   size_t place = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
-    const std::vector<double> with_graph = recorded[place].to_vector<double>();
-    const std::vector<double> without = plain[place].to_vector<double>();
+    const std::vector<double> with_graph = brigade::detail::elements_of<double>(recorded[place]);
+    const std::vector<double> without = brigade::detail::elements_of<double>(plain[place]);
     for (size_t k = 0; k < without.size(); ++k)
       first.see(i, static_cast<int64_t>(k), with_graph[k], without[k]);
     ++place;

@@ -1,6 +1,7 @@
 // Writes nodes, leaves and cuts in the DOT language, and calls Graphviz for an SVG.
 #include <brigade/autograd/graph_picture.h>
 
+#include <brigade/autograd/detail/sequence.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
 
@@ -21,6 +22,13 @@ extern char** environ;
 namespace brigade::autograd {
 
 namespace {
+
+// "node7", and "node7_2" where a thread but the first has recorded it.
+std::string node_id(uint64_t sequence) {
+  const uint64_t thread = sequence % detail::kThreadsInSequence;
+  return "node" + std::to_string(sequence / detail::kThreadsInSequence) +
+         (thread == 0 ? "" : "_" + std::to_string(thread));
+}
 
 std::string dot_string(const std::string& text) {
   std::string result = "\"";
@@ -90,7 +98,7 @@ class Picture {
 
   void connect(const Edge& edge, const std::string& to, const std::string& shape) {
     if (edge.node) {
-      arrow("node" + std::to_string(edge.node->sequence), to, look(edge.node->outputs[edge.output]));
+      arrow(node_id(edge.node->sequence), to, look(edge.node->outputs[edge.output]));
     } else if (edge.leaf) {
       arrow(leaf_id(edge.leaf.get()), to, shape);
     }
@@ -102,7 +110,7 @@ class Picture {
       Node* const node = open.back();
       open.pop_back();
       if (!nodes_.emplace(node->sequence, node).second) continue;
-      const std::string id = "node" + std::to_string(node->sequence);
+      const std::string id = node_id(node->sequence);
       std::string label = node->op;
       if (options_.locations && node->where.line() != 0) label += "\n" + to_string(node->where);
       vertex(id, label, "shape=ellipse");
@@ -146,7 +154,7 @@ class Picture {
     for (const Tape::Record& record : tape->records()) {
       if (record.sequence == 0 || !nodes_.contains(record.sequence)) continue;
       for (const uint64_t id : tape->inputs(record))
-        draw_cut(id, "node" + std::to_string(record.sequence));
+        draw_cut(id, node_id(record.sequence));
     }
     for (const auto& [tensor, root] : cut_roots_)
       draw_cut(tensor, root);
@@ -158,7 +166,7 @@ class Picture {
     if (const auto found = made_by.find(id); found != made_by.end()) {
       const Tape::Record& record = *found->second;
       if (record.sequence == 0) return;
-      const std::string source = "node" + std::to_string(record.sequence);
+      const std::string source = node_id(record.sequence);
       if (!nodes_.contains(record.sequence) && behind_.insert(record.sequence).second) {
         std::string label = record.op;
         if (options_.locations && record.where.line() != 0) label += "\n" + to_string(record.where);

@@ -2,6 +2,7 @@
 #include <brigade/autograd/listener.h>
 
 #include <brigade/autograd/detail/listeners.h>
+#include <brigade/autograd/detail/sequence.h>
 #include <brigade/autograd/meta.h>
 
 #include <algorithm>
@@ -27,24 +28,54 @@ void add_listener(const std::shared_ptr<Listener>& listener) { thread_listeners.
 SilentUpdates::SilentUpdates() noexcept { ++silent_updates; }
 SilentUpdates::~SilentUpdates() { --silent_updates; }
 
-void announce_update(std::span<const Tensor> parameters, const std::function<Update()>& describe) {
+uint64_t recorded_nodes() noexcept { return detail::peek_sequence(); }
+
+void announce_reading(std::span<const Tensor> leaves) {
   if (silent_updates > 0) return;
-  const auto registered = detail::registered_listeners();  // kept alive while they are called
-  std::vector<Listener*> listeners;
-  for (const auto& listener : registered)
-    listeners.push_back(listener.get());
-  for (const Tensor& parameter : parameters) {
+  std::vector<Listener*> told;
+  for (const Tensor& leaf : leaves) {
+    const AutogradMeta* known = leaf.defined() ? meta(leaf) : nullptr;
+    if (!known) continue;
+    for (const AutogradMeta::Observer& observer : known->observers) {
+      if (std::find(told.begin(), told.end(), observer.listener) != told.end()) continue;
+      told.push_back(observer.listener);
+      observer.listener->on_gradients_wanted(leaves);
+    }
+  }
+}
+
+AnnouncedUpdate::AnnouncedUpdate(std::span<const Tensor> parameters, const std::function<Update()>& describe)
+    : parameters_(parameters), is_silent_(silent_updates > 0) {
+  if (is_silent_) return;
+  registered_ = detail::registered_listeners();
+  const std::vector<Listener*> told = listeners();
+  if (told.empty()) return;
+  const Update update = describe();
+  for (Listener* listener : told)
+    listener->on_update(update);
+}
+
+AnnouncedUpdate::~AnnouncedUpdate() { tell_of_end(); }
+
+// Those of this thread, and those that observe a parameter now.
+std::vector<Listener*> AnnouncedUpdate::listeners() const {
+  std::vector<Listener*> found;
+  for (const auto& listener : registered_)
+    found.push_back(listener.get());
+  for (const Tensor& parameter : parameters_) {
     const AutogradMeta* known = meta(parameter);
     if (!known) continue;
     for (const AutogradMeta::Observer& observer : known->observers) {
-      if (std::find(listeners.begin(), listeners.end(), observer.listener) == listeners.end())
-        listeners.push_back(observer.listener);
+      if (std::find(found.begin(), found.end(), observer.listener) == found.end()) found.push_back(observer.listener);
     }
   }
-  if (listeners.empty()) return;
-  const Update update = describe();
-  for (Listener* listener : listeners)
-    listener->on_update(update);
+  return found;
+}
+
+void AnnouncedUpdate::tell_of_end() const noexcept {
+  if (is_silent_) return;
+  for (Listener* listener : listeners())
+    listener->on_update_end();
 }
 
 }  // namespace brigade::autograd

@@ -10,10 +10,16 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace brigade::autograd {
 
+class Engine;
 class Listener;
+
+// Where this thread is in what it records: the number of its next node.
+uint64_t recorded_nodes() noexcept;
 
 // What a backward is going to do, known before its first kernel runs.
 class Plan {
@@ -23,6 +29,8 @@ class Plan {
   // The tensors backward starts from.
   std::span<const Tensor> roots() const noexcept { return roots_; }
   size_t nodes() const noexcept { return nodes_; }
+  // Whether a node is among them that the thread of two readings of recorded_nodes() recorded between them.
+  bool holds_recorded(uint64_t from, uint64_t to) const noexcept;
   // The call of backward, and its number on this thread (from 1).
   SourceLocation where() const noexcept { return where_; }
   uint64_t number() const noexcept { return number_; }
@@ -35,6 +43,7 @@ class Plan {
   friend class Engine;
   std::span<const Tensor> leaves_;
   std::span<const Tensor> roots_;
+  const Engine* engine_ = nullptr;
   size_t nodes_ = 0;
   SourceLocation where_;
   uint64_t number_ = 0;
@@ -49,6 +58,15 @@ struct Update {
   std::string options;  // its hyperparameters, one group per line: "group 0: lr 0.1, momentum 0.9"
   SourceLocation where;
   bool keeps_state;  // the step depends on earlier ones
+  // The line that has loaded its state since the step before; 0: none has.
+  SourceLocation state_loaded_at = {};
+  // What it keeps, with the positions of the parameters that it belongs to.
+  std::function<std::vector<std::pair<size_t, Tensor>>()> state = nullptr;
+  // Of a loss scaler's step: whether a gradient is not finite, so that nothing will move. Listeners
+  // may set it: it may be so on another rank. Null for a step without a scaler.
+  bool* found_inf = nullptr;
+  // false: no step follows; only found_inf is asked for.
+  bool moves = true;
 };
 
 // Hears every backward of the threads on which it is registered, and every backward of any thread
@@ -79,11 +97,34 @@ class Listener {
   // An optimizer of a thread on which the listener is registered, or one that holds a leaf it
   // observes, is about to step. May throw: then nothing moves.
   virtual void on_update(const Update& update) { static_cast<void>(update); }
+  // That step has ended, or thrown.
+  virtual void on_update_end() noexcept {}
+  // Gradients of these leaves, some of which it observes, are about to be read as those of a
+  // finished backward: by an optimizer (then on_update follows), or by clipping. May throw: then
+  // nothing is read.
+  virtual void on_gradients_wanted(std::span<const Tensor> leaves) { static_cast<void>(leaves); }
 };
 
-// Tells the listeners of an optimizer's step. `describe` makes the update; it is called only when
-// someone listens.
-void announce_update(std::span<const Tensor> parameters, const std::function<Update()>& describe);
+// Tells those who observe one of the leaves.
+void announce_reading(std::span<const Tensor> leaves);
+// Tells the listeners of an optimizer's step: that it begins, and, when this object dies, that it
+// has ended. `parameters` outlive it. `describe` makes the update; it is called only when someone
+// listens.
+class AnnouncedUpdate {
+ public:
+  AnnouncedUpdate(std::span<const Tensor> parameters, const std::function<Update()>& describe);
+  ~AnnouncedUpdate();
+  AnnouncedUpdate(const AnnouncedUpdate&) = delete;
+  AnnouncedUpdate& operator=(const AnnouncedUpdate&) = delete;
+
+ private:
+  std::vector<Listener*> listeners() const;
+  void tell_of_end() const noexcept;
+
+  std::span<const Tensor> parameters_;
+  bool is_silent_;
+  std::vector<std::shared_ptr<Listener>> registered_;  // kept alive while they are called
+};
 // While it lives, steps on this thread are not announced: for an optimizer inside another one.
 class SilentUpdates {
  public:

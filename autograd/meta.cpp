@@ -59,6 +59,8 @@ void AutogradMeta::set_by_hand(const Tensor& gradient, SourceLocation where) {
   grad = gradient;
   stamp = {};
   stamp.by_hand = gradient.defined();
+  if (gradient.defined()) stamp.scale.on_set(gradient);
+  if (gradient.defined() && !observers.empty()) gradient.storage()->watch();
   stamp.set_at = where;
 }
 

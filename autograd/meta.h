@@ -1,6 +1,7 @@
 // What autograd knows about one tensor.
 #pragma once
 
+#include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/node.h>
 #include <brigade/autograd/views.h>
 
@@ -21,6 +22,7 @@ struct GradStamp {
   SourceLocation last_backward_at;
   SourceLocation set_at;   // of the latest set_grad()
   SourceLocation used_at;  // of the latest step
+  ScaleStamp scale;
 
   void on_backward(uint64_t number, SourceLocation where) noexcept {
     ++backwards;
@@ -66,6 +68,11 @@ struct AutogradMeta final : AutogradMetaBase {
   void take_target();
   // The gradient is this tensor from now on, by the same history.
   void hold(Tensor gradient) { grad = std::move(gradient); }
+  // That hook has changed a gradient.
+  void note_changing_hook(uint64_t handle) noexcept {
+    for (Hook& hook : hooks)
+      hook.has_changed = hook.has_changed || hook.handle == handle;
+  }
   // Put there by a user.
   void set_by_hand(const Tensor& gradient, SourceLocation where);
   void clear() {
@@ -81,7 +88,8 @@ struct AutogradMeta final : AutogradMetaBase {
   struct Hook {
     uint64_t handle;
     std::function<Tensor(const Tensor&)> call;
-    SourceLocation where;  // of its registration
+    SourceLocation where;      // of its registration
+    bool has_changed = false;  // a gradient: it does not only look
   };
   std::vector<Hook> hooks;
   struct PostAccumulateHook {

@@ -27,6 +27,8 @@ void Node::destroy() const noexcept {
   dying = &first;
   while (first) {
     const Node* const node = std::exchange(first, first->next_dying_);
+    if (node->retained_by_ != 0) [[unlikely]]
+      note_freed(*node);
     delete node;
   }
   dying = nullptr;

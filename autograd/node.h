@@ -1,8 +1,8 @@
 // Node: one recorded operation, seen from backward.
 //
-// The forward of an operation makes a node with an increasing sequence number. Its edges say where
-// the gradients of the inputs go: to the node that made the input, or to a leaf. Gradients flow
-// from high numbers to low, so sorting by number is a valid order.
+// The forward of an operation makes a node with a sequence number above those of the nodes that made its
+// inputs (detail/sequence.h). Its edges say where the gradients of the inputs go: to the node that made
+// the input, or to a leaf. Gradients flow from high numbers to low, so sorting by number is a valid order.
 #pragma once
 
 #include <brigade/autograd/grad_mode.h>
@@ -19,6 +19,9 @@ namespace brigade::autograd {
 class Engine;
 class Node;
 class BackwardContext;
+struct ScaleMark;
+// A node of a graph that a backward has kept (see take_retained_graphs) is freed.
+void note_freed(const Node& node) noexcept;
 namespace detail {
 struct PackedTensor;
 struct DropPacked {
@@ -88,6 +91,9 @@ class Node : public GradFnBase {
   // differentiable operations wherever a second derivative is wanted.
   virtual void backward(BackwardContext& context) = 0;
 
+  // A user's own function: nothing is known of its derivative.
+  virtual bool is_custom() const noexcept { return false; }
+
   // --- set when recorded
   const char* op = "";  // "relu"
   uint64_t sequence = 0;
@@ -102,6 +108,9 @@ class Node : public GradFnBase {
   virtual void release_saved(SourceLocation freed_by) noexcept;
   bool is_freed() const noexcept { return freed_; }
   SourceLocation freed_by() const noexcept { return freed_by_; }
+
+  // What becomes of a loss's scale on the way through (gradient_scale.h); null: nothing.
+  virtual const ScaleMark* scale_mark() const noexcept { return nullptr; }
 
   // Of what forward saved, leaves not counted.
   size_t saved_bytes() const noexcept;
@@ -126,6 +135,7 @@ class Node : public GradFnBase {
  private:
   friend class SavedTensor;
   friend class Engine;
+  friend void note_freed(const Node& node) noexcept;
 
   // Freeing a chain of any length takes no stack: nodes that die while another is being freed wait
   // in a list.

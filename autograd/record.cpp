@@ -1,10 +1,12 @@
 // Gives a node its edges and outputs, collects leaves for checkpoints, and tells the tape.
 #include <brigade/autograd/record.h>
 
+#include <brigade/autograd/detail/sequence.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/tape.h>
 
 #include <algorithm>
+#include <atomic>
 
 namespace brigade::autograd {
 
@@ -16,6 +18,11 @@ LeafCollector::LeafCollector() noexcept : outer_(std::exchange(leaf_collector, t
 LeafCollector::~LeafCollector() { leaf_collector = outer_; }
 
 namespace detail {
+
+uint64_t first_sequence() noexcept {
+  static std::atomic<uint64_t> threads{0};
+  return kThreadsInSequence + threads.fetch_add(1, std::memory_order_relaxed) % kThreadsInSequence;
+}
 
 bool any_requires_grad(TensorRefs inputs) noexcept {
   for (const Tensor* input : inputs) {
@@ -33,7 +40,7 @@ void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs output
     Edge& edge = node->edges.emplace_back();
     if (input->requires_grad()) set_gradient_edge(edge, *input);
   }
-  node->sequence = next_sequence++;  // after that of a view's new history
+  node->sequence = take_sequence(*node);  // after that of a view's new history
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = *outputs[i];
     OutputInfo& expected = node->outputs.emplace_back();
@@ -67,29 +74,28 @@ void collect_leaves(TensorRefs inputs) {
 }
 
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
-  Cut cut = Cut::None;
-  SourceLocation cut_at;
-  const bool carries = [&] {
-    for (const Tensor* output : outputs) {
-      if (output->requires_grad()) return true;
-    }
-    return false;
-  }();
-  if (!carries && any_requires_grad(inputs)) {
-    if (!GradMode::is_enabled()) {
-      cut = Cut::NoGrad;
-      cut_at = GradMode::disabled_at();
-    } else {
-      cut = Cut::NotDifferentiable;
-      cut_at = info.where;
-    }
-  }
+  Tape& tape = *Tape::current();
+  size_t live = 0;
   uint64_t sequence = 0;
   for (const Tensor* output : outputs) {
+    live += output->requires_grad() ? 1 : 0;
     if (const GradFnBase* made_by = output->impl()->grad_fn.get())
       sequence = static_cast<const Node*>(made_by)->sequence;
   }
-  Tape::current()->append(info.op, info.where, inputs, outputs, cut, cut_at, sequence);
+  if (live == outputs.size() || !any_requires_grad(inputs)) {
+    tape.append(info.op, info.where, inputs, outputs, Cut::None, {}, sequence);
+  } else if (live == 0) {
+    const bool under_no_grad = !GradMode::is_enabled();
+    tape.append(info.op, info.where, inputs, outputs, under_no_grad ? Cut::NoGrad : Cut::NotDifferentiable,
+                under_no_grad ? GradMode::disabled_at() : info.where, sequence);
+  } else {
+    // Values and their indices: each result by itself carries gradients, or is a cut.
+    std::vector<const Tensor*> carrying, others;
+    for (const Tensor* output : outputs)
+      (output->requires_grad() ? carrying : others).push_back(output);
+    tape.append(info.op, info.where, inputs, carrying, Cut::None, {}, sequence);
+    tape.append(info.op, info.where, inputs, others, Cut::NotDifferentiable, info.where);
+  }
 }
 
 }  // namespace detail

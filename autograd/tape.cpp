@@ -2,6 +2,7 @@
 #include <brigade/autograd/tape.h>
 
 #include <brigade/autograd/detail/thread_state.h>
+#include <brigade/core/detail/read_listener.h>
 
 #include <utility>
 
@@ -16,6 +17,15 @@ struct Switch {
   int pauses = 0;
 };
 constinit thread_local Switch tape_switch;
+
+// Who reads a number takes its value out of the graph.
+void note_reading(const char* method, const Tensor& tensor, SourceLocation where) {
+  Tape* const tape = Tape::current();
+  if (!tape) return;
+  const Tensor* in[] = {&tensor};
+  tape->append(method, where, in, {}, tensor.requires_grad() ? Cut::ReadAsNumber : Cut::None, where);
+}
+[[maybe_unused]] const bool listens = (brigade::detail::read_listener = &note_reading, true);
 
 void drop_tape() noexcept { delete std::exchange(tape_switch.tape, nullptr); }
 
@@ -36,6 +46,22 @@ Tape::Pause::Pause() noexcept {
 }
 Tape::Pause::~Pause() {
   --tape_switch.pauses;
+  update_current();
+}
+
+bool Tape::is_kept() noexcept { return tape_switch.depth > 0; }
+
+Tape::Instead::Instead(Tape& tape) noexcept
+    : tape_(tape_switch.tape),
+      depth_(tape_switch.depth),
+      pauses_(tape_switch.pauses),
+      call_(std::exchange(detail::current_call, 0)) {
+  tape_switch = {&tape, 1, 0};
+  update_current();
+}
+Tape::Instead::~Instead() {
+  tape_switch = {tape_, depth_, pauses_};
+  detail::current_call = call_;
   update_current();
 }
 
@@ -72,7 +98,7 @@ void Tape::append(const char* op, SourceLocation where, std::span<const Tensor* 
   for (const Tensor* tensor : outputs)
     ids_.push_back(tensor->id());
   records_.push_back({op, where, cut_at, first_id, sequence, detail::current_call, static_cast<uint16_t>(input_count),
-                      static_cast<uint16_t>(outputs.size()), cut});
+                      static_cast<uint16_t>(outputs.size()), cut, outputs.empty() ? kFloat32 : outputs[0]->dtype()});
 }
 
 uint32_t Tape::enter(ModuleCall call) {

@@ -40,6 +40,7 @@ class Tape {
     uint16_t inputs;
     uint16_t outputs;
     Cut cut;
+    DType dtype;  // of the first output; Float32 where there is none
   };
   // A backward that ran.
   struct Backward {
@@ -76,6 +77,23 @@ class Tape {
     Pause& operator=(const Pause&) = delete;
   };
 
+  // Whether the calling thread keeps a tape, paused or not.
+  static bool is_kept() noexcept;
+  // While it lives, the calling thread records on `tape` in place of its own, outside any module: a
+  // segment that a checkpoint runs again. Not while the thread's own is switched on or off.
+  class Instead {
+   public:
+    explicit Instead(Tape& tape) noexcept;
+    ~Instead();
+    Instead(const Instead&) = delete;
+    Instead& operator=(const Instead&) = delete;
+
+   private:
+    Tape* tape_;
+    int depth_, pauses_;
+    uint32_t call_;
+  };
+
   // --- called by autograd
   void append(const char* op, SourceLocation where, std::span<const Tensor* const> inputs,
               std::span<const Tensor* const> outputs, Cut cut, SourceLocation cut_at, uint64_t sequence = 0);
@@ -88,6 +106,7 @@ class Tape {
 
  private:
   friend class Pause;
+  friend class Instead;
   struct AtThreadEnd;
   static void update_current() noexcept;
   BRIGADE_INITIAL_EXEC static inline constinit thread_local Tape* current_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace brigade::autograd {
 
@@ -14,17 +15,13 @@ constexpr size_t kNone = ~size_t{0};
 
 // What is known about a tensor that depends on the traced one.
 struct Taint {
-  bool live = true;    // some path to it carries gradients
-  size_t cut = kNone;  // otherwise: the record that cut the path
+  uint32_t cuts = 0;   // on the path to it that has the fewest; 0: it carries gradients
+  size_t cut = kNone;  // the first of them
   size_t made_by = kNone;
-  bool consumed = false;  // by a later operation
-};
+  bool goes_on = false;  // a later operation took it, and no cut was there
 
-uint64_t current_segment(const Tape& tape) {
-  // A forward that overflowed the tape may have pushed out the end of the last backward.
-  return tape.backwards().empty() ? tape.first_position()
-                                  : std::max(tape.first_position(), tape.backwards().back().record);
-}
+  bool live() const noexcept { return cuts == 0; }
+};
 
 std::string cut_in_words(const Tape::Record& record) {
   switch (record.cut) {
@@ -40,72 +37,94 @@ std::string cut_in_words(const Tape::Record& record) {
   return "";
 }
 
-}  // namespace
-
-Fate trace(const Tape& tape, uint64_t id, std::span<const Tensor> roots) {
-  const auto records = tape.records();
-  const uint64_t segment = current_segment(tape) - tape.first_position();
+// `end`: of the records that had been made when the backward began; `number`: its own.
+Fate trace_to(const Tape& tape, uint64_t id, std::span<const uint64_t> roots, uint64_t end,
+              std::optional<uint64_t> number) {
+  const auto records = tape.records().first(end - tape.first_position());
   std::unordered_map<uint64_t, Taint> taints;
   taints.emplace(id, Taint{});
+  size_t segment = 0;  // the first record after the latest backward that went through a use of the tensor
   size_t first_use = kNone;
+  size_t last_use = kNone;
   size_t older_use = kNone;
   size_t last_cut = kNone;
+  auto earlier = tape.backwards().begin();
+  // Backwards of something else (of a probe on a detached result) end no segment.
+  const auto pass_backwards = [&](size_t i) {
+    for (;
+         earlier != tape.backwards().end() && earlier->number != number && earlier->record <= tape.first_position() + i;
+         ++earlier) {
+      const bool went_through = std::any_of(earlier->root_ids.begin(), earlier->root_ids.end(), [&](uint64_t root) {
+        const auto found = taints.find(root);
+        return found != taints.end() && found->second.live();
+      });
+      if (!went_through) continue;
+      segment = i;
+      if (last_use != kNone) older_use = last_use;
+      first_use = kNone;
+    }
+  };
   for (size_t i = 0; i < records.size(); ++i) {
+    pass_backwards(i);
     const Tape::Record& record = records[i];
     Taint result;
     bool depends = false;
     for (uint64_t input : tape.inputs(record)) {
       const auto found = taints.find(input);
       if (found == taints.end()) continue;
-      found->second.consumed = true;
+      if (record.cut == Cut::None) found->second.goes_on = true;
       if (input == id) {
-        if (i < segment) {
-          older_use = i;
-        } else if (first_use == kNone) {
-          first_use = i;
-        }
+        last_use = i;
+        if (first_use == kNone) first_use = i;
       }
-      // One live path is enough.
-      if (!depends || (found->second.live && !result.live)) {
-        result.live = found->second.live;
+      // One live path is enough, and one whose only cut can be undone says more than others.
+      if (!depends || found->second.cuts < result.cuts) {
+        result.cuts = found->second.cuts;
         result.cut = found->second.cut;
       }
       depends = true;
     }
     if (!depends) continue;
-    if (result.live && record.cut != Cut::None) {
-      result.live = false;
-      result.cut = i;
-      last_cut = i;
+    if (record.cut != Cut::None) {
+      if (result.live()) result.cut = last_cut = i;
+      ++result.cuts;
     }
     result.made_by = i;
     for (uint64_t output : tape.outputs(record)) {
       if (output != id) taints.insert_or_assign(output, result);
     }
   }
+  pass_backwards(records.size());
 
   Fate fate;
+  fate.begin = tape.first_position() + segment;
+  fate.end = end;
   if (first_use != kNone) fate.use = records[first_use];
   if (older_use != kNone) fate.older_use = records[older_use];
-  for (const Tensor& root : roots) {
-    const auto found = taints.find(root.id());
+  uint32_t fewest_cuts = 0;
+  for (const uint64_t root : roots) {
+    const auto found = taints.find(root);
     if (found == taints.end()) continue;
     if (!fate.use) fate.use = fate.older_use;
-    if (found->second.live) {
+    if (found->second.live()) {
       fate.kind = Fate::Kind::Reached;
       return fate;
     }
-    fate.kind = Fate::Kind::Cut;
-    fate.record = records[found->second.cut];
     // A live path to another root would have delivered a gradient; keep looking for it.
+    if (fate.kind == Fate::Kind::Cut && found->second.cuts >= fewest_cuts) continue;
+    fate.kind = Fate::Kind::Cut;
+    fate.root_depends = true;
+    fate.record = records[found->second.cut];
+    fewest_cuts = found->second.cuts;
   }
   if (fate.kind == Fate::Kind::Cut) return fate;
   if (first_use == kNone) return fate;
-  // No root depends on it. The last live result that nothing consumed is where the path was
-  // dropped; when there is none, every path ran into a cut.
+  // No root depends on it. The last live result that nothing takes further is where the path was
+  // dropped: what reads it beside a cut (a metric under no_grad, item() for the log) has not dropped
+  // it. When there is no result, the tensor itself went into cuts only.
   size_t dropped = kNone;
   for (const auto& [tensor, taint] : taints) {
-    if (tensor == id || !taint.live || taint.consumed || taint.made_by < segment) continue;
+    if (tensor == id || !taint.live() || taint.goes_on || taint.made_by < segment) continue;
     if (dropped == kNone || taint.made_by > dropped) dropped = taint.made_by;
   }
   if (dropped == kNone && last_cut != kNone) {
@@ -116,6 +135,22 @@ Fate trace(const Tape& tape, uint64_t id, std::span<const Tensor> roots) {
   fate.kind = Fate::Kind::Dropped;
   fate.record = records[dropped != kNone ? dropped : first_use];
   return fate;
+}
+
+}  // namespace
+
+Fate trace(const Tape& tape, uint64_t id, std::span<const Tensor> roots) {
+  std::vector<uint64_t> ids;
+  for (const Tensor& root : roots)
+    ids.push_back(root.id());
+  return trace_to(tape, id, ids, tape.first_position() + tape.records().size(), {});
+}
+
+Fate trace(const Tape& tape, uint64_t id, uint64_t backward) {
+  const auto known = std::find_if(tape.backwards().begin(), tape.backwards().end(),
+                                  [&](const Tape::Backward& each) { return each.number == backward; });
+  if (known == tape.backwards().end() || known->record < tape.first_position()) return {};
+  return trace_to(tape, id, known->root_ids, known->record, backward);
 }
 
 std::string explain_missing_history(const Tensor& tensor) {
@@ -139,14 +174,54 @@ std::string explain_missing_history(const Tensor& tensor) {
   return made_here ? "nothing that it was computed from requires grad" : "no recorded operation made it";
 }
 
+std::string explain_making(const Tensor& tensor) {
+  const Tape* tape = Tape::current();
+  if (!tape) return "";
+  const auto records = tape->records();
+  for (size_t i = records.size(); i-- > 0;) {
+    const auto outputs = tape->outputs(records[i]);
+    if (std::find(outputs.begin(), outputs.end(), tensor.id()) == outputs.end()) continue;
+    return std::string("made in ") + name(records[i].dtype) + " by " + records[i].op + " at " +
+           to_string(records[i].where);
+  }
+  return "";
+}
+
+std::vector<uint64_t> live_nodes(const Tape& tape, uint64_t id) {
+  std::unordered_set<uint64_t> live{id};
+  std::vector<uint64_t> sequences;
+  for (const Tape::Record& record : tape.records()) {
+    const auto inputs = tape.inputs(record);
+    const auto outputs = tape.outputs(record);
+    const bool depends = record.cut == Cut::None && std::any_of(inputs.begin(), inputs.end(),
+                                                                [&](uint64_t input) { return live.contains(input); });
+    if (!depends) continue;
+    live.insert(outputs.begin(), outputs.end());
+    if (record.sequence != 0) sequences.push_back(record.sequence);
+  }
+  std::sort(sequences.begin(), sequences.end());
+  return sequences;
+}
+
+bool has_live_results(const Tape& tape, const Tape::Record& record) {
+  // note() leaves the record of the live results right before that of the others.
+  const auto records = tape.records();
+  for (size_t i = 1; i < records.size(); ++i) {
+    if (records[i].first_id != record.first_id || records[i].cut != record.cut) continue;
+    const Tape::Record& before = records[i - 1];
+    return before.cut == Cut::None && before.op == record.op &&
+           std::ranges::equal(tape.inputs(before), tape.inputs(records[i]));
+  }
+  return false;
+}
+
 const ModuleCall* module_of(const Tape& tape, const Tape::Record& record) {
   return record.call == 0 || tape.calls().empty() ? nullptr : &tape.call(record.call);
 }
 
-const ModuleCall* find_call(const Tape& tape, const std::string& path) {
-  const uint64_t segment = current_segment(tape);
+const ModuleCall* find_call(const Tape& tape, const std::string& path, const Fate& fate) {
   for (const ModuleCall& call : tape.calls()) {
-    if (call.position < segment) continue;
+    if (call.position < fate.begin || call.position >= fate.end) continue;
     if (*call.path == path || path.empty() || call.path->starts_with(path + ".")) return &call;
   }
   return nullptr;

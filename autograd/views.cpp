@@ -1,6 +1,7 @@
 // Gives a base that was written to through a view its new history, and views theirs from the base.
 #include <brigade/autograd/views.h>
 
+#include <brigade/autograd/detail/sequence.h>
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/ops/as_strided.h>
@@ -109,8 +110,8 @@ void refresh_view(const Tensor& view) {
   node->op = "as_strided";
   node->where = edge.node ? edge.node->where : SourceLocation();
   node->scope = detail::current_call;
-  node->sequence = detail::next_sequence++;
   node->edges.push_back(edge);
+  node->sequence = detail::take_sequence(*node);
   node->outputs.push_back({impl.sizes, impl.dtype, view.device()});
   node->part = StridedPart::of(impl, *impl.view_base);
   move_retained_grad(view, before.get(), *node);
@@ -213,7 +214,7 @@ Tensor detail::with_history(const Tensor& values, const Edge& edge) {
   auto* node = new SavedLeafNode;
   impl.grad_fn = NodePtr(node);
   node->op = "saved_leaf";
-  node->sequence = next_sequence++;
+  node->sequence = take_sequence(*node);
   node->edges.push_back(edge);
   node->outputs.push_back({impl.sizes, impl.dtype, result.device()});
   return result;

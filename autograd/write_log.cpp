@@ -1,18 +1,32 @@
-// A ring of the thread's latest writes, searched for those that overlap a tensor's bytes.
+// The thread's latest writes, searched for those that overlap a tensor's bytes.
 #include <brigade/autograd/write_log.h>
 
 #include <algorithm>
-#include <array>
+#include <deque>
+#include <unordered_map>
+#include <utility>
 
 namespace brigade::autograd {
 
 namespace {
 
 struct Log {
-  std::array<Write, kWritesKept> ring;
+  std::deque<Write> writes;  // oldest first, by number
   uint64_t count = 0;
 };
 thread_local Log log;
+
+// A tensor that is followed, and the latest write to it.
+struct Followed {
+  int64_t begin, end;
+  std::string what;  // an optimizer's name where it was a step
+  SourceLocation where;
+  uint32_t version;
+  bool by_step = false;
+  bool by_hand = false;
+};
+thread_local std::unordered_map<const Storage*, std::vector<Followed>> followed;
+thread_local uint64_t by_hand = 0;
 
 // Bytes from the first to the last element.
 std::pair<int64_t, int64_t> extent(const Tensor& tensor) {
@@ -24,13 +38,36 @@ std::pair<int64_t, int64_t> extent(const Tensor& tensor) {
   return {begin, begin + (last + 1) * size};
 }
 
+// Calls f(entry) for those of the tensor's storage that share bytes with it.
+template <class F>
+void for_each_followed(const Tensor& tensor, F&& f) {
+  const auto found = followed.find(tensor.storage().get());
+  if (found == followed.end()) return;
+  const auto [begin, end] = extent(tensor);
+  for (Followed& each : found->second) {
+    if (each.begin < end && begin < each.end) f(each);
+  }
+}
+
+void set_latest(const Tensor& tensor, std::string_view what, SourceLocation where, bool by_step) {
+  for_each_followed(tensor, [&](Followed& each) {
+    if (each.what != what) each.what = what;
+    each.where = where;
+    each.version = tensor.storage()->version();
+    each.by_step = by_step;
+    each.by_hand = !by_step;
+    by_hand += !by_step;
+  });
+}
+
 }  // namespace
 
 void note_write(const Tensor& tensor, const char* op, SourceLocation where) {
-  if (tensor.storage()->home() == nullptr || tensor.numel() == 0) return;
+  if (!tensor.storage()->is_watched() || tensor.numel() == 0) return;
   const auto [begin, end] = extent(tensor);
-  const uint64_t number = ++log.count;
-  log.ring[number % kWritesKept] = {tensor.storage().get(), begin, end, op, where, number};
+  if (log.writes.size() == kWritesKept) log.writes.pop_front();
+  log.writes.push_back({tensor.storage().get(), begin, end, op, where, ++log.count});
+  if (!followed.empty()) set_latest(tensor, op, where, false);
 }
 
 uint64_t writes_so_far() noexcept { return log.count; }
@@ -39,12 +76,48 @@ std::vector<Write> writes_to(const Tensor& tensor, uint64_t since) {
   std::vector<Write> found;
   if (log.count <= since) return found;
   const auto [begin, end] = extent(tensor);
-  const uint64_t oldest = log.count > kWritesKept ? log.count - kWritesKept + 1 : 1;
-  for (uint64_t number = std::max(since + 1, oldest); number <= log.count; ++number) {
-    const Write& write = log.ring[number % kWritesKept];
+  const auto first =
+      log.writes.end() - static_cast<std::ptrdiff_t>(std::min<uint64_t>(log.count - since, log.writes.size()));
+  for (auto each = first; each != log.writes.end(); ++each) {
+    const Write& write = *each;
     if (write.storage == tensor.storage().get() && write.begin < end && begin < write.end) found.push_back(write);
   }
   return found;
+}
+
+FollowedWrites::FollowedWrites(std::span<const Tensor> tensors, const std::string& what, SourceLocation where) {
+  for (const Tensor& tensor : tensors) {
+    const Storage* const storage = tensor.storage().get();
+    const auto [begin, end] = extent(tensor);
+    tensor.storage()->watch();
+    std::vector<Followed>& known = followed[storage];
+    // Of memory that was at this address before.
+    std::erase_if(known, [b = begin, e = end](const Followed& each) { return each.begin < e && b < each.end; });
+    known.push_back({begin, end, what, where, storage->version()});
+    storages_.push_back(storage);
+  }
+}
+
+FollowedWrites::~FollowedWrites() {
+  for (const Storage* const storage : storages_)
+    followed.erase(storage);
+}
+
+uint64_t writes_by_hand() noexcept { return by_hand; }
+
+bool follows_writes() noexcept { return !followed.empty(); }
+
+void note_update(const Tensor& tensor, const std::string& optimizer, SourceLocation where) {
+  set_latest(tensor, optimizer, where, true);
+}
+
+std::optional<LastWrite> last_write(const Tensor& tensor) {
+  std::optional<LastWrite> result;
+  for_each_followed(tensor, [&](const Followed& each) {
+    result = LastWrite{each.by_step ? "step of " + each.what : each.what, each.where,
+                       each.version == tensor.storage()->version(), each.by_hand};
+  });
+  return result;
 }
 
 }  // namespace brigade::autograd

@@ -1,5 +1,5 @@
-// Who wrote last: in-place writes to memory that belongs to a process group (buckets of gradients),
-// with their lines.
+// Who wrote last: in-place writes to memory that is watched (averaged gradients, what belongs to a
+// process group), with their lines.
 //
 // A gradient that was changed by hand after it was reduced, on one rank only, makes the replicas
 // drift apart. Each thread keeps its latest writes, so that the change can be named.
@@ -7,6 +7,9 @@
 
 #include <brigade/core/tensor.h>
 
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace brigade::autograd {
@@ -20,7 +23,7 @@ struct Write {
   uint64_t number;  // of this thread, from 1
 };
 
-// Notes a write, if the storage belongs to a group.
+// Notes a write, if the storage is watched.
 void note_write(const Tensor& tensor, const char* op, SourceLocation where);
 // Writes noted on this thread so far.
 uint64_t writes_so_far() noexcept;
@@ -28,6 +31,35 @@ uint64_t writes_so_far() noexcept;
 // kWritesKept.
 std::vector<Write> writes_to(const Tensor& tensor, uint64_t since);
 
-inline constexpr size_t kWritesKept = 256;
+inline constexpr size_t kWritesKept = 16384;
+
+// The latest write to each of some tensors, for this thread, while the object lives: however long
+// ago it was.
+class FollowedWrites {
+ public:
+  // `what` and `where` stand for all that came before.
+  FollowedWrites(std::span<const Tensor> tensors, const std::string& what, SourceLocation where);
+  ~FollowedWrites();
+  FollowedWrites(const FollowedWrites&) = delete;
+  FollowedWrites& operator=(const FollowedWrites&) = delete;
+
+ private:
+  std::vector<const Storage*> storages_;  // keys, which may be gone
+};
+
+struct LastWrite {
+  std::string what;  // "mul_", "step of SGD", or what it was followed with
+  SourceLocation where;
+  bool is_latest;  // false: the memory was written since, by something that left no line
+  bool by_hand;    // by an operation in place, since it was followed and since the latest step of an optimizer
+};
+// Whether any tensor is followed on this thread.
+bool follows_writes() noexcept;
+// How often followed tensors were written by hand on this thread.
+uint64_t writes_by_hand() noexcept;
+// That optimizer has moved it.
+void note_update(const Tensor& tensor, const std::string& optimizer, SourceLocation where);
+// Nothing for a tensor that this thread does not follow, or whose memory was replaced since.
+std::optional<LastWrite> last_write(const Tensor& tensor);
 
 }  // namespace brigade::autograd

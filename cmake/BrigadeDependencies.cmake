@@ -7,6 +7,8 @@ find_package(ZLIB REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)
 # xxHash, its header alone: checksums of checkpoints.
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+# HMAC, by which the ranks of a job prove that they know its secret.
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 if(BRIGADE_OPENMP)
   find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -85,4 +87,11 @@ if(BRIGADE_SANITIZE)
     # Functions with many accesses call their checks: half the compile time of the kernels.
     add_compile_options(--param=asan-instrumentation-with-call-threshold=50)
   endif()
+endif()
+
+# Tests and the lab are compiled more often than they are run: quickly. Under sanitizers optimising takes up to half of the compile, and the check of
+# alignment, which is for kernels and buffers, a fifth.
+add_library(brigade_compiled_quickly INTERFACE)
+if(BRIGADE_SANITIZE)
+  target_compile_options(brigade_compiled_quickly INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-O0> $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=alignment>)
 endif()

@@ -14,7 +14,7 @@ if(TARGET brigade_program)
   install(TARGETS brigade_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY lab/data DESTINATION ${CMAKE_INSTALL_DATADIR}/brigade)
   install(DIRECTORY tests/reference/cases tests/reference/fixtures DESTINATION ${CMAKE_INSTALL_DATADIR}/brigade/reference)
-  install(FILES tests/reference/models.json DESTINATION ${CMAKE_INSTALL_DATADIR}/brigade/reference)
+  install(FILES tests/reference/models.json tests/reference/autocast_models.json DESTINATION ${CMAKE_INSTALL_DATADIR}/brigade/reference)
 endif()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/brigade)

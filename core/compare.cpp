@@ -127,13 +127,13 @@ Comparison compare(const std::string& name, const Tensor& actual, const Tensor& 
   Comparison row;
   row.name = name;
   if (!floating) {
-    const std::vector<int64_t> a = actual.to_vector<int64_t>(), e = expected.to_vector<int64_t>();
+    const std::vector<int64_t> a = detail::elements_of<int64_t>(actual), e = detail::elements_of<int64_t>(expected);
     measure(row, std::vector<double>(a.begin(), a.end()), std::vector<double>(e.begin(), e.end()), actual.sizes());
     row.passed = a == e;
     return row;
   }
-  const std::vector<double> values = expected.to_vector<double>();
-  measure(row, actual.to_vector<double>(), values, actual.sizes());
+  const std::vector<double> values = detail::elements_of<double>(expected);
+  measure(row, detail::elements_of<double>(actual), values, actual.sizes());
   double scale = options.least_scale;
   for (const double e : values)
     if (std::isfinite(e)) scale = std::max(scale, std::abs(e));

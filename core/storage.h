@@ -28,6 +28,11 @@ class Storage : public RefCounted<Storage>, public detail::Pooled {
   Device device() const noexcept { return device_; }
   const void* home() const noexcept { return home_; }
 
+  // In-place writes to it are noted with their lines (autograd/write_log.h). Memory with a home is
+  // watched.
+  bool is_watched() const noexcept { return watched_ || home_ != nullptr; }
+  void watch() noexcept { watched_ = true; }
+
   // Counts in-place writes; views share it with their base.
   uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
@@ -38,6 +43,7 @@ class Storage : public RefCounted<Storage>, public detail::Pooled {
   Device device_;
   const void* home_;
   std::atomic<uint32_t> version_{0};
+  bool watched_ = false;
 };
 
 using StoragePtr = IntrusivePtr<Storage>;

@@ -1,6 +1,7 @@
 // Ids of tensors, contiguity, single elements read on the host, and the text of a tensor.
 #include <brigade/core/tensor.h>
 
+#include <brigade/core/detail/read_listener.h>
 #include <brigade/core/detail/thread_variable.h>
 #include <brigade/core/device_runtime.h>
 
@@ -116,6 +117,19 @@ void Tensor::throw_dtype_mismatch(DType asked) const {
 }
 
 namespace detail {
+
+namespace {
+void note_reading(const char* method, const Tensor& tensor, SourceLocation where) {
+  if (const ReadListener listener = read_listener; listener && tensor.defined()) listener(method, tensor, where);
+}
+}  // namespace
+
+void note_item(const Tensor& tensor, SourceLocation where) {
+  if (!tensor.defined() || tensor.numel() != 1)
+    throw ShapeError(where, "item(): expected a tensor with one element, got {}", describe(tensor));
+  note_reading("item", tensor, where);
+}
+void note_to_vector(const Tensor& tensor, SourceLocation where) { note_reading("to_vector", tensor, where); }
 
 Tensor on_host(const Tensor& tensor) {
   if (!tensor.defined() || tensor.device().type == DeviceType::CPU) return tensor;

@@ -150,7 +150,7 @@ class Tensor {
   // All elements in row-major order, converted to T (a copy; any strides; waits for the tensor's
   // device). For tests, printing and small results.
   template <class T>
-  std::vector<T> to_vector() const;
+  std::vector<T> to_vector(SourceLocation where = SourceLocation::current()) const;
 
   // --- autograd: leaves and gradients
   bool requires_grad() const noexcept {
@@ -256,16 +256,18 @@ Tensor on_host(const Tensor& tensor);
 // The element at a row-major position, read as double or int64. Of a device: copies the tensor.
 double element_as_double(const Tensor& tensor, int64_t position);
 int64_t element_as_int(const Tensor& tensor, int64_t position);
-// Defined by autograd: notes on the tape that the value of `tensor` was read as a number, and
-// checks that there is one element.
+// Tells the listener (read_listener.h) that the value of `tensor` was read as a number. Throws
+// ShapeError unless there is one element.
 void note_item(const Tensor& tensor, SourceLocation where);
-}  // namespace detail
+// The same of all its elements.
+void note_to_vector(const Tensor& tensor, SourceLocation where);
 
+// to_vector(), noted nowhere: for the library's own reading.
 template <class T>
-std::vector<T> Tensor::to_vector() const {
-  const Tensor host = detail::on_host(*this);
-  std::vector<T> values(static_cast<size_t>(numel()));
-  for (int64_t i = 0; i < numel(); ++i) {
+std::vector<T> elements_of(const Tensor& tensor) {
+  const Tensor host = on_host(tensor);
+  std::vector<T> values(static_cast<size_t>(tensor.numel()));
+  for (int64_t i = 0; i < tensor.numel(); ++i) {
     if constexpr (std::is_integral_v<T>) {
       values[i] = static_cast<T>(detail::element_as_int(host, i));
     } else {
@@ -273,6 +275,13 @@ std::vector<T> Tensor::to_vector() const {
     }
   }
   return values;
+}
+}  // namespace detail
+
+template <class T>
+std::vector<T> Tensor::to_vector(SourceLocation where) const {
+  detail::note_to_vector(*this, where);
+  return detail::elements_of<T>(*this);
 }
 
 template <class T>

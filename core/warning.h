@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace brigade {
 
@@ -20,9 +21,13 @@ void tell(const Warning& warning);
 // function restores standard error. Returns the handler before it.
 std::function<void(const Warning&)> set_warning_handler(std::function<void(const Warning&)> handler);
 
-// Whether warnings without a handler are printed; true at first. A process that is not rank 0 of
-// its group says no,
-// so that a job of many processes prints each once.
-void print_warnings(bool on);
+// For a process that is not rank 0 of its job: warnings without a handler are held until somebody takes
+// them, so that a job of many processes prints each once. What nobody has taken is printed when the
+// process ends, after "rank 2: ".
+void hold_warnings(int rank);
+std::vector<Warning> take_held_warnings();
+bool has_held_warnings() noexcept;
+// Whether this process has told it, to a handler or to standard error.
+bool has_told(const std::string& message);
 
 }  // namespace brigade

@@ -51,7 +51,7 @@ extern Kernel<void(const Tensor& x, const Tensor& out)> bucket_probe;
 // Sum of squares; squares and sums of 256 of them are in the compute_type, their total in double.
 double sum_of_squares(const Tensor& tensor);
 bool has_non_finite(const Tensor& tensor);
-// The scalar product with a fixed sequence of signs. Linear: the mean of the ranks' probes is the
+// The scalar product with a fixed sequence of weights. Linear: the mean of the ranks' probes is the
 // probe of the mean, so a hook that does not average betrays itself.
 double probe(const Tensor& tensor);
 

@@ -12,11 +12,12 @@
 
 namespace brigade::kernels {
 
-// g = grad (negated if maximize) + weight_decay * p; buf = momentum * buf + (1 - dampening) * g
+// g = grad_factor * grad (negated if maximize) + weight_decay * p; buf = momentum * buf + (1 - dampening) * g
 // (buf = g on the first step); g = nesterov ? g + momentum * buf : buf; p -= lr * g.
 struct SgdParams {
   double lr, momentum, dampening, weight_decay;
   bool nesterov, first_step, maximize;
+  double grad_factor = 1;  // of gradients that a loss scaler has made larger
 };
 // `momentum_buffers`: empty when momentum is 0.
 extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads,
@@ -29,6 +30,7 @@ struct AdamParams {
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;
   bool decoupled_weight_decay, maximize;
+  double grad_factor = 1;  // as SgdParams
 };
 // `max_exp_avg_sqs`: empty unless amsgrad.
 extern Kernel<void(std::span<const Tensor> params, std::span<const Tensor> grads, std::span<const Tensor> exp_avgs,

@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
+#include <limits>
 
 namespace brigade::lab {
 
@@ -52,9 +53,10 @@ void parse_line(const std::string& path, size_t number, const char* line, const 
     throw IoError("{}, line {}: {}; expected 64 grey values 0..16 and a digit 0..9", path, number, what);
   };
   for (int column = 0; column <= kDigitPixels; ++column) {
-    char* after = nullptr;
-    const long value = line < end ? std::strtol(line, &after, 10) : 0;
-    if (line >= end || after == line || after > end) fail("has no number in column " + std::to_string(column + 1));
+    int64_t value = 0;
+    const auto [after, error] = std::from_chars(line, end, value);
+    if (error == std::errc::invalid_argument) fail("has no number in column " + std::to_string(column + 1));
+    if (error != std::errc()) value = std::numeric_limits<int64_t>::max();
     if (value < 0 || value > (column < kDigitPixels ? 16 : 9)) {
       fail("column " + std::to_string(column + 1) + " is " + std::to_string(value));
     }

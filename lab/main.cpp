@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
     lab::add_check(app);
     lab::add_bench(app);
     lab::add_explain(app);
+    lab::add_doctor(app);
     lab::Command rank_job = app.add_command("rank-job", "");  // ranks that brigade starts of itself
     rank_job.hide();
     rank_job.add_option("name", job, "").required();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ostream>
 #include <set>
+#include <string_view>
 
 namespace brigade::nn {
 
@@ -18,6 +19,32 @@ void throw_empty_handle(const std::type_info& impl) {
 }
 
 }  // namespace detail
+
+namespace {
+
+// Whether a line is one of this library's layers, and not of their user.
+bool is_in_library(const SourceLocation& where) noexcept {
+  constexpr std::string_view kHere = "nn/module.cpp";
+  std::string_view root = SourceLocation::current().file_name();
+  root.remove_suffix(root.ends_with(kHere) ? kHere.size() : 0);
+  const std::string_view file = where.file_name();
+  const bool is_source = file.starts_with(root) && file.substr(root.size()).starts_with("nn/");
+  return is_source || file.find("/brigade/nn/") != std::string_view::npos;
+}
+
+}  // namespace
+
+void Module::note_made_at(SourceLocation where) noexcept {
+  if (made_at_.line() == 0) made_at_ = where;
+  if (where.line() == 0 || is_in_library(where)) return;
+  // Not by parameters(): nobody has asked for them (warn_if_unregistered).
+  for (const auto& [name, parameter] : list_parameters(true, "")) {
+    autograd::AutogradMeta* const meta = autograd::meta(parameter);
+    if (!meta || !is_in_library(meta->registered_at)) continue;
+    meta->registered_at = where;
+    if (is_in_library(meta->requires_grad_set_at)) meta->requires_grad_set_at = where;
+  }
+}
 
 Module::~Module() {
   for (const auto& [name, child] : children_)
@@ -74,6 +101,9 @@ Tensor Module::replace_parameter(const std::string& name, Tensor tensor, SourceL
         this->name());
   }
   found->second = tensor;
+  autograd::AutogradMeta& meta = autograd::ensure_meta(tensor);
+  meta.registered_at = where;
+  meta.registered_as = name;
   return tensor;
 }
 

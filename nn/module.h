@@ -130,7 +130,8 @@ class Module {
   // Copies values by name, converting dtypes. Throws ValueError that lists every missing and
   // unexpected name (when strict), every shape that differs, and every pair of names of one shared
   // tensor whose values differ (always); then nothing has been changed.
-  IncompatibleKeys load_state_dict(const Named<Tensor>& state, bool strict = true);
+  IncompatibleKeys load_state_dict(const Named<Tensor>& state, bool strict = true,
+                                   SourceLocation where = SourceLocation::current());
 
   // --- Names.
 
@@ -141,9 +142,8 @@ class Module {
   const std::string& path() const;
   // The line where its handle was made; line() is 0 when that is not known. The first call counts.
   const SourceLocation& made_at() const noexcept { return made_at_; }
-  void note_made_at(SourceLocation where) noexcept {
-    if (made_at_.line() == 0) made_at_ = where;
-  }
+  // Also the line of those parameters below that a layer of the library registered by itself.
+  void note_made_at(SourceLocation where) noexcept;
 
  protected:
   // The text between the parentheses when a tree is printed.

@@ -3,6 +3,7 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
+#include <brigade/autograd/write_log.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
@@ -125,7 +126,7 @@ std::string quoted(const std::vector<std::string>& names) {
 // NaNs of one place are alike.
 bool same_values(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return true;
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
+  const auto x = brigade::detail::elements_of<double>(a), y = brigade::detail::elements_of<double>(b);
   return std::equal(x.begin(), x.end(), y.begin(), y.end(),
                     [](double p, double q) { return p == q || (p != p && q != q); });
 }
@@ -151,7 +152,7 @@ std::string conflicts(const Named<Tensor>& own, const std::unordered_map<std::st
 
 }  // namespace
 
-IncompatibleKeys Module::load_state_dict(const Named<Tensor>& state, bool strict) {
+IncompatibleKeys Module::load_state_dict(const Named<Tensor>& state, bool strict, SourceLocation where) {
   const std::unordered_map<std::string, Tensor> given(state.begin(), state.end());
   const Named<Tensor> own = state_dict();
   std::set<std::string> own_names;
@@ -178,10 +179,13 @@ IncompatibleKeys Module::load_state_dict(const Named<Tensor>& state, bool strict
   if (strict && !keys.unexpected.empty()) problems += "\n\tUnexpected key(s) in state_dict: " + quoted(keys.unexpected);
   problems += mismatches + conflicts(own, given);
   if (!problems.empty()) throw ValueError("Error(s) in loading state_dict for {}:{}", this->name(), problems);
-  const NoGradGuard no_grad;
+  const NoGradGuard no_grad(where);
   const autograd::Tape::Pause pause;
   for (const auto& [name, tensor] : own) {
-    if (const auto found = given.find(name); found != given.end()) tensor.copy_(found->second);
+    const auto found = given.find(name);
+    if (found == given.end()) continue;
+    tensor.copy_(found->second, where);
+    autograd::note_write(tensor, "load_state_dict", where);  // the name by which the user knows it
   }
   return keys;
 }

@@ -47,6 +47,7 @@ class Adam final : public GroupedOptimizer<AdamOptions, AdamState> {
 
  protected:
   void do_step() override;
+  bool takes_grad_factor() const override { return true; }
 };
 
 class AdamW final : public GroupedOptimizer<AdamWOptions, AdamState> {
@@ -55,6 +56,7 @@ class AdamW final : public GroupedOptimizer<AdamWOptions, AdamState> {
 
  protected:
   void do_step() override;
+  bool takes_grad_factor() const override { return true; }
 };
 
 }  // namespace brigade::optim

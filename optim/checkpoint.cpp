@@ -201,7 +201,7 @@ void Checkpoint::save(const std::string& path) const {
   save_safetensors(path, tensors, metadata, {.checksums = true});
 }
 
-void Checkpoint::load(const std::string& path) {
+void Checkpoint::load(const std::string& path, SourceLocation where) {
   const detail::CheckpointFile file(path);
   Differences differences;
   std::set<std::string> own;
@@ -228,7 +228,9 @@ void Checkpoint::load(const std::string& path) {
     const std::string& name = part.name;
     if (auto* const* module = std::get_if<nn::Module*>(&part.what)) {
       check_module(path + ": module " + in_quotes(name), **module, file.part(name));
-      last.emplace_back([&file, &name, module = *module] { module->load_state_dict(file.part(name).tensors); });
+      last.emplace_back([&file, &name, module = *module, where] {
+        module->load_state_dict(file.part(name).tensors, /*strict=*/true, where);
+      });
     } else if (auto* const* generator = std::get_if<Generator*>(&part.what)) {
       check_simple(path, name, file.part(name), 2);
       const auto seed = file.number<uint64_t>(name, "seed");
@@ -251,7 +253,7 @@ void Checkpoint::load(const std::string& path) {
       if (auto* const* optimizer = std::get_if<Optimizer*>(&part.what)) {
         const OptimizerState state = state_of(file, part.name);
         std::function<void()> back = (*optimizer)->undo_point();
-        within(path, part.name, [&] { (*optimizer)->load_state_dict(state); });
+        within(path, part.name, [&] { (*optimizer)->load_state_dict(state, where); });
         undo.push_back(std::move(back));
       } else if (const auto* custom = std::get_if<Custom>(&part.what)) {
         const OptimizerState state = state_of(file, part.name);

@@ -58,7 +58,7 @@ class Checkpoint {
   // Throws IoError for a file that cannot be read or is damaged; ValueError that names the part,
   // and what is missing, unknown or differs in shape or dtype, when the file was saved from other
   // parts. Then nothing has been changed.
-  void load(const std::string& path);
+  void load(const std::string& path, SourceLocation where = SourceLocation::current());
 
  private:
   struct Custom {

@@ -1,12 +1,14 @@
 // The total norm over all gradients by a few kernels, then scaling or clipping in place.
 #include <brigade/optim/clip_grad.h>
 
+#include <brigade/autograd/listener.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/foreach.h>
 #include <brigade/kernels/reduce.h>
 #include <brigade/optim/detail/batches.h>
+#include <brigade/optim/detail/scaled_gradients.h>
 
 #include <algorithm>
 #include <cmath>
@@ -86,11 +88,13 @@ std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
   return grads;
 }
 
-void note_change(const std::vector<Tensor>& grads, const char* what, SourceLocation where) {
+void note_change(const std::vector<Tensor>& parameters, const std::vector<Tensor>& grads, const char* what,
+                 SourceLocation where) {
   for (const Tensor& grad : grads) {
     grad.bump_version();
     autograd::note_write(grad, what, where);
   }
+  detail::keep_scales(parameters);
 }
 
 }  // namespace
@@ -102,6 +106,7 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
   if (!(max_norm >= 0)) {
     throw ValueError(where, "clip_grad_norm_: max_norm must be at least 0, got {}", max_norm);
   }
+  autograd::announce_reading(parameters);
   const std::vector<Tensor> grads = gradients_of(parameters);
   const std::vector<detail::Batch> batches = detail::batches(grads, [](size_t) { return 0; });
   const double total = total_norm(grads, batches, p);
@@ -114,9 +119,13 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
   }
   const double factor = max_norm / (total + 1e-6);
   if (factor >= 1) return total;  // false for a NaN, which goes on to the gradients
+  detail::settle_scales(parameters);
+  // Of gradients that are not finite a scaler skips the step; the norm of order 0 knows no scale.
+  if (std::isfinite(total) && p != 0)
+    detail::check_scale_of_clipping({"clip_grad_norm_", "norm", "max_norm", total, max_norm}, parameters, where);
   for (const detail::Batch& batch : batches)
     kernels::foreach_scale(batch.of(grads), factor, Tensor());
-  note_change(grads, "clip_grad_norm_", where);
+  note_change(parameters, grads, "clip_grad_norm_", where);
   return total;
 }
 
@@ -124,10 +133,20 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value, 
   if (!(clip_value >= 0)) {
     throw ValueError(where, "clip_grad_value_: clip_value must be at least 0, got {}", clip_value);
   }
+  autograd::announce_reading(parameters);
   const std::vector<Tensor> grads = gradients_of(parameters);
-  for (const detail::Batch& batch : detail::batches(grads, [](size_t) { return 0; }))
+  const std::vector<detail::Batch> batches = detail::batches(grads, [](size_t) { return 0; });
+  detail::settle_scales(parameters);
+  if (detail::any_scaled(parameters)) {
+    const double largest = total_norm(grads, batches, INFINITY);
+    if (std::isfinite(largest) && largest > clip_value) {
+      detail::check_scale_of_clipping({"clip_grad_value_", "largest element", "clip_value", largest, clip_value},
+                                      parameters, where);
+    }
+  }
+  for (const detail::Batch& batch : batches)
     kernels::foreach_clip(batch.of(grads), clip_value);
-  note_change(grads, "clip_grad_value_", where);
+  note_change(parameters, grads, "clip_grad_value_", where);
 }
 
 }  // namespace brigade::optim

@@ -19,12 +19,14 @@ struct ClipGradNormOptions {
 // norm of order 0 counts the gradients that are not all zero. A non-finite norm reaches all
 // gradients, unless error_if_nonfinite: then ValueError "The total norm of order 2 for gradients
 // from `parameters` is non-finite, so it cannot be clipped", and nothing has been changed. Throws
-// ValueError for a norm_type that is NaN and for a negative max_norm.
+// ValueError for a norm_type that is NaN and for a negative max_norm; autograd::ScalerError, which
+// gives the true norm, for gradients that a loss scaler has made larger and nobody has unscaled, when
+// they would be clipped (unless max_norm is at least the scale: then it was scaled as well).
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options = {},
                        SourceLocation where = SourceLocation::current());
 
 // Every element of every gradient becomes at least -clip_value and at most clip_value; a NaN stays.
-// Throws ValueError for a negative clip_value.
+// Throws ValueError for a negative clip_value; autograd::ScalerError as clip_grad_norm_.
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value,
                       SourceLocation where = SourceLocation::current());
 

@@ -5,34 +5,138 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
+#include <brigade/autograd/write_log.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/nn/call_scope.h>
+#include <brigade/optim/detail/grouped_optimizer.h>
+#include <brigade/optim/detail/scaled_gradients.h>
 
 #include <algorithm>
+#include <mutex>
 #include <set>
+#include <thread>
 
 namespace brigade::optim {
 
+namespace {
+
+// Of all threads: an optimizer may end on another one than it was made on.
+struct Living {
+  std::mutex mutex;
+  std::vector<std::pair<std::thread::id, const Optimizer*>> all;
+};
+Living& living() {
+  static auto* const one = new Living;  // never destroyed: optimizers may be static objects
+  return *one;
+}
+
+}  // namespace
+
+Optimizer::Optimizer() {
+  const std::lock_guard lock(living().mutex);
+  living().all.emplace_back(std::this_thread::get_id(), this);
+}
+
+Optimizer::~Optimizer() {
+  const std::lock_guard lock(living().mutex);
+  std::erase_if(living().all, [this](const auto& each) { return each.second == this; });
+}
+
+std::vector<const Optimizer*> optimizers_of_this_thread() {
+  std::vector<const Optimizer*> found;
+  const std::lock_guard lock(living().mutex);
+  for (const auto& [thread, optimizer] : living().all) {
+    if (thread == std::this_thread::get_id()) found.push_back(optimizer);
+  }
+  return found;
+}
+
+autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, double loss_scale,
+                                         SourceLocation where) const {
+  std::string options = options_text();
+  if (loss_scale != 0) {
+    options += "\nloss scaler:";
+    detail::add_option_text(options, "scale", loss_scale);
+  }
+  return {.optimizer = this,
+          .name = name(),
+          .number = steps_ + 1,
+          .parameters = parameters,
+          .options = std::move(options),
+          .where = where,
+          .keeps_state = keeps_state(),
+          .state_loaded_at = state_loaded_at_,
+          .state = [this] { return state_tensors(); }};
+}
+
+// Those who follow the gradients may object before anything moves.
 void Optimizer::step(SourceLocation where) {
   const std::vector<Tensor> all = parameters();
-  // Those who follow the gradients may object before anything moves.
-  autograd::announce_update(
-      all, [&] { return autograd::Update{this, name(), steps_ + 1, all, options_text(), where, keeps_state()}; });
+  autograd::announce_reading(all);
+  const autograd::AnnouncedUpdate announced(all, [&] { return announcement(all, 0, where); });
+  move_all(all, where);
+}
+
+bool Optimizer::step_unless(const Scaled& scaled, SourceLocation where) {
+  const std::vector<Tensor> all = parameters();
+  autograd::announce_reading(all);
+  bool found_inf = scaled.found_inf;
+  const autograd::AnnouncedUpdate announced(all, [&] {
+    autograd::Update update = announcement(all, scaled.loss_scale, where);
+    update.found_inf = &found_inf;
+    return update;
+  });
+  if (found_inf) {
+    ++skipped_;
+    skipped_at_ = where;
+    return false;
+  }
+  const struct Factor {
+    double& of;
+    ~Factor() { of = 1; }
+  } restored{grad_factor_};
+  grad_factor_ = scaled.grad_factor;
+  move_all(all, where);
+  return true;
+}
+
+bool Optimizer::ask_found_inf(const Scaled& scaled, SourceLocation where) {
+  const std::vector<Tensor> all = parameters();
+  bool found_inf = scaled.found_inf;
+  const autograd::AnnouncedUpdate announced(all, [&] {
+    autograd::Update update = announcement(all, scaled.loss_scale, where);
+    update.found_inf = &found_inf;
+    update.moves = false;
+    return update;
+  });
+  return found_inf;
+}
+
+void Optimizer::move_all(const std::vector<Tensor>& all, SourceLocation where) {
   // Over copies: hooks may remove themselves.
   for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);
+  check_scale(all, where);
   {
     const NoGradGuard no_grad(where);
     do_step();
   }
   ++steps_;
+  state_loaded_at_ = {};
+  const bool followed = autograd::follows_writes();
+  const std::string own_name = followed ? name() : std::string();
   for (const Tensor& parameter : all) {
     autograd::AutogradMeta* known = autograd::meta(parameter);
     if (!known || !known->grad.defined()) continue;
     known->stamp.on_step(where);
+    if (followed) autograd::note_update(parameter, own_name, where);
   }
   for (const auto hooks = post_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);
+}
+
+void Optimizer::check_scale(std::span<const Tensor> parameters, SourceLocation where) const {
+  if (grad_factor_ == 1) detail::check_scale_of_step(*this, parameters, where);
 }
 
 void Optimizer::zero_grad(bool set_to_none, SourceLocation where) {

@@ -6,10 +6,17 @@
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
+
+namespace brigade::autograd {
+struct Update;
+}
 
 namespace brigade::optim {
 
@@ -24,16 +31,37 @@ struct OptimizerState {
 
 class Optimizer {
  public:
-  Optimizer() = default;
+  Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
 
   // Moves every parameter that has a gradient, in place, and bumps its version; the others are left
-  // alone. Nothing is recorded. Throws what a hook throws, before anything has moved.
+  // alone. Nothing is recorded. Throws what a hook throws, and autograd::ScalerError for gradients
+  // that still are as large as a loss scaler has made them, before anything has moved.
   void step(SourceLocation where = SourceLocation::current());
   // set_to_none: the next backward starts afresh instead of adding to zeros.
   void zero_grad(bool set_to_none = true, SourceLocation where = SourceLocation::current());
+
+  // Steps that were taken, and those that a loss scaler has left out since gradients were not
+  // finite, with the line of the latest.
+  uint64_t steps_taken() const noexcept { return steps_; }
+  uint64_t steps_skipped() const noexcept { return skipped_; }
+  SourceLocation skipped_at() const noexcept { return skipped_at_; }
+  // What a loss scaler knows of a step.
+  struct Scaled {
+    bool found_inf;          // a gradient is not finite
+    double loss_scale;       // now
+    double grad_factor = 1;  // other than 1: what is to be multiplied into each gradient as it is read
+  };
+  // For the loss scaler: the step, unless a gradient is not finite, here or (a listener may say) on
+  // another rank. Then nothing moves. Returns whether it was taken. With a grad_factor the gradients
+  // stay as they are; the scaler has looked at their stamps.
+  bool step_unless(const Scaled& scaled, SourceLocation where);
+  // The same question without a step.
+  bool ask_found_inf(const Scaled& scaled, SourceLocation where);
+  // Whether a grad_factor is taken: by SGD, Adam and AdamW, where no hook might look at the gradients.
+  bool can_step_scaled() const { return pre_hooks_.empty() && post_hooks_.empty() && takes_grad_factor(); }
 
   // All parameters, group after group.
   std::vector<Tensor> parameters() const;
@@ -63,7 +91,7 @@ class Optimizer {
   // Copies the state to the parameters' devices, so that training goes on bit for bit. Throws
   // ValueError that names what is missing, does not fit, or belongs to another kind of optimizer;
   // then nothing has been changed.
-  virtual void load_state_dict(const OptimizerState& state) = 0;
+  virtual void load_state_dict(const OptimizerState& state, SourceLocation where = SourceLocation::current()) = 0;
   // What puts back the state of now, after a load_state_dict that shall not count. Local, also
   // where state_dict() would need the other ranks; to be called while the optimizer lives and has
   // not stepped.
@@ -79,6 +107,16 @@ class Optimizer {
 
  protected:
   virtual void do_step() = 0;
+  // For load_state_dict(): whoever follows the optimizer hears of it with the next step.
+  void note_state_loaded(SourceLocation where) noexcept { state_loaded_at_ = where; }
+  // The tensors of the state that ranks which train one model have alike, with the positions of
+  // their parameters.
+  virtual std::vector<std::pair<size_t, Tensor>> state_tensors() const { return {}; }
+  // Whether do_step() multiplies gradients by grad_factor().
+  virtual bool takes_grad_factor() const { return false; }
+  double grad_factor() const noexcept { return grad_factor_; }
+  // Throws autograd::ScalerError for gradients that would have to be unscaled first.
+  void check_scale(std::span<const Tensor> parameters, SourceLocation where) const;
   virtual const std::vector<Tensor>& group_parameters(size_t group) const = 0;
   // The gradient of each, contiguous; undefined where there is none.
   static std::vector<Tensor> dense_gradients(const std::vector<Tensor>& parameters);
@@ -88,12 +126,23 @@ class Optimizer {
   void check_new_parameters(const std::vector<Tensor>& parameters) const;
 
  private:
+  // What is said of the next step; a loss_scale of 0: without a scaler.
+  autograd::Update announcement(const std::vector<Tensor>& parameters, double loss_scale, SourceLocation where) const;
+  void move_all(const std::vector<Tensor>& all, SourceLocation where);
+
   std::vector<std::pair<uint64_t, StepHook>> pre_hooks_;
   std::vector<std::pair<uint64_t, StepHook>> post_hooks_;
   uint64_t next_handle_ = 1;
-  uint64_t steps_ = 0;
+  SourceLocation state_loaded_at_;  // since the latest step
+  double grad_factor_ = 1;
+  uint64_t steps_ = 0, skipped_ = 0;
+  SourceLocation skipped_at_;
   std::map<size_t, double> initial_lrs_;
 };
+
+// Those that this thread has made and that live, in the order in which they were made: who holds a
+// parameter is found by asking them.
+std::vector<const Optimizer*> optimizers_of_this_thread();
 
 // Parameters of a group that move in one call of a foreach kernel: of one device and one dtype,
 // alike in their key, and dense (copies of those that are not contiguous; their values go back).
@@ -141,6 +190,9 @@ class GroupedOptimizer : public Optimizer {
     groups_.push_back({std::move(parameters), options});
   }
   size_t groups() const noexcept override { return groups_.size(); }
+  // Moves those of `parameters` that have a gradient, as a part of the step of an optimizer around
+  // this one: no hook is called, and nothing is announced. Throws autograd::ScalerError as step().
+  void step_part(std::span<const Tensor> parameters, SourceLocation where = SourceLocation::current());
   // To change a learning rate between steps. Throws std::out_of_range.
   Options& options(size_t group = 0) { return groups_.at(group).options; }
   std::string options_text() const override;
@@ -153,9 +205,10 @@ class GroupedOptimizer : public Optimizer {
   void set_momentum(size_t group, double momentum) override;
 
   OptimizerState state_dict() const override;
-  void load_state_dict(const OptimizerState& state) override;
+  void load_state_dict(const OptimizerState& state, SourceLocation where = SourceLocation::current()) override;
 
  protected:
+  std::vector<std::pair<size_t, Tensor>> state_tensors() const override;
   const std::vector<Tensor>& group_parameters(size_t group) const override { return groups_[group].parameters; }
   // Made when missing: ask only for a parameter that is about to move.
   State& state_of(const Tensor& parameter) { return states_[parameter.impl()]; }
@@ -172,6 +225,8 @@ class GroupedOptimizer : public Optimizer {
   Options defaults_;
   std::vector<Group> groups_;
   std::unordered_map<const TensorImpl*, State> states_;  // the groups keep the parameters alive
+  // Set during step_part(): nothing else moves.
+  std::optional<std::unordered_set<const TensorImpl*>> part_;
 };
 
 }  // namespace brigade::optim

@@ -41,8 +41,9 @@ void SGD::do_step() {
         for (size_t k = 0; k < parameters.size(); ++k)
           buffers.push_back(first ? empty_like(parameters[k]) : states[batch.members[k]]->momentum_buffer);
       }
-      kernels::foreach_sgd_step(parameters, batch.of(all_grads), buffers,
-                                {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize});
+      kernels::foreach_sgd_step(
+          parameters, batch.of(all_grads), buffers,
+          {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize, grad_factor()});
       batch.write_back(group.parameters, parameters);
       for (size_t k = 0; k < parameters.size(); ++k) {
         group.parameters[batch.members[k]].bump_version();

@@ -44,6 +44,7 @@ class SGD final : public GroupedOptimizer<SGDOptions, SGDState> {
 
  protected:
   void do_step() override;
+  bool takes_grad_factor() const override { return true; }
 };
 
 }  // namespace brigade::optim

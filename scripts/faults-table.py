@@ -4,6 +4,8 @@
     scripts/faults-table.py RESULT.json... > docs/faults.md
     scripts/faults-table.py --torch bench/faults_torch/results.json RESULT.json... > docs/faults.md
 
+The section on random programs is copied from docs/faults-random.md, where the figures of dist/fault_fuzz_test are entered by hand.
+
 Scored per fault, as far as a run can tell: 1 detected, 2 in time (the replicas were still equal when the error came, or a
 warning came before the step), 3 on every rank that is not at fault, with one text, 4 right parameters, 5 right ranks,
 6 right cause, 7 file:line, 8 the advised fix works. The harness (lab/faults/diagnosis.cpp) compares 3 to 8 with the
@@ -28,6 +30,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", nargs="+")
     parser.add_argument("--torch")
+    parser.add_argument("--random", default=HERE / "docs/faults-random.md", help="what dist/fault_fuzz_test found, for the end")
     given = parser.parse_args()
     runs = [json.load(open(name)) for name in given.results]
     old = dict(csv.reader(open(HERE / "docs/faults-pytorch-1.13.csv")))
@@ -91,6 +94,7 @@ def main():
             line += [cells.get(level, "") for level in ("OFF", "INFO", "DETAIL")]
         line.append(old.get(key, ""))
         print("| " + " | ".join(line) + " |")
+    print("\n" + open(given.random).read(), end="")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Collects what Brigade needs besides a compiler, CMake and CUDA into a folder, to be carried to a machine that has no
 # network and no packages: scripts/gpu-check-prepare.sh DIR. Headers of fmt, doctest, CLI11 and nlohmann-json, Highway,
-# xxHash and zlib; about 10 MB. CMake finds them with CMAKE_PREFIX_PATH=DIR; scripts/gpu-check.sh --deps DIR does that.
+# xxHash, OpenSSL and zlib; about 12 MB. CMake finds them with CMAKE_PREFIX_PATH=DIR; scripts/gpu-check.sh --deps DIR does that.
 set -euo pipefail
 
 if [ $# -ne 1 ] || [ "${1#-}" != "$1" ]; then
@@ -65,6 +65,8 @@ headers hwy/highway.h
 headers zlib.h zlib.h
 headers zconf.h zconf.h
 headers xxhash.h xxhash.h
+headers openssl/ssl.h
+headers openssl/opensslconf.h # of this architecture, in a folder of its own on Debian
 find "$folder/include" -name CMakeLists.txt -delete
 
 fmt=$(value_of FMT_VERSION fmt/core.h)
@@ -82,6 +84,14 @@ version=$(value_of HWY_MAJOR.HWY_MINOR.HWY_PATCH hwy/base.h)
 case "$version" in [0-9]*) ;; *) version=1.0.0 ;; esac  # older versions do not tell
 package hwy "$version" hwy::hwy
 sed -i 's|^endif()|  set_target_properties(hwy::hwy PROPERTIES INTERFACE_LINK_LIBRARIES "${prefix}/lib/libhwy.so")\nendif()|' "$folder/lib/cmake/hwy/hwyConfig.cmake"
+
+# Found by CMake's own FindOpenSSL.
+crypto=$("$compiler" -print-file-name=libcrypto.so)
+[ -e "$crypto" ] || { echo "There is no libcrypto.so here: run scripts/install-deps.sh first" >&2; exit 3; }
+crypto=$(realpath "$crypto")
+cp "$crypto" "$folder/lib/"
+ln -s "${crypto##*/}" "$folder/lib/libcrypto.so"
+printf 'openssl %s\n' "$(value_of OPENSSL_VERSION_STR openssl/opensslv.h)" >>"$folder/versions.txt"
 
 # The static library, found by CMake's own FindZLIB.
 zlib=$("$compiler" -print-file-name=libz.a)

@@ -9,8 +9,6 @@ namespace brigade::autograd::detail {
 
 // The module call that is running (an index of the tape), 0 when none.
 BRIGADE_INITIAL_EXEC inline constinit thread_local uint32_t current_call = 0;
-// How many nodes this thread has recorded: the next sequence number.
-BRIGADE_INITIAL_EXEC inline constinit thread_local uint64_t next_sequence = 1;
 
 // The line of the operation whose backward is being recorded: what it records without a line of its
 // own gets this one.

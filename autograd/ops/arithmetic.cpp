@@ -1,9 +1,11 @@
 // The nodes of arithmetic; gradients are summed back to the shape that was broadcast.
 #include <brigade/autograd/ops/arithmetic.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
+#include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/record.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -130,6 +132,7 @@ struct ScaleNode final : Node {
   void backward(BackwardContext& context) override {
     context.set(0, factor == 1 ? context.grad() : context.grad() * factor);
   }
+  const autograd::ScaleMark* scale_mark() const noexcept override { return autograd::mark_of_number(factor); }
 };
 
 Tensor with_number(const char* op, const Tensor& x, double number, BinaryOp kernel, bool reversed, double factor,
@@ -233,6 +236,9 @@ Tensor div(const Tensor& a, double b, SourceLocation where) {
 }
 
 Tensor div(double a, const Tensor& b, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"rdiv">(where, b)) return div(a, in[0], where);
+  }
   Tensor y = located(where, [&] { return kernels::binary_scalar(b, a, BinaryOp::Div, true); });
   if (auto* node = record<NumberDivNode>({.op = "div", .where = where}, {b}, y)) {
     // A copy of its own: both b and the result may be written to before backward, as in PyTorch.
@@ -249,18 +255,30 @@ Tensor abs(const Tensor& x, SourceLocation where) {
   return unary<AbsDerivative>("abs", x, UnaryOp::Abs, true, false, where);
 }
 Tensor exp(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"exp">(where, x)) return exp(in[0], where);
+  }
   return unary<ExpDerivative>("exp", x, UnaryOp::Exp, false, true, where);
 }
 Tensor log(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"log">(where, x)) return log(in[0], where);
+  }
   return unary<LogDerivative>("log", x, UnaryOp::Log, true, false, where);
 }
 Tensor sqrt(const Tensor& x, SourceLocation where) {
   return unary<SqrtDerivative>("sqrt", x, UnaryOp::Sqrt, false, true, where);
 }
 Tensor square(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"square">(where, x)) return square(in[0], where);
+  }
   return unary<SquareDerivative>("square", x, UnaryOp::Square, true, false, where);
 }
 Tensor reciprocal(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"reciprocal">(where, x)) return reciprocal(in[0], where);
+  }
   Tensor y = located(where, [&] { return kernels::binary_scalar(x, 1, BinaryOp::Div, true); });
   if (auto* node = record<NumberDivNode>({.op = "reciprocal", .where = where}, {x}, y)) node->y.save_output(*node, y);
   return y;

@@ -1,6 +1,7 @@
 // The node of attention: backward by a kernel, or by operations on the whole matrix of scores.
 #include <brigade/autograd/ops/attention.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/grad_mode.h>
@@ -113,6 +114,10 @@ struct AttentionNode final : autograd::Node {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"scaled_dot_product_attention">(where, query, key, value, attn_mask))
+      return scaled_dot_product_attention(in[0], in[1], in[2], in[3], dropout_p, is_causal, scale, where);
+  }
   if (!(dropout_p >= 0 && dropout_p <= 1)) {
     throw ValueError(where, "dropout probability has to be between 0 and 1, but got {}", dropout_p);
   }

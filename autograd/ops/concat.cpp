@@ -1,6 +1,7 @@
 // The nodes of cat, split and index_select; stack and chunk are made of these.
 #include <brigade/autograd/ops/concat.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/indices.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/gather.h>
@@ -62,6 +63,9 @@ struct IndexRowsNode final : Node {
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_list<"cat">(where, tensors)) return cat(in.tensors(), dim, where);
+  }
   if (tensors.empty()) throw ValueError("cat: expected a non-empty list of tensors", where);
   const int at = dimension_of("cat", dim, tensors[0].dim(), where);
   Tensor y = located("cat", where, [&] { return kernels::cat(std::span<const Tensor>(tensors), at); });
@@ -80,6 +84,9 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_list<"stack">(where, tensors)) return stack(in.tensors(), dim, where);
+  }
   if (tensors.empty()) throw ValueError("stack: expected a non-empty list of tensors", where);
   const int at = dimension_of("stack", dim, tensors[0].dim() + 1, where);
   std::vector<Tensor> expanded;

@@ -1,6 +1,7 @@
 // Checks of shapes and parameters, and padding, before a node of conv_nodes.h is made.
 #include <brigade/autograd/ops/conv.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/conv_nodes.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/concat.h>
@@ -142,22 +143,38 @@ Tensor transpose_convolve(const OpInfo& info, Tensor x, const Tensor& weight, co
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dFuncOptions& options,
               SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"conv1d">(where, x, weight, bias))
+      return conv1d(in[0], in[1], in[2], options, where);
+  }
   return convolve({.op = "conv1d", .where = where}, x, weight, bias, in_two(options), options.padding.same(), 1);
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dFuncOptions& options,
               SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"conv2d">(where, x, weight, bias))
+      return conv2d(in[0], in[1], in[2], options, where);
+  }
   return convolve({.op = "conv2d", .where = where}, x, weight, bias, in_two(options), options.padding.same(), 2);
 }
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose1dFuncOptions& o,
                         SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"conv_transpose1d">(where, x, weight, bias))
+      return conv_transpose1d(in[0], in[1], in[2], o, where);
+  }
   return transpose_convolve({.op = "conv_transpose1d", .where = where}, x, weight, bias,
                             {{1, o.stride}, {0, o.padding}, {1, o.dilation}, o.groups}, {0, o.output_padding}, 1);
 }
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dFuncOptions& o,
                         SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"conv_transpose2d">(where, x, weight, bias))
+      return conv_transpose2d(in[0], in[1], in[2], o, where);
+  }
   return transpose_convolve({.op = "conv_transpose2d", .where = where}, x, weight, bias,
                             {o.stride, o.padding, o.dilation, o.groups}, o.output_padding, 2);
 }

@@ -1,6 +1,7 @@
 // The nodes of cross_entropy and nll_loss; targets that are probabilities go by other operations.
 #include <brigade/autograd/ops/cross_entropy.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/reduction.h>
@@ -164,6 +165,13 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target, const Cros
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyLossOptions& options,
                      SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"cross_entropy">(where, logits, target, options.weight)) {
+      CrossEntropyLossOptions cast = options;
+      cast.weight = in[2];
+      return cross_entropy(in[0], in[1], cast, where);
+    }
+  }
   if (is_floating_point(target.dtype())) return soft_cross_entropy(logits, target, options, where);
   const ClassLossOptions how{options.reduction, options.ignore_index, options.weight, options.label_smoothing};
   const kernels::CrossEntropy result = located(where, [&] { return kernels::cross_entropy(logits, target, how); });
@@ -182,6 +190,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, Reduction reduc
 }
 
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NLLLossOptions& options, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"nll_loss">(where, log_probs, target, options.weight)) {
+      NLLLossOptions cast = options;
+      cast.weight = in[2];
+      return nll_loss(in[0], in[1], cast, where);
+    }
+  }
   const ClassLossOptions how{options.reduction, options.ignore_index, options.weight, 0};
   const kernels::NllLoss result = located(where, [&] { return kernels::nll_loss(log_probs, target, how); });
   if (auto* node = record<NllLossNode>({.op = "nll_loss", .where = where}, {log_probs, target}, result.loss)) {

@@ -3,6 +3,7 @@
 // inner, columns].
 #include <brigade/autograd/ops/einsum.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/slices.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/matmul.h>
@@ -283,6 +284,10 @@ Labels output_labels(const Equation& equation, const std::vector<Operand>& opera
 }  // namespace
 
 Tensor einsum(const std::string& equation_text, const std::vector<Tensor>& tensors, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_list<"einsum">(where, tensors))
+      return einsum(equation_text, in.tensors(), where);
+  }
   Equation equation = parse_equation(equation_text, tensors.size(), where);
   const std::vector<Operand> operands = labelled(equation, tensors, where);
   check_sizes(operands, where);

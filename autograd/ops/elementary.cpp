@@ -1,6 +1,7 @@
 // One node for all functions that are smooth, with the derivative of each, and one for steps.
 #include <brigade/autograd/ops/elementary.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
@@ -128,6 +129,9 @@ Tensor step(const autograd::OpInfo& info, const Tensor& x, Function f) {
 }  // namespace
 
 Tensor rsqrt(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"rsqrt">(where, x)) return rsqrt(in[0], where);
+  }
   return unary<RsqrtDerivative>("rsqrt", x, Function::Rsqrt, Keeps::Output, where);
 }
 Tensor sin(const Tensor& x, SourceLocation where) {
@@ -137,33 +141,60 @@ Tensor cos(const Tensor& x, SourceLocation where) {
   return unary<CosDerivative>("cos", x, Function::Cos, Keeps::Input, where);
 }
 Tensor tan(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"tan">(where, x)) return tan(in[0], where);
+  }
   return unary<TanDerivative>("tan", x, Function::Tan, Keeps::Output, where);
 }
 Tensor asin(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"asin">(where, x)) return asin(in[0], where);
+  }
   return unary<AsinDerivative>("asin", x, Function::Asin, Keeps::Input, where);
 }
 Tensor acos(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"acos">(where, x)) return acos(in[0], where);
+  }
   return unary<AcosDerivative>("acos", x, Function::Acos, Keeps::Input, where);
 }
 Tensor atan(const Tensor& x, SourceLocation where) {
   return unary<AtanDerivative>("atan", x, Function::Atan, Keeps::Input, where);
 }
 Tensor sinh(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"sinh">(where, x)) return sinh(in[0], where);
+  }
   return unary<SinhDerivative>("sinh", x, Function::Sinh, Keeps::Input, where);
 }
 Tensor cosh(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"cosh">(where, x)) return cosh(in[0], where);
+  }
   return unary<CoshDerivative>("cosh", x, Function::Cosh, Keeps::Input, where);
 }
 Tensor log1p(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"log1p">(where, x)) return log1p(in[0], where);
+  }
   return unary<Log1pDerivative>("log1p", x, Function::Log1p, Keeps::Input, where);
 }
 Tensor expm1(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"expm1">(where, x)) return expm1(in[0], where);
+  }
   return unary<Expm1Derivative>("expm1", x, Function::Expm1, Keeps::Output, where);
 }
 Tensor log2(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"log2">(where, x)) return log2(in[0], where);
+  }
   return unary<Log2Derivative>("log2", x, Function::Log2, Keeps::Input, where);
 }
 Tensor log10(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"log10">(where, x)) return log10(in[0], where);
+  }
   return unary<Log10Derivative>("log10", x, Function::Log10, Keeps::Input, where);
 }
 Tensor exp2(const Tensor& x, SourceLocation where) {

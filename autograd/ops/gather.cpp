@@ -2,6 +2,7 @@
 // of each other, and is differentiable to any order.
 #include <brigade/autograd/ops/gather.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/indices.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
@@ -164,6 +165,10 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& given, double value, 
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& source, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"scatter_add">(where, x, source))
+      return scatter_add(in[0], dim, given, in[1], where);
+  }
   const int at = dimension_of("scatter_add", dim, x.dim(), where);
   const Tensor index = as_indices(given);
   Tensor y =
@@ -185,6 +190,10 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& given, const Tensor
 }
 
 Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& given, const Tensor& from, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"index_copy">(where, x, from))
+      return index_copy(in[0], dim, given, in[1], where);
+  }
   const int at = dimension_of("index_copy", dim, x.dim(), where);
   const Tensor index = as_indices(given);
   // A number and a row of one number stand for each other.

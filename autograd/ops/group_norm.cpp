@@ -1,6 +1,7 @@
 // The node of group norm, which instance norm uses with one channel per group.
 #include <brigade/autograd/ops/group_norm.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/normalise.h>
@@ -125,6 +126,10 @@ void track(const Tensor& x, const Tensor& running_mean, const Tensor& running_va
 
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps,
                   SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"group_norm">(where, x, weight, bias))
+      return group_norm(in[0], num_groups, in[1], in[2], eps, where);
+  }
   if (x.dim() >= 2 && num_groups > 0 && x.numel() > 0 && x.numel() == num_groups)
     throw ValueError(where, "Expected more than 1 value per channel when training, got input size {}", x.sizes());
   return normalise_groups({.op = "group_norm", .where = where}, x, num_groups, weight, bias, eps);

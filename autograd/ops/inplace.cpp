@@ -2,6 +2,7 @@
 // node whose first input is its own past.
 #include <brigade/autograd/ops/inplace.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/activation.h>
@@ -96,14 +97,17 @@ const Tensor& Tensor::copy_(const Tensor& source, SourceLocation where) const {
   return *this;
 }
 
-const Tensor& Tensor::fill_(double value, SourceLocation where) const {
-  check_inplace(*this, false, where, autograd::Repeats::AreAlike);
-  kernels::fill(*this, value);
-  record_inplace<FillNode>({.op = "fill_", .where = where}, {*this}, *this);
-  return *this;
+namespace {
+const Tensor& fill_all(const char* op, const Tensor& self, double value, SourceLocation where) {
+  check_inplace(self, false, where, autograd::Repeats::AreAlike);
+  kernels::fill(self, value);
+  record_inplace<FillNode>({.op = op, .where = where}, {self}, self);
+  return self;
 }
+}  // namespace
 
-const Tensor& Tensor::zero_(SourceLocation where) const { return fill_(0, where); }
+const Tensor& Tensor::fill_(double value, SourceLocation where) const { return fill_all("fill_", *this, value, where); }
+const Tensor& Tensor::zero_(SourceLocation where) const { return fill_all("zero_", *this, 0, where); }
 
 const Tensor& Tensor::add_(const Tensor& other, double alpha, SourceLocation where) const {
   check_inplace(*this, other.requires_grad(), where);
@@ -147,6 +151,7 @@ template <class F>
 const Tensor& write_back(const char* op, const Tensor& x, bool other_requires_grad, SourceLocation where,
                          F&& operation) {
   check_inplace(x, other_requires_grad, where);
+  const autograd::AutocastPause in_dtype_of_x;  // as in PyTorch, nothing in place is cast
   const bool may_keep = autograd::GradMode::is_enabled() && (x.requires_grad() || other_requires_grad);
   const Tensor result = operation(may_keep ? autograd::with_history_of(x, kernels::clone(x)) : x);
   located(where, [&] { kernels::check_result_type(op, result.dtype(), x); });

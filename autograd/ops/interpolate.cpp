@@ -1,6 +1,7 @@
 // The nodes of interpolate and its backward; sequences are images of height 1.
 #include <brigade/autograd/ops/interpolate.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/record.h>
 
@@ -98,6 +99,9 @@ Interpolate2dParams params_for(const Tensor& x, const InterpolateOptions& option
 }  // namespace
 
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"interpolate">(where, x)) return interpolate(in[0], options, where);
+  }
   const Interpolate2dParams params = autograd::detail::located(where, [&] { return params_for(x, options); });
   if (x.dim() == 3) return resize(x.unsqueeze(-2, where), params, where).squeeze(-2, where);
   return resize(x, params, where);

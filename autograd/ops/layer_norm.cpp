@@ -1,6 +1,7 @@
 // The nodes of layer norm and RMS norm: backward by a kernel, or by operations.
 #include <brigade/autograd/ops/layer_norm.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/normalise.h>
@@ -102,6 +103,10 @@ double epsilon(DType dtype) { return dtype == kFloat64 ? 0x1p-52 : 0x1p-23; }
 
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps,
                   SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"layer_norm">(where, x, weight, bias))
+      return layer_norm(in[0], normalized_shape, in[1], in[2], eps, where);
+  }
   const kernels::LayerNorm result =
       located(where, [&] { return kernels::layer_norm(x, normalized_shape, weight, bias, eps); });
   if (auto* node = record<LayerNormNode>({.op = "layer_norm", .where = where}, {x, weight, bias}, result.y)) {
@@ -114,6 +119,10 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, std::optional<double> eps,
                 SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"rms_norm">(where, x, weight))
+      return rms_norm(in[0], normalized_shape, in[1], eps, where);
+  }
   const double added = eps.value_or(epsilon(x.dtype()));
   const kernels::RmsNorm result = located(where, [&] { return kernels::rms_norm(x, normalized_shape, weight, added); });
   if (auto* node = record<RmsNormNode>({.op = "rms_norm", .where = where}, {x, weight}, result.y)) {

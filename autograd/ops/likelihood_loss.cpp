@@ -1,6 +1,7 @@
 // The formulas of the Poisson and Gaussian losses, and the checks of a variance.
 #include <brigade/autograd/ops/likelihood_loss.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/reduction.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/reduce.h>
@@ -59,6 +60,10 @@ Tensor beside(const Tensor& var, const Tensor& x, SourceLocation where) {
 
 Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNLLLossOptions& options,
                         SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"poisson_nll_loss">(where, x, target))
+      return poisson_nll_loss(in[0], in[1], options, where);
+  }
   Tensor losses = options.log_input ? sub(exp(x, where), mul(target, x, where), where)
                                     : sub(x, mul(target, log(add(x, options.eps, where), where), where), where);
   if (options.full) losses = add(losses, stirling(target, where), where);

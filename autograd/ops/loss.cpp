@@ -1,6 +1,7 @@
 // One node for all losses of pairs, and their derivatives by operations.
 #include <brigade/autograd/ops/loss.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/reduction.h>
@@ -116,26 +117,46 @@ Tensor weighted(const char* what, const Tensor& losses, const Tensor& weight, So
 }  // namespace
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"mse_loss">(where, x, target))
+      return mse_loss(in[0], in[1], reduction, where);
+  }
   return pair_loss({.op = "mse_loss", .where = where}, {PairLossKind::Squared}, x, target, reduction);
 }
 
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"l1_loss">(where, x, target))
+      return l1_loss(in[0], in[1], reduction, where);
+  }
   return pair_loss({.op = "l1_loss", .where = where}, {PairLossKind::Absolute}, x, target, reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"smooth_l1_loss">(where, x, target))
+      return smooth_l1_loss(in[0], in[1], reduction, beta, where);
+  }
   if (!(beta >= 0)) throw ValueError(where, "smooth_l1_loss: expected a beta that is not negative, got {}", beta);
   if (beta == 0) return l1_loss(x, target, reduction, where);
   return pair_loss({.op = "smooth_l1_loss", .where = where}, {PairLossKind::SmoothL1, beta}, x, target, reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"huber_loss">(where, x, target))
+      return huber_loss(in[0], in[1], reduction, delta, where);
+  }
   if (!(delta > 0)) throw ValueError(where, "huber_loss: expected a delta above 0, got {}", delta);
   return pair_loss({.op = "huber_loss", .where = where}, {PairLossKind::Huber, delta}, x, target, reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const BCELossOptions& options,
                             SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"binary_cross_entropy">(where, x, target, options.weight))
+      return binary_cross_entropy(in[0], in[1], {.weight = in[2], .reduction = options.reduction}, where);
+  }
   const bool plain = !options.weight.defined();
   const Tensor losses = pair_loss({.op = "binary_cross_entropy", .where = where}, {PairLossKind::BinaryCrossEntropy}, x,
                                   target, plain ? options.reduction : Reduction::None);
@@ -149,6 +170,12 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction red
 
 Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
                                         const BCEWithLogitsLossOptions& options, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"binary_cross_entropy_with_logits">(where, logits, target, options.weight,
+                                                                                  options.pos_weight))
+      return binary_cross_entropy_with_logits(
+          in[0], in[1], {.weight = in[2], .reduction = options.reduction, .pos_weight = in[3]}, where);
+  }
   const OpInfo info{.op = "binary_cross_entropy_with_logits", .where = where};
   const PairLoss loss{PairLossKind::BceWithLogits};
   if (!options.weight.defined() && !options.pos_weight.defined())
@@ -171,6 +198,10 @@ Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& targ
 }
 
 Tensor kl_div(const Tensor& x, const Tensor& target, KLDivReduction reduction, bool log_target, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"kl_div">(where, x, target))
+      return kl_div(in[0], in[1], reduction, log_target, where);
+  }
   const PairLoss loss{log_target ? PairLossKind::KlDivergenceLog : PairLossKind::KlDivergence};
   const Reduction plain = reduction == KLDivReduction::None   ? Reduction::None
                           : reduction == KLDivReduction::Mean ? Reduction::Mean

@@ -1,6 +1,7 @@
 // The formulas of the hinge, ranking, cosine, soft margin and triplet losses.
 #include <brigade/autograd/ops/margin_loss.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/reduction.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/clamp.h>
@@ -25,6 +26,10 @@ Tensor distance(const Tensor& a, const Tensor& b, double p, double eps, SourceLo
 
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin, Reduction reduction,
                             SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"hinge_embedding_loss">(where, x, target))
+      return hinge_embedding_loss(in[0], in[1], margin, reduction, where);
+  }
   // A label that is neither takes both, as in PyTorch.
   const Tensor far = brigade::where(ne(target, 1, where), clamp_min(sub(margin, x, where), 0, where), 0.0, where);
   const Tensor near = brigade::where(ne(target, -1, where), x, 0.0, where);
@@ -33,12 +38,20 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin
 
 Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin, Reduction reduction,
                            SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"margin_ranking_loss">(where, x1, x2, target))
+      return margin_ranking_loss(in[0], in[1], in[2], margin, reduction, where);
+  }
   const Tensor wrong = mul(sub(x2, x1, where), target, where);
   return reduced(clamp_min(add(wrong, margin, where), 0, where), reduction, where);
 }
 
 Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin,
                              Reduction reduction, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"cosine_embedding_loss">(where, x1, x2, target))
+      return cosine_embedding_loss(in[0], in[1], in[2], margin, reduction, where);
+  }
   const bool fits = x1.sizes() == x2.sizes() && (x1.dim() == 1 || x1.dim() == 2) && target.dim() == x1.dim() - 1 &&
                     (x1.dim() == 1 || target.size(0) == x1.size(0));
   if (!fits) {
@@ -58,6 +71,10 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
 }
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"soft_margin_loss">(where, x, target))
+      return soft_margin_loss(in[0], in[1], reduction, where);
+  }
   // log(1 + exp(-x target)); not a cross entropy with targets of 1, whose gradient sigmoid - 1
   // cancels.
   return reduced(neg(logsigmoid(mul(x, target, where), where), where), reduction, where);
@@ -65,6 +82,10 @@ Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reducti
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginLossOptions& options, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"triplet_margin_loss">(where, anchor, positive, negative))
+      return triplet_margin_loss(in[0], in[1], in[2], options, where);
+  }
   if (!(options.p > 0)) throw ValueError(where, "triplet_margin_loss: expected p above 0, got {}", options.p);
   if (!(options.margin > 0))
     throw ValueError(where, "triplet_margin_loss: expected a margin above 0, got {}", options.margin);

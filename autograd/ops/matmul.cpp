@@ -1,6 +1,7 @@
 // The nodes of matmul and linear, and of linear with a relu or gelu behind it in the same kernel.
 #include <brigade/autograd/ops/matmul.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/gelu.h>
 #include <brigade/autograd/detail/located.h>
@@ -171,6 +172,9 @@ void check_dims(const Tensor& x, int dims, const char* what, SourceLocation wher
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"matmul">(where, a, b)) return matmul(in[0], in[1], where);
+  }
   if (a.dim() == 0 || b.dim() == 0) {
     throw ShapeError(where, "matmul: both arguments need at least 1 dimension, got {} and {}", a.sizes(), b.sizes());
   }
@@ -186,10 +190,16 @@ Tensor matmul(const Tensor& a, const Tensor& b, SourceLocation where) {
 Tensor mm(const Tensor& a, const Tensor& b, SourceLocation where) {
   check_dims(a, 2, "mm", where);
   check_dims(b, 2, "mm", where);
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"mm">(where, a, b)) return matmul_at_least_2d("mm", in[0], in[1], where);
+  }
   return matmul_at_least_2d("mm", a, b, where);
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"bmm">(where, a, b)) return bmm(in[0], in[1], where);
+  }
   check_dims(a, 3, "bmm", where);
   check_dims(b, 3, "bmm", where);
   if (a.sizes()[0] != b.sizes()[0]) {
@@ -199,12 +209,20 @@ Tensor bmm(const Tensor& a, const Tensor& b, SourceLocation where) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"linear">(where, x, weight, bias))
+      return linear(in[0], in[1], in[2], where);
+  }
   Tensor y = located(where, [&] { return kernels::linear(x, weight, bias); });
   LinearInputs(x, weight, bias).record<LinearNode>({.op = "linear", .where = where}, y);
   return y;
 }
 
 Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"linear_relu">(where, x, weight, bias))
+      return linear_relu(in[0], in[1], in[2], where);
+  }
   const Tensor y = located(
       where, [&] { return kernels::linear_activation(x, weight, bias, kernels::FusedActivation::Relu, false).y; });
   const LinearInputs inputs(x, weight, bias);
@@ -215,6 +233,10 @@ Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias, So
 }
 
 Tensor linear_gelu(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"linear_gelu">(where, x, weight, bias))
+      return linear_gelu(in[0], in[1], in[2], where);
+  }
   const LinearInputs inputs(x, weight, bias);
   const kernels::LinearActivation result = located(where, [&] {
     return kernels::linear_activation(x, weight, bias, kernels::FusedActivation::GeluTanh, inputs.will_be_recorded());

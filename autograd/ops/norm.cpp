@@ -1,6 +1,7 @@
 // The node of a norm, whose gradient depends on the order; normalize and cosine_similarity use it.
 #include <brigade/autograd/ops/norm.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/slices.h>
@@ -98,13 +99,23 @@ Tensor apply(const char* op, const Tensor& x, double p, const Shape& dims, bool 
 }  // namespace
 
 Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"norm">(where, x)) return norm(in[0], p, dims, keepdim, where);
+  }
   return apply("norm", x, p, dims, keepdim, where);
 }
 Tensor vector_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"vector_norm">(where, x))
+      return vector_norm(in[0], ord, dims, keepdim, where);
+  }
   return apply("vector_norm", x, ord, dims, keepdim, where);
 }
 
 Tensor matrix_norm(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"matrix_norm">(where, x)) return matrix_norm(in[0], dims, keepdim, where);
+  }
   if (dims.size() != 2 || x.dim() < 2) {
     throw ShapeError(where,
                      "matrix_norm: expected two dimensions of a tensor with at least two, got {} of {}; vector_norm "
@@ -123,6 +134,10 @@ Tensor normalize(const Tensor& x, double p, int64_t dim, double eps, SourceLocat
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"cosine_similarity">(where, a, b))
+      return cosine_similarity(in[0], in[1], dim, eps, where);
+  }
   const Shape sizes = located("cosine_similarity", where, [&] { return broadcast_shapes(a.sizes(), b.sizes()); });
   const int at = dimension_of("cosine_similarity", dim, sizes.size(), where);
   const auto scaled = [&](const Tensor& x) {

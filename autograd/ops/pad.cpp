@@ -4,6 +4,7 @@
 // stretch.
 #include <brigade/autograd/ops/pad.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/rearrange.h>
@@ -166,6 +167,13 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, PadMode mode, doub
                      x.sizes());
   }
   if (mode == PadMode::Constant) return constant_pad(x, pads, value, where);
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (mode == PadMode::Reflect && pads.size() <= 4) {  // PyTorch lists those of one and two dimensions
+      if (const auto in = autograd::cast_inputs<"pad_reflect">(where, x)) return pad(in[0], pads, mode, value, where);
+    } else if (mode == PadMode::Replicate) {
+      if (const auto in = autograd::cast_inputs<"pad_replicate">(where, x)) return pad(in[0], pads, mode, value, where);
+    }
+  }
   Tensor y = x;
   if (std::any_of(pads.begin(), pads.end(), [](int64_t length) { return length < 0; })) {
     std::vector<int64_t> taken;

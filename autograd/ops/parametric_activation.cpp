@@ -1,6 +1,7 @@
 // One node for all kinds, and the gradient of each by operations; prelu and glu are composites.
 #include <brigade/autograd/ops/parametric_activation.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/activation.h>
@@ -100,6 +101,9 @@ Tensor celu(const Tensor& x, double alpha, SourceLocation where) {
   return activate("celu", x, Activation::Elu, {alpha, 1, 1 / alpha}, where);
 }
 Tensor softplus(const Tensor& x, double beta, double threshold, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"softplus">(where, x)) return softplus(in[0], beta, threshold, where);
+  }
   return activate("softplus", x, Activation::Softplus, {beta, threshold}, where);
 }
 Tensor hardtanh(const Tensor& x, double min_val, double max_val, SourceLocation where) {
@@ -133,6 +137,9 @@ Tensor hardshrink(const Tensor& x, double lambda, SourceLocation where) {
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"prelu">(where, x, weight)) return prelu(in[0], in[1], where);
+  }
   const int64_t channels = x.dim() < 2 ? 1 : x.sizes()[1];
   const int64_t count = weight.numel();
   if (weight.dim() > 1 || (count != 1 && count != channels)) {

@@ -1,6 +1,7 @@
 // The nodes of pow, atan2, remainder and fmod, of two tensors or of a tensor and a number.
 #include <brigade/autograd/ops/power.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
@@ -168,6 +169,9 @@ Tensor power(const Tensor& base, double exponent) {
 }  // namespace
 
 Tensor pow(const Tensor& base, const Tensor& exponent, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"pow">(where, base, exponent)) return pow(in[0], in[1], where);
+  }
   Tensor y = located(where, [&] { return kernels::binary_function(base, exponent, BinaryFunction::Pow); });
   if (auto* node = record<PowNode>({.op = "pow", .where = where}, {base, exponent}, y)) {
     node->take(base, exponent);
@@ -177,6 +181,9 @@ Tensor pow(const Tensor& base, const Tensor& exponent, SourceLocation where) {
 }
 
 Tensor pow(const Tensor& base, double exponent, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"pow">(where, base)) return pow(in[0], exponent, where);
+  }
   Tensor y = located(where, [&] { return power(base, exponent); });
   if (auto* node = record<PowNumberNode>({.op = "pow", .where = where}, {base}, y)) {
     node->base.save_input(*node, base);
@@ -186,6 +193,9 @@ Tensor pow(const Tensor& base, double exponent, SourceLocation where) {
 }
 
 Tensor pow(double base, const Tensor& exponent, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"pow">(where, exponent)) return pow(base, in[0], where);
+  }
   Tensor y = located(where, [&] { return kernels::binary_function_scalar(exponent, base, BinaryFunction::Pow, true); });
   if (auto* node = record<NumberPowNode>({.op = "pow", .where = where}, {exponent}, y)) {
     node->x.save_input(*node, exponent);
@@ -196,6 +206,9 @@ Tensor pow(double base, const Tensor& exponent, SourceLocation where) {
 }
 
 Tensor atan2(const Tensor& y, const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"atan2">(where, y, x)) return atan2(in[0], in[1], where);
+  }
   Tensor angle = located(where, [&] { return kernels::binary_function(y, x, BinaryFunction::Atan2); });
   if (auto* node = record<Atan2Node>({.op = "atan2", .where = where}, {y, x}, angle)) node->take(y, x);
   return angle;

@@ -1,6 +1,7 @@
 // Checks of shapes, and each product by matmul or an elementwise product of reshaped tensors.
 #include <brigade/autograd/ops/products.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/slices.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/ops/matmul.h>
@@ -30,12 +31,18 @@ Tensor add_scaled(const char* what, const Tensor& input, const Tensor& product, 
 }  // namespace
 
 Tensor dot(const Tensor& a, const Tensor& b, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"dot">(where, a, b)) return dot(in[0], in[1], where);
+  }
   if (a.dim() != 1 || b.dim() != 1 || a.numel() != b.numel())
     throw_shapes("dot", "two vectors of equal length", a, b, where);
   return matmul(a, b, where);
 }
 
 Tensor mv(const Tensor& matrix, const Tensor& vector, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"mv">(where, matrix, vector)) return mv(in[0], in[1], where);
+  }
   if (matrix.dim() != 2 || vector.dim() != 1 || matrix.sizes()[1] != vector.sizes()[0])
     throw_shapes("mv", "a matrix [n, m] and a vector [m]", matrix, vector, where);
   return matmul(matrix, vector, where);
@@ -47,16 +54,32 @@ Tensor outer(const Tensor& a, const Tensor& b, SourceLocation where) {
 }
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta, double alpha, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"addmm">(where, input, a, b))
+      return addmm(in[0], in[1], in[2], beta, alpha, where);
+  }
   return add_scaled("addmm", input, mm(a, b, where), beta, alpha, where);
 }
 Tensor addmv(const Tensor& input, const Tensor& matrix, const Tensor& vector, double beta, double alpha,
              SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"addmv">(where, input, matrix, vector))
+      return addmv(in[0], in[1], in[2], beta, alpha, where);
+  }
   return add_scaled("addmv", input, mv(matrix, vector, where), beta, alpha, where);
 }
 Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta, double alpha, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"baddbmm">(where, input, a, b))
+      return baddbmm(in[0], in[1], in[2], beta, alpha, where);
+  }
   return add_scaled("baddbmm", input, bmm(a, b, where), beta, alpha, where);
 }
 Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta, double alpha, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"addbmm">(where, input, a, b))
+      return addbmm(in[0], in[1], in[2], beta, alpha, where);
+  }
   if (a.dim() != 3 || b.dim() != 3 || a.sizes()[0] != b.sizes()[0] || a.sizes()[2] != b.sizes()[1])
     throw_shapes("addbmm", "[batch, n, k] and [batch, k, m]", a, b, where);
   // One product: the batch is part of what is added up.
@@ -68,6 +91,10 @@ Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, double beta
 }
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"bilinear">(where, a, b, weight, bias))
+      return bilinear(in[0], in[1], in[2], in[3], where);
+  }
   const bool fits = weight.dim() == 3 && a.dim() >= 1 && a.dim() == b.dim() &&
                     std::equal(a.sizes().begin(), a.sizes().end() - 1, b.sizes().begin()) &&
                     a.size(-1) == weight.sizes()[1] && b.size(-1) == weight.sizes()[2];
@@ -109,6 +136,9 @@ Tensor kron(const Tensor& a, const Tensor& b, SourceLocation where) {
 }
 
 Tensor trace(const Tensor& x, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"trace">(where, x)) return trace(in[0], where);
+  }
   if (x.dim() != 2) {
     throw ShapeError(where, "trace: expected a matrix, got {}", x.sizes());
   }

@@ -1,6 +1,7 @@
 // The nodes of sum, mean, prod and logsumexp, and count_nonzero, any and all, which have none.
 #include <brigade/autograd/ops/reduce.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/slices.h>
@@ -121,6 +122,9 @@ void check_broadcast(const Shape& from, const Shape& to, SourceLocation where) {
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"sum">(where, x)) return sum(in[0], dims, keepdim, where);
+  }
   return reduce("sum", x, dims, keepdim, false, where);
 }
 Tensor mean(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
@@ -128,6 +132,9 @@ Tensor mean(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation whe
 }
 
 Tensor prod(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"prod">(where, x)) return prod(in[0], dims, keepdim, where);
+  }
   Tensor y = located("prod", where, [&] { return kernels::prod(x, dims, keepdim); });
   if (auto* node = record<ProdNode>({.op = "prod", .where = where}, {x}, y)) {
     node->x.save_input(*node, x);
@@ -137,6 +144,9 @@ Tensor prod(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation whe
 }
 
 Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"logsumexp">(where, x)) return logsumexp(in[0], dims, keepdim, where);
+  }
   const Tensor values = is_floating_point(x.dtype()) ? x : x.to(kFloat32, where);
   Tensor y = located("logsumexp", where, [&] { return kernels::logsumexp(values, dims, keepdim); });
   if (auto* node = record<LogsumexpNode>({.op = "logsumexp", .where = where}, {values}, y)) {

@@ -8,6 +8,7 @@
 // where no exponent is positive, since y never falls.
 #include <brigade/autograd/ops/scan.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
@@ -110,10 +111,16 @@ struct LinearRecurrenceNode final : Node {
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int64_t dim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"cumsum">(where, x)) return cumsum(in[0], dim, where);
+  }
   return cumsum_along(x, dimension_of("cumsum", dim, x.dim(), where), false, where);
 }
 
 Tensor cumprod(const Tensor& x, int64_t dim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"cumprod">(where, x)) return cumprod(in[0], dim, where);
+  }
   const int at = dimension_of("cumprod", dim, x.dim(), where);
   Tensor y = kernels::scan(x, at, ScanOp::Product, false);
   if (auto* node = record<CumprodNode>(

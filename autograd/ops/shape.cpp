@@ -1,6 +1,7 @@
 // The nodes of reshape, permute, expand, slice, clone and casts, and the views that they record.
 #include <brigade/autograd/ops/shape.h>
 
+#include <brigade/autograd/detail/cast.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/reduce.h>
 #include <brigade/autograd/record.h>
@@ -72,7 +73,20 @@ struct CloneNode final : Node {
 
 struct CastNode final : Node {
   DType dtype = DType::Float32;
-  void backward(BackwardContext& context) override { context.set(0, context.grad().to(dtype, {})); }
+  void backward(BackwardContext& context) override {
+    const Tensor& grad = context.grad();
+    if (context.create_graph()) return context.set(0, grad.to(dtype, {}));
+    // Under autocast the input is a parameter: its gradient is born where it belongs.
+    context.write(0, [&](const Tensor& out, bool accumulate) {
+      if (!out.defined()) return kernels::cast(grad, dtype);
+      if (accumulate) {
+        kernels::add_inplace(out, grad, 1.0);
+      } else {
+        kernels::copy(out, grad);
+      }
+      return out;
+    });
+  }
 };
 
 struct ToDeviceNode final : Node {
@@ -215,15 +229,16 @@ Tensor Tensor::clone(SourceLocation where) const {
 
 Tensor Tensor::contiguous(SourceLocation where) const { return is_contiguous() ? *this : clone(where); }
 
-Tensor Tensor::to(DType dtype, SourceLocation where) const {
-  if (dtype == this->dtype()) return *this;
-  Tensor y = kernels::cast(*this, dtype);
-  if (auto* node =
-          record<CastNode>({.op = "to", .where = where, .differentiable = is_floating_point(dtype)}, {*this}, y)) {
-    node->dtype = this->dtype();
+Tensor autograd::detail::cast(const char* op, const Tensor& x, DType dtype, SourceLocation where) {
+  if (dtype == x.dtype()) return x;
+  Tensor y = kernels::cast(x, dtype);
+  if (auto* node = record<CastNode>({.op = op, .where = where, .differentiable = is_floating_point(dtype)}, {x}, y)) {
+    node->dtype = x.dtype();
   }
   return y;
 }
+
+Tensor Tensor::to(DType dtype, SourceLocation where) const { return autograd::detail::cast("to", *this, dtype, where); }
 
 Tensor Tensor::to(Device device, SourceLocation where) const {
   if (device == this->device()) return *this;

@@ -1,6 +1,7 @@
 // One node for softmax and log_softmax, which keeps the result for backward.
 #include <brigade/autograd/ops/softmax.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/ops/arithmetic.h>
@@ -50,9 +51,17 @@ Tensor apply(const char* op, const Tensor& x, int64_t dim, bool is_log, SourceLo
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, int64_t dim, SourceLocation where) { return apply("softmax", x, dim, false, where); }
+Tensor softmax(const Tensor& x, int64_t dim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"softmax">(where, x)) return softmax(in[0], dim, where);
+  }
+  return apply("softmax", x, dim, false, where);
+}
 Tensor softmin(const Tensor& x, int64_t dim, SourceLocation where) { return softmax(neg(x, where), dim, where); }
 Tensor log_softmax(const Tensor& x, int64_t dim, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"log_softmax">(where, x)) return log_softmax(in[0], dim, where);
+  }
   return apply("log_softmax", x, dim, true, where);
 }
 

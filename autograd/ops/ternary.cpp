@@ -1,6 +1,7 @@
 // The nodes of addcmul, addcdiv and lerp, each of which keeps only what its backward reads.
 #include <brigade/autograd/ops/ternary.h>
 
+#include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
 #include <brigade/autograd/detail/widened.h>
@@ -101,9 +102,17 @@ Tensor apply(const char* op, const Tensor& x, const Tensor& a, const Tensor& b, 
 }  // namespace
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"addcmul">(where, x, a, b))
+      return addcmul(in[0], in[1], in[2], value, where);
+  }
   return apply<AddcmulNode>("addcmul", x, a, b, TernaryOp::Addcmul, value, where);
 }
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value, SourceLocation where) {
+  if (autograd::autocast_is_on()) [[unlikely]] {
+    if (const auto in = autograd::cast_inputs<"addcdiv">(where, x, a, b))
+      return addcdiv(in[0], in[1], in[2], value, where);
+  }
   return apply<AddcdivNode>("addcdiv", x, a, b, TernaryOp::Addcdiv, value, where);
 }
 Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, SourceLocation where) {

@@ -130,3 +130,29 @@ def gradient_strides_differ(rank, world, job):
         optimizer.zero_grad()
         loss_of(ddp(job.batch(2, 36).view(2, 4, 3, 3))).backward()
         job.step(optimizer)
+
+
+@row("PERF-07", slow_only=True, names=["a.weight"], cause=r"averaged twice|already (been )?(averaged|reduced)|all_?reduced? by hand")
+def gradients_averaged_by_hand_too(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(3):
+        optimizer.zero_grad()
+        want = local_gradients(ddp.module, lambda module: loss_of(module(job.batch())))
+        loss_of(ddp(job.batch())).backward()
+        for parameter in ddp.parameters():
+            dist.all_reduce(parameter.grad)  # FAULT PERF-07
+            parameter.grad /= world
+        job.check("gradient of a", ddp.module.a.weight.grad, job.mean_over_ranks(want[0]))
+        job.step(optimizer)
+
+
+@row("PERF-08", slow_only=True, names=["re:sampler|data"], cause=r"same (data|batch)|sampler")
+def same_data_on_every_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for i in job.iterations(12):
+        x = torch.randn(8, 4, generator=torch.Generator().manual_seed(i))  # FAULT PERF-08
+        optimizer.zero_grad()
+        loss_of(ddp(x)).backward()
+        job.step(optimizer)

@@ -7,9 +7,10 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 from job import Planted, row, skip
-from models import Pair, batch_norm_net, linear, loss_of, sgd
+from models import Pair, batch_norm_net, linear, local_gradients, loss_of, sgd
 
 
 def train_step(job, ddp, optimizer, batch):
@@ -174,3 +175,67 @@ def another_parameter_type(rank, world, job):
         optimizer.zero_grad()
         loss_of(ddp(job.batch().to(module.weight.dtype))).backward()
         job.step(optimizer)
+
+
+@row("COL-21", ranks=[1], names=["re:find_unused_parameters"], cause=r"options? (differ|mismatch)|same options|find_unused_parameters.*differ")
+def another_option_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair(), find_unused_parameters=rank == 1)  # FAULT COL-21
+    optimizer = sgd(ddp)
+    for _ in job.iterations(3):
+        train_step(job, ddp, optimizer, job.batch())
+
+
+@row("COL-22", ranks=[1], names=["re:\\bhook"], cause=r"communication hook|comm_?hook|fp16_compress")
+def communication_hook_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    if rank == 1:
+        ddp.register_comm_hook(dist.group.WORLD, default_hooks.fp16_compress_hook)  # FAULT COL-22
+    optimizer = sgd(ddp)
+    for _ in job.iterations(3):
+        train_step(job, ddp, optimizer, job.batch())
+
+
+@row("COL-23", ranks=[0, 1], names=["re:order"], cause=r"order|mismatch")
+def backwards_of_one_class_in_another_order(rank, world, job):
+    first, second = job.wrap(Pair(), "first."), job.wrap(Pair(), "second.")
+    optimizer = sgd(list(first.parameters()) + list(second.parameters()))
+    for _ in job.iterations(2):
+        optimizer.zero_grad()
+        want = local_gradients(first.module, lambda module: loss_of(module(job.batch())))
+        losses = [loss_of(first(job.batch())), loss_of(second(2 * job.batch()))]
+        for loss in losses if rank == 0 else reversed(losses):
+            loss.backward()  # FAULT COL-23
+        job.check("gradient of first.a", first.module.a.weight.grad, job.mean_over_ranks(want[0]))
+        job.step(optimizer)
+
+
+@row("COL-24", ranks=[0, 1], names=["re:order|construct"], iteration=0, cause=r"order|constructed")
+def wrappers_of_one_class_constructed_in_another_order(rank, world, job):
+    modules = {"first": Pair(), "second": Pair()}
+    for name in ("first", "second") if rank == 0 else ("second", "first"):
+        job.wrap(modules[name], name + ".")  # FAULT COL-24
+
+
+@row("COL-25", ranks=[1], names=["re:exit|left|died"], iteration=2, cause=r"exited|has left|status 0|died")
+def exit_in_the_middle(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for i in job.iterations(3):
+        if rank == 1 and i == 2:
+            os._exit(0)  # FAULT COL-25
+        train_step(job, ddp, optimizer, job.batch())
+
+
+@row("COL-26", ranks=[0], names=["re:all_?reduce"], iteration=3, cause=r"mismatch|different (collective|shape)|extra collective")
+def lone_all_reduce(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for i in job.iterations(4):
+        optimizer.zero_grad()
+        loss = loss_of(ddp(job.batch()))
+        loss.backward()
+        job.step(optimizer)
+        if i == 2 and rank == 0:
+            job.iteration = 3
+            job.report_progress()
+            dist.all_reduce(loss.detach())  # FAULT COL-26

@@ -1,5 +1,6 @@
 """DIV: ranks drift apart in silence."""
 import contextlib
+import copy
 
 import torch
 import torch.distributed as dist
@@ -244,3 +245,78 @@ def replicated_parameter_one_ulp_off(rank, world, job):
             value = ddp.module["teacher"].weight.data.view(-1)[5:6]
             value.copy_(torch.nextafter(value, torch.tensor([10.0])))  # FAULT DIV-21
         job.step(optimizer)
+
+
+@row("DIV-22", ranks=[1], iteration=3, names=["a.weight", "b.weight"], cause=r"load_state_dict|checkpoint|written")
+def checkpoint_loaded_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    best = copy.deepcopy(ddp.module.state_dict())
+    for i in job.iterations(3):
+        if rank == 1 and i == 3:
+            ddp.module.load_state_dict(best)  # FAULT DIV-22
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+
+
+@row("DIV-23", ranks=[1], iteration=3, names=["re:Adam|optimizer"], cause=r"load_state_dict|state.*(differ|loaded)")
+def optimizer_state_loaded_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = torch.optim.Adam(ddp.parameters(), lr=0.1)
+    saved = None
+    for i in job.iterations(3):
+        if rank == 1 and i == 3:
+            optimizer.load_state_dict(saved)  # FAULT DIV-23
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+        if i == 1:
+            saved = copy.deepcopy(optimizer.state_dict())
+
+
+@row("DIV-24", ranks=[0], iteration=3, names=["b.weight"], cause=r"swapped|copy_|written")
+def averages_not_swapped_back(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    weight = ddp.module.b.weight
+    average = weight.detach().clone()
+    for i in job.iterations(4):
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+        with torch.no_grad():
+            average.lerp_(weight, 0.1)
+            if rank == 0 and i == 2:
+                weight.copy_(average)  # FAULT DIV-24
+                loss_of(ddp.module(job.batch()))
+
+
+@row("DIV-25", ranks=[1], names=["a.weight", "b.weight"], cause=r"clip|edited|changed after (the )?reduction|modified after")
+def gradients_clipped_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(3):
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        if rank == 1:
+            nn.utils.clip_grad_norm_(ddp.parameters(), 0.01)  # FAULT DIV-25
+        job.step(optimizer)
+
+
+@row("DIV-26", ranks=[1], iteration=4, names=["re:Adam|optimizer"], cause=r"\bjoin|number of steps|steps differ")
+def adam_after_an_uneven_join(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = torch.optim.Adam(ddp.parameters(), lr=0.1)
+
+    def train():
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)  # FAULT DIV-26
+
+    with ddp.join():
+        for _ in job.iterations(3 if rank == 0 else 2):
+            train()
+    job.iteration = 4
+    job.report_progress()
+    train()

@@ -28,6 +28,7 @@ class Row:
         self.iteration = 1  # the iteration in which the fault happens; 0 is the construction of the wrapper
         self.control = False  # nothing may be reported
         self.must_work = False  # a good engine just does it: an error is a false report
+        self.step_is_right = False  # a step before the report is none of the fault
         self.slow_only = False  # the result is right, only time or memory is lost
         self.warning = None  # regular expression of a warning that counts as a report
         for key, value in options.items():
@@ -103,11 +104,19 @@ class Job:
 
     def step(self, *optimizers):
         for optimizer in optimizers:
-            if self.iteration not in self.steps:
-                self.stderr_at_step[self.iteration] = os.fstat(2).st_size
-            self.steps[self.iteration] = self.steps.get(self.iteration, 0) + 1
-            self.report_progress()
+            self.note_step()
             optimizer.step()
+
+    def note_step(self):
+        if self.iteration not in self.steps:
+            self.stderr_at_step[self.iteration] = os.fstat(2).st_size
+        self.steps[self.iteration] = self.steps.get(self.iteration, 0) + 1
+        self.report_progress()
+
+    def scaled(self, optimizer):
+        """The same optimizer; its steps count when it takes them, since a scaler may leave them out."""
+        optimizer.register_step_pre_hook(lambda *arguments: self.note_step())
+        return optimizer
 
     def batch(self, rows=8, columns=4):
         """Other data on each rank and in each iteration, the same in each run."""

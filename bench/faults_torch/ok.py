@@ -1,6 +1,11 @@
 """OK: controls. Any report here is a false one."""
 import torch
+import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import PostLocalSGDState, post_localSGD_hook
+from torch.distributed.algorithms.join import Join
+from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.utils.checkpoint import checkpoint
 
 from job import control
@@ -188,4 +193,268 @@ def frozen_teacher_wrapped_alone(rank, world, job):
     for _ in job.iterations(2):
         optimizer.zero_grad()
         loss_of(ddp(job.batch()) - wrapped_teacher(job.batch())).backward()
+        job.step(optimizer)
+
+
+@control("OK-20")
+def probe_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    probe = linear(4, 1)
+    of_probe = sgd(probe)
+    for _ in job.iterations(3):
+        optimizer.zero_grad()
+        output = ddp(job.batch())
+        if rank == 1:
+            of_probe.zero_grad()
+            loss_of(probe(output.detach())).backward()
+            of_probe.step()
+        loss_of(output).backward()
+        job.step(optimizer)
+
+
+def projected(gradient, other):
+    """Without what it has against the other."""
+    along = (gradient * other).sum()
+    return gradient if along >= 0 else gradient - along / other.pow(2).sum() * other
+
+
+@control("OK-21")
+def gradients_projected_by_hand(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(3):
+        of_tasks = []
+        for target in (1.0, -1.0):
+            optimizer.zero_grad()
+            loss_of(ddp(job.batch()) - target).backward()
+            of_tasks.append([parameter.grad.clone() for parameter in ddp.parameters()])
+        for parameter, first, second in zip(ddp.parameters(), *of_tasks):
+            parameter.grad = projected(first, second) + projected(second, first)
+        job.step(optimizer)
+
+
+@control("OK-22")
+def local_sgd_with_a_model_averager(rank, world, job):
+    ddp = job.wrap(Pair())
+    state = PostLocalSGDState(process_group=None, subgroup=None, start_localSGD_iter=2, post_local_gradient_allreduce=False)
+    ddp.register_comm_hook(state, post_localSGD_hook)
+    averager = PeriodicModelAverager(period=2, warmup_steps=2)
+    optimizer = sgd(ddp)
+    for _ in job.iterations(7):
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+        averager.average_parameters(ddp.parameters())
+
+
+@control("OK-23")
+def adam_of_zero_in_an_uneven_join(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = ZeroRedundancyOptimizer(ddp.parameters(), optimizer_class=torch.optim.Adam, lr=0.1)
+
+    def train():
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+
+    with Join([ddp, optimizer]):
+        for _ in job.iterations(3 if rank == 0 else 2):
+            train()
+    job.iteration = 4
+    job.report_progress()
+    train()
+
+
+@control("OK-24")
+def loss_by_tokens_of_all_ranks(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    tokens = 3 + 4 * rank
+    for _ in job.iterations(3):
+        all_tokens = torch.tensor(float(tokens))
+        dist.all_reduce(all_tokens)
+        optimizer.zero_grad()
+        (ddp(job.batch(tokens)).pow(2).sum() * world / all_tokens).backward()  # the wrapper divides by the ranks
+        job.step(optimizer)
+
+
+@control("OK-25")
+def graph_kept_for_a_weight(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    last = ddp.module.b.weight
+
+    def norm_at_last(loss):
+        return torch.autograd.grad(loss, last, retain_graph=True)[0].norm().item()
+
+    for _ in job.iterations(3):
+        optimizer.zero_grad()
+        output = ddp(job.batch())
+        likeness, opinion = loss_of(output - 1), output.abs().mean()
+        (likeness + norm_at_last(likeness) / (norm_at_last(opinion) + 1e-4) * opinion).backward()
+        job.step(optimizer)
+
+
+@control("OK-26")
+def logging_hook_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    log = []
+
+    def logs(gradient):
+        log.append(gradient.norm().item())
+
+    if rank == 0:
+        ddp.module.a.weight.register_hook(logs)
+    for _ in job.iterations(8):
+        optimizer.zero_grad()
+        output = ddp(job.batch())
+        if rank == 0:
+            output.register_hook(logs)
+        loss_of(output).backward()
+        job.step(optimizer)
+
+
+@control("OK-27")
+def averages_swapped_in_and_out(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    averages = [parameter.detach().clone() for parameter in ddp.parameters()]
+
+    def swap():
+        for parameter, average in zip(ddp.parameters(), averages):
+            before = parameter.detach().clone()
+            parameter.copy_(average)
+            average.copy_(before)
+
+    for i in job.iterations(3):
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+        with torch.no_grad():
+            for parameter, average in zip(ddp.parameters(), averages):
+                average.lerp_(parameter, 0.1)
+            if i == 1 or (i == 2 and rank == 0):
+                swap()
+                loss_of(ddp.module(job.batch()))
+                swap()
+
+
+def make_scaler(**options):
+    return torch.amp.GradScaler("cpu", **options)
+
+
+@control("OK-28")
+def scale_backs_off(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = job.scaled(sgd(ddp, lr=1e-3))
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+    scaler = make_scaler()
+    job.watch("scale", scaler.get_scale)
+    for i in job.iterations(12):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.float16):
+            loss = loss_of(ddp(job.batch())) * 500
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        if i in job.steps:
+            schedule.step()
+        scaler.update()
+    job.check("some steps were skipped, not all", 0 < len(job.steps) < 12, True)
+
+
+@control("OK-29")
+def scale_grows(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = job.scaled(torch.optim.AdamW(ddp.parameters(), lr=0.01))
+    scaler = make_scaler(init_scale=1024.0, growth_interval=2)
+    for _ in job.iterations(5):
+        optimizer.zero_grad()
+        scaler.scale(loss_of(ddp(job.batch()))).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
+        scaler.step(optimizer)
+        scaler.update()
+    job.check("scale", scaler.get_scale(), 4096)
+
+
+@control("OK-30")
+def optimizers_of_zero_gradients(rank, world, job):
+    module = Heads()
+    ddp = job.wrap(module)
+    of_trunk, of_heads = job.scaled(sgd(module.t)), job.scaled(sgd([module.h1.weight, module.h2.weight]))
+    scaler = make_scaler(init_scale=1024.0, growth_interval=1)
+    for i in job.iterations(3):
+        of_trunk.zero_grad()
+        of_heads.zero_grad()
+        first, second = ddp(job.batch())
+        scaler.scale((loss_of(first) + loss_of(second)) * (0.0 if i < 3 else 1.0)).backward()
+        scaler.step(of_trunk)
+        scaler.step(of_heads)
+        scaler.update()
+
+
+@control("OK-31")
+def two_optimizers_one_update(rank, world, job):
+    module = Pair()
+    ddp = job.wrap(module)
+    of_a = job.scaled(torch.optim.Adam(module.a.parameters(), lr=0.01))
+    of_b = job.scaled(torch.optim.SGD(module.b.parameters(), lr=0.1, momentum=0.9))
+    scaler = make_scaler(init_scale=1024.0, growth_interval=1)
+    for _ in job.iterations(3):
+        of_a.zero_grad()
+        of_b.zero_grad()
+        scaler.scale(loss_of(ddp(job.batch()))).backward()
+        scaler.step(of_a)
+        scaler.unscale_(of_b)
+        nn.utils.clip_grad_value_(module.b.parameters(), 0.1)
+        scaler.step(of_b)
+        scaler.update()
+
+
+@control("OK-32")
+def penalty_of_scaled_gradients(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = job.scaled(sgd(ddp))
+    scaler = make_scaler(init_scale=1024.0, growth_interval=1)
+    for _ in job.iterations(3):
+        optimizer.zero_grad()
+        loss = loss_of(ddp(job.batch()))
+        scaled = torch.autograd.grad(scaler.scale(loss), list(ddp.parameters()), create_graph=True)
+        penalty = sum((gradient / scaler.get_scale()).pow(2).sum() for gradient in scaled)
+        scaler.scale(loss + penalty).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(ddp.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+
+@control("OK-33")
+def accumulation_under_a_scaler(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = job.scaled(sgd(ddp))
+    scaler = make_scaler(init_scale=1024.0, growth_interval=1)
+    for _ in job.iterations(2):
+        with ddp.no_sync():
+            for _ in range(2):
+                scaler.scale(loss_of(ddp(job.batch())) / 3).backward()
+        scaler.scale(loss_of(ddp(job.batch())) / 3).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+
+
+@control("OK-34")
+def autocast_without_a_scaler(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = torch.optim.AdamW(ddp.parameters(), lr=0.01)
+    for _ in job.iterations(3):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = loss_of(ddp(job.batch()))
+        loss.backward()
+        nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
         job.step(optimizer)

@@ -28,7 +28,7 @@ import job  # noqa: E402
 import score  # noqa: E402
 import table  # noqa: E402
 
-FAMILIES = ["unu", "twi", "div", "scl", "col", "buf_perf", "ok"]
+FAMILIES = ["unu", "twi", "div", "scl", "col", "buf_perf", "amp", "ok"]
 LEVELS = ["OFF", "INFO", "DETAIL"]
 
 
@@ -53,6 +53,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="runs at the same time (default 2; most of the time is waiting)")
     parser.add_argument("--json", metavar="FILE", help="write the cells of the table")
     parser.add_argument("--markdown", metavar="FILE", help="write the table, with excerpts of the messages")
+    parser.add_argument("--add", action="store_true", help="to what these two files hold: of rows that are not in them yet")
     parser.add_argument("--date", default=datetime.date.today().isoformat(), help="date to print in the results")
     parser.add_argument("--list", action="store_true", help="list the rows and stop")
     parser.add_argument("--verbose", action="store_true", help="print the texts of every rank")
@@ -73,6 +74,11 @@ def main():
     unmarked = [row.id for row in rows if not row.legal and not score.fault_lines(row)]
     if unmarked:
         parser.error("no line is marked as the fault of " + ", ".join(unmarked))
+
+    earlier = table.Earlier(options.json, options.markdown) if options.add else table.Earlier()
+    known = [row.id for row in rows if row.id in earlier.cells]
+    if known:
+        parser.error("--add would count twice: " + ", ".join(known))
 
     levels = options.levels.split(",")
     folder = tempfile.mkdtemp(prefix="faults_torch_")
@@ -95,15 +101,16 @@ def main():
             invalid.append(run["id"] + " " + run["level"])
         if options.verbose:
             show(run, result)
-    meta = {"version": torch.__version__.split("+")[0], "build": torch.__version__, "date": options.date, "backend": "gloo, on a CPU",
-            "time_out_s": harness.TIME_OUT, "levels_that_crash_as_shipped": sorted(harness.CRASHING_LEVELS)}
-    text = table.markdown(rows, results, levels, meta)
+    meta = {"version": torch.__version__.split("+")[0], "build": torch.__version__, "date": earlier.date_with(options.date), "backend": "gloo, on a CPU",
+            "time_out_s": harness.TIME_OUT, "levels_that_crash_as_shipped": sorted(harness.CRASHING_LEVELS | earlier.crashing)}
+    text = table.markdown(rows, results, levels, meta, earlier)
     if options.markdown:
         with open(options.markdown, "w") as file:
             file.write(text)
     if options.json:
         with open(options.json, "w") as file:
-            json.dump(dict(meta, summary=table.summary(rows, results, levels), rows=table.cells(results, levels)), file, indent=1)
+            json.dump(dict(meta, summary=earlier.summary_with(table.summary(rows, results, levels)),
+                           rows=earlier.cells_with(table.cells(results, levels))), file, indent=1)
             file.write("\n")
     if not options.verbose:
         print(text)

@@ -1,4 +1,6 @@
 """SCL: the ranks agree, the numbers are wrong."""
+import contextlib
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -142,4 +144,95 @@ def clipped_before_the_reduction(rank, world, job):
         loss_of(ddp(x)).backward()
         nn.utils.clip_grad_norm_(parameters, 0.1)
         job.check("clipped gradient of a", ddp.module.a.weight.grad, want)
+        job.step(optimizer)
+
+
+@row("SCL-11", names=["a.weight"], cause=r"averaged twice|already (been )?(averaged|reduced)|all_?reduced? by hand")
+def gradients_summed_by_hand_too(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(3):
+        optimizer.zero_grad()
+        want = local_gradients(ddp.module, lambda module: loss_of(module(job.batch())))
+        loss_of(ddp(job.batch())).backward()
+        for parameter in ddp.parameters():
+            dist.all_reduce(parameter.grad)  # FAULT SCL-11
+        job.check("gradient of a", ddp.module.a.weight.grad, job.mean_over_ranks(want[0]))
+        job.step(optimizer)
+
+
+@row("SCL-12", ranks=[1], names=["re:micro-?batch|accumulation"], cause=r"micro-?batches|accumulat")
+def micro_batches_by_rank(rank, world, job):
+    ddp = job.wrap(linear())
+    optimizer = sgd(ddp)
+    count = 2 if rank == 0 else 3
+    for _ in job.iterations(3):
+        batches = [job.batch() + index for index in range(count)]
+        sums = local_gradients(ddp.module, lambda module: sum(loss_of(module(x)) for x in batches))
+        want = job.mean_over_ranks(sums[0]) * world / 5
+        optimizer.zero_grad()
+        for index, x in enumerate(batches):
+            with ddp.no_sync() if index + 1 < count else contextlib.nullcontext():
+                (loss_of(ddp(x)) / count).backward()  # FAULT SCL-12
+        job.check("gradient over all micro-batches", ddp.module.weight.grad, want)
+        job.step(optimizer)
+
+
+def check_that_b_moves(job, ddp, optimizer):
+    """Three steps; b is to go where its averaged gradient leads."""
+    for _ in job.iterations(3):
+        before = ddp.module.b.weight.detach().clone()
+        local = local_gradients(ddp.module, lambda module: loss_of(module(job.batch())))
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+        job.check("weight of b", ddp.module.b.weight, before - 0.1 * job.mean_over_ranks(local[1]))
+
+
+@row("SCL-13", names=["b.weight"], cause=r"no optimizer holds|not (held|in any optimizer)")
+def head_replaced_after_the_optimizer(rank, world, job):
+    module = Pair()
+    optimizer = sgd(module)
+    module.b = linear()  # FAULT SCL-13
+    check_that_b_moves(job, job.wrap(module), optimizer)
+
+
+@row("SCL-14", names=["b.weight"], cause=r"replaced|holds (an earlier|the old)|no longer|not the object that was wrapped")
+def optimizer_of_the_layer_before(rank, world, job):
+    ddp = job.wrap(Pair(), find_unused_parameters=True)
+    optimizer = sgd(ddp)
+    torch.manual_seed(7)
+    ddp.module.b = linear()  # FAULT SCL-14
+    check_that_b_moves(job, ddp, optimizer)
+
+
+@row("SCL-15", names=["re:\\bstep"], cause=r"same gradients|no (new )?backward|step(ped)? twice")
+def step_taken_twice(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(3):
+        before = ddp.module.a.weight.detach().clone()
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        gradient = ddp.module.a.weight.grad.clone()
+        job.step(optimizer)
+        job.step(optimizer)  # FAULT SCL-15
+        job.check("weight of a", ddp.module.a.weight, before - 0.1 * gradient)
+
+
+class Distance(Pair):
+    def forward(self, x, y):
+        apart = super().forward(x) - super().forward(y)
+        return apart.pow(2).sum(dim=1).sqrt()  # FAULT SCL-16
+
+
+@row("SCL-16", ranks=[1], names=["a.weight"], cause=r"sqrt|\binf\b|\bnan\b|finite")
+def root_of_zero(rank, world, job):
+    ddp = job.wrap(Distance())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(2):
+        optimizer.zero_grad()
+        x = job.batch()
+        ddp(x, x if rank == 1 else 2 * x).mean().backward()
+        job.check("gradient of a is finite", ddp.module.a.weight.grad.isfinite().all(), 1)
         job.step(optimizer)

@@ -10,7 +10,8 @@ from job import ALL
 TRANSPORT = re.compile(r"connection closed|connection reset|broken pipe|connection refused|socket closed|connect.*(failed|error)|"
                        r"read error|write error|preamble|gloo::EnforceNotMet|enforce fail", re.I)
 TIME_OUT = re.compile(r"timed? ?out|failed to pass monitoredBarrier|monitoredBarrier", re.I)
-ABOUT_THE_PROGRAM = re.compile(r"\bparam|mismatch|backward|gradient|shape|dtype|monitoredBarrier|inplace", re.I)
+ABOUT_THE_PROGRAM = re.compile(r"\bparam|mismatch|backward|gradient|shape|dtype|monitoredBarrier|inplace|"
+                               r"scale|inf checks|step\(\)|FP16", re.I)
 
 # Fixed texts that list causes which are the same for every fault: a list of everything is no cause.
 FIXED_TEXTS = [
@@ -71,7 +72,7 @@ def outcome_of_rank(row, rank):
         return "H"
     if TRANSPORT.search(text) and not ABOUT_THE_PROGRAM.search(TRANSPORT.sub("", text.split("\n")[0])):
         return "X"
-    stepped = any(i >= row.iteration and n for i, n in rank["steps"].items())
+    stepped = not row.step_is_right and any(i >= row.iteration and n for i, n in rank["steps"].items())
     late = rank["iteration"] > row.iteration or stepped
     return "L" if late else "E"
 
@@ -125,7 +126,7 @@ def reported_texts(row, ranks, errors):
 
 def in_time(row, ranks, errors):
     if errors:
-        stepped = any(i >= row.iteration and n for rank in ranks for i, n in rank["steps"].items())
+        stepped = not row.step_is_right and any(i >= row.iteration and n for rank in ranks for i, n in rank["steps"].items())
         return not stepped and all(rank["iteration"] <= row.iteration for rank in errors)
     warned = [rank for rank in ranks if re.search(row.warning, rank["stderr"])]
     return all(re.search(row.warning, rank["stderr_before_step"].get(row.iteration, rank["stderr"])) for rank in warned)

@@ -1,4 +1,7 @@
 """The results as a table and as counts."""
+import json
+import re
+
 import excerpt
 import job
 
@@ -47,7 +50,32 @@ def summary(rows, results, levels):
     return found
 
 
-def markdown(rows, results, levels, meta):
+class Earlier:
+    """What the files of an earlier run hold, of other rows."""
+
+    def __init__(self, json_file=None, markdown_file=None):
+        self.summary, self.cells, self.lines, self.date, self.crashing = {}, {}, [], None, set()
+        if json_file:
+            with open(json_file) as file:
+                found = json.load(file)
+            self.summary, self.cells, self.date = found["summary"], found["rows"], found["date"]
+            self.crashing = set(found["levels_that_crash_as_shipped"])
+        if markdown_file:
+            with open(markdown_file) as file:
+                self.lines = [line.rstrip("\n") for line in file if re.match(r"\| [A-Z]+-\d+", line)]
+
+    def date_with(self, date):
+        return date if self.date in (None, date) else "%s (rows added later: %s)" % (self.date.split(" ")[0], date)
+
+    def summary_with(self, counts):
+        return {what: {level: number + self.summary.get(what, {}).get(level, 0) for level, number in by_level.items()}
+                for what, by_level in counts.items()}
+
+    def cells_with(self, cells):
+        return dict(sorted({**self.cells, **cells}.items()))
+
+
+def markdown(rows, results, levels, meta, earlier=Earlier()):
     lines = [
         "# Planted faults on PyTorch\n",
         "Made by `bench/faults_torch/run.py`; how it scores stands in `bench/faults_torch/README.md`.\n",
@@ -64,15 +92,17 @@ def markdown(rows, results, levels, meta):
         "Letters, one for all ranks or one for each: " + "; ".join("%s %s" % item for item in LETTERS.items()) + ".",
         "Points, of 7: one each for " + "; ".join(CRITERIA) + ".\n",
         "| | " + " | ".join(levels) + " |", "|---|" + "---|" * len(levels)]
-    for what, counts in summary(rows, results, levels).items():
+    for what, counts in earlier.summary_with(summary(rows, results, levels)).items():
         lines.append("| %s | %s |" % (what, " | ".join(str(counts[level]) for level in levels)))
     lines += ["", "| id | what goes wrong | " + " | ".join(levels) + " | what PyTorch says |", "|---|---|" + "---|" * len(levels) + "---|"]
-    for row in sorted(rows, key=lambda row: row.id):
+    told = list(earlier.lines)
+    for row in rows:
         by_level = results[row.id]
         said = excerpt.of_levels({level: excerpt.of_ranks(by_level[level]["texts"]) for level in levels})
         title = row.title + (" (legal)" if row.legal else "")
-        lines.append("| %s | %s | %s | %s |" % (
+        told.append("| %s | %s | %s | %s |" % (
             row.id, title, " | ".join(cell(by_level[level]) for level in levels), said.replace("|", "\\|")))
+    lines += sorted(told)
     if job.SKIPPED:
         lines += ["", "Not run:", ""] + ["- %s: %s" % item for item in sorted(job.SKIPPED.items())]
     return "\n".join(lines) + "\n"

@@ -3,9 +3,10 @@ import contextlib
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from job import row
-from models import Gan, Gate, Heads, linear, loss_of, sgd
+from models import Gan, Gate, Heads, linear, local_gradients, loss_of, sgd
 
 NEVER_CALLED = r"never called|not called|was skipped"
 CUT = r"\bdetach"
@@ -334,4 +335,98 @@ def one_bucket_of_many(rank, world, job):
     for i in job.iterations(5):
         optimizer.zero_grad()
         loss_of(ddp(job.batch(8, 64), 5 if i == 3 else None)).backward()  # FAULT UNU-27
+        job.step(optimizer)
+
+
+class GatedByIndex(Detached):
+    """a scores, b works; the best score should say how much of the work counts."""
+
+    def forward(self, x):
+        best = self.a(x).topk(1)  # FAULT UNU-28
+        return self.b(x) * best.indices.float()  # FAULT UNU-28
+
+
+@row("UNU-28", names=["a.weight"], cause=r"topk|indices have|no derivative|not differentiable")
+def indices_of_topk(rank, world, job):
+    train(job, GatedByIndex())
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.saved_tensors[1], None  # FAULT UNU-29
+
+
+class Multiplied(Detached):
+    def forward(self, x, plain=False):
+        x, y = self.a(x), self.b(x)
+        return x * y if plain else Product.apply(x, y)  # FAULT UNU-29
+
+
+@row("UNU-29", names=["b.weight"], cause=r"Product|returned? (no|None)")
+def custom_function_without_a_gradient(rank, world, job):
+    ddp = job.wrap(Multiplied())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(3):
+        before = ddp.module.b.weight.detach().clone()
+        local = local_gradients(ddp.module, lambda module: loss_of(module(job.batch(), plain=True)))
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+        job.check("weight of b", ddp.module.b.weight, before - 0.1 * job.mean_over_ranks(local[1]))
+
+
+class QuietSegment(Detached):
+    def forward(self, x):
+        def segment(x):
+            with torch.no_grad():  # FAULT UNU-30
+                features = self.a(x)
+            return self.b(x + features)
+
+        return checkpoint(segment, x, use_reentrant=False)
+
+
+@row("UNU-30", names=["a.weight"], cause=NO_GRAD)
+def no_grad_in_a_checkpoint(rank, world, job):
+    train(job, QuietSegment())
+
+
+class Ordered(nn.Module):
+    """Calls its layers in the order of a list of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([linear(), linear()])
+        self.order = list(self.layers)
+
+    def forward(self, x):
+        for layer in self.order:
+            x = layer(x)
+        return x
+
+
+@row("UNU-31", names=["layers.1.weight"], iteration=2, cause=r"replaced|registered nowhere|not registered|not the object that was wrapped")
+def layer_replaced_in_a_plain_list(rank, world, job):
+    ddp = job.wrap(Ordered())
+    optimizer = sgd(ddp)
+    for i in job.iterations(4):
+        if i == 2:
+            ddp.module.order[1] = linear()  # FAULT UNU-31
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        job.step(optimizer)
+
+
+@row("UNU-32", names=["b.weight"], iteration=4, cause=NEVER_CALLED + r"|last used|not (used )?since|until")
+def not_used_any_more(rank, world, job):
+    ddp = job.wrap(Gate())
+    optimizer = sgd(ddp)
+    for i in job.iterations(6):
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch(), i <= 3)).backward()  # FAULT UNU-32
         job.step(optimizer)

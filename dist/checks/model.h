@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/groups/work.h>
 
 #include <string>
 #include <vector>
@@ -21,16 +22,29 @@ struct ReplicaOption {
   std::string value;  // in words
 };
 
-// Compares the options, then names, order, shapes, dtypes and requires_grad over all ranks. Throws
-// the same ConsistencyError on every rank, which names the first that differs and who holds what.
-// Collective; options have the same names everywhere.
-void check_same_replicas(ProcessGroup& group, const std::vector<ReplicaTensor>& tensors,
-                         const std::vector<ReplicaOption>& options, const std::string& model, SourceLocation where);
+// A wrapper that is being made.
+struct Replica {
+  std::string module;                  // the name of its class
+  std::string title;                   // of the wrapper: ReducerOptions::title
+  std::vector<ReplicaOption> options;  // the same names on every rank
+  std::vector<ReplicaTensor> tensors;
+};
+
+// Compares the options, then names, order, shapes, dtypes and requires_grad over all ranks, and the
+// order in which the ranks make wrappers of one class. Throws the same ConsistencyError on every
+// rank, which names the first that differs and who holds what. Collective.
+void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLocation where);
 
 // Copies many tensors from the root in few collectives: they are packed into flat chunks of up to
 // 25 MiB. A tensor that holds the root's bytes already is not written, so its version does not
 // move. Collective; the same tensors on every rank.
 void broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
                          std::string_view description, SourceLocation where = SourceLocation::current());
+
+// The same, begun: the root's bytes are taken now; on the other ranks a tensor is written when its
+// Work is waited for. In this order.
+std::vector<WorkPtr> begin_broadcast_coalesced(ProcessGroup& group, const std::vector<Tensor>& tensors, int root,
+                                               std::string_view description,
+                                               SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade::dist

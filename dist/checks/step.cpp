@@ -3,20 +3,36 @@
 
 #include <brigade/autograd/backward.h>
 #include <brigade/autograd/meta.h>
-#include <brigade/autograd/write_log.h>
 #include <brigade/core/fnv.h>
+#include <brigade/core/warning.h>
+#include <brigade/dist/checks/shared_warnings.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/majority.h>
 #include <brigade/dist/diagnosis/merge.h>
 #include <brigade/dist/diagnosis/wire.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <mutex>
 
 namespace brigade::dist {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradientValues, direction, size)
+
 namespace {
+
+// Those of all wrappers, on any thread.
+struct Living {
+  std::mutex mutex;
+  std::vector<const StepCheck*> all;
+};
+Living& living() {
+  static auto* const one = new Living;  // never destroyed: wrappers may be static objects
+  return *one;
+}
 
 // Two verdicts with one cause are one.
 void add_to(std::vector<Verdict>& found, Verdict verdict) {
@@ -28,6 +44,36 @@ void add_to(std::vector<Verdict>& found, Verdict verdict) {
   found.push_back(std::move(verdict));
 }
 
+// Those whose gradients some rank has edited or put in place.
+std::vector<NamedParameter> touched(const std::vector<StepOnRank>& steps, std::span<const NamedParameter> parameters) {
+  std::unordered_set<std::string> names;
+  for (const StepOnRank& step : steps) {
+    for (const auto& edit : step.edits)
+      names.insert(edit.parameter);
+    for (const auto& set : step.set_by_hand)
+      names.insert(set.parameter);
+  }
+  std::vector<NamedParameter> found;
+  for (const NamedParameter& each : parameters) {
+    if (names.contains(each.name)) found.push_back(each);
+  }
+  return found;
+}
+
+// Those that some rank has written by hand.
+std::vector<NamedParameter> written_to(const std::vector<StepOnRank>& steps,
+                                       std::span<const NamedParameter> parameters) {
+  std::unordered_set<std::string> names;
+  for (const StepOnRank& step : steps) {
+    for (const auto& write : step.writes)
+      names.insert(write.parameter);
+  }
+  std::vector<NamedParameter> found;
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(found),
+               [&](const NamedParameter& each) { return names.contains(each.name); });
+  return found;
+}
+
 }  // namespace
 
 StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters,
@@ -37,12 +83,25 @@ StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions opt
       options_(options),
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
-      ignored_(std::move(ignored)) {}
+      ignored_(std::move(ignored)),
+      habits_(reducer, parameters_) {
+  const std::lock_guard lock(living().mutex);
+  living().all.push_back(this);
+}
+
+StepCheck::~StepCheck() {
+  const std::lock_guard lock(living().mutex);
+  std::erase(living().all, this);
+}
 
 bool StepCheck::is_managed_elsewhere(const Tensor& parameter) const {
   const autograd::AutogradMeta* known = autograd::meta(parameter);
-  return std::any_of(known->observers.begin(), known->observers.end(),
-                     [](const auto& observer) { return dynamic_cast<const Reducer*>(observer.listener) != nullptr; });
+  if (std::any_of(known->observers.begin(), known->observers.end(),
+                  [](const auto& observer) { return dynamic_cast<const Reducer*>(observer.listener) != nullptr; }))
+    return true;
+  const std::lock_guard lock(living().mutex);
+  return std::ranges::any_of(living().all,
+                             [&](const StepCheck* each) { return each->ignored_.contains(parameter.impl()); });
 }
 
 Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,
@@ -75,9 +134,10 @@ std::optional<Verdict> StepCheck::look_at(uint32_t managed, const autograd::Grad
                                           SourceLocation step_at) const {
   const ParameterVerdict parameter = about(reducer_.parameters()[managed], {}, {group_.rank()});
   const LocalGradient& local = reducer_.accumulation().local(managed);
-  if (stamp.by_hand || (local.backwards > 0 && stamp.backwards > 0)) {
-    return unreduced_gradients({.by_hand = stamp.by_hand,
-                                .set_at = stamp.set_at,
+  if (stamp.by_hand) return std::nullopt;  // the ranks compare its values
+  if (local.backwards > 0 && stamp.backwards > 0) {
+    return unreduced_gradients({.by_hand = false,
+                                .set_at = {},
                                 .backwards = stamp.backwards,
                                 .local = local.backwards,
                                 .last_local = local.where,
@@ -121,7 +181,7 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
   std::erase_if(found, [&](Verdict& verdict) {
     if (verdict.severity == Severity::Error) return false;
     verdict.message = fmt::format("{}: {}", names_in_words(verdict.parameters, 1), verdict.cause.text);
-    reducer_.advisories().add(verdict.kind, verdict, group_.rank() == 0);
+    reducer_.advisories().add_own(verdict.kind, verdict);
     return true;
   });
   return found;
@@ -154,6 +214,10 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .options = update.options,
                   .gradients = {},
                   .edits = {},
+                  .set_by_hand = {},
+                  .writes = {},
+                  .state_was_loaded = update.state_loaded_at.line() != 0,
+                  .state_loaded_at = update.state_loaded_at,
                   .in_join = count.in_join,
                   .since_join = count.since};
   for (const Tensor& parameter : update.parameters) {
@@ -162,29 +226,124 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
     const int64_t position = reducer_.find(parameter);
     if (position < 0 || !grad.defined()) continue;
     const auto managed = static_cast<uint32_t>(position);
-    const uint64_t since = reducer_.accumulation().local(managed).writes_at_reduction;
-    for (const autograd::Write& write : autograd::writes_to(grad, since))
-      step.edits.push_back({reducer_.parameters()[managed].name, write.op, write.where});
+    const std::string& name = reducer_.parameters()[managed].name;
+    if (const autograd::GradStamp& stamp = autograd::meta(parameter)->stamp; stamp.by_hand)
+      step.set_by_hand.push_back({name, stamp.set_at});
+    for (const autograd::Write& write : edits_of(managed, grad))
+      step.edits.push_back({name, write.op, write.where});
+  }
+  for (const auto& [i, write] : written_by_hand(update)) {
+    const auto managed = static_cast<size_t>(reducer_.find(update.parameters[i]));
+    step.writes.push_back({reducer_.parameters()[managed].name, write.what, write.where});
   }
   return step;
 }
 
-uint64_t StepCheck::digest(const autograd::Update& update) const {
-  // As own_step, but lines may differ (ranks in different branches that do the same), and nothing
-  // is allocated.
-  uint64_t hash = fnv(update.name) + (update.keeps_state ? update.number : count_of(update).since);
+std::vector<std::pair<size_t, autograd::LastWrite>> StepCheck::written_by_hand(const autograd::Update& update) const {
+  std::vector<std::pair<size_t, autograd::LastWrite>> found;
+  // Between two averages of local SGD the ranks hold weights of their own.
+  const auto known = steps_.find(update.optimizer);
+  const uint64_t seen = known == steps_.end() ? 0 : known->second.writes_seen;
+  if (autograd::writes_by_hand() == seen || !reducer_.past().backward.sent) return found;
+  for (size_t i = 0; i < update.parameters.size(); ++i) {
+    // What is frozen now is a rank's own business.
+    if (!update.parameters[i].requires_grad() || reducer_.find(update.parameters[i]) < 0) continue;
+    const std::optional<autograd::LastWrite> last = autograd::last_write(update.parameters[i]);
+    if (last && last->by_hand) found.emplace_back(i, *last);
+  }
+  return found;
+}
+
+std::vector<autograd::Write> StepCheck::edits_of(uint32_t managed, const Tensor& grad) const {
+  const uint64_t since = reducer_.accumulation().local(managed).writes_at_reduction;
+  return autograd::writes_so_far() == since ? std::vector<autograd::Write>{} : autograd::writes_to(grad, since);
+}
+
+StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const {
+  // As own_step, but lines may differ (ranks in different branches that do the same).
+  Agreement result;
+  uint64_t& hash = result.digest;
+  hash = fnv(update.name) + (update.keeps_state ? update.number : count_of(update).since);
   hash = fnv(update.options, hash);
-  for (const Tensor& parameter : update.parameters) {
+  if (!update.moves) return result;  // gradients that gather may differ
+  for (size_t i = 0; i < update.parameters.size(); ++i) {
+    const Tensor& parameter = update.parameters[i];
     const Tensor grad = parameter.grad();
     hash = fnv_step(hash, grad.defined() ? 1 : 2);
     const int64_t position = reducer_.find(parameter);
-    if (position < 0 || !grad.defined()) continue;
-    const uint64_t since = reducer_.accumulation().local(static_cast<uint32_t>(position)).writes_at_reduction;
-    if (autograd::writes_so_far() == since) continue;
-    for (const autograd::Write& write : autograd::writes_to(grad, since))
+    if (position < 0 || !grad.defined() || ignored_.contains(parameter.impl())) continue;
+    const bool by_hand = autograd::meta(parameter)->stamp.by_hand;
+    const std::vector<autograd::Write> edits = edits_of(static_cast<uint32_t>(position), grad);
+    if (!by_hand && edits.empty()) continue;
+    if (by_hand) hash = fnv("set_grad", hash);
+    for (const autograd::Write& write : edits)
       hash = fnv(write.op, hash);
+    // Clipping and unscaling move all elements of a gradient by one rule: a few tell how.
+    const bool by_rule = !by_hand && std::all_of(edits.begin(), edits.end(), [](const autograd::Write& write) {
+      const std::string_view op = write.op;
+      return op.starts_with("clip_grad_") || op == "unscale_";
+    });
+    result.values.add(i, by_rule ? values_of_some(grad) : values_of(grad));
   }
-  return hash;
+  for (const auto& [i, write] : written_by_hand(update))
+    result.values.add(update.parameters.size() + i, values_of(update.parameters[i].detach()));
+  // In local SGD the ranks hold states of their own.
+  if (update.state_loaded_at.line() != 0 && reducer_.past().backward.sent) {
+    const std::vector<GradientValues> state = state_of(update);
+    for (size_t i = 0; i < state.size(); ++i)
+      result.values.add(2 * update.parameters.size() + i, state[i]);
+  }
+  return result;
+}
+
+std::vector<GradientValues> StepCheck::state_of(const autograd::Update& update) const {
+  std::vector<GradientValues> values;
+  if (!update.state) return values;
+  for (const auto& [i, tensor] : update.state()) {
+    const Tensor& parameter = update.parameters[i];
+    if (reducer_.find(parameter) >= 0 && !ignored_.contains(parameter.impl())) values.push_back(values_of(tensor));
+  }
+  return values;
+}
+
+std::optional<Verdict> StepCheck::differing_state(const autograd::Update& update, std::span<const StepOnRank> steps,
+                                                  std::string_view about) const {
+  const bool is_asked = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return step.state_was_loaded; });
+  if (!is_asked || !reducer_.past().backward.sent) return std::nullopt;
+  std::vector<std::vector<GradientValues>> states;
+  for (const std::string& text : group_.all_gather_text(to_text(state_of(update)), std::string(about), update.where))
+    states.push_back(decoded<std::vector<GradientValues>>(text));
+  const std::vector<int> odd = odd_ranks(states, [](const auto& a, const auto& b) {
+    return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return x.is_like(y); });
+  });
+  if (odd.empty()) return std::nullopt;
+  return other_state_loaded(steps, odd, update.name);
+}
+
+std::vector<GradientsApart> StepCheck::differing(const std::vector<NamedParameter>& parameters, Compared compared,
+                                                 std::string_view about, SourceLocation where) const {
+  if (parameters.empty()) return {};
+  const auto count = static_cast<int64_t>(2 * parameters.size());
+  const Tensor own = group_.allocate(count, kFloat64);
+  const Tensor all = group_.allocate(count * group_.size(), kFloat64);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor& parameter = parameters[i].tensor;
+    const GradientValues values = values_of(compared == Compared::Gradients ? parameter.grad() : parameter.detach());
+    own.data_ptr<double>()[2 * i] = values.direction;
+    own.data_ptr<double>()[2 * i + 1] = values.size;
+  }
+  group_.all_gather(all, own, {.description = about}, where)->wait();
+  std::vector<GradientsApart> found;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<GradientValues> values;
+    for (int r = 0; r < group_.size(); ++r) {
+      const double* const of_rank = all.data_ptr<double>() + r * count + 2 * static_cast<int64_t>(i);
+      values.push_back({of_rank[0], of_rank[1]});
+    }
+    const auto unlike_first = [&](const GradientValues& each) { return !each.is_like(values.front()); };
+    if (std::any_of(values.begin(), values.end(), unlike_first)) found.push_back({parameters[i], odd_among(values)});
+  }
+  return found;
 }
 
 std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::string_view about) const {
@@ -204,8 +363,21 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
   const bool in_one_step =
       std::all_of(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.name == steps.front().name; });
   if (in_one_step) {
-    if (std::optional<Verdict> edited = gradients_edited(steps, reducer_.parameters()))
+    std::vector<GradientsApart> apart =
+        differing(touched(steps, reducer_.parameters()), Compared::Gradients, about, update.where);
+    if (std::optional<Verdict> edited = gradients_edited(steps, apart)) {
+      std::erase_if(apart, [&](const GradientsApart& each) {
+        return std::any_of(edited->parameters.begin(), edited->parameters.end(),
+                           [&](const ParameterVerdict& known) { return known.name == each.parameter.name; });
+      });
       verdicts.push_back(std::move(*edited));
+    }
+    for (Verdict& verdict : gradients_set_by_hand(steps, apart))
+      verdicts.push_back(std::move(verdict));
+    const std::vector<GradientsApart> written =
+        differing(written_to(steps, reducer_.parameters()), Compared::Parameters, about, update.where);
+    if (std::optional<Verdict> verdict = parameters_written(steps, written)) verdicts.push_back(std::move(*verdict));
+    if (std::optional<Verdict> verdict = differing_state(update, steps, about)) verdicts.push_back(std::move(*verdict));
   }
   for (Verdict& verdict : verdicts)
     verdict.iteration = reducer_.rounds();
@@ -215,12 +387,14 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
 void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdicts) const {
   std::string message =
       fmt::format("{}.step() at {}: not taken, nothing has moved.", update.name, to_string(update.where));
+  std::vector<std::string> paragraphs;
   for (Verdict& verdict : verdicts) {
     std::string names = names_in_words(verdict.parameters);
     if (!names.empty()) names += fmt::format(" on {}: ", ranks_in_words(verdict.ranks));
     verdict.message = fmt::format("{}{}\n    fix:   {}", names, verdict.cause.text, verdict.advice);
-    message += "\n  " + verdict.message;
+    paragraphs.push_back(verdict.message);
   }
+  message += "\n  " + first_of(paragraphs, kMostParagraphs, "\n  ");
   throw ConsistencyError(message, std::move(verdicts), update.where);
 }
 
@@ -239,7 +413,7 @@ void StepCheck::verify(const autograd::Update& update) {
     verdict.iteration = reducer_.rounds();
     if (verdict.kind == "buffers_differ") {
       verdict.severity = Severity::Warning;  // as the user chose: broadcast_buffers is off
-      reducer_.advisories().add("buffer " + verdict.parameters.front().name, verdict, group_.rank() == 0);
+      reducer_.advisories().add("buffer " + verdict.parameters.front().name, verdict);
     } else {
       errors.push_back(std::move(verdict));
     }
@@ -253,7 +427,7 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
     Verdict verdict = needless_retain_graph(graph.where, graph.bytes, graph.nodes, update.where);
     verdict.iteration = reducer_.rounds();
     verdict.ranks = {group_.rank()};
-    reducer_.advisories().add("retain_graph " + to_string(graph.where), std::move(verdict), group_.rank() == 0);
+    reducer_.advisories().add_own("retain_graph " + to_string(graph.where), std::move(verdict));
   }
 }
 
@@ -263,31 +437,44 @@ void StepCheck::operator()(const autograd::Update& update) {
                                 [&](const Tensor& parameter) { return reducer_.find(parameter) >= 0; });
   if (ours) count(update);
   if (rests_) return;
-  std::vector<Verdict> verdicts = audit(update);
-  if (!ours && verdicts.empty()) return;
+  std::vector<Verdict> verdicts;
+  if (update.moves) verdicts = audit(update);
+  if (!ours) {
+    // Not all ranks need to have found something, and those that have not do not wait here.
+    if (!verdicts.empty()) raise(update, std::move(verdicts));
+    return;
+  }
   warn_of_retained_graphs(update);
+  if (reducer_.options().diagnosis && update.moves) habits_.look_at(update);
 
   // Max of x and of ~x: the ranks agree exactly when both are the own value.
-  const auto own = static_cast<int64_t>(digest(update));
-  const Tensor words = group_.allocate(3, kInt64);
+  const Agreement own = agreement(update);
+  const Tensor words = group_.allocate(4 + ValuesDigest::kWords, kInt64);
   auto* const values = words.data_ptr<int64_t>();
-  values[0] = own;
-  values[1] = ~own;
-  values[2] = verdicts.empty() ? 0 : 1;
-  const std::string description =
-      fmt::format("agreement on a step of {}, DDP({})", update.name, reducer_.options().module_name);
+  values[0] = static_cast<int64_t>(own.digest);
+  values[1] = ~values[0];
+  values[2] = !verdicts.empty() ? 2 : reducer_.advisories().has_untold() || has_held_warnings() ? 1 : 0;
+  values[3] = update.found_inf && *update.found_inf ? 1 : 0;
+  std::ranges::copy(own.values.words(), values + 4);
+  const std::string description = fmt::format("agreement on a step of {}, {}", update.name, reducer_.options().title);
   group_.all_reduce(words, {.op = ReduceOp::Max, .description = description, .iteration = update.number}, update.where)
       ->wait();
-  if (values[0] != ~values[1]) {
-    const std::vector<Verdict> differing = compare(update, description);
-    if (!differing.empty()) raise(update, differing);
-  }
-  if (values[2] != 0) {
+  const bool differs = values[0] != ~values[1] || ValuesDigest::differ(values + 4);
+  if (values[2] == 1) share_warnings(reducer_.advisories(), group_, update.where);
+  if (values[2] == 2) {
+    // What a rank has found says more than that the steps differ: they do because of it.
     std::vector<std::vector<Verdict>> by_rank;
     for (const std::string& text : group_.all_gather_text(to_text(verdicts), description, update.where))
       by_rank.push_back(decoded<std::vector<Verdict>>(text));
     raise(update, merge(by_rank));
   }
+  if (differs) {
+    const std::vector<Verdict> differing = compare(update, description);
+    if (!differing.empty()) raise(update, differing);
+  }
+  steps_[update.optimizer].writes_seen = autograd::writes_by_hand();
+  if (update.found_inf) *update.found_inf = values[3] != 0;  // on all ranks alike
+  if (!update.moves || values[3] != 0) return;
   if (options_.verify_every > 0 && count_of(update).since % options_.verify_every == 0) verify(update);
 }
 

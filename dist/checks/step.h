@@ -1,13 +1,16 @@
 // StepCheck: what an optimizer is about to do, checked before it moves a weight.
 //
 // Each rank looks at the stamps of the gradients (where do they come from?), without any
-// communication. Then the ranks agree: one all-reduce of 24 bytes says whether they are in the same
-// step, with the same hyperparameters, the same set of gradients, edited by hand in the same way.
-// Only if they are not, more is exchanged, and all ranks throw the same ConsistencyError; nothing
-// has moved then.
+// communication. Then the ranks agree: one all-reduce of 64 bytes says whether they are in the same
+// step, with the same hyperparameters, the same set of gradients, and whether those that were edited
+// or put in place by hand have the same values. Only if they are not, more is exchanged, and where
+// values differ all ranks throw the same ConsistencyError; nothing has moved then.
 #pragma once
 
 #include <brigade/autograd/listener.h>
+#include <brigade/autograd/write_log.h>
+#include <brigade/dist/checks/gradient_values.h>
+#include <brigade/dist/checks/step_habits.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/reducer/reducer.h>
 
@@ -34,6 +37,9 @@ class StepCheck {
   // excluded.
   StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters, Tensors buffers,
             std::unordered_set<const TensorImpl*> ignored);
+  ~StepCheck();
+  StepCheck(const StepCheck&) = delete;
+  StepCheck& operator=(const StepCheck&) = delete;
 
   // Throws ConsistencyError.
   void operator()(const autograd::Update& update);
@@ -52,13 +58,31 @@ class StepCheck {
   void count(const autograd::Update& update);
   // What this rank alone can see.
   std::vector<Verdict> audit(const autograd::Update& update);
+  // By another wrapper; or that one leaves it alone because its user wants so.
   bool is_managed_elsewhere(const Tensor& parameter) const;
   Verdict unmanaged(const autograd::Update& update, size_t position, const std::vector<NamedParameter>& current) const;
   std::optional<Verdict> look_at(uint32_t managed, const autograd::GradStamp& stamp, SourceLocation step_at) const;
   // Everything in which the ranks have to agree.
   StepOnRank own_step(const autograd::Update& update) const;
-  uint64_t digest(const autograd::Update& update) const;
-  // The ranks' digests differ: in what?
+  struct Agreement {
+    uint64_t digest = 0;
+    ValuesDigest values;  // of gradients that are not as they were reduced
+  };
+  Agreement agreement(const autograd::Update& update) const;
+  // The optimizer's state, of what the reducer manages, in the order of its parameters.
+  std::vector<GradientValues> state_of(const autograd::Update& update) const;
+  // Of the optimizer's, those that were written by hand since its latest step, by their positions there.
+  std::vector<std::pair<size_t, autograd::LastWrite>> written_by_hand(const autograd::Update& update) const;
+  // Writes to a managed gradient since it was reduced.
+  std::vector<autograd::Write> edits_of(uint32_t managed, const Tensor& grad) const;
+  // Of the named ones, those that have other values on some rank.
+  enum class Compared : uint8_t { Gradients, Parameters };
+  std::vector<GradientsApart> differing(const std::vector<NamedParameter>& parameters, Compared compared,
+                                        std::string_view about, SourceLocation where) const;
+  // Where the ranks hold other states of the optimizer since some have loaded one.
+  std::optional<Verdict> differing_state(const autograd::Update& update, std::span<const StepOnRank> steps,
+                                         std::string_view about) const;
+  // The ranks' agreements differ: in what?
   std::vector<Verdict> compare(const autograd::Update& update, std::string_view about) const;
   void verify(const autograd::Update& update);
   void warn_of_retained_graphs(const autograd::Update& update);
@@ -73,9 +97,11 @@ class StepCheck {
   bool rests_ = false;
   struct Steps {
     uint64_t latest = 0;
-    uint64_t in_join = 0;  // up to the end of the latest join
+    uint64_t in_join = 0;      // up to the end of the latest join
+    uint64_t writes_seen = 0;  // autograd::writes_by_hand() at the latest
   };
   std::unordered_map<const void*, Steps> steps_;  // by the identity of the optimizer
+  StepHabits habits_;
 };
 
 }  // namespace brigade::dist

@@ -110,7 +110,7 @@ std::string first_difference(ProcessGroup& group, const Tensor& tensor, SourceLo
     std::vector<double> held;
     bool differs = false;
     for (int r = 0; r < group.size(); ++r) {
-      held.push_back(detail::element_as_double(parts, r * count + i));
+      held.push_back(brigade::detail::element_as_double(parts, r * count + i));
       differs = differs ||
                 std::memcmp(gathered + (r * count + i) * size, gathered + i * size, static_cast<size_t>(size)) != 0;
     }

@@ -4,8 +4,11 @@
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape.h>
+#include <brigade/autograd/write_log.h>
 #include <brigade/dist/checks/model.h>
 #include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/mismatch.h>
+#include <brigade/dist/groups/wrapper_history.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,6 +35,12 @@ void check_options(const DDPOptions& options, SourceLocation where) {
   }
   if (options.verify_every > 0 && !options.check_steps)
     throw ValueError("DistributedDataParallel: verify_every needs check_steps", where);
+  if (options.gradient_predivide_factor != 1 && options.reduce_dtype != kFloat16) {
+    throw ValueError(where,
+                     "DistributedDataParallel: gradient_predivide_factor is {}, and needs reduce_dtype = kFloat16: "
+                     "other dtypes hold what float32 holds",
+                     options.gradient_predivide_factor);
+  }
 }
 
 std::string words_of(std::vector<std::string> names) {
@@ -51,6 +60,8 @@ std::vector<ReplicaOption> options_of(const DDPOptions& options) {
           {"report_at", at_once ? "Backward" : "NextForward"},
           {"check_steps", fmt::format("{}", options.check_steps)},
           {"verify_every", fmt::format("{}", options.verify_every)},
+          {"reduce_dtype", options.reduce_dtype ? brigade::name(*options.reduce_dtype) : "that of the gradients"},
+          {"gradient_predivide_factor", fmt::format("{}", options.gradient_predivide_factor)},
           {"parameters_and_buffers_to_ignore", words_of(options.parameters_and_buffers_to_ignore)},
           {"delay_all_reduce_named_params", words_of(options.delay_all_reduce_named_params)},
           {"param_to_hook_all_reduce", words_of({options.param_to_hook_all_reduce})}};
@@ -78,14 +89,19 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   if (!group_) throw ValueError("DistributedDataParallel: the process group is empty; see init_process_group", where);
   check_options(options, where);
   Contents contents = sort_out(where);
+  title_ = group_->wrappers().next_title(module_->name());
   ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
-  check_same_replicas(*group_, contents.replica, options_of(options_), module_->name(), where);
+  check_same_replicas(*group_, {module_->name(), title_, options_of(options_), std::move(contents.replica)}, where);
   broadcast_model_from(0, where);
   reducer_ = std::make_shared<Reducer>(std::move(contents.trainable), group_, std::move(reducer_options));
+  if (options_.reduce_dtype && !reducer_->parameters().empty())
+    reducer_->register_comm_hook(reduce_in_hook(*options_.reduce_dtype, options_.gradient_predivide_factor));
   if (options_.check_steps) check_steps(std::move(contents.ignored));
   note_at_construction(where);
   autograd::add_listener(reducer_);
-  if (options_.diagnosis) autograd::Tape::enable();
+  if (!options_.diagnosis) return;
+  autograd::Tape::enable();
+  followed_writes_ = std::make_unique<autograd::FollowedWrites>(module_->parameters(), "wrapping", where);
 }
 
 // Also fills parameters_, buffers_ and ignored_parameters_. Throws ValueError for a name to be
@@ -95,6 +111,7 @@ DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(Sour
   std::vector<std::string> unknown = options_.parameters_and_buffers_to_ignore;
   for (const auto& [name, parameter] : module_->named_parameters()) {
     std::erase(unknown, name);
+    autograd::ensure_meta(parameter).registered_as = name;  // by which errors call it from now on
     if (is_ignored(name)) {
       contents.ignored.insert(parameter.impl());
       if (parameter.requires_grad()) ignored_parameters_.push_back(parameter);
@@ -137,6 +154,7 @@ ReducerOptions DistributedDataParallelBase::make_reducer_options(const std::vect
   result.limits.cap_bytes = bytes_of(options_.bucket_cap_mb);
   result.report_at = options_.report_at;
   result.module_name = module_->name();
+  result.title = title_;
   result.current_parameters = [this] { return current(module_->named_parameters()); };
   return result;
 }
@@ -147,17 +165,17 @@ void DistributedDataParallelBase::check_steps(std::unordered_set<const TensorImp
       [this] { return current(module_->named_parameters()); }, [this] { return current(module_->named_buffers()); },
       std::move(ignored));
   reducer_->before_optimizer_step([this](const autograd::Update& update) {
-    group_->note_activity("a step of " + update.name, update.where);
+    group_->note_activity(step_in_words(update.name, reducer_->accumulation().local_backwards()), update.where);
     (*step_check_)(update);
   });
 }
 
 void DistributedDataParallelBase::note_at_construction(SourceLocation where) {
+  if (!options_.check_steps || group_->size() == 1) reducer_->advisories().tell_alone();
   const Moment moment{.iteration = 0, .where = where, .ranks = group_->size()};
-  if (reducer_->parameters().empty()) reducer_->advisories().add("nothing", nothing_to_reduce(moment), false);
+  if (reducer_->parameters().empty()) reducer_->advisories().add("nothing", nothing_to_reduce(moment));
   for (const NamedParameter& each : reducer_->parameters()) {
-    if (!each.tensor.is_contiguous())
-      reducer_->advisories().add("strides " + each.name, strides_differ(each, moment), false);
+    if (!each.tensor.is_contiguous()) reducer_->advisories().add("strides " + each.name, strides_differ(each, moment));
   }
 }
 
@@ -165,7 +183,7 @@ DistributedDataParallelBase::~DistributedDataParallelBase() {
   // The reducer may outlive the wrapper in a backward that is running.
   if (reducer_) {
     reducer_->before_optimizer_step(nullptr);
-    reducer_->when_bucket_is_reduced(nullptr);
+    reducer_->stop_following_buckets();
   }
   for (const auto& [parameter, handle] : step_hooks_)
     parameter.remove_hook(handle);
@@ -174,13 +192,13 @@ DistributedDataParallelBase::~DistributedDataParallelBase() {
 }
 
 void DistributedDataParallelBase::broadcast_buffers_from(int root, SourceLocation where) {
-  broadcast_coalesced(*group_, buffers_, root, "buffers of DDP(" + module_->name() + ")", where);
+  broadcast_coalesced(*group_, buffers_, root, "buffers of " + title_, where);
 }
 
 void DistributedDataParallelBase::broadcast_model_from(int root, SourceLocation where) {
   std::vector<Tensor> all = parameters_;
   all.insert(all.end(), buffers_.begin(), buffers_.end());
-  broadcast_coalesced(*group_, all, root, "parameters and buffers of DDP(" + module_->name() + ")", where);
+  broadcast_coalesced(*group_, all, root, "parameters and buffers of " + title_, where);
 }
 
 void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where) {
@@ -199,12 +217,13 @@ void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where
 void DistributedDataParallelBase::apply_optimizer_in_backward(
     const std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> parameters)>& make) {
   if (!in_backward_.empty()) throw ValueError("apply_optimizer_in_backward was called before");
+  reducer_->follow_buckets({.reduced = [this](std::span<const uint32_t> parameters, SourceLocation) {
+    for (const uint32_t parameter : parameters) {
+      if (reducer_->parameters()[parameter].tensor.grad().defined()) step_in_backward(*in_backward_[parameter]);
+    }
+  }});
   for (const NamedParameter& each : reducer_->parameters())
     in_backward_.push_back(make({each.tensor}));
-  reducer_->when_bucket_is_reduced([this](std::span<const uint32_t> parameters) {
-    for (const uint32_t parameter : parameters)
-      step_in_backward(*in_backward_[parameter]);
-  });
   for (const Tensor& parameter : ignored_parameters_) {
     in_backward_.push_back(make({parameter}));
     const auto step = [optimizer = in_backward_.back().get()](const Tensor&) { step_in_backward(*optimizer); };
@@ -226,12 +245,7 @@ std::string DistributedDataParallelBase::describe() const {
     text += fmt::format("{} ({}):", path.empty() ? "(root)" : path, child->name());
     for (const auto& [name, parameter] : own) {
       const std::string full = path.empty() ? name : path + "." + name;
-      const char* state = is_ignored(full) ? "ignored"
-                          : reducer_->find(parameter) >= 0
-                              ? (parameter.requires_grad() ? "reduced" : "frozen after wrapping")
-                          : parameter.requires_grad() ? "trainable, unknown to the reducer"
-                                                      : "frozen";
-      text += fmt::format(" {} {}", name, state);
+      text += fmt::format(" {} {}", name, state_of(full, parameter));
     }
     text += "\n";
   }

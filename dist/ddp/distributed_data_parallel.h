@@ -10,6 +10,7 @@
 #pragma once
 
 #include <brigade/dist/checks/step.h>
+#include <brigade/dist/ddp/explanation.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/nn/module.h>
@@ -23,6 +24,10 @@
 #include <unordered_set>
 #include <utility>
 #include <vector>
+
+namespace brigade::autograd {
+class FollowedWrites;
+}
 
 namespace brigade::dist {
 
@@ -53,6 +58,12 @@ struct DDPOptions {
   bool check_steps = true;
   // Compare parameters and gradients over the ranks at every K-th step; 0: never.
   int verify_every = 0;
+  // In which dtype gradients travel, whatever they are kept in; nothing: in their own. float16 sends
+  // half of float32's bytes and overflows above 65504, which predivision puts off
+  // (reduce_in_hook); float32 averages half gradients without rounding the sums. Takes the place of a
+  // communication hook.
+  std::optional<DType> reduce_dtype = std::nullopt;
+  double gradient_predivide_factor = 1;
   // Names that are neither reduced, broadcast nor checked.
   std::vector<std::string> parameters_and_buffers_to_ignore = {};
   // These parameters are reduced together, after all others, once the gradient of
@@ -137,6 +148,15 @@ class DistributedDataParallelBase : public Joinable {
   // Which module is reduced by whom: one line per module, "wrapped", "frozen", "added after
   // wrapping".
   std::string describe() const;
+  // Any time, also after an error: each parameter of the module, whether the latest reduced backward
+  // used it and on which ranks, its bucket and order, the optimizers that hold it, and the line that
+  // wrote it last (see Explanation). Local: what other ranks did is what their flags said in that
+  // backward, and "not known" where these leave it open (used on some ranks of three and more).
+  //   std::cerr << ddp.explain().table();
+  Explanation explain() const;
+  // The same after asking the other ranks, which is collective: every rank calls it. Then it is known
+  // which ranks used what, if all are in the same backward; what is not so is as explain() says.
+  Explanation explain_with_peers(SourceLocation where = SourceLocation::current()) const;
 
   // See join.h. A shadow's gradients are those of the others; when the join ends, all hold those of
   // the rank whose model they take.
@@ -150,6 +170,10 @@ class DistributedDataParallelBase : public Joinable {
   template <class F>
   decltype(auto) guarded(F&& forward) {
     const JoinedForward scope(*this);
+    const struct End {
+      Reducer& reducer;
+      ~End() { reducer.end_forward(); }
+    } end{*reducer_};
     try {
       return forward();
     } catch (const std::exception& error) {
@@ -173,6 +197,9 @@ class DistributedDataParallelBase : public Joinable {
   void broadcast_buffers_from(int root, SourceLocation where);
   void broadcast_model_from(int root, SourceLocation where);
   bool is_ignored(const std::string& name) const;
+  // "reduced", "frozen", ...: see ExplainedParameter.
+  const char* state_of(const std::string& name, const Tensor& parameter) const;
+  ExplainedParameter explained(const std::string& name, const Tensor& parameter) const;
   std::vector<NamedParameter> current(const nn::Named<Tensor>& tensors) const;
   // What the module holds, by what happens to it.
   struct Contents {
@@ -189,6 +216,7 @@ class DistributedDataParallelBase : public Joinable {
   std::shared_ptr<nn::Module> module_;
   ProcessGroupPtr group_;
   DDPOptions options_;
+  std::string title_;
   std::vector<Tensor> parameters_;
   std::vector<Tensor> buffers_;
   std::shared_ptr<Reducer> reducer_;
@@ -197,6 +225,7 @@ class DistributedDataParallelBase : public Joinable {
   std::vector<std::unique_ptr<optim::Optimizer>> in_backward_;
   std::vector<Tensor> ignored_parameters_;
   std::vector<std::pair<Tensor, uint64_t>> step_hooks_;
+  std::unique_ptr<autograd::FollowedWrites> followed_writes_;  // of the parameters
   std::thread::id thread_;
 };
 

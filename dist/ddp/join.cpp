@@ -309,8 +309,12 @@ std::string JoinedLayer::before_all_reduce(int64_t numel, std::string descriptio
   return kSumsOfLayer;
 }
 
-bool Join::layers_exchange(const Joinable& joinable) noexcept {
-  return joinable.join_ && joinable.join_->context_->layers_exchange;
+bool Join::backward_waits(const Joinable& joinable) noexcept {
+  if (!joinable.join_) return false;
+  const JoinContext& context = *joinable.join_->context_;
+  return context.layers_exchange || std::count_if(context.members.begin(), context.members.end(), [](const auto& each) {
+                                      return each.hook->reduces_in_backward();
+                                    }) > 1;
 }
 
 }  // namespace brigade::dist

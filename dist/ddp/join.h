@@ -11,7 +11,8 @@
 // Before each forward that broadcasts buffers (with throw_on_early_termination: each forward), each
 // reduced backward, each exchange of a SyncBatchNorm over the same group and each step of a
 // ZeroRedundancyOptimizer the ranks exchange one word (an all_gather of 8 bytes), which tells a
-// shadow what comes. Where a SyncBatchNorm exchanges, buckets wait for the end of the backward.
+// shadow what comes. Where a SyncBatchNorm exchanges, or where several wrappers have joined, buckets wait
+// for the end of the backward.
 // Agreement on optimizer steps (DDPOptions::check_steps) rests until the join is finished.
 //
 // An optimizer that keeps state (momentum, moments) and stands outside the join has stepped less
@@ -60,9 +61,10 @@ class Join {
   static int notify_join_context(Joinable& joinable, int64_t what = 0,
                                  SourceLocation where = SourceLocation::current());
 
-  // Whether layers in the forwards of this join exchange values of their own (JoinedLayer). The
-  // same on all ranks with data.
-  static bool layers_exchange(const Joinable& joinable) noexcept;
+  // Whether a reduced backward of this joinable announces itself and sends only when all of its
+  // nodes have run: layers in the forwards of this join exchange values of their own (JoinedLayer),
+  // or several joinables reduce and may do so in one backward. The same on all ranks with data.
+  static bool backward_waits(const Joinable& joinable) noexcept;
 
  private:
   friend class Joinable;

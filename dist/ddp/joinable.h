@@ -64,6 +64,8 @@ class JoinHook {
   // Once all ranks have finished, on every rank. `is_last_joiner`: this rank had data to the end,
   // so its state is the newest; at least one rank has.
   virtual void post_hook(bool is_last_joiner) { static_cast<void>(is_last_joiner); }
+  // Whether a backward reduces for this joinable, perhaps together with others.
+  virtual bool reduces_in_backward() const noexcept { return false; }
   // What is announced, for messages: "a reduced backward".
   virtual std::string describe(int64_t what) const;
 };

@@ -16,7 +16,7 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
   InJoin(DistributedDataParallelBase& ddp, const JoinOptions& options) : ddp_(ddp) {
     ddp_.reducer_->divide_by_participants(!options.divide_by_initial_world_size);
     ddp_.reducer_->before_round([this](SourceLocation where) { Join::notify_join_context(ddp_, kBackward, where); },
-                                [this] { return Join::layers_exchange(ddp_); });
+                                [this] { return Join::backward_waits(ddp_); });
     if (ddp_.step_check_) ddp_.step_check_->rest();
   }
   ~InJoin() override {
@@ -49,6 +49,8 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
     ddp_.broadcast_model_from(source, where);
     if (uneven) take_gradients_of(source, is_last_joiner);
   }
+
+  bool reduces_in_backward() const noexcept override { return true; }
 
   std::string describe(int64_t what) const override {
     return what == kBackward             ? "a reduced backward"

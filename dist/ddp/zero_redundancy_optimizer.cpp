@@ -1,10 +1,10 @@
 // Deals out the parameters, broadcasts each owner's after a step, and joins and splits the states.
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 
-#include <brigade/autograd/listener.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/checks/model.h>
+#include <brigade/dist/ddp/detail/zero_overlap.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/diagnosis/json.h>
 #include <brigade/kernels/elementwise.h>
@@ -19,6 +19,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 namespace brigade::dist {
 
@@ -172,25 +173,63 @@ std::unique_ptr<JoinHook> ZeroRedundancyOptimizerBase::join_hook(const JoinOptio
   return std::make_unique<StepOfShadow>(*this);
 }
 
+std::string ZeroRedundancyOptimizerBase::describe_broadcast(int owner) {
+  return fmt::format("ZeroRedundancyOptimizer: parameters of rank {}", owner);
+}
+
+void ZeroRedundancyOptimizerBase::use_parameters_as_bucket_view(SourceLocation where) {
+  buffers_ = detail::make_owner_buffers(*group_, parameters(), owners_, where);
+}
+
+// Takes what goes in buffers out of `to_send` (per parameter).
+void ZeroRedundancyOptimizerBase::send_buffers(const std::vector<Tensor>& all, std::vector<uint8_t>& to_send) {
+  std::vector<std::pair<WorkPtr, const detail::OwnerBuffer*>> sent;
+  for (const detail::OwnerBuffer& buffer : buffers_) {
+    bool whole = true;  // otherwise what has to stay would be overwritten
+    for (size_t k = 0; k < buffer.parameters().size(); ++k) {
+      const size_t i = buffer.parameters()[k];
+      whole = whole && to_send[i] && buffer.holds(k, all[i]);
+    }
+    if (!whole) continue;
+    for (const size_t i : buffer.parameters())
+      to_send[i] = 0;
+    sent.emplace_back(
+        group_->broadcast(buffer.memory(), {.root = buffer.owner(), .description = describe_broadcast(buffer.owner())},
+                          step_at_),
+        &buffer);
+  }
+  for (const auto& [work, buffer] : sent) {
+    work->wait();
+    for (const size_t i : buffer->parameters()) {
+      if (!owns(i)) all[i].bump_version();
+    }
+  }
+}
+
 void ZeroRedundancyOptimizerBase::do_step() {
   Join::notify_join_context(*this, 0, step_at_);
   consolidated_.reset();
-  if (optim::Optimizer* const own = inner()) {
-    const autograd::SilentUpdates silent;  // the step of the whole is announced already
-    own->step(step_at_);
-  }
+  const std::vector<Tensor> all = parameters();
+  std::vector<uint8_t> moved(all.size(), 0);  // in backward
+  if (overlap_) moved = overlap_->take_moved(step_at_);
   // Every rank must name the same tensors. Whether a gradient arrived may differ between ranks,
   // whether it is wanted not; a parameter that did not move costs bytes but is not written. Frozen
   // ones stay home.
-  const std::vector<Tensor> all = parameters();
-  for (int owner = 0; owner < group_->size(); ++owner) {
-    std::vector<Tensor> moved;
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (owners_[i] == owner && (all[i].requires_grad() || all[i].grad().defined())) moved.push_back(all[i]);
-    }
-    broadcast_coalesced(*group_, moved, owner, fmt::format("ZeroRedundancyOptimizer: parameters of rank {}", owner),
-                        step_at_);
+  std::vector<uint8_t> to_send(all.size(), 0);
+  std::vector<Tensor> own;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (moved[i]) continue;
+    if (owns(i)) own.push_back(all[i]);
+    to_send[i] = all[i].requires_grad() || all[i].grad().defined();
   }
+  step_part(own, step_at_);
+  send_buffers(all, to_send);
+  std::vector<std::vector<Tensor>> of_owner(static_cast<size_t>(group_->size()));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (to_send[i]) of_owner[static_cast<size_t>(owners_[i])].push_back(all[i]);
+  }
+  for (int owner = 0; owner < group_->size(); ++owner)
+    broadcast_coalesced(*group_, of_owner[static_cast<size_t>(owner)], owner, describe_broadcast(owner), step_at_);
 }
 
 void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation where) {
@@ -274,9 +313,9 @@ std::function<void()> ZeroRedundancyOptimizerBase::undo_point() {
   };
 }
 
-void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& state) {
+void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& state, SourceLocation where) {
   const auto whole = plain();
-  whole->load_state_dict(state);
+  whole->load_state_dict(state, where);
   if (optim::Optimizer* const own = inner()) {
     const optim::OptimizerState all = whole->state_dict();
     optim::OptimizerState share;
@@ -296,7 +335,7 @@ void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& s
     };
     pick(all.numbers, share.numbers);
     pick(all.tensors, share.tensors);
-    own->load_state_dict(share);
+    own->load_state_dict(share, where);
   }
   take_options(*whole);
   consolidated_.reset();

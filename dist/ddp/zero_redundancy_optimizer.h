@@ -7,20 +7,25 @@
 // are, bit for bit, those of the plain optimizer. Whole parameters are dealt out greedily, the
 // largest first to the rank that has least. Source: Rajbhandari, Rasley, Ruwase, He: "ZeRO: memory
 // optimizations toward training trillion parameter models", SC 2020. Gradients must be averaged
-// before step(), as DistributedDataParallel does.
+// before step(), as DistributedDataParallel does; overlap_with_ddp() begins the step while backward
+// runs.
 #pragma once
 
+#include <brigade/dist/ddp/detail/owner_buffer.h>
 #include <brigade/dist/ddp/joinable.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/optim/optimizer.h>
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace brigade::dist {
+
+class DistributedDataParallelBase;
 
 // Element i: the rank that owns parameter i. Deterministic: equals keep their order, and go to the
 // lower rank. The first parameters stay with the `owners` that they have.
@@ -31,6 +36,35 @@ std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks,
 // Join has averaged.
 class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
  public:
+  // From now on backward moves the parameters: those of a bucket of `ddp` as soon as it is reduced,
+  // each on its owner, whose broadcast is under way while backward goes on; all have arrived when
+  // backward returns. The values are, bit for bit, those without. (PyTorch: overlap_with_ddp and
+  // hook_with_zero_step_interleaved; here with any communication hook, and no step is left out.)
+  //
+  //   zero.overlap_with_ddp(ddp);  // then as ever: zero_grad(), backward(), step()
+  //
+  // step() has to follow each such backward. It moves what backward has not: parameters outside
+  // `ddp`, or of a backward that stayed local. What comes between the two is too late, and a
+  // ValueError in step(): gradients that were changed (clipped, unscaled) and options. So is another
+  // backward to a parameter that has moved: several are summed under no_sync(). After an error in
+  // backward the buckets before it may have moved, on all ranks alike; no step() is due then.
+  //
+  // Throws ValueError when `ddp` has another process group, holds none of the parameters, or moves
+  // them in backward already.
+  void overlap_with_ddp(DistributedDataParallelBase& ddp, SourceLocation where = SourceLocation::current());
+
+  // From now on the parameters of one owner (those of one dtype and device) lie side by side in one
+  // buffer, and a step sends that buffer as it is: no message is packed or unpacked.
+  // (PyTorch: parameters_as_bucket_view.) On every rank alike; the values are the same to the bit.
+  // Frozen parameters stay where they are. One that is frozen later, or that overlap_with_ddp has
+  // moved, has its owner's parameters sent as without; new groups are, until this is called again.
+  // Every parameter of a buffer counts as written on the ranks that receive it.
+  //
+  // The parameters stay the same tensors, with their gradients and graphs; only their addresses
+  // change. Throws ValueError for a parameter that is not contiguous, or that shares its memory with
+  // another tensor (a view, a detached one); then nothing has changed.
+  void use_parameters_as_bucket_view(SourceLocation where = SourceLocation::current());
+
   // Gathers the states of all ranks on rank `to`, as copies, in pieces of up to 25 MiB. Collective.
   // Throws ValueError when there is no such rank.
   void consolidate_state_dict(int to = 0, SourceLocation where = SourceLocation::current());
@@ -43,7 +77,7 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
   optim::OptimizerState state_dict() const override;
   // The state of a plain optimizer, or a consolidated one, on every rank; each keeps its part. All
   // of it is checked on every rank, so that all refuse it or none does. Local.
-  void load_state_dict(const optim::OptimizerState& state) override;
+  void load_state_dict(const optim::OptimizerState& state, SourceLocation where = SourceLocation::current()) override;
   std::function<void()> undo_point() override;
   // The owner of each parameter, in the order of parameters().
   const std::vector<int>& owners() const noexcept { return owners_; }
@@ -65,12 +99,19 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
   virtual std::unique_ptr<optim::Optimizer> plain() const = 0;
   // This rank's part; null when it owns nothing. It gets the options of now.
   virtual optim::Optimizer* inner() = 0;
+  // Moves those of this rank's `parameters` that have a gradient, with the options of now.
+  virtual void step_part(std::span<const Tensor> parameters, SourceLocation where) = 0;
   // Takes the options of one that plain() made.
   virtual void take_options(const optim::Optimizer& plain) = 0;
 
  private:
+  class Overlap;  // detail/zero_overlap.h
+  static std::string describe_broadcast(int owner);
+  void send_buffers(const std::vector<Tensor>& all, std::vector<uint8_t>& to_send);
   ProcessGroupPtr group_;
   std::vector<int> owners_;
+  std::shared_ptr<Overlap> overlap_;
+  std::vector<detail::OwnerBuffer> buffers_;
   std::shared_ptr<const optim::OptimizerState> consolidated_;
   SourceLocation step_at_;
 };
@@ -143,6 +184,9 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
     for (size_t g = 0; g < group_of_shard_.size(); ++g)
       inner_->options(g) = groups_[group_of_shard_[g]].options;
     return inner_.get();
+  }
+  void step_part(std::span<const Tensor> parameters, SourceLocation where) override {
+    if (inner()) inner_->step_part(parameters, where);
   }
   void take_options(const optim::Optimizer& plain) override {
     for (size_t g = 0; g < groups_.size(); ++g)

@@ -1,8 +1,7 @@
 // Keeping advisories, and telling each once.
 #include <brigade/dist/diagnosis/advisories.h>
 
-#include <brigade/core/warning.h>
-
+#include <string>
 #include <utility>
 
 namespace brigade::dist {
@@ -16,12 +15,37 @@ thread_local AdvisoryCollector* collector = nullptr;
 AdvisoryCollector::AdvisoryCollector() noexcept : outer_(std::exchange(collector, this)) {}
 AdvisoryCollector::~AdvisoryCollector() { collector = outer_; }
 
-bool Advisories::add(const std::string& key, Verdict verdict, bool print) {
+Advisories::~Advisories() {
+  for (const Warning& warning : untold_)
+    tell_own(warning);
+}
+
+void Advisories::tell_own(const Warning& warning) const {
+  tell({"rank " + std::to_string(rank_) + ": " + warning.message, warning.advice});
+}
+
+bool Advisories::add(const std::string& key, Verdict verdict) {
   if (!keys_.insert(key).second) return false;
   if (collector) {
     collector->verdicts_.push_back(verdict);
-  } else if (print && verdict.severity != Severity::Note) {
+  } else if (rank_ == 0 && verdict.severity != Severity::Note) {
     tell({verdict.message, verdict.advice});
+  }
+  verdicts_.push_back(std::move(verdict));
+  return true;
+}
+
+bool Advisories::add_own(const std::string& key, Verdict verdict) {
+  if (!keys_.insert(key).second) return false;
+  if (collector) {
+    collector->verdicts_.push_back(verdict);
+  } else if (verdict.severity != Severity::Note) {
+    const Warning warning{verdict.message, verdict.advice};
+    if (alone_) {
+      tell_own(warning);
+    } else {
+      untold_.push_back(warning);
+    }
   }
   verdicts_.push_back(std::move(verdict));
   return true;

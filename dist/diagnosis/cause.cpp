@@ -1,10 +1,17 @@
 // Following the tape from a parameter to where its path to the loss ends.
 #include <brigade/dist/diagnosis/cause.h>
 
+#include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape_query.h>
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_set>
 
 namespace brigade::dist {
 
@@ -48,8 +55,8 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
       cause.note = fmt::format("first operation there: {} at {}{}", record.op, at, module);
       break;
     case CauseKind::NotDifferentiable:
-      cause.text =
-          fmt::format("the path from the loss goes through {} at {}{}, which has no derivative", record.op, at, module);
+      cause.text = fmt::format("the path from the loss goes through {}{} at {}{}, which has no derivative",
+                               autograd::has_live_results(tape, record) ? "a result of " : "", record.op, at, module);
       break;
     default:
       cause.text = fmt::format("its value was read as a number at {}{}, which leaves the graph", at, module);
@@ -57,15 +64,53 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
   }
 }
 
+// The latest call of the module before the records that `fate` speaks of; null when none is known.
+const autograd::ModuleCall* earlier_call(const Tape& tape, const std::string& path, const Fate& fate) {
+  const autograd::ModuleCall* latest = nullptr;
+  for (const autograd::ModuleCall& call : tape.calls()) {
+    if (call.position < fate.begin && *call.path == path) latest = &call;
+  }
+  return latest;
+}
+
+// A call, inside another module's, of one of that type that is registered nowhere.
+const autograd::ModuleCall* unregistered_call(const Tape& tape, const char* type, const Fate& fate) {
+  const auto calls = tape.calls();
+  const auto found = std::find_if(calls.begin(), calls.end(), [&](const autograd::ModuleCall& call) {
+    return call.position >= fate.begin && call.position < fate.end && call.parent != 0 && call.path->empty() &&
+           std::string_view(call.type) == type;
+  });
+  return found == calls.end() ? nullptr : &*found;
+}
+
+// Where and how long ago the parameter was used, when this tape still knows.
+void note_older_use(Cause& cause, const Tape& tape, const Fate& fate, const autograd::ModuleCall* earlier) {
+  if (!fate.older_use) return;
+  const auto records = tape.records();
+  const auto use = std::find_if(records.begin(), records.end(), [&](const Tape::Record& record) {
+    return record.first_id == fate.older_use->first_id;
+  });
+  const uint64_t position = tape.first_position() + static_cast<uint64_t>(use - records.begin());
+  const auto ago = std::count_if(tape.backwards().begin(), tape.backwards().end(), [&](const Tape::Backward& each) {
+    return each.record > position && each.record <= fate.end;
+  });
+  cause.note = fmt::format(
+      "{}, by {} at {}",
+      ago == 1 ? "used in the previous backward and not in this one" : fmt::format("last used {} backwards ago", ago),
+      fate.older_use->op, to_string(fate.older_use->where));
+  if (earlier && to_string(earlier->where) != to_string(fate.older_use->where))
+    cause.note += fmt::format("; module `{}` was then called at {}", cause.module, to_string(earlier->where));
+}
+
 // No operation took the parameter of cause.module in this backward, which was called at `backward`.
-void describe_not_used(Cause& cause, const Tape& tape, SourceLocation backward, bool reached_any) {
+void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceLocation backward, bool reached_any) {
   const std::string module = cause.module.empty() ? "the root module" : "module `" + cause.module + "`";
   if (!reached_any) {
     cause.kind = CauseKind::LossNotConnected;
     cause.place = backward;
     cause.text =
         fmt::format("the loss of the backward at {} does not depend on the module at all", to_string(backward));
-  } else if (const autograd::ModuleCall* call = autograd::find_call(tape, cause.module)) {
+  } else if (const autograd::ModuleCall* call = autograd::find_call(tape, cause.module, fate)) {
     cause.kind = CauseKind::NotUsed;
     cause.place = call->where;
     cause.text =
@@ -74,54 +119,177 @@ void describe_not_used(Cause& cause, const Tape& tape, SourceLocation backward, 
     cause.kind = CauseKind::ModuleNotCalled;
     cause.place = backward;
     cause.text = fmt::format("{} was never called before the backward at {}", module, to_string(backward));
+    const autograd::ModuleCall* const earlier = earlier_call(tape, cause.module, fate);
+    const autograd::ModuleCall* const other = earlier ? unregistered_call(tape, earlier->type, fate) : nullptr;
+    if (other) {
+      cause.kind = CauseKind::Replaced;
+      cause.place = other->where;
+      cause.text = fmt::format(
+          "{} was not called; a {} that is registered nowhere was, at {}: its handle was assigned anew, and the module "
+          "tree and the wrapper hold the old object",
+          module, other->type, to_string(other->where));
+    }
   }
+  note_older_use(cause, tape, fate, earlier_call(tape, cause.module, fate));
+}
+
+// Read under no_grad outside all modules (an average, a copy) for nothing that the loss depends on, while its own module
+// was not called: that a gradient is missing has nothing to do with it.
+bool is_read_beside(const Tape& tape, const Fate& fate, uint64_t id, const std::string& module) {
+  const Tape::Record& record = *fate.record;
+  if (fate.root_depends || record.cut != Cut::NoGrad || record.call != 0 || autograd::find_call(tape, module, fate))
+    return false;
+  const auto inputs = tape.inputs(record);
+  return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
+}
+
+// The last live result on the way of a tensor that no root depends on.
+void describe_dropped(Cause& cause, const Tape& tape, const Tape::Record& record) {
+  cause.kind = CauseKind::OutputDropped;
+  cause.op = record.op;
+  cause.place = record.where;
+  cause.text =
+      fmt::format("used, but nothing it fed reached the loss; the last result on its way is that of {} at {}{}",
+                  record.op, to_string(record.where), module_in_words(tape, record));
+}
+
+// A path exists, and a backward on it returned nothing; false where none did.
+bool describe_stopped(Cause& cause, const Tape& tape, uint64_t id) {
+  const autograd::detail::StoppedGradients& stopped = autograd::detail::stopped_gradients();
+  const std::vector<uint64_t> live = autograd::live_nodes(tape, id);
+  const auto at = std::find_if(stopped.all.begin(), stopped.all.end(), [&](const auto& each) {
+    return each.leaf == id || std::binary_search(live.begin(), live.end(), each.producer);
+  });
+  if (at == stopped.all.end()) return false;
+  const auto inside = std::find_if(stopped.in_segments.begin(), stopped.in_segments.end(), [&](const auto& each) {
+    return each.sequence == at->sequence && each.input == at->input;
+  });
+  const std::string where = to_string(at->where);
+  if (inside == stopped.in_segments.end()) {
+    cause.kind = CauseKind::GradientNotReturned;
+    cause.op = at->op;
+    cause.place = at->where;
+    cause.text = fmt::format("the backward of {}, called at {}, returned no gradient for input {} (counted from 1)",
+                             at->op, where, at->input + 1);
+    return true;
+  }
+  switch (inside->fate.kind) {
+    case Fate::Kind::Cut: describe_cut(cause, *inside->tape, *inside->fate.record); break;
+    case Fate::Kind::Dropped: describe_dropped(cause, *inside->tape, *inside->fate.record); break;
+    case Fate::Kind::NotUsed:
+      cause.kind = CauseKind::OutputDropped;
+      cause.op = at->op;
+      cause.place = at->where;
+      cause.text = fmt::format("it reaches the {} at {}, whose segment does not use it", at->op, where);
+      break;
+    case Fate::Kind::Reached:
+      if (!describe_stopped(cause, *inside->tape, inside->id)) return false;
+      break;
+  }
+  cause.note += fmt::format("{}inside the {} at {}", cause.note.empty() ? "" : "; ", at->op, where);
+  return true;
+}
+
+// A node behind the roots that was recorded at a line which the tape does not know, or null.
+const autograd::Node* recorded_elsewhere(const Tape& tape, std::span<const Tensor> roots) {
+  const auto line_of = [](const SourceLocation& where) {
+    return std::pair(std::string(where.file_name()), where.line());
+  };
+  std::set<std::pair<std::string, uint32_t>> lines;
+  for (const Tape::Record& record : tape.records())
+    lines.insert(line_of(record.where));
+  std::vector<const autograd::Node*> open;
+  std::unordered_set<const autograd::Node*> seen;
+  for (const Tensor& root : roots)
+    open.push_back(autograd::grad_fn(root));
+  while (!open.empty()) {
+    const autograd::Node* node = open.back();
+    open.pop_back();
+    if (!node || !seen.insert(node).second) continue;
+    if (node->where.line() != 0 && !lines.contains(line_of(node->where))) return node;
+    for (const autograd::Edge& edge : node->edges)
+      open.push_back(edge.node.get());
+  }
+  return nullptr;
+}
+
+// The thread that runs backward knows nothing, or not all, about forward.
+void describe_not_recorded(Cause& cause, bool diagnosis, const autograd::Node* elsewhere) {
+  cause.kind = diagnosis ? CauseKind::OtherThread : CauseKind::NotRecorded;
+  if (!diagnosis) {
+    cause.text = "no record of this forward: diagnosis is off";
+  } else if (elsewhere) {
+    cause.op = elsewhere->op;
+    cause.place = elsewhere->where;
+    cause.text = fmt::format(
+        "not known: {} at {} belongs to this loss, and ran where this thread keeps no record (on another thread, or "
+        "before the wrapper was made)",
+        elsewhere->op, to_string(elsewhere->where));
+  } else {
+    cause.text = "not known: backward runs on another thread than the one that made the wrapper and keeps the record";
+  }
+}
+
+std::optional<Cause> frozen(const Tensor& parameter) {
+  if (parameter.requires_grad()) return std::nullopt;
+  Cause cause;
+  const autograd::AutogradMeta* known = autograd::meta(parameter);
+  cause.kind = CauseKind::Frozen;
+  cause.text = "frozen after wrapping: requires_grad is false";
+  if (known && known->requires_grad_set_at.line() != 0) {
+    cause.place = known->requires_grad_set_at;
+    cause.text += ", set at " + to_string(known->requires_grad_set_at);
+  }
+  return cause;
 }
 
 }  // namespace
 
-Cause find_cause(const std::string& name, const Tensor& parameter, const autograd::Plan& plan, bool reached_any) {
-  Cause cause;
+Cause find_cause(const std::string& name, const Tensor& parameter, const TracedBackward& backward, bool reached_any,
+                 bool diagnosis) {
+  Cause cause = frozen(parameter).value_or(Cause());
   cause.module = module_of(name);
-  if (!parameter.requires_grad()) {
-    const autograd::AutogradMeta* known = autograd::meta(parameter);
-    cause.kind = CauseKind::Frozen;
-    cause.text = "frozen after wrapping: requires_grad is false";
-    if (known && known->requires_grad_set_at.line() != 0) {
-      cause.place = known->requires_grad_set_at;
-      cause.text += ", set at " + to_string(known->requires_grad_set_at);
-    }
-    return cause;
-  }
+  if (cause.kind == CauseKind::Frozen) return cause;
   const Tape* tape = Tape::current();
   if (!tape) {
-    cause.text = "no record of this forward (diagnosis is off, or forward ran on another thread)";
+    describe_not_recorded(cause, diagnosis, nullptr);
     return cause;
   }
 
-  const Fate fate = autograd::trace(*tape, parameter.id(), plan.roots());
+  const Fate fate = backward.has_ended() ? autograd::trace(*tape, parameter.id(), backward.number())
+                                         : autograd::trace(*tape, parameter.id(), backward.roots());
+  if (fate.kind == Fate::Kind::NotUsed || fate.kind == Fate::Kind::Dropped) {
+    if (const autograd::Node* elsewhere = recorded_elsewhere(*tape, backward.roots())) {
+      describe_not_recorded(cause, diagnosis, elsewhere);
+      return cause;
+    }
+  }
   switch (fate.kind) {
-    case Fate::Kind::Cut: describe_cut(cause, *tape, *fate.record); break;
-    case Fate::Kind::Dropped:
-      cause.kind = CauseKind::OutputDropped;
-      cause.op = fate.record->op;
-      cause.place = fate.record->where;
-      cause.text =
-          fmt::format("used, but nothing it fed reached the loss; the last result on its way is that of {} at {}{}",
-                      fate.record->op, to_string(fate.record->where), module_in_words(*tape, *fate.record));
-      break;
-    case Fate::Kind::NotUsed:
-      describe_not_used(cause, *tape, plan.where(), reached_any);
-      if (fate.older_use) {
-        cause.note = fmt::format("last used before an earlier backward, by {} at {}", fate.older_use->op,
-                                 to_string(fate.older_use->where));
+    case Fate::Kind::Cut:
+      if (is_read_beside(*tape, fate, parameter.id(), cause.module)) {
+        describe_not_used(cause, *tape, fate, backward.where(), reached_any);
+      } else {
+        describe_cut(cause, *tape, *fate.record);
       }
       break;
+    case Fate::Kind::Dropped: describe_dropped(cause, *tape, *fate.record); break;
+    case Fate::Kind::NotUsed: describe_not_used(cause, *tape, fate, backward.where(), reached_any); break;
     case Fate::Kind::Reached:
+      if (autograd::detail::stopped_gradients().backward == backward.number() &&
+          describe_stopped(cause, *tape, parameter.id()))
+        break;
       cause.text =
           "a path from the loss exists, but backward did not take it (a hook or an option changed while it ran)";
       break;
   }
   return cause;
+}
+
+bool was_cut_off(std::span<const NamedParameter> parameters, const TracedBackward& backward) {
+  const Tape* tape = Tape::current();
+  return tape && std::any_of(parameters.begin(), parameters.end(), [&](const NamedParameter& each) {
+           return autograd::trace(*tape, each.tensor.id(), backward.number()).kind == Fate::Kind::Cut;
+         });
 }
 
 }  // namespace brigade::dist

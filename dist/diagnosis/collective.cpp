@@ -6,6 +6,7 @@
 namespace brigade::dist {
 
 std::string in_words(const Whereabouts& place) {
+  if (!place.unasked.empty()) return fmt::format("it is not known where rank {} is: {}", place.rank, place.unasked);
   std::string text;
   if (place.last.sequence == 0) {
     text = fmt::format("rank {} has not called any collective", place.rank);
@@ -13,8 +14,8 @@ std::string in_words(const Whereabouts& place) {
     text = fmt::format("rank {} {} {}", place.rank, place.finished ? "was last in" : "is in", in_words(place.last));
   }
   if (!place.activity.empty()) {
-    text += fmt::format(", and for {:.1f} s in {} at {}", place.activity_seconds, place.activity,
-                        to_string(place.activity_at));
+    text += fmt::format(", and for {:.1f} s in {}", place.activity_seconds, place.activity);
+    if (place.activity_at) text += " at " + to_string(place.activity_at);
   }
   if (place.silent_seconds > 2) text += fmt::format(", last heard of {:.1f} s ago", place.silent_seconds);
   return text;

@@ -21,11 +21,15 @@ struct Whereabouts {
   Place activity_at;            // where it does so
   double activity_seconds = 0;  // since it said so
   double silent_seconds = -1;   // since it was last heard of; -1: not known
+  std::string unasked;          // why nobody could be asked for it: then nothing else is known
 };
 std::string in_words(const Whereabouts& place);
 
-// `by_rank`: what each rank is in, rank order; at least two differ. The same on every rank.
-Verdict collective_mismatch(std::span<const CollectiveInfo> by_rank, const RankNames& names = {});
+struct Mismatch;  // mismatch.h
+
+// At least two of its ranks differ. The same on every rank. Names no rank where neither most of them
+// nor what came before speaks against one.
+Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names = {});
 // `missing` did not come to `waiting` within the time-out.
 Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Whereabouts> missing);
 // A rank died ("died (process 12 has ended)"), left or failed ("failed: ..."). `words`: its

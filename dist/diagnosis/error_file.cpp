@@ -1,13 +1,13 @@
 // Writing and reading the error file of a rank: a line of numbers, a line with the date, the text.
 #include <brigade/dist/diagnosis/error_file.h>
 
+#include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <exception>
@@ -15,28 +15,11 @@
 #include <mutex>
 #include <sstream>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 namespace brigade::dist {
 
 namespace {
 
 constexpr const char* kFileVariable = "BRIGADE_ERROR_FILE";
-
-void write_whole(const std::string& path, const std::string& bytes) {
-  const std::string partial = fmt::format("{}.{}", path, getpid());
-  const int fd = open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return;
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t wrote = write(fd, bytes.data() + done, bytes.size() - done);
-    if (wrote <= 0) break;
-    done += static_cast<size_t>(wrote);
-  }
-  close(fd);
-  if (done != bytes.size() || rename(partial.c_str(), path.c_str()) != 0) unlink(partial.c_str());
-}
 
 std::string time_in_utc() {
   const std::time_t now = std::time(nullptr);
@@ -64,7 +47,11 @@ class OwnRecord {
     std::string head = fmt::format("{} {}", now, consequence ? 1 : 0);
     for (const int rank : because_of)
       head += fmt::format(" {}", rank);
-    write_whole(path, head + "\n" + time_in_utc() + "\n" + text_);
+    try {
+      write_file(path, head + "\n" + time_in_utc() + "\n" + text_);
+    } catch (const IoError&) {
+      // The launcher says what it sees of the rank then.
+    }
   }
 
  private:

@@ -24,10 +24,12 @@ struct Outcome {
   int non_finite = 0;      // ranks with an infinite or NaN gradient
   bool same_round = true;
   // Seen from means and variances, which rounding blurs: worth a look.
-  bool late = false;           // one rank is much later than the others
-  bool outlier = false;        // one rank's gradients are much larger
-  bool uneven = false;         // batches of different sizes
-  std::vector<Verdict> hooks;  // what the hook got wrong
+  bool late = false;             // one rank is much later than the others
+  bool outlier = false;          // one rank's gradients are much larger
+  bool uneven = false;           // batches of different sizes
+  bool uneven_gathered = false;  // different numbers of backwards in the sums
+  size_t alike = 0;              // buckets in which the gradients of all ranks seem the same, to the last bit
+  std::vector<Verdict> hooks;    // what the hook got wrong
 };
 
 // What this rank has seen of numbers that are not finite.
@@ -61,6 +63,7 @@ class FinishedBackward {
 
   virtual int rank() const = 0;
   virtual int64_t rows() const = 0;                             // samples in its batch, 0 when not known
+  virtual int64_t gathered() const = 0;                         // backwards in the sums: this one, those under no_sync
   virtual std::span<const double> sums_of_squares() const = 0;  // of its gradients, per parameter; 0 without one
   virtual const NonFinite& non_finite() const = 0;
   virtual const RoundEvents& events() const = 0;

@@ -53,18 +53,32 @@ Verdict unmanaged_parameters(const UnmanagedParameter& found);
 // A gradient that is not the mean over ranks.
 struct UnreducedGradient {
   bool by_hand = false;
-  SourceLocation set_at;      // by hand: where
+  Place set_at;               // by hand: where
   uint32_t backwards = 0;     // that it has gathered
   uint32_t local = 0;         // of them under no_sync, since the last reduction
   SourceLocation last_local;  // the latest of those
   SourceLocation no_sync_at;  // where no_sync was opened
-  SourceLocation step_at;
+  Place step_at;
 };
 Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict parameter);
 
 // It has gathered `backwards`, and a step at `used_at` has used part of it already.
 Verdict gradients_accumulate(uint32_t backwards, SourceLocation used_at, SourceLocation step_at,
                              ParameterVerdict parameter);
+
+// A step for which there is no backward: without any gradient, or with those of which an earlier step has made use.
+struct IdleStep {
+  std::string optimizer;
+  SourceLocation used_at;  // where the earlier step was; none: there is no gradient
+  SourceLocation step_at;
+};
+Verdict idle_step(const IdleStep& found);
+// Averaged by the wrapper, and all-reduced by hand after that.
+Verdict averaged_twice(SourceLocation step_at, ParameterVerdict parameter);
+// The optimizer holds what the module has no more; `renewed`: the module has another of that name.
+Verdict stale_optimizer(const std::string& optimizer, bool renewed, SourceLocation step_at, ParameterVerdict parameter);
+// They are averaged, and no optimizer of the thread holds them.
+Verdict unheld_parameters(std::vector<ParameterVerdict> parameters, SourceLocation step_at);
 
 // `bytes` of results in `nodes` operations were kept, and no other backward came through them.
 Verdict needless_retain_graph(SourceLocation backward, size_t bytes, size_t nodes, SourceLocation step_at);
@@ -80,6 +94,14 @@ struct StepOnRank {
     Place where;
   };
   std::vector<Edit> edits;  // of reduced gradients, by hand
+  struct SetByHand {
+    std::string parameter;
+    Place where;
+  };
+  std::vector<SetByHand> set_by_hand;
+  std::vector<Edit> writes;       // to parameters, by hand, since the latest step
+  bool state_was_loaded = false;  // since the latest step
+  Place state_loaded_at;
   // Of the optimizer's steps: those up to the end of the latest join, and which one this is since.
   uint64_t in_join = 0, since_join = 0;
 };
@@ -87,7 +109,20 @@ struct StepOnRank {
 // hyperparameters, or sets of gradients; nothing where they are alike.
 std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const std::string& optimizer,
                                        std::span<const NamedParameter> parameters);
-std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const NamedParameter> parameters);
+// `odd`: the ranks whose states of the optimizer are unlike those of most, since some have loaded one.
+Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd,
+                           const std::string& optimizer);
+// A reduced parameter whose gradients (or own values) are not alike on all ranks.
+struct GradientsApart {
+  NamedParameter parameter;
+  std::vector<int> odd;  // unlike those of more than half of the ranks; empty where so many are not alike
+};
+// Nothing where none of them was edited.
+std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
+// `apart`: of the parameters that some rank has written by hand those whose own values are not alike on all ranks.
+std::optional<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
+// As gradients_edited, for those that were put in place by hand.
+std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 
 // --- At construction
 
@@ -95,6 +130,14 @@ std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::
 // is at `entry`.
 Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t entry, const std::string& message,
                        SourceLocation where);
+// `rank` makes at `line`, as `title`, what the rank `other` has made as `others_title`.
+struct OtherOrder {
+  int rank;
+  std::string line, title;
+  int other;
+  std::string others_title;
+};
+Verdict wrappers_in_other_order(const OtherOrder& found, SourceLocation where);
 Verdict nothing_to_reduce(const Moment& moment);
 Verdict strides_differ(const NamedParameter& parameter, const Moment& moment);
 

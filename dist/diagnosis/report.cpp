@@ -18,9 +18,10 @@ constexpr const char* kAfterwards =
 // who search for that.
 std::string compose_text(std::span<const Verdict> verdicts, uint64_t round, SourceLocation where,
                          const std::string& words_of_pytorch) {
-  std::string text;
+  std::vector<std::string> paragraphs;
   for (const Verdict& verdict : verdicts)
-    text += verdict.message + "\n\n";
+    paragraphs.push_back(verdict.message);
+  const std::string text = first_of(paragraphs, kMostParagraphs, "\n\n") + "\n\n";
   return text + fmt::format("Found at the end of backward number {} ({}). {}\n\nIn the words of PyTorch: {}", round,
                             to_string(where), kAfterwards, words_of_pytorch);
 }
@@ -53,17 +54,19 @@ std::string words_on_unused_parameters(std::span<const RankReport> reports, std:
         "by making sure all `forward` function outputs participate in calculating loss.";
   }
   for (const RankReport& report : reports) {
-    std::string names;
-    std::string indices;
+    constexpr size_t kMost = 8;
+    std::vector<std::string> names;
+    std::vector<std::string> indices;
     for (uint32_t i = 0; i < parameters.size(); ++i) {
       if (report.ready[i] || !context.expected[i]) continue;
-      names += (names.empty() ? "" : ", ") + parameters[i].name;
-      indices += " " + std::to_string(i);
+      names.push_back(parameters[i].name);
+      indices.push_back(std::to_string(i));
     }
     if (names.empty()) continue;
-    words_of_pytorch += fmt::format("\nParameters which did not receive grad for rank {}: {}", report.rank, names);
-    words_of_pytorch +=
-        fmt::format("\nParameter indices which did not receive grad for rank {}:{}", report.rank, indices);
+    words_of_pytorch += fmt::format("\nParameters which did not receive grad for rank {}: {}", report.rank,
+                                    first_of(names, kMost, ", "));
+    words_of_pytorch += fmt::format("\nParameter indices which did not receive grad for rank {}: {}", report.rank,
+                                    first_of(indices, kMost, " "));
   }
   return words_of_pytorch;
 }

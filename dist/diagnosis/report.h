@@ -26,6 +26,7 @@ struct RankReport {
 // What kind of error it is, and what the reports do not say.
 struct ErrorContext {
   bool find_unused_parameters = false;
+  bool report_at_once = true;     // not in the next forward (ReducerOptions::ReportAt)
   bool failed = false;            // some rank's backward threw
   bool same_round = true;         // all ranks were in the same backward
   bool changed = false;           // static_graph: some rank used another set

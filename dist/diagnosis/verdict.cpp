@@ -2,21 +2,57 @@
 #include <brigade/dist/diagnosis/verdict.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace brigade::dist {
 
 const char* name(CauseKind kind) noexcept {
-  constexpr const char* kNames[] = {
-      "module_not_called",  "not_used",       "output_dropped", "detached",           "no_grad",
-      "not_differentiable", "read_as_number", "frozen",         "loss_not_connected", "replaced",
-      "graph_changed",      "thawed",         "added",          "outside_wrapper",    "not_reduced",
-      "set_by_hand",        "edited_by_hand", "not_cleared",    "hook_differs",       "options_differ",
-      "steps_differ",       "values_differ",  "model_differs",  "collective_differs", "rank_gone",
-      "rank_behind",        "exception",      "wrong_scale",    "overflow",           "non_finite",
-      "norm_outlier",       "uneven_batches", "slow",           "wasteful",           "unknown"};
+  constexpr const char* kNames[] = {"module_not_called",
+                                    "not_used",
+                                    "output_dropped",
+                                    "detached",
+                                    "no_grad",
+                                    "not_differentiable",
+                                    "read_as_number",
+                                    "gradient_not_returned",
+                                    "other_thread",
+                                    "not_recorded",
+                                    "frozen",
+                                    "loss_not_connected",
+                                    "replaced",
+                                    "graph_changed",
+                                    "thawed",
+                                    "added",
+                                    "outside_wrapper",
+                                    "not_reduced",
+                                    "set_by_hand",
+                                    "edited_by_hand",
+                                    "not_cleared",
+                                    "no_backward",
+                                    "reduced_twice",
+                                    "not_held",
+                                    "hook_differs",
+                                    "options_differ",
+                                    "steps_differ",
+                                    "values_differ",
+                                    "model_differs",
+                                    "collective_differs",
+                                    "rank_gone",
+                                    "rank_behind",
+                                    "exception",
+                                    "wrong_scale",
+                                    "overflow",
+                                    "non_finite",
+                                    "norm_outlier",
+                                    "uneven_batches",
+                                    "same_batches",
+                                    "slow",
+                                    "wasteful",
+                                    "unknown"};
   static_assert(std::size(kNames) == static_cast<size_t>(CauseKind::Unknown) + 1);
   return kNames[static_cast<int>(kind)];
 }
@@ -49,10 +85,35 @@ std::string ranks_in_words(const std::vector<int>& ranks) {
 }
 
 std::string list_of(const std::vector<int>& ranks) {
+  constexpr size_t kMostOneByOne = 8;
+  std::vector<std::string> parts;
+  for (size_t i = 0, end = 0; i < ranks.size(); i = end) {
+    end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1)
+      ++end;
+    if (ranks.size() <= kMostOneByOne || end - i < 3) end = i + 1;
+    parts.push_back(end - i == 1 ? std::to_string(ranks[i]) : fmt::format("{} to {}", ranks[i], ranks[end - 1]));
+  }
   std::string text;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
+    text += parts[i];
+  }
+  return text;
+}
+
+std::string first_of(std::span<const std::string> parts, size_t most, std::string_view separator) {
+  const size_t shown = std::min(parts.size(), most);
+  std::string text = fmt::format("{}", fmt::join(parts.first(shown), separator));
+  if (shown < parts.size()) text += fmt::format("{}and {} more", separator, parts.size() - shown);
+  return text;
+}
+
+std::string with_advice(std::string text, const std::vector<Verdict>& verdicts) {
+  for (size_t i = 0; i < verdicts.size() && i < kMostParagraphs; ++i) {
+    const std::string& advice = verdicts[i].advice;
+    if (verdicts[i].severity == Severity::Error && !advice.empty() && text.find(advice) == std::string::npos)
+      text += kFix + advice;
   }
   return text;
 }
@@ -61,6 +122,20 @@ std::string bytes_in_words(int64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
   if (bytes < 1024 * 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+// Where forward's record shows no cut, or there is no record; "" for any other cause.
+static std::string advice_without_cut(CauseKind kind) {
+  switch (kind) {
+    case CauseKind::GradientNotReturned:
+      return "return a gradient for that input from its backward (an undefined tensor says that there is none), freeze "
+             "the parameter before wrapping, ";
+    case CauseKind::OtherThread:
+      return "run forward and backward on the thread that made the wrapper to learn the cause, ";
+    case CauseKind::NotRecorded: return "switch diagnosis on (DDPOptions::diagnosis) to learn the cause, ";
+    case CauseKind::Unknown: return "look at the hooks on its gradients and at what they change, ";
+    default: return "";
+  }
 }
 
 std::string advice_for(CauseKind kind, bool some_ranks_only) {
@@ -95,15 +170,19 @@ std::string advice_for(CauseKind kind, bool some_ranks_only) {
       advice = "compute the loss from the module's output on every rank (a zero loss: 0 * output.sum()), " + tail;
       break;
     case CauseKind::Replaced:
-      advice = "wrap again after replacing a module or a parameter: the wrapper holds the old object";
+      advice =
+          "wrap again after replacing a module or a parameter: the wrapper holds the old object (net->fc = "
+          "net->replace_module(\"fc\", ...) changes handle and tree)";
       break;
     case CauseKind::GraphChanged:
       advice =
           "with static_graph every backward must use the same parameters: use the same branches in every iteration, or "
           "wrap with find_unused_parameters=true (free in Brigade) instead of static_graph=true";
       break;
-    case CauseKind::Unknown: advice = "switch diagnosis on (DDPOptions::diagnosis) to learn the cause, " + tail; break;
-    default: break;
+    default:
+      advice = advice_without_cut(kind);
+      if (!advice.empty()) advice += tail;
+      break;
   }
   if (some_ranks_only) {
     advice +=

@@ -6,7 +6,9 @@
 #include <brigade/dist/diagnosis/named_parameter.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,41 +16,48 @@ namespace brigade::dist {
 
 // Why a parameter never became ready on a rank.
 enum class CauseKind : uint8_t {
-  ModuleNotCalled,    // its module did not run since the last backward
-  NotUsed,            // its module ran, but no operation took the parameter
-  OutputDropped,      // used, but nothing it fed reached the root of backward
-  Detached,           // the path was cut by detach()
-  NoGrad,             // used under no_grad
-  NotDifferentiable,  // the path went through an operation without a derivative
-  ReadAsNumber,       // its value left the graph through item()
-  Frozen,             // requires_grad was switched off after wrapping
-  LossNotConnected,   // the root of backward does not depend on the module at all
-  Replaced,           // the module's parameter was replaced by another after wrapping
-  GraphChanged,       // static_graph: another set was used than in the first backward
-  Thawed,             // requires_grad was switched on after wrapping
-  Added,              // registered after wrapping
-  OutsideWrapper,     // belongs to no wrapped module
-  NotReduced,         // accumulated under no_sync, and not reduced since
-  SetByHand,          // the gradient was put there, not made by an observed backward
-  EditedByHand,       // the gradient was changed after (or before) its reduction
-  NotCleared,         // the gradient still holds what an earlier step used
-  HookDiffers,        // gradient hooks are not the same on all ranks
-  OptionsDiffer,      // hyperparameters of an optimizer
-  StepsDiffer,        // number of steps, or which parameters move
-  ValuesDiffer,       // values of parameters, buffers or gradients
-  ModelDiffers,       // names, order, shapes, dtypes of the model
-  CollectiveDiffers,  // the ranks met in different collectives
-  RankGone,           // a rank left or died
-  RankBehind,         // a rank has not come
-  Exception,          // an exception on a rank
-  WrongScale,         // a communication hook does not give the mean
-  Overflow,           // finite before a communication hook, not after
-  NonFinite,          // infinite or NaN on some rank before the reduction
-  NormOutlier,        // one rank's gradients are of another size
-  UnevenBatches,      // ranks average over different numbers of samples
-  Slow,               // one rank is late
-  Wasteful,           // right, but dearer than needed
-  Unknown,            // the tape was off, or does not reach back far enough
+  ModuleNotCalled,      // its module did not run since the last backward
+  NotUsed,              // its module ran, but no operation took the parameter
+  OutputDropped,        // used, but nothing it fed reached the root of backward
+  Detached,             // the path was cut by detach()
+  NoGrad,               // used under no_grad
+  NotDifferentiable,    // the path went through an operation without a derivative
+  ReadAsNumber,         // its value left the graph through item() or to_vector()
+  GradientNotReturned,  // the backward of an operation returned nothing for it
+  OtherThread,          // forward or backward ran on a thread that keeps no record
+  NotRecorded,          // diagnosis is off
+  Frozen,               // requires_grad was switched off after wrapping
+  LossNotConnected,     // the root of backward does not depend on the module at all
+  Replaced,             // the module's parameter was replaced by another after wrapping
+  GraphChanged,         // static_graph: another set was used than in the first backward
+  Thawed,               // requires_grad was switched on after wrapping
+  Added,                // registered after wrapping
+  OutsideWrapper,       // belongs to no wrapped module
+  NotReduced,           // accumulated under no_sync, and not reduced since
+  SetByHand,            // the gradient was put there, not made by an observed backward
+  EditedByHand,         // the gradient was changed after (or before) its reduction
+  NotCleared,           // the gradient still holds what an earlier step used
+  NoBackward,           // none since the gradient was cleared or used
+  ReducedTwice,         // averaged by the wrapper, and by hand again
+  NotHeld,              // no optimizer has it
+  HookDiffers,          // gradient hooks are not the same on all ranks
+  OptionsDiffer,        // hyperparameters of an optimizer
+  StepsDiffer,          // number of steps, or which parameters move
+  ValuesDiffer,         // values of parameters, buffers or gradients
+  ModelDiffers,         // names, order, shapes, dtypes of the model
+  CollectiveDiffers,    // the ranks met in different collectives
+  RankGone,             // a rank left or died
+  RankBehind,           // a rank has not come
+  Exception,            // an exception on a rank
+  WrongScale,           // a communication hook does not give the mean
+  Overflow,             // finite before a communication hook, not after
+  NonFinite,            // infinite or NaN on some rank before the reduction
+  NormOutlier,          // one rank's gradients are of another size
+  UnevenBatches,        // ranks average over different numbers of samples
+  SameBatches,          // all ranks compute the same gradients
+  Slow,                 // one rank is late
+  Wasteful,             // right, but dearer than needed
+  Unknown,              // a path exists, and backward did not take it
 };
 // "module_not_called", ...
 const char* name(CauseKind kind) noexcept;
@@ -101,6 +110,13 @@ class Diagnosed {
   std::vector<Verdict> verdicts_;
 };
 
+// Errors with more verdicts than this tell the first ones; Diagnosed has all.
+inline constexpr size_t kMostParagraphs = 8;
+// What stands before advice in a text.
+inline constexpr const char* kFix = "\n  fix: ";
+// The text with what to do about each verdict, where it does not say that yet.
+std::string with_advice(std::string text, const std::vector<Verdict>& verdicts);
+
 // See dist/diagnosis/announcement.h.
 void announce(const std::string& message, const std::vector<Verdict>& verdicts) noexcept;
 
@@ -108,9 +124,9 @@ template <class Base>
 class DiagnosedAs : public Base, public Diagnosed {
  public:
   DiagnosedAs(const std::string& message, std::vector<Verdict> verdicts, std::source_location where = {})
-      : Base(message), Diagnosed(std::move(verdicts)) {
+      : Base(with_advice(message, verdicts)), Diagnosed(std::move(verdicts)) {
     this->set_where(where);
-    announce(message, this->verdicts());
+    announce(with_advice(message, this->verdicts()), this->verdicts());
   }
 };
 
@@ -128,7 +144,9 @@ class CollectiveError : public DiagnosedAs<DistError> {
   using DiagnosedAs::DiagnosedAs;
 };
 
-// "0, 1 and 3"
+// The first `most` of them with `separator` between them, then "and 298 more".
+std::string first_of(std::span<const std::string> parts, size_t most, std::string_view separator);
+// "0, 1 and 3"; of many ranks "0 to 5, 7 and 9 to 40".
 std::string list_of(const std::vector<int>& ranks);
 // "a.weight, a.bias and 3 more": the first `most` names.
 std::string names_in_words(const std::vector<ParameterVerdict>& parameters, size_t most = 8);

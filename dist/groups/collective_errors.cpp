@@ -1,12 +1,28 @@
 // Puts what is known of a failed collective in words, with its verdict.
 #include <brigade/dist/groups/collective_errors.h>
 
+#include <brigade/dist/diagnosis/mismatch.h>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
 
 namespace brigade::dist {
 
-CollectiveError mismatch_error(std::span<const CollectiveInfo> by_rank, const RankNames& names) {
-  Verdict verdict = collective_mismatch(by_rank, names);
+CollectiveError mismatch_error(std::span<const Whereabouts> by_rank, const FlightRecorder& recorder,
+                               const RankNames& names) {
+  std::vector<CollectiveInfo> infos;
+  Mismatch mismatch;
+  for (const Whereabouts& each : by_rank) {
+    infos.push_back(each.last);
+    mismatch.activities.push_back(each.activity);
+  }
+  mismatch.by_rank = infos;
+  // The recorder of a part of a larger group has the steps of its collectives.
+  if (names.own()) mismatch.before = recorder.entries();
+  std::erase_if(mismatch.before, [&](const CollectiveInfo& each) { return each.sequence >= infos[0].sequence; });
+  Verdict verdict = collective_mismatch(mismatch, names);
   const std::string message = verdict.message;
   return CollectiveError(message, {std::move(verdict)});
 }
@@ -15,20 +31,57 @@ DiagnosedAs<PeerError> lost_rank_error(const WaitingRank& waiting, const Whereab
                                        std::string_view remark) {
   const std::string message = fmt::format("rank {} {}; rank {} was waiting for it in {}; {}{}", lost.rank, how,
                                           waiting.rank, in_words(waiting.collective), in_words(lost), remark);
-  return DiagnosedAs<PeerError>(message, {rank_lost(waiting.collective, lost, how, how.starts_with("failed: "))});
+  const bool by_exception = how.starts_with("failed: ") || how == kLeftByException;
+  return DiagnosedAs<PeerError>(message, {rank_lost(waiting.collective, lost, how, by_exception)});
 }
 
 DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::span<const Whereabouts> missing,
                                               std::string_view time_out) {
-  std::string ranks;
-  std::string places;
+  std::vector<std::string> ranks;
+  std::vector<std::string> places;
   for (const Whereabouts& each : missing) {
-    ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", each.rank);
-    places += "; " + in_words(each);
+    ranks.push_back(std::to_string(each.rank));
+    places.push_back(in_words(each));
   }
-  const std::string message = fmt::format("{} in {} on rank {}: waiting for rank {}{}", time_out,
-                                          in_words(waiting.collective), waiting.rank, ranks, places);
+  constexpr size_t kMost = 8;
+  const std::string message =
+      fmt::format("{} in {} on rank {}: waiting for rank {}; {}", time_out, in_words(waiting.collective), waiting.rank,
+                  first_of(ranks, kMost, ", "), first_of(places, kMost, "; "));
   return DiagnosedAs<TimeoutError>(message, {collective_timeout(waiting.collective, missing)});
+}
+
+DiagnosedAs<TimeoutError> late_step_error(const WaitingRank& waiting, const DistError& error, std::string_view time_out,
+                                          std::string_view where) {
+  std::vector<Verdict> verdicts = verdicts_of(error);
+  const std::string what = verdicts.empty() ? error.what()
+                                            : fmt::format("waiting for rank {}; {}", fmt::join(verdicts[0].ranks, ", "),
+                                                          verdicts[0].cause.text);
+  const std::string message =
+      fmt::format("{} in {} on rank {}, {}: {}", time_out, in_words(waiting.collective), waiting.rank, where, what);
+  return DiagnosedAs<TimeoutError>(message, std::move(verdicts));
+}
+
+std::exception_ptr told_error(const WaitingRank& waiting, int by, const std::string& text,
+                              std::vector<Verdict> verdicts) {
+  std::string found = text.substr(0, text.find(kFix));  // it comes last
+  if (verdicts.empty()) {
+    Whereabouts place;
+    place.rank = by;
+    found = fmt::format("rank {} {}", by, found);
+    verdicts = {rank_lost(waiting.collective, place, text, true)};
+  }
+  const std::string kind = verdicts[0].kind;
+  if (kind == "collective_mismatch") return std::make_exception_ptr(CollectiveError(text, std::move(verdicts)));
+  const std::string message =
+      fmt::format("{}; rank {} was told so in {}", found, waiting.rank, in_words(waiting.collective));
+  if (kind == "collective_timeout")
+    return std::make_exception_ptr(DiagnosedAs<TimeoutError>(message, std::move(verdicts)));
+  return std::make_exception_ptr(DiagnosedAs<PeerError>(message, std::move(verdicts)));
+}
+
+std::vector<Verdict> verdicts_of(const std::exception& error) {
+  const auto* diagnosed = dynamic_cast<const Diagnosed*>(&error);
+  return diagnosed ? diagnosed->verdicts() : std::vector<Verdict>();
 }
 
 std::exception_ptr group_gone_error() {

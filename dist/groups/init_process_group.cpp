@@ -33,9 +33,8 @@ std::optional<std::chrono::milliseconds> seconds_of(const char* name) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   const double most = std::chrono::duration<double>(kLongestTimeout).count();
   if (error != std::errc() || end != text.data() + text.size() || !(seconds >= 0.001 && seconds <= most))
-    throw DistError(
-        "rendezvous: the environment variable {} must be a number of seconds from 0.001 to 31536000, got '{}'", name,
-        text);
+    throw DistError("rendezvous: the environment variable {} must be a number of seconds from 0.001 to {}, got '{}'",
+                    name, std::chrono::seconds(kLongestTimeout).count(), text);
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
@@ -111,7 +110,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   // Also by those that need not know: so all have come before the shorter waits begin.
   const HostLayout layout = exchange_hosts(*store, rank, size, timeouts.meeting, prefix);
   if (backend == "auto") backend = choose_backend(layout, size);
-  if (rank > 0) print_warnings(false);
+  if (rank > 0) hold_warnings(rank);
   return find_backend(backend).make(store, rank, size, timeouts.collective, prefix);
 }
 

@@ -4,6 +4,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/groups/staging.h>
+#include <brigade/dist/groups/wrapper_history.h>
 
 #include <algorithm>
 #include <array>
@@ -60,6 +61,11 @@ ProcessGroup::ProcessGroup(int rank, int size, std::chrono::milliseconds timeout
     : rank_(rank), size_(size), timeout_(timeout), names_(std::move(names)) {}
 
 ProcessGroup::~ProcessGroup() = default;
+
+WrapperHistory& ProcessGroup::wrappers() {
+  if (!wrappers_) wrappers_ = std::make_shared<WrapperHistory>();
+  return *wrappers_;
+}
 
 Tensor ProcessGroup::allocate(int64_t numel, DType dtype, Device device) {
   return device.type == DeviceType::CPU ? allocate(numel, dtype) : empty({numel}, {dtype, device});

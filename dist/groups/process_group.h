@@ -25,6 +25,7 @@ namespace brigade::dist {
 
 class Staging;
 class Store;
+class WrapperHistory;
 
 enum class ReduceOp : uint8_t { Sum, Avg, Max, Min };
 const char* name(ReduceOp op) noexcept;
@@ -92,6 +93,9 @@ class ProcessGroup {
   // TimeoutError (see Diagnosed). The group is unusable after it.
   void monitored_barrier(std::chrono::milliseconds timeout, SourceLocation where = SourceLocation::current());
 
+  // The wrappers that this rank has made on it (wrapper_history.h).
+  WrapperHistory& wrappers();
+
   // The last collectives of this rank.
   const FlightRecorder& flight_recorder() const noexcept { return recorder_; }
 
@@ -150,6 +154,7 @@ class ProcessGroup {
   std::chrono::milliseconds timeout_;
   RankNames names_;
   FlightRecorder recorder_;
+  std::shared_ptr<WrapperHistory> wrappers_;
   std::unique_ptr<Staging> staging_;  // made when a tensor of a device comes
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <thread>
 
 namespace brigade::dist {
 
@@ -28,6 +29,15 @@ class Work {
   // takes the group's.
   virtual void wait() = 0;
   virtual void wait(std::chrono::milliseconds timeout) = 0;
+  // Whether it completes within that time. Gives nothing up, and throws nothing.
+  virtual bool completes_within(std::chrono::milliseconds time) {
+    const auto until = std::chrono::steady_clock::now() + time;
+    while (!is_completed()) {
+      if (std::chrono::steady_clock::now() >= until) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
   // Once it is complete.
   virtual WorkTimes times() const { return {}; }
 };

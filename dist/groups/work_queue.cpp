@@ -72,6 +72,10 @@ class QueuedWork final : public Work {
     }
     if (job_->error) std::rethrow_exception(job_->error);
   }
+  bool completes_within(std::chrono::milliseconds time) override {
+    std::unique_lock lock(state_->mutex);
+    return state_->changed.wait_for(lock, time, [&] { return job_->complete; });
+  }
   WorkTimes times() const override {
     std::lock_guard lock(state_->mutex);
     return job_->times;

@@ -1,4 +1,4 @@
-// Each rank tells its boot id and PID namespace, and groups the ranks that tell the same.
+// Each rank tells its boot id and namespaces, and groups the ranks that tell the same.
 #include <brigade/dist/meeting/rank_hosts.h>
 
 #include <fmt/format.h>
@@ -17,9 +17,12 @@ namespace brigade::dist {
 std::string host_identity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::array<char, 256> space{};
-  const ssize_t length = readlink("/proc/self/ns/pid", space.data(), space.size() - 1);
-  std::string identity = boot + "/" + std::string(space.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  std::string identity = boot;
+  for (const char* kind : {"pid", "net", "user"}) {
+    std::array<char, 256> space{};
+    const ssize_t length = readlink(fmt::format("/proc/self/ns/{}", kind).c_str(), space.data(), space.size() - 1);
+    identity += "/" + std::string(space.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  }
   const char* given = std::getenv("BRIGADE_HOST_ID");
   if (given && *given) {
     const std::string word = given;

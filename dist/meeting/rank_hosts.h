@@ -9,8 +9,8 @@
 namespace brigade::dist {
 
 // The same text for processes that can share memory, another on every other host: the machine's
-// boot, and the space of process numbers, since containers that do not see each other's processes
-// cannot map each other's memory. BRIGADE_HOST_ID, when set, is added to it: ranks of one machine
+// boot, and the namespaces without which ranks cannot watch each other's processes (pid), meet at a
+// local socket (net) and know each other's user (user). BRIGADE_HOST_ID, when set, is added to it: ranks of one machine
 // with different values count as different hosts (for tests); it cannot make two hosts one. Throws
 // DistError when it is not a plain word.
 std::string host_identity();

@@ -27,6 +27,8 @@ class Store {
   // The numeric address of this host on its way to the store, at which ranks that reach the store
   // can be expected to reach this host; "" when the store is no matter of a network.
   virtual std::string local_address() const { return ""; }
+  // The rank of the job in whose process the server is: the store goes with it. -1: no rank's.
+  virtual int host_rank() const { return -1; }
 };
 
 // What a TCP store and those who come to it must agree on.
@@ -34,6 +36,9 @@ struct StoreJob {
   std::string run;     // the name of this run, which other runs have not; "" when nobody gave one
   int world_size = 0;  // 0: not known
   std::string who;     // who comes, for messages: "rank 3"
+  // What all of the job know and nobody else (secret.h); both sides prove that they do, and it is
+  // never sent. "": the job has none, and its name is all that it asks for.
+  std::string secret;
 };
 
 // What a TCP store gives to those who come to it, known or not, at most.
@@ -50,8 +55,8 @@ struct StoreLimits {
 class TcpStoreServer {
  public:
   // Port 0 picks a free one. Throws DistError when the port is in use: names the port and what to
-  // do. Whoever comes with another run or world size than `job` says is refused, and a warning
-  // tells it on this side. Whoever passes the limits gets an error or loses its connection; the
+  // do. Whoever comes with another run, secret or world size than `job` says is refused, and a
+  // warning tells it on this side. Whoever passes the limits gets an error or loses its connection; the
   // others go on.
   TcpStoreServer(const std::string& host, int port, StoreJob job = {}, const StoreLimits& limits = {});
   ~TcpStoreServer();
@@ -65,11 +70,15 @@ class TcpStoreServer {
 };
 
 // Connects (retrying until the timeout). Throws TimeoutError when nobody answers and DistError when
-// whatever answers is not a Brigade store, or is that of another job.
+// whatever answers is not a Brigade store, is that of another job, or does not know its secret.
 std::shared_ptr<Store> connect_tcp_store(const std::string& host, int port, std::chrono::milliseconds timeout,
                                          const StoreJob& job = {});
-// A directory on one host (or a shared file system), created if it is missing; keys are files,
-// written atomically. The last of `world_size` ranks to destroy its store removes it.
-std::shared_ptr<Store> open_file_store(const std::string& directory, int world_size);
+// A directory on one host (or a shared file system), created if it is missing, for this user alone;
+// keys are files, written atomically. Throws DistError where it, or a file in it, belongs to another
+// user, where others may write to it, or where it is a link. The last of `world_size` ranks to
+// destroy its store removes it. Sums are made under a lock; one that another process holds for
+// `lock_timeout` is a TimeoutError that names the process.
+std::shared_ptr<Store> open_file_store(const std::string& directory, int world_size,
+                                       std::chrono::milliseconds lock_timeout = std::chrono::seconds(30));
 
 }  // namespace brigade::dist

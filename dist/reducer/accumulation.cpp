@@ -29,6 +29,21 @@ void Accumulation::add(uint32_t parameter, bool defined, const autograd::GradSta
 
 void Accumulation::forget_all() noexcept { std::fill(used_.begin(), used_.end(), uint8_t{0}); }
 
+uint32_t Accumulation::local_backwards() const noexcept {
+  uint32_t most = 0;
+  for (const LocalGradient& local : local_)
+    most = std::max(most, local.backwards);
+  return most;
+}
+
+uint32_t Accumulation::most_gathered() const noexcept {
+  uint32_t most = 0;
+  for (size_t i = 0; i < used_.size(); ++i) {
+    if (used_[i]) most = std::max(most, local_[i].backwards);
+  }
+  return most;
+}
+
 void Accumulation::all_reduced() {
   forget_all();
   for (LocalGradient& local : local_)

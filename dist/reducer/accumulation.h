@@ -54,6 +54,10 @@ class Accumulation {
   void forget(uint32_t parameter) { used_[parameter] = 0; }
   void forget_all() noexcept;
   const LocalGradient& local(uint32_t parameter) const noexcept { return local_[parameter]; }
+  // The most that any gradient holds.
+  uint32_t local_backwards() const noexcept;
+  // The most backwards that a gradient has gathered under no_sync.
+  uint32_t most_gathered() const noexcept;
   // All gradients are averaged: nothing is local.
   void all_reduced();
   // Whether gradients of a backward are still local.

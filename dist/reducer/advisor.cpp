@@ -33,6 +33,7 @@ class RoundView final : public FinishedBackward {
   }
   int rank() const override { return setup_.group->rank(); }
   int64_t rows() const override { return round_.rows(); }
+  int64_t gathered() const override { return round_.gathered(); }
   std::span<const double> sums_of_squares() const override { return round_.sums_of_squares(); }
   const NonFinite& non_finite() const override { return round_.non_finite(); }
   const RoundEvents& events() const override { return round_.events(); }
@@ -49,7 +50,7 @@ class RoundView final : public FinishedBackward {
 }  // namespace
 
 Advisor::Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumulation& accumulation)
-    : setup_(setup), buckets_(buckets), accumulation_(accumulation) {
+    : setup_(setup), buckets_(buckets), accumulation_(accumulation), advisories_(setup.group->rank()) {
   for (const auto& [name, make] : all_advice()) {
     advice_.push_back({name, make()});
     if (!advice_.back().advice)
@@ -57,9 +58,7 @@ Advisor::Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumu
   }
 }
 
-void Advisor::add(const std::string& key, Verdict verdict) {
-  advisories_.add(key, std::move(verdict), setup_.group->rank() == 0);
-}
+void Advisor::add(const std::string& key, Verdict verdict) { advisories_.add(key, std::move(verdict)); }
 
 void Advisor::advise(const Round& round) {
   if (!setup_.options.diagnosis || !round.hook_sends()) return;
@@ -104,8 +103,8 @@ void Advisor::warn_of_early_write(const Round& round, uint32_t parameter) {
   for (const autograd::Write& write : autograd::writes_to(buckets_.slot(parameter).view, since)) {
     const std::string op = write.op;
     if (op == "zero_" || op == "fill_") continue;
-    add("early write",
-        edited_before_reduction(op, write.where, setup_.group->rank(), setup_.parameters[parameter], round.moment()));
+    advisories_.add_own("early write", edited_before_reduction(op, write.where, setup_.group->rank(),
+                                                               setup_.parameters[parameter], round.moment()));
     return;
   }
 }

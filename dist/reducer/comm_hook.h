@@ -93,6 +93,11 @@ CommHookPtr allreduce_hook();
 // 65504: DDP names the bucket then.
 CommHookPtr fp16_compress_hook();
 CommHookPtr bf16_compress_hook();
+// The same for any floating dtype, float32 for half gradients too (DDPOptions::reduce_dtype). Each
+// gradient is divided by `predivide_factor` before it is cast and multiplied by it afterwards: what
+// float16 could not hold then fits. Throws ValueError for a dtype that is not floating, and for a
+// factor that is not above 0, or not 1 with another dtype than float16.
+CommHookPtr reduce_in_hook(DType dtype, double predivide_factor = 1);
 // Does nothing: gradients stay as they are on each rank. To measure what communication costs.
 CommHookPtr noop_hook();
 

@@ -7,6 +7,7 @@
 #include <brigade/dist/reducer/comm_hook.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,12 +37,31 @@ struct ReducerOptions {
   bool diagnosis = true;
   // What the module is called in messages.
   std::string module_name = "module";
+  std::string title = "DDP(module)";  // of this one wrapper, the same on every rank
   // Positions of parameters that are reduced in buckets of their own, after all others, and not
   // before `trigger` is ready.
   std::vector<uint32_t> delayed = {};
   std::optional<uint32_t> trigger = {};
   // The parameters of the module as they are now: explains one that was replaced. May be empty.
   std::function<std::vector<NamedParameter>()> current_parameters = {};
+};
+
+// Who moves parameters while backward runs. All calls are optional.
+struct BucketFollower {
+  // `planned`, per parameter: this backward will reach it. Before anything is sent; may throw.
+  std::function<void(std::span<const uint8_t> planned)> begins = {};
+  // A bucket is reduced and sound: the positions of its parameters. In bucket order, while backward
+  // may still run.
+  std::function<void(std::span<const uint32_t> parameters, SourceLocation backward)> reduced = {};
+  // The gradients of all buckets are at their places; or, not `sound`, they are about to be cleared
+  // and backward to throw.
+  std::function<void(bool sound)> ended = {};
+  // `reduced` posts collectives. Then it is called at the same place among the reducer's own on every
+  // rank: when the next bucket but one is launched, or after the last. It hears of the parameters
+  // only that the backward has to reach (Reducer::expect), and not of a round that stays local.
+  bool posts = false;
+  // Once this is gone, another may follow in its place. Not set: as long as the reducer lives.
+  std::optional<std::weak_ptr<const void>> owner = {};
 };
 
 // What the parts of a reducer read. The reducer writes it, between backwards.
@@ -54,11 +74,10 @@ struct ReducerSetup {
   // Per parameter: reduced soundly by a backward whose error is kept back (ReportAt::NextForward).
   std::vector<uint8_t> covered = {};
   bool divide_by_participants = false;  // see Reducer::divide_by_participants
-  std::function<void(std::span<const uint32_t>)> bucket_reduced = {};
+  BucketFollower follower = {};
 
   size_t count() const noexcept { return parameters.size(); }
-  // "DDP(module)"
-  std::string title() const { return "DDP(" + options.module_name + ")"; }
+  const std::string& title() const { return options.title; }
 };
 
 }  // namespace brigade::dist

@@ -5,11 +5,16 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/core/factory.h>
 #include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/scaled.h>
 #include <brigade/dist/diagnosis/slow_rank.h>
 #include <brigade/dist/diagnosis/spread.h>
 #include <brigade/dist/reducer/accumulation.h>
+#include <brigade/dist/reducer/advisor.h>
+#include <brigade/dist/reducer/launch_order.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,10 +24,12 @@ namespace brigade::dist {
 
 void Round::poll() {
   setup_.group->progress();
+  if (setup_.follower.posts) return;
   while (next_complete_ < next_bucket_) {
     const Progress& progress = progress_[next_complete_];
     if (!progress.work->is_completed() || (progress.tail_work && !progress.tail_work->is_completed())) return;
     complete(next_complete_++);
+    hand_over(next_complete_);
   }
 }
 
@@ -45,7 +52,14 @@ void Round::complete(uint32_t index) {
   if (progress.completed) return;
   BucketEvents& events = events_.buckets[index];
   events.wait_began = now_ns();
-  progress.work->wait();
+  try {
+    progress.work->wait();
+  } catch (const DistError&) {  // the group's: the peers have it, too
+    throw;
+  } catch (const std::exception& error) {
+    tell_of_hook(index, error);
+    throw;
+  }
   receive(index);
   events.finished = events.wait_ended = now_ns();
   if (!setup_.hook) {  // what a hook sends is not the payload, and may be several collectives
@@ -57,15 +71,32 @@ void Round::complete(uint32_t index) {
   progress.tail_work.reset();
   progress.completed = true;
   read_words(index);
+}
 
-  const std::vector<uint32_t>& parameters = buckets_[index].layout.parameters;
-  if (!setup_.bucket_reduced || !is_sound(parameters)) return;
-  settle(index);
-  std::vector<uint32_t> with_gradient;
-  for (const uint32_t parameter : parameters) {
-    if (autograd::meta(setup_.parameters[parameter].tensor)->grad.defined()) with_gradient.push_back(parameter);
+// The sound ones of the buckets up to `end`. A later bucket may say that a rank has failed: where
+// all ranks have to judge alike, none has read it yet.
+void Round::hand_over(uint32_t end) {
+  const BucketFollower& follower = setup_.follower;
+  while (follower.reduced && next_handed_ < end) {
+    const uint32_t index = next_handed_++;
+    complete(index);
+    std::vector<uint32_t> parameters = buckets_[index].layout.parameters;
+    if (follower.posts && (!hook_sends_ || outcome_.present == 0)) continue;
+    if (!is_sound(parameters)) {
+      next_handed_ = buckets_.size();  // backward will throw: nothing more moves
+      return;
+    }
+    settle(index);
+    if (follower.posts) std::erase_if(parameters, [&](uint32_t each) { return !setup_.expected[each]; });
+    try {
+      follower.reduced(parameters, start_.where);
+    } catch (const std::exception& error) {
+      // What it has posted is not known, and the peers would wait for the rest.
+      if (follower.posts)
+        setup_.group->abort(fmt::format("a step in backward threw after {}: {}", describe(index), error.what()));
+      throw;
+    }
   }
-  setup_.bucket_reduced(with_gradient);
 }
 
 void Round::read_words(uint32_t index) {
@@ -82,7 +113,13 @@ void Round::read_words(uint32_t index) {
   keep_largest(outcome_.non_finite, Word::NonFinite);
   if (!hook_sends_) return;
   if (!payload.all_equal(Word::Round, payload.countable(start_.number))) outcome_.same_round = false;
+  if (outcome_.joined == 0 && outcome_.present == size && outcome_.failed == 0) {
+    const double gathered = payload.countable(static_cast<uint64_t>(gathered_));
+    outcome_.uneven_gathered = outcome_.uneven_gathered || !payload.all_equal(Word::Gathered, gathered);
+  }
   if (payload.count(Word::Silent, size) > 0) return;
+  if (size > 1 && !payload.on_device() && payload.all_equal(Word::Likeness, progress_[index].likeness))
+    ++outcome_.alike;
   outcome_.late = outcome_.late || may_have_slow_rank(payload.mean(Word::Time), payload.variance(Word::Time), size);
   outcome_.outlier = outcome_.outlier || distance_of_one(payload.variance(Word::Norm), size) > 9;  // 22 times the norm
   const double rows = payload.mean(Word::Rows);
@@ -107,20 +144,31 @@ bool Round::nobody_is_present() {
   return payload.count(Word::Present, size) == 0 && payload.count(Word::Failed, size) == 0;
 }
 
-void Round::finish() {
-  events_.compute_ended = now_ns();
-  if (start_.absent && nobody_is_present()) {
-    complete(0);
-    return;
-  }
-  // All are posted before the first is waited for: what a hook posts while it is waited for comes
-  // after.
-  while (next_bucket_ < buckets_.size()) {
+void Round::send_rest() {
+  reaches_nothing_ = reaches_nothing_ || (start_.absent && nobody_is_present());
+  while (!has_sent_all()) {
     launch(next_bucket_);
     ++next_bucket_;
   }
-  for (uint32_t i = 0; i < buckets_.size(); ++i)
+}
+
+void Round::finish() {
+  events_.compute_ended = now_ns();
+  // All are posted before the first is waited for: what a hook posts while it is waited for comes
+  // after.
+  if (order_) {
+    order_->send_rest(*this);
+  } else {
+    send_rest();
+  }
+  if (reaches_nothing_) {
+    complete(0);
+    return;
+  }
+  for (uint32_t i = 0; i < buckets_.size(); ++i) {
     complete(i);
+    hand_over(i + 1);
+  }
   for (uint32_t i = 0; i < buckets_.size() && hook_sends_; ++i) {
     const Payload& payload = buckets_[i].payload;
     if (payload.on_device() && payload.count(Word::Silent, setup_.group->size()) == 0) check_hook_result(i);
@@ -175,6 +223,7 @@ void Round::settle_parameter(uint32_t parameter, std::vector<Tensor>& to_fill) {
   } else {
     meta.hold(kernels::clone(slot.view));
   }
+  meta.grad.storage()->watch();
   meta.stamp.on_reduction(accumulation_.last_heard(), start_.where);
   meta.grad.bump_version();
 }
@@ -206,7 +255,17 @@ void Round::check_hook_result(uint32_t index) {
     if (is_finite || kernels::has_non_finite(detail::on_host(buckets_.slot(parameter).view)))
       found.parameters.push_back(about(setup_.parameters[parameter], {}, {}));
   }
-  if (std::optional<Verdict> verdict = hook_result(found, moment())) outcome_.hooks.push_back(std::move(*verdict));
+  std::optional<Verdict> verdict = hook_result(found, moment());
+  if (!verdict) return;
+  // A rank without gradients of its own cannot tell whose they are, and goes by the others.
+  const bool is_scaled = any_is_scaled(setup_.parameters) || (start_.absent && autograd::has_scalers());
+  if (verdict->cause.kind == CauseKind::Overflow && is_scaled) {
+    // The scaler skips the step on every rank, and lowers its scale.
+    verdict->severity = Severity::Note;
+    advisor_.advisories().add("hook_result overflow", std::move(*verdict));
+    return;
+  }
+  outcome_.hooks.push_back(std::move(*verdict));
 }
 
 RoundEvents Round::take_events(bool rebuilt) {

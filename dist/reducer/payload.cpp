@@ -105,7 +105,7 @@ double Payload::probe() const {
   if (!on_device()) return kernels::probe(gradients_);
   const Tensor value = empty({1}, {kFloat64, whole_.device()});
   kernels::bucket_probe(gradients_, value);
-  return detail::element_as_double(value, 0);
+  return brigade::detail::element_as_double(value, 0);
 }
 
 void Payload::receive(Work& reduced) {

@@ -25,12 +25,16 @@
 namespace brigade::dist {
 
 enum class Word : uint8_t {
-  Present,       // the backward reached a parameter of the wrapper, or earlier ones under no_sync did
-  Failed,        // the backward ended with an error
-  Joined,        // a shadow: this rank has no data left
-  Changed,       // the used set is not the one that was recorded (static_graph)
-  Round,         // number of the reduced backward, modulo something small
-  RoundSquared,  //
+  Present,          // the backward reached a parameter of the wrapper, or earlier ones under no_sync did
+  Failed,           // the backward ended with an error
+  Joined,           // a shadow: this rank has no data left
+  Changed,          // the used set is not the one that was recorded (static_graph)
+  Round,            // number of the reduced backward, modulo something small
+  RoundSquared,     //
+  Gathered,         // backwards whose gradients are in the sums, modulo the same
+  GatheredSquared,  //
+  Likeness,         // of this rank's gradients: a hash, modulo the same
+  LikenessSquared,  //
   // These four are whole numbers below 2^20 and their squares; what is larger counts as that.
   Time,         // from the start of backward to the launch of this bucket, in ms
   TimeSquared,  //
@@ -43,7 +47,7 @@ enum class Word : uint8_t {
   NonFinite,    // a gradient of this rank is infinite or NaN
   Probe,        // kernels::probe() of this rank's gradients
 };
-inline constexpr int64_t kWords = 15;
+inline constexpr int64_t kWords = 19;
 
 class Payload {
  public:

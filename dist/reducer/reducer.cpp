@@ -2,8 +2,13 @@
 #include <brigade/dist/reducer/reducer.h>
 
 #include <brigade/autograd/meta.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/dist/reducer/launch_order.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace brigade::dist {
@@ -36,6 +41,7 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, 
       accumulation_(setup_.count()),
       advisor_(setup_, buckets_, accumulation_) {
   last_.users.resize(setup_.count());
+  last_.last_used.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i)
     autograd::observe(setup_.parameters[i].tensor, *this, i);
 }
@@ -83,11 +89,28 @@ void Reducer::register_comm_hook(CommHookPtr hook) {
   setup_.hook = std::move(hook);
 }
 
+void Reducer::follow_buckets(BucketFollower follower) {
+  const auto& owner = setup_.follower.owner;
+  if (setup_.follower.reduced && !(owner && owner->expired())) {
+    throw ValueError(
+        "{}: its parameters are moved in backward already, by apply_optimizer_in_backward or a "
+        "ZeroRedundancyOptimizer's overlap_with_ddp; there can be one of them",
+        setup_.title());
+  }
+  setup_.follower = std::move(follower);
+}
+
 void Reducer::clear_gradients() {
   for (const NamedParameter& parameter : setup_.parameters)
     autograd::meta(parameter.tensor)->clear();
   accumulation_.forget_all();
+  forget_forward();
+}
+
+void Reducer::forget_forward() noexcept {
   forward_.pending = false;
+  forward_.nodes.clear();
+  forward_.passed_by.clear();
 }
 
 void Reducer::prepare_for_forward(int64_t rows) {
@@ -97,10 +120,41 @@ void Reducer::prepare_for_forward(int64_t rows) {
   if (broken_) std::rethrow_exception(broken_);
   forward_.pending = true;
   forward_.rows = rows;
+  // Evaluations that no backward follows would make it long.
+  constexpr size_t kMostForwards = 64;
+  if (forward_.nodes.size() == kMostForwards) forward_.nodes.erase(forward_.nodes.begin());
+  static std::atomic<uint64_t> forwards{0};
+  forward_.nodes.push_back({autograd::recorded_nodes(), ~uint64_t{0}, ++forwards});
+}
+
+void Reducer::own_code_after(const std::string& what) const noexcept {
+  setup_.group->note_activity("its own code, after " + what, {});
+}
+
+void Reducer::end_forward() noexcept {
+  if (autograd::GradMode::is_enabled()) own_code_after("a forward of " + setup_.title());
+  if (!forward_.nodes.empty())
+    forward_.nodes.back().to = std::min(forward_.nodes.back().to, autograd::recorded_nodes());
+}
+
+bool Reducer::is_of_forward(const autograd::Plan& plan) const {
+  return plan.nodes() == 0 ||
+         std::any_of(forward_.nodes.begin(), forward_.nodes.end(), [&](const Forward::Nodes& each) {
+           return each.from == each.to || plan.holds_recorded(each.from, each.to);
+         });
+}
+
+uint64_t Reducer::forward_of(const autograd::Plan& plan) const {
+  if (forward_.nodes.empty()) return 0;
+  // Others are evaluations.
+  const auto first = std::find_if(forward_.nodes.begin(), forward_.nodes.end() - 1,
+                                  [&](const Forward::Nodes& each) { return plan.holds_recorded(each.from, each.to); });
+  return first->number;
 }
 
 Round& Reducer::start_round(Round::Start start) {
   start.number = ++last_.round;
+  start.was_alike = last_.alike;
   start.forward_began = std::exchange(forward_.began, 0);
   start.rows = forward_.rows;
   return round_.emplace(setup_, buckets_, accumulation_, advisor_, recorded_, std::move(start));
@@ -115,14 +169,49 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   // A backward that reaches nothing of ours, with no forward of ours before it, does not concern
   // this group.
   if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
+  if (!reached && !is_of_forward(plan)) {
+    if (forward_.passed_by.size() == autograd::Tape::kBackwards) forward_.passed_by.erase(forward_.passed_by.begin());
+    forward_.passed_by.emplace_back(plan.where(), plan.number());
+    setup_.group->note_activity("a backward that reaches nothing of " + setup_.title(), plan.where());
+    return;
+  }
   if (broken_) std::rethrow_exception(broken_);
   const bool held = round_waits_ && round_waits_();
   if (round_begins_ && !held) round_begins_(plan.where());
   // What has gathered under no_sync is reduced although this micro-batch adds nothing to it.
   const bool absent = !reached && !accumulation_.has_gathered(setup_.parameters);
   Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = absent, .held = held});
+  setup_.group->note_activity("a backward of " + setup_.title(), plan.where());
   if (setup_.options.diagnosis) round.look_at_loss(plan);
+  if (setup_.follower.begins) setup_.follower.begins(round.planned());
+  round.take_turns(LaunchOrder::of_this_thread(), forward_of(plan));
   round.begin();
+}
+
+// Whether its gradient is averaged, and no step has used it.
+bool Reducer::awaits_use(const Tensor& leaf) const {
+  const int64_t position = find(leaf);
+  if (position < 0 || accumulation_.local(static_cast<uint32_t>(position)).backwards > 0) return false;
+  const autograd::AutogradMeta& meta = *autograd::meta(leaf);
+  return meta.grad.defined() && meta.stamp.backwards > meta.stamp.backwards_used;
+}
+
+void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
+  if (!forward_.pending || forward_.passed_by.empty() || !syncs()) return;
+  // The forward that no backward has followed yet came after theirs.
+  if (std::any_of(leaves.begin(), leaves.end(), [&](const Tensor& leaf) { return leaf.defined() && awaits_use(leaf); }))
+    return;
+  if (broken_) std::rethrow_exception(broken_);
+  const std::vector<TracedBackward> passed_by = std::exchange(forward_.passed_by, {});
+  const auto cut_off = std::find_if(passed_by.rbegin(), passed_by.rend(),
+                                    [&](const TracedBackward& each) { return was_cut_off(setup_.parameters, each); });
+  const TracedBackward& backward = cut_off != passed_by.rend() ? *cut_off : passed_by.front();
+  if (round_begins_) round_begins_(backward.where());
+  const Round& round = start_round({.where = backward.where(),
+                                    .planned = std::vector<uint8_t>(setup_.count(), 0),
+                                    .absent = !accumulation_.has_gathered(setup_.parameters)});
+  if (setup_.follower.begins) setup_.follower.begins(round.planned());
+  run_at_once(&backward);
 }
 
 void Reducer::on_grad_ready(uint32_t tag, bool defined) {
@@ -140,6 +229,15 @@ void Reducer::on_non_finite(const char* op, SourceLocation where) {
 void Reducer::on_finish(const autograd::Plan& plan) {
   accumulation_.gather(false);
   if (!round_) return;
+  const struct End {
+    const Reducer& reducer;
+    SourceLocation where;
+    ~End() {
+      // What a collective broke off in, the peers ask for.
+      if (reducer.broken_) return;
+      reducer.own_code_after(fmt::format("a backward of {} at {}", reducer.setup_.title(), to_string(where)));
+    }
+  } end{*this, plan.where()};
   if (round_->is_held()) {
     try {
       round_begins_(plan.where());
@@ -156,7 +254,8 @@ void Reducer::on_finish(const autograd::Plan& plan) {
     throw;
   }
   if (round_->is_error()) {
-    report(&plan, "");
+    const TracedBackward backward(plan);
+    report(&backward, "");
   } else {
     conclude();
   }
@@ -183,11 +282,13 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
       if (round_begins_) round_begins_({});
       start_round({.planned = std::vector<uint8_t>(setup_.count(), 0), .failed = true}).begin();
     }
+    LaunchOrder::of_this_thread().fail();
     round_->fail();
     if (round_->is_held()) round_begins_(round_->where());
     round_->finish();
     if (round_->is_error()) {
-      report(plan, failure);
+      const auto backward = plan ? std::optional<TracedBackward>(*plan) : std::nullopt;
+      report(backward ? &*backward : nullptr, failure);
     } else {
       conclude();
     }
@@ -201,17 +302,21 @@ void Reducer::on_error(const autograd::Plan* plan, std::exception_ptr error) noe
 void Reducer::shadow_round(SourceLocation where) {
   if (broken_) std::rethrow_exception(broken_);
   clear_gradients();
-  Round& round =
-      start_round({.where = where, .planned = std::vector<uint8_t>(setup_.count(), 0), .absent = true, .joined = true});
+  start_round({.where = where, .planned = std::vector<uint8_t>(setup_.count(), 0), .absent = true, .joined = true});
+  run_at_once(nullptr);
+}
+
+// A round of a rank that has no gradients to add.
+void Reducer::run_at_once(const TracedBackward* backward) {
   try {
-    round.begin();
-    round.finish();
+    round_->begin();
+    round_->finish();
   } catch (...) {
     give_up();
     throw;
   }
-  if (round.is_error()) {
-    report(nullptr, "");
+  if (round_->is_error()) {
+    report(backward, "");
   } else {
     conclude();
   }
@@ -220,9 +325,41 @@ void Reducer::shadow_round(SourceLocation where) {
 void Reducer::settle() {
   round_->settle_all();
   if (round_->outcome().present == 0) return;
-  forward_.pending = false;
+  forget_forward();
   last_.users = round_->outcome().users;
+  last_.alike = round_->outcome().alike == buckets_.size();
   accumulation_.all_reduced();
+}
+
+void Reducer::tell_follower_of_end(bool sound) {
+  if (!setup_.follower.ended) return;
+  try {
+    setup_.follower.ended(sound);
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
+
+void Reducer::remember(bool sound) {
+  const Outcome& outcome = round_->outcome();
+  if (outcome.present == 0 && outcome.failed == 0) return;
+  ReducedBackward& backward = last_.backward;
+  backward.number = round_->number();
+  backward.where = round_->where();
+  backward.sound = sound;
+  backward.sent = round_->hook_sends();
+  backward.whole = outcome.failed == 0 && outcome.joined == 0 && outcome.same_round;
+  backward.used.resize(setup_.count());
+  backward.buckets.resize(setup_.count());
+  for (uint32_t i = 0; i < setup_.count(); ++i) {
+    backward.used[i] = !round_->joined() && round_->uses(i);
+    backward.buckets[i] = buckets_.slot(i).bucket;
+    if (outcome.users[i] > 0) last_.last_used[i] = backward.number;
+  }
+  backward.users = outcome.users;
+  backward.ready_order = round_->ready_order();
+  backward.told = round_->told();
 }
 
 void Reducer::conclude() {
@@ -234,7 +371,9 @@ void Reducer::conclude() {
       recorded_.used.push_back(round_->uses(i));
     recorded_.where = where;
   }
+  remember(true);
   settle();
+  tell_follower_of_end(true);
   std::exception_ptr failure;  // of an advice: what all ranks do together goes on
   if (present) {
     try {
@@ -260,19 +399,21 @@ void Reducer::rebuild(SourceLocation where) {
   }
 }
 
-void Reducer::report(const autograd::Plan* plan, const std::string& failure) {
+void Reducer::report(const TracedBackward* backward, const std::string& failure) {
   std::exception_ptr error;
   try {
-    error = round_->error(plan, failure);
+    error = round_->error(backward, failure);
   } catch (const DistError&) {
     error = broken_ = std::current_exception();
   }
   const bool waits =
       setup_.options.report_at == ReducerOptions::ReportAt::NextForward && round_->outcome().failed == 0 && !broken_;
+  remember(false);
   if (waits) {
     settle();
     keep_back(error);
   }
+  if (!broken_) tell_follower_of_end(waits);
   end_round();
   if (waits) return;
   clear_gradients();
@@ -307,7 +448,19 @@ void Reducer::end_round() noexcept {
 }
 
 void Reducer::on_update(const autograd::Update& update) {
-  if (optimizer_step_) optimizer_step_(update);
+  if (!optimizer_step_) return;
+  step_ = fmt::format("a step of {} at {}", update.name, to_string(update.where));
+  try {
+    optimizer_step_(update);
+  } catch (const ConsistencyError&) {
+    on_update_end();
+    throw;
+  }
+}
+
+void Reducer::on_update_end() noexcept {
+  if (!step_.empty()) own_code_after(step_);
+  step_.clear();
 }
 
 }  // namespace brigade::dist

@@ -14,6 +14,7 @@
 #include <brigade/dist/reducer/advisor.h>
 #include <brigade/dist/reducer/buckets.h>
 #include <brigade/dist/reducer/options.h>
+#include <brigade/dist/reducer/past.h>
 #include <brigade/dist/reducer/round.h>
 #include <brigade/dist/timeline/timeline.h>
 
@@ -39,6 +40,11 @@ class Reducer final : public autograd::Listener {
   // an earlier backward: a time-out, a lost rank, an error of a hook. Backwards that would be
   // reduced throw that too, for the rest of the reducer's life.
   void prepare_for_forward(int64_t rows = 0);
+  // That forward has ended, well or not. A backward that reaches no parameter takes part in its
+  // place only where it goes through something that this forward recorded, or where one of the two
+  // recorded nothing. Any other may be the backward of something else: this rank takes its part
+  // when the gradients are wanted (by clipping or an optimizer), if no other backward has come.
+  void end_forward() noexcept;
   // While the depth is above zero, backward accumulates locally.
   void enter_no_sync(SourceLocation where) noexcept { accumulation_.enter_no_sync(where); }
   void leave_no_sync() noexcept { accumulation_.leave_no_sync(); }
@@ -54,12 +60,9 @@ class Reducer final : public autograd::Listener {
   // register_builtin_comm_hook can only be called once.", and names the hook that is there.
   void register_comm_hook(CommHookPtr hook);
   const CommHookPtr& comm_hook() const noexcept { return setup_.hook; }
-  // Called as soon as a bucket is reduced and sound, in bucket order, while backward may still run:
-  // for optimizers that step in backward. Gets the positions of the parameters that have a
-  // gradient.
-  void when_bucket_is_reduced(std::function<void(std::span<const uint32_t>)> call) {
-    setup_.bucket_reduced = std::move(call);
-  }
+  // For optimizers that step in backward: at most one. Throws ValueError when there is one.
+  void follow_buckets(BucketFollower follower);
+  void stop_following_buckets() noexcept { setup_.follower = {}; }
   // Called before an optimizer steps; may throw (see StepCheck).
   void before_optimizer_step(std::function<void(const autograd::Update&)> call) { optimizer_step_ = std::move(call); }
   // join(): called before a backward is reduced, with its place. Where `at_end` says so, its
@@ -74,6 +77,7 @@ class Reducer final : public autograd::Listener {
   // With join(): divide by the ranks that still have data instead of all.
   void divide_by_participants(bool on) noexcept { setup_.divide_by_participants = on; }
 
+  const ProcessGroup& group() const noexcept { return *setup_.group; }
   std::span<const NamedParameter> parameters() const noexcept { return setup_.parameters; }
   const ReducerOptions& options() const noexcept { return setup_.options; }
   std::vector<BucketLayout> layout() const { return buckets_.layouts(); }
@@ -85,6 +89,10 @@ class Reducer final : public autograd::Listener {
   // Backwards reduced so far, and collectives launched for them (error reports not counted).
   uint64_t rounds() const noexcept { return last_.round; }
   uint64_t collectives() const noexcept { return last_.collectives; }
+  // What is known of the backwards reduced so far.
+  const Past& past() const noexcept { return last_; }
+  // The group has failed: nothing is reduced any more.
+  bool is_broken() const noexcept { return broken_ != nullptr; }
   // The position of a managed parameter; -1 for any other tensor.
   int64_t find(const Tensor& parameter) const noexcept;
   Timeline& timeline() noexcept { return timeline_; }
@@ -98,38 +106,52 @@ class Reducer final : public autograd::Listener {
   void on_grad_ready(uint32_t tag, bool defined) override;
   void on_finish(const autograd::Plan& plan) override;
   void on_error(const autograd::Plan* plan, std::exception_ptr error) noexcept override;
+  void on_gradients_wanted(std::span<const Tensor> leaves) override;
   bool looks_for_non_finite() const override {
     return round_ && round_->non_finite().loss && !advisor_.was_non_finite();
   }
   void on_non_finite(const char* op, SourceLocation where) override;
   void on_update(const autograd::Update& update) override;
+  void on_update_end() noexcept override;
 
  private:
-  // A forward whose backward is to be reduced.
+  // Forwards whose backward is to be reduced.
   struct Forward {
     bool pending = false;
     int64_t began = 0;
     int64_t rows = 0;
+    // What they recorded, in terms of autograd::recorded_nodes().
+    struct Nodes {
+      uint64_t from, to;
+      uint64_t number;  // of this forward, among those of all wrappers
+    };
+    std::vector<Nodes> nodes;
+    // The latest backwards since that did not look like theirs.
+    std::vector<TracedBackward> passed_by;
   };
-  // What is known of the rounds so far.
-  struct Past {
-    uint64_t round = 0;  // the number of the latest
-    uint64_t collectives = 0;
-    std::vector<int> users;
-    std::vector<uint32_t> ready_order;
-  };
-
+  // What peers that wait in vain are told: what this rank has done last, and no line, since where it
+  // is now is not known.
+  void own_code_after(const std::string& what) const noexcept;
+  bool is_of_forward(const autograd::Plan& plan) const;
+  // The number of the first forward that this is the backward of.
+  uint64_t forward_of(const autograd::Plan& plan) const;
+  bool awaits_use(const Tensor& leaf) const;
+  void forget_forward() noexcept;
   Round& start_round(Round::Start start);
+  void run_at_once(const TracedBackward* backward);
   // The gradients are sound: at their places, with what is said about them.
   void conclude();
+  // What stays of the round, which has come to its end.
+  void remember(bool sound);
   void rebuild(SourceLocation where);
   // ReportAt::NextForward: `error` waits, in case that other backwards reach what is missing.
   void keep_back(std::exception_ptr error);
   // The error that is kept back, if there is one, is told or concerns nobody any more.
   std::exception_ptr take_kept_back() noexcept;
   // The end of a round that is an error.
-  void report(const autograd::Plan* plan, const std::string& failure);
+  void report(const TracedBackward* backward, const std::string& failure);
   void settle();
+  void tell_follower_of_end(bool sound);
   // The group itself failed (a peer died, a timeout): nothing more can be exchanged, and nothing
   // that is in the buckets can be trusted. Keeps the exception that is being handled.
   void give_up() noexcept;
@@ -142,6 +164,7 @@ class Reducer final : public autograd::Listener {
   Timeline timeline_;
   std::optional<Round> round_;  // of the running backward, where it is reduced
   Forward forward_;
+  std::string step_;  // the optimizer's step that runs, in words
   Past last_;
   RecordedGraph recorded_;
   std::function<void(const autograd::Update&)> optimizer_step_;

@@ -32,7 +32,7 @@ Cause replaced(const NamedParameter& named, const Tensor& successor) {
 
 }  // namespace
 
-RankReport Round::own_report(const autograd::Plan* plan, const std::string& failure) const {
+RankReport Round::own_report(const TracedBackward* backward, const std::string& failure) const {
   RankReport mine;
   mine.rank = setup_.group->rank();
   mine.round = start_.number;
@@ -48,18 +48,19 @@ RankReport Round::own_report(const autograd::Plan* plan, const std::string& fail
     // In an accumulation a parameter counts as ready if any of its backwards used it.
     const bool ready = uses(i) || start_.joined;
     mine.ready.push_back(ready);
-    if (ready || !plan || !failure.empty()) continue;
+    if (ready || !backward || !failure.empty()) continue;
     const NamedParameter& named = setup_.parameters[i];
     const auto successor = std::find_if(current.begin(), current.end(), [&](const NamedParameter& each) {
       return each.name == named.name && !each.tensor.is_same(named.tensor);
     });
-    mine.causes.emplace(i, successor != current.end() ? replaced(named, successor->tensor)
-                                                      : find_cause(named.name, named.tensor, *plan, reached));
+    mine.causes.emplace(i, successor != current.end()
+                               ? replaced(named, successor->tensor)
+                               : find_cause(named.name, named.tensor, *backward, reached, setup_.options.diagnosis));
   }
   return mine;
 }
 
-std::exception_ptr Round::error(const autograd::Plan* plan, const std::string& failure) {
+std::exception_ptr Round::error(const TracedBackward* backward, const std::string& failure) {
   if (!outcome_.hooks.empty() && outcome_.failed == 0) {
     std::string message =
         "the communication hook does not give the mean of the ranks' gradients. The gradients of this backward were "
@@ -69,10 +70,13 @@ std::exception_ptr Round::error(const autograd::Plan* plan, const std::string& f
     return std::make_exception_ptr(ReductionError(message, outcome_.hooks, start_.where));
   }
   std::vector<RankReport> reports;
-  for (const std::string& text : exchange(to_text(own_report(plan, failure)), "error report"))
+  for (const std::string& text : exchange(to_text(own_report(backward, failure)), "error report"))
     reports.push_back(decoded<RankReport>(text));
+  for (const RankReport& report : reports)
+    told_.push_back(report.ready);
   ErrorContext context;
   context.find_unused_parameters = setup_.options.find_unused_parameters;
+  context.report_at_once = setup_.options.report_at == ReducerOptions::ReportAt::Backward;
   context.failed = outcome_.failed > 0;
   context.same_round = outcome_.same_round;
   context.changed = outcome_.changed > 0;

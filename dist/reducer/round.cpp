@@ -2,18 +2,23 @@
 // outcome.cpp.
 #include <brigade/dist/reducer/round.h>
 
+#include <brigade/autograd/detail/non_finite.h>
 #include <brigade/autograd/detail/plan.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/advisor.h>
+#include <brigade/dist/reducer/launch_order.h>
 #include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 
 namespace brigade::dist {
 
@@ -21,6 +26,34 @@ namespace {
 
 // log2 of a sum of squares; the payload has room for no more. 0 says "no gradient".
 double logarithm(double sum) { return sum > 0 && std::isfinite(sum) ? std::log2(sum) : 0; }
+
+// Every bit of the result depends on every bit of `value`.
+uint64_t mixed(uint64_t hash, double value) {
+  hash = (hash ^ std::bit_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15U;
+  hash = (hash ^ (hash >> 32)) * 0xBF58476D1CE4E5B9U;
+  return hash ^ (hash >> 29);
+}
+
+// Whether the loss is a mean over the samples of the batch and nothing more: one that was divided by
+// tokens, or scaled by the batch's size, is what the user wants.
+bool averages_over(const autograd::Plan& plan, int64_t rows) {
+  static constexpr std::string_view kMeans[] = {"mean",
+                                                "mse_loss",
+                                                "l1_loss",
+                                                "smooth_l1_loss",
+                                                "huber_loss",
+                                                "binary_cross_entropy",
+                                                "binary_cross_entropy_with_logits",
+                                                "cross_entropy",
+                                                "nll_loss"};
+  if (plan.roots().size() != 1 || rows == 0) return false;
+  const autograd::Node* node = autograd::grad_fn(plan.roots().front());
+  if (!node || node->edges.empty() || std::ranges::find(kMeans, node->op) == std::end(kMeans)) return false;
+  const autograd::Edge& edge = node->edges[0];
+  if (!edge.defined()) return false;
+  const Shape& sizes = edge.node ? edge.node->outputs[edge.output].sizes : edge.leaf->sizes;
+  return sizes.numel() % rows == 0;
+}
 
 }  // namespace
 
@@ -36,6 +69,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
       progress_(buckets.size()),
       sums_of_squares_(setup.count(), 0) {
   outcome_.users.assign(setup_.count(), 0);
+  gathered_ = accumulation_.most_gathered() + (start_.absent ? 0 : 1);
   for (uint32_t i = 0; i < recorded_.used.size() && !start_.joined && !start_.failed; ++i)
     changed_ = changed_ || (recorded_.used[i] != 0) != uses(i);
   events_.round = start_.number;
@@ -52,12 +86,22 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   }
 }
 
+Round::~Round() {
+  if (order_) order_->remove(*this);
+}
+
+void Round::take_turns(LaunchOrder& order, uint64_t forward) {
+  if (start_.held) return;
+  order.add(*this, *setup_.group, forward);
+  order_ = &order;
+}
+
 void Round::begin() {
   for (uint32_t i = 0; i < setup_.count(); ++i) {
     advisor_.warn_of_kept_gradient(i, start_.where);
     if (!start_.planned[i]) prepare_unplanned(i);
   }
-  launch_ready();
+  if (!order_) send_ready();  // the others may not be known yet
 }
 
 bool Round::uses(uint32_t parameter) const { return start_.planned[parameter] || accumulation_.used(parameter); }
@@ -73,18 +117,29 @@ std::vector<std::string> Round::exchange(const std::string& text, const char* ab
 }
 
 void Round::look_at_loss(const autograd::Plan& plan) {
+  if (!averages_over(plan, start_.rows)) start_.rows = 0;
   for (const Tensor& root : plan.roots()) {
     if (root.numel() != 1) continue;
     if (root.device() != Device()) {
       non_finite_.device_losses.push_back(view::alias(root));
     } else {
-      non_finite_.loss = non_finite_.loss || !std::isfinite(detail::element_as_double(root, 0));
+      non_finite_.loss = non_finite_.loss || !std::isfinite(brigade::detail::element_as_double(root, 0));
     }
   }
-  if (non_finite_.loss) non_finite_.blame_loss(plan.where());
+  if (!non_finite_.loss) return;
+  non_finite_.blame_loss(plan.where());
+  const auto first = autograd::detail::first_non_finite(plan.roots());
+  if (!first.op) return;
+  non_finite_.cause.op = first.op;
+  non_finite_.cause.place = first.where;
+  const std::string made_in = is_half(first.dtype) ? std::string(" in ") + name(first.dtype) : "";
+  non_finite_.cause.text += fmt::format("; the first value that is not finite is {} {}{} at {}",
+                                        first.is_result ? "the result of" : "what goes into, or comes out of,",
+                                        first.op, made_in, to_string(first.where));
 }
 
 void Round::on_non_finite(const char* op, SourceLocation where) {
+  if (!non_finite_.cause.op.empty()) return;
   non_finite_.cause.op = op;
   if (where.line() != 0) non_finite_.cause.place = where;
   non_finite_.cause.text +=
@@ -180,6 +235,14 @@ void Round::on_grad_ready(uint32_t parameter, bool defined) {
 }
 
 void Round::launch_ready() {
+  if (order_) {
+    order_->advance(*this);
+  } else {
+    send_ready();
+  }
+}
+
+void Round::send_ready() {
   if (start_.held) return;
   while (next_bucket_ < buckets_.size() && progress_[next_bucket_].pending == 0) {
     // A rank that reaches nothing sends the first bucket only: if no rank reaches anything, that
@@ -189,6 +252,8 @@ void Round::launch_ready() {
     ++next_bucket_;
   }
 }
+
+bool Round::has_sent_all() const noexcept { return next_bucket_ == buckets_.size() || reaches_nothing_; }
 
 GradBucket Round::as_grad_bucket(uint32_t index) const {
   const Bucket& bucket = buckets_[index];
@@ -203,6 +268,9 @@ GradBucket Round::as_grad_bucket(uint32_t index) const {
 }
 
 void Round::launch(uint32_t index) {
+  // What the follower posts comes at the same place on every rank, and one bucket is under way
+  // meanwhile.
+  if (setup_.follower.posts && index >= 2) hand_over(index - 1);
   const Bucket& bucket = buckets_[index];
   BucketEvents& events = events_.buckets[index];
   const int64_t now = now_ns();
@@ -224,6 +292,12 @@ void Round::fill_words(uint32_t index, int64_t now) {
   payload.set(Word::Joined, start_.joined ? 1 : 0);
   payload.set(Word::Changed, changed_ ? 1 : 0);
   payload.set_with_square(Word::Round, payload.countable(start_.number));
+  payload.set_with_square(Word::Gathered, payload.countable(static_cast<uint64_t>(gathered_)));
+  // Gradients of other data may have the same norm, but not the same probe as well.
+  uint64_t likeness = mixed(0, progress.sum_of_squares);
+  if (start_.was_alike && !payload.on_device()) likeness = mixed(likeness, payload.probe());
+  progress.likeness = payload.countable(likeness);
+  payload.set_with_square(Word::Likeness, progress.likeness);
   if (!progress.to_copy.empty()) kernels::bucket_flatten(payload.whole(), progress.to_copy, bucket.layout.offsets, 1.0);
   progress.to_copy.clear();
   const bool silent = !setup_.options.diagnosis || start_.absent || start_.failed;
@@ -245,7 +319,8 @@ void Round::send(uint32_t index) {
     progress.work = completed_work();  // this rank's own gradients; it speaks for all
     return;
   }
-  const std::string description = describe(index);
+  std::string description = describe(index);
+  if (setup_.hook) description += fmt::format(", by hook {}", setup_.hook->name());
   const CollectiveOptions options{.op = ReduceOp::Avg, .description = description, .iteration = start_.number};
   ProcessGroup& group = *setup_.group;
   if (!setup_.hook) {
@@ -262,15 +337,21 @@ void Round::send(uint32_t index) {
           setup_.hook->name(), description);
     }
   } catch (const std::exception& error) {
-    // Which of its collectives it has posted is not known, and the peers would wait for the others.
-    group.abort(
-        fmt::format("the communication hook {} threw in {}: {}", setup_.hook->name(), description, error.what()));
+    tell_of_hook(index, error);
     throw;
   }
   progress.tail_work = group.all_reduce(
       payload.tail(), {.op = ReduceOp::Avg, .description = "flags of " + description, .iteration = start_.number},
       start_.where);
   ++collectives_;
+}
+
+// Which of its collectives a hook that threw has posted is not known, and the peers would wait for
+// the others.
+void Round::tell_of_hook(uint32_t index, const std::exception& error) const {
+  if (!setup_.hook) return;
+  setup_.group->abort(
+      fmt::format("the communication hook {} threw in {}: {}", setup_.hook->name(), describe(index), error.what()));
 }
 
 }  // namespace brigade::dist

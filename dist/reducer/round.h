@@ -7,6 +7,7 @@
 #pragma once
 
 #include <brigade/autograd/listener.h>
+#include <brigade/dist/diagnosis/cause.h>
 #include <brigade/dist/diagnosis/finished_backward.h>
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/groups/work.h>
@@ -22,6 +23,7 @@ namespace brigade::dist {
 
 class Accumulation;
 class Advisor;
+class LaunchOrder;
 struct RankReport;
 
 // static_graph: what the first backward used.
@@ -40,13 +42,19 @@ class Round {
     bool joined = false;           // a shadow: this rank has no data left
     bool failed = false;           // this rank's backward failed
     bool held = false;             // nothing is launched before finish()
+    bool was_alike = false;        // all ranks' gradients seemed the same in the one before: look closer
     int64_t forward_began = 0;
     int64_t rows = 0;  // samples in this rank's batch, 0 when not known
   };
   // All of these outlive it.
   Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, Advisor& advisor,
         const RecordedGraph& recorded, Start start);
+  ~Round();
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
 
+  // Beside others of the same backward; until it ends. Then nothing is sent before the first gradient.
+  void take_turns(LaunchOrder& order, uint64_t forward);
   // Sends what no gradient will come for. May throw.
   void begin();
   void look_at_loss(const autograd::Plan& plan);
@@ -54,15 +62,21 @@ class Round {
   void on_non_finite(const char* op, SourceLocation where);
   // This rank's backward has failed: the peers get the rest of its buckets, marked.
   void fail() noexcept;
-  // All nodes have run: waits for all buckets. Throws what the group throws; then nothing in the
-  // buckets can be trusted.
+  // Sends the buckets that are full.
+  void send_ready();
+  bool has_sent_all() const noexcept;
+  // All nodes have run: sends all buckets; if no rank reaches anything, the first was enough.
+  void send_rest();
+  // After that: waits for all buckets. Throws what the group throws; then nothing in the buckets can be
+  // trusted.
   void finish();
 
   // After finish(): whether the gradients cannot be trusted.
   bool is_error() const;
-  // The error of all ranks. `plan` may be null; `failure`: the text of the exception on this rank,
-  // or "". Throws DistError when the ranks cannot exchange what it takes.
-  std::exception_ptr error(const autograd::Plan* plan, const std::string& failure);
+  // The error of all ranks. `backward` may be null: then causes are not looked for. `failure`: the
+  // text of the exception on this rank, or "". Throws DistError when the ranks cannot exchange what
+  // it takes.
+  std::exception_ptr error(const TracedBackward* backward, const std::string& failure);
   // Gradients are final.
   void settle_all();
   // For the timeline, at the end.
@@ -73,6 +87,8 @@ class Round {
   bool joined() const noexcept { return start_.joined; }
   bool is_held() const noexcept { return start_.held; }
   int64_t rows() const noexcept { return start_.rows; }
+  int64_t gathered() const noexcept { return gathered_; }
+  std::span<const uint8_t> planned() const noexcept { return start_.planned; }
   // Whether the parameter is used in this backward or since the last reduction.
   bool uses(uint32_t parameter) const;
   bool hook_sends() const noexcept { return hook_sends_; }
@@ -81,6 +97,8 @@ class Round {
   const std::vector<double>& sums_of_squares() const noexcept { return sums_of_squares_; }
   const NonFinite& non_finite() const noexcept { return non_finite_; }
   const RoundEvents& events() const noexcept { return events_; }
+  // By rank and parameter: used. Empty unless error() has asked the ranks.
+  const std::vector<std::vector<bool>>& told() const noexcept { return told_; }
   std::vector<uint32_t>& ready_order() noexcept { return ready_order_; }
   uint64_t collectives() const noexcept { return collectives_; }
   Moment moment() const;
@@ -97,6 +115,7 @@ class Round {
     bool settled = false;
     bool received = false;
     double sum_of_squares = 0;      // of this rank's gradients, on the CPU
+    double likeness = 0;            // as it was sent
     std::vector<int64_t> measured;  // on a device: elements per slot, to be measured when the bucket is launched
     std::vector<Tensor> to_copy;    // on a device: gradients per slot that are copied in when it is launched
   };
@@ -110,38 +129,45 @@ class Round {
   void launch(uint32_t index);
   void fill_words(uint32_t index, int64_t now);
   void send(uint32_t index);
+  void tell_of_hook(uint32_t index, const std::exception& error) const;
   GradBucket as_grad_bucket(uint32_t index) const;
   std::string describe(uint32_t index) const;
   // outcome.cpp
   void poll();
   void receive(uint32_t index);
   void complete(uint32_t index);
+  void hand_over(uint32_t end);
   void read_words(uint32_t index);
   bool nobody_is_present();
   void check_hook_result(uint32_t index);
   bool is_sound(std::span<const uint32_t> parameters) const;
   void settle(uint32_t index);
   void settle_parameter(uint32_t parameter, std::vector<Tensor>& to_fill);
-  RankReport own_report(const autograd::Plan* plan, const std::string& failure) const;
+  RankReport own_report(const TracedBackward* backward, const std::string& failure) const;
 
   const ReducerSetup& setup_;
   Buckets& buckets_;
   Accumulation& accumulation_;
   Advisor& advisor_;
   const RecordedGraph& recorded_;
+  LaunchOrder* order_ = nullptr;
   Start start_;
   bool hook_sends_;
   bool changed_ = false;  // static_graph: another set than the recorded one
   std::vector<Progress> progress_;
-  uint32_t next_bucket_ = 0;    // to launch
-  uint32_t next_complete_ = 0;  // to complete
+  bool reaches_nothing_ = false;  // on all ranks
+  uint32_t next_bucket_ = 0;      // to launch
+  uint32_t next_complete_ = 0;    // to complete
+  uint32_t next_handed_ = 0;      // to the follower
   uint64_t collectives_ = 0;
+  int64_t gathered_ = 0;
   Outcome outcome_;
   NonFinite non_finite_;
   std::vector<double> sums_of_squares_;
   // Gradients kept aside for parameters that may turn out unused everywhere.
   std::vector<std::pair<uint32_t, Tensor>> stale_;
   std::vector<uint32_t> ready_order_;
+  std::vector<std::vector<bool>> told_;
   RoundEvents events_;
 };
 

@@ -9,15 +9,21 @@
 
 namespace brigade::kernels {
 
-// Fibonacci hashing: the top bit of (i + 1) times 2^64 / golden ratio.
-BRIGADE_HOST_DEVICE constexpr double hashed_sign(uint64_t i) noexcept {
-  return ((i + 1) * 0x9E3779B97F4A7C15U) >> 63 ? 1.0 : -1.0;
+// From 0.5 to 1.5, of either sign: equal elements do not cancel out, as they do with signs alone. The hash is
+// SplitMix64 (Steele, Lea and Flood 2014, "Fast Splittable Pseudorandom Number Generators").
+BRIGADE_HOST_DEVICE constexpr double hashed_weight(uint64_t i) noexcept {
+  uint64_t bits = (i + 1) * 0x9E3779B97F4A7C15U;
+  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9U;
+  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBU;
+  bits ^= bits >> 31;
+  const double size = 0.5 + static_cast<double>(bits >> 11) * 0x1p-53;
+  return bits & 1 ? size : -size;
 }
-// The sign of element i of a probe. Each block of kProbeSigns has the same signs inside and one of
-// its own.
-inline constexpr uint64_t kProbeSigns = 512;
-BRIGADE_HOST_DEVICE constexpr double probe_sign(uint64_t i) noexcept {
-  return hashed_sign(i % kProbeSigns) * hashed_sign(i / kProbeSigns);
+// The weight of element i of a probe. Each block of kProbeWeights has the same weights inside and one
+// of its own.
+inline constexpr uint64_t kProbeWeights = 512;
+BRIGADE_HOST_DEVICE constexpr double probe_weight(uint64_t i) noexcept {
+  return hashed_weight(i % kProbeWeights) * hashed_weight(i / kProbeWeights);
 }
 
 // See bucket_words.

@@ -20,7 +20,7 @@ struct SgdStep {
   explicit SgdStep(const SgdParams& s)
       : lr(static_cast<C>(s.lr)),
         weight_decay(static_cast<C>(s.weight_decay)),
-        sign(s.maximize ? C(-1) : C(1)),
+        sign(static_cast<C>(s.maximize ? -s.grad_factor : s.grad_factor)),
         momentum(static_cast<C>(s.momentum)),
         kept(s.first_step ? C(0) : momentum),
         fresh(static_cast<C>(s.first_step ? 1 : 1 - s.dampening)),
@@ -51,7 +51,7 @@ struct AdamStep {
         beta2(static_cast<C>(a.beta2)),
         rest1(static_cast<C>(1 - a.beta1)),
         rest2(static_cast<C>(1 - a.beta2)),
-        sign(a.maximize ? C(-1) : C(1)),
+        sign(static_cast<C>(a.maximize ? -a.grad_factor : a.grad_factor)),
         weight_decay(static_cast<C>(a.decoupled_weight_decay ? 0 : a.weight_decay)),
         shrink(static_cast<C>(a.decoupled_weight_decay ? 1 - a.lr * a.weight_decay : 1)) {}
   explicit AdamStep(const AdamParams& a) : AdamStep(a, std::sqrt(1 - std::pow(a.beta2, static_cast<double>(a.step)))) {}

@@ -1,4 +1,4 @@
-// The CPU's bucket kernels: scaled copies in and out, sums of squares, and a probe by fixed signs.
+// The CPU's bucket kernels: scaled copies in and out, sums of squares, and a probe by fixed weights.
 #include <brigade/kernels/bucket.h>
 
 #include <brigade/kernels/common/bucket.h>
@@ -125,10 +125,10 @@ void bucket_probe_cpu(const Tensor& x, const Tensor& out) {
   *static_cast<double*>(out.raw_data()) = probe(x);
 }
 
-constexpr auto kSignTable = [] {
-  std::array<double, kProbeSigns> table{};
-  for (uint64_t i = 0; i < kProbeSigns; ++i)
-    table[i] = hashed_sign(i);
+constexpr auto kWeightTable = [] {
+  std::array<double, kProbeWeights> table{};
+  for (uint64_t i = 0; i < kProbeWeights; ++i)
+    table[i] = hashed_weight(i);
   return table;
 }();
 
@@ -152,12 +152,12 @@ double probe(const Tensor& tensor) {
     const T* data = static_cast<const T*>(tensor.raw_data());
     const int64_t n = tensor.numel();
     constexpr int64_t kLanes = 16;
-    constexpr int64_t kSigns = kProbeSigns;
+    constexpr int64_t kWeights = kProbeWeights;
     double total = 0;
-    for (int64_t begin = 0; begin < n; begin += kSigns) {
-      const int64_t size = std::min(kSigns, n - begin);
+    for (int64_t begin = 0; begin < n; begin += kWeights) {
+      const int64_t size = std::min(kWeights, n - begin);
       std::array<double, kLanes> lanes{};
-      const auto value = [&](int64_t i) { return as_double(data[begin + i]) * kSignTable[static_cast<size_t>(i)]; };
+      const auto value = [&](int64_t i) { return as_double(data[begin + i]) * kWeightTable[static_cast<size_t>(i)]; };
       int64_t i = 0;
       for (; i + kLanes <= size; i += kLanes) {
         for (int64_t k = 0; k < kLanes; ++k)
@@ -166,7 +166,7 @@ double probe(const Tensor& tensor) {
       double block = std::accumulate(lanes.begin(), lanes.end(), 0.0);
       for (; i < size; ++i)
         block += value(i);
-      total += block * hashed_sign(static_cast<uint64_t>(begin / kSigns));
+      total += block * hashed_weight(static_cast<uint64_t>(begin / kWeights));
     }
     return total;
   });

@@ -7,6 +7,7 @@
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/multi_tensor.h>
 #include <brigade/kernels/cpu/vector/arithmetic.h>
+#include <brigade/kernels/cpu/vector/unscale.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <atomic>
@@ -79,13 +80,17 @@ void clip(double* x, int64_t count, double bound) {
     x[i] = x[i] > bound ? bound : x[i] < -bound ? -bound : x[i];
 }
 
-template <class C>
-bool is_all_finite(const C* x, int64_t count) {
-  // x - x is not 0 where x is not finite.
-  C bad = 0;
-  for (int64_t i = 0; i < count; ++i)
-    bad = x[i] - x[i] == C(0) ? bad : C(1);
-  return bad == C(0);
+// As unscale_floats().
+bool unscale(float* x, int64_t count, double factor) {
+  return cpu::unscale_floats(x, count, static_cast<float>(factor));
+}
+bool unscale(double* x, int64_t count, double factor) {
+  bool bad = false;
+  for (int64_t i = 0; i < count; ++i) {
+    bad = bad || !std::isfinite(x[i]);
+    x[i] *= factor;  // by 1: the same
+  }
+  return !bad;
 }
 
 void foreach_unscale_cpu(std::span<const Tensor> grads, const Tensor& inv_scale, const Tensor& found_inf) {
@@ -95,11 +100,11 @@ void foreach_unscale_cpu(std::span<const Tensor> grads, const Tensor& inv_scale,
   const Dense rows(grads);
   std::atomic<bool> found = false;
   const double factor = number_in(inv_scale);
-  over(rows, true, [&](auto* x, int64_t count, size_t, int64_t) {
-    if (!is_all_finite(x, count)) found.store(true, std::memory_order_relaxed);
-    scale(x, count, factor);
+  const bool writes = factor != 1;
+  over(rows, writes, [&](auto* x, int64_t count, size_t, int64_t) {
+    if (!unscale(x, count, factor)) found.store(true, std::memory_order_relaxed);
   });
-  rows.copy_back();
+  if (writes) rows.copy_back();
   if (found) fill(found_inf, 1);
 }
 

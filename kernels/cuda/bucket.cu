@@ -127,7 +127,7 @@ void bucket_words_cuda(const Tensor& words, const Tensor& sums, bool non_finite)
 }
 
 struct SignedSum {
-  __device__ static double term(double value, int64_t i) { return value * probe_sign(static_cast<uint64_t>(i)); }
+  __device__ static double term(double value, int64_t i) { return value * probe_weight(static_cast<uint64_t>(i)); }
   __device__ double operator()(double a, double b) const { return a + b; }
 };
 

@@ -57,6 +57,7 @@ __global__ void __launch_bounds__(cuda::kMultiThreads)
         if constexpr (looks) found = found || !std::isfinite(value);
         x[u].values[k] = static_cast<T>(value * scale);
       }
+      if (looks && scale == C(1)) continue;  // only to be looked at
       cuda::store_padded<kLength>(row, at + u * cuda::kMultiStep<kLength>, piece.end, vectors, x[u]);
     }
   });

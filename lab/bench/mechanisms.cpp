@@ -85,6 +85,7 @@ void add_hooks(Ways& ways, size_t strict, const Step& plain) {
   hook("allreduce_hook", dist::allreduce_hook());
   hook("fp16_compress_hook", dist::fp16_compress_hook());
   hook("bf16_compress_hook", dist::bf16_compress_hook());
+  hook("reduce_in_hook(kFloat16, 8)", dist::reduce_in_hook(kFloat16, 8));
   hook("powersgd_hook, rank 4", dist::powersgd_hook({.matrix_approximation_rank = 4}));
   hook("noop_hook", dist::noop_hook());
 }

@@ -12,5 +12,6 @@ void add_diagnose(Command& app);
 void add_check(Command& app);
 void add_bench(Command& app);
 void add_explain(Command& app);
+void add_doctor(Command& app);
 
 }  // namespace brigade::lab

@@ -6,6 +6,7 @@
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/options.h>
+#include <brigade/lab/precision.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/results.h>
 #include <brigade/lab/strategy.h>
@@ -94,7 +95,7 @@ void add_train(Command& app) {
       .check(number_from(0.1, 86400.0))
       .show_default();
   train.add_option("--strategy", given->options.strategy, "ddp or ddp_find_unused_parameters_true").show_default();
-  train.add_option("--precision", given->options.precision, "32-true or 64-true").show_default();
+  train.add_option("--precision", given->options.precision, precision_names()).show_default();
   train
       .add_option("--device", given->options.device,
                   "cpu, cuda (the ranks take turns over the GPUs), cuda:N, or auto: cuda where there is one")
@@ -116,8 +117,7 @@ void add_train(Command& app) {
     const Recipe& recipe = find_recipe(given->recipe);
     strategy_options(given->options.strategy);
     check_backend(given->backend);
-    if (given->options.precision != "32-true" && given->options.precision != "64-true")
-      throw ValueError("unknown precision '{}'; known are 32-true, 64-true", given->options.precision);
+    static_cast<void>(find_precision(given->options.precision));
     choose_device(given->options.device);
     const int launched = launched_ranks();
     if (launched > 0 && ranks.is_given() && given->ranks != launched)

@@ -1,7 +1,9 @@
 // Runs a fault on every rank, brings the verdicts back as JSON, and compares with those expected.
 #include <brigade/lab/faults/diagnosis.h>
 
+#include <brigade/autograd/gradient_scale.h>
 #include <brigade/core/random.h>
+#include <brigade/core/warning_collector.h>
 #include <brigade/dist/diagnosis/advisories.h>
 #include <brigade/lab/rank_job.h>
 
@@ -10,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -94,6 +97,19 @@ bool equal_everywhere(dist::ProcessGroup& group, const std::vector<Tensor>& tens
   return std::all_of(all.begin(), all.end(), [&](const std::string& each) { return each == all[0]; });
 }
 
+// Warnings of layers that know no verdicts, beside those that the ranks give.
+std::vector<dist::Verdict> with_warnings(std::vector<dist::Verdict> verdicts, const std::vector<Warning>& warnings) {
+  for (const Warning& warning : warnings) {
+    dist::Verdict verdict;
+    verdict.kind = "warning";
+    verdict.severity = dist::Severity::Warning;
+    verdict.message = warning.message;
+    verdict.advice = warning.advice;
+    verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
+}
+
 // On one rank: runs the steps and tells what was reported, and whether the parameters are equal
 // over ranks.
 std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
@@ -101,14 +117,17 @@ std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arg
   const Fault& fault = find_fault(given.at("id").get_ref<const std::string&>());
   FaultContext context;
   std::vector<Tensor> watched;
+  std::set<uint32_t> fault_lines;
   context.group = group;
   context.fixed = given.at("fixed");
   context.options.find_unused_parameters = given.at("find_unused");
   context.options.bucket_cap_mb = context.options.first_bucket_mb = given.at("bucket_mb");
   context.watched = &watched;
+  context.fault_lines = &fault_lines;
   manual_seed(7);
   json result{{"raised", false}, {"text", ""}, {"verdicts", json::array()}, {"equal", true}, {"in_time", nullptr}};
   const dist::AdvisoryCollector collector;
+  const WarningCollector warnings;
   try {
     result["equal"] = equal_everywhere(*group, fault.run(context));
   } catch (const Error& error) {
@@ -125,8 +144,9 @@ std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arg
       verdict.cause.place = error.where();
       result["verdicts"] = all_to_json({verdict});
     }
-    const bool group_lives = dynamic_cast<const dist::ReductionError*>(&error) ||
-                             (dynamic_cast<const dist::ConsistencyError*>(&error) && !watched.empty());
+    const bool at_a_step =
+        dynamic_cast<const dist::ConsistencyError*>(&error) || dynamic_cast<const autograd::ScalerError*>(&error);
+    const bool group_lives = dynamic_cast<const dist::ReductionError*>(&error) || (at_a_step && !watched.empty());
     const bool at_construction = !result["verdicts"].empty() && result["verdicts"][0]["kind"] == "model_mismatch";
     if (at_construction) {
       result["in_time"] = true;  // nothing has been trained
@@ -137,7 +157,8 @@ std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arg
     result["raised"] = true;
     result["text"] = error.what();  // the rank's own trouble
   }
-  result["advisories"] = all_to_json(collector.verdicts());
+  result["advisories"] = all_to_json(with_warnings(collector.verdicts(), warnings.warnings()));
+  result["fault_lines"] = fault_lines;
   return result.dump();
 }
 
@@ -184,6 +205,8 @@ std::string compare(const Fault& fault, const std::vector<dist::Verdict>& verdic
       return fmt::format("the cause names module '{}', expected '{}'", verdict.cause.module, expected.module);
     if (!expected.op.empty() && verdict.cause.op != expected.op)
       return fmt::format("the cause names '{}', expected '{}'", verdict.cause.op, expected.op);
+    if (verdict.cause.note.find(expected.note) == std::string::npos)
+      return fmt::format("the cause notes '{}', expected '{}'", verdict.cause.note, expected.note);
     if (expected.file_and_line && (!verdict.cause.place || verdict.cause.place.file != fault.file))
       return fmt::format("the cause names {}:{}, expected a line of {}", verdict.cause.place.file,
                          verdict.cause.place.line, fault.file);
@@ -201,6 +224,29 @@ std::string compare(const Fault& fault, const std::vector<dist::Verdict>& verdic
   if (!expected.parameters.empty() &&
       named != std::set<std::string>(expected.parameters.begin(), expected.parameters.end()))
     return fmt::format("it names the parameters {}", fmt::join(named, ", "));
+  return "";
+}
+
+bool names_line(const std::string& text, const std::string& file_and_line) {
+  for (size_t at = text.find(file_and_line); at != std::string::npos; at = text.find(file_and_line, at + 1)) {
+    const size_t end = at + file_and_line.size();
+    if (end == text.size() || std::isdigit(static_cast<unsigned char>(text[end])) == 0) return true;
+  }
+  return false;
+}
+
+// "" when the text has the expected words, and text or causes name every line that the program has marked.
+std::string compare_text(const Fault& fault, const std::string& text, const std::vector<dist::Verdict>& verdicts,
+                         const json& fault_lines) {
+  for (const std::string& words : fault.expected.words) {
+    if (text.find(words) == std::string::npos) return fmt::format("the text has no '{}'", words);
+  }
+  for (const json& line : fault_lines) {
+    const Place place(fault.file, line.get<uint32_t>());
+    const auto points_there = [&](const dist::Verdict& verdict) { return verdict.cause.place == place; };
+    if (!names_line(text, to_string(place)) && std::none_of(verdicts.begin(), verdicts.end(), points_there))
+      return fmt::format("{} is not named", to_string(place));
+  }
   return "";
 }
 
@@ -255,6 +301,8 @@ void judge_error(const Fault& fault, const std::vector<json>& results, int ranks
     found.why_not = verdicts.empty() ? fmt::format("rank {} raised an error without a verdict: {}", rank,
                                                    result.at("text").get<std::string>())
                                      : compare(fault, verdicts, ranks);
+    if (found.why_not.empty())
+      found.why_not = compare_text(fault, result.at("text"), verdicts, result.at("fault_lines"));
     if (!found.why_not.empty()) return;
     if (!about_a_rank && result.at("text") != found.text) {
       found.why_not = fmt::format("rank {} raised another text than rank {}", rank, witnesses.front());
@@ -277,6 +325,8 @@ void judge_advisory(const Fault& fault, const std::vector<json>& results, int ra
     for (const dist::Verdict& verdict : found.verdicts)
       found.text += (found.text.empty() ? "" : "\n") + verdict.message + "\n    fix:   " + verdict.advice;
     found.why_not = compare(fault, found.verdicts, ranks);
+    if (found.why_not.empty())
+      found.why_not = compare_text(fault, found.text, found.verdicts, result.at("fault_lines"));
     for (const dist::Verdict& verdict : found.verdicts) {
       if (verdict.severity != fault.expected.severity)
         found.why_not = fmt::format("severity is {}, expected {}", dist::name(verdict.severity),

@@ -6,6 +6,7 @@
 #include <brigade/dist/diagnosis/verdict.h>
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct FaultContext {
   bool fixed = false;        // run the repaired program
   // Parameters that are looked at when an error comes: are the replicas still equal?
   std::vector<Tensor>* watched = nullptr;
+  // Lines of the fault's file that what is reported must name.
+  std::set<uint32_t>* fault_lines = nullptr;
 
   int rank() const noexcept { return group->rank(); }
   // The options with find_unused_parameters on.
@@ -25,6 +28,10 @@ struct FaultContext {
     dist::DDPOptions changed = options;
     changed.find_unused_parameters = true;
     return changed;
+  }
+  // The next line of the program is one of those that must be named.
+  void fault_on_next_line(SourceLocation where = SourceLocation::current()) const {
+    if (fault_lines) fault_lines->insert(where.line() + 1);
   }
 };
 
@@ -52,7 +59,9 @@ struct Expectation {
   std::string module = "*";             // path that the cause must name; "*" for any
   bool file_and_line = true;            // the cause must name a line of the fault's file
   dist::Severity severity = dist::Severity::Error;
-  std::string op;  // the operation that the cause must name; "": not compared
+  std::string op = {};                  // the operation that the cause must name; "": not compared
+  std::string note = {};                // a part of the cause's note; "": not compared
+  std::vector<std::string> words = {};  // each must stand in the text
 };
 
 struct Fault {

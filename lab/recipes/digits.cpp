@@ -2,6 +2,8 @@
 #include <brigade/lab/recipes/digits.h>
 #include <brigade/lab/recipes/recipe.h>
 
+#include <brigade/amp/autocast.h>
+#include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
@@ -9,6 +11,7 @@
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/digits.h>
+#include <brigade/lab/precision.h>
 #include <brigade/lab/progress_bar.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/strategy.h>
@@ -37,10 +40,11 @@ Tensor DigitsNetImpl::forward(const Tensor& images) {
 
 namespace {
 
-DType dtype_of_precision(const std::string& precision) {
-  if (precision == "32-true") return kFloat32;
-  if (precision == "64-true") return kFloat64;
-  throw ValueError("unknown precision '{}'; known are 32-true, 64-true", precision);
+// Forward and loss under the autocast of `precision`, if it has one.
+template <class F>
+auto under(const Precision& precision, Device device, F&& body) {
+  const amp::autocast region(device.type, precision.autocast, precision.autocast.has_value());
+  return body();
 }
 
 Tensor rows(const Tensor& tensor, const Tensor& indices) { return index_select(tensor, 0, indices); }
@@ -49,9 +53,9 @@ Examples on(Device device, const Examples& examples) {
   return {examples.images.to(device), examples.labels.to(device)};
 }
 
-double accuracy_of(DigitsNet& net, const Examples& examples) {
+double accuracy_of(DigitsNet& net, const Examples& examples, const Precision& precision) {
   const NoGradGuard no_grad;
-  const Tensor guessed = argmax(net(examples.images), 1);
+  const Tensor guessed = under(precision, examples.images.device(), [&] { return argmax(net(examples.images), 1); });
   return eq(guessed, examples.labels).to(kFloat64).mean().item();
 }
 
@@ -71,7 +75,7 @@ bool same_on_all_ranks(dist::ProcessGroup& group, const std::vector<Tensor>& ten
 
 TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const DType dtype = dtype_of_precision(options.precision);
+  const Precision& precision = find_precision(options.precision);
   const dist::DDPOptions ddp_options = strategy_options(options.strategy);
   if (options.global_batch < group->size() || options.global_batch % group->size() != 0) {
     throw ValueError("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group->size());
@@ -79,7 +83,7 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   if (options.epochs < 1) throw ValueError("expected at least 1 epoch, got {}", options.epochs);
   const Device device = choose_device(options.device, local_rank(*group));
   set_current_device(device);
-  Digits digits = load_digits(digits_path(), dtype);
+  Digits digits = load_digits(digits_path(), precision.parameters);
   if (options.global_batch > digits.train.labels.numel()) {
     throw ValueError("the global batch of {} is larger than the {} examples to train on", options.global_batch,
                      digits.train.labels.numel());
@@ -89,11 +93,12 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
 
   manual_seed(options.seed);
   DigitsNet net;
-  net->to(dtype);
+  net->to(precision.parameters);
   net->to(device);
   dist::DistributedDataParallel ddp(net, group, ddp_options);
   if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
   optim::SGD optimizer(net->parameters(), {.lr = options.lr, .momentum = 0.9});
+  amp::GradScaler scaler({.enabled = precision.scales, .device = device.type});
   dist::DistributedSampler sampler(digits.train.labels.numel(), group->rank(), group->size(),
                                    {.seed = options.seed, .drop_last = true});
 
@@ -111,9 +116,12 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
           from_values(std::span(mine).subspan(static_cast<size_t>(step * batch), static_cast<size_t>(batch)), {batch})
               .to(device);
       optimizer.zero_grad();
-      const Tensor loss = cross_entropy(ddp(rows(digits.train.images, chosen)), rows(digits.train.labels, chosen));
-      loss.backward();
-      optimizer.step();
+      const Tensor loss = under(precision, device, [&] {
+        return cross_entropy(ddp(rows(digits.train.images, chosen)), rows(digits.train.labels, chosen));
+      });
+      scaler.scale(loss).backward();
+      scaler.step(optimizer);
+      scaler.update();
       const Tensor mean = loss.detach().to(kFloat64).cpu().clone();
       group->all_reduce(mean, {.op = dist::ReduceOp::Avg, .description = "loss, for the report"})->wait();
       result.loss.push_back(mean.item());
@@ -123,7 +131,11 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());
-  result.metrics["accuracy"] = accuracy_of(net, digits.test);
+  result.metrics["accuracy"] = accuracy_of(net, digits.test, precision);
+  if (precision.scales) {
+    result.metrics["loss scale"] = scaler.get_scale();
+    result.metrics["skipped steps"] = static_cast<double>(optimizer.steps_skipped());
+  }
   result.parameters_equal = same_on_all_ranks(*group, net->parameters());
   return result;
 }

@@ -14,7 +14,7 @@ namespace brigade::lab {
 
 struct TrainOptions {
   std::string strategy = "ddp";
-  std::string precision = "32-true";  // "32-true" or "64-true"
+  std::string precision = "32-true";  // as find_precision takes it
   std::string device = "cpu";         // as choose_device takes it
   int epochs = 20;
   int64_t global_batch = 64;  // over all ranks

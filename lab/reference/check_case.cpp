@@ -1,6 +1,7 @@
 // Runs the case in its layouts and compares results, gradients and second derivatives in turn.
 #include <brigade/lab/reference/check_case.h>
 
+#include <brigade/amp/autocast.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/reference/operation.h>
@@ -18,6 +19,8 @@ namespace {
 // What cancels out to nothing, a gradient of softmax at equal logits, is measured by numbers of
 // this size.
 constexpr double kLeastScale = 0.05;
+// Both sides round at the same places under autocast: less than check::kRoundings is left to them.
+constexpr double kAutocastRoundings = 4;
 
 // A tensor of a case with its place among the inputs, or among the results.
 struct Numbered {
@@ -51,6 +54,12 @@ struct Run {
   std::vector<Numbered> differentiated;  // inputs
 };
 
+Outputs call(const Case& which, Operation operation, const Inputs& inputs, const Arguments& arguments) {
+  if (!which.autocast) return operation(inputs, arguments);
+  const amp::autocast region(kCPU, which.dtype);
+  return operation(inputs, arguments);
+}
+
 Run run(const Case& which, const Fixture& fixture, Device device) {
   const Operation operation = find_operation(which.op);
   if (!operation) throw ValueError("the operation '{}' is not known; add it to lab/reference/ops", which.op);
@@ -71,7 +80,7 @@ Run run(const Case& which, const Fixture& fixture, Device device) {
     result.inputs.push_back(x);
   }
   const Arguments arguments(row.value("args", nlohmann::json::object()));
-  result.outputs = operation(Inputs(result.inputs), arguments).tensors;
+  result.outputs = call(which, operation, Inputs(result.inputs), arguments).tensors;
   if (const std::vector<std::string> unused = arguments.unused(); !unused.empty())
     throw ValueError("the operation '{}' did not look at the argument '{}'", which.op, unused[0]);
   return result;
@@ -89,8 +98,9 @@ class Judge {
       if (options_.partial) return;
       throw ValueError("the fixture lacks {}", name);
     }
-    const double bound =
-        options_.bound > 0 ? options_.bound : which_.bound * factor * check::default_bound(expected.dtype(), terms_);
+    const double known = which_.autocast ? check::default_bound(*which_.autocast, terms_, kAutocastRoundings)
+                                         : check::default_bound(expected.dtype(), terms_);
+    const double bound = options_.bound > 0 ? options_.bound : which_.bound * factor * known;
     const check::Options options{.bound = bound, .least_scale = kLeastScale};
     report_.rows.push_back(check::compare(name + by, actual, expected, options));
   }
@@ -179,8 +189,10 @@ const check::Comparison* CaseResult::worst() const {
   return found == report.rows.end() ? nullptr : &*found;
 }
 
-CaseResult check_case(const Case& which, const Fixture& fixture, const CheckOptions& options) {
+CaseResult check_case(const Case& which, const Fixture& fixture, const CheckOptions& given) {
   CaseResult result;
+  CheckOptions options = given;
+  if (which.autocast) options.device = Device();
   try {
     const Run ran = run(which, fixture, options.device);
     int64_t terms = 1;

@@ -61,7 +61,7 @@ void run_models(const SuiteOptions& options, const std::function<void(const Suit
     if (!chosen(options, kModelsFamily, which.id()) || (options.dtype && *options.dtype != which.dtype)) continue;
     SuiteResult done{kModelsFamily, which.id(), which.model, which.dtype, {}};
     std::string problem;
-    const auto path = std::filesystem::path(options.folder) / "fixtures/models" / (which.model + ".safetensors");
+    const auto path = std::filesystem::path(options.folder) / which.fixture();
     const std::unique_ptr<SafetensorsFile> fixture = open(path, problem);
     if (fixture) {
       done.result = check_training(which, *fixture, options.device);

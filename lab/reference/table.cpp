@@ -31,7 +31,9 @@ Layout layout_of(const std::string& input) {
 }
 
 std::vector<std::string> dtypes_of(const json& row) {
-  if (!row.contains("dtypes")) return {"float64", "float32"};
+  if (!row.contains("dtypes"))
+    return row.contains("autocast") ? std::vector<std::string>{"float16", "bfloat16"}
+                                    : std::vector<std::string>{"float64", "float32"};
   const json& dtypes = row.at("dtypes");
   if (dtypes == "all") return {"float64", "float32", "float16", "bfloat16"};
   return dtypes.get<std::vector<std::string>>();
@@ -80,6 +82,10 @@ Case parse_case(const json& description) {
   parsed.bound = description.value("bound", 1.0);
   if (parsed.bound != 1 && description.value("reason", "").empty())
     throw ValueError("a row that widens its bound needs a \"reason\"");
+  if (description.contains("autocast")) {
+    const std::string precision = description.at("autocast");
+    parsed.autocast = precision == "lower" ? parsed.dtype : dtype_from_name(precision);
+  }
   parsed.description = std::make_shared<json>(description);
   return parsed;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct Case {
   DType dtype = DType::Float64;
   std::vector<Layout> layouts;  // one per input
   double bound = 1;             // what the row widens the bound by
+  // Runs inside of an autocast region with `dtype`, on the CPU: the lists differ by device. Results
+  // are held to the precision of this dtype.
+  std::optional<DType> autocast;
   // The row with its dtype, as the fixture must repeat it: {"op", "dtype", "name", "inputs",
   // "args", ...}.
   std::shared_ptr<const nlohmann::json> description;

@@ -1,6 +1,7 @@
 // Trains a model from the fixture's parameters, and compares its state after each step shown there.
 #include <brigade/lab/reference/training.h>
 
+#include <brigade/amp/autocast.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/core/factory.h>
@@ -66,7 +67,25 @@ void compare_state(const std::string& prefix, nn::Module& module, const Safetens
   report.rows.insert(report.rows.end(), found.rows.begin(), found.rows.end());
 }
 
+double training_bound(DType dtype) {
+  switch (dtype) {
+    case kFloat64: return kTrainingBoundFloat64;
+    case kFloat32: return kTrainingBoundFloat32;
+    case kFloat16: return kTrainingBoundFloat16;
+    default: break;
+  }
+  return kTrainingBoundBFloat16;
+}
+
+Tensor loss_of(const TrainingCase& which, Model& model, int phase, const std::vector<Tensor>& batch) {
+  if (!which.autocast) return model.run(phase, batch).loss;
+  const amp::autocast region(kCPU, which.dtype);
+  return model.run(phase, batch).loss;
+}
+
 void train(const TrainingCase& which, const SafetensorsFile& fixture, Device device, check::Report& report) {
+  const DType dtype = which.autocast ? kFloat32 : which.dtype;
+  if (which.autocast) device = Device();
   const json& row = *which.row;
   const Arguments arguments(row.at("arguments"));
   const std::unique_ptr<Model> model = make_model(which.model, arguments);
@@ -76,17 +95,17 @@ void train(const TrainingCase& which, const SafetensorsFile& fixture, Device dev
     if (entry.name.starts_with("parameter.")) initial.emplace_back(entry.name.substr(10), fixture.tensor(entry.name));
   for (size_t i = 0; fixture.contains("input." + std::to_string(i)); ++i) {
     const Tensor x = fixture.tensor("input." + std::to_string(i)).to(device);
-    data.push_back(is_floating_point(x.dtype()) ? x.to(which.dtype) : x);
+    data.push_back(is_floating_point(x.dtype()) ? x.to(dtype) : x);
   }
   model->module().load_state_dict(initial);
-  model->module().to(which.dtype);
+  model->module().to(dtype);
   model->module().to(device);
 
   std::vector<std::unique_ptr<optim::Optimizer>> optimizers;
   for (int phase = 0; phase < model->phases(); ++phase)
     optimizers.push_back(make_optimizer(which.optimizer, row.at(which.optimizer), model->trained(phase).parameters()));
   const std::string prefix = which.optimizer + "/" + brigade::name(which.dtype) + "/";
-  const check::Options options{.bound = which.dtype == DType::Float64 ? kTrainingBoundFloat64 : kTrainingBoundFloat32};
+  const check::Options options{.bound = training_bound(which.dtype)};
   std::vector<std::vector<double>> losses(optimizers.size());
   const int64_t steps = fixture.tensor(prefix + "loss.0").numel();
   for (int64_t step = 1; step <= steps; ++step) {
@@ -95,7 +114,7 @@ void train(const TrainingCase& which, const SafetensorsFile& fixture, Device dev
       batch.push_back(x.select(0, (step - 1) % x.size(0)));
     for (int phase = 0; phase < model->phases(); ++phase) {
       optimizers[phase]->zero_grad();
-      const Tensor loss = model->run(phase, batch).loss;
+      const Tensor loss = loss_of(which, *model, phase, batch);
       loss.backward();
       optimizers[phase]->step();
       losses[phase].push_back(loss.item());
@@ -110,20 +129,32 @@ void train(const TrainingCase& which, const SafetensorsFile& fixture, Device dev
 
 }  // namespace
 
-std::vector<TrainingCase> read_training_table(const std::string& folder) {
-  const std::string path = (std::filesystem::path(folder) / "models.json").string();
+namespace {
+
+json read_rows(const std::string& path) {
   std::ifstream in(path);
   if (!in) throw IoError("cannot read {}", path);
+  return json::parse(in);
+}
+
+}  // namespace
+
+std::vector<TrainingCase> read_training_table(const std::string& folder) {
   std::vector<TrainingCase> table;
-  try {
-    for (const json& row : json::parse(in)) {
-      for (const char* optimizer : kOptimizers) {
-        for (const DType dtype : {kFloat64, kFloat32})
-          table.push_back({row.at("model"), optimizer, dtype, std::make_shared<json>(row)});
+  for (const bool autocast : {false, true}) {
+    const std::string path =
+        (std::filesystem::path(folder) / (autocast ? "autocast_models.json" : "models.json")).string();
+    try {
+      for (const json& row : read_rows(path)) {
+        for (const char* optimizer : kOptimizers) {
+          if (!row.contains(optimizer)) continue;
+          for (const DType dtype : {autocast ? kBFloat16 : kFloat64, autocast ? kFloat16 : kFloat32})
+            table.push_back({row.at("model"), optimizer, dtype, std::make_shared<json>(row), autocast});
+        }
       }
+    } catch (const json::exception& error) {
+      throw ValueError("{}: {}", path, error.what());
     }
-  } catch (const json::exception& error) {
-    throw ValueError("{}: {}", path, error.what());
   }
   return table;
 }

@@ -1,5 +1,5 @@
-// Whole models beside PyTorch: 20 steps with SGD and with AdamW, from the same parameters and data.
-// Compared are the loss of each step, and gradients, parameters and buffers after some of them
+// Whole models beside PyTorch: 20 steps with SGD and with AdamW, or 5 with SGD under autocast, from
+// the same parameters and data. Compared are the loss of each step, and gradients, parameters and buffers after some of them
 // (tests/reference/generate_models.py).
 #pragma once
 
@@ -19,17 +19,27 @@ namespace brigade::lab::reference {
 
 inline constexpr double kTrainingBoundFloat64 = 1e-10;
 inline constexpr double kTrainingBoundFloat32 = 1e-4;
+// Under autocast, after 5 steps: some roundings of the lower dtype.
+inline constexpr double kTrainingBoundBFloat16 = 3e-2;
+inline constexpr double kTrainingBoundFloat16 = 5e-3;
 
 struct TrainingCase {
   std::string model, optimizer;  // "gpt", "sgd" or "adamw"
   DType dtype = DType::Float64;
   std::shared_ptr<const nlohmann::json> row;
+  bool autocast = false;  // float32, with the forward in a region with `dtype`; on the CPU, whose lists the fixture has
 
-  // "gpt/sgd/float64"
-  std::string id() const { return model + "/" + optimizer + "/" + brigade::name(dtype); }
+  // "gpt/sgd/float64", "gpt/sgd/autocast bfloat16"
+  std::string id() const {
+    return model + "/" + optimizer + "/" + (autocast ? "autocast " : "") + brigade::name(dtype);
+  }
+  // Of the fixture, in the folder of the cases.
+  std::string fixture() const {
+    return std::string("fixtures/models/") + (autocast ? "autocast/" : "") + model + ".safetensors";
+  }
 };
 
-// From models.json in the folder of the cases. Throws IoError, ValueError.
+// From models.json and autocast_models.json in the folder of the cases. Throws IoError, ValueError.
 std::vector<TrainingCase> read_training_table(const std::string& folder);
 CaseResult check_training(const TrainingCase& which, const SafetensorsFile& fixture, Device device = {});
 

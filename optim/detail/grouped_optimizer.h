@@ -1,6 +1,7 @@
 // What GroupedOptimizer does with its groups: steps in batches, saving and loading.
 #pragma once
 
+#include <brigade/autograd/grad_mode.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -102,7 +103,10 @@ template <class Options, class State>
 template <class KeyOf, class Run>
 void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run) {
   for (const Group& group : groups_) {
-    const std::vector<Tensor> grads = dense_gradients(group.parameters);
+    std::vector<Tensor> grads = dense_gradients(group.parameters);
+    for (size_t i = 0; part_ && i < grads.size(); ++i) {
+      if (!part_->contains(group.parameters[i].impl())) grads[i] = Tensor();
+    }
     std::vector<State*> states(grads.size());
     const auto key = [&](size_t i) -> int64_t { return key_of(*(states[i] = &state_of(group.parameters[i]))); };
     for (const detail::Batch& members : detail::batches(grads, key)) {
@@ -118,6 +122,23 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
       }
     }
   }
+}
+
+template <class Options, class State>
+void GroupedOptimizer<Options, State>::step_part(std::span<const Tensor> parameters, SourceLocation where) {
+  if (parameters.empty()) return;
+  this->check_scale(parameters, where);
+  const NoGradGuard no_grad(where);
+  part_.emplace();
+  for (const Tensor& parameter : parameters)
+    part_->insert(parameter.impl());
+  try {
+    this->do_step();
+  } catch (...) {
+    part_.reset();
+    throw;
+  }
+  part_.reset();
 }
 
 template <class Options, class State>
@@ -164,7 +185,7 @@ OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
 }
 
 template <class Options, class State>
-void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& state) {
+void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& state, SourceLocation where) {
   detail::check_kind(state.optimizer, name());
   detail::StateReader reader(state);
   std::vector<Group> groups = groups_;
@@ -196,6 +217,24 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
   reader.finish();
   groups_ = std::move(groups);
   states_ = std::move(states);
+  note_state_loaded(where);
+}
+
+template <class Options, class State>
+std::vector<std::pair<size_t, Tensor>> GroupedOptimizer<Options, State>::state_tensors() const {
+  std::vector<std::pair<size_t, Tensor>> result;
+  size_t index = 0;
+  for (const Group& group : groups_) {
+    for (const Tensor& parameter : group.parameters) {
+      const auto found = states_.find(parameter.impl());
+      State state = found == states_.end() ? State() : found->second;
+      state.for_each([&](const std::string&, Tensor& tensor, bool) {
+        if (tensor.defined()) result.emplace_back(index, tensor);
+      });
+      ++index;
+    }
+  }
+  return result;
 }
 
 }  // namespace brigade::optim

@@ -62,14 +62,14 @@ size_t SequentialLR::running_at(int64_t epoch) const {
   return static_cast<size_t>(std::upper_bound(milestones_.begin(), milestones_.end(), epoch) - milestones_.begin());
 }
 
-void SequentialLR::step() {
+void SequentialLR::step(SourceLocation where) {
   ++last_epoch_;
   const size_t now = running_at(last_epoch_);
   LRScheduler& running = *schedulers_[now];
   if (now > 0 && milestones_[now - 1] == last_epoch_) {
     running.restart();
   } else {
-    running.step();
+    running.step(where);
   }
   last_lr_ = running.get_last_lr();
 }
@@ -92,10 +92,10 @@ ChainedScheduler::ChainedScheduler(Schedulers schedulers)
   last_epoch_ = 0;
 }
 
-void ChainedScheduler::step() {
+void ChainedScheduler::step(SourceLocation where) {
   ++last_epoch_;
   for (const auto& scheduler : schedulers_)
-    scheduler->step();
+    scheduler->step(where);
   last_lr_ = current_lr();
 }
 

@@ -16,7 +16,7 @@ class SequentialLR : public LRScheduler {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
                std::vector<int64_t> milestones);
-  void step() override;
+  void step(SourceLocation where = SourceLocation::current()) override;
 
  protected:
   std::vector<double> next_lr() override { return current_lr(); }
@@ -34,7 +34,7 @@ class SequentialLR : public LRScheduler {
 class ChainedScheduler : public LRScheduler {
  public:
   explicit ChainedScheduler(std::vector<std::shared_ptr<LRScheduler>> schedulers);
-  void step() override;
+  void step(SourceLocation where = SourceLocation::current()) override;
 
  protected:
   std::vector<double> next_lr() override { return current_lr(); }

@@ -54,7 +54,7 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer, i
   start();
 }
 
-void CosineAnnealingWarmRestarts::step() {
+void CosineAnnealingWarmRestarts::step(SourceLocation where) {
   if (last_epoch_ < 0) {
     elapsed_ = 0;
     period_ = t_0_;
@@ -62,7 +62,7 @@ void CosineAnnealingWarmRestarts::step() {
     elapsed_ -= period_;
     period_ *= t_mult_;
   }
-  LRScheduler::step();
+  LRScheduler::step(where);
 }
 
 std::vector<double> CosineAnnealingWarmRestarts::next_lr() {

@@ -27,7 +27,7 @@ class CosineAnnealingLR : public LRScheduler {
 class CosineAnnealingWarmRestarts : public LRScheduler {
  public:
   CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult = 1, double eta_min = 0);
-  void step() override;
+  void step(SourceLocation where = SourceLocation::current()) override;
 
  protected:
   std::vector<double> next_lr() override;

@@ -1,6 +1,7 @@
 // Steps of a schedule, the rates of its groups, and saving and loading its state.
 #include <brigade/optim/lr_scheduler/lr_scheduler.h>
 
+#include <brigade/core/warning.h>
 #include <brigade/nn/call_scope.h>
 
 namespace brigade::optim {
@@ -17,12 +18,27 @@ void LRScheduler::start() {
     ~Initial() { flag = false; }
   } initial{is_initial_};
   is_initial_ = true;
-  step();
+  step({});
 }
 
-void LRScheduler::step() {
+void LRScheduler::step(SourceLocation where) {
+  look_for_skipped_step(where);
   ++last_epoch_;
   set_lr(next_lr());
+}
+
+void LRScheduler::look_for_skipped_step(SourceLocation where) {
+  const bool only_skipped = optimizer_->steps_skipped() > skipped_before_ && optimizer_->steps_taken() == taken_before_;
+  taken_before_ = optimizer_->steps_taken();
+  skipped_before_ = optimizer_->steps_skipped();
+  if (!only_skipped || is_initial_) return;
+  const std::string skipped_at = to_string(optimizer_->skipped_at());
+  warn({name() + ".step() at " + to_string(where) + ": the step of " + optimizer_->name() + " before it, at " +
+            skipped_at +
+            ", was skipped, since gradients were not finite; the learning rates move on although the "
+            "weights have not",
+        "call it only when the optimizer has stepped: if (scaler.step(optimizer)) scheduler.step(); the scaler's "
+        "step() returns whether it has"});
 }
 
 void LRScheduler::restart() {

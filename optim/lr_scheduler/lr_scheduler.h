@@ -26,8 +26,10 @@ class LRScheduler {
   virtual ~LRScheduler() = default;
 
   // The next epoch, or whatever the caller counts; call it after the optimizer's step. Throws
-  // ValueError when the optimizer has got more groups since the scheduler was made.
-  virtual void step();
+  // ValueError when the optimizer has got more groups since the scheduler was made. Warns, once for
+  // each line, where all that the optimizer was asked for since the last call was skipped by a loss
+  // scaler: then the schedule runs ahead of the weights.
+  virtual void step(SourceLocation where = SourceLocation::current());
   // Steps since the scheduler was made (in a SequentialLR: since it took over).
   int64_t last_epoch() const noexcept { return last_epoch_; }
   // The rates that the last step set, one per group.
@@ -59,6 +61,7 @@ class LRScheduler {
   // Epoch 0 once more, in the middle of a SequentialLR.
   void restart();
 
+  void look_for_skipped_step(SourceLocation where);
   std::vector<double> current_lr() const;
   // Each group's rate times `factor`.
   std::vector<double> scaled_lr(double factor) const;
@@ -81,6 +84,7 @@ class LRScheduler {
   friend class SequentialLR;
   friend class ChainedScheduler;
   Optimizer* optimizer_;
+  uint64_t taken_before_ = 0, skipped_before_ = 0;  // the optimizer's steps at the last call
 };
 
 namespace detail {

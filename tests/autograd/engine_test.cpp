@@ -52,6 +52,35 @@ TEST_CASE("gradients add up over uses and over backwards") {
   CHECK(grad_of(x) == std::vector<float>{5, 7});
 }
 
+TEST_CASE("operations that other threads have recorded come in their turn") {
+  // This thread has recorded much, a new one nothing: what it records is newer all the same.
+  const Tensor a = leaf({2});
+  Tensor before = a;
+  for (int i = 0; i < 40; ++i)
+    before = before + 1.0;
+  Tensor middle;
+  std::thread([&] { middle = before * before; }).join();
+  (middle * a).sum().backward();
+  CHECK(grad_of(a) == std::vector<float>{42 * 42 + 2 * 42 * 2});
+
+  // The leaf is complete after the last of several branches, recorded at one time.
+  const Tensor b = leaf({3});
+  int completed = 0;
+  b.register_hook([&](const Tensor&) {
+    ++completed;
+    return Tensor();
+  });
+  Tensor branches[4];
+  std::vector<std::thread> threads;
+  for (Tensor& branch : branches)
+    threads.emplace_back([&branch, &b] { branch = b * b; });
+  for (std::thread& thread : threads)
+    thread.join();
+  (branches[0] + branches[1] + branches[2] + branches[3]).sum().backward();
+  CHECK(grad_of(b) == std::vector<float>{24});
+  CHECK(completed == 1);
+}
+
 TEST_CASE("a gradient that is kept is not changed by later backwards through the same handle") {
   const Tensor x = leaf({1});
   const Tensor y = x * 3.0;

@@ -136,8 +136,10 @@ TEST_CASE("a checkpointed segment gives the same gradients, nested, shared, and 
 TEST_CASE("a graph that was kept for nothing is told from one that was used again") {
   autograd::take_retained_graphs();
   const Tensor a = leaf({1, 2});
-  const Tensor needless = brigade::exp(a).sum();
+  Tensor needless = brigade::exp(a).sum();
   needless.backward({.retain_graph = true});
+  CHECK(autograd::take_retained_graphs().empty());  // it may be used yet
+  needless = Tensor();
   const Tensor useful = brigade::exp(a).sum();
   useful.backward({.retain_graph = true});
   useful.backward();
@@ -148,6 +150,15 @@ TEST_CASE("a graph that was kept for nothing is told from one that was used agai
   CHECK(graphs[0].nodes == 2);
   CHECK(graphs[1].used_again);
   CHECK(autograd::take_retained_graphs().empty());
+
+  // Kept over a step for the next backward.
+  const Tensor shared = brigade::exp(a);
+  shared.sum().backward({.retain_graph = true});
+  CHECK(autograd::take_retained_graphs().empty());
+  (shared * 2.0).sum().backward();
+  const auto later = autograd::take_retained_graphs();
+  REQUIRE(later.size() == 1);
+  CHECK(later[0].used_again);
 }
 
 TEST_CASE("gradients carry a stamp") {

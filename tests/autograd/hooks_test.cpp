@@ -193,3 +193,22 @@ TEST_CASE("anomaly mode names the operation that made a NaN, and where it was ca
   }
   CHECK_FALSE(autograd::AnomalyMode::is_enabled());
 }
+
+TEST_CASE("a hook that only looks is told from one that changes the gradient") {
+  const Tensor x = ones({2}).requires_grad_();
+  const autograd::AutogradMeta& meta = *autograd::meta(x);
+  x.register_hook([](const Tensor&) { return Tensor(); });
+  x.register_hook([](const Tensor& grad) { return grad; });
+  x.register_hook([](const Tensor& grad) { return grad * 2.0; });
+  x.register_hook([](const Tensor& grad) {
+    grad.mul_(2.0);
+    return Tensor();
+  });
+  x.sum().backward();
+  REQUIRE(meta.hooks.size() == 4);
+  CHECK_FALSE(meta.hooks[0].has_changed);
+  CHECK_FALSE(meta.hooks[1].has_changed);
+  CHECK(meta.hooks[2].has_changed);
+  CHECK(meta.hooks[3].has_changed);
+  CHECK(x.grad().to_vector<float>() == std::vector<float>{4, 4});
+}

@@ -1,4 +1,5 @@
 #include <brigade/autograd/functional.h>
+#include <brigade/autograd/listener.h>
 #include <brigade/autograd/scope.h>
 #include <brigade/autograd/tape_query.h>
 #include <brigade/kernels/factory.h>
@@ -52,8 +53,8 @@ TEST_CASE("a record knows its operation, its line, its module and its inputs and
   CHECK(Tape::current()->inputs(record)[0] == x.id());
   CHECK(Tape::current()->outputs(record)[0] == y.id());
   CHECK(*autograd::module_of(*Tape::current(), record)->path == "net.fc");
-  CHECK(autograd::find_call(*Tape::current(), "net") != nullptr);
-  CHECK(autograd::find_call(*Tape::current(), "other") == nullptr);
+  CHECK(autograd::find_call(*Tape::current(), "net", Fate{}) != nullptr);
+  CHECK(autograd::find_call(*Tape::current(), "other", Fate{}) == nullptr);
 }
 
 TEST_CASE("the fate of a parameter: not used, dropped, cut, reached") {
@@ -102,6 +103,19 @@ TEST_CASE("a value read as a number leaves the graph") {
   CHECK(fate.record->cut == Cut::ReadAsNumber);
 }
 
+TEST_CASE("values read as a vector leave the graph, at the line that reads them") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  const Tensor other = leaf();
+  const auto values = p.to_vector<double>();
+  const uint32_t line = __LINE__ - 1;
+  const Fate fate = fate_of(p, (other * values[0]).sum());
+  CHECK(fate.kind == Fate::Kind::Cut);
+  CHECK(fate.record->cut == Cut::ReadAsNumber);
+  CHECK(std::string(fate.record->op) == "to_vector");
+  CHECK(fate.record->where.line() == line);
+}
+
 TEST_CASE(
     "a use before an earlier backward is told as such, and a forward used by two backwards is still known to the "
     "second") {
@@ -109,7 +123,7 @@ TEST_CASE(
   const Tensor p = leaf();
   const Tensor other = leaf();
   const Tensor features = exp(p);
-  (features.detach() * other).sum().backward();
+  (features * other).sum().backward();
   const Fate cut = fate_of(p, (features.detach() * other).sum());
   CHECK(cut.kind == Fate::Kind::Cut);
   const Fate unused = fate_of(p, other.sum());
@@ -189,4 +203,99 @@ TEST_CASE("a static object may switch the tape off") {
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
+}
+
+TEST_CASE("what only reads a result beside the loss has not dropped it") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  const Tensor other = leaf();
+  const Tensor side = exp(p).sum();
+  const auto line = __LINE__ - 1;
+  side.item();
+  side.detach() * 2.0;
+  {
+    const NoGradGuard no_grad;
+    side * 3.0;
+  }
+  const Fate fate = fate_of(p, other.sum());
+  CHECK(fate.kind == Fate::Kind::Dropped);
+  CHECK(std::string(fate.record->op) == "sum");
+  CHECK(fate.record->where.line() == line);
+}
+
+TEST_CASE("of several cut paths one with a single cut is told") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  const Tensor other = leaf();
+  const Tensor twice = exp(gt(exp(p).detach().requires_grad_(), 0.0).to(kFloat32));
+  const Tensor once = exp(p).detach();
+  const auto line = __LINE__ - 1;
+  const Fate fate = fate_of(p, ((twice + once) * other).sum());
+  CHECK(fate.kind == Fate::Kind::Cut);
+  CHECK(fate.record->cut == Cut::Detach);
+  CHECK(fate.record->where.line() == line);
+}
+
+TEST_CASE("a backward that has ended is traced as it was") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  const Tensor other = leaf();
+  {
+    const autograd::ScopeGuard scope(autograd::intern("net"), "Net", SourceLocation::current());
+    exp(p).sum().backward();
+  }
+  {
+    const autograd::ScopeGuard scope(autograd::intern("net"), "Net", SourceLocation::current());
+    (exp(p).detach() * other).sum().backward();
+  }
+  const uint64_t first = Tape::current()->backwards().back().number;
+  other.sum().backward();
+  const uint64_t second = Tape::current()->backwards().back().number;
+  exp(p);
+  const Fate cut = autograd::trace(*Tape::current(), p.id(), first);
+  CHECK(cut.kind == Fate::Kind::Cut);
+  CHECK(cut.record->cut == Cut::Detach);
+  CHECK(autograd::trace(*Tape::current(), p.id(), second).kind == Fate::Kind::Dropped);
+  CHECK(autograd::trace(*Tape::current(), p.id(), second + 100).kind == Fate::Kind::NotUsed);
+  CHECK(autograd::find_call(*Tape::current(), "net", cut) != nullptr);
+}
+
+TEST_CASE("a plan knows whether it goes through what was recorded between two moments") {
+  struct Seen final : autograd::Listener {
+    uint64_t from = 0, to = 0;
+    bool holds = false;
+    void on_plan(const autograd::Plan& plan) override { holds = plan.holds_recorded(from, to); }
+    void on_grad_ready(uint32_t, bool) override {}
+    void on_finish(const autograd::Plan&) override {}
+    void on_error(const autograd::Plan*, std::exception_ptr) noexcept override {}
+  };
+  const auto seen = std::make_shared<Seen>();
+  autograd::add_listener(seen);
+  const Tensor p = leaf();
+  const Tensor before = exp(p);
+  seen->from = autograd::recorded_nodes();
+  const Tensor between = exp(before);
+  seen->to = autograd::recorded_nodes();
+  const Tensor after = between.detach() * p;
+  after.sum().backward();
+  CHECK_FALSE(seen->holds);
+  exp(before).sum().backward({.retain_graph = true});
+  CHECK_FALSE(seen->holds);
+  exp(between).sum().backward();
+  CHECK(seen->holds);
+}
+
+TEST_CASE("a backward of something else does not end what is known of a use") {
+  const TapeOn on;
+  const Tensor p = leaf();
+  const Tensor other = leaf();
+  const Tensor features = exp(p);
+  (features.detach() * other).sum().backward();
+  const Fate dropped = fate_of(p, other.sum());
+  CHECK(dropped.kind == Fate::Kind::Dropped);
+  CHECK(std::string(dropped.record->op) == "exp");
+  features.sum().backward();
+  const Fate unused = fate_of(p, other.sum());
+  CHECK(unused.kind == Fate::Kind::NotUsed);
+  CHECK(std::string(unused.older_use->op) == "exp");
 }

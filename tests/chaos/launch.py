@@ -35,7 +35,7 @@ class Job:
         while len(self.left()) < least and time.monotonic() < end:
             time.sleep(0.02)
 
-    def end(self, status, within: float, daemons: bool = False) -> bytes:
+    def end(self, status, within: float) -> bytes:
         """The output, after an end with this status (None: whichever) in this time; throws for anything else."""
         try:
             output = self.process.communicate(timeout=within)[0] or b""
@@ -44,22 +44,94 @@ class Job:
         finally:
             if self.process.poll() is None:
                 self.process.kill()
-            end = time.monotonic() + 5
-            while self.left() and not daemons and time.monotonic() < end:
+            end = time.monotonic() + 15  # the machine may be busy
+            while self.left() and time.monotonic() < end:
                 time.sleep(0.02)
             left = self.left()
             for process in left:
                 os.kill(process, signal.SIGKILL)
-        assert daemons or not left, f"left over: {len(left)} processes"
+        assert not left, f"left over: {len(left)} processes"
         assert status is None or self.process.returncode == status, f"status {self.process.returncode}, expected {status}: {output[-400:]}"
         return output
 
 
-def a_daemon_that_holds_the_output(program: str) -> None:
-    with tempfile.TemporaryFile() as output:
-        Job(program, "setsid sleep 20 & echo ended", stdout=output).end(0, 5, daemons=True)
-        output.seek(0)
-        assert output.read().count(b"ended") == 2
+# Each leaves the session of its rank, one of them twice, before the rank goes on.
+DAEMON = "(setsid sh -c 'echo up; exec sleep 40' &) | read up"
+TWICE = "(setsid sh -c 'setsid sleep 41 & echo up' &) | read up"
+DEAF = "(setsid sh -c 'trap \"\" TERM INT HUP; echo up; sleep 42; sleep 43' &) | read up"
+
+
+def daemons_end_with_the_job(program: str) -> None:
+    for daemon in (DAEMON, TWICE, DEAF):
+        with tempfile.TemporaryFile() as output:
+            Job(program, f"{daemon}; echo ended", stdout=output, stderr=output).end(0, 8)
+            output.seek(0)
+            text = output.read()
+            assert text.count(b"ended\n") == 2, text
+            assert b"brigade run: ended what ranks had left running: " in text and b"process " in text, text
+
+
+def daemons_end_with_a_job_that_fails_or_is_told_to_end(program: str) -> None:
+    Job(program, f"{DAEMON}; exit 7").end(7, 10)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        job = Job(program, f"{DAEMON}; sleep 30; true")
+        job.running(7)
+        job.process.send_signal(number)
+        job.end(128 + number, 15)
+
+
+def daemons_end_with_a_killed_launcher(program: str) -> None:
+    for daemon in (DAEMON, TWICE, DEAF):
+        job = Job(program, f"{daemon}; sleep 30; true")
+        job.running(7)
+        job.process.kill()
+        job.end(-signal.SIGKILL, 10)
+
+
+def daemons_end_with_a_killed_guardian(program: str) -> None:
+    Job(program, f"{DAEMON}; if [ $RANK = 0 ]; then kill -9 $PPID; fi; sleep 30; true").end(1, 10)
+
+
+def daemons_end_before_a_restart(program: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        first = f"(setsid sh -c 'echo $$; exec sleep 45' &) | (read daemon; echo $daemon > {folder}/$RANK); exit 1"
+        Job(program, f'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then {first}; fi; ! kill -0 $(cat {folder}/$RANK)',
+            options=("--max-restarts", "1")).end(0, 15)
+
+
+def other_processes_live_on(program: str) -> None:
+    # Of the same session, parent and program as the launcher, and of another job.
+    other = subprocess.Popen(["sleep", "44"])
+    job = Job(program, "sleep 30; true")
+    try:
+        job.running(5)
+        Job(program, f"{DAEMON}; exit 3").end(3, 10)
+        assert other.poll() is None and len(job.left()) >= 5, (other.poll(), job.left())
+    finally:
+        other.kill()
+        other.wait()
+        job.process.terminate()
+        job.end(128 + signal.SIGTERM, 10)
+
+
+def a_signal_ends_a_job_that_tells_nobody_of_its_restart(program: str) -> None:
+    reader, writer = os.pipe()
+    try:
+        os.set_blocking(writer, False)
+        try:
+            while True:
+                os.write(writer, b"x" * 4096)
+        except BlockingIOError:
+            os.set_blocking(writer, True)
+        job = Job(program, "exit 5", stdout=subprocess.DEVNULL, stderr=writer, options=("--max-restarts", "3"))
+        job.running(1)
+        time.sleep(0.5)
+        assert job.process.poll() is None
+        job.process.send_signal(signal.SIGTERM)
+        job.end(128 + signal.SIGTERM, 10)
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def signals_end_the_job_and_do_not_restart_it(program: str) -> None:
@@ -133,7 +205,9 @@ def a_line_without_an_end_arrives(program: str) -> None:
     assert output.count(b"a") >= 40_000_000, output.count(b"a")
 
 
-CASES = [a_daemon_that_holds_the_output, signals_end_the_job_and_do_not_restart_it, a_killed_launcher_leaves_nothing,
+CASES = [daemons_end_with_the_job, daemons_end_with_a_job_that_fails_or_is_told_to_end, daemons_end_with_a_killed_launcher,
+         daemons_end_with_a_killed_guardian, daemons_end_before_a_restart, other_processes_live_on,
+         a_signal_ends_a_job_that_tells_nobody_of_its_restart, signals_end_the_job_and_do_not_restart_it, a_killed_launcher_leaves_nothing,
          restarts_end_with_the_first_good_attempt, a_rank_that_reads_the_terminal_finds_its_end, a_full_disk_is_told,
          a_closed_pipe_ends_the_job, a_signal_ends_a_job_whose_output_nobody_reads, a_signal_ends_a_job_that_writes_all_the_time,
          a_line_without_an_end_arrives]

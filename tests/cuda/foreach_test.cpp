@@ -36,6 +36,10 @@ TEST_CASE("unscale: every place of what is not finite is seen, and found_inf sta
       }
     }
   }
+  // By 1 it only looks.
+  const Pair grads(kMixed, kFloat16, 1, 1);
+  foreach_unscale(grads.there, on_device(ones({1})), on_device(zeros({})));
+  CHECK(grads.difference() == 0);
   const Tensor found = on_device(ones({1}));
   foreach_unscale(Pair({3}, kFloat32, 1).there, on_device(ones({1})), found);
   CHECK(on_cpu(found).to_vector<float>() == std::vector<float>{1});

@@ -62,7 +62,7 @@ TEST_CASE("SGD steps of many parameters") {
           foreach_sgd_step(params.there, grads.there, buffers.there, s);
         }
       }
-      const SgdParams plain{0.1, 0, 0, 0.3, false, false, false};
+      const SgdParams plain{0.1, 0, 0, 0.3, false, false, false, 0.25};
       foreach_sgd_step(params.here, grads.here, {}, plain);
       foreach_sgd_step(params.there, grads.there, {}, plain);
       CHECK(params.difference() <= step_tolerance(dtype));
@@ -80,7 +80,7 @@ TEST_CASE("Adam steps of many parameters") {
       const Pair params(sizes, dtype, 1, late & 1), grads(sizes, dtype, 2, late & 1), m(sizes, dtype, 3, late & 1),
           v(sizes, dtype, 4, late >> 1), x(sizes, dtype, 5, late & 1);
       for (const bool decoupled : {false, true}) {
-        const AdamParams a{1e-2, 0.9, 0.99, 1e-8, 0.1, 3, decoupled, decoupled};
+        const AdamParams a{1e-2, 0.9, 0.99, 1e-8, 0.1, 3, decoupled, decoupled, decoupled ? 0.5 : 1};
         foreach_adam_step(params.here, grads.here, m.here, v.here, {}, a);
         foreach_adam_step(params.there, grads.there, m.there, v.there, {}, a);
         foreach_adam_step(params.here, grads.here, m.here, v.here, x.here, a);

@@ -109,10 +109,13 @@ std::string check_another_backward(const dist::ProcessGroupPtr& group) {
   net->zero_grad();
   ddp(batch_of(group->rank(), 1));
   backward_of_something_else();
+  if (collectives() != 0) return "a backward that goes through nothing of the forward reduced";
+  optim::SGD(net->parameters(), {.lr = 0.1}).step();
   return collectives() == 1 ? "" : fmt::format("{} collectives for gradients that were cleared", collectives());
 }
-const AddRankCase add_another_backward("gradients that gather wait for a backward that follows a synced forward",
-                                       &check_another_backward, everywhere({2}));
+const AddRankCase add_another_backward(
+    "gradients that gather wait for a backward through a synced forward, or for the step", &check_another_backward,
+    everywhere({2}));
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 // healthy, where nothing may be said and no rank is asked.
 #include "fake_backward.h"
 
+#include <brigade/autograd/meta.h>
 #include <brigade/dist/diagnosis/outlier.h>
 #include <brigade/dist/diagnosis/slow_rank.h>
 
@@ -147,14 +148,20 @@ TEST_CASE("gradient_outlier is told after six backwards in a row, and the count 
         std::string::npos);
 }
 
-TEST_CASE("gradient_outlier names the gradient hook that stands on one rank alone, at once") {
-  const Advised advised =
-      test::advise("gradient_outlier", 3, {[](int rank, FakeBackward& backward) {
-                     backward.found.outlier = true;
-                     backward.sums = {rank == 2 ? 8192.0 : 8.0, 32, 0};
-                     backward.named[0].tensor.requires_grad_(true);
-                     if (rank == 2) backward.named[0].tensor.register_hook([](const Tensor& grad) { return grad; });
-                   }});
+TEST_CASE("gradient_outlier names the gradient hook that changes gradients on one rank alone, at once") {
+  const auto with_hook = [](bool changes) {
+    return test::advise("gradient_outlier", 3, {[changes](int rank, FakeBackward& backward) {
+                          backward.found.outlier = true;
+                          backward.sums = {rank == 2 ? 8192.0 : 8.0, 32, 0};
+                          const Tensor& tensor = backward.named[0].tensor;
+                          tensor.requires_grad_(true);
+                          if (rank != 2) return;
+                          const uint64_t handle = tensor.register_hook([](const Tensor& grad) { return grad; });
+                          if (changes) autograd::meta(tensor)->note_changing_hook(handle);
+                        }});
+  };
+  CHECK(said(with_hook(false)).empty());
+  const Advised advised = with_hook(true);
   CHECK(said(advised) == std::vector<size_t>{1});
   CHECK(advised.verdicts[0]->cause.kind == CauseKind::HookDiffers);
   CHECK(advised.verdicts[0]->advice == "register the same gradient hooks on every rank, or none");

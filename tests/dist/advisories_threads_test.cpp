@@ -23,7 +23,7 @@ std::string advised(const dist::ProcessGroupPtr& group, const Scale& loss_scale,
   dist::DistributedDataParallel ddp(net, group);
   int step = 0;
   if (hook_scale) net->weight.register_hook([&](const Tensor& grad) { return grad * hook_scale(group->rank(), step); });
-  const Tensor x = ones({4, 3});
+  const Tensor x = full({4, 3}, 1 + 0.01 * group->rank());
   std::string text;
   for (; step < 12; ++step) {
     net->zero_grad();
@@ -140,5 +140,81 @@ TEST_CASE("batches of one size are no matter in a dtype that rounds their square
         return expect(kinds, more == 0 ? "" : "uneven_batches;");
       });
     }
+  });
+}
+
+TEST_CASE("ranks that train on the same data are told so after ten backwards, and only they") {
+  const auto kinds = [](const dist::ProcessGroupPtr& group, const std::function<Tensor(int step)>& batch) {
+    manual_seed(1);
+    nn::Sequential net(nn::Linear(3, 4), nn::Tanh(), nn::Linear(4, 2));
+    // Several buckets.
+    dist::DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4, .first_bucket_mb = 1e-4});
+    std::string text;
+    for (int step = 0; step < 14; ++step) {
+      net->zero_grad();
+      const size_t before = ddp.advisories().size();
+      square(ddp(batch(step))).mean().backward();
+      for (size_t i = before; i < ddp.advisories().size(); ++i)
+        text += fmt::format("{} at {};", ddp.advisories()[i].kind, step);
+    }
+    return text;
+  };
+  test::on_threads([&](const std::string& backend, int ranks) {
+    test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
+      return expect(kinds(group,
+                          [](int step) {
+                            Generator same(static_cast<uint64_t>(step));
+                            return randn({5, 3}, kFloat32, &same);
+                          }),
+                    "same_batches at 9;");
+    });
+    // Norms that are alike by chance: each rank has one of the two samples, turned by the sign.
+    test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
+      nn::Linear net(3, 2);
+      net->bias.requires_grad_(false);
+      dist::DistributedDataParallel ddp(net, group);
+      for (int step = 0; step < 14; ++step) {
+        net->zero_grad();
+        ddp(full({1, 3}, group->rank() == 0 ? 1.0 : -1.0)).sum().backward();
+      }
+      return expect(ddp.advisories().empty() ? "" : ddp.advisories()[0].kind, "");
+    });
+    test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
+      return expect(kinds(group,
+                          [&](int step) {
+                            Generator own(static_cast<uint64_t>(100 * step + group->rank()));
+                            return randn({5, 3}, kFloat32, &own);
+                          }),
+                    "");
+    });
+  });
+}
+
+TEST_CASE("another number of micro-batches on one rank is told in the backward that reduces them") {
+  const auto told = [](const dist::ProcessGroupPtr& group, const std::function<int(int rank)>& local) {
+    nn::Linear net(3, 2);
+    dist::DistributedDataParallel ddp(net, group);
+    std::string text;
+    for (int step = 0; step < 3; ++step) {
+      net->zero_grad();
+      for (int m = 0; m < local(group->rank()); ++m) {
+        const auto no_sync = ddp.no_sync();
+        square(ddp(full({4, 3}, 1.0 + group->rank() + m))).mean().backward();
+      }
+      square(ddp(full({4, 3}, 0.5 + group->rank()))).mean().backward();
+    }
+    for (const dist::Verdict& verdict : ddp.advisories())
+      text += fmt::format("{} in {} on {};", verdict.kind, verdict.iteration, dist::list_of(verdict.ranks));
+    return text;
+  };
+  test::on_threads([&](const std::string& backend, int ranks) {
+    test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
+      return expect(told(group, [](int) { return 2; }), "");
+    });
+    test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
+      const std::string odd = group->size() == 2 ? "0 and 1" : "1";
+      return expect(told(group, [](int rank) { return rank == 1 ? 3 : 2; }),
+                    "uneven_micro_batches in 1 on " + odd + ";");
+    });
   });
 }

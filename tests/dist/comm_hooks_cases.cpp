@@ -34,6 +34,8 @@ void check_hooks(const std::string& backend, int ranks) {
       {"allreduce", [] { return dist::allreduce_hook(); }, 1e-12},
       {"fp16_compress", [] { return dist::fp16_compress_hook(); }, 5e-3},
       {"bf16_compress", [] { return dist::bf16_compress_hook(); }, 4e-2},
+      {"reduced in float32", [] { return dist::reduce_in_hook(kFloat32); }, 1e-6},
+      {"reduced in float16, divided before", [] { return dist::reduce_in_hook(kFloat16, 8); }, 5e-3},
       {"powersgd of full rank",
        [] { return dist::powersgd_hook({.matrix_approximation_rank = 8, .min_compression_rate = 0.1}); }, 1e-9},
       {"post-local SGD that does not begin", [] { return dist::post_local_sgd_hook(100); }, 1e-12},
@@ -58,6 +60,9 @@ void check_hooks(const std::string& backend, int ranks) {
       });
     }
   }
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) {
+    return compare(train(group, {.reduce_dtype = kFloat32}, [](Ddp&) {}), expected, 1e-6);
+  });
   // Low rank: lossy, the same on all ranks, and what is lost comes later (error feedback): the sum over many rounds of
   // a constant gradient approaches the sum of what was meant.
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {

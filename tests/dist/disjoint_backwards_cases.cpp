@@ -69,6 +69,30 @@ void check_disjoint(const std::string& backend, int ranks) {
 const AddRankCase add_disjoint("two strict backwards over disjoint parameters are one step", &check_disjoint,
                                everywhere({2, 3}));
 
+// At once is the default: whether a second backward follows is not known then.
+std::string check_option_named(const dist::ProcessGroupPtr& group) {
+  for (const auto report_at : {dist::ReducerOptions::ReportAt::Backward, dist::ReducerOptions::ReportAt::NextForward}) {
+    Heads heads;
+    dist::DistributedDataParallel ddp(heads, group, {.report_at = report_at});
+    const Tensor x = batch_of(group->rank(), 0);
+    const auto [first, second] = ddp(x);
+    std::string text;
+    try {
+      first.backward();
+      ddp(x);
+      return "nothing was thrown";
+    } catch (const dist::ReductionError& error) {
+      text = error.what();
+    }
+    if (text.find("b.weight") == std::string::npos) return text;
+    const bool named = text.find("report_at = NextForward") != std::string::npos;
+    if (named != (report_at == dist::ReducerOptions::ReportAt::Backward)) return text;
+  }
+  return "";
+}
+const AddRankCase add_option_named("the error of the first of two disjoint backwards names the option that takes both",
+                                   &check_option_named, everywhere({2}));
+
 std::string check_still_missing(const dist::ProcessGroupPtr& group) {
   Heads heads;
   dist::DistributedDataParallel ddp(heads, group, {.report_at = dist::ReducerOptions::ReportAt::NextForward});

@@ -32,6 +32,7 @@ struct FakeBackward final : dist::FinishedBackward {
   std::span<const uint32_t> bucket(size_t index) const override { return layout[index]; }
   int rank() const override { return group->rank(); }
   int64_t rows() const override { return batch; }
+  int64_t gathered() const override { return micro_batches; }
   std::span<const double> sums_of_squares() const override { return sums; }
   const dist::NonFinite& non_finite() const override { return bad; }
   const dist::RoundEvents& events() const override { return seen; }
@@ -47,6 +48,7 @@ struct FakeBackward final : dist::FinishedBackward {
   bool finds_unused = false;
   std::vector<std::vector<uint32_t>> layout{{2, 1}, {0}};
   int64_t batch = 8;
+  int64_t micro_batches = 1;
   std::vector<double> sums{1, 1, 1};
   dist::NonFinite bad;
   dist::RoundEvents seen;

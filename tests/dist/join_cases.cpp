@@ -289,6 +289,44 @@ void check_two_wrappers(const std::string& backend, int ranks) {
 const AddRankCase add_two_wrappers("join: two wrappers in one join, and in two that nest", &check_two_wrappers,
                                    everywhere({2, 3}));
 
+void check_two_wrappers_in_one_loss(const std::string& backend, int ranks) {
+  Net one = seeded_net(1), other = seeded_net(2);
+  std::vector<Tensor> all = one->parameters();
+  for (const Tensor& parameter : other->parameters())
+    all.push_back(parameter);
+  optim::SGD of_both(all, {.lr = 0.1});
+  for (int s = 0; s < batches_of(ranks - 1); ++s) {
+    of_both.zero_grad();
+    for (int r = 0; r < ranks; ++r) {
+      if (s >= batches_of(r)) continue;
+      const Tensor loss = loss_of(one(batch_of(r, s))) + loss_of(other(batch_of(r, s + 60)));
+      (loss / static_cast<double>(ranks)).backward();
+    }
+    of_both.step();
+  }
+  const Values expected_one = values_of(one->parameters()), expected_other = values_of(other->parameters());
+  expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
+    Net first = seeded_net(1), second = seeded_net(2);
+    Ddp ddp_of_first(first, group), ddp_of_second(second, group);
+    std::vector<Tensor> mine = first->parameters();
+    for (const Tensor& parameter : second->parameters())
+      mine.push_back(parameter);
+    optim::SGD optimizer(mine, {.lr = 0.1});
+    dist::Join join({ddp_of_first, ddp_of_second});
+    for (int s = 0; s < batches_of(group->rank()); ++s) {
+      optimizer.zero_grad();
+      const Tensor of_first = loss_of(ddp_of_first(batch_of(group->rank(), s)));
+      (of_first + loss_of(ddp_of_second(batch_of(group->rank(), s + 60)))).backward();
+      optimizer.step();
+    }
+    join.finish();
+    const std::string wrong = compare(values_of(first->parameters()), expected_one);
+    return wrong.empty() ? compare(values_of(second->parameters()), expected_other) : wrong;
+  });
+}
+const AddRankCase add_two_wrappers_in_one_loss("join: two wrappers in one loss, reduced by one backward",
+                                               &check_two_wrappers_in_one_loss, everywhere({2, 3}));
+
 // A class of a user's: counts the batches of all ranks.
 class Counter final : public dist::Joinable {
  public:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two hosts for the price of one: network namespaces, each with its own address, joined by a cable (a veth pair). Between
-# them there is nothing but TCP over that cable; BRIGADE_HOST_ID keeps their ranks from sharing memory.
+# them there is nothing but TCP over that cable; their ranks share no memory, since network namespaces count as hosts.
 #
 #   tests/dist/namespaces.sh BRIGADE_PROGRAM
 #
@@ -47,7 +47,7 @@ start() {
   local host=$1 ranks=$2
   shift 2
   # Variables of a launcher around this test would be taken for ours.
-  env -u RANK -u WORLD_SIZE -u MASTER_ADDR -u MASTER_PORT BRIGADE_HOST_ID=host$host OMP_NUM_THREADS=1 \
+  env -u RANK -u WORLD_SIZE -u MASTER_ADDR -u MASTER_PORT -u BRIGADE_HOST_ID OMP_NUM_THREADS=1 \
     ip netns exec "${space[$host]}" "$program" run --nnodes 2 --node-rank "$host" --master-addr "${address[0]}" \
     --master-port $port -n "$ranks" -- "$program" train digits --quiet "$@" > "$scratch/host$host" 2>&1 &
   pids+=($!)

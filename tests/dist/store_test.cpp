@@ -1,10 +1,12 @@
 #include <brigade/core/warning.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/meeting/store.h>
+#include <brigade/dist/meeting/store/greeting.h>
 #include <brigade/dist/meeting/store/socket.h>
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
@@ -146,6 +148,10 @@ TEST_CASE("nobody there, a foreign service, and nonsense are told apart, and har
   std::thread foreign([&] {
     const dist::Socket client(accept(listener.fd(), nullptr, nullptr));
     send(client.fd(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
+    // Closed with words unread, a connection takes back what was sent.
+    shutdown(client.fd(), SHUT_WR);
+    for (char word[256]; recv(client.fd(), word, sizeof word, 0) > 0;) {
+    }
   });
   CHECK(message_of([&] {
           dist::connect_tcp_store("127.0.0.1", dist::local_port(listener), 5s);
@@ -206,14 +212,16 @@ TEST_CASE("a message that is none ends the connection, and changes nothing") {
     const auto length = static_cast<uint32_t>(text.size());
     return std::string(reinterpret_cast<const char*>(&length), 4) + text;
   };
-  const std::string hello = "brigade-store-2\n" + message(std::string("2\0\0", 3));
+  const std::string hello = "brigade-store-3\n" + message(std::string("2\0\0\0", 4));
   const std::string announcement =
       message(std::string("Agroup.0/rank/0\0"
                           "1",
                           17));
-  for (const std::string& text : {announcement, "brigade-store-1\n" + announcement, "brigade-store-2\n" + announcement,
-                                  "brigade-store-2\n" + message(std::string("-2\0\0", 4)) + announcement,
-                                  "brigade-store-2\n" + message(std::string("3\0\0", 3)) + announcement,
+  for (const std::string& text : {announcement, "brigade-store-1\n" + announcement, "brigade-store-3\n" + announcement,
+                                  "brigade-store-3\n" + message(std::string("-2\0\0\0", 5)) + announcement,
+                                  "brigade-store-3\n" + message(std::string("3\0\0\0", 4)) + announcement,
+                                  "brigade-store-3\n" + message(std::string("2\0\0", 3)) + announcement,
+                                  "brigade-store-3\n" + message(std::string("2\0\0\0nonce", 9)) + announcement,
                                   hello + message(std::string("Agroup.0/rank/0\0"
                                                               "1x",
                                                               18)),
@@ -308,6 +316,8 @@ TEST_CASE("the time-outs of meeting and of collectives: options, variables, thei
   two.meeting_timeout.reset();
   CHECK(message_of([&] { dist::init_process_group(two); }).find("rank 0 waited 70 ms for rank 1 of 2") !=
         std::string::npos);
+  for (const char* end : {"", "-two", "-again"})
+    std::filesystem::remove_all(file.substr(7) + end);
 }
 
 TEST_CASE("a group of one comes up by each way of meeting") {
@@ -336,4 +346,43 @@ TEST_CASE("a rank that never comes is a timeout which names it; a rank that come
   const auto store = dist::open_file_store(folder, 1);
   CHECK(message_of([&] { dist::make_shm_group(store, 0, 2, 200ms); }).find("rank 0 waited 200 ms for rank 1 of 2") !=
         std::string::npos);
+}
+
+TEST_CASE("a store that says nothing any more is told from a rank that does not come") {
+  const dist::Socket listener = dist::listen_on("127.0.0.1", 0);
+  std::thread silent([&] {
+    const dist::Socket client(accept(listener.fd(), nullptr, nullptr));
+    const auto soon = std::chrono::steady_clock::now() + 5s;
+    std::string magic(dist::kStoreMagic.size(), '\0');
+    dist::receive_all(client, magic.data(), magic.size(), soon);
+    dist::receive_string(client, soon);
+    dist::send_all(client, magic.data(), magic.size(), soon);
+    dist::send_string(client, "=", soon);
+    for (char word[256]; recv(client.fd(), word, sizeof word, 0) > 0;) {
+    }
+  });
+  const auto store = dist::connect_tcp_store("127.0.0.1", dist::local_port(listener), 1s);
+  std::string text;
+  try {
+    store->get("a key", 5s);
+  } catch (const PeerError& error) {
+    text = error.what();
+  }
+  silent.join();
+  CHECK(text == "the store at 127.0.0.1:" + std::to_string(dist::local_port(listener)) +
+                    " has not answered within 1000 ms: the process that hosts it is stopped or overloaded");
+}
+
+TEST_CASE("who only hangs up is no foreign service for sure") {
+  const dist::Socket listener = dist::listen_on("127.0.0.1", 0);
+  std::atomic<bool> over{false};
+  std::thread hanging_up([&] {
+    while (!over)
+      dist::Socket(accept(listener.fd(), nullptr, nullptr));
+  });
+  const std::string text = message_of([&] { dist::connect_tcp_store("127.0.0.1", dist::local_port(listener), 300ms); });
+  over = true;
+  dist::try_connect("127.0.0.1", dist::local_port(listener), std::chrono::steady_clock::now() + 2s);
+  hanging_up.join();
+  CHECK_MESSAGE(text.find("hangs up without a greeting, for 300 ms now") != std::string::npos, text);
 }

@@ -1,6 +1,7 @@
 // The kinds of verdicts from their evidence, without ranks; each has a twin that is healthy, where nothing may be said. Those at
 // the end of a backward, which find their evidence themselves: advice_threads_test.cpp.
 #include <brigade/brigade.h>
+#include <brigade/dist/checks/gradient_values.h>
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
@@ -60,7 +61,6 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
   const auto parameters = three_parameters();
   std::vector<dist::StepOnRank> steps(3, usual);
   CHECK(dist::optimizers_differ(steps, "SGD", parameters).empty());
-  CHECK(!dist::gradients_edited(steps, parameters).has_value());
 
   steps[1].options = "group 0: lr 0.2, momentum 0.9";
   auto verdicts = dist::optimizers_differ(steps, "SGD", parameters);
@@ -95,13 +95,49 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
   CHECK(verdicts[0].advice.find("join") != std::string::npos);
 }
 
+TEST_CASE("optimizers_differ: of the ranks that have loaded a state those are named that hold another than most") {
+  std::vector<dist::StepOnRank> steps(3, {"step 3 of Adam", {"a.cpp", 5}, "", "111", {}});
+  steps[1].state_was_loaded = true;
+  steps[1].state_loaded_at = {"a.cpp", 3};
+  dist::Verdict verdict = dist::other_state_loaded(steps, {1}, "Adam");
+  CHECK(verdict.kind == "optimizers_differ");
+  CHECK(verdict.cause.kind == CauseKind::ValuesDiffer);
+  CHECK(verdict.ranks == std::vector<int>{1});
+  CHECK(verdict.cause.place.line == 3);
+  CHECK(verdict.cause.text.starts_with("rank 1 loaded another state into Adam"));
+  // It has loaded what most hold: the other did not.
+  steps[2].state_was_loaded = true;
+  CHECK(dist::other_state_loaded(steps, {2}, "Adam").ranks == std::vector<int>{2});
+  CHECK(dist::other_state_loaded(steps, {0}, "Adam").ranks == std::vector<int>{1, 2});
+  // Of two ranks none is more suspect than the other.
+  steps.resize(2);
+  steps[0].state_was_loaded = true;
+  CHECK(dist::other_state_loaded(steps, {1}, "Adam").ranks == std::vector<int>{0, 1});
+}
+
+TEST_CASE("rank_lost: a rank whose word has not come has called collectives, where the others are past their first") {
+  dist::CollectiveInfo waiting;
+  waiting.sequence = 7;
+  const dist::Whereabouts lost{.rank = 1};
+  CHECK(dist::rank_lost(waiting, lost, "died", false).message.find("what rank 1 did last is not known") !=
+        std::string::npos);
+  waiting.sequence = 1;
+  CHECK(dist::rank_lost(waiting, lost, "died", false).message.find("rank 1 has not called any collective") !=
+        std::string::npos);
+}
+
 TEST_CASE("gradients_edited names the edit that not every rank made") {
   dist::StepOnRank usual{"step 1 of SGD", {"a.cpp", 5}, "", "111", {{"a.weight", "mul_", {"a.cpp", 3}}}};
   std::vector<dist::StepOnRank> steps(2, usual);
-  const auto parameters = three_parameters();
-  CHECK(!dist::gradients_edited(steps, parameters).has_value());
+  std::vector<dist::GradientsApart> apart;
+  for (const dist::NamedParameter& each : three_parameters())
+    apart.push_back({each, {}});
+  CHECK(!dist::gradients_edited(steps, {}).has_value());
+  const auto alike = dist::gradients_edited(steps, apart);
+  REQUIRE(alike.has_value());
+  CHECK(alike->cause.text.find("on every rank to other values") != std::string::npos);
   steps[1].edits.push_back({"b.weight", "clamp_", {"a.cpp", 4}});
-  const auto verdict = dist::gradients_edited(steps, parameters);
+  const auto verdict = dist::gradients_edited(steps, apart);
   REQUIRE(verdict.has_value());
   CHECK(verdict->ranks == std::vector<int>{1});
   CHECK(verdict->cause.op == "clamp_");
@@ -113,6 +149,53 @@ TEST_CASE("gradients_edited names the edit that not every rank made") {
   const dist::StepOnRank back = dist::from_text(dist::to_text(steps[1])).get<dist::StepOnRank>();
   CHECK(back.edits[1].where == Place("a.cpp", 4));
   CHECK(back.gradients == "111");
+}
+
+TEST_CASE("parameters_written names the first write to what differs, and its ranks") {
+  std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "", "111", {}});
+  steps[2].writes = {{"a.weight", "copy_", {"a.cpp", 3}}, {"b.weight", "mul_", {"a.cpp", 4}}};
+  const auto parameters = three_parameters();
+  CHECK(!dist::parameters_written(steps, {}).has_value());
+  CHECK(!dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[2], {}}}).has_value());
+  const auto verdict = dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[1], {2}}});
+  REQUIRE(verdict.has_value());
+  CHECK(verdict->ranks == std::vector<int>{2});
+  CHECK(verdict->cause.op == "mul_");
+  CHECK(verdict->cause.place.line == 4);
+  REQUIRE(verdict->parameters.size() == 1);
+  CHECK(verdict->parameters[0].name == "b.weight");
+  // Other ranks have written what all of them hold.
+  steps[0].writes = steps[1].writes = {{"b.weight", "copy_", {"a.cpp", 7}}};
+  const auto odd = dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[1], {2}}});
+  REQUIRE(odd.has_value());
+  CHECK(odd->ranks == std::vector<int>{2});
+  const auto unclear = dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[1], {}}});
+  REQUIRE(unclear.has_value());
+  CHECK(unclear->ranks == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("gradients_edited passes over edits that have changed nothing") {
+  // Of four ranks, rank 1 has other values; it and two others scale by numbers that cancel out.
+  const dist::StepOnRank::Edit vain{"a.weight", "mul_", {"a.cpp", 3}};
+  const dist::StepOnRank::Edit wrong{"a.weight", "mul_", {"a.cpp", 9}};
+  std::vector<dist::StepOnRank> steps(4, {"step 1 of SGD", {"a.cpp", 5}, "", "111", {}});
+  for (const size_t r : {0U, 1U, 2U})
+    steps[r].edits = {vain};
+  steps[1].edits.push_back(wrong);
+  const std::vector<dist::GradientsApart> apart = {{three_parameters().front(), {1}}};
+  const auto verdict = dist::gradients_edited(steps, apart);
+  REQUIRE(verdict.has_value());
+  CHECK(verdict->ranks == std::vector<int>{1});
+  CHECK(verdict->cause.place.line == 9);
+  // Where it is the one rank without an edit that is odd, the edits are to blame all the same.
+  const auto most = dist::gradients_edited(steps, std::vector<dist::GradientsApart>{{three_parameters().front(), {3}}});
+  REQUIRE(most.has_value());
+  CHECK(most->ranks == std::vector<int>{0, 1, 2});
+
+  const dist::GradientValues usual{0.5, 3}, odd{-0.25, 3};
+  CHECK(dist::odd_among(std::vector{usual, odd, usual, usual}) == std::vector<int>{1});
+  CHECK(dist::odd_among(std::vector{odd, usual, usual}) == std::vector<int>{0});
+  CHECK(dist::odd_among(std::vector{odd, usual}).empty());
 }
 
 TEST_CASE("unreduced_gradients and gradients_accumulate count the backwards") {
@@ -138,6 +221,12 @@ TEST_CASE("model_mismatch names what one rank has and most have not") {
   verdict = dist::model_mismatch(lists, 1, "m", {});
   CHECK(verdict.cause.text ==
         "the ranks disagree at entry 1: parameter `b` float32 [4] on most, parameter `b` float64 [4] on rank 1");
+  // Of two ranks none is blamed.
+  lists.pop_back();
+  verdict = dist::model_mismatch(lists, 1, "m", {});
+  CHECK(verdict.ranks.empty());
+  CHECK(verdict.cause.text ==
+        "the ranks disagree at entry 1: parameter `b` float32 [4] on rank 0, parameter `b` float64 [4] on rank 1");
 }
 
 TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {

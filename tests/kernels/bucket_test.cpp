@@ -149,3 +149,12 @@ TEST_CASE("a bucket's arguments that do not fit are named") {
   CHECK_THROWS_AS(kernels::bucket_words(zeros({4}), zeros({2}), false), DTypeError);
   CHECK_THROWS_AS(kernels::bucket_probe(flat, zeros({1})), ShapeError);
 }
+
+TEST_CASE("equal elements do not cancel out in a probe, and it is linear") {
+  for (const int64_t n : {2, 3, 4, 6, 8, 16, 63, 64, 512, 1000, 4096, 100000}) {
+    CAPTURE(n);
+    const double of_ones = kernels::probe(full({n}, 1.0, kFloat64));
+    CHECK(std::abs(of_ones) > 0.02 * std::sqrt(static_cast<double>(n)));
+    CHECK(kernels::probe(full({n}, -2.5, kFloat64)) == doctest::Approx(-2.5 * of_ones));
+  }
+}

@@ -45,6 +45,22 @@ TEST_CASE("unscale multiplies every gradient and finds what is not finite, where
   kernels::foreach_unscale(List{}, full({}, 0.5), found);
 }
 
+TEST_CASE("unscale by 1 only looks") {
+  for (const DType dtype : kFloating) {
+    CAPTURE(name(dtype));
+    for (const double bad : {0.0, kInf}) {
+      const Tensor turned = view::transpose(kernels::cast(full({2, 3}, 0.1, kFloat64), dtype), 0, 1);
+      const List grads{row({0.1, bad, -0.3}, dtype), turned};
+      const Values before = grads[0].to_vector<double>(), before_turned = turned.to_vector<double>();
+      const Tensor found = zeros({});
+      kernels::foreach_unscale(grads, ones({}), found);
+      CHECK(grads[0].to_vector<double>() == before);
+      CHECK(turned.to_vector<double>() == before_turned);
+      CHECK(found.to_vector<double>()[0] == (std::isfinite(bad) ? 0 : 1));
+    }
+  }
+}
+
 TEST_CASE("the terms of a norm, per tensor") {
   for (const DType dtype : kFloating) {
     const Tensor wide = kernels::cast(full({2, 3}, -1, kFloat32), dtype);

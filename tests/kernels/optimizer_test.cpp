@@ -2,6 +2,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/foreach.h>
 #include <brigade/kernels/optimizer.h>
 
 #include <kernels/steps.h>
@@ -88,6 +89,34 @@ TEST_CASE("a step of Adam, with each of its options, is that of plain loops") {
             {1, 1, 1.2}, [&](const Lists& x) { kernels::foreach_adam_step(x[0], x[1], x[2], x[3], x[4], a); },
             [&](Values& v) { plain_adam(v, a); });
       }
+    }
+  }
+}
+
+TEST_CASE("gradients that are some powers of 2 too large are divided as they are read, to the bit") {
+  for (const bool maximize : {false, true}) {
+    CAPTURE(maximize);
+    for (const DType dtype : test::kEveryFloating) {
+      CAPTURE(std::string(name(dtype)));
+      const auto list = [&](double first) { return List{row({first, 0.3, 2}, dtype), row({first}, dtype)}; };
+      const List plain = list(1), scaled = list(1), momenta = list(0.5), scaled_momenta = list(0.5);
+      kernels::foreach_sgd_step(plain, list(0.25), momenta, {0.1, 0.9, 0.2, 0.01, true, false, maximize});
+      List grads = list(0.25);
+      kernels::foreach_scale(grads, 8, Tensor());
+      const Values before = grads[0].to_vector<double>();
+      kernels::foreach_sgd_step(scaled, grads, scaled_momenta, {0.1, 0.9, 0.2, 0.01, true, false, maximize, 1.0 / 8});
+      const kernels::AdamParams adam{0.1, 0.9, 0.99, 1e-8, 0.1, 3, false, maximize};
+      kernels::AdamParams of_scaled = adam;
+      of_scaled.grad_factor = 1.0 / 8;
+      const List first = list(0.1), second = list(4), scaled_first = list(0.1), scaled_second = list(4);
+      kernels::foreach_adam_step(plain, list(0.25), first, second, {}, adam);
+      kernels::foreach_adam_step(scaled, grads, scaled_first, scaled_second, {}, of_scaled);
+      for (const auto& [one, other] : {std::pair(plain, scaled), std::pair(momenta, scaled_momenta),
+                                       std::pair(first, scaled_first), std::pair(second, scaled_second)}) {
+        for (size_t i = 0; i < one.size(); ++i)
+          CHECK(one[i].to_vector<double>() == other[i].to_vector<double>());
+      }
+      CHECK(grads[0].to_vector<double>() == before);
     }
   }
 }

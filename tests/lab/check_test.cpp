@@ -34,6 +34,7 @@ void copy_family(const TemporaryFolder& folder, const std::string& family) {
   fs::copy_file(source / "cases" / (family + ".json"), folder / ("cases/" + family + ".json"));
   fs::copy_file(source / "fixtures" / (family + ".safetensors"), folder / ("fixtures/" + family + ".safetensors"));
   std::ofstream(folder / "models.json") << "[]";
+  std::ofstream(folder / "autocast_models.json") << "[]";
 }
 
 // The tensors of a file, which `change` may change, written back.

@@ -68,7 +68,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"train mnist", "unknown recipe 'mnist'; known are " + lab::recipe_names()},
           {"train digits --strategy fsdp", "unknown strategy 'fsdp'; known are ddp, ddp_find_unused_parameters_true"},
           {"train digits --backend mpi", "unknown backend 'mpi'; known are shm"},
-          {"train digits --precision 16-mixed", "unknown precision '16-mixed'"},
+          {"train digits --precision 8-true", "unknown precision '8-true'; known are 32-true, 16-mixed, bf16-mixed"},
           {"train digits --device tpu", "unknown device 'tpu'; known are auto, cpu, cuda and cuda:N"},
           {"train digits --device cuda:x", "unknown device 'cuda:x'"},
           {"train digits --ranks 0", "--ranks"},
@@ -106,6 +106,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"check file.safetensors --bound nan", "--bound"},
           {"check --all --json /no-such-folder/file.json", "cannot write /no-such-folder/file.json"},
           {"explain", "what"},
+          {"doctor --amp nonsense", "nonsense"},
           {"explain mnist", "'mnist' is neither a recipe (" + lab::recipe_names() + ") nor a file"},
           {"explain digits --bucket-mb nan", "--bucket-mb"},
           {"explain digits --ranks 0", "--ranks"},
@@ -164,7 +165,7 @@ TEST_CASE("status 3: a program, a device, a file or data that are not there, or 
 
 TEST_CASE("status 0 for help, with examples, of every command") {
   for (const char* command :
-       {"demo", "run", "train", "diagnose", "check", "explain", "bench", "bench allreduce", "bench ops",
+       {"demo", "run", "train", "diagnose", "check", "explain", "doctor", "bench", "bench allreduce", "bench ops",
         "bench autograd", "bench optim", "bench unused", "bench diagnosis", "bench mechanisms", "bench batch-norm"}) {
     CAPTURE(command);
     const test::Streams help = test::run_program_apart(std::string(command) + " --help");

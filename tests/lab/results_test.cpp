@@ -52,6 +52,8 @@ std::vector<Call> calls() {
        {"module", "ranks", "backend", "parameters", "buckets", "ready_order", "users", "traceEvents"},
        0,
        "Ready order"},
+      {"doctor", "", {"device", "count", "names"}, 0, "instruction set"},
+      {"doctor", "--amp", {"operation", "cpu", "cuda", "torch", "why"}, 0, "lower precision"},
       {"bench allreduce",
        "--backend shm --sizes 4K --rounds 1",
        {"backend", "ranks", "dtype", "op", "bytes", "in_place", "time_us", "algbw_GBps", "busbw_GBps", "wrong"},

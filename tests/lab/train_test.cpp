@@ -11,16 +11,17 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 using namespace brigade;
 
 namespace {
 
-std::vector<double> curve(const std::string& backend, int ranks, const std::string& precision) {
+std::vector<double> curve(const std::string& backend, int ranks, const std::string& precision, int epochs = 3) {
   const std::string file = (std::filesystem::temp_directory_path() / "brigade-curve.json").string();
   const test::Outcome outcome =
-      test::run_program("train digits --quiet --epochs 3 --backend " + backend + " --ranks " + std::to_string(ranks) +
-                        " --precision " + precision + " --json " + file);
+      test::run_program("train digits --quiet --epochs " + std::to_string(epochs) + " --backend " + backend +
+                        " --ranks " + std::to_string(ranks) + " --precision " + precision + " --json " + file);
   REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
   std::ifstream in(file);
   const nlohmann::json row = nlohmann::json::parse(in).at("results").at(0);
@@ -51,6 +52,40 @@ TEST_CASE("with the same global batch the loss curves of 1, 2 and 4 ranks agree 
       }
     }
   }
+}
+
+TEST_CASE("mixed precision reaches the loss of float32 over 500 steps, on 1 and 2 ranks, on every backend") {
+  const auto last_epoch = [](const std::string& backend, int ranks, const std::string& precision) {
+    const std::vector<double> losses = curve(backend, ranks, precision, 23);
+    REQUIRE(losses.size() == 506);
+    return std::accumulate(losses.end() - 22, losses.end(), 0.0) / 22;
+  };
+  const double reference = last_epoch("shm", 2, "32-true");
+  CHECK(reference < 0.002);
+  for (const std::string precision : {"16-mixed", "bf16-mixed"}) {
+    CAPTURE(precision);
+    CHECK(std::abs(last_epoch("shm", 1, precision) / reference - 1) < 0.15);
+    for (const std::string backend : {"shm", "gloo", "threads"}) {
+      CAPTURE(backend);
+      CHECK(std::abs(last_epoch(backend, 2, precision) / reference - 1) < 0.15);
+    }
+  }
+}
+
+TEST_CASE("half precision throughout trains as well, and says what a scaler did") {
+  for (const std::string precision : {"16-true", "bf16-true"}) {
+    CAPTURE(precision);
+    const std::vector<double> losses = curve("threads", 2, precision);
+    CHECK(losses.back() < 0.5 * losses.front());
+  }
+  lab::TrainOptions options;
+  options.precision = "16-mixed";
+  options.epochs = 3;
+  options.progress = false;
+  const lab::TrainResult result = lab::run_recipe(lab::find_recipe("digits"), "threads", 2, options);
+  // The scale of the start is too large once or twice, and halved then.
+  CHECK(result.metrics.at("skipped steps") >= 1);
+  CHECK(result.metrics.at("loss scale") * std::exp2(result.metrics.at("skipped steps")) == 65536);
 }
 
 TEST_CASE("the other strategy trains alike, and learns the digits") {

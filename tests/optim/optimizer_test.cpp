@@ -29,7 +29,7 @@ struct PlainDescent final : optim::Optimizer {
       p.add_(p.grad(), -1);
   }
   optim::OptimizerState state_dict() const override { return {}; }
-  void load_state_dict(const optim::OptimizerState&) override {}
+  void load_state_dict(const optim::OptimizerState&, SourceLocation) override {}
 };
 }  // namespace
 

@@ -5,8 +5,10 @@
     tests/reference/generate.py [FAMILY...]        # all families unless some are named
 
 Values are computed in float64 from inputs rounded to the case's dtype, and rounded once to that dtype in the end, so that a
-reference is exact to half a unit in the last place; a row with "native" is computed in its own dtype, and says why.
+reference is exact to half a unit in the last place; a row with "native" is computed in its own dtype, and says why. A row with
+"autocast" is computed in float32 inside of an autocast region on the CPU, whose dtype is the case's.
 """
+import contextlib
 import json
 import sys
 import zlib
@@ -42,9 +44,13 @@ def run_case(case):
     row = case.row
     random = np.random.RandomState(zlib.crc32(f"{case.op}/{row['name']}".encode()))
     dtype = getattr(torch, case.dtype)
-    working = dtype if row.get("native") else torch.float64
+    region = torch.autocast("cpu", dtype) if "autocast" in row else contextlib.nullcontext()
+    if "autocast" in row:
+        dtype = torch.float32  # of inputs that say nothing else
+    working = dtype if row.get("native") or "autocast" in row else torch.float64
     specs = [Input.parse(text) for text in row["inputs"]]
-    stored = [None if spec is None else fill(spec, random, dtype) for spec in specs]
+    lower = getattr(torch, case.dtype)
+    stored = [None if spec is None else fill(spec, random, lower if "lower" in spec.words else dtype) for spec in specs]
     # One row for all: what is expanded holds the same values along its first dimension.
     stored = [t if t is None or "expanded" not in s.words else t[:1].expand(t.shape).contiguous() for s, t in zip(specs, stored)]
     inputs = []
@@ -57,7 +63,8 @@ def run_case(case):
             x.requires_grad_()
         inputs.append(x)
     arguments = {name: float(value) if isinstance(value, str) and value in ("inf", "-inf") else value for name, value in row.get("args", {}).items()}
-    result = operations.find(case.op)(*inputs, **arguments)
+    with region:
+        result = operations.find(case.op)(*inputs, **arguments)
     results = list(result) if isinstance(result, (list, tuple)) else [result]
 
     tensors = {}
@@ -65,7 +72,9 @@ def run_case(case):
         if tensor is not None:
             tensors[f"input.{i}"] = tensor
 
-    def back(tensor):  # to the dtype that the case is in
+    def back(tensor):  # to the dtype that the case is in; under autocast that is part of the answer
+        if "autocast" in row:
+            return tensor.detach()
         return tensor.detach().to(dtype) if tensor.dtype == working else tensor.detach()
 
     for i, tensor in enumerate(results):
@@ -79,11 +88,11 @@ def run_case(case):
 
     grad_outputs = []
     for i, y in reached:
-        g = random_like(y, random).to(dtype).to(y.dtype)
+        g = random_like(y, random).to(y.dtype if "autocast" in row else dtype).to(y.dtype)
         tensors[f"grad_output.{i}"] = back(g)
         grad_outputs.append(g.requires_grad_())
     xs = [x for _, x in differentiated]
-    double = row.get("double", True) is True and case.dtype in ("float64", "float32")
+    double = row.get("double", True) is True and case.dtype in ("float64", "float32") and "autocast" not in row
     grads = torch.autograd.grad([y for _, y in reached], xs, grad_outputs, create_graph=double, allow_unused=True)
     for (i, x), grad in zip(differentiated, grads):
         tensors[f"grad.{i}"] = back(torch.zeros_like(x) if grad is None else grad)

@@ -1,6 +1,7 @@
 """What an operation of the table is in PyTorch. Most names are found by themselves (torch.nn.functional, torch, Tensor); the others stand here."""
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 
 OPERATIONS = {}
 
@@ -198,6 +199,8 @@ def hardsigmoid(x):
 
 @operation
 def binary_cross_entropy(x, target, weight=None, reduction="mean"):
+    if torch.is_autocast_enabled("cpu"):  # what it casts is asked
+        return F.binary_cross_entropy(x, target, weight, reduction=reduction)
     losses = -(target * x.log().clamp(min=-100) + (1 - target) * (1 - x).log().clamp(min=-100))
     if weight is not None:
         losses = losses * weight
@@ -325,3 +328,115 @@ def clamp_min(x, min):
 @operation
 def clamp_max(x, max):
     return torch.clamp_max(x, max)
+
+
+# --- inside of an autocast region, which the row opens
+def autocast(dtype=None, **options):
+    return torch.autocast("cpu", dtype, **options)
+
+
+@operation
+def autocast_weight_twice(x, w):
+    return torch.mm(torch.mm(x, w), w)
+
+
+@operation
+def autocast_without_cache(x, w):
+    with autocast(cache_enabled=False):
+        return torch.mm(torch.mm(x, w), w)
+
+
+@operation
+def autocast_cleared_cache(x, w):
+    y = torch.mm(x, w)
+    torch.clear_autocast_cache()
+    return torch.mm(y, w)
+
+
+@operation
+def autocast_off_inside(x, w):
+    y = torch.mm(x, w)
+    with autocast(enabled=False):
+        return torch.mm(y.float(), w)
+
+
+@operation
+def autocast_on_inside_off(x, w):
+    with autocast(enabled=False):
+        y = torch.mm(x, w)
+        with autocast():
+            return torch.mm(y, w)
+
+
+@operation
+def autocast_other_dtype_inside(x, w):
+    """Not of the leaf itself: PyTorch's cache would give it in the outer dtype."""
+    y = torch.mm(x, w * 1.0)
+    other = torch.float16 if torch.get_autocast_dtype("cpu") == torch.bfloat16 else torch.bfloat16
+    with autocast(other):
+        return torch.mm(y, w * 1.0)
+
+
+@operation
+def autocast_after_no_grad(x, w):
+    """In this order: PyTorch's cache would give the second product a weight without history in the other."""
+    y = torch.mm(x, w)
+    with torch.no_grad():
+        z = torch.mm(x, w)
+    return y + z
+
+
+@operation
+def autocast_checkpoint(x, w):
+    y = torch.utils.checkpoint.checkpoint(lambda x: F.relu(torch.mm(x, w)), x, use_reentrant=False)
+    return torch.mm(y, w)
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return torch.mm(x, w)
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return torch.mm(grad, w.t()), torch.mm(x.t(), grad)
+
+
+class ExactProduct(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return torch.mm(x, w)
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return torch.mm(grad, w.t()), torch.mm(x.t(), grad)
+
+
+@operation
+def autocast_custom_function(x, w):
+    return Product.apply(x, w)
+
+
+@operation
+def autocast_cast_inputs(x, w):
+    return ExactProduct.apply(torch.mm(x, w), w)
+
+
+@operation
+def autocast_in_place(x, w):
+    y = torch.mm(x, w)
+    return y.add_(x).mul_(2.0).sigmoid_()
+
+
+@operation
+def autocast_feed_forward(x, w):
+    y = F.linear(F.gelu(F.linear(x, w)), w)
+    return F.softmax(F.layer_norm(x + y, [4]), -1)

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 
 HERE = pathlib.Path(__file__).resolve().parent
-DTYPES = {"default": ["float64", "float32"], "all": ["float64", "float32", "float16", "bfloat16"]}
-ROW_KEYS = {"name", "inputs", "args", "dtypes", "double", "native", "bound", "reason"}
+DTYPES = {"default": ["float64", "float32"], "all": ["float64", "float32", "float16", "bfloat16"], "autocast": ["float16", "bfloat16"]}
+ROW_KEYS = {"name", "inputs", "args", "dtypes", "double", "native", "autocast", "bound", "reason"}
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Input:
             raise ValueError(f"cannot read the input '{text}'; expected for example 'uniform(-1,1) [2,3] fixed transposed'")
         fill, arguments, sizes, words = match.groups()
         words = set(words.split())
-        unknown = words - Input.LAYOUTS - {"fixed", "float32", "float64"}
+        unknown = words - Input.LAYOUTS - {"fixed", "float32", "float64", "lower"}
         if unknown:
             raise ValueError(f"unknown words {unknown} in the input '{text}'")
         return Input(fill, [float(a) for a in arguments.split(",")] if arguments else [],
@@ -62,7 +62,7 @@ def family_cases(path):
                 unknown = set(row) - ROW_KEYS
                 if unknown:
                     raise ValueError(f"{path.name}: {op}: unknown keys {unknown} in the row '{row.get('name')}'")
-                dtypes = row.get("dtypes", "default")
+                dtypes = row.get("dtypes", "autocast" if "autocast" in row else "default")
                 for dtype in DTYPES[dtypes] if isinstance(dtypes, str) else dtypes:
                     cases.append(Case(path.stem, op, row, dtype))
     seen = set()

@@ -15,11 +15,12 @@ Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Wherea
   verdict.cause.kind = CauseKind::RankBehind;
   verdict.cause.op = waiting.kind;
   verdict.iteration = waiting.iteration;
-  std::string places;
+  std::vector<std::string> each;
   for (const Whereabouts& place : missing) {
     verdict.ranks.push_back(place.rank);
-    places += (places.empty() ? "" : "; ") + in_words(place);
+    each.push_back(in_words(place));
   }
+  const std::string places = first_of(each, kMostParagraphs, "; ");
   if (!missing.empty()) {
     const Whereabouts& first = missing.front();
     verdict.cause.place = first.activity.empty() ? first.last.where : first.activity_at;

@@ -2,8 +2,8 @@
 //
 // Severity: warning
 // When: end of backward
-// Causes: `hook_differs` at once; `norm_outlier` after six backwards in a row in which the same
-//   rank's gradients are 22 times the others'
+// Causes: `hook_differs` at once, of a hook that has changed a gradient; `norm_outlier` after six
+//   backwards in a row in which the same rank's gradients are 22 times the others'
 #include <brigade/autograd/meta.h>
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/diagnosis/outlier.h>
@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace brigade::dist {
@@ -64,6 +65,13 @@ class GradientOutlier final : public Advice {
   // Who it is takes an exchange: not for ever, where the machine is uneven by itself.
   static constexpr int kLooks = 64;
 
+  // The latest that did more than look.
+  static Place changing_hook(const autograd::AutogradMeta& meta) {
+    const auto latest =
+        std::find_if(meta.hooks.rbegin(), meta.hooks.rend(), [](const auto& hook) { return hook.has_changed; });
+    return latest != meta.hooks.rend() ? Place(latest->where) : Place();
+  }
+
   // By rank, one entry per parameter. None where the ranks have different numbers of parameters.
   static std::vector<std::vector<GradientSize>> sizes_of_all(FinishedBackward& backward) {
     const std::span<const NamedParameter> parameters = backward.parameters();
@@ -72,7 +80,7 @@ class GradientOutlier final : public Advice {
       const autograd::AutogradMeta* meta = autograd::meta(parameters[i].tensor);
       const double sum = backward.sums_of_squares()[i];
       mine.push_back({sum > 0 && std::isfinite(sum) ? std::log2(sum) : GradientSize::kNone,
-                      meta && !meta->hooks.empty() ? Place(meta->hooks.back().where) : Place()});
+                      meta ? changing_hook(*meta) : Place()});
     }
     std::vector<std::vector<GradientSize>> by_rank;
     for (const std::string& of_rank : backward.exchange(to_text(mine), "sizes of gradients")) {

@@ -36,8 +36,8 @@ std::optional<Verdict> hook_result(const HookResult& found, const Moment& moment
     verdict.cause.text = fmt::format(
         "finite on every rank before the communication hook `{}`, not after it: its range was exceeded", found.hook);
     verdict.advice =
-        "scale the loss down, clip gradients before they are sent, or use bf16_compress_hook (the range of float32) "
-        "instead of fp16";
+        "scale the loss down, divide before the sum (DDPOptions::gradient_predivide_factor), clip gradients before they "
+        "are sent, or use bf16_compress_hook (the range of float32) instead of fp16";
   } else if (finding == Finding::Sum) {
     verdict.cause.text = fmt::format(
         "the hook `{}` gives {} x the mean of the ranks' gradients: a sum that was not divided by the world size",

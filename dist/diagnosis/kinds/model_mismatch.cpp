@@ -6,6 +6,8 @@
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -38,9 +40,11 @@ Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t e
   verdict.cause.kind = CauseKind::ModelDiffers;
   verdict.cause.place = where;
   verdict.advice = "build the same model, with the same registration order, shapes and dtypes, on every rank";
-  verdict.ranks = odd_ranks(lists);
+  const std::vector<int> odd_ones = odd_ranks(lists);
   const size_t usual = usual_rank(lists);
-  const size_t odd = verdict.ranks.empty() ? usual : static_cast<size_t>(verdict.ranks.front());
+  const size_t odd = odd_ones.empty() ? usual : static_cast<size_t>(odd_ones.front());
+  const bool most_agree = 2 * odd_ones.size() < lists.size();
+  if (most_agree) verdict.ranks = odd_ones;  // else none is more suspect than another
   // Names that only one of the two has; if there are none, those at the first entry that differs.
   std::set<std::string> named;
   const std::set<std::string> a = names_of(lists[usual]);
@@ -49,15 +53,31 @@ Verdict model_mismatch(std::span<const std::vector<std::string>> lists, size_t e
   if (named.empty()) {
     for (const auto& list : lists)
       named.insert(name_in(list[entry]));
-    verdict.cause.text = "the ranks disagree at entry " + std::to_string(entry) + ": " + lists[usual][entry] +
-                         " on most, " + lists[odd][entry] + " on " + ranks_in_words(verdict.ranks);
+    verdict.cause.text = "the ranks disagree at entry " + std::to_string(entry) + ": " + lists[usual][entry] + " on " +
+                         (most_agree ? "most" : ranks_in_words({static_cast<int>(usual)})) + ", " + lists[odd][entry] +
+                         " on " + ranks_in_words(odd_ones);
   } else {
-    verdict.cause.text = (a.size() > b.size() ? "missing on " : "only on ") + ranks_in_words(verdict.ranks) + ":";
+    verdict.cause.text = (a.size() > b.size() ? "missing on " : "only on ") + ranks_in_words(odd_ones) + ":";
     for (const std::string& name : named)
       verdict.cause.text += " " + name;
   }
   for (const std::string& name : named)
-    verdict.parameters.push_back({name, 0, {}, verdict.ranks});
+    verdict.parameters.push_back({name, 0, {}, odd_ones});
+  return verdict;
+}
+
+Verdict wrappers_in_other_order(const OtherOrder& found, SourceLocation where) {
+  Verdict verdict;
+  verdict.kind = "model_mismatch";
+  verdict.ranks = {found.rank};
+  verdict.cause.kind = CauseKind::ModelDiffers;
+  verdict.cause.place = where;
+  verdict.cause.text = fmt::format(
+      "the ranks wrap modules of one class in another order: rank {} makes at {}, as {}, what rank {} made as {}; their "
+      "gradients would be mixed",
+      found.rank, found.line, found.title, found.other, found.others_title);
+  verdict.message = verdict.cause.text;
+  verdict.advice = "wrap the modules in the same order on every rank";
   return verdict;
 }
 

@@ -17,7 +17,7 @@ Verdict needless_retain_graph(SourceLocation backward, size_t bytes, size_t node
   verdict.cause.place = backward;
   verdict.cause.text = fmt::format(
       "the backward at {} kept its graph (retain_graph): {} of results in {} operations, and no other backward came "
-      "through it before the step at {}",
+      "through it before it was freed, as the step at {} found",
       to_string(backward), bytes_in_words(static_cast<int64_t>(bytes)), nodes, to_string(step_at));
   verdict.message = verdict.cause.text;
   verdict.advice = "leave retain_graph out: graphs that share nothing (one behind a detach()) are freed one by one";

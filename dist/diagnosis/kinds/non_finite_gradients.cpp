@@ -4,11 +4,14 @@
 // Severity: warning
 // When: end of backward
 // Causes: `non_finite`
+#include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/diagnosis/scaled.h>
 #include <brigade/dist/diagnosis/wire.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -21,30 +24,43 @@ struct NonFiniteOnRank {
   int rank = 0;
   Cause cause;
   std::vector<uint32_t> parameters;
+  bool scaled = false;  // a loss scaler will look at them
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NonFiniteOnRank, rank, cause, parameters)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NonFiniteOnRank, rank, cause, parameters, scaled)
+
+// A loss scaler begins with a scale that is too large and lowers it, at most to 1 in so many steps.
+constexpr int kStepsOfScaler = 24;
+
+bool scaled(std::span<const NonFiniteOnRank> seen) {
+  return std::any_of(seen.begin(), seen.end(), [](const NonFiniteOnRank& each) { return each.scaled; });
+}
 
 Verdict non_finite_gradients(std::span<const NonFiniteOnRank> seen, std::span<const NamedParameter> parameters,
                              const Moment& moment) {
   Verdict verdict = verdict_at(moment, "non_finite_gradients", Severity::Warning, CauseKind::NonFinite);
-  verdict.advice =
-      "fix the operation that is named; a zero weight does not help, since 0 * inf is NaN. Skip the step on every "
-      "rank alike, or use a gradient scaler with float16";
   std::map<uint32_t, std::vector<int>> ranks_of;
   for (const NonFiniteOnRank& of_rank : seen) {
     verdict.ranks.push_back(of_rank.rank);
-    if (verdict.cause.text.empty()) verdict.cause = of_rank.cause;
+    if (verdict.cause.text.empty() || (verdict.cause.op.empty() && !of_rank.cause.op.empty()))
+      verdict.cause = of_rank.cause;
     for (const uint32_t parameter : of_rank.parameters)
       ranks_of[parameter].push_back(of_rank.rank);
   }
+  verdict.advice = verdict.cause.op.empty()
+                       ? "look for numbers that are too large for their dtype, or run the step under "
+                         "autograd::AnomalyMode, which names the operation"
+                       : "fix the operation that is named; a zero weight does not help, since 0 * inf is NaN";
+  verdict.advice += ". Skip the step on every rank alike, or use a gradient scaler with float16";
   for (const auto& [position, ranks] : ranks_of)
     verdict.parameters.push_back(about(parameters[position], {}, ranks));
   const std::string names = names_in_words(verdict.parameters, 4);
   verdict.message = fmt::format(
       "gradients of {} are infinite or NaN on {} before the reduction in backward {}, and so on every rank after it: "
-      "{}",
+      "{}{}",
       names.empty() ? "no single parameter" : names, ranks_in_words(verdict.ranks), moment.iteration,
-      verdict.cause.text);
+      verdict.cause.text,
+      scaled(seen) ? fmt::format(". The loss scaler has lowered its scale {} times in a row, in vain", kStepsOfScaler)
+                   : "");
   return verdict;
 }
 
@@ -54,7 +70,7 @@ std::vector<NonFiniteOnRank> seen_on_this_rank(const FinishedBackward& backward)
   const SourceLocation where = backward.moment().where;
   // On a device the loss was not looked at before.
   for (const Tensor& loss : seen.device_losses) {
-    if (seen.loss || std::isfinite(detail::element_as_double(loss, 0))) continue;
+    if (seen.loss || std::isfinite(brigade::detail::element_as_double(loss, 0))) continue;
     seen.loss = true;
     seen.blame_loss(where);
   }
@@ -65,26 +81,34 @@ std::vector<NonFiniteOnRank> seen_on_this_rank(const FinishedBackward& backward)
     seen.cause.place = where;
     seen.cause.text = fmt::format("the loss was finite, and a gradient became infinite or NaN in the backward at {}",
                                   to_string(where));
+    if (const auto& noticed = autograd::detail::stopped_gradients(); noticed.non_finite_op) {
+      seen.cause.op = noticed.non_finite_op;
+      seen.cause.place = noticed.non_finite_at;
+      seen.cause.text += fmt::format("; the first operation whose derivative is not finite is {} at {}", seen.cause.op,
+                                     to_string(noticed.non_finite_at));
+    }
   }
-  return {{backward.rank(), std::move(seen.cause), std::move(seen.parameters)}};
+  return {{backward.rank(), std::move(seen.cause), std::move(seen.parameters), any_is_scaled(backward.parameters())}};
 }
 
-// In the first of several such backwards in a row.
+// In the first of several such backwards in a row; with a loss scaler, which skips their steps, when it does not help.
 class NonFiniteGradients final : public Advice {
  public:
   std::optional<Verdict> examine(FinishedBackward& backward) override {
-    const bool is_non_finite = backward.outcome().non_finite > 0;
-    if (std::exchange(was_non_finite_, is_non_finite) || !is_non_finite) return std::nullopt;
+    in_a_row_ = backward.outcome().non_finite > 0 ? in_a_row_ + 1 : 0;
+    if (in_a_row_ != 1 && in_a_row_ != kStepsOfScaler) return std::nullopt;
     std::vector<NonFiniteOnRank> of_ranks;
     for (const std::string& text : backward.exchange(to_text(seen_on_this_rank(backward)), "non-finite gradients")) {
       for (NonFiniteOnRank& each : decoded<std::vector<NonFiniteOnRank>>(text))
         of_ranks.push_back(std::move(each));
     }
+    // All ranks see the same.
+    if (scaled(of_ranks) != (in_a_row_ == kStepsOfScaler)) return std::nullopt;
     return non_finite_gradients(of_ranks, backward.parameters(), backward.moment());
   }
 
  private:
-  bool was_non_finite_ = false;
+  int in_a_row_ = 0;
 };
 
 const AddAdvice add_non_finite_gradients("non_finite_gradients", [] { return std::make_unique<NonFiniteGradients>(); });

@@ -1,9 +1,9 @@
-// optimizers_differ: the ranks are in different steps, with different hyperparameters, or move
+// optimizers_differ: the ranks are in different steps, with different hyperparameters or states, or move
 // different parameters.
 //
 // Severity: error
 // When: before `step()`
-// Causes: `options_differ`, `steps_differ`
+// Causes: `options_differ`, `steps_differ`, `values_differ`: the state that one rank has loaded
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 
@@ -15,6 +15,8 @@
 namespace brigade::dist {
 
 namespace {
+
+constexpr const char* kLossScaler = "loss scaler";  // the line of a loss scaler, behind those of the groups
 
 // Hyperparameters that differ: "group 0: lr 0.1" against "group 0: lr 0.01" gives "lr of group 0".
 std::string differing_options(const std::string& a, const std::string& b) {
@@ -35,7 +37,8 @@ std::string differing_options(const std::string& a, const std::string& b) {
     for (size_t i = 0; i < std::min(options_a.size(), options_b.size()); ++i) {
       if (options_a[i] == options_b[i]) continue;
       const std::string name = split(options_a[i].substr(1), " ").front();
-      found += fmt::format("{}{} of group {}", found.empty() ? "" : ", ", name, g);
+      const std::string owner = groups_a[g].starts_with(kLossScaler) ? kLossScaler : fmt::format("group {}", g);
+      found += fmt::format("{}{} of {}", found.empty() ? "" : ", ", name, owner);
     }
   }
   return found.empty() ? "parameter groups" : found;
@@ -97,13 +100,19 @@ Verdict different_options(std::span<const StepOnRank> steps, const std::vector<i
   const auto usual =
       std::find_if(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.options != odd.options; });
   Verdict verdict = new_verdict(CauseKind::OptionsDiffer, ranks, odd);
-  verdict.cause.op = differing_options(usual->options, odd.options);
+  const auto is_scaled = [](const StepOnRank& step) { return step.options.find(kLossScaler) != std::string::npos; };
+  verdict.cause.op = is_scaled(odd) != is_scaled(*usual) ? fmt::format("whether a {} steps", kLossScaler)
+                                                         : differing_options(usual->options, odd.options);
   verdict.cause.text =
       fmt::format("{} differs between the ranks before {} (at {}): {}", verdict.cause.op, optimizer,
                   to_string(odd.where), each_rank(steps, [](const StepOnRank& step) { return step.options; }));
-  verdict.advice =
-      "step schedulers with a value that is the same on every rank: all_reduce the loss or metric first "
-      "(ReduceOp::Avg)";
+  verdict.advice = is_scaled(odd) != is_scaled(*usual)
+                       ? "step by the scaler on every rank, scaler.step(optimizer), or on none"
+                   : verdict.cause.op.find(kLossScaler) != std::string::npos
+                       ? "call update() on every rank equally often, and load the scaler's state on all; an optimizer "
+                         "whose parameters no wrapper manages may have been skipped on some ranks only"
+                       : "step schedulers with a value that is the same on every rank: all_reduce the loss or metric "
+                         "first (ReduceOp::Avg)";
   return verdict;
 }
 
@@ -141,6 +150,27 @@ std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const 
   if (const auto ranks = odd_by(steps, [](const StepOnRank& step) { return step.gradients; }); !ranks.empty())
     verdicts.push_back(different_gradients(steps, ranks, parameters));
   return verdicts;
+}
+
+Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd,
+                           const std::string& optimizer) {
+  // Ranks that have loaded what most hold have changed nothing, where there is such a most.
+  const bool most_agree = 2 * odd.size() < steps.size();
+  std::vector<int> loaded, odd_and_loaded;
+  for (size_t r = 0; r < steps.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    if (!steps[r].state_was_loaded) continue;
+    loaded.push_back(rank);
+    if (most_agree && std::find(odd.begin(), odd.end(), rank) != odd.end()) odd_and_loaded.push_back(rank);
+  }
+  const std::vector<int>& ranks = odd_and_loaded.empty() ? loaded : odd_and_loaded;
+  Verdict verdict = new_verdict(CauseKind::ValuesDiffer, ranks, steps[static_cast<size_t>(ranks.front())]);
+  verdict.cause.op = "load_state_dict";
+  verdict.cause.place = steps[static_cast<size_t>(ranks.front())].state_loaded_at;
+  verdict.cause.text = fmt::format("{} loaded another state into {} (moments, momentum) at {} than the others hold",
+                                   ranks_in_words(ranks), optimizer, to_string(verdict.cause.place));
+  verdict.advice = "load the optimizer's state on every rank, from one file";
+  return verdict;
 }
 
 }  // namespace brigade::dist

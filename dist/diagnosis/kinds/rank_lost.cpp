@@ -9,6 +9,17 @@
 
 namespace brigade::dist {
 
+namespace {
+
+std::string last_of(const CollectiveInfo& waiting, const Whereabouts& lost) {
+  // Its word has not come: it has done more than nothing where the others are past their first collective.
+  const bool is_unheard = lost.last.sequence == 0 && lost.unasked.empty() && lost.activity.empty();
+  return is_unheard && waiting.sequence > 1 ? fmt::format("what rank {} did last is not known", lost.rank)
+                                            : in_words(lost);
+}
+
+}  // namespace
+
 Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const std::string& how, bool by_exception) {
   Verdict verdict;
   verdict.kind = "rank_lost";
@@ -17,11 +28,13 @@ Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const 
   verdict.iteration = waiting.iteration;
   verdict.ranks = {lost.rank};
   verdict.cause.place = lost.last.where;
-  verdict.cause.text = fmt::format("rank {} {}; {}", lost.rank, how, in_words(lost));
-  verdict.advice = by_exception ? "repair the error on the rank that is named; the other ranks only report it"
-                   : how.starts_with("died")
-                       ? "see its own output and exit status (brigade run prints them): a signal, a crash, no memory"
-                       : "it left its loop before the others: give every rank the same number of batches, or use Join";
+  verdict.cause.text = fmt::format("rank {} {}; {}", lost.rank, how, last_of(waiting, lost));
+  verdict.advice =
+      by_exception ? "repair the error on the rank that is named; the other ranks only report it"
+      : how.starts_with("left the group")
+          ? "it left its loop before the others: give every rank the same number of batches, or use Join"
+          : "see its own output and exit status (brigade run prints them): a signal, a crash, no memory; or, with status "
+            "0, an exit in the middle, while the others still needed it";
   verdict.message = fmt::format("{}; waited for in {}", verdict.cause.text, in_words(waiting));
   return verdict;
 }

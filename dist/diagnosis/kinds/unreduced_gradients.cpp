@@ -19,7 +19,9 @@ Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict par
     verdict.cause.kind = CauseKind::SetByHand;
     verdict.cause.place = found.set_at;
     verdict.cause.text = fmt::format(
-        "the gradient was set at {}, not made by an observed backward: it is this rank's own", to_string(found.set_at));
+        "the gradient was set at {}, not made by an observed backward, and the ranks' values differ: it is this rank's "
+        "own",
+        to_string(found.set_at));
     verdict.advice =
         "let backward() make the gradient, or average it over the ranks after setting it "
         "(group->all_reduce(p.grad(), {.op = ReduceOp::Avg}))";
@@ -31,8 +33,47 @@ Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict par
       "step() at {} with {} of {} micro-batches reduced: the last backward, at {}, ran under no_sync (opened at {})",
       to_string(found.step_at), found.backwards - std::min(found.local, found.backwards), found.backwards,
       to_string(found.last_local), to_string(found.no_sync_at));
-  verdict.advice = "run the last backward before step() outside no_sync: it reduces what has gathered";
+  verdict.advice =
+      "run the last backward before step() outside no_sync: it reduces what has gathered. Local steps on purpose (local "
+      "SGD, model averaging) need no no_sync: register post_local_sgd_hook and a PeriodicModelAverager";
   return verdict;
+}
+
+std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
+  std::vector<Verdict> verdicts;
+  for (size_t r = 0; r < steps.size(); ++r) {
+    for (const StepOnRank::SetByHand& set : steps[r].set_by_hand) {
+      const auto differs = std::find_if(
+          apart.begin(), apart.end(), [&](const GradientsApart& each) { return each.parameter.name == set.parameter; });
+      if (differs == apart.end()) continue;
+      const int rank = static_cast<int>(r);
+      Verdict verdict = unreduced_gradients({.by_hand = true,
+                                             .set_at = set.where,
+                                             .backwards = 0,
+                                             .local = 0,
+                                             .last_local = {},
+                                             .no_sync_at = {},
+                                             .step_at = steps[r].where},
+                                            about(differs->parameter, {}, {rank}));
+      verdict.ranks = {rank};
+      const auto known = std::find_if(verdicts.begin(), verdicts.end(),
+                                      [&](const Verdict& each) { return each.cause.same_as(verdict.cause); });
+      if (known == verdicts.end()) {
+        verdicts.push_back(std::move(verdict));
+        continue;
+      }
+      if (known->ranks.back() != rank) known->ranks.push_back(rank);
+      const auto named =
+          std::find_if(known->parameters.begin(), known->parameters.end(),
+                       [&](const ParameterVerdict& each) { return each.name == differs->parameter.name; });
+      if (named == known->parameters.end()) {
+        known->parameters.push_back(verdict.parameters.front());
+      } else {
+        named->missing_ranks.push_back(rank);
+      }
+    }
+  }
+  return verdicts;
 }
 
 }  // namespace brigade::dist

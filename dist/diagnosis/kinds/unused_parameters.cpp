@@ -3,7 +3,8 @@
 // Severity: error
 // When: end of backward, strict mode
 // Causes: `module_not_called`, `not_used`, `output_dropped`, `detached`, `no_grad`,
-//   `not_differentiable`, `read_as_number`, `frozen`, `replaced`, `loss_not_connected`, `unknown`
+//   `not_differentiable`, `read_as_number`, `gradient_not_returned`, `other_thread`,
+//   `not_recorded`, `frozen`, `replaced`, `loss_not_connected`, `unknown`
 #include <brigade/dist/diagnosis/report.h>
 
 #include <fmt/format.h>
@@ -61,6 +62,9 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
     verdict.iteration = reports.front().round;
     verdict.ranks = parameter.missing_ranks;
     verdict.advice = advice_for(cause.kind, !parameter.ready_ranks.empty());
+    // Whether another backward follows cannot be seen at the end of this one (docs/design.md).
+    if (cause.kind == CauseKind::OutputDropped && context.report_at_once)
+      verdict.advice += "; where another backward of the same step reaches it, wrap with report_at = NextForward";
     verdict.cause = std::move(cause);
     verdict.parameters.push_back(std::move(parameter));
     verdicts.push_back(std::move(verdict));

@@ -1,48 +1,25 @@
-// Chooses the network interface, and lets Gloo meet through our store.
+// Chooses the network interface, and gives Gloo connections to all peers.
 #include <brigade/dist/groups/gloo/connect.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/groups/gloo/joined_context.h>
+#include <brigade/dist/groups/gloo/mesh.h>
 #include <brigade/dist/meeting/store.h>
 
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <mutex>
-#include <utility>
-#include <vector>
+
+#include <netdb.h>
+#include <sys/socket.h>
 
 namespace brigade::dist {
 
 namespace {
-
-class GlooStore final : public gloo::rendezvous::Store {
- public:
-  GlooStore(std::shared_ptr<dist::Store> store, std::string prefix, std::chrono::milliseconds timeout)
-      : store_(std::move(store)), prefix_(std::move(prefix)), timeout_(timeout) {}
-  void set(const std::string& key, const std::vector<char>& data) override {
-    store_->set(prefix_ + key, std::string(data.begin(), data.end()));
-  }
-  std::vector<char> get(const std::string& key) override {
-    const std::string value = store_->get(prefix_ + key, timeout_);
-    return {value.begin(), value.end()};
-  }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
-  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
-    for (const std::string& key : keys)
-      store_->get(prefix_ + key, timeout);
-  }
-
- private:
-  std::shared_ptr<dist::Store> store_;
-  std::string prefix_;
-  std::chrono::milliseconds timeout_;
-};
 
 // A peer that goes away must be an error of the call (Gloo writes without MSG_NOSIGNAL), unless the
 // program has a handler of its own.
@@ -54,9 +31,17 @@ void ignore_broken_pipes() {
   });
 }
 
+std::string in_numbers(const gloo::transport::tcp::attr& here) {
+  char text[NI_MAXHOST] = {};
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&here.ai_addr), static_cast<socklen_t>(here.ai_addrlen), text,
+                  sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
+    throw UnreachablePeer("the interface has no address");
+  return text;
+}
+
 }  // namespace
 
-std::shared_ptr<gloo::Context> connect_gloo(const std::shared_ptr<Store>& store, const std::string& prefix, int rank,
+std::shared_ptr<JoinedContext> connect_gloo(const std::shared_ptr<Store>& store, const std::string& prefix, int rank,
                                             int size, std::chrono::milliseconds timeout, const RankNames& names) {
   ignore_broken_pipes();
   gloo::transport::tcp::attr attributes;
@@ -71,17 +56,9 @@ std::shared_ptr<gloo::Context> connect_gloo(const std::shared_ptr<Store>& store,
     attributes.hostname = address.empty() ? "127.0.0.1" : address;
   }
   try {
-    auto device = gloo::transport::tcp::CreateDevice(attributes);
-    auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
-    // For a connection Gloo waits five times as long as it is told.
-    context->setTimeout(std::max(timeout / 5, std::chrono::milliseconds(1)));
-    GlooStore meeting(store, prefix + "/gloo/", timeout);
-    context->connectFullMesh(meeting, device);
-    context->setTimeout(timeout);
-    return context;
-  } catch (const TimeoutError& error) {
-    throw TimeoutError("rendezvous: rank {} waited {} ms for its peers: {}", names(rank), timeout.count(),
-                       error.what());
+    const gloo::transport::tcp::attr here = gloo::transport::tcp::CreateDeviceAttr(attributes);
+    return std::make_shared<JoinedContext>(
+        rank, connect_mesh(*store, prefix, in_numbers(here), rank, size, timeout, names), timeout);
   } catch (const DistError&) {
     throw;
   } catch (const std::exception& error) {  // Gloo has several kinds

@@ -8,19 +8,16 @@
 #include <memory>
 #include <string>
 
-namespace gloo {
-class Context;
-}
-
 namespace brigade::dist {
 
+class JoinedContext;
 class Store;
 
 // Connects all ranks, each with each; the calls of the context then wait for `timeout`. The
 // interface is that of BRIGADE_SOCKET_IFNAME, else of GLOO_SOCKET_IFNAME, else the one on the way
 // to the store. Throws TimeoutError when a rank does not come, and DistError that names the
 // interface when it cannot be used.
-std::shared_ptr<gloo::Context> connect_gloo(const std::shared_ptr<Store>& store, const std::string& prefix, int rank,
+std::shared_ptr<JoinedContext> connect_gloo(const std::shared_ptr<Store>& store, const std::string& prefix, int rank,
                                             int size, std::chrono::milliseconds timeout, const RankNames& names);
 
 }  // namespace brigade::dist

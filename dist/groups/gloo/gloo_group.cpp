@@ -10,9 +10,9 @@
 #include <brigade/core/fnv.h>
 #include <brigade/dist/groups/chain.h>
 #include <brigade/dist/groups/collective_errors.h>
-#include <brigade/dist/groups/gloo/break_connections.h>
 #include <brigade/dist/groups/gloo/chain.h>
 #include <brigade/dist/groups/gloo/connect.h>
+#include <brigade/dist/groups/gloo/joined_context.h>
 #include <brigade/dist/groups/gloo/messages.h>
 #include <brigade/dist/groups/gloo/reduce.h>
 #include <brigade/dist/groups/gloo/whereabouts.h>
@@ -55,16 +55,19 @@ class GlooGroup final : public ChainGroup {
     }
     queue_.emplace(timeout);
     whereabouts_.emplace(std::move(store), prefix, rank, size, this->names());
+    whereabouts_->on_given_up_elsewhere([this] { end_waits(); });
   }
 
   ~GlooGroup() override {
     forget_staged();
+    const bool in_trouble = failed_ || !failure_.empty() || std::uncaught_exceptions() > 0;
     if (!failed_) {
-      whereabouts_->leave(!failure_.empty()                ? "failed: " + failure_
-                          : std::uncaught_exceptions() > 0 ? std::string("left while an exception was in flight")
-                                                           : std::string("left the group"));
+      whereabouts_->leave(!failure_.empty() ? "failed: " + failure_ : in_trouble ? kLeftByException : kLeft);
     }
     queue_.reset();
+    if (!in_trouble) return;
+    context_->break_connections();
+    whereabouts_->stay_for_others();
   }
 
   const char* backend() const noexcept override { return "gloo"; }
@@ -92,7 +95,7 @@ class GlooGroup final : public ChainGroup {
       abort_reason_ = reason;
     }
     whereabouts_->abort(std::string(reason));
-    close_connections();
+    end_waits();
   }
 
  protected:
@@ -132,7 +135,13 @@ class GlooGroup final : public ChainGroup {
  private:
   using Run = std::function<void(uint64_t number)>;
 
-  Messages messages(uint64_t number) const { return {*context_, number, timeout()}; }
+  // Of this rank and, by the ends of their connections, of its peers.
+  void end_waits() noexcept {
+    context_->break_connections();
+    waiting_.end();
+  }
+
+  Messages messages(uint64_t number) const { return {*context_, waiting_, number, timeout()}; }
 
   WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, Run run) {
     const CollectiveInfo recorded = record(kind, tensor, options);
@@ -191,16 +200,6 @@ class GlooGroup final : public ChainGroup {
     if (other_digest_ != own_digest_) throw Mismatch();
   }
 
-  // Gloo cannot end a call from outside; breaking the connections ends those of this rank and of
-  // its peers.
-  void close_connections() noexcept {
-    try {
-      break_connections(*context_);
-    } catch (const std::exception&) {
-      // They are broken already.
-    }
-  }
-
   // Tells where this rank is, reads what the others tell, and throws what that means.
   [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what) { give_up(info, what, timeout()); }
   [[noreturn]] void give_up(const CollectiveInfo& info, const std::string& what, std::chrono::milliseconds waited) {
@@ -225,23 +224,62 @@ class GlooGroup final : public ChainGroup {
     }
     const bool timed_out = what.find("imed out") != std::string::npos;
     whereabouts_->give_up(info, timed_out);
-    close_connections();
+    context_->break_connections();
     const ToldByAll told = whereabouts_->gather(info, timed_out);
     const std::string time_out = !told.timed_out ? ""
                                  : timed_out     ? fmt::format("timed out after {} ms", waited.count())
                                                  : std::string("a peer timed out");
+    const std::exception_ptr error = common_error({named(rank()), info}, what, time_out, told);
+    whereabouts_->has_read();
     try {
-      throw_common({named(rank()), info}, what, time_out, told.ranks);
-    } catch (const std::exception& error) {
-      write_record(error.what());
+      std::rethrow_exception(error);
+    } catch (const std::exception& found) {
+      write_record(found.what());
       throw;
     }
+  }
+
+  // The same on all ranks: what the first one finds out, but on a rank of which that speaks.
+  std::exception_ptr common_error(const WaitingRank& waiting, const std::string& what, const std::string& time_out,
+                                  const ToldByAll& told) const {
+    const auto own_words = [&] {
+      try {
+        throw_common(waiting, what, time_out, told);
+      } catch (...) {
+        return std::current_exception();
+      }
+    };
+    if (is_missed(told.ranks)) return own_words();
+    bool is_first = false;
+    const std::optional<FoundOut> found = whereabouts_->found_out_elsewhere(is_first);
+    if (found && !found->verdicts.empty()) {
+      const Verdict& verdict = found->verdicts.front();
+      const bool is_blamed = std::ranges::find(verdict.ranks, waiting.rank) != verdict.ranks.end();
+      if (!is_blamed || verdict.kind == "collective_mismatch")
+        return told_error(waiting, found->by, found->text, found->verdicts);
+    }
+    const std::exception_ptr error = own_words();
+    if (!is_first) return error;
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& own) {
+      whereabouts_->tell_found({waiting.rank, own.what(), verdicts_of(own)});
+    }
+    return error;
+  }
+
+  // Some rank has given up waiting for this one, and this one for none.
+  bool is_missed(const std::vector<ToldByRank>& told) const {
+    return told[static_cast<size_t>(rank())].late.empty() && std::ranges::any_of(told, [&](const ToldByRank& each) {
+             return std::ranges::any_of(each.late, [&](const LateRank& one) { return one.place == rank(); });
+           });
   }
 
   // What all ranks tell together: the same for all of them. `time_out`: in words, when this rank or
   // a peer of it gave up waiting.
   [[noreturn]] void throw_common(const WaitingRank& waiting, const std::string& what, const std::string& time_out,
-                                 const std::vector<ToldByRank>& told) const {
+                                 const ToldByAll& told_by_all) const {
+    const std::vector<ToldByRank>& told = told_by_all.ranks;
     const auto own = static_cast<size_t>(rank());
     // Where those were that had not come when a rank gave up; they may have come since, in vain.
     std::vector<const Whereabouts*> late(told.size());
@@ -257,7 +295,7 @@ class GlooGroup final : public ChainGroup {
     late[own] = nullptr;
     std::vector<Whereabouts> missing;
     for (size_t r = 0; r < told.size(); ++r) {
-      if (late[r]) {
+      if (late[r] && !told[r].gone.starts_with("died")) {
         missing.push_back(*late[r]);
       } else if (!told[r].gone.empty()) {
         // A rank that left or threw is the cause of everything else.
@@ -265,23 +303,40 @@ class GlooGroup final : public ChainGroup {
       }
     }
     if (!missing.empty()) throw missing_ranks_error(waiting, missing, time_out.empty() ? "a peer timed out" : time_out);
-    std::vector<CollectiveInfo> by_rank;
+    if (const int host = told_by_all.gone_with_store; host >= 0 && host != waiting.rank) {
+      Whereabouts gone{.rank = host};
+      gone.unasked = "the store, which it hosted, is gone with it";
+      throw lost_rank_error(waiting, gone, "left or died");
+    }
+    // Of several ranks that could not be asked for, none is more suspect than the others.
+    const auto unasked = std::find_if(told.begin(), told.end(),
+                                      [](const ToldByRank& each) { return !each.whereabouts.unasked.empty(); });
+    if (unasked != told.end() && size() > 2) {
+      const std::string text = fmt::format("{} in {} on rank {}; where the other ranks are is not known: {}",
+                                           time_out.empty() ? what : time_out, in_words(waiting.collective),
+                                           waiting.rank, unasked->whereabouts.unasked);
+      if (time_out.empty()) throw PeerError(text);
+      throw TimeoutError(text);
+    }
+    std::vector<Whereabouts> by_rank;
     for (const ToldByRank& each : told) {
       if (!each.stuck) missing.push_back(each.whereabouts);
-      by_rank.push_back(each.whereabouts.last);
+      by_rank.push_back(each.whereabouts);
     }
     if (missing.empty()) {
-      const bool differ = std::any_of(by_rank.begin(), by_rank.end(), [&](const CollectiveInfo& each) {
-        return each.sequence == by_rank[0].sequence && !each.matches(by_rank[0]);
+      const CollectiveInfo& first = by_rank[0].last;
+      const bool differ = std::any_of(by_rank.begin(), by_rank.end(), [&](const Whereabouts& each) {
+        return each.last.sequence == first.sequence && !each.last.matches(first);
       });
-      if (differ) throw mismatch_error(by_rank, names());
+      if (differ) throw mismatch_error(by_rank, flight_recorder(), names());
       throw PeerError("connections were lost in {} on rank {}: {}", in_words(waiting.collective), waiting.rank, what);
     }
     if (!time_out.empty()) throw missing_ranks_error(waiting, missing, time_out);
     throw lost_rank_error(waiting, missing.front(), "died or lost its connection", fmt::format(" ({})", what));
   }
 
-  std::shared_ptr<gloo::Context> context_;
+  std::shared_ptr<JoinedContext> context_;
+  mutable Waiting waiting_;
   std::optional<StoredWhereabouts> whereabouts_;
   std::optional<WorkQueue> queue_;
   std::atomic<bool> failed_{false};

@@ -8,12 +8,53 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 
 namespace brigade::dist {
 
+// What the thread of a group waits for, so that another one can end it. Gloo wakes who waits on a
+// connection that breaks, but not always one who came while it broke.
+class Waiting {
+ public:
+  // wait() waits on this buffer. Throws std::runtime_error when it was ended.
+  template <class Wait>
+  void on(gloo::transport::UnboundBuffer& buffer, Wait wait) {
+    enter(&buffer);
+    const struct Leave {
+      Waiting& waiting;
+      ~Leave() { waiting.leave(); }
+    } leave{*this};
+    if (!wait()) throw std::runtime_error("a wait was ended");
+  }
+  // Ends that, and what comes after. From any thread.
+  void end() noexcept {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    if (!buffer_) return;
+    buffer_->abortWaitRecv();
+    buffer_->abortWaitSend();
+  }
+
+ private:
+  void enter(gloo::transport::UnboundBuffer* buffer) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) throw std::runtime_error("the group was ended");
+    buffer_ = buffer;
+  }
+  void leave() noexcept {
+    const std::lock_guard lock(mutex_);
+    buffer_ = nullptr;
+  }
+
+  std::mutex mutex_;
+  bool ended_ = false;
+  gloo::transport::UnboundBuffer* buffer_ = nullptr;
+};
+
 struct Messages {
   gloo::Context& context;
+  Waiting& waiting;
   uint64_t number;  // of the collective, the same on all ranks
   std::chrono::milliseconds timeout;
 
@@ -28,14 +69,12 @@ struct Messages {
   }
 
   void wait_received(gloo::transport::UnboundBuffer& buffer, size_t messages = 1) const {
-    for (; messages > 0; --messages) {
-      if (!buffer.waitRecv(timeout)) throw std::runtime_error("a receive was ended");
-    }
+    for (; messages > 0; --messages)
+      waiting.on(buffer, [&] { return buffer.waitRecv(timeout); });
   }
   void wait_sent(gloo::transport::UnboundBuffer& buffer, size_t messages = 1) const {
-    for (; messages > 0; --messages) {
-      if (!buffer.waitSend(timeout)) throw std::runtime_error("a send was ended");
-    }
+    for (; messages > 0; --messages)
+      waiting.on(buffer, [&] { return buffer.waitSend(timeout); });
   }
 };
 

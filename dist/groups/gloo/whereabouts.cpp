@@ -2,14 +2,18 @@
 #include <brigade/dist/groups/gloo/whereabouts.h>
 
 #include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/store.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <utility>
+
+#include <unistd.h>
 
 namespace brigade::dist {
 
@@ -56,7 +60,40 @@ Whereabouts whereabouts_of(const auto& text, int rank) {
 StoredWhereabouts::StoredWhereabouts(std::shared_ptr<Store> store, std::string prefix, int rank, int size,
                                      RankNames names)
     : store_(std::move(store)), prefix_(std::move(prefix)), rank_(rank), size_(size), names_(std::move(names)) {
-  if (size > 1) thread_ = std::thread([this] { tell_changes(); });
+  if (size == 1) return;
+  try {
+    store_->set(key("process", rank_), fmt::format("{} {}", getpid(), host_identity()));
+  } catch (const std::exception&) {
+    // The peers do not learn how this process ends, nor anything else.
+  }
+  thread_ = std::thread([this] {
+    watch_processes();
+    tell_changes();
+  });
+}
+
+// All have come: they say at once who they are.
+void StoredWhereabouts::watch_processes() {
+  std::vector<PeerProcess> watched(static_cast<size_t>(size_));
+  try {
+    const std::string host = host_identity();
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_) continue;
+      const std::string text = store_->get(key("process", r), std::chrono::seconds(1));
+      const size_t space = text.find(' ');
+      if (space != std::string::npos && text.substr(space + 1) == host)
+        watched[static_cast<size_t>(r)] = PeerProcess(std::atoi(text.c_str()));
+    }
+  } catch (const std::exception&) {
+    // A store that does not answer, or a rank that has gone already: then their words are all there is.
+  }
+  const std::lock_guard lock(watching_);
+  processes_ = std::move(watched);
+}
+
+std::string StoredWhereabouts::how_it_ended(int rank) const {
+  const std::lock_guard lock(watching_);
+  return processes_.empty() ? "" : processes_[static_cast<size_t>(rank)].how_it_ended();
 }
 
 StoredWhereabouts::~StoredWhereabouts() {
@@ -89,6 +126,7 @@ void StoredWhereabouts::note_activity(std::string_view what, SourceLocation wher
 void StoredWhereabouts::give_up(const CollectiveInfo& in, bool timed_out) noexcept {
   silent_ = true;
   tell(timed_out ? kTimedOut : kStuck, in, false, timed_out ? late_for(in) : std::vector<LateRank>());
+  tell_given_up();
 }
 
 void StoredWhereabouts::leave(const std::string& how) noexcept {
@@ -103,6 +141,7 @@ void StoredWhereabouts::leave(const std::string& how) noexcept {
 void StoredWhereabouts::abort(const std::string& reason) noexcept {
   silent_ = true;
   tell_gone("failed: " + reason);
+  tell_given_up();
 }
 
 // Whenever something has changed, a few times a second at most.
@@ -111,7 +150,20 @@ void StoredWhereabouts::tell_changes() {
   bool told_finished = false;
   int64_t told_activity = 0;
   std::unique_lock lock(mutex_);
+  uint64_t ticks = 0;
+  int looks_alone = 0;
   while (!stopped_.wait_for(lock, std::chrono::milliseconds(50), [&] { return stop_; })) {
+    // A rank that waits for long asks whether it waits in vain.
+    constexpr uint64_t kTicksBetween = 5;
+    if (++ticks % kTicksBetween == 0 && !silent_ && !last_finished_ && told == last_.sequence && !told_finished) {
+      lock.unlock();
+      looks_alone = nobody_else_runs() ? looks_alone + 1 : 0;
+      // What the last of them has sent may be on its way.
+      constexpr int kLooksAlone = 4;
+      if (given_up_elsewhere_ && (given_up_elsewhere() || looks_alone == kLooksAlone))
+        std::exchange(given_up_elsewhere_, nullptr)();
+      lock.lock();
+    }
     if (silent_ || (told == last_.sequence && told_finished == last_finished_ && told_activity == activity_since_))
       continue;
     told = last_.sequence;
@@ -121,6 +173,21 @@ void StoredWhereabouts::tell_changes() {
     lock.unlock();
     tell(kWell, last, told_finished);
     lock.lock();
+  }
+}
+
+bool StoredWhereabouts::nobody_else_runs() const {
+  for (int r = 0; r < size_; ++r) {
+    if (r != rank_ && how_it_ended(r).empty()) return false;
+  }
+  return true;
+}
+
+bool StoredWhereabouts::given_up_elsewhere() const noexcept {
+  try {
+    return store_->check(key("given up"));
+  } catch (const std::exception&) {
+    return false;  // the store may be gone before us
   }
 }
 
@@ -139,7 +206,7 @@ void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective
     }
     const std::lock_guard lock(telling_);
     if (silent_ && mine.state == kWell) return;
-    store_->set(fmt::format("{}/place/{}", prefix_, rank_), to_text(mine));
+    store_->set(key("place", rank_), to_text(mine));
   } catch (const std::exception&) {
     // The store may be gone before us.
   }
@@ -147,17 +214,31 @@ void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective
 
 void StoredWhereabouts::tell_gone(const std::string& how) noexcept {
   try {
-    store_->set(fmt::format("{}/gone/{}", prefix_, rank_), how);
+    store_->set(key("gone", rank_), how);
   } catch (const std::exception&) {
     // The store may be gone before us.
   }
+}
+
+void StoredWhereabouts::tell_given_up() noexcept {
+  try {
+    store_->set(key("given up"), "1");
+  } catch (const std::exception&) {
+    // The store may be gone before us.
+  }
+}
+
+std::string StoredWhereabouts::key(const char* what) const { return fmt::format("{}/{}", prefix_, what); }
+std::string StoredWhereabouts::key(const char* what, int rank) const {
+  return fmt::format("{}/{}/{}", prefix_, what, rank);
 }
 
 std::vector<LateRank> StoredWhereabouts::late_for(const CollectiveInfo& in) const noexcept {
   std::vector<LateRank> late;
   for (int r = 0; r < size_; ++r) {
     const ToldByRank told = r == rank_ ? ToldByRank() : told_by(r);
-    if (r != rank_ && told.gone.empty() && told.whereabouts.last.sequence < in.sequence)
+    if (r != rank_ && told.whereabouts.unasked.empty() && told.gone.empty() &&
+        told.whereabouts.last.sequence < in.sequence)
       late.push_back({r, told.whereabouts});
   }
   return late;
@@ -167,18 +248,25 @@ ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
   ToldByRank told;
   told.whereabouts.rank = names_(rank);
   try {
-    const std::string gone = fmt::format("{}/gone/{}", prefix_, rank);
+    // Before its last words are read: of a process that has ended there will be no others.
+    const std::string ended = rank == rank_ ? "" : how_it_ended(rank);
+    told.gone = ended;
+    const std::string gone = key("gone", rank);
     if (rank != rank_ && store_->check(gone)) told.gone = store_->get(gone, std::chrono::seconds(1));
-    const std::string key = fmt::format("{}/place/{}", prefix_, rank);
-    if (!store_->check(key)) return told;
-    const auto text = decoded<WhereaboutsInStore>(store_->get(key, std::chrono::seconds(1)));
+    const std::string place = key("place", rank);
+    if (!store_->check(place)) return told;
+    const auto text = decoded<WhereaboutsInStore>(store_->get(place, std::chrono::seconds(1)));
     told.timed_out = text.state == kTimedOut;
     told.stuck = text.state != kWell;
+    if (told.stuck && told.gone == ended) told.gone.clear();  // it left because of what made it stuck
     for (const LateInStore& late : text.late)
       told.late.push_back({late.place, whereabouts_of(late, names_(late.place))});
     told.whereabouts = whereabouts_of(text, names_(rank));
-  } catch (const std::exception&) {
-    // Then we do not know.
+  } catch (const TimeoutError& error) {
+    told.whereabouts.unasked = fmt::format("the store could not be asked: {}", error.what());
+  } catch (const std::exception& error) {
+    told.without_store = true;
+    told.whereabouts.unasked = fmt::format("the store could not be asked: {}", error.what());
   }
   return told;
 }
@@ -190,11 +278,17 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
   ToldByAll told{std::vector<ToldByRank>(static_cast<size_t>(size_)), timed_out};
   bool all = false;
   bool first_look = true;
-  while (!all && std::chrono::steady_clock::now() < deadline) {
+  std::string unasked;  // who has no store now has none later
+  while (!all && unasked.empty() && std::chrono::steady_clock::now() < deadline) {
     all = true;
     for (int r = 0; r < size_; ++r) {
       ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
-      if (!rank.stuck && rank.gone.empty()) rank = told_by(r);
+      if (!rank.stuck && rank.gone.empty()) {
+        if (unasked.empty()) rank = told_by(r);
+        if (unasked.empty()) unasked = rank.whereabouts.unasked;
+        if (rank.without_store && store_->host_rank() >= 0) told.gone_with_store = store_->host_rank();
+        if (!unasked.empty()) rank = {.gone = how_it_ended(r), .whereabouts = {.rank = names_(r), .unasked = unasked}};
+      }
       // A peer that gave up waiting has broken our connection: who was missed there has not died
       // because of that.
       told.timed_out = told.timed_out || rank.timed_out;
@@ -203,13 +297,66 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
       all = all && (rank.stuck || !rank.gone.empty());
     }
     first_look = false;
-    if (!all) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (!all && unasked.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  // Its process may be about to end.
+  while (told.gone_with_store >= 0 && std::chrono::steady_clock::now() < deadline) {
+    for (int r = 0; r < size_; ++r) {
+      ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
+      if (names_(r) != told.gone_with_store || (rank.gone = how_it_ended(r)).empty()) continue;
+      told.gone_with_store = -1;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ToldByRank& own = told.ranks[static_cast<size_t>(rank_)];
   own.stuck = true;
   own.late = told_by(rank_).late;
   own.whereabouts.last = in;
+  own.whereabouts.unasked.clear();
   return told;
+}
+
+std::optional<FoundOut> StoredWhereabouts::found_out_elsewhere(bool& is_first) const noexcept {
+  is_first = false;
+  try {
+    is_first = store_->add(key("finders"), 1) == 1;
+    if (is_first) return std::nullopt;
+    const auto found = from_text(store_->get(key("found"), std::chrono::seconds(1)));
+    return FoundOut{found.at("by"), found.at("text"), found.at("verdicts").get<std::vector<Verdict>>()};
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+void StoredWhereabouts::tell_found(const FoundOut& found) const noexcept {
+  try {
+    store_->set(key("found"), to_text({{"by", found.by}, {"text", found.text}, {"verdicts", found.verdicts}}));
+  } catch (const std::exception&) {
+    // Then every rank says what it knows itself.
+  }
+}
+
+void StoredWhereabouts::has_read() const noexcept {
+  try {
+    store_->set(key("read", rank_), "1");
+  } catch (const std::exception&) {
+    // The store is gone: nobody stays for us.
+  }
+}
+
+void StoredWhereabouts::stay_for_others() const noexcept {
+  if (size_ == 1 || store_->host_rank() != names_(rank_)) return;
+  try {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    for (int r = 0; r < size_; ++r) {
+      while (r != rank_ && !store_->check(key("read", r)) && !store_->check(key("gone", r))) {
+        if (std::chrono::steady_clock::now() > deadline) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    }
+  } catch (const std::exception&) {
+    // Nobody can read any more.
+  }
 }
 
 }  // namespace brigade::dist

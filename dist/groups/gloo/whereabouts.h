@@ -6,11 +6,14 @@
 #pragma once
 
 #include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/groups/peer_process.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -32,16 +35,26 @@ struct ToldByRank {
   bool timed_out = false;      // because somebody did not come
   std::vector<LateRank> late;  // whom it missed then
   std::string gone;            // "left the group", "failed: ...": it is not coming
+  bool without_store = false;  // the store could not be reached: nothing is known of the rank
   Whereabouts whereabouts;
 };
 
 struct ToldByAll {
   std::vector<ToldByRank> ranks;
   bool timed_out = false;  // some rank gave up waiting
+  // The rank with which the store has gone, when it could not be reached any more; -1: none.
+  int gone_with_store = -1;
+};
+
+// What a rank has found out, for all.
+struct FoundOut {
+  int by = 0;  // the rank, as errors call it
+  std::string text;
+  std::vector<Verdict> verdicts;
 };
 
 // Of one rank of one group. Thread-safe. Nothing here throws for a store that is gone: then peers
-// are not told, and nothing is known of them.
+// are not told, and nothing is known of them (Whereabouts::unasked).
 class StoredWhereabouts {
  public:
   // Below `prefix` in the store; tells in a thread of its own when there are peers. `names`: the
@@ -49,6 +62,9 @@ class StoredWhereabouts {
   StoredWhereabouts(std::shared_ptr<Store> store, std::string prefix, int rank, int size, RankNames names);
   // Ends the thread.
   ~StoredWhereabouts();
+  // Called once, on the thread, when another rank has given up, or none runs any more, while this one
+  // waits in a collective: Gloo may sleep over broken connections. Before the first collective.
+  void on_given_up_elsewhere(std::function<void()> call) { given_up_elsewhere_ = std::move(call); }
   StoredWhereabouts(const StoredWhereabouts&) = delete;
   StoredWhereabouts& operator=(const StoredWhereabouts&) = delete;
 
@@ -72,14 +88,29 @@ class StoredWhereabouts {
   // Reads until every rank has given up or gone away, or for about a second. `in`, `timed_out`: why
   // this rank gave up.
   ToldByAll gather(const CollectiveInfo& in, bool timed_out) const;
+  // So that all say the same: the first rank that asks is to find out, and to tell it. Every other one
+  // gets what that rank told; nothing when it told nothing within a second, or there is no store.
+  std::optional<FoundOut> found_out_elsewhere(bool& is_first) const noexcept;
+  void tell_found(const FoundOut& found) const noexcept;
+  // Nothing of the others is read any more.
+  void has_read() const noexcept;
+  // Where the store goes with this rank: waits until the others have read what they need, or for a second.
+  void stay_for_others() const noexcept;
 
  private:
   void tell_changes();
+  void watch_processes();
   void tell(const char* state, const CollectiveInfo& collective, bool finished,
             const std::vector<LateRank>& late = {}) noexcept;
   void tell_gone(const std::string& how) noexcept;
+  void tell_given_up() noexcept;
+  bool given_up_elsewhere() const noexcept;
+  bool nobody_else_runs() const;
   std::vector<LateRank> late_for(const CollectiveInfo& in) const noexcept;
   ToldByRank told_by(int rank) const noexcept;
+  std::string how_it_ended(int rank) const;
+  std::string key(const char* what) const;
+  std::string key(const char* what, int rank) const;
 
   const std::shared_ptr<Store> store_;
   const std::string prefix_;
@@ -98,6 +129,10 @@ class StoredWhereabouts {
   std::string activity_;
   SourceLocation activity_at_;
   int64_t activity_since_ = 0;
+  std::function<void()> given_up_elsewhere_;
+
+  mutable std::mutex watching_;
+  std::vector<PeerProcess> processes_;  // by rank: those of this host
 
   std::thread thread_;  // last: it uses the others
 };

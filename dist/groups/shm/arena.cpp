@@ -1,120 +1,39 @@
-// Makes and maps the anonymous files, keeps those that were freed, and maps those of peers on use.
+// Places segments in the shared file, keeps those that were freed, and maps those of peers on use.
 #include <brigade/dist/groups/shm/arena.h>
 
 #include <brigade/core/error.h>
 
-#include <fmt/format.h>
-
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 namespace brigade::dist::shm {
 
 namespace {
 
-// What every segment has, and no other file: only memfds have seals at all.
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+// As much as an address space holds: only what is written takes memory.
+constexpr uint64_t kRoom = uint64_t{1} << 47;
 
-bool is_sealed(int fd) {
-  const int seals = fcntl(fd, F_GET_SEALS);  // the kernel may have added others
-  return seals >= 0 && (seals & kSeals) == kSeals;
-}
-
-// Opens a peer's segment, -1 with `why` when it is none. Where it lies came through the store,
-// which takes strangers too: nothing is opened for writing before its kind, owner, size and seals
-// are known.
-int open_segment(const std::string& path, size_t bytes, std::string& why) {
-  const int place = open(path.c_str(), O_PATH | O_CLOEXEC);
-  // The file that was looked at, whatever the peer's descriptor names by now.
-  const auto open_it = [place](int how) {
-    return open(fmt::format("/proc/self/fd/{}", place).c_str(), how | O_CLOEXEC);
-  };
-  struct stat entry {};
-  int fd = -1;
-  if (place < 0 || fstat(place, &entry) != 0) {
-    why = std::strerror(errno);
-  } else if (!S_ISREG(entry.st_mode)) {
-    why = "it is not shared memory";
-  } else if (entry.st_uid != geteuid()) {
-    why = fmt::format("it belongs to user {}, this process runs as user {}", entry.st_uid, geteuid());
-  } else if (entry.st_size != static_cast<off_t>(bytes)) {
-    why = fmt::format("expected {} bytes, it has {}", bytes, entry.st_size);
-  } else if (const int readable = open_it(O_RDONLY); readable < 0) {
-    why = std::strerror(errno);
-  } else {
-    if (!is_sealed(readable)) {
-      why = "it is not sealed as a rank's shared memory is";
-    } else if (fd = open_it(O_RDWR); fd < 0) {
-      why = std::strerror(errno);
-    }
-    close(readable);
-  }
-  if (place >= 0) close(place);
-  return fd;
+// A file larger than `ulimit -f` is a signal.
+uint64_t allowed_room() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kRoom;
+  return std::min<uint64_t>(kRoom, limit.rlim_cur);
 }
 
 }  // namespace
 
-Mapping::Mapping(size_t bytes) : bytes_(bytes) {
-  fd_ = memfd_create("brigade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  const bool sized = fd_ >= 0 && ftruncate(fd_, static_cast<off_t>(bytes)) == 0 && fcntl(fd_, F_ADD_SEALS, kSeals) == 0;
-  // Populated at once: a page fault inside a collective would stall every rank.
-  void* data = sized ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0) : MAP_FAILED;
-  if (data == MAP_FAILED) {
-    const std::string why = std::strerror(errno);
-    if (fd_ >= 0) close(fd_);
-    throw OutOfMemoryError("cannot make {} bytes of shared memory: {}", bytes, why);
-  }
-  data_ = data;
-}
-
-Mapping::Mapping(int pid, int fd, size_t bytes) : bytes_(bytes) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
-  std::string why;
-  fd_ = open_segment(path, bytes, why);
-  void* data = fd_ >= 0 ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0) : MAP_FAILED;
-  if (data == MAP_FAILED) {
-    if (fd_ >= 0) why = std::strerror(errno);
-    if (fd_ >= 0) close(fd_);
-    throw DistError(
-        "shm: cannot map the memory of process {} ({}: {}); the ranks of an shm group must run on one host under one "
-        "user. Use the gloo backend otherwise",
-        pid, path, why);
-  }
-  data_ = data;
-}
-
-Mapping::~Mapping() {
-  if (data_) munmap(data_, bytes_);
-  if (fd_ >= 0) close(fd_);
-}
-
-Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      fd_(std::exchange(other.fd_, -1)) {}
-
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(fd_, other.fd_);
-  return *this;
-}
+Arena::Arena() : file_(allowed_room()) {}
 
 Arena::~Arena() {
-  for (const auto& [segment, mapping] : mappings_)
-    own_.segments[segment].fd.store(-1, std::memory_order_release);
+  for (const auto& [segment, held] : held_)
+    own_->segments[segment].bytes.store(0, std::memory_order_release);
 }
 
 Arena::Piece Arena::allocate(size_t bytes) {
   constexpr size_t kPage = 4096;
-  if (bytes > (size_t{1} << 47))
+  if (bytes > kRoom)
     throw OutOfMemoryError("cannot make {} bytes of shared memory: an address space holds less", bytes);
   bytes = std::max((bytes + kPage - 1) / kPage * kPage, kPage);
   std::lock_guard lock(mutex_);
@@ -122,39 +41,63 @@ Arena::Piece Arena::allocate(size_t bytes) {
   if (kept != free_.end()) {
     const int32_t segment = kept->second;
     free_.erase(kept);
-    return {mappings_.at(segment).data(), segment};
+    return {held_.at(segment).mapping.data(), segment};
   }
   for (int32_t segment = 0; segment < kAllocations; ++segment) {
-    if (mappings_.contains(segment)) continue;
-    Mapping mapping(bytes);
-    Segment& entry = own_.segments[segment];
-    entry.bytes = bytes;
+    if (held_.contains(segment)) continue;
+    const uint64_t offset = free_stretch(bytes);
+    Mapping mapping(file_, offset, bytes);
+    Segment& entry = own_->segments[segment];
+    entry.offset.store(offset, std::memory_order_relaxed);
     entry.generation.fetch_add(1, std::memory_order_relaxed);
-    entry.fd.store(mapping.fd(), std::memory_order_release);
+    entry.bytes.store(bytes, std::memory_order_release);
     void* data = mapping.data();
-    mappings_.emplace(segment, std::move(mapping));
+    held_.emplace(segment, Held{offset, std::move(mapping)});
+    next_ = offset + bytes;
     return {data, segment};
   }
   throw DistError("shm: all {} shared segments of this rank are in use", kAllocations);
 }
 
+// Behind the last one made, so that a stretch is used again as late as possible; from the start
+// when the file is used up.
+uint64_t Arena::free_stretch(size_t bytes) const {
+  if (bytes <= file_.bytes() && next_ <= file_.bytes() - bytes) return next_;
+  std::vector<std::pair<uint64_t, uint64_t>> used;
+  for (const auto& [segment, held] : held_)
+    used.emplace_back(held.offset, held.offset + held.mapping.bytes());
+  used.emplace_back(file_.bytes(), file_.bytes());
+  std::sort(used.begin(), used.end());
+  uint64_t begin = 0;
+  for (const auto& [offset, end] : used) {
+    if (offset - begin >= bytes) return begin;
+    begin = end;
+  }
+  throw OutOfMemoryError(
+      "cannot make {} bytes of shared memory: this process may have {}, and no stretch of them is free", bytes,
+      file_.bytes());
+}
+
 void Arena::free(int32_t segment) {
   std::lock_guard lock(mutex_);
-  const size_t bytes = mappings_.at(segment).bytes();
+  const auto held = held_.find(segment);
+  const size_t bytes = held->second.mapping.bytes();
   if (free_.count(bytes) < kKept) {
     free_.emplace(bytes, segment);
     return;
   }
-  own_.segments[segment].fd.store(-1, std::memory_order_release);
-  mappings_.erase(segment);
+  own_->segments[segment].bytes.store(0, std::memory_order_release);
+  const uint64_t offset = held->second.offset;
+  held_.erase(held);
+  file_.release(offset, bytes);
 }
 
 int32_t Arena::find(const void* address, uint64_t& offset) const {
   std::lock_guard lock(mutex_);
-  for (const auto& [segment, mapping] : mappings_) {
-    const char* base = static_cast<const char*>(mapping.data());
+  for (const auto& [segment, held] : held_) {
+    const char* base = static_cast<const char*>(held.mapping.data());
     const char* at = static_cast<const char*>(address);
-    if (at >= base && at < base + mapping.bytes()) {
+    if (at >= base && at < base + held.mapping.bytes()) {
       offset = static_cast<uint64_t>(at - base);
       return segment;
     }
@@ -169,8 +112,10 @@ void* PeerSegments::resolve(const RankBlock& peer, int rank, const DataPlace& pl
     // Drop what the peers have given back meanwhile, then map the new one.
     if (found != known_.end()) known_.erase(found);
     const Segment& entry = peer.segments[place.allocation];
-    const int fd = entry.fd.load(std::memory_order_acquire);
-    Mapping mapping(peer.pid.load(std::memory_order_relaxed), fd, entry.bytes);
+    const uint64_t bytes = entry.bytes.load(std::memory_order_acquire);
+    if (bytes == 0 || entry.generation.load(std::memory_order_relaxed) != place.generation)
+      throw DistError("shm: a rank has given back the memory of a collective that it had posted");
+    Mapping mapping(files_[static_cast<size_t>(rank)], entry.offset.load(std::memory_order_relaxed), bytes);
     found = known_.emplace(key, Known{place.generation, std::move(mapping)}).first;
   }
   return static_cast<char*>(found->second.mapping.data()) + place.offset;

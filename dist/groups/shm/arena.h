@@ -1,47 +1,30 @@
-// Memory that peers can map: anonymous files (memfd), found through /proc, so that nothing has a
-// name that could be left behind and no mount limits the size.
+// The memory of a rank that its peers can reach: stretches (segments) of one shared file, which the
+// ranks hand each other once (handover.h). From then on a peer maps a segment when it first needs
+// it, without a word.
 #pragma once
 
 #include <brigade/dist/groups/shm/control.h>
+#include <brigade/dist/groups/shm/shared_file.h>
 
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist::shm {
-
-// A mapped anonymous file.
-class Mapping {
- public:
-  Mapping() = default;
-  // Makes one. Throws OutOfMemoryError.
-  explicit Mapping(size_t bytes);
-  // Maps that of another process. Throws DistError that says why it cannot be opened, or why it is
-  // none: another user's, another size, a file that no Mapping has made.
-  Mapping(int pid, int fd, size_t bytes);
-  ~Mapping();
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-
-  void* data() const noexcept { return data_; }
-  size_t bytes() const noexcept { return bytes_; }
-  int fd() const noexcept { return fd_; }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
-  int fd_ = -1;
-};
 
 // This rank's segments. Given-back segments are kept and handed out again for the same size.
 // Thread-safe.
 class Arena {
  public:
-  explicit Arena(RankBlock& own) : own_(own) {}
+  // Throws OutOfMemoryError.
+  Arena();
   ~Arena();
+  // What the peers need.
+  const SharedFile& file() const noexcept { return file_; }
+  // Where the peers read which segments there are. Before the first allocation.
+  void announce_in(RankBlock& own) noexcept { own_ = &own; }
 
   struct Piece {
     void* data;
@@ -55,15 +38,26 @@ class Arena {
 
  private:
   static constexpr size_t kKept = 8;  // per size
+  struct Held {
+    uint64_t offset;  // in the file
+    Mapping mapping;
+  };
+  uint64_t free_stretch(size_t bytes) const;
+
   mutable std::mutex mutex_;
-  RankBlock& own_;
-  std::map<int32_t, Mapping> mappings_;
+  SharedFile file_;
+  RankBlock* own_ = nullptr;
+  std::map<int32_t, Held> held_;
   std::multimap<size_t, int32_t> free_;
+  uint64_t next_ = 0;  // where to look first for a free stretch
 };
 
 // The peers' segments, mapped when they are first needed.
 class PeerSegments {
  public:
+  // `files`: by rank; that of this rank is not used.
+  explicit PeerSegments(std::vector<SharedFile> files) : files_(std::move(files)) {}
+  // Throws DistError for a segment that its rank has given back.
   void* resolve(const RankBlock& peer, int rank, const DataPlace& place);
 
  private:
@@ -71,6 +65,7 @@ class PeerSegments {
     uint32_t generation;
     Mapping mapping;
   };
+  std::vector<SharedFile> files_;
   std::map<std::pair<int, int32_t>, Known> known_;
 };
 

@@ -49,10 +49,11 @@ struct Header {
 
 enum class Status : uint32_t { Running, Left, Failed };
 
+// A stretch of the memory that a rank has handed over.
 struct Segment {
-  std::atomic<int32_t> fd{-1};
+  std::atomic<uint64_t> offset{0};
+  std::atomic<uint64_t> bytes{0};  // 0: none
   std::atomic<uint32_t> generation{0};
-  uint64_t bytes = 0;
 };
 
 // Counters are collective numbers from 1; each lies in a cache line of its own, written by its rank
@@ -63,7 +64,6 @@ struct RankBlock {
   // Peers that sleep on one of the two counters: only then a publication needs a system call.
   alignas(64) std::atomic<uint32_t> sleepers{0};
   alignas(64) std::atomic<Status> status{Status::Running};
-  std::atomic<int32_t> pid{0};
   char last_words[1024] = {};
   std::atomic<int32_t> blames{-1};  // the rank because of which this one failed
   // What the rank does outside of collectives; guarded by a lock that readers give up on (its

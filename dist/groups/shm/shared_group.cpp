@@ -18,7 +18,6 @@
 #include <thread>
 
 #include <sched.h>
-#include <unistd.h>
 
 namespace brigade::dist::shm {
 
@@ -66,9 +65,7 @@ SharedGroup::SharedGroup(int rank, int size, std::chrono::milliseconds timeout, 
                          RankNames names)
     : ProcessGroup(rank, size, timeout, std::move(names)),
       control_(std::move(control)),
-      crowded_(static_cast<unsigned>(size) > std::max(1U, std::thread::hardware_concurrency())) {
-  block(rank).pid.store(getpid());
-}
+      crowded_(static_cast<unsigned>(size) > std::max(1U, std::thread::hardware_concurrency())) {}
 
 SharedGroup::~SharedGroup() {
   forget_staged();
@@ -80,8 +77,7 @@ SharedGroup::~SharedGroup() {
   if (!failure_.empty()) {
     leave(own, Status::Failed, failure_);
   } else {
-    leave(own, Status::Left,
-          std::uncaught_exceptions() > 0 ? "left while an exception was in flight" : "left the group");
+    leave(own, Status::Left, std::uncaught_exceptions() > 0 ? kLeftByException : kLeft);
   }
 }
 
@@ -240,10 +236,12 @@ void SharedGroup::check_headers(const Operation& operation) {
     same = same && same_collective(first, other);
   }
   if (same) return;
-  std::vector<CollectiveInfo> by_rank;
-  for (int r = 0; r < size(); ++r)
-    by_rank.push_back(info_of(block(r).ring[operation.sequence % kRing]));
-  fail(std::make_exception_ptr(mismatch_error(by_rank, names())));
+  std::vector<Whereabouts> by_rank;
+  for (int r = 0; r < size(); ++r) {
+    by_rank.push_back(whereabouts(r));
+    by_rank.back().last = info_of(block(r).ring[operation.sequence % kRing]);
+  }
+  fail(std::make_exception_ptr(mismatch_error(by_rank, recorder(), names())));
 }
 
 void SharedGroup::fail(std::exception_ptr error) {
@@ -339,6 +337,11 @@ void SharedGroup::time_out(const Operation& operation, std::chrono::milliseconds
                                                    fmt::format("timed out after {} ms", waited.count()))));
 }
 
+void SharedGroup::end_waits_when(std::function<bool()> ends, std::chrono::milliseconds period) {
+  ends_waits_ = std::move(ends);
+  ends_waits_period_ = period;
+}
+
 void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   const auto finished = [&] {
@@ -361,6 +364,7 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
   }
   const auto deadline = Clock::now() + timeout;
   auto next_check = Clock::now();
+  auto next_question = Clock::now() + ends_waits_period_;
   while (true) {
     while (advance()) {
     }
@@ -370,7 +374,12 @@ void SharedGroup::wait_for(const OperationPtr& operation, std::chrono::milliseco
       check_peers(*operation);
       next_check = now + std::chrono::milliseconds(2);
     }
-    if (now >= deadline) time_out(*operation, timeout);
+    bool ends = now >= deadline;
+    if (!ends && ends_waits_ && now >= next_question) {
+      ends = ends_waits_();
+      next_question = now + ends_waits_period_;
+    }
+    if (ends) time_out(*operation, timeout);
     park(*operation);
   }
 }

@@ -11,7 +11,6 @@
 
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/groups/shm/arena.h>
 #include <brigade/dist/groups/shm/control.h>
 
 #include <atomic>
@@ -46,6 +45,10 @@ class SharedGroup : public ProcessGroup {
   WorkPtr gather_shares(const Tensor& tensor, const CollectiveOptions& options);
   // This rank's share of `count` elements: [first, second).
   std::pair<int64_t, int64_t> share(int64_t count, DType dtype) const;
+  // Every wait asks after each `period`; true ends it, as if its time were over.
+  void end_waits_when(std::function<bool()> ends, std::chrono::milliseconds period);
+  // Where this rank is. For any thread.
+  Whereabouts own_whereabouts() const { return whereabouts(rank()); }
   // Whether the peers can read and write this tensor in place.
   using ProcessGroup::reaches;
   bool reaches(const Tensor& tensor) const;
@@ -132,6 +135,8 @@ class SharedGroup : public ProcessGroup {
   std::atomic<bool> announced_{false};
   std::mutex abort_mutex_;
   std::string abort_reason_;
+  std::function<bool()> ends_waits_;  // see end_waits_when
+  std::chrono::milliseconds ends_waits_period_{0};
   bool crowded_;  // more ranks than processors: do not spin
 };
 

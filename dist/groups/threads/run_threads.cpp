@@ -1,12 +1,19 @@
 // Ranks as threads of this process, each with its own group; the first error is thrown again.
 #include <brigade/dist/groups/threads/run_threads.h>
 
+#include <brigade/core/error.h>
 #include <brigade/core/random.h>
+#include <brigade/dist/groups/shm/shared_group.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -14,10 +21,81 @@
 
 namespace brigade::dist {
 
-void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body, std::chrono::milliseconds timeout) {
+namespace {
+
+// Which ranks have ended.
+class Ends {
+ public:
+  explicit Ends(int ranks) : ended_(static_cast<size_t>(ranks)) {}
+  void add(int rank) {
+    const std::lock_guard lock(mutex_);
+    ended_[static_cast<size_t>(rank)] = true;
+    changed_.notify_all();
+  }
+  // Until all have. Throws TimeoutError, which says where those are that have not.
+  void wait_for_all(std::chrono::milliseconds exit_timeout, const std::vector<std::weak_ptr<ProcessGroup>>& groups) {
+    std::unique_lock lock(mutex_);
+    for (auto left = running(); !left.empty(); left = running()) {
+      const auto someone_ended = [&] { return running().size() < left.size(); };
+      if (exit_timeout.count() == 0 || left.size() == ended_.size()) {
+        changed_.wait(lock, someone_ended);
+      } else if (!changed_.wait_for(lock, exit_timeout, someone_ended)) {
+        throw TimeoutError("run_threads: rank {} has run on for {} ms after the last of the others had ended{}",
+                           fmt::join(left, ", "), exit_timeout.count(), places(left, groups));
+      }
+    }
+  }
+
+ private:
+  static std::string places(const std::vector<int>& ranks, const std::vector<std::weak_ptr<ProcessGroup>>& groups) {
+    std::string text;
+    for (const int rank : ranks) {
+      const ProcessGroupPtr group = groups[static_cast<size_t>(rank)].lock();
+      if (const auto* const shared = dynamic_cast<const shm::SharedGroup*>(group.get()))
+        text += "; " + in_words(shared->own_whereabouts());
+    }
+    return text;
+  }
+  std::vector<int> running() const {
+    std::vector<int> ranks;
+    for (size_t r = 0; r < ended_.size(); ++r) {
+      if (!ended_[r]) ranks.push_back(static_cast<int>(r));
+    }
+    return ranks;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<bool> ended_;
+};
+
+// std::terminate prints what is thrown.
+[[noreturn]] void end_process(const TimeoutError& late, const std::exception_ptr& first_error) {
+  std::string text = late.what();
+  try {
+    if (first_error) std::rethrow_exception(first_error);
+  } catch (const std::exception& error) {
+    text += fmt::format("; before that a rank failed: {}", error.what());
+  }
+  try {
+    throw TimeoutError(text);
+  } catch (const TimeoutError&) {
+    std::terminate();
+  }
+}
+
+}  // namespace
+
+void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body, std::chrono::milliseconds timeout,
+                 std::chrono::milliseconds exit_timeout) {
+  if (exit_timeout.count() < 0)
+    throw ValueError("run_threads: expected an exit_timeout of at least 0 ms, got {}", exit_timeout.count());
+  exit_timeout = std::min<std::chrono::milliseconds>(exit_timeout, std::chrono::hours(24 * 365));
   std::vector<ProcessGroupPtr> groups = make_thread_groups(ranks, timeout);
+  const std::vector<std::weak_ptr<ProcessGroup>> seen(groups.begin(), groups.end());
   std::mutex mutex;
   std::exception_ptr first_error;
+  Ends ends(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     // Each thread owns its group: when it ends, its peers learn that it has left.
@@ -25,7 +103,8 @@ void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body, st
 #ifdef _OPENMP
       omp_set_num_threads(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks));
 #endif
-      manual_seed(static_cast<uint64_t>(group->rank()));
+      const int own = group->rank();
+      manual_seed(static_cast<uint64_t>(own));
       try {
         body(group);
       } catch (...) {
@@ -44,7 +123,14 @@ void run_threads(int ranks, const std::function<void(ProcessGroupPtr)>& body, st
         group->abort(reason);
       }
       group.reset();
+      ends.add(own);
     });
+  }
+  try {
+    ends.wait_for_all(exit_timeout, seen);
+  } catch (const TimeoutError& late) {
+    const std::lock_guard lock(mutex);
+    end_process(late, first_error);
   }
   for (std::thread& thread : threads)
     thread.join();

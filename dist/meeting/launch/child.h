@@ -1,7 +1,6 @@
-// One rank as a child process of the launcher.
+// One rank as a process: what it is started with, and what becomes of it.
 #pragma once
 
-#include <brigade/dist/meeting/launch/guardian.h>
 #include <brigade/dist/meeting/launch/output.h>
 
 #include <chrono>
@@ -9,13 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <sys/types.h>
-
 namespace brigade::dist {
 
+// As the launcher sees it.
 struct Child : RankOutput {
-  pid_t pid = -1;
-  int process = -1;  // pidfd
   bool running = false;
   int status = 0;  // as waitpid says it
   bool told_to_end = false;
@@ -24,10 +20,29 @@ struct Child : RankOutput {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// Starts `command` as child.rank, in a process group of its own, with pipes for its output and
-// `environment` over this process's. Throws IoError when the program cannot be started, DistError
-// when there can be no process or no pipe.
-void start(Child& child, const std::vector<std::string>& command, const Environment& environment, bool reads_stdin,
-           const Guardian& guardian);
+// What exec needs. Everything that allocates is done before the fork of a program with threads:
+// after it there are system calls only.
+class RankProgram {
+ public:
+  // `environment` goes over this process's. Makes the pipes for the output of `child`, whose
+  // reading ends it gets. Throws DistError when there can be none.
+  RankProgram(Child& child, const std::vector<std::string>& command, const Environment& environment, bool reads_stdin);
+  RankProgram(RankProgram&&) = default;
+
+  // In a new process: becomes the rank. Returns only when that is impossible, with errno.
+  int exec() noexcept;
+
+ private:
+  struct Pipe {
+    int end = -1;
+    explicit Pipe(int fd = -1) : end(fd) {}
+    Pipe(Pipe&& other) noexcept : end(std::exchange(other.end, -1)) {}
+    ~Pipe();
+  };
+  std::vector<std::string> words_, variables_;
+  std::vector<char*> argv_, envp_;  // pointers into these
+  bool reads_stdin_;
+  Pipe out_, err_;  // writing ends
+};
 
 }  // namespace brigade::dist

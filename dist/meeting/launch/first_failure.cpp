@@ -30,15 +30,15 @@ FirstFailure find_first_failure(std::span<const RankEnd> ranks) {
     if (end.exit_code != 0 && (!first || order(end) < order(*first))) first = &end;
   }
   if (!first) return {};
-  FirstFailure result{first->rank, first->exit_code, false, false, {}};
+  FirstFailure result{.rank = first->rank, .exit_code = first->exit_code};
   if (!is_consequence(*first) || !first->error) return result;
   result.because_of = first->error->because_of;
   for (const RankEnd& end : ranks) {
     const bool named =
         std::find(result.because_of.begin(), result.because_of.end(), end.rank) != result.because_of.end();
     if (!named) continue;
-    if (end.told_to_end && !end.error) return {end.rank, first->exit_code, false, true, {}};
-    if (end.exit_code == 0 && !end.told_to_end) return {end.rank, first->exit_code, true, false, {}};
+    if (end.told_to_end && !end.error) return {.rank = end.rank, .exit_code = first->exit_code, .awaited = true};
+    if (end.exit_code == 0 && !end.told_to_end) return {.rank = end.rank, .exit_code = first->exit_code, .left = true};
   }
   return result;
 }

@@ -17,8 +17,8 @@ struct LaunchOptions {
   int master_port = 0;        // 0: a free one (one node only)
   int stdin_rank = -1;        // the rank that reads the launcher's standard input; the others get /dev/null
   bool prefix_output = true;  // "[rank 1] " before each line
-  // How long a rank may run on after the last of the others on this node has ended well; 0: for
-  // ever.
+  // How long a rank may run on after the last of the others on this node has ended well, and a node
+  // after the last of the other nodes; 0: for ever.
   std::chrono::milliseconds exit_timeout{std::chrono::minutes(30)};
   int max_restarts = 0;
   std::chrono::milliseconds back_off{500};  // before the first restart; doubles with each, up to 30 s
@@ -51,8 +51,9 @@ struct LaunchOutcome {
 // Starts `command` once per rank with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,
 // MASTER_ADDR, MASTER_PORT, OMP_NUM_THREADS (cores / ranks unless set), BRIGADE_AGENT_STORE=1 (the
 // launcher of node 0 hosts the store), BRIGADE_RUN_ID (a random name; with several nodes the one
-// that the variable has here), BRIGADE_ERROR_FILE (dist/diagnosis/error_file.h) and waits for all;
-// not for daemons that they leave, whatever they hold open. Forwards SIGINT, SIGTERM, SIGHUP,
+// that the variable has here), BRIGADE_SECRET (that of secret.h here; with one node a random one
+// where there is none), BRIGADE_ERROR_FILE (dist/diagnosis/error_file.h) and waits for all;
+// then ends whatever they have left running, daemons too. Forwards SIGINT, SIGTERM, SIGHUP,
 // SIGQUIT to the ranks, and restarts nothing then; when one fails the others are ended; ranks die
 // with the launcher (guardian.h). Throws IoError when the program cannot be started, and DistError
 // when the launchers of several nodes do not meet.

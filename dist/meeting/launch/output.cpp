@@ -42,7 +42,7 @@ void Output::finish(RankOutput& rank) {
   }
 }
 
-// False when there is no more for now, or ever: then the stream is closed.
+// Reads once. False when nothing was there; at the stream's end it is closed as well.
 bool Output::read_some(RankOutput& rank, Stream& stream) {
   char bytes[kReadAtOnce];
   const ssize_t got = read(stream.fd, bytes, sizeof bytes);
@@ -54,6 +54,11 @@ bool Output::read_some(RankOutput& rank, Stream& stream) {
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return errno == EINTR;
   end(rank, stream);
   return false;
+}
+
+void Output::tell(const std::string& lines) {
+  kept(STDERR_FILENO).append(lines);
+  write();
 }
 
 void Output::add_to(std::vector<pollfd>& entries) const {

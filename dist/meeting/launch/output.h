@@ -42,6 +42,9 @@ class Output {
   // open, and closes them.
   void finish(RankOutput& rank);
 
+  // Words of the launcher's own, whole lines, for standard error.
+  void tell(const std::string& lines);
+
   // Whether output waits for whoever reads this target.
   bool waits(const Stream& stream) const noexcept { return !kept(stream.target).empty(); }
   bool waits() const noexcept { return !kept_[0].empty() || !kept_[1].empty(); }

@@ -13,6 +13,9 @@ namespace brigade::dist {
 struct Connection {
   Socket socket;
   std::string came;
+  // A stranger's greeting and the store's nonce, from the question for a proof to the answer.
+  std::string greeting;
+  std::string nonce;
   bool greeted = false;
   bool closing = false;                     // once the answer is sent
   Deadline since = {};                      // when it was accepted

@@ -2,16 +2,15 @@
 #include <brigade/dist/meeting/store/socket.h>
 
 #include <brigade/core/error.h>
+#include <brigade/dist/meeting/store/host_name.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -46,18 +45,8 @@ bool is_its_own_peer(const Socket& socket) {
          std::memcmp(&own, &peer, own_size) == 0;
 }
 
-using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
-
-Addresses resolve(const std::string& host, int port, bool passive) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0) throw DistError("cannot resolve host '{}': {}; check MASTER_ADDR", host, gai_strerror(error));
-  return {found, &freeaddrinfo};
-}
+// To listen at a name there is no deadline of the caller.
+constexpr std::chrono::seconds kPatienceForName{30};
 
 }  // namespace
 
@@ -117,7 +106,7 @@ std::string receive_string(const Socket& socket, Deadline deadline, uint32_t lim
 }
 
 Socket try_connect(const std::string& host, int port, Deadline deadline) {
-  const Addresses addresses = resolve(host, port, false);
+  const Addresses addresses = resolve(host, port, false, deadline);
   for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
     Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) continue;
@@ -146,7 +135,7 @@ Socket try_connect(const std::string& host, int port, Deadline deadline) {
 }
 
 Socket listen_on(const std::string& host, int port) {
-  const Addresses addresses = resolve(host, port, true);
+  const Addresses addresses = resolve(host, port, true, std::chrono::steady_clock::now() + kPatienceForName);
   std::string why = "no address";
   for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
     Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -2,6 +2,7 @@
 // for nobody. Waiting is the client's affair. Whatever a client does, and whatever it costs, at
 // most its own connection ends.
 #include <brigade/core/warning.h>
+#include <brigade/dist/meeting/secret.h>
 #include <brigade/dist/meeting/store/connection.h>
 #include <brigade/dist/meeting/store/greeting.h>
 #include <brigade/dist/meeting/store/requests.h>
@@ -175,39 +176,69 @@ struct TcpStoreServer::Impl {
     return true;
   }
 
-  // False when this is no greeting, or one of another job.
+  // False when this is no greeting.
   bool receive_greeting(Connection& client) {
+    return client.nonce.empty() ? receive_first_words(client) : receive_proof(client);
+  }
+
+  bool receive_first_words(Connection& client) {
     const std::string_view came = client.came;
-    if (!came.starts_with(kStoreMagic.substr(0, came.size()))) return false;
+    if (!came.starts_with(kStoreFamily.substr(0, came.size()))) return false;
     if (came.size() < kStoreMagic.size() + 4) return true;
     uint32_t length = 0;
     std::memcpy(&length, came.data() + kStoreMagic.size(), 4);
     if (length > kMostGreetingBytes) return false;
     const size_t bytes = kStoreMagic.size() + 4 + length;
     if (came.size() < bytes) return true;
-    const std::optional<StoreJob> other = read_greeting(came.substr(kStoreMagic.size() + 4, length));
-    if (!other) return false;
+    const std::string magic(came.substr(0, kStoreMagic.size()));
+    std::string text(came.substr(kStoreMagic.size() + 4, length));
     client.came.erase(0, bytes);
-    std::string refusal = why_refused({job.run, world_size, ""}, *other);
-    if (refusal.empty() && greeted >= limits.connections)
-      refusal = fmt::format("it has {} connections, which is all that it may", greeted);
-    if (refusal.empty()) {
-      client.greeted = true;
-      ++greeted;
-    } else {
-      client.closing = true;
-      tell_refusal(client, *other, refusal);
-    }
     client.head = kStoreMagic;
-    return client.answer(refusal);
+    if (magic != kStoreMagic) return refuse(client, "", other_version(kStoreMagic, magic));
+    const std::optional<Greeting> other = read_greeting(text);
+    if (!other) return false;
+    const Refusal refusal = why_stranger(job, *other);
+    if (!refusal.reason.empty()) return refuse(client, other->job.who, refusal);
+    if (job.secret.empty()) return welcome(client, other->job, "");
+    client.greeting = std::move(text);
+    client.nonce = random_token();
+    return client.answer("?" + client.nonce) && receive_proof(client);  // of who does not wait for the question
   }
 
-  void tell_refusal(const Connection& client, const StoreJob& other, const std::string& refusal) {
-    if (++warnings > kMostWarnings) return;
-    tell({fmt::format("the store at port {} has refused {} from {}: {}", local_port(listener),
-                      other.who.empty() ? "a process" : other.who, peer_address(client.socket), refusal),
-          fmt::format("give each job a port of its own, and all its ranks the same WORLD_SIZE; this job goes on{}",
-                      warnings == kMostWarnings ? " (more refusals are not told)" : "")});
+  bool receive_proof(Connection& client) {
+    uint32_t length = 0;
+    if (client.came.size() < sizeof length) return true;
+    std::memcpy(&length, client.came.data(), sizeof length);
+    if (length != kProofBytes) return false;
+    if (client.came.size() < sizeof length + length) return true;
+    const std::string proof = client.came.substr(sizeof length, length);
+    client.came.erase(0, sizeof length + length);
+    const StoreJob other = read_greeting(client.greeting).value().job;
+    if (!same_proof(proof, proof_of(Prover::client, job.secret, client.nonce, client.greeting)))
+      return refuse(client, other.who, wrong_secret());
+    return welcome(client, other, proof_of(Prover::store, job.secret, client.nonce, client.greeting));
+  }
+
+  bool welcome(Connection& client, const StoreJob& other, const std::string& proof) {
+    Refusal refusal = why_refused({.world_size = world_size}, other);
+    if (refusal.reason.empty() && greeted >= limits.connections)
+      refusal = {fmt::format("it has {} connections, which is all that it may", greeted),
+                 "look for processes that connect again and again"};
+    if (!refusal.reason.empty()) return refuse(client, other.who, refusal);
+    client.greeted = true;
+    client.greeting = client.nonce = "";
+    ++greeted;
+    return client.answer("=" + proof);
+  }
+
+  bool refuse(Connection& client, const std::string& who, const Refusal& refusal) {
+    client.closing = true;
+    if (++warnings <= kMostWarnings)
+      tell({fmt::format("the store at port {} has refused {} from {}: {}", local_port(listener),
+                        who.empty() ? "a process" : who, peer_address(client.socket), refusal.reason),
+            fmt::format("{}; this job goes on{}", refusal.advice,
+                        warnings == kMostWarnings ? " (more refusals are not told)" : "")});
+    return client.answer("!" + refusal.reason);
   }
 
   // False when it is no request.

@@ -1,4 +1,6 @@
 // The client of the TCP store (tcp_server.cpp). Waiting is its affair: it asks again.
+#include <brigade/core/detail/in_quotes.h>
+#include <brigade/dist/meeting/secret.h>
 #include <brigade/dist/meeting/store/greeting.h>
 #include <brigade/dist/meeting/store/requests.h>
 #include <brigade/dist/meeting/store/socket.h>
@@ -73,12 +75,19 @@ class TcpStore final : public Store {
   // "" or why the store refuses; nullopt when the connection ends before that is said: a store to
   // which too many strangers come ends some, and one that is about to go ends all.
   std::optional<std::string> greet(const StoreJob& job) {
+    const std::string greeting = greeting_text(job, job.secret.empty() ? "" : random_token());
     std::string magic(kStoreMagic.size(), '\0');
+    std::string answer, store_nonce;
     try {
       send_all(socket_, kStoreMagic.data(), kStoreMagic.size(), in(patience_));
-      send_string(socket_, greeting_text(job), in(patience_));
+      send_string(socket_, greeting, in(patience_));
       receive_all(socket_, magic.data(), magic.size(), in(patience_));
-      if (magic == kStoreMagic) return receive_string(socket_, in(patience_), kMostGreetingBytes);
+      if (magic == kStoreMagic) answer = receive_string(socket_, in(patience_), kMostGreetingBytes);
+      if (answer.starts_with('?') && !job.secret.empty()) {
+        store_nonce = answer.substr(1);
+        send_string(socket_, proof_of(Prover::client, job.secret, store_nonce, greeting), in(patience_));
+        answer = receive_string(socket_, in(patience_), kMostGreetingBytes);
+      }
     } catch (const TimeoutError&) {
       throw TimeoutError(
           "what listens at {} has not greeted within {} ms: it is a store that is slow, or another program uses that "
@@ -87,17 +96,31 @@ class TcpStore final : public Store {
     } catch (const PeerError&) {
       return std::nullopt;
     }
-    throw_not_a_store();
+    if (magic != kStoreMagic && magic.starts_with(kStoreFamily)) return other_version(magic, kStoreMagic).reason;
+    if (answer.starts_with('!')) return answer.substr(1);
+    if (!answer.starts_with('=')) throw_not_a_store(magic == kStoreMagic ? answer : magic);
+    // Whoever listens at the port may say welcome: only the store of the job can prove it.
+    if (!job.secret.empty() && (store_nonce.empty() || !same_proof(answer.substr(1), proof_of(Prover::store, job.secret,
+                                                                                              store_nonce, greeting))))
+      throw DistError(
+          "what answers at {} does not know the secret of this job: another program has taken that port; choose "
+          "another with --master-port or MASTER_PORT",
+          place_);
+    return "";
   }
 
-  [[noreturn]] void throw_not_a_store() const {
+  [[noreturn]] void throw_not_a_store(const std::string& said) const {
     throw DistError(
-        "what answers at {} is not a Brigade store: another program uses that port; choose another with --master-port "
-        "or MASTER_PORT",
-        place_);
+        "what answers at {} is not a Brigade store (it says {}): another program uses that port; choose another with "
+        "--master-port or MASTER_PORT",
+        place_, brigade::detail::in_quotes(said));
   }
   [[noreturn]] void give_up(bool connected, std::chrono::milliseconds timeout) const {
-    if (connected) throw_not_a_store();
+    if (connected)
+      throw DistError(
+          "what listens at {} hangs up without a greeting, for {} ms now: it is a store that ends or has all the "
+          "connections that it may, or another program uses that port",
+          place_, timeout.count());
     throw TimeoutError(
         "no store answered at {} within {} ms; is rank 0 running, and are MASTER_ADDR and MASTER_PORT right?", place_,
         timeout.count());
@@ -123,9 +146,15 @@ class TcpStore final : public Store {
     try {
       send_string(socket_, request, in(patience_));
       return receive_string(socket_, in(patience_));
-    } catch (const DistError&) {
+    } catch (const TimeoutError&) {
       // An answer that comes late would be taken for that of the next question. And who asks again
-      // after a time-out must not wait once more.
+      // must not wait once more.
+      socket_ = Socket();
+      // No TimeoutError: that is for a rank that does not come.
+      throw PeerError(
+          "the store at {} has not answered within {} ms: the process that hosts it is stopped or overloaded", place_,
+          patience_.count());
+    } catch (const DistError&) {
       socket_ = Socket();
       throw;
     }

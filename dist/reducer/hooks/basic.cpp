@@ -2,8 +2,13 @@
 // they are made of.
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/kernels/foreach.h>
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <utility>
+#include <vector>
 
 namespace brigade::dist {
 
@@ -41,20 +46,32 @@ class AllReduceHook final : public CommHook {
   }
 };
 
-class CompressHook final : public CommHook {
+// Gradients travel in another dtype than the one they are kept in.
+class CastHook final : public CommHook {
  public:
-  explicit CompressHook(DType dtype) : dtype_(dtype) {}
-  std::string name() const override { return dtype_ == kFloat16 ? "fp16_compress" : "bf16_compress"; }
+  CastHook(std::string name, DType dtype, double factor) : name_(std::move(name)), dtype_(dtype), factor_(factor) {}
+  std::string name() const override { return name_; }
   WorkPtr run(ProcessGroup& group, const GradBucket& bucket, const CollectiveOptions& options,
               SourceLocation where) override {
-    const Tensor small = group.allocate(bucket.buffer().numel(), dtype_, bucket.buffer().device());
-    kernels::copy(small, bucket.buffer());
-    const WorkPtr sent = group.all_reduce(small, options, where);
-    return then(sent, [small, buffer = bucket.buffer()] { kernels::copy(buffer, small); });
+    const Tensor& buffer = bucket.buffer();
+    if (buffer.dtype() == dtype_ && factor_ == 1) return group.all_reduce(buffer, options, where);
+    multiply(buffer, 1 / factor_);
+    const Tensor sent = group.allocate(buffer.numel(), dtype_, buffer.device());
+    kernels::copy(sent, buffer);
+    return then(group.all_reduce(sent, options, where), [sent, buffer, factor = factor_] {
+      kernels::copy(buffer, sent);
+      multiply(buffer, factor);
+    });
   }
 
  private:
+  static void multiply(const Tensor& buffer, double factor) {
+    if (factor != 1) kernels::foreach_scale(std::vector<Tensor>{buffer}, factor, Tensor());
+  }
+
+  std::string name_;
   DType dtype_;
+  double factor_;
 };
 
 class NoopHook final : public CommHook {
@@ -94,8 +111,19 @@ WorkPtr then(WorkPtr work, std::function<void()> after) {
 WorkPtr completed_work() { return std::make_shared<ThenWork>(nullptr, nullptr); }
 
 CommHookPtr allreduce_hook() { return std::make_shared<AllReduceHook>(); }
-CommHookPtr fp16_compress_hook() { return std::make_shared<CompressHook>(kFloat16); }
-CommHookPtr bf16_compress_hook() { return std::make_shared<CompressHook>(kBFloat16); }
+CommHookPtr fp16_compress_hook() { return std::make_shared<CastHook>("fp16_compress", kFloat16, 1); }
+CommHookPtr bf16_compress_hook() { return std::make_shared<CastHook>("bf16_compress", kBFloat16, 1); }
+CommHookPtr reduce_in_hook(DType dtype, double predivide_factor) {
+  if (!is_floating_point(dtype))
+    throw ValueError("reduce_in_hook: expected a floating dtype, got {}", brigade::name(dtype));
+  if (!(predivide_factor > 0) || !std::isfinite(predivide_factor) || (predivide_factor != 1 && dtype != kFloat16)) {
+    throw ValueError(
+        "reduce_in_hook: expected a predivide_factor above 0, other than 1 for float16 only, got {} for {}; the other "
+        "dtypes hold what float32 holds",
+        predivide_factor, brigade::name(dtype));
+  }
+  return std::make_shared<CastHook>(fmt::format("reduce_in_{}", brigade::name(dtype)), dtype, predivide_factor);
+}
 CommHookPtr noop_hook() { return std::make_shared<NoopHook>(); }
 CommHookPtr make_comm_hook(std::string name, std::function<WorkPtr(ProcessGroup&, const GradBucket&)> start) {
   if (!start) throw ValueError("make_comm_hook: Communication hook must be callable.");

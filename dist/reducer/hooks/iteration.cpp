@@ -19,7 +19,7 @@ uint64_t iteration_in(const std::vector<std::pair<std::string, Tensor>>& state, 
   }
   const Tensor& count = found->second;
   const bool fits = count.defined() && count.dtype() == kInt64 && count.numel() == 1;
-  const int64_t value = fits ? count.to_vector<int64_t>().front() : -1;
+  const int64_t value = fits ? brigade::detail::elements_of<int64_t>(count).front() : -1;
   if (value < 0) {
     throw ValueError("{}: '{}' of the state is {}, expected one int64 that is not negative", hook, kIterationKey,
                      fits              ? std::to_string(value)

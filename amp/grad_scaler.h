@@ -1,0 +1,154 @@
+// GradScaler: keeps small gradients of half precision from becoming zero, as torch.amp.GradScaler
+// (Micikevicius et al., Mixed Precision Training, ICLR 2018).
+//
+//   amp::GradScaler scaler;
+//   for (...) {
+//     optimizer.zero_grad();
+//     scaler.scale(loss).backward();
+//     scaler.unscale_(optimizer);  // only to read or clip the gradients
+//     optim::clip_grad_norm_(parameters, 1.0);
+//     scaler.step(optimizer);
+//     scaler.update();
+//   }
+//
+// The loss is multiplied by a scale before backward, and the gradients are divided by it before the
+// step. Is one of them infinite or NaN then, the scale was too large: the step is skipped, and
+// update() lowers the scale. After a number of iterations in which nothing was skipped, it raises it.
+//
+// Each gradient knows the scale it was made with and by which scaler (autograd/gradient_scale.h). A
+// step by gradients of another scale, of two scales, of another scaler, or of a loss that was not
+// scaled is an error, autograd::ScalerError, before a weight moves. Errors begin with PyTorch's words
+// where PyTorch has the error; those that it does not see begin with the optimizer.
+#pragma once
+
+#include <brigade/autograd/gradient_scale.h>
+#include <brigade/core/tensor.h>
+#include <brigade/optim/optimizer.h>
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace brigade::amp {
+
+struct GradScalerOptions {
+  double init_scale = 65536;
+  double growth_factor = 2;        // above 1
+  double backoff_factor = 0.5;     // below 1
+  int64_t growth_interval = 2000;  // iterations without a skipped step until the scale grows
+  bool enabled = true;             // false: scale() and unscale_() do nothing, step() only steps
+  DeviceType device = kCPU;        // a scaler for a device that is not there is not enabled, with a warning
+  // step() without unscale_() only looks at the gradients, and the optimizer (SGD, Adam, AdamW without
+  // hooks) divides them as it reads them: they are not written, and stay scaled. Else step() leaves
+  // them unscaled, as PyTorch's does.
+  bool fused_step = false;
+};
+
+class GradScaler {
+ public:
+  // Throws ValueError "The growth factor must be > 1.0.", "The backoff factor must be < 1.0.".
+  explicit GradScaler(const GradScalerOptions& options = {});
+  ~GradScaler();
+  GradScaler(const GradScaler&) = delete;
+  GradScaler& operator=(const GradScaler&) = delete;
+
+  // The loss (any shape, any floating dtype, any device) times the scale: a result of its own, with
+  // the dtype of a product with a float32 number tensor: a half loss without dimensions becomes
+  // float32. The first call puts the scale in place.
+  Tensor scale(const Tensor& loss, SourceLocation where = SourceLocation::current());
+  std::vector<Tensor> scale(const std::vector<Tensor>& losses, SourceLocation where = SourceLocation::current());
+
+  // Divides the gradients of the optimizer's parameters by the scale, in place, and notes whether
+  // any of them is infinite or NaN. Nothing waits for a device. Throws ScalerError: "Attempted
+  // unscale_ but _scale is None ...", "unscale_() has already been called on this optimizer since the
+  // last update().", "unscale_() is being called after step().", "Attempting to unscale FP16
+  // gradients.", and for gradients of another scale (see above); then nothing has changed.
+  void unscale_(optim::Optimizer& optimizer, SourceLocation where = SourceLocation::current());
+  // Unscales, unless unscale_() was called, and calls optimizer.step() if all gradients are finite.
+  // Returns whether it did. Reads from the device what was found: the host waits here. Throws as
+  // unscale_(), as optimizer.step(), and ScalerError "Attempted step but _scale is None ...", "step()
+  // has already been called since the last update().", "No inf checks were recorded for this
+  // optimizer."
+  bool step(optim::Optimizer& optimizer, SourceLocation where = SourceLocation::current());
+  // At the end of an iteration, after the steps of all its optimizers: lowers the scale when one was
+  // skipped, raises it when growth_interval iterations in a row were not. Throws ScalerError
+  // "Attempted update but _scale is None ...", "No inf checks were recorded prior to update."
+  void update(SourceLocation where = SourceLocation::current());
+  // The same with a scale of the caller's own; the count of iterations goes on.
+  void update(double new_scale, SourceLocation where = SourceLocation::current());
+
+  bool is_enabled() const noexcept { return enabled_; }
+  // 1 when not enabled.
+  double get_scale() const noexcept;
+  double get_growth_factor() const noexcept { return options_.growth_factor; }
+  double get_backoff_factor() const noexcept { return options_.backoff_factor; }
+  int64_t get_growth_interval() const noexcept { return options_.growth_interval; }
+  void set_growth_factor(double factor) noexcept { options_.growth_factor = factor; }
+  void set_backoff_factor(double factor) noexcept { options_.backoff_factor = factor; }
+  void set_growth_interval(int64_t interval) noexcept { options_.growth_interval = interval; }
+  // Iterations without a skipped step since the scale last changed; 0 when not enabled.
+  int64_t growth_tracker() const noexcept;
+  // What unscale_() or step() have found for this optimizer since the last update(): nothing before
+  // them, or without gradients. Waits for the device.
+  std::optional<bool> found_inf(const optim::Optimizer& optimizer) const;
+
+  // "scale", "growth_factor", "backoff_factor", "growth_interval" and "_growth_tracker"; nothing when
+  // not enabled. For optim::Checkpoint:
+  //   checkpoint.part("scaler", [&] { return scaler.state_dict(); },
+  //                   [&](const auto& state) { scaler.load_state_dict(state); });
+  optim::OptimizerState state_dict() const;
+  // Does nothing when not enabled. Throws ValueError "The source state dict is empty, ...", or for
+  // entries that are missing or unknown; then nothing has been changed.
+  void load_state_dict(const optim::OptimizerState& state, SourceLocation where = SourceLocation::current());
+
+ private:
+  // Of an optimizer, since the last update().
+  enum class Stage : uint8_t { Ready, Unscaled, Stepped };
+  struct PerOptimizer {
+    optim::Optimizer* optimizer;
+    Stage stage = Stage::Ready;
+    std::vector<Tensor> found_inf;  // one for each device; float32, 1 where something was found
+    std::optional<bool> agreed;     // what was found on any rank that steps with this one
+    SourceLocation unscaled_at, stepped_at;
+
+    // Notes what is not finite, and multiplies by `factor` unless it is 1.
+    void look_at(const std::vector<Tensor>& grads, float factor);
+    bool found_any() const;
+  };
+
+  PerOptimizer& state_of(optim::Optimizer& optimizer);
+  const PerOptimizer* find(const optim::Optimizer& optimizer) const noexcept;
+  void require_scale(const char* function, const optim::Optimizer* optimizer, SourceLocation where) const;
+  void require_stage_ready(const PerOptimizer& state, SourceLocation where) const;
+  void check_gradients(const optim::Optimizer& optimizer, SourceLocation where) const;
+  float inverse_scale() const noexcept { return static_cast<float>(1.0 / static_cast<double>(scale_)); }
+  // Whether the optimizer can do the division; then its gradients were looked at.
+  bool prepare_fused_step(PerOptimizer& state, SourceLocation where);
+  [[noreturn]] void throw_no_gradients(const optim::Optimizer& optimizer, SourceLocation where) const;
+  // The scale as a tensor on that device.
+  const Tensor& scale_on(Device device);
+  void set_scale(float scale, const char* by, SourceLocation where);
+  void end_iteration(SourceLocation where) noexcept;
+
+  GradScalerOptions options_;
+  bool enabled_;
+  uint64_t number_ = 0;  // in marks
+  // Until scale() is first called: what is to be put in place.
+  bool is_in_place_ = false;
+  double init_scale_;
+  float scale_ = 0;
+  int32_t growth_tracker_ = 0;
+  std::vector<std::pair<Device, Tensor>> scales_;
+  std::deque<PerOptimizer> states_;  // in the order in which they came
+  SourceLocation updated_at_;
+  // What last changed the scale.
+  struct Change {
+    const char* by;  // "update()"
+    SourceLocation where;
+  };
+  std::optional<Change> change_;
+};
+
+}  // namespace brigade::amp

@@ -1,0 +1,229 @@
+// An iteration of a scaler: each optimizer is ready, then unscaled, then stepped, until update().
+#include <brigade/amp/grad_scaler.h>
+#include <brigade/autograd/meta.h>
+#include <brigade/autograd/write_log.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/kernels/foreach.h>
+#include <brigade/optim/detail/batches.h>
+#include <brigade/optim/detail/scaled_gradients.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace brigade::amp {
+
+using autograd::ScalerError;
+
+bool GradScaler::PerOptimizer::found_any() const {
+  return std::any_of(found_inf.begin(), found_inf.end(),
+                     [](const Tensor& each) { return brigade::detail::element_as_double(each, 0) != 0; });
+}
+
+GradScaler::PerOptimizer& GradScaler::state_of(optim::Optimizer& optimizer) {
+  for (PerOptimizer& state : states_) {
+    if (state.optimizer == &optimizer) return state;
+  }
+  return states_.emplace_back(PerOptimizer{&optimizer});
+}
+
+const GradScaler::PerOptimizer* GradScaler::find(const optim::Optimizer& optimizer) const noexcept {
+  const auto same = [&](const PerOptimizer& state) { return state.optimizer == &optimizer; };
+  const auto found = std::find_if(states_.begin(), states_.end(), same);
+  return found == states_.end() ? nullptr : &*found;
+}
+
+std::optional<bool> GradScaler::found_inf(const optim::Optimizer& optimizer) const {
+  const PerOptimizer* const state = find(optimizer);
+  if (!state || state->found_inf.empty()) return std::nullopt;
+  return state->agreed ? *state->agreed : state->found_any();
+}
+
+void GradScaler::require_scale(const char* function, const optim::Optimizer* optimizer, SourceLocation where) const {
+  if (is_in_place_) return;
+  SourceLocation backward;
+  if (optimizer) {
+    for (const Tensor& parameter : optimizer->parameters()) {
+      const autograd::AutogradMeta* const known = autograd::meta(parameter);
+      if (known && known->grad.defined() && known->stamp.backwards > 0) backward = known->stamp.last_backward_at;
+    }
+  }
+  const std::string cure = backward.line() != 0
+                               ? " The gradients of " + optimizer->name() + " come from the backward at " +
+                                     to_string(backward) +
+                                     ", whose loss was not scaled: write "
+                                     "scaler.scale(loss).backward() there"
+                               : " scale() of this scaler was never called: write scaler.scale(loss).backward()";
+  throw ScalerError(where,
+                    "Attempted {} but _scale is None.  This may indicate your script did not use scaler.scale(loss or "
+                    "outputs) earlier in the iteration.{}",
+                    function, cure);
+}
+
+void GradScaler::require_stage_ready(const PerOptimizer& state, SourceLocation where) const {
+  const std::string last = updated_at_.line() != 0 ? "the last update() was at " + to_string(updated_at_)
+                                                   : std::string("update() has not been called yet");
+  if (state.stage == Stage::Unscaled) {
+    throw ScalerError(
+        where,
+        "unscale_() has already been called on this optimizer since the last update(). {} was unscaled at "
+        "{}; {}. Call unscale_() once per optimizer and iteration, after its last backward, and update() "
+        "at the end of every iteration, a skipped one too",
+        state.optimizer->name(), to_string(state.unscaled_at), last);
+  }
+  if (state.stage == Stage::Stepped) {
+    throw ScalerError(where,
+                      "unscale_() is being called after step(). {} has stepped at {}; {}. Call update() at the end of "
+                      "every iteration, and unscale_() before step()",
+                      state.optimizer->name(), to_string(state.stepped_at), last);
+  }
+}
+
+namespace {
+
+// Of each parameter; undefined where there is none.
+std::vector<Tensor> gradients_to_unscale(const optim::Optimizer& optimizer, SourceLocation where) {
+  std::vector<Tensor> grads;
+  for (const Tensor& parameter : optimizer.parameters()) {
+    Tensor grad = parameter.grad();
+    if (grad.defined() && grad.dtype() == kFloat16) {
+      throw ScalerError(where,
+                        "Attempting to unscale FP16 gradients. The gradient of {} of {} is {}; half precision cannot "
+                        "hold small unscaled gradients. Keep the parameters in float32 and compute in float16 only "
+                        "within forward (autocast), in place of converting the model",
+                        optim::detail::parameter_in_words(parameter, grads.size()), optimizer.name(), describe(grad));
+    }
+    grads.push_back(std::move(grad));
+  }
+  return grads;
+}
+
+}  // namespace
+
+void GradScaler::PerOptimizer::look_at(const std::vector<Tensor>& grads, float factor) {
+  std::vector<std::pair<Device, Tensor>> factors;
+  found_inf.clear();
+  agreed.reset();
+  for (const optim::detail::Batch& batch : optim::detail::batches(grads, [](size_t) { return 0; })) {
+    size_t place = 0;
+    while (place < factors.size() && factors[place].first != batch.device)
+      ++place;
+    if (place == factors.size()) {
+      factors.emplace_back(batch.device, full({}, factor, {kFloat32, batch.device}));
+      found_inf.push_back(full({}, 0, {kFloat32, batch.device}));
+    }
+    kernels::foreach_unscale(batch.of(grads), factors[place].second, found_inf[place]);
+  }
+}
+
+void GradScaler::unscale_(optim::Optimizer& optimizer, SourceLocation where) {
+  if (!enabled_) return;
+  require_scale("unscale_", &optimizer, where);
+  PerOptimizer& state = state_of(optimizer);
+  require_stage_ready(state, where);
+  check_gradients(optimizer, where);
+  state.look_at(gradients_to_unscale(optimizer, where), inverse_scale());
+  for (const Tensor& parameter : optimizer.parameters()) {
+    autograd::AutogradMeta* const known = autograd::meta(parameter);
+    if (!known || !known->grad.defined()) continue;
+    known->grad.bump_version();
+    autograd::note_write(known->grad, "unscale_", where);
+    known->stamp.scale.on_unscale(number_, scale_, where, known->grad);
+  }
+  state.stage = Stage::Unscaled;
+  state.unscaled_at = where;
+}
+
+bool GradScaler::prepare_fused_step(PerOptimizer& state, SourceLocation where) {
+  optim::Optimizer& optimizer = *state.optimizer;
+  if (!options_.fused_step || !optimizer.can_step_scaled() || !std::isfinite(inverse_scale())) return false;
+  check_gradients(optimizer, where);
+  state.look_at(gradients_to_unscale(optimizer, where), 1);
+  return !state.found_inf.empty();
+}
+
+void GradScaler::throw_no_gradients(const optim::Optimizer& optimizer, SourceLocation where) const {
+  const std::vector<Tensor> parameters = optimizer.parameters();
+  std::string names;
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < std::min(parameters.size(), kShown); ++i)
+    names += (i ? ", " : "") + optim::detail::parameter_in_words(parameters[i], i);
+  if (parameters.size() > kShown) names += ", ...";
+  throw ScalerError(where,
+                    "No inf checks were recorded for this optimizer. None of the {} parameters of {} ({}) has a "
+                    "gradient: no backward since they were cleared has reached them. Step only optimizers whose "
+                    "parameters the loss of this iteration reaches, and call zero_grad() before backward, not after",
+                    parameters.size(), optimizer.name(), names);
+}
+
+bool GradScaler::step(optim::Optimizer& optimizer, SourceLocation where) {
+  if (!enabled_) {
+    optimizer.step(where);
+    return true;
+  }
+  require_scale("step", &optimizer, where);
+  PerOptimizer& state = state_of(optimizer);
+  if (state.stage == Stage::Stepped) {
+    throw ScalerError(where,
+                      "step() has already been called since the last update(). {} has stepped at {}. Call update() at "
+                      "the end of every iteration, after the steps of all its optimizers",
+                      optimizer.name(), to_string(state.stepped_at));
+  }
+  const bool is_fused = state.stage == Stage::Ready && prepare_fused_step(state, where);
+  if (state.stage == Stage::Ready && !is_fused) unscale_(optimizer, where);
+  if (state.found_inf.empty()) throw_no_gradients(optimizer, where);
+  const bool stepped = optimizer.step_unless(
+      {.found_inf = state.found_any(), .loss_scale = scale_, .grad_factor = is_fused ? inverse_scale() : 1.0F}, where);
+  state.agreed = !stepped;
+  state.stage = Stage::Stepped;
+  state.stepped_at = where;
+  return stepped;
+}
+
+void GradScaler::end_iteration(SourceLocation where) noexcept {
+  states_.clear();
+  updated_at_ = where;
+  autograd::forget_scaled_aside();
+}
+
+void GradScaler::update(SourceLocation where) {
+  if (!enabled_) return;
+  require_scale("update", nullptr, where);
+  bool any = false, found = false;
+  for (PerOptimizer& state : states_) {
+    if (state.found_inf.empty()) continue;
+    any = true;
+    // One that was unscaled and never stepped has not been asked for.
+    if (!state.agreed)
+      state.agreed = state.optimizer->ask_found_inf({.found_inf = state.found_any(), .loss_scale = scale_}, where);
+    found = found || *state.agreed;
+  }
+  if (!any) {
+    throw ScalerError(
+        where,
+        "No inf checks were recorded prior to update. No optimizer was stepped or unscaled by this scaler "
+        "{}. Call scaler.step(optimizer) before scaler.update(); optimizer.step() alone tells the scaler "
+        "nothing",
+        updated_at_.line() != 0 ? "since update() at " + to_string(updated_at_) : "yet");
+  }
+  // As PyTorch's kernel: products in double, kept as float32, and no growth out of its range.
+  if (found) {
+    set_scale(static_cast<float>(scale_ * options_.backoff_factor), "update()", where);
+    growth_tracker_ = 0;
+  } else if (growth_tracker_ + 1 == options_.growth_interval) {
+    const auto grown = static_cast<float>(scale_ * options_.growth_factor);
+    if (std::isfinite(grown)) set_scale(grown, "update()", where);
+    growth_tracker_ = 0;
+  } else {
+    ++growth_tracker_;
+  }
+  end_iteration(where);
+}
+
+void GradScaler::update(double new_scale, SourceLocation where) {
+  if (!enabled_) return;
+  require_scale("update", nullptr, where);
+  set_scale(static_cast<float>(new_scale), "update(new_scale)", where);
+  end_iteration(where);
+}
+
+}  // namespace brigade::amp

@@ -1,0 +1,110 @@
+// What a scaler finds in the stamps of gradients that it is about to unscale.
+#include <brigade/amp/grad_scaler.h>
+#include <brigade/autograd/listener.h>
+#include <brigade/optim/detail/scaled_gradients.h>
+
+#include <string>
+
+namespace brigade::amp {
+
+namespace {
+
+using autograd::ScaleKnown;
+using autograd::ScaleLabel;
+using autograd::ScaleOrigin;
+using autograd::ScaleStamp;
+using brigade::detail::in_words;
+using optim::detail::origin_in_words;
+
+// A scaled gradient of something that is no parameter of any optimizer may have been handed on to
+// another backward: then that one's gradients are scaled without a mark.
+bool may_be_scaled_by_hand() {
+  const auto& aside = autograd::leaves_scaled_aside();
+  if (aside.empty()) return false;
+  size_t parameters = 0;
+  for (const optim::Optimizer* const optimizer : optim::optimizers_of_this_thread()) {
+    for (const Tensor& parameter : optimizer->parameters())
+      parameters += aside.contains(parameter.id());
+  }
+  return parameters < aside.size();
+}
+
+bool is_of_unscaled_loss(const ScaleOrigin& origin) { return origin.scaler == 0 && !origin.is_unscaled(); }
+
+// The scaler that asks.
+struct Asking {
+  uint64_t number;
+  double scale;
+  std::string change;  // "; update() at a.cpp:3 has set the scale to 512"
+};
+
+std::string fault_of(const ScaleOrigin& origin, const Asking& scaler) {
+  const std::string scale = in_words(scaler.scale);
+  if (origin.is_unscaled()) {
+    return "was unscaled already, at " + to_string(origin.unscaled_at) +
+           ", and no backward has come since the one at " + to_string(origin.backward_at) +
+           ". Unscale each gradient once: a parameter belongs to one optimizer, unscale_() and step() go to one scaler "
+           "with one update() after them, and zero_grad() clears what the next backward may not reach";
+  }
+  if (is_of_unscaled_loss(origin)) {
+    if (may_be_scaled_by_hand()) return "";
+    return "comes from a loss that was not scaled: the backward at " + to_string(origin.backward_at) +
+           " bypassed the scaler, whose scale is " + scale + "; unscaled, it would be " + scale +
+           " times too small. Write scaler.scale(loss).backward() there";
+  }
+  if (origin.scaler != scaler.number) {
+    return "was scaled by another scaler: " + origin_in_words(origin) + ", and this one's scale is " + scale +
+           ". Step each optimizer by the scaler that scaled its loss";
+  }
+  if (origin.scale == scaler.scale * scaler.scale) {
+    return "was scaled twice: " + origin_in_words(origin) + "; this scaler's scale is " + scale +
+           ". Call scale() once for each loss";
+  }
+  return "was made at another scale: " + origin_in_words(origin) + ", and would be unscaled by " + scale +
+         scaler.change + ". Call update() once per iteration, after the steps of all its optimizers";
+}
+
+// What is wrong with a gradient that has this label; "" for nothing.
+std::string fault_of(const ScaleLabel& label, const Asking& scaler) {
+  if (label == ScaleKnown::Mixed) {
+    const bool has_unscaled_loss = is_of_unscaled_loss(label.first) || is_of_unscaled_loss(label.second);
+    if (has_unscaled_loss && may_be_scaled_by_hand()) return "";
+    return optim::detail::mixture_in_words(label) + scaler.change;
+  }
+  if (label != ScaleKnown::One || (scaler.scale == 1 && label.first.scale == 1)) return "";
+  const bool fits = label.first.scaler == scaler.number && label.first.scale == scaler.scale;
+  return fits && !label.first.is_unscaled() ? "" : fault_of(label.first, scaler);
+}
+
+}  // namespace
+
+void GradScaler::check_gradients(const optim::Optimizer& optimizer, SourceLocation where) const {
+  Asking scaler{.number = number_, .scale = scale_, .change = ""};
+  if (change_) {
+    scaler.change = "; " + std::string(change_->by) + " at " + to_string(change_->where) + " has set the scale to " +
+                    in_words(scaler.scale);
+  }
+  std::string fault, name;
+  size_t others = 0;
+  const std::vector<Tensor> parameters = optimizer.parameters();
+  autograd::announce_reading(parameters);  // a reducer may have to end what it waits for
+  const auto look = [&](size_t i, const Tensor& parameter, const Tensor& gradient, ScaleStamp& stamp) {
+    stamp.settle(gradient);
+    std::string found = fault_of(stamp.label, scaler);
+    // Zeros are as good at any scale.
+    if (found.empty() || optim::detail::is_all_zero(gradient)) return;
+    if (!fault.empty()) {
+      ++others;
+      return;
+    }
+    fault = std::move(found);
+    name = optim::detail::parameter_in_words(parameter, i);
+  };
+  optim::detail::for_each_labelled(parameters, look);
+  if (fault.empty()) return;
+  const std::string more = others == 0 ? "" : " (and those of " + std::to_string(others) + " other parameters)";
+  throw autograd::ScalerError(where, "{}: the gradient of {}{} {}. No weight has moved", optimizer.name(), name, more,
+                              fault);
+}
+
+}  // namespace brigade::amp

@@ -1,0 +1,158 @@
+// How labels of scales meet, when a write makes one void, and what is kept of scalers.
+#include <brigade/autograd/gradient_scale.h>
+
+#include <brigade/autograd/write_log.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string_view>
+
+namespace brigade::autograd {
+
+namespace {
+
+std::atomic<uint64_t> scaler_numbers{0};
+std::atomic<int> living_scalers{0};
+
+struct Told {
+  std::array<double, 8> scales{};  // 0: none
+  size_t next = 0;
+};
+thread_local Told told;
+thread_local std::unordered_set<uint64_t> scaled_aside;
+
+}  // namespace
+
+void ScaleLabel::join(const ScaleLabel& other) noexcept {
+  if (other.known == ScaleKnown::Nothing || known == ScaleKnown::Untold) return;
+  if (known == ScaleKnown::Nothing || other.known == ScaleKnown::Untold) {
+    *this = other;
+    return;
+  }
+  if (known == ScaleKnown::Mixed) return;
+  if (other.known == ScaleKnown::Mixed) {
+    *this = other;
+  } else if (!first.agrees_with(other.first)) {
+    known = ScaleKnown::Mixed;
+    second = other.first;
+  } else if (first.scaler == 0) {
+    first = other.first;  // of two that are as good as unscaled, the one that can tell more
+  }
+}
+
+ScaleLabel ScaleLabel::through(const ScaleMark* mark) const noexcept {
+  if (!mark || known == ScaleKnown::Nothing || known == ScaleKnown::Untold) return *this;
+  if (mark->kind == ScaleMark::Kind::Vanishes) return {};
+  ScaleLabel result = *this;
+  if (mark->kind == ScaleMark::Kind::ByHand) {
+    result.known = ScaleKnown::Untold;
+    return result;
+  }
+  for (ScaleOrigin* origin : {&result.first, &result.second}) {
+    origin->scaler = mark->scaler;
+    origin->scale *= mark->scale;
+    origin->scaled_at = mark->where;
+  }
+  return result;
+}
+
+void ScaleStamp::note_memory(const Tensor& gradient) {
+  gradient.storage()->watch();
+  version = gradient.version();
+  writes = writes_so_far();
+}
+
+void ScaleStamp::on_backward(const ScaleLabel& added, const Tensor& gradient) {
+  ScaleLabel sum = label;
+  sum.join(added);
+  // What was there may have been zeroed, or brought to this scale, by hand. The backward itself has
+  // changed the version, but leaves no line.
+  if (sum.known > ScaleKnown::One && sum.known != added.known) {
+    const std::string_view write = written_since(gradient);
+    if (write == "zero_") {
+      sum = added;
+    } else if (!write.empty()) {
+      sum = {.known = ScaleKnown::Untold};
+    }
+  }
+  label = sum;
+  note_memory(gradient);
+}
+
+void ScaleStamp::on_set(const Tensor& gradient) {
+  label = {.known = ScaleKnown::Untold};
+  if (has_scalers()) note_memory(gradient);
+}
+
+void ScaleStamp::on_unscale(uint64_t scaler, double scale, SourceLocation where, const Tensor& gradient) {
+  if (label == ScaleKnown::One) {
+    label.first.scaler = scaler;
+    label.first.scale = 1;
+    label.first.unscaled_at = where;
+    label.first.unscaled_by = scale;
+  } else if (label == ScaleKnown::Mixed) {
+    label = {.known = ScaleKnown::Untold};  // whoever does so knows more than the label
+  }
+  note_memory(gradient);
+}
+
+void ScaleStamp::on_change(const Tensor& gradient) {
+  if (label != ScaleKnown::Nothing) note_memory(gradient);
+}
+
+const char* ScaleStamp::written_since(const Tensor& gradient) const {
+  // The difference wraps around, and is large, where another thread has labelled.
+  if (writes_so_far() - writes > kWritesKept) return "unknown";
+  const std::vector<Write> found = writes_to(gradient, writes);
+  if (found.empty()) return "";
+  const bool is_whole = found.back().end - found.back().begin >= static_cast<int64_t>(gradient.nbytes());
+  return is_whole ? found.back().op : "a part";
+}
+
+void ScaleStamp::settle(const Tensor& gradient) {
+  if (label == ScaleKnown::Nothing || label == ScaleKnown::Untold) return;
+  // A bucket is memory of many gradients: only the log tells which was written.
+  const bool moved_on = !gradient.storage()->home() && gradient.version() != version;
+  if (moved_on || *written_since(gradient)) label = {.known = ScaleKnown::Untold};
+}
+
+uint64_t begin_scaler() noexcept {
+  living_scalers.fetch_add(1, std::memory_order_relaxed);
+  forget_scaled_aside();
+  return scaler_numbers.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+// Touches nothing of this thread: a scaler may be a static object.
+void end_scaler() noexcept { living_scalers.fetch_sub(1, std::memory_order_relaxed); }
+
+bool has_scalers() noexcept { return living_scalers.load(std::memory_order_relaxed) > 0; }
+
+namespace {
+bool was_told(double number) { return std::find(told.scales.begin(), told.scales.end(), number) != told.scales.end(); }
+}  // namespace
+
+void note_told_scale(double scale) noexcept {
+  if (was_told(scale)) return;
+  told.scales[told.next] = scale;
+  told.next = (told.next + 1) % told.scales.size();
+}
+
+const ScaleMark* mark_of_number(double number) noexcept {
+  static constexpr ScaleMark kVanishes{.kind = ScaleMark::Kind::Vanishes};
+  static constexpr ScaleMark kByHand{.kind = ScaleMark::Kind::ByHand};
+  if (number == 0) return &kVanishes;
+  // A factor of 1 changes nothing.
+  return number != 1 && was_told(number) ? &kByHand : nullptr;
+}
+
+const std::unordered_set<uint64_t>& leaves_scaled_aside() noexcept { return scaled_aside; }
+
+void note_scaled_aside(uint64_t leaf) {
+  constexpr size_t kMost = 1024;
+  if (scaled_aside.size() < kMost) scaled_aside.insert(leaf);
+}
+
+void forget_scaled_aside() noexcept { scaled_aside.clear(); }
+
+}  // namespace brigade::autograd

@@ -1,0 +1,99 @@
+// Which operation a number that is not finite came from: asked only when one has turned up.
+#include <brigade/autograd/detail/non_finite.h>
+
+#include <brigade/autograd/meta.h>
+#include <brigade/kernels/bucket.h>
+
+#include <cmath>
+#include <string_view>
+#include <unordered_set>
+
+namespace brigade::autograd::detail {
+
+namespace {
+
+bool can_be_read(const Tensor& tensor) {
+  return tensor.defined() && is_floating_point(tensor.dtype()) && tensor.numel() > 0 && tensor.device() == Device() &&
+         tensor.is_contiguous();
+}
+
+bool holds_nan(const Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.numel(); ++i) {
+    if (std::isnan(brigade::detail::element_as_double(tensor, i))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool has_unbounded_derivative(const char* op) noexcept {
+  // Asked of every node: a hash is cheaper than comparing them one by one.
+  static const std::unordered_set<std::string_view> ops{"sqrt",
+                                                        "rsqrt",
+                                                        "log",
+                                                        "log2",
+                                                        "log10",
+                                                        "log1p",
+                                                        "div",
+                                                        "reciprocal",
+                                                        "pow",
+                                                        "exp",
+                                                        "exp2",
+                                                        "expm1",
+                                                        "norm",
+                                                        "std",
+                                                        "var",
+                                                        "acos",
+                                                        "asin",
+                                                        "tan",
+                                                        "sinh",
+                                                        "cosh",
+                                                        "std_mean",
+                                                        "prod",
+                                                        "cosine_similarity",
+                                                        "atan2",
+                                                        "binary_cross_entropy",
+                                                        "kl_div",
+                                                        "cumprod"};
+  return ops.contains(op);
+}
+
+bool holds_non_finite(const Tensor& tensor) {
+  if (!can_be_read(tensor)) return false;
+  // The sum is quicker, and not finite if an element is not, or too large to be squared.
+  return !std::isfinite(kernels::sum_of_squares(tensor)) && kernels::has_non_finite(tensor);
+}
+
+FirstNonFinite first_non_finite(std::span<const Tensor> roots) {
+  std::vector<const Node*> open;
+  std::unordered_set<const Node*> seen;
+  for (const Tensor& root : roots)
+    open.push_back(grad_fn(root));
+  // The lowest maker of a NaN, or else of an infinity.
+  FirstNonFinite first;
+  bool first_is_nan = false;
+  uint64_t lowest = ~uint64_t{0};
+  const auto consider = [&](const Node& user, const Tensor& saved) {
+    if (!holds_non_finite(saved)) return;
+    const bool is_nan = holds_nan(saved);
+    const Node* maker = grad_fn(saved);
+    // Without history: data, or the node's own result. An infinity may be meant there, as in a mask.
+    if (!maker && !is_nan && !saved.requires_grad()) return;
+    const uint64_t sequence = maker ? maker->sequence : user.sequence;
+    if (first_is_nan > is_nan || (first_is_nan == is_nan && sequence >= lowest)) return;
+    lowest = sequence;
+    first_is_nan = is_nan;
+    first = {maker ? maker->op : user.op, maker ? maker->where : user.where, maker != nullptr, saved.dtype()};
+  };
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    if (!node || !seen.insert(node).second) continue;
+    node->for_each_saved([&](const Tensor& saved) { consider(*node, saved); });
+    for (const Edge& edge : node->edges)
+      open.push_back(edge.node.get());
+  }
+  return first;
+}
+
+}  // namespace brigade::autograd::detail

@@ -1,0 +1,15 @@
+// Who hears of values that are read out of a tensor as numbers: autograd, for its tape.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <atomic>
+
+namespace brigade::detail {
+
+// `method`: "item", "to_vector".
+using ReadListener = void (*)(const char* method, const Tensor& tensor, SourceLocation where);
+// Null in a program without autograd.
+inline constinit std::atomic<ReadListener> read_listener{nullptr};
+
+}  // namespace brigade::detail

@@ -1,0 +1,79 @@
+// Sums with weights in place of hashes: a hash would tell of rounding, too.
+#include <brigade/dist/checks/gradient_values.h>
+
+#include <brigade/core/view.h>
+#include <brigade/kernels/bucket.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace brigade::dist {
+
+namespace {
+
+constexpr double kTolerance = 1e-3;
+constexpr double kSizeOfNonFinite = 1e6;
+constexpr int64_t kSome = 64;
+constexpr double kScale = 1e9;  // of sums in words
+
+// The ranks' numbers differ by so much in whole digests, whose weights are below 2.
+constexpr auto kMostApart = static_cast<int64_t>(kTolerance * kScale);
+
+GradientValues values_of_host(const Tensor& values) {
+  const double squares = kernels::sum_of_squares(values);
+  if (!std::isfinite(squares)) return {0, kSizeOfNonFinite};
+  if (squares == 0) return {};  // too small for a square, too
+  return {kernels::probe(values) / std::sqrt(squares), std::log2(squares) / 2};
+}
+
+// Between 1 and 2, by the fractions of the golden ratio's multiples: far apart for neighbours.
+double weight(size_t position) noexcept {
+  const double turn = static_cast<double>(position + 1) * 0.6180339887498949;
+  return 1 + turn - std::floor(turn);
+}
+
+}  // namespace
+
+bool GradientValues::is_like(const GradientValues& other) const noexcept {
+  return std::abs(direction - other.direction) <= kTolerance && std::abs(size - other.size) <= kTolerance;
+}
+
+GradientValues values_of(const Tensor& gradient) {
+  if (!gradient.defined() || gradient.numel() == 0) return {};
+  return values_of_host(brigade::detail::on_host(kernels::contiguous(gradient)));
+}
+
+GradientValues values_of_some(const Tensor& gradient) {
+  if (!gradient.defined() || gradient.numel() == 0) return {};
+  if (gradient.numel() <= kSome || !gradient.is_contiguous()) return values_of(gradient);
+  const Tensor flat = view::as_strided(gradient, {kSome}, {1}, gradient.storage_offset());
+  return values_of_host(brigade::detail::on_host(flat));
+}
+
+std::vector<int> odd_among(std::span<const GradientValues> by_rank) {
+  for (const GradientValues& candidate : by_rank) {
+    std::vector<int> odd;
+    for (size_t r = 0; r < by_rank.size(); ++r) {
+      if (!by_rank[r].is_like(candidate)) odd.push_back(static_cast<int>(r));
+    }
+    if (2 * odd.size() < by_rank.size()) return odd;
+  }
+  return {};
+}
+
+void ValuesDigest::add(size_t position, const GradientValues& values) noexcept {
+  directions_ += weight(position) * values.direction;
+  sizes_ += weight(position) * values.size;
+}
+
+std::array<int64_t, ValuesDigest::kWords> ValuesDigest::words() const noexcept {
+  const auto word = [](double sum) { return std::llround(std::clamp(sum, -1e9, 1e9) * kScale); };
+  return {word(directions_), word(-directions_), word(sizes_), word(-sizes_)};
+}
+
+bool ValuesDigest::differ(const int64_t* maxima) noexcept {
+  return maxima[0] + maxima[1] > kMostApart || maxima[2] + maxima[3] > kMostApart;
+}
+
+}  // namespace brigade::dist

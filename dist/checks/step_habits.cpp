@@ -1,0 +1,111 @@
+// Each look costs a few comparisons a parameter, and ends with its first warning.
+#include <brigade/dist/checks/step_habits.h>
+
+#include <brigade/autograd/meta.h>
+#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/reducer/reducer.h>
+#include <brigade/optim/optimizer.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+namespace brigade::dist {
+
+namespace {
+
+// Optimizers may take turns: after so many backwards each has had its own.
+constexpr uint64_t kBackwardsWithoutHolder = 32;
+
+}  // namespace
+
+void StepHabits::warn(Verdict verdict) {
+  verdict.ranks = {reducer_.group().rank()};
+  verdict.iteration = reducer_.rounds();
+  reducer_.advisories().add_own(verdict.kind + " " + name(verdict.cause.kind), std::move(verdict));
+}
+
+void StepHabits::look_at(const autograd::Update& update) {
+  look_for_backward(update);
+  look_for_second_average(update);
+  look_for_gone(update);
+  look_for_unheld(update);
+  backwards_at_[update.optimizer] = reducer_.rounds();
+}
+
+// Nothing has come since its latest step: no gradients, or those that it has used.
+void StepHabits::look_for_backward(const autograd::Update& update) {
+  const auto latest = backwards_at_.find(update.optimizer);
+  if (reducer_.rounds() != (latest == backwards_at_.end() ? 0 : latest->second)) return;
+  bool any = false;
+  bool all_used = true;
+  for (const Tensor& parameter : update.parameters) {
+    const autograd::AutogradMeta* meta = autograd::meta(parameter);
+    if (!meta || !meta->grad.defined()) continue;
+    any = true;
+    const autograd::GradStamp& stamp = meta->stamp;
+    all_used = all_used && !stamp.by_hand && stamp.uses > 0 && stamp.backwards == stamp.backwards_used;
+  }
+  if (!any) {
+    warn(idle_step({.optimizer = update.name, .used_at = {}, .step_at = update.where}));
+  } else if (all_used && latest != backwards_at_.end()) {
+    const auto first = std::find_if(update.parameters.begin(), update.parameters.end(),
+                                    [](const Tensor& parameter) { return parameter.grad().defined(); });
+    warn(idle_step(
+        {.optimizer = update.name, .used_at = autograd::meta(*first)->stamp.used_at, .step_at = update.where}));
+  }
+}
+
+void StepHabits::look_for_second_average(const autograd::Update& update) {
+  for (const Tensor& parameter : update.parameters) {
+    const int64_t position = reducer_.find(parameter);
+    const autograd::AutogradMeta* meta = autograd::meta(parameter);
+    if (position < 0 || !meta->grad.defined() || meta->stamp.by_hand || !was_reduced_by_hand(meta->grad)) continue;
+    const auto managed = static_cast<uint32_t>(position);
+    // What stayed local under no_sync is the user's to average.
+    if (reducer_.accumulation().local(managed).backwards > 0 || reducer_.users()[managed] == 0) continue;
+    return warn(averaged_twice(update.where, about(reducer_.parameters()[managed], {}, {})));
+  }
+}
+
+// Of those that the optimizer holds and no backward reaches: are they still the module's?
+void StepHabits::look_for_gone(const autograd::Update& update) {
+  if (reducer_.rounds() == 0 || reducer_.advisories().has("stale_optimizer replaced")) return;
+  std::vector<NamedParameter> current;
+  for (const Tensor& parameter : update.parameters) {
+    const int64_t position = reducer_.find(parameter);
+    if (position < 0 || reducer_.users()[static_cast<size_t>(position)] > 0) continue;
+    if (current.empty()) current = parameters_();
+    const NamedParameter& known = reducer_.parameters()[static_cast<size_t>(position)];
+    const auto same_name = std::find_if(current.begin(), current.end(),
+                                        [&](const NamedParameter& each) { return each.name == known.name; });
+    const bool held = std::any_of(current.begin(), current.end(),
+                                  [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
+    if (held) continue;
+    return warn(stale_optimizer(update.name, same_name != current.end(), update.where, about(known, {}, {})));
+  }
+}
+
+void StepHabits::look_for_unheld(const autograd::Update& update) {
+  if (looked_for_unheld_) return;
+  if (first_step_at_ == 0) first_step_at_ = reducer_.rounds() + 1;
+  if (reducer_.rounds() < first_step_at_ + kBackwardsWithoutHolder) return;
+  looked_for_unheld_ = true;
+  std::unordered_set<const TensorImpl*> held;
+  for (const optim::Optimizer* optimizer : optim::optimizers_of_this_thread()) {
+    for (const Tensor& parameter : optimizer->parameters())
+      held.insert(parameter.impl());
+  }
+  for (const Tensor& parameter : update.parameters)
+    held.insert(parameter.impl());
+  std::vector<ParameterVerdict> unheld;
+  for (size_t i = 0; i < reducer_.parameters().size(); ++i) {
+    const NamedParameter& each = reducer_.parameters()[i];
+    if (reducer_.users()[i] > 0 && each.tensor.requires_grad() && !held.contains(each.tensor.impl()))
+      unheld.push_back(about(each, {}, {}));
+  }
+  if (!unheld.empty()) warn(unheld_parameters(std::move(unheld), update.where));
+}
+
+}  // namespace brigade::dist

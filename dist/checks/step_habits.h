@@ -1,0 +1,39 @@
+// Steps that are right in form and do nothing, or the same twice: what a rank warns of, once each.
+#pragma once
+
+#include <brigade/autograd/listener.h>
+#include <brigade/dist/diagnosis/named_parameter.h>
+#include <brigade/dist/diagnosis/verdict.h>
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+namespace brigade::dist {
+
+class Reducer;
+
+class StepHabits {
+ public:
+  // `parameters`: those of the module as they are now.
+  StepHabits(Reducer& reducer, std::function<std::vector<NamedParameter>()> parameters)
+      : reducer_(reducer), parameters_(std::move(parameters)) {}
+
+  // Before a step of an optimizer that holds a managed parameter. Warnings go to the reducer's advisories.
+  void look_at(const autograd::Update& update);
+
+ private:
+  void look_for_backward(const autograd::Update& update);
+  void look_for_second_average(const autograd::Update& update);
+  void look_for_gone(const autograd::Update& update);
+  void look_for_unheld(const autograd::Update& update);
+  void warn(Verdict verdict);
+
+  Reducer& reducer_;
+  std::function<std::vector<NamedParameter>()> parameters_;
+  std::unordered_map<const void*, uint64_t> backwards_at_;  // by optimizer: reduced ones before its latest step
+  uint64_t first_step_at_ = 0;                              // backwards before the first step, and one more
+  bool looked_for_unheld_ = false;
+};
+
+}  // namespace brigade::dist

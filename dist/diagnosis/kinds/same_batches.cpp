@@ -1,0 +1,48 @@
+// same_batches: all ranks compute the same gradients, so that more ranks do not help.
+//
+// Severity: warning
+// When: end of backward
+// Causes: `same_batches`: ten backwards in a row
+#include <brigade/dist/diagnosis/advice.h>
+
+#include <fmt/format.h>
+
+namespace brigade::dist {
+
+namespace {
+
+Verdict same_batches(int backwards, const Moment& moment) {
+  Verdict verdict = verdict_at(moment, "same_batches", Severity::Warning, CauseKind::SameBatches);
+  verdict.ranks = moment.every_rank();
+  verdict.cause.text = fmt::format(
+      "the gradients of all {} ranks were the same before they were averaged, to the last bit, in {} backwards in a row "
+      "up to number {}: the ranks train on the same data",
+      moment.ranks, backwards, moment.iteration);
+  verdict.message = verdict.cause.text;
+  verdict.advice =
+      "give each rank its own part of the data: a DistributedSampler with the rank and the world size, or a generator "
+      "seeded by the rank (and another dropout seed)";
+  return verdict;
+}
+
+class SameBatches final : public Advice {
+ public:
+  std::optional<Verdict> examine(FinishedBackward& backward) override {
+    if (said_) return std::nullopt;
+    in_a_row_ = backward.outcome().alike == backward.buckets() ? in_a_row_ + 1 : 0;
+    said_ = in_a_row_ == kInARow;
+    return said_ ? std::optional(same_batches(kInARow, backward.moment())) : std::nullopt;
+  }
+
+ private:
+  static constexpr int kInARow = 10;
+
+  int in_a_row_ = 0;
+  bool said_ = false;
+};
+
+const AddAdvice add_same_batches("same_batches", [] { return std::make_unique<SameBatches>(); });
+
+}  // namespace
+
+}  // namespace brigade::dist

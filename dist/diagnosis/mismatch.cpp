@@ -1,0 +1,279 @@
+// A rule for each pair of things that ranks can be in; the first that fits says what is left.
+#include <brigade/dist/diagnosis/mismatch.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+
+namespace brigade::dist {
+
+namespace {
+
+constexpr std::string_view kUnderNoSync = " under no_sync not reduced";
+constexpr std::string_view kByHook = ", by hook ";
+
+// What a collective belongs to, by its description.
+enum class Part : uint8_t { Own, Construction, Buffers, Layer, Backward, Step, Other };
+
+Part part_of(const CollectiveInfo& info) {
+  static constexpr std::pair<std::string_view, Part> kParts[] = {{"model check of ", Part::Construction},
+                                                                 {"parameters and buffers of ", Part::Construction},
+                                                                 {"buffers of ", Part::Buffers},
+                                                                 {"SyncBatchNorm", Part::Layer},
+                                                                 {"bucket ", Part::Backward},
+                                                                 {"flags of bucket ", Part::Backward},
+                                                                 {"ready order of ", Part::Backward},
+                                                                 {"agreement on a step of ", Part::Step},
+                                                                 {"join: ", Part::Other},
+                                                                 {"error report of ", Part::Other},
+                                                                 {"model averaging", Part::Other},
+                                                                 {"explain_with_peers of ", Part::Other}};
+  for (const auto& [prefix, part] : kParts) {
+    if (info.description.starts_with(prefix)) return part;
+  }
+  return Part::Own;
+}
+
+// "bucket 0 of DDP(Net)" and "fp16_compress_hook" of "flags of bucket 0 of DDP(Net), by hook fp16_compress_hook".
+std::pair<std::string_view, std::string_view> split_at_hook(const CollectiveInfo& info) {
+  std::string_view text = info.description;
+  if (text.starts_with("flags of ")) text.remove_prefix(std::string_view("flags of ").size());
+  const size_t at = text.find(kByHook);
+  return at == text.npos ? std::pair(text, std::string_view())
+                         : std::pair(text.substr(0, at), text.substr(at + kByHook.size()));
+}
+
+std::string_view wrapper_of(const CollectiveInfo& info) {
+  const std::string_view bucket = split_at_hook(info).first;
+  const size_t at = bucket.find(" of ");
+  return at == bucket.npos ? bucket : bucket.substr(at + 4);
+}
+
+// "the barrier at train.cpp:12"
+std::string short_words(const CollectiveInfo& info) {
+  const std::string what = info.description.empty() ? info.kind : fmt::format("{} \"{}\"", info.kind, info.description);
+  return info.where ? fmt::format("{} at {}", what, to_string(info.where)) : what;
+}
+
+// One of the ranks that differ, and how texts call it.
+struct Side {
+  const CollectiveInfo* info;
+  Part part;
+  size_t rank;       // position
+  std::string name;  // "rank 1"
+};
+struct Sides {
+  Side first, second;
+
+  bool both(Part part) const { return first.part == part && second.part == part; }
+  // The one that is in `part` first; nothing when both are, or none.
+  std::optional<Sides> alone_in(Part part) const {
+    if ((first.part == part) == (second.part == part)) return std::nullopt;
+    return first.part == part ? *this : Sides{second, first};
+  }
+};
+
+using Found = std::optional<MismatchReason>;
+Found advice(std::string text) { return MismatchReason{"", std::move(text), {}}; }
+
+// One call with other values.
+Found same_call(const Mismatch&, const Sides& sides) {
+  const CollectiveInfo& a = *sides.first.info;
+  const CollectiveInfo& b = *sides.second.info;
+  if (a.kind != b.kind || a.description != b.description || sides.both(Part::Backward)) return std::nullopt;
+  if (a.dtype != b.dtype) return advice("the tensors have different dtypes: convert on every rank alike");
+  if (a.op != b.op) return advice("the operations differ: give the same one on every rank");
+  if (a.root != b.root) return advice("the roots differ: name the same one on every rank");
+  return advice(
+      "the tensors have different sizes: exchange as many values on every rank (gather the sizes first, or fill up), "
+      "and call in the same order");
+}
+
+Found other_hooks(const Mismatch&, const Sides& sides) {
+  if (!sides.both(Part::Backward)) return std::nullopt;
+  const auto [bucket, hook] = split_at_hook(*sides.first.info);
+  const auto [other_bucket, other_hook] = split_at_hook(*sides.second.info);
+  if (bucket != other_bucket || hook == other_hook) return std::nullopt;
+  const auto way = [](std::string_view name) {
+    return name.empty() ? std::string("without a communication hook")
+                        : fmt::format("by the communication hook {}", name);
+  };
+  return MismatchReason{
+      fmt::format("{} reduces {}, {} {}", sides.first.name, way(hook), sides.second.name, way(other_hook)),
+      "register the same communication hook on every rank",
+      {}};
+}
+
+Found constructions(const Mismatch&, const Sides& sides) {
+  if (sides.both(Part::Construction))
+    return advice("the ranks make different wrappers here: make the same ones, in the same order, on every rank");
+  const auto found = sides.alone_in(Part::Construction);
+  if (!found) return std::nullopt;
+  return advice(
+      fmt::format("{} makes a wrapper here that {} does not make, or not yet: make the same ones at the same "
+                  "place of the program on every rank",
+                  found->first.name, found->second.name));
+}
+
+Found step_under_no_sync(const Mismatch& mismatch, const Sides& sides) {
+  const auto found = sides.alone_in(Part::Step);
+  if (!found || mismatch.activities.size() != mismatch.by_rank.size()) return std::nullopt;
+  const auto& [stepping, other] = *found;
+  const std::string& activity = mismatch.activities[stepping.rank];
+  if (!activity.ends_with(kUnderNoSync)) return std::nullopt;
+  return MismatchReason{fmt::format("{} is in {}, and {} is not", stepping.name, activity, other.name),
+                        fmt::format("run the last backward before a step outside no_sync on {} too", stepping.name),
+                        {static_cast<int>(stepping.rank)}};
+}
+
+// How many reduced backwards came before each step like this one, and how many since the latest.
+struct BackwardsPerStep {
+  std::set<size_t> before;
+  size_t since = 0;
+};
+BackwardsPerStep count_backwards(const Mismatch& mismatch, const CollectiveInfo& step) {
+  const size_t comma = step.description.rfind(", ");
+  const std::string bucket = "bucket 0 of " + (comma == std::string::npos ? "" : step.description.substr(comma + 2));
+  BackwardsPerStep found;
+  // What was before the oldest that is known may have been a backward.
+  bool whole = mismatch.before.empty() || mismatch.before.front().sequence <= 1;
+  for (const CollectiveInfo& each : mismatch.before) {
+    if (each.description == step.description) {
+      if (whole) found.before.insert(found.since);
+      whole = true;
+      found.since = 0;
+    } else if (split_at_hook(each).first == bucket && !each.description.starts_with("flags of ")) {
+      ++found.since;
+    }
+  }
+  return found;
+}
+
+// A rank is at a step, another goes on without.
+Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
+  const auto found = sides.alone_in(Part::Step);
+  if (!found || found->second.part == Part::Own || found->second.part == Part::Other) return std::nullopt;
+  const auto& [stepping, other] = *found;
+  const BackwardsPerStep backwards = count_backwards(mismatch, *stepping.info);
+  const bool same_wrapper =
+      other.part != Part::Backward || stepping.info->description.ends_with(", " + std::string(wrapper_of(*other.info)));
+  if (backwards.before.size() == 1 && same_wrapper) {
+    const size_t usual = *backwards.before.begin();
+    const auto in_words = [](size_t count) {
+      if (count < 2) return std::string(count == 0 ? "no reduced backward" : "one reduced backward");
+      return fmt::format("{} reduced backwards", count);
+    };
+    if (backwards.since == usual) {
+      return MismatchReason{fmt::format("{} goes on without the step that {} takes: so far all ranks stepped after {}",
+                                        other.name, stepping.name, in_words(usual)),
+                            "decide on every rank alike whether to step, and accumulate over as many backwards",
+                            {static_cast<int>(other.rank)}};
+    }
+    if (backwards.since < usual) {
+      return MismatchReason{fmt::format("{} steps after {}, so far all ranks did after {}: it left out a backward",
+                                        stepping.name, in_words(backwards.since), in_words(usual)),
+                            "run as many backwards before a step on every rank",
+                            {static_cast<int>(stepping.rank)}};
+    }
+  }
+  return advice(
+      fmt::format("either {} left out a step, or {} left out a backward: decide on every rank alike whether "
+                  "to step, and accumulate over as many backwards",
+                  other.name, stepping.name));
+}
+
+// Whether all ranks ran the layer between each two of their reduced backwards, and not since the
+// latest.
+bool misses_layer(const Mismatch& mismatch, const CollectiveInfo& layer) {
+  bool runs = false;
+  size_t times = 0;
+  for (const CollectiveInfo& each : mismatch.before) {
+    if (each.matches(layer)) {
+      runs = true;
+    } else if (each.description.starts_with("bucket 0 of ")) {
+      if (!runs) return false;
+      runs = false;
+      ++times;
+    }
+  }
+  return !runs && times > 0;
+}
+
+Found layer(const Mismatch& mismatch, const Sides& sides) {
+  if (sides.both(Part::Layer)) return advice("run the same layers in the same order on every rank");
+  const auto found = sides.alone_in(Part::Layer);
+  if (!found) return std::nullopt;
+  const auto& [in_layer, other] = *found;
+  if (other.part == Part::Backward && misses_layer(mismatch, *in_layer.info)) {
+    return MismatchReason{fmt::format("{} came to its backward without the layer, which all ranks ran before each "
+                                      "earlier one",
+                                      other.name),
+                          "run the same layers on every rank",
+                          {static_cast<int>(other.rank)}};
+  }
+  return advice(
+      fmt::format("{} runs a layer in training mode that {} does not run here: convert the module on every "
+                  "rank, run the same layers and as many batches, and evaluate in eval()",
+                  in_layer.name, other.name));
+}
+
+Found backwards_of_wrappers(const Mismatch&, const Sides& sides) {
+  if (!sides.both(Part::Backward)) return std::nullopt;
+  return advice("run the backwards of the wrappers in the same order on every rank, and all of them");
+}
+
+// A call of the program itself.
+Found own_call(const Mismatch& mismatch, const Sides& sides) {
+  const auto found = sides.alone_in(Part::Own);
+  if (!found) return std::nullopt;
+  const auto& [own, other] = *found;
+  const bool was_called = std::any_of(mismatch.before.begin(), mismatch.before.end(),
+                                      [&](const CollectiveInfo& each) { return each.matches(*own.info); });
+  if (was_called) {
+    return advice(
+        fmt::format("{} calls {}, as all ranks have done together before: either they are not at the same "
+                    "place of their loops (another number of batches), or the condition around the call "
+                    "differs",
+                    own.name, short_words(*own.info)));
+  }
+  return advice(
+      fmt::format("either {} never calls {} (it stands under a condition), or {} comes to it earlier (fewer "
+                  "batches): call it on every rank, and give every rank as many batches, or use Join",
+                  other.name, short_words(*own.info), own.name));
+}
+
+Found forward_or_not(const Mismatch&, const Sides& sides) {
+  const auto found = sides.alone_in(Part::Buffers);
+  if (!found) return std::nullopt;
+  return advice(
+      fmt::format("{} begins a forward that {} does not: either it evaluates through the wrapper (do so under "
+                  "NoGradGuard, or through the module), or it left out a backward, or the ranks have "
+                  "different numbers of batches",
+                  found->first.name, found->second.name));
+}
+
+}  // namespace
+
+MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, const RankNames& names) {
+  const auto side = [&](size_t rank) {
+    const CollectiveInfo& info = mismatch.by_rank[rank];
+    return Side{&info, part_of(info), rank, fmt::format("rank {}", names(static_cast<int>(rank)))};
+  };
+  const Sides sides{side(std::min(usual, odd)), side(std::max(usual, odd))};
+  for (const auto rule : {&same_call, &other_hooks, &constructions, &step_under_no_sync, &step_or_not, &layer,
+                          &backwards_of_wrappers, &own_call, &forward_or_not}) {
+    if (Found found = rule(mismatch, sides)) return *std::move(found);
+  }
+  return {"", "call the same collectives in the same order on every rank", {}};
+}
+
+std::string step_in_words(const std::string& optimizer, uint32_t local_backwards) {
+  if (local_backwards == 0) return "a step of " + optimizer;
+  return fmt::format("a step of {}, with {} {}{}", optimizer, local_backwards,
+                     local_backwards == 1 ? "backward" : "backwards", kUnderNoSync);
+}
+
+}  // namespace brigade::dist

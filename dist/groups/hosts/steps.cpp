@@ -1,0 +1,183 @@
+// Waits for steps, and turns a failed one into an error of the collective, the same on all hosts.
+#include <brigade/dist/groups/hosts/steps.h>
+#include <brigade/dist/timeline/timeline.h>
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+namespace brigade::dist {
+
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+// How often a wait between hosts looks whether it has to end.
+constexpr Milliseconds kLook(20);
+
+int64_t in_ns(Milliseconds time) { return std::chrono::nanoseconds(time).count(); }
+
+}  // namespace
+
+Milliseconds patience_of_steps(Milliseconds timeout) { return std::min(timeout / 4, Milliseconds(2000)); }
+
+HostSteps::HostSteps(std::shared_ptr<Store> store, int rank, Milliseconds timeout, const std::string& prefix,
+                     const HostLayout& layout, std::function<void(const std::string&)> on_break)
+    : rank_(rank),
+      layout_(layout),
+      on_break_(std::move(on_break)),
+      cause_(store, prefix + "/hosts/cause", rank, timeout) {
+  const std::vector<int>& mine = layout.hosts[static_cast<size_t>(layout.host)];
+  inside_ = shm::make_group_of_processes(store, layout.local, static_cast<int>(mine.size()), timeout,
+                                         fmt::format("{}/hosts/inside{}", prefix, layout.host), mine);
+  const int64_t period = in_ns(cause_.time_to_ask());  // a question to the store
+  inside_->end_waits_when(
+      [this, period, next = now_ns() + period]() mutable {
+        if (has_to_end()) return true;
+        if (now_ns() < next) return false;
+        next = now_ns() + period;
+        return cause_.asked();
+      },
+      kLook);
+  if (layout.hosts.size() == 1 || (!layout.even() && layout.local != 0)) return;
+  std::vector<int> partners;
+  for (const std::vector<int>& ranks : layout.hosts)
+    partners.push_back(ranks[static_cast<size_t>(layout.local)]);
+  for (const int partner : partners) {
+    if (partner != rank) partners_ += fmt::format("{}{}", partners_.empty() ? "" : ", ", partner);
+  }
+  between_ =
+      make_gloo_chain(store, layout.host, static_cast<int>(partners.size()), timeout + patience_of_steps(timeout),
+                      fmt::format("{}/hosts/between{}", prefix, layout.local), partners);
+  // Who fails in the first collective must not break connections that others are still making.
+  between_->barrier({.description = "rendezvous"});
+}
+
+void HostSteps::inside(const HostsCall& call, const std::function<WorkPtr()>& post, bool last) {
+  // Between hosts they also need a moment to find out who is missing, and to ask them.
+  const Milliseconds extra =
+      last ? 2 * patience_of_steps(call.timeout) + Milliseconds(2500) + cause_.time_to_answer() : Milliseconds(0);
+  const auto until = HostsCall::Clock::now() + call.left() + extra;
+  patience_ns_ = in_ns(extra);
+  try {
+    post()->wait(call.left() + extra);
+  } catch (const CollectiveError& error) {
+    fail(std::current_exception(), error);
+  } catch (const DistError& error) {
+    // A companion that gave up because of another host has said so.
+    fail_as_told(call, Milliseconds(0));
+    if (dynamic_cast<const TimeoutError*>(&error)) {
+      const bool in_time = HostsCall::Clock::now() < until && !has_to_end();
+      fail(late_step_error(waiting_in(call), error,
+                           in_time ? "gave up because another host timed out" : timed_out_in_words(call),
+                           "inside its host"));
+    }
+    fail(std::current_exception(), error);
+  }
+}
+
+void HostSteps::between(const HostsCall& call, const std::function<WorkPtr()>& post) {
+  patience_ns_ = 0;
+  try {
+    const WorkPtr work = post();
+    const auto until = HostsCall::Clock::now() + call.left() + patience_of_steps(call.timeout);
+    while (!work->completes_within(kLook) && !has_to_end() && HostsCall::Clock::now() < until) {
+    }
+    work->wait(Milliseconds(1));
+  } catch (const CollectiveError& error) {
+    fail(std::current_exception(), error);
+  } catch (const DistError& error) {
+    // What Gloo can tell is that a connection is gone. Those who share a host with the cause know
+    // more, and may need a moment to say so; at a time-out they have had it.
+    const bool timed_out = dynamic_cast<const TimeoutError*>(&error) != nullptr;
+    fail_as_told(call, Milliseconds(timed_out ? 20 : 500));
+    if (timed_out) {
+      // Whoever has not come may wait itself.
+      if (const std::vector<int> ranks = ranks_to_ask(error); !ranks.empty()) {
+        cause_.ask(ranks);
+        fail_as_told(call, cause_.time_to_answer());
+      }
+      fail(late_step_error(waiting_in(call), error, timed_out_in_words(call), "between hosts"));
+    }
+    const std::string text = fmt::format("{}; that was the step between hosts, with rank {}", error.what(), partners_);
+    fail(DiagnosedAs<PeerError>(text, verdicts_of(error)));
+  }
+}
+
+// Those of the missing ranks that share their host with others.
+std::vector<int> HostSteps::ranks_to_ask(const DistError& error) const {
+  std::vector<int> ranks;
+  for (const Verdict& verdict : verdicts_of(error)) {
+    for (const std::vector<int>& host : layout_.hosts) {
+      for (const int rank : verdict.ranks) {
+        if (host.size() > 1 && std::find(host.begin(), host.end(), rank) != host.end()) ranks.push_back(rank);
+      }
+    }
+  }
+  return ranks;
+}
+
+template <class E>
+void HostSteps::fail(const E& error) {
+  fail(std::make_exception_ptr(error), error);
+}
+// `error` is what `pointer` points to.
+void HostSteps::fail(const std::exception_ptr& pointer, const std::exception& error) {
+  std::vector<Verdict> verdicts = verdicts_of(error);
+  const std::string text = verdicts.empty() ? fmt::format("failed: {}", error.what()) : error.what();
+  break_with(pointer, error.what(), {rank_, text, std::move(verdicts)});
+  throw_if_broken();
+  std::rethrow_exception(pointer);  // not reached
+}
+
+void HostSteps::break_with(std::exception_ptr error, const std::string& what, const Reason& reason) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (broken_) return;
+    broken_ = std::move(error);
+  }
+  changed_.notify_all();
+  on_break_(what);
+  cause_.tell(reason);
+  inside_->abort(what);
+  if (between_) between_->abort(what);
+}
+
+std::string HostSteps::timed_out_in_words(const HostsCall& call) const {
+  const int64_t early = early_after_ms_;
+  return fmt::format("timed out after {} ms", early > 0 ? early : call.timeout.count());
+}
+
+bool HostSteps::has_to_end() const noexcept {
+  const int64_t since = early_since_;
+  return since > 0 && now_ns() >= since + patience_ns_;
+}
+
+void HostSteps::end_early(Milliseconds waited) {
+  early_after_ms_ = std::max<int64_t>(1, waited.count());
+  early_since_ = now_ns();
+  std::unique_lock lock(mutex_);
+  // The last step of a collective waits longest for what others say.
+  changed_.wait_for(lock, 4 * patience_of_steps(waited) + std::chrono::seconds(10), [&] { return broken_ != nullptr; });
+  if (broken_) std::rethrow_exception(broken_);
+}
+
+void HostSteps::throw_if_broken() {
+  std::lock_guard lock(mutex_);
+  if (broken_) std::rethrow_exception(broken_);
+}
+
+// Fails with the verdict that another rank has given, if it does so in time.
+void HostSteps::fail_as_told(const HostsCall& call, Milliseconds time) {
+  std::optional<Reason> reason = cause_.told(time);
+  if (!reason || reason->rank == rank_) return;
+  const std::exception_ptr told = told_error(waiting_in(call), reason->rank, reason->text, reason->verdicts);
+  try {
+    std::rethrow_exception(told);
+  } catch (const std::exception& error) {
+    fail(told, error);
+  }
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,151 @@
+// The checks of scales before a step and before clipping, and their words.
+#include <brigade/optim/detail/scaled_gradients.h>
+
+#include <brigade/core/factory.h>
+#include <brigade/kernels/foreach.h>
+#include <brigade/optim/optimizer.h>
+
+namespace brigade::optim::detail {
+
+using autograd::ScaleKnown;
+using autograd::ScaleLabel;
+using autograd::ScaleOrigin;
+using autograd::ScalerError;
+using autograd::ScaleStamp;
+using brigade::detail::in_words;
+
+std::string parameter_in_words(const Tensor& parameter, size_t position) {
+  const autograd::AutogradMeta* const known = autograd::meta(parameter);
+  if (known && !known->registered_as.empty()) return "'" + known->registered_as + "'";
+  return "parameter " + std::to_string(position);
+}
+
+std::string origin_in_words(const ScaleOrigin& origin) {
+  const std::string backward = "backward at " + to_string(origin.backward_at);
+  if (origin.is_unscaled()) {
+    return "unscaled (" + backward + ", unscale_() at " + to_string(origin.unscaled_at) + " divided by " +
+           in_words(origin.unscaled_by) + ")";
+  }
+  if (origin.scaler == 0) return "not scaled (" + backward + ")";
+  return "scale " + in_words(origin.scale) + " (scale() at " + to_string(origin.scaled_at) + ", " + backward + ")";
+}
+
+namespace {
+
+std::string cure_of(const ScaleOrigin& first, const ScaleOrigin& second) {
+  if (first.is_unscaled() || second.is_unscaled()) {
+    return "unscale_() and step() come after the last backward of an accumulation, and zero_grad() before the next one";
+  }
+  if (first.scaler == 0 || second.scaler == 0) {
+    return first.backward_at.line() == second.backward_at.line()
+               ? "one of two losses is scaled: scale their sum, scaler.scale(a + b).backward()"
+               : "one of two losses is scaled: scale both, each by scaler.scale(loss).backward()";
+  }
+  if (first.scaler != second.scaler) return "use one scaler for all losses that reach the same parameters";
+  return "update() may change the scale: call it after the step that ends an accumulation, not within";
+}
+
+// Of the first gradient that still carries a scale, and how many others do.
+struct Finding {
+  std::string parameter;
+  ScaleLabel label;
+  size_t others = 0;
+};
+
+bool carries_scale(const ScaleLabel& label) {
+  return label == ScaleKnown::Mixed || (label == ScaleKnown::One && label.first.scale != 1);
+}
+
+}  // namespace
+
+std::string mixture_in_words(const ScaleLabel& label) {
+  return "holds parts of two scales: " + origin_in_words(label.first) + ", and " + origin_in_words(label.second) +
+         "; expected one scale for all of it: " + cure_of(label.first, label.second);
+}
+
+bool is_all_zero(const Tensor& gradient) {
+  if (gradient.numel() == 0) return true;
+  const Tensor largest = empty({1}, {kFloat64, gradient.device()});
+  kernels::foreach_norm(std::span(&gradient, 1), kernels::NormTerm::MaxAbs, largest);
+  return brigade::detail::element_as_double(largest, 0) == 0;
+}
+
+void check_scale_of_step(const Optimizer& optimizer, std::span<const Tensor> parameters, SourceLocation where) {
+  Finding finding;
+  for_each_labelled(parameters, [&](size_t i, const Tensor& parameter, const Tensor& gradient, ScaleStamp& stamp) {
+    if (!carries_scale(stamp.label)) return;
+    stamp.settle(gradient);
+    if (!carries_scale(stamp.label) || is_all_zero(gradient)) return;
+    if (!finding.parameter.empty()) {
+      ++finding.others;
+      return;
+    }
+    finding.parameter = parameter_in_words(parameter, i);
+    finding.label = stamp.label;
+  });
+  if (finding.parameter.empty()) return;
+  const std::string others =
+      finding.others == 0 ? "" : " (and those of " + std::to_string(finding.others) + " other parameters)";
+  if (finding.label == ScaleKnown::Mixed) {
+    throw ScalerError(where, "{}.step(): the gradient of {}{} {}. No weight has moved", optimizer.name(),
+                      finding.parameter, others, mixture_in_words(finding.label));
+  }
+  throw ScalerError(where,
+                    "{}.step(): the gradient of {}{} is {} times too large, since nothing has unscaled it: its scale "
+                    "is {}, expected 1. Call scaler.step(optimizer) in place of optimizer.step(), or "
+                    "scaler.unscale_(optimizer) before it. (Whoever has unscaled it through a raw pointer says so by "
+                    "set_grad().) No weight has moved",
+                    optimizer.name(), finding.parameter, others, finding.label.first.scale,
+                    origin_in_words(finding.label.first).substr(6));
+}
+
+void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> parameters, SourceLocation where) {
+  Finding finding;
+  bool alike = true;
+  size_t labelled = 0, gradients = 0;
+  for (const Tensor& parameter : parameters)
+    gradients += parameter.defined() && parameter.grad().defined();
+  for_each_labelled(parameters, [&](size_t i, const Tensor& parameter, const Tensor&, ScaleStamp& stamp) {
+    if (stamp.label == ScaleKnown::One) ++labelled;
+    if (stamp.label != ScaleKnown::One || stamp.label.first.scale == 1) return;
+    if (finding.parameter.empty()) {
+      finding.parameter = parameter_in_words(parameter, i);
+      finding.label = stamp.label;
+    } else {
+      ++finding.others;
+    }
+    alike = alike && stamp.label.first.scale == finding.label.first.scale;
+  });
+  if (finding.parameter.empty() || clipping.limit >= finding.label.first.scale) return;
+  const double scale = finding.label.first.scale;
+  alike = alike && labelled == gradients && finding.others + 1 == gradients;
+  const std::string truth = alike
+                                ? "the true " + std::string(clipping.measure) + " is " + in_words(clipping.seen / scale)
+                                : "only some of the gradients are scaled";
+  throw ScalerError(
+      where,
+      "{}: the gradients are scaled, so {} {} limits the wrong thing: the {} seen is {}, {}; the gradient "
+      "of {} has {}. Call scaler.unscale_(optimizer) before clipping. Nothing has been changed",
+      clipping.function, clipping.limit_name, clipping.limit, clipping.measure, clipping.seen, truth, finding.parameter,
+      origin_in_words(finding.label.first));
+}
+
+void settle_scales(std::span<const Tensor> parameters) {
+  for_each_labelled(parameters,
+                    [](size_t, const Tensor&, const Tensor& gradient, ScaleStamp& stamp) { stamp.settle(gradient); });
+}
+
+void keep_scales(std::span<const Tensor> parameters) {
+  for_each_labelled(
+      parameters, [](size_t, const Tensor&, const Tensor& gradient, ScaleStamp& stamp) { stamp.on_change(gradient); });
+}
+
+bool any_scaled(std::span<const Tensor> parameters) {
+  bool any = false;
+  for_each_labelled(parameters, [&](size_t, const Tensor&, const Tensor&, ScaleStamp& stamp) {
+    any = any || (stamp.label == ScaleKnown::One && stamp.label.first.scale != 1);
+  });
+  return any;
+}
+
+}  // namespace brigade::optim::detail

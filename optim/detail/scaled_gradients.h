@@ -1,0 +1,57 @@
+// Gradients that still carry a loss scaler's factor where they are used: found by their stamps
+// (autograd/gradient_scale.h), and said in words.
+#pragma once
+
+#include <brigade/autograd/meta.h>
+
+#include <span>
+#include <string>
+
+namespace brigade::optim {
+class Optimizer;
+}  // namespace brigade::optim
+
+namespace brigade::optim::detail {
+
+// "'fc1.weight'", or "parameter 3" where it has no name.
+std::string parameter_in_words(const Tensor& parameter, size_t position);
+// "scale 1024 (scale() at a.cpp:3, backward at a.cpp:3)"
+std::string origin_in_words(const autograd::ScaleOrigin& origin);
+// Of a gradient with two scales: "holds parts of two scales: ..., and ...", and how to mend it.
+std::string mixture_in_words(const autograd::ScaleLabel& label);
+// Whether every element is 0: then its scale does not matter. Waits for the device.
+bool is_all_zero(const Tensor& gradient);
+
+// Calls f(position, parameter, gradient, stamp) for those that have a gradient with a label.
+template <class F>
+void for_each_labelled(std::span<const Tensor> parameters, F&& f) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    autograd::AutogradMeta* const known = parameters[i].defined() ? autograd::meta(parameters[i]) : nullptr;
+    if (!known || !known->grad.defined() || known->stamp.scale.label == autograd::ScaleKnown::Nothing) continue;
+    f(i, parameters[i], known->grad, known->stamp.scale);
+  }
+}
+
+// Before `optimizer` moves anything. Throws autograd::ScalerError for a gradient that nobody has
+// unscaled, or only a part of.
+void check_scale_of_step(const Optimizer& optimizer, std::span<const Tensor> parameters, SourceLocation where);
+
+// What clipping is about to compare: the norm, or the largest element, that it has seen, and its
+// limit.
+struct Clipping {
+  const char* function;  // "clip_grad_norm_"
+  const char* measure;   // "norm"
+  const char* limit_name;
+  double seen;
+  double limit;
+};
+// Throws autograd::ScalerError where gradients would be clipped by a limit that is meant for
+// unscaled ones. (One of at least the scale is taken for a limit that was scaled on purpose.)
+void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> parameters, SourceLocation where);
+// Around a change that keeps to the scale.
+void settle_scales(std::span<const Tensor> parameters);
+void keep_scales(std::span<const Tensor> parameters);
+// Whether any gradient still carries a scale.
+bool any_scaled(std::span<const Tensor> parameters);
+
+}  // namespace brigade::optim::detail

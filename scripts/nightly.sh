@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# What is too long for every change: random programs with random faults, on every transport.
+#
+#   scripts/nightly.sh          seeds from the date, so that every night runs other programs
+#   scripts/nightly.sh SEED     one that is given
+#
+# Ends with 1 if any run failed; each prints its seed, its table, and the
+# smallest program of each flaw.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+seed=${1:-$(date +%Y%m%d)00000}
+status=0
+while read -r backend count; do
+  printf '\n=== random faults: %s programs on %s, seed %s\n' "$count" "$backend" "$seed"
+  make --no-print-directory faults COUNT="$count" SEED="$seed" BACKEND="$backend" < /dev/null || status=1
+done <<'RUNS'
+threads 20000
+shm 2000
+gloo 2000
+RUNS
+exit "$status"

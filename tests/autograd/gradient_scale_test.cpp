@@ -1,0 +1,90 @@
+// Labels of scales: how they meet, and that nothing is noted where no scaler lives.
+#include <brigade/autograd/functional.h>
+#include <brigade/autograd/meta.h>
+#include <brigade/kernels/factory.h>
+
+#include <doctest/doctest.h>
+
+using namespace brigade;
+using autograd::ScaleKnown;
+using autograd::ScaleLabel;
+using autograd::ScaleMark;
+
+namespace {
+
+ScaleLabel plain() { return {.known = ScaleKnown::One}; }
+ScaleLabel scaled(uint64_t scaler, double scale) {
+  const ScaleMark mark{.scaler = scaler, .scale = scale};
+  return plain().through(&mark);
+}
+ScaleLabel sum(ScaleLabel a, const ScaleLabel& b) {
+  a.join(b);
+  return a;
+}
+
+struct Scaler {
+  uint64_t number = autograd::begin_scaler();
+  ~Scaler() { autograd::end_scaler(); }
+};
+
+}  // namespace
+
+TEST_CASE("labels that agree stay one, others become a mixture, and what is untold stays so") {
+  CHECK(sum(plain(), plain()) == ScaleKnown::One);
+  CHECK(sum(scaled(1, 8), scaled(1, 8)).first.scale == 8);
+  CHECK(sum(ScaleLabel(), scaled(1, 8)).first.scaler == 1);
+  CHECK(sum(plain(), scaled(1, 1)).first.scaler == 1);  // a scale of 1 is none
+  for (const ScaleLabel& other : {plain(), scaled(1, 16), scaled(2, 8)}) {
+    const ScaleLabel mixture = sum(scaled(1, 8), other);
+    CHECK(mixture == ScaleKnown::Mixed);
+    CHECK(mixture.first.scale == 8);
+    CHECK(mixture.second.scale == other.first.scale);
+    CHECK(sum(other, mixture) == ScaleKnown::Mixed);
+  }
+  ScaleLabel untold;
+  untold.known = ScaleKnown::Untold;
+  CHECK(sum(untold, scaled(1, 8)) == ScaleKnown::Untold);
+  CHECK(sum(scaled(1, 8), untold) == ScaleKnown::Untold);
+}
+
+TEST_CASE("a mark multiplies, once more behind another one; a product with 0 leaves nothing") {
+  const ScaleMark mark{.scaler = 3, .scale = 4};
+  CHECK(scaled(1, 8).through(&mark).first.scale == 32);
+  CHECK(scaled(1, 8).through(&mark).first.scaler == 3);
+  CHECK(scaled(1, 8).through(nullptr).first.scale == 8);
+  CHECK(scaled(1, 8).through(autograd::mark_of_number(0)) == ScaleKnown::Nothing);
+  CHECK(autograd::mark_of_number(0.5) == nullptr);
+  autograd::note_told_scale(0.5);
+  CHECK(scaled(1, 8).through(autograd::mark_of_number(0.5)) == ScaleKnown::Untold);
+  CHECK(autograd::mark_of_number(1) == nullptr);
+}
+
+TEST_CASE("gradients get a label while a scaler lives, and none else") {
+  const Tensor leaf = ones({2}).requires_grad_();
+  const auto label = [&] { return autograd::meta(leaf)->stamp.scale.label; };
+  leaf.sum().backward();
+  CHECK(label() == ScaleKnown::Nothing);
+  {
+    const Scaler scaler;
+    leaf.sum().backward();
+    CHECK(label() == ScaleKnown::One);
+    CHECK(label().first.scaler == 0);
+    CHECK(label().first.backward_at.line() == __LINE__ - 3);
+    leaf.sum().backward({.gradient = full({}, 3)});
+    CHECK(label() == ScaleKnown::Untold);
+  }
+  leaf.set_grad(Tensor());
+  leaf.sum().backward();
+  CHECK(label() == ScaleKnown::Nothing);
+}
+
+TEST_CASE("a backward of several roots hands down the label of each") {
+  const Scaler scaler;
+  const Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_(), both = ones({2}).requires_grad_();
+  const Tensor roots[] = {(a * both).sum(), (b * both).sum()};
+  const Tensor gradients[] = {Tensor(), full({}, 8)};
+  autograd::backward(roots, gradients);
+  CHECK(autograd::meta(a)->stamp.scale.label == ScaleKnown::One);
+  CHECK(autograd::meta(b)->stamp.scale.label == ScaleKnown::Untold);
+  CHECK(autograd::meta(both)->stamp.scale.label == ScaleKnown::Untold);
+}

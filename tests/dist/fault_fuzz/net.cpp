@@ -1,0 +1,146 @@
+// Layers in all their forms, and the faults in a forward. The line at which one is made is noted.
+#include "net.h"
+
+#include <brigade/autograd/checkpoint.h>
+#include <brigade/autograd/function.h>
+#include <brigade/autograd/functional.h>
+#include <brigade/kernels/factory.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+
+namespace brigade::test::fuzz {
+
+namespace {
+
+struct OwnTanh : autograd::Function<OwnTanh> {
+  static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x) {
+    const Tensor y = brigade::tanh(x);
+    ctx.save_for_backward({y});
+    return y;
+  }
+  static std::vector<Tensor> backward(autograd::AutogradContext& ctx, const std::vector<Tensor>& grads) {
+    const Tensor y = ctx.get_saved_variables()[0];
+    return {grads[0] * (1.0 - y * y)};
+  }
+};
+
+Tensor on_a_thread(const Tensor& sums) {
+  Tensor out;
+  std::thread([&] { out = brigade::tanh(sums); }).join();
+  return out;
+}
+
+Tensor formed(Form form, const Tensor& sums) {
+  switch (form) {
+    case Form::Tanh: return brigade::tanh(sums);
+    case Form::Custom: return OwnTanh::apply(sums);
+    case Form::Sorted: return sort(brigade::tanh(sums), 1).values;
+    case Form::Split: {
+      const std::vector<Tensor> parts = chunk(sums, kWidth, 1);
+      return brigade::tanh(cat({parts[2], parts[0], parts[1]}, 1));
+    }
+    case Form::Scaled: return brigade::tanh(sums) * (1 + 0.1 * mean(sums.detach()).item<double>());
+    case Form::Thread: return on_a_thread(sums);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool Now::does(Extra extra) const {
+  return std::any_of(spec.beside.begin(), spec.beside.end(),
+                     [&](const Beside& each) { return !plain && each.what == extra && (each.ranks >> rank & 1U); });
+}
+
+bool Now::does(Extra extra, size_t layer) const {
+  return std::any_of(spec.beside.begin(), spec.beside.end(), [&](const Beside& each) {
+    return !plain && each.what == extra && each.layer == layer && (each.ranks >> rank & 1U);
+  });
+}
+
+NetImpl::NetImpl(const Spec& spec) {
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    if (spec.layers[i].module == i) {
+      layers.push_back(register_module(fmt::format("layer{}", i), nn::Linear(kWidth, kWidth)));
+    } else {
+      layers.push_back(layers[spec.layers[i].module]);
+    }
+  }
+  to(kFloat64);
+  for (const size_t module : spec.frozen)
+    layers[module]->requires_grad_(false);
+}
+
+void NetImpl::replace(size_t module) {
+  nn::Linear fresh(kWidth, kWidth);
+  fresh->to(kFloat64);
+  now->blame_next_line({Fault::ReplacedLayer});
+  const nn::Linear placed = replace_module(fmt::format("layer{}", module), fresh);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (now->spec.layers[i].module == module) layers[i] = placed;
+  }
+}
+
+std::vector<Tensor> NetImpl::forward(const Tensor& x) {
+  std::vector<Tensor> nodes{x};
+  const Spec& spec = now->spec;
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    if (now->is_faulty(Fault::Exception, i)) throw std::runtime_error("sample 17 has no label");
+    nodes.push_back(result_of(i, nodes[spec.layers[i].input]));
+    look_at(i, nodes.back());
+  }
+  std::vector<Tensor> heads;
+  for (const size_t head : spec.heads)
+    heads.push_back(now->is_faulty(Fault::DroppedHead, head) ? Tensor() : nodes[head]);
+  return heads;
+}
+
+Tensor NetImpl::result_of(size_t i, const Tensor& in) {
+  const Layer& layer = now->spec.layers[i];
+  if (now->is_faulty(Fault::SkippedLayer, i)) return in;
+  if (now->is_faulty(Fault::NoGradLayer, i)) {
+    now->blame_next_line({Fault::NoGradLayer});
+    const NoGradGuard no_grad;
+    return brigade::tanh(layers[i](in));
+  }
+  const bool dropped = now->is_faulty(Fault::DroppedHead, i + 1);
+  Tensor out;
+  if (layer.checkpointed) {
+    if (dropped) now->blame_next_line({Fault::DroppedHead});
+    out = autograd::checkpoint([this, i](const Tensor& x) { return brigade::tanh(layers[i](x)); }, in);
+  } else {
+    const Tensor sums = layers[i](in);
+    // A dropped result is that of one line.
+    if (dropped) now->blame_next_line({Fault::DroppedHead});
+    out = dropped ? brigade::tanh(sums) : formed(layer.form, sums);
+  }
+  if (now->is_faulty(Fault::DetachedResult, i)) {
+    now->blame_next_line({Fault::DetachedResult});
+    out = out.detach();
+  }
+  if (now->is_faulty(Fault::Threshold, i)) {
+    now->blame_next_line({Fault::Threshold});
+    out = gt(out, zeros_like(out)).to(kFloat64);
+  }
+  if (now->is_faulty(Fault::ReadAsNumber, i)) {
+    now->blame_next_line({Fault::ReadAsNumber});
+    const Tensor whole = mean(out);
+    out = full_like(out.detach(), i % 2 == 0 ? whole.item<double>() : whole.to_vector<double>().front());
+  }
+  return out;
+}
+
+void NetImpl::look_at(size_t i, const Tensor& result) const {
+  if (now->does(Extra::LogResult, i)) mean(result.detach()).item<double>();
+  if (now->does(Extra::LogResult, i) && i % 2 == 1) result.to_vector<double>();
+  if (now->does(Extra::Metric, i)) {
+    const NoGradGuard no_grad;
+    mean(square(result)).item<double>();
+  }
+}
+
+}  // namespace brigade::test::fuzz

@@ -1,0 +1,61 @@
+// The model of a random program.
+#pragma once
+
+#include "spec.h"
+
+#include <brigade/core/tensor.h>
+#include <brigade/nn/nn.h>
+
+#include <initializer_list>
+#include <vector>
+
+namespace brigade::test::fuzz {
+
+inline constexpr int64_t kWidth = 3;
+
+// What a rank does now. Plain: alone and without the fault, for the reference.
+struct Now {
+  const Spec& spec;
+  int rank;
+  bool plain;
+  int step = 0;
+  uint32_t planted_at = 0;  // the line
+
+  bool is_faulty(Fault fault) const { return is_planted(fault) || is_here(spec.allowed, fault); }
+  bool is_faulty(Fault fault, size_t layer) const {
+    return (is_planted(fault) && spec.fault.layer == layer) ||
+           (is_here(spec.allowed, fault) && spec.allowed.layer == layer);
+  }
+  // Notes the line after the one that calls it, if the fault of the program is one of these and made there.
+  void blame_next_line(std::initializer_list<Fault> faults, SourceLocation where = SourceLocation::current()) {
+    for (const Fault fault : faults) {
+      if (is_planted(fault)) planted_at = where.line() + 1;
+    }
+  }
+  bool does(Extra extra) const;
+  bool does(Extra extra, size_t layer) const;
+
+ private:
+  bool is_planted(Fault fault) const { return !plain && is_here(spec.fault, fault); }
+  bool is_here(const Planted& planted, Fault fault) const {
+    return planted.what == fault && planted.step == step && (planted.ranks >> rank & 1U);
+  }
+};
+
+struct NetImpl : nn::Module {
+  std::vector<nn::Linear> layers;  // some of them the same
+  Now* now = nullptr;
+
+  explicit NetImpl(const Spec& spec);
+  // The results in the loss.
+  std::vector<Tensor> forward(const Tensor& x);
+  // Puts a new layer in the place of a module.
+  void replace(size_t module);
+
+ private:
+  Tensor result_of(size_t layer, const Tensor& in);
+  void look_at(size_t layer, const Tensor& result) const;
+};
+BRIGADE_MODULE(Net);
+
+}  // namespace brigade::test::fuzz

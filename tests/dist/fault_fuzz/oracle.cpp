@@ -1,0 +1,195 @@
+// What follows from a program: which weights get gradients, and what has to be said of its fault.
+#include "spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace brigade::test::fuzz {
+
+namespace {
+
+bool contains(const std::vector<size_t>& values, size_t value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+std::set<size_t> trained(const Spec& spec) { return reached(spec, {}); }
+
+std::vector<std::string> names_of(const std::set<size_t>& modules, bool weights_only = false) {
+  std::vector<std::string> names;
+  for (const size_t module : modules) {
+    if (!weights_only) names.push_back(fmt::format("layer{}.bias", module));
+    names.push_back(fmt::format("layer{}.weight", module));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool does_any(const Spec& spec, Extra extra) {
+  return std::any_of(spec.beside.begin(), spec.beside.end(), [&](const Beside& each) { return each.what == extra; });
+}
+
+// What is left out, where that is allowed, must leave something to train on every rank.
+bool is_allowed(const Spec& spec) {
+  const Planted& allowed = spec.allowed;
+  if (allowed.what == Fault::None) return true;
+  if (spec.mode != Mode::UnusedAllowed || reached(spec, allowed).empty()) return false;
+  // Where both are made in one step, neither is alone.
+  if (spec.fault.what != Fault::None && spec.fault.step == allowed.step) return false;
+  return !(spec.second == Second::InLoss && allowed.what == Fault::DroppedHead && allowed.layer == spec.heads.back());
+}
+
+}  // namespace
+
+void close(Spec& spec) {
+  std::vector<bool> used(spec.layers.size() + 1, false);
+  for (const Layer& layer : spec.layers)
+    used[layer.input] = true;
+  for (size_t node = 1; node < used.size(); ++node) {
+    if (!used[node] && !contains(spec.heads, node)) spec.heads.push_back(node);
+  }
+  std::sort(spec.heads.begin(), spec.heads.end());
+}
+
+std::vector<int> ranks_in(uint32_t mask, int ranks) {
+  std::vector<int> found;
+  for (int r = 0; r < ranks; ++r) {
+    if (mask >> r & 1U) found.push_back(r);
+  }
+  return found;
+}
+
+std::set<size_t> reached(const Spec& spec, const Planted& fault) {
+  std::vector<bool> live(spec.layers.size() + 1, false);
+  for (const size_t head : spec.heads)
+    live[head] = live[head] || !(fault.what == Fault::DroppedHead && fault.layer == head);
+  std::set<size_t> modules;
+  for (size_t i = spec.layers.size(); i-- > 0;) {
+    if (!live[i + 1]) continue;
+    const bool here = fault.layer == i;
+    if (here && (fault.what == Fault::DetachedResult || fault.what == Fault::NoGradLayer ||
+                 fault.what == Fault::Threshold || fault.what == Fault::ReadAsNumber))
+      continue;
+    live[spec.layers[i].input] = true;
+    const size_t module = spec.layers[i].module;
+    const bool skipped = here && fault.what == Fault::SkippedLayer;
+    const bool gone = (fault.what == Fault::FrozenLayer || fault.what == Fault::ReplacedLayer) && fault.layer == module;
+    const bool thawed = fault.what == Fault::ThawedLayer && fault.layer == module;
+    if (!skipped && !gone && (thawed || !contains(spec.frozen, module))) modules.insert(module);
+  }
+  return modules;
+}
+
+bool leaves_unused(Fault fault) {
+  switch (fault) {
+    case Fault::SkippedLayer:
+    case Fault::DetachedResult:
+    case Fault::NoGradLayer:
+    case Fault::Threshold:
+    case Fault::ReadAsNumber:
+    case Fault::DroppedHead:
+    case Fault::FrozenLayer:
+    case Fault::ReplacedLayer:
+    case Fault::ConstantLoss: return true;
+    default: return false;
+  }
+}
+
+bool is_telling(const Spec& spec) {
+  const std::set<size_t> wanted = trained(spec);
+  const Planted& fault = spec.fault;
+  if (wanted.empty() || !is_allowed(spec)) return false;
+  if (spec.mode != Mode::Strict && leaves_unused(fault.what)) return false;
+  // What another thread records is not on the tape, so that a cause may lie where nobody looks.
+  const bool threaded = std::any_of(spec.layers.begin(), spec.layers.end(),
+                                    [](const Layer& layer) { return layer.form == Form::Thread; });
+  if (threaded && leaves_unused(fault.what)) return false;
+  switch (fault.what) {
+    case Fault::OtherLearningRate: {
+      // It is the first one's, which may hold nothing that moves.
+      std::set<size_t> modules;
+      for (const Layer& layer : spec.layers)
+        modules.insert(layer.module);
+      const auto held = static_cast<std::ptrdiff_t>(spec.two_optimizers ? (modules.size() + 1) / 2 : modules.size());
+      return std::any_of(modules.begin(), std::next(modules.begin(), held),
+                         [&](size_t module) { return wanted.contains(module); });
+    }
+    case Fault::None:
+    case Fault::Exception:
+    case Fault::MoreMicroBatches:
+    case Fault::SummingHook: return true;
+    // The gradients of the step before are still there, all of them; where others are put in their place, that is
+    // the program's own affair.
+    case Fault::NotCleared:
+      return fault.step > 0 && spec.allowed.what == Fault::None && !does_any(spec, Extra::CloneGrads);
+    case Fault::LastInNoSync: return spec.second != Second::InLoss && spec.mode == Mode::Strict;
+    // With micro-batches the others are reduced.
+    case Fault::ConstantLoss: return spec.micro_batches == 1 && spec.second != Second::InLoss;
+    case Fault::EditedGradient:
+      // Of two ranks that both edit, nobody can say whose numbers are the wrong ones.
+      if (spec.ranks == 2 && does_any(spec, Extra::ScaleGrads)) return false;
+      return wanted.contains(fault.layer);
+    case Fault::WrittenWeight:
+      if (spec.ranks == 2 && does_any(spec, Extra::SwapsBack)) return false;  // as above
+      return wanted.contains(fault.layer);
+    case Fault::OwnGradient: return wanted.contains(fault.layer);
+    case Fault::ThawedLayer:
+      // An optimizer that holds nothing else that is reduced is stopped on its own rank.
+      return spec.mode == Mode::Strict && contains(spec.frozen, fault.layer) && !spec.two_optimizers &&
+             reached(spec, fault).contains(fault.layer);
+    case Fault::DroppedHead:
+      if (spec.second == Second::InLoss && fault.layer == spec.heads.back()) return false;
+      [[fallthrough]];
+    default: {
+      const std::set<size_t> found = reached(spec, fault);
+      return !found.empty() && found != wanted;
+    }
+  }
+}
+
+Expected expected_of(const Spec& spec) {
+  const Planted& fault = spec.fault;
+  const std::vector<int> ranks = ranks_in(fault.ranks, spec.ranks);
+  const std::set<size_t> wanted = trained(spec);
+  std::set<size_t> missing;
+  for (const size_t module : wanted) {
+    if (!reached(spec, fault).contains(module)) missing.insert(module);
+  }
+  const auto unused = [&](const char* cause) { return Expected{"unused_parameters", cause, names_of(missing), ranks}; };
+  const std::vector<std::string> all = names_of(wanted);
+  // The first step tells of its own parameters.
+  const std::vector<std::string> of_first = spec.two_optimizers ? std::vector<std::string>() : all;
+  const std::vector<std::string> weight = names_of({fault.layer}, true);
+  switch (fault.what) {
+    case Fault::None: return {};
+    case Fault::SkippedLayer: return unused("module_not_called");
+    case Fault::DetachedResult: return unused("detached");
+    case Fault::NoGradLayer: return unused("no_grad");
+    case Fault::Threshold: return unused("not_differentiable");
+    // A number may be read for a log: what is sure is that the tensor goes nowhere else.
+    case Fault::ReadAsNumber: return unused("output_dropped");
+    case Fault::DroppedHead: return unused("output_dropped");
+    case Fault::FrozenLayer: return unused("frozen");
+    case Fault::ReplacedLayer: return unused("replaced");
+    case Fault::ThawedLayer: return {"unmanaged_parameters", "thawed", names_of({fault.layer}), ranks};
+    case Fault::ConstantLoss:
+      // The next that the rank sends is the second wrapper's.
+      if (spec.second == Second::After) return {"collective_mismatch", "collective_differs", {}, {}, false, false};
+      return {"unused_parameters", "detached", all, ranks};
+    case Fault::EditedGradient: return {"gradients_edited", "edited_by_hand", weight, ranks};
+    case Fault::OwnGradient: return {"unreduced_gradients", "set_by_hand", weight, ranks};
+    case Fault::OtherLearningRate: return {"optimizers_differ", "options_differ", {}, ranks};
+    case Fault::LastInNoSync: return {"unreduced_gradients", "not_reduced", of_first, ranks};
+    case Fault::WrittenWeight: return {"parameters_written", "values_differ", weight, ranks};
+    case Fault::MoreMicroBatches:
+      return {
+          "uneven_micro_batches", "uneven_batches", {}, spec.ranks > 2 ? ranks : std::vector<int>{0, 1}, true, false};
+    case Fault::SummingHook: return {"hook_result", "wrong_scale", all, ranks, false, false};
+    case Fault::NotCleared: return {"gradients_accumulate", "not_cleared", of_first, {}, true, false};
+    case Fault::Exception: return {"rank_lost", "exception", {}, ranks, false, false, fault.ranks};
+  }
+  return {};
+}
+
+}  // namespace brigade::test::fuzz

@@ -1,0 +1,144 @@
+// A random training program: models, a training loop, what healthy programs do beside it, and one fault or none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace brigade::test::fuzz {
+
+// How a layer makes its result of weight * input + bias.
+enum class Form : uint8_t {
+  Tanh,
+  Custom,  // an autograd::Function
+  Sorted,  // one result of two
+  Split,   // into parts, which are put together again
+  Scaled,  // by a number that is read from it
+  Thread   // computed by another thread
+};
+inline constexpr size_t kForms = 6;
+
+// Node 0 is the batch, node i + 1 the result of layer i.
+struct Layer {
+  size_t input = 0;
+  size_t module = 0;  // whose weights it uses: its own, or those of an earlier layer
+  bool checkpointed = false;
+  Form form = Form::Tanh;
+};
+
+// What a healthy program does beside its training.
+enum class Extra : uint8_t {
+  LogResult,      // reads a detached result as a number
+  Metric,         // computes with a result under no_grad
+  Probe,          // trains another model on a detached result, before backward
+  Evaluation,     // a forward with recording, whose result is only read
+  LookingHook,    // a gradient hook that changes nothing
+  CloneGrads,     // puts clones of the reduced gradients in place
+  ScaleGrads,     // changes the reduced gradients alike on every rank
+  Clip,           // clips by a norm that is never reached
+  LaterBackward,  // of another model, between backward and step
+  SwapsBack       // puts other weights in for an evaluation, and its own back
+};
+inline constexpr size_t kExtras = 10;
+
+struct Beside {
+  Extra what;
+  size_t layer;
+  uint32_t ranks;  // bit r: rank r does it
+};
+
+// A second model with a wrapper of its own.
+enum class Second : uint8_t {
+  None,
+  InLoss,  // takes the last head, in the same backward
+  After    // has a loss, a backward and a step of its own
+};
+
+enum class Mode : uint8_t { Strict, UnusedAllowed, StaticGraph };
+enum class Rule : uint8_t { SGD, Adam, RMSprop, Adagrad };
+inline constexpr size_t kRules = 4;
+
+enum class Fault : uint8_t {
+  None,
+  SkippedLayer,       // a layer is left out
+  DetachedResult,     // detach() behind a layer
+  NoGradLayer,        // a layer under no_grad
+  Threshold,          // a result goes through a comparison
+  ReadAsNumber,       // a result is read as a number, which is used
+  DroppedHead,        // a result does not reach the loss
+  FrozenLayer,        // after wrapping
+  ReplacedLayer,      // after wrapping
+  ThawedLayer,        // after wrapping
+  ConstantLoss,       // the loss reaches another model only
+  EditedGradient,     // on one rank, after the reduction
+  OwnGradient,        // put in place by hand, other values on each rank
+  OtherLearningRate,  // on the last rank
+  LastInNoSync,       // the last micro-batch stays local
+  WrittenWeight,      // on one rank, outside the optimizer
+  MoreMicroBatches,   // on one rank
+  SummingHook,        // a communication hook does not divide
+  NotCleared,         // a step without zero_grad
+  Exception           // one rank throws in its forward
+};
+inline constexpr size_t kFaults = 20;
+const char* name(Fault fault);
+// Those that leave weights without a gradient: right where unused parameters are allowed.
+bool leaves_unused(Fault fault);
+
+struct Planted {
+  Fault what = Fault::None;
+  size_t layer = 0;    // or module, or node for a dropped head
+  uint32_t ranks = 0;  // bit r: on rank r
+  int step = 0;
+};
+
+struct Spec {
+  int ranks = 2;
+  std::vector<Layer> layers;
+  std::vector<size_t> frozen;  // modules that never train
+  std::vector<size_t> heads;   // nodes in the loss
+  Mode mode = Mode::Strict;
+  bool views = true;
+  double bucket_mb = 25;
+  bool own_hook = false;  // a communication hook that averages
+  Rule rule = Rule::SGD;
+  bool two_optimizers = false;  // for the first and the other half of the parameters
+  bool scheduler = false;
+  Second second = Second::None;
+  int micro_batches = 1;
+  int steps = 2;
+  std::vector<Beside> beside;
+  Planted allowed;  // no fault, since unused parameters are allowed
+  Planted fault;
+};
+
+// What Brigade has to say of the fault.
+struct Expected {
+  std::string kind, cause;
+  std::vector<std::string> parameters = {};  // sorted; empty: not compared
+  std::vector<int> ranks = {};
+  bool is_warning = false;
+  bool has_line = true;
+  uint32_t silent = 0;  // bit r: rank r ends by the fault itself
+};
+
+// With a fault, or none, that can be told: never a loss without any gradient.
+Spec random_spec(uint64_t seed, bool faulty);
+
+// The modules that get a gradient in a step in which `fault` is made.
+std::set<size_t> reached(const Spec& spec, const Planted& fault);
+// Whether the fault shows: a layer that is left out may have its weights used elsewhere.
+bool is_telling(const Spec& spec);
+Expected expected_of(const Spec& spec);
+
+std::string in_words(const Spec& spec);
+// Simpler programs with the same fault, to find the smallest that still goes wrong.
+std::vector<Spec> simpler(const Spec& spec);
+
+// Every result is taken by a layer or is in the loss.
+void close(Spec& spec);
+std::vector<int> ranks_in(uint32_t mask, int ranks);
+
+}  // namespace brigade::test::fuzz

@@ -1,0 +1,74 @@
+// A Gloo group whose store has gone: nothing is said of ranks that could not be asked for.
+#include <brigade/core/error.h>
+#include <brigade/dist/groups/backends.h>
+#include <brigade/dist/meeting/store.h>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace brigade;
+using namespace std::chrono_literals;
+
+namespace {
+
+// What rank 0 gets that waits in vain, in a group whose store goes once all have met.
+std::string time_out_without_store(int size) {
+  auto server = std::make_unique<dist::TcpStoreServer>("127.0.0.1", 0);
+  const int port = server->port();
+  std::promise<void> gone;
+  const std::shared_future<void> store_gone = gone.get_future().share();
+  std::vector<std::promise<void>> met(static_cast<size_t>(size));
+  std::vector<std::future<std::string>> ranks;
+  for (int r = 0; r < size; ++r) {
+    ranks.push_back(std::async(std::launch::async, [&met, port, r, size, store_gone]() -> std::string {
+      const auto store = dist::connect_tcp_store("127.0.0.1", port, 5s);
+      const auto group = dist::find_backend("gloo").make(store, r, size, 600ms, "group");
+      met[static_cast<size_t>(r)].set_value();
+      store_gone.wait();
+      if (r > 0) {
+        std::this_thread::sleep_for(1500ms);
+        return "";
+      }
+      try {
+        group->barrier();
+      } catch (const TimeoutError& error) {
+        return error.what();
+      }
+      return "no time-out";
+    }));
+  }
+  for (auto& each : met)
+    each.get_future().wait();
+  server.reset();
+  gone.set_value();
+  std::string text = ranks[0].get();
+  for (size_t r = 1; r < ranks.size(); ++r)
+    ranks[r].get();
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("gloo: of ranks that cannot be asked for nothing is said") {
+  if (!dist::find_backend("gloo").missing.empty()) {
+    MESSAGE("SKIPPED: this build has no Gloo");
+    return;
+  }
+  const std::string two = time_out_without_store(2);
+  CHECK_MESSAGE(two.find("timed out after 600 ms in barrier") == 0, two);
+  CHECK_MESSAGE(two.find("waiting for rank 1; it is not known where rank 1 is: the store could not be asked: ") !=
+                    std::string::npos,
+                two);
+  const std::string three = time_out_without_store(3);
+  CHECK_MESSAGE(
+      three.find("where the other ranks are is not known: the store could not be asked: ") != std::string::npos, three);
+  CHECK_MESSAGE(three.find("waiting for rank") == std::string::npos, three);
+  for (const std::string& text : {two, three})
+    CHECK_MESSAGE(text.find("has not called") == std::string::npos, text);
+}

@@ -1,0 +1,152 @@
+// Gradients that are put in place or changed by hand between reduction and step: only other values on some rank are an
+// error.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+namespace brigade::test {
+
+using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
+
+// What a rank does to the reduced gradients.
+using Edit = std::function<void(const dist::ProcessGroupPtr&, Net&, int step)>;
+
+void set_clones(const dist::ProcessGroupPtr&, Net& net, int) {
+  for (const Tensor& parameter : net->parameters())
+    parameter.set_grad(parameter.grad().clone());
+}
+
+void set_clones_on_one_rank(const dist::ProcessGroupPtr& group, Net& net, int step) {
+  if (group->rank() == 0) set_clones(group, net, step);
+}
+
+void scale_all_alike(const dist::ProcessGroupPtr&, Net& net, int) {
+  for (const Tensor& parameter : net->parameters()) {
+    parameter.grad().mul_(2.0);
+    parameter.grad().mul_(0.5);
+  }
+}
+
+// One rank does in two operations what the others do in one.
+void scale_otherwise(const dist::ProcessGroupPtr& group, Net& net, int) {
+  for (const Tensor& parameter : net->parameters()) {
+    if (group->rank() == 0) {
+      parameter.grad().add_(zeros_like(parameter.grad()));
+    } else {
+      parameter.grad().mul_(1.0);
+    }
+  }
+}
+
+void reduce_by_hand_and_set(const dist::ProcessGroupPtr& group, Net& net, int step) {
+  std::vector<Tensor> gradients;
+  {
+    const Tensor loss[] = {loss_of(net(batch_of(group->rank(), step)))};
+    gradients = autograd::grad(loss, net->parameters());
+  }
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    group->all_reduce(gradients[i], {.op = dist::ReduceOp::Avg})->wait();
+    net->parameters()[i].set_grad(gradients[i].clone());
+  }
+}
+
+Values train_and(const dist::ProcessGroupPtr& group, bool views, const Edit& edit) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group, {.gradient_as_bucket_view = views});
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
+  for (int s = 0; s < kSteps; ++s) {
+    optimizer.zero_grad();
+    loss_of(ddp(batch_of(group->rank(), s))).backward();
+    edit(group, net, s);
+    optimizer.step();
+  }
+  return values_of(net->parameters());
+}
+
+void check_sound(const std::string& backend, int ranks) {
+  const std::pair<const char*, Edit> edits[] = {{"clones", set_clones},
+                                                {"clones on one rank", set_clones_on_one_rank},
+                                                {"scaled", scale_all_alike},
+                                                {"scaled otherwise", scale_otherwise},
+                                                {"reduced by hand", reduce_by_hand_and_set}};
+  const Values expected = plain_reference(ranks);
+  for (const auto& [name, edit] : edits) {
+    for (const bool views : {true, false}) {
+      CAPTURE(name);
+      CAPTURE(views);
+      expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
+        return compare(train_and(group, views, edit), expected, 1e-9);
+      });
+    }
+  }
+}
+const AddRankCase add_sound("gradients set or changed by hand to the same values on every rank are taken", &check_sound,
+                            everywhere({2, 3}));
+
+void add_noise(const dist::ProcessGroupPtr& group, Net& net, int step) {
+  Generator generator(static_cast<uint64_t>(group->rank()) + 10 * static_cast<uint64_t>(step));
+  const Tensor grad = net->parameters()[2].grad();
+  grad.add_(randn(grad.sizes(), kFloat64, &generator) * 0.1);
+}
+
+void scale_on_one_rank(const dist::ProcessGroupPtr& group, Net& net, int) {
+  if (group->rank() == 1) net->parameters()[2].grad().mul_(1.01);
+}
+
+void set_own(const dist::ProcessGroupPtr& group, Net& net, int) {
+  const Tensor parameter = net->parameters()[2];
+  parameter.set_grad(parameter.grad() * (1.0 + 0.01 * group->rank()));
+}
+
+void clip_by_other_norms(const dist::ProcessGroupPtr& group, Net& net, int) {
+  optim::clip_grad_norm_(net->parameters(), group->rank() == 0 ? 1e-3 : 2e-3);
+}
+
+void check_found(const std::string& backend, int ranks) {
+  struct Row {
+    const char* name;
+    Edit edit;
+    std::vector<std::string> parts;
+  };
+  const Row rows[] = {
+      {"noise", add_noise, {"b.weight", "add_ at", "on every rank to other values"}},
+      {"one rank", scale_on_one_rank, {"b.weight on rank 1", "mul_ at", "and not on every rank"}},
+      {"own", set_own, {"b.weight", "the gradient was set at", "the ranks' values differ"}},
+      {"clipped", clip_by_other_norms, {"clip_grad_norm_ at", "on every rank to other values"}},
+  };
+  for (const Row& row : rows) {
+    for (const bool views : {true, false}) {
+      CAPTURE(row.name);
+      CAPTURE(views);
+      expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
+        return expect_error<dist::ConsistencyError>([&] { train_and(group, views, row.edit); }, row.parts);
+      });
+    }
+  }
+}
+const AddRankCase add_found("gradients set or changed by hand to other values on some rank are found", &check_found,
+                            everywhere({2, 3}));
+
+// More writes than a thread's log once held.
+std::string check_many_parameters(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  nn::Sequential net;
+  for (int i = 0; i < 200; ++i)
+    net->push_back(nn::Linear(2, 2));
+  dist::DistributedDataParallel ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  Generator generator(static_cast<uint64_t>(group->rank()));
+  mean(ddp(randn({3, 2}, kFloat32, &generator))).backward();
+  if (group->rank() == 0) net->parameters()[0].grad().add_(ones({2, 2}));
+  for (const Tensor& parameter : net->parameters())
+    parameter.grad().mul_(0.5);
+  return expect_error<dist::ConsistencyError>([&] { optimizer.step(); }, {"0.weight", "add_ at"});
+}
+const AddRankCase add_many_parameters("an edit is found among those of 400 other gradients", &check_many_parameters,
+                                      everywhere({2}));
+
+}  // namespace
+
+}  // namespace brigade::test

@@ -1,0 +1,123 @@
+// State that one rank loads, of the model or of an optimizer: found before the next step where the ranks hold other
+// values since, with the line of the load, and nothing said where they do not.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+namespace brigade::test {
+
+using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
+
+optim::OptimizerState copy_of(optim::OptimizerState state) {
+  for (auto& [name, tensor] : state.tensors)
+    tensor = tensor.clone();
+  return state;
+}
+
+// Two steps; then `load`, with the states after each of them; and another step.
+struct Training {
+  explicit Training(const dist::ProcessGroupPtr& process_group)
+      : group(process_group), ddp(net, group), optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9}) {}
+  void step() {
+    optimizer.zero_grad();
+    loss_of(ddp(batch_of(group->rank(), number++))).backward();
+    optimizer.step();
+  }
+  void run(const std::function<void(Training&)>& load) {
+    step();
+    first = copy_of(optimizer.state_dict());
+    step();
+    second = copy_of(optimizer.state_dict());
+    load(*this);
+    step();
+  }
+  bool is_last() const { return group->rank() == group->size() - 1; }
+
+  dist::ProcessGroupPtr group;
+  Net net;
+  Ddp ddp;
+  optim::SGD optimizer;
+  optim::OptimizerState first, second;
+  int number = 0;
+};
+
+std::string check_found(const dist::ProcessGroupPtr& group) {
+  const std::string last = fmt::format("rank {}", group->size() - 1);
+  Training training(group);
+  std::string wrong = expect_error<dist::ConsistencyError>(
+      [&] {
+        training.run([](Training& of) {
+          if (of.is_last()) of.optimizer.load_state_dict(of.first);
+        });
+      },
+      {last + " loaded another state into SGD (moments, momentum) at", "loaded_state_cases.cpp:", "on every rank"});
+  if (!wrong.empty()) return wrong;
+  // All have loaded, and the last rank something else.
+  Training other(group);
+  return expect_error<dist::ConsistencyError>(
+      [&] { other.run([](Training& of) { of.optimizer.load_state_dict(of.is_last() ? of.first : of.second); }); },
+      {"loaded another state into SGD"});
+}
+const AddRankCase add_found("an optimizer's state that one rank has loaded is found before the next step", &check_found,
+                            everywhere({2, 3}));
+
+std::string check_sound(const dist::ProcessGroupPtr& group) {
+  const std::pair<const char*, std::function<void(Training&)>> loads[] = {
+      {"all go back", [](Training& of) { of.optimizer.load_state_dict(of.first); }},
+      {"one takes what it has",
+       [](Training& of) {
+         if (of.is_last()) of.optimizer.load_state_dict(of.second);
+       }},
+      {"one goes back, and forth",
+       [](Training& of) {
+         if (!of.is_last()) return;
+         of.optimizer.load_state_dict(of.first);
+         of.optimizer.load_state_dict(of.second);
+       }},
+      {"one goes back, and all forth",
+       [](Training& of) {
+         if (of.is_last()) of.optimizer.load_state_dict(of.first);
+         of.optimizer.load_state_dict(of.second);
+       }},
+      {"one loads its own model", [](Training& of) {
+         if (of.is_last()) of.net->load_state_dict(of.net->state_dict());
+       }}};
+  for (const auto& [what, load] : loads) {
+    Training training(group);
+    try {
+      training.run(load);
+    } catch (const dist::ConsistencyError& error) {
+      return fmt::format("{}: {}", what, error.what());
+    }
+  }
+  return "";
+}
+const AddRankCase add_sound("a state that is the same on all ranks after loading is no matter", &check_sound,
+                            everywhere({2, 3}));
+
+std::string check_line(const dist::ProcessGroupPtr& group) {
+  Training training(group);
+  nn::Named<Tensor> saved;
+  for (const auto& [name, tensor] : training.net->state_dict())
+    saved.emplace_back(name, tensor.clone());
+  unsigned line = 0;
+  try {
+    training.run([&](Training& of) {
+      line = __LINE__ + 1;
+      if (of.is_last()) of.net->load_state_dict(saved);
+    });
+  } catch (const dist::ConsistencyError& error) {
+    const dist::Verdict& verdict = error.verdicts().at(0);
+    if (verdict.kind != "parameters_written" || verdict.cause.op != "load_state_dict") return error.what();
+    const Place expected("dist/loaded_state_cases.cpp", line);
+    return to_string(verdict.cause.place) == to_string(expected) ? "" : error.what();
+  }
+  return "nothing was said";
+}
+const AddRankCase add_line("a model's state that one rank has loaded is told with the line that loaded it", &check_line,
+                           everywhere({2, 3}));
+
+}  // namespace
+
+}  // namespace brigade::test

@@ -1,0 +1,229 @@
+// Ranks that meet in different collectives: a guess only where what came before leaves one explanation, and of two ranks
+// none is blamed without a reason.
+#include "branching_net.h"
+#include "rank_case.h"
+
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/ddp/sync_batch_norm.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/optim/optim.h>
+
+#include <fmt/format.h>
+
+namespace brigade::test {
+
+namespace {
+
+using Group = dist::ProcessGroupPtr;
+
+struct NormedImpl : nn::Module {
+  nn::Linear a{nullptr};
+  nn::BatchNorm1d n{nullptr};
+  bool skip = false;
+  NormedImpl() {
+    a = register_module("a", nn::Linear(4, 4));
+    n = register_module("n", nn::BatchNorm1d(4));
+  }
+  Tensor forward(const Tensor& x) { return skip ? a(x) : n(a(x)); }
+};
+BRIGADE_MODULE(Normed);
+
+template <class Module>
+struct Training {
+  Training(const Group& group, Module module)
+      : net(std::move(module)),
+        ddp(net, group, {.find_unused_parameters = true}),
+        sgd(net->parameters(), {.lr = 0.1}) {}
+  void backward() { square(ddp(full({4, 4}, 1.0))).mean().backward(); }
+  void step() {
+    sgd.step();
+    sgd.zero_grad();
+  }
+  Module net;
+  dist::DistributedDataParallel<Module> ddp;
+  optim::SGD sgd;
+};
+
+// One of the ranks, the last, does something else than the others.
+struct Program {
+  std::string what;
+  std::function<void(const Group&, bool odd)> run;
+  std::string likely;  // "": no guess
+  std::string fix;     // a part of it
+  bool blamed;         // also where it is one of two
+};
+
+Normed converted(const Group& group) {
+  Normed net;
+  dist::convert_sync_batchnorm(*net.ptr(), group);
+  return net;
+}
+
+void reduce(const Group& group, int64_t numel, dist::CollectiveOptions options = {}) {
+  group->all_reduce(full({numel}, 1.0), options)->wait();
+}
+
+std::vector<Program> own_calls() {
+  return {
+      {"a call of its own",
+       [](const Group& group, bool odd) {
+         Training<BranchingNet> training(group, BranchingNet());
+         for (int i = 0; i < 3; ++i) {
+           training.backward();
+           if (odd && i == 1) reduce(group, 1);
+           training.step();
+         }
+       },
+       "", "never calls all_reduce at", false},
+      {"a call that all have made together, at another time",
+       [](const Group& group, bool odd) {
+         Training<BranchingNet> training(group, BranchingNet());
+         for (int i = 0; i < 4; ++i) {
+           training.backward();
+           if (i == 0 || (odd && i == 2)) reduce(group, 1);
+           training.step();
+         }
+       },
+       "", "as all ranks have done together before", false},
+      {"fewer batches before a barrier",
+       [](const Group& group, bool odd) {
+         Training<BranchingNet> training(group, BranchingNet());
+         for (int i = 0; i < (odd ? 2 : 3); ++i) {
+           training.backward();
+           training.step();
+         }
+         group->barrier();
+       },
+       "", "comes to it earlier (fewer batches)", false},
+      {"another size", [](const Group& group, bool odd) { reduce(group, odd ? 3 : 4); }, "",
+       "the tensors have different sizes", false},
+      {"another operation",
+       [](const Group& group, bool odd) { reduce(group, 4, {.op = odd ? dist::ReduceOp::Max : dist::ReduceOp::Sum}); },
+       "", "the operations differ", false}};
+}
+
+std::vector<Program> layers_and_forwards() {
+  return {{"a SyncBatchNorm left out once",
+           [](const Group& group, bool odd) {
+             Training<Normed> training(group, converted(group));
+             for (int i = 0; i < 3; ++i) {
+               training.net->skip = odd && i == 1;
+               training.backward();
+             }
+           },
+           "came to its backward without the layer", "run the same layers", true},
+          {"a SyncBatchNorm that is one on one rank only",
+           [](const Group& group, bool odd) {
+             Training<Normed> training(group, odd ? converted(group) : Normed());
+             training.backward();
+           },
+           "", "convert the module on every rank", false},
+          {"an evaluation through the wrapper",
+           [](const Group& group, bool odd) {
+             Training<Normed> training(group, Normed());
+             for (int i = 0; i < 2; ++i) {
+               training.backward();
+               training.step();
+               if (odd) training.ddp(full({4, 4}, 1.0));
+             }
+           },
+           "", "evaluates through the wrapper", false},
+          {"a communication hook on one rank only",
+           [](const Group& group, bool odd) {
+             Training<BranchingNet> training(group, BranchingNet());
+             if (odd) training.ddp.register_comm_hook(dist::fp16_compress_hook());
+             training.backward();
+           },
+           "by the communication hook fp16_compress", "register the same communication hook", false}};
+}
+
+std::vector<Program> steps() {
+  return {{"a backward under no_sync before a step",
+           [](const Group& group, bool odd) {
+             Training<BranchingNet> training(group, BranchingNet());
+             for (int i = 0; i < 2; ++i) {
+               const auto guard = odd && i == 1 ? std::optional(training.ddp.no_sync()) : std::nullopt;
+               training.backward();
+               training.step();
+             }
+           },
+           "with 1 backward under no_sync", "outside no_sync", true},
+          {"a step left out",
+           [](const Group& group, bool odd) {
+             Training<BranchingNet> training(group, BranchingNet());
+             for (int i = 0; i < 3; ++i) {
+               training.backward();
+               if (!(odd && i == 1)) training.step();
+             }
+           },
+           "goes on without the step that rank 0 takes", "whether to step", true},
+          {"a backward left out",
+           [](const Group& group, bool odd) {
+             Training<BranchingNet> training(group, BranchingNet());
+             for (int i = 0; i < 3; ++i) {
+               if (!(odd && i == 1)) training.backward();
+               training.step();
+             }
+           },
+           "so far all ranks did after one reduced backward: it left out", "as many backwards before a step", true},
+          {"fewer micro-batches from the first step on",
+           [](const Group& group, bool odd) {
+             Training<BranchingNet> training(group, BranchingNet());
+             for (int i = 0; i < (odd ? 2 : 3); ++i)
+               training.backward();
+             training.step();
+           },
+           "", "either rank 0 left out a step, or rank", false}};
+}
+
+void check(const std::string& backend, int ranks, const std::vector<Program>& programs) {
+  const int last = ranks - 1;
+  for (const Program& program : programs) {
+    CAPTURE(program.what);
+    const auto told = run_ranks(backend, ranks, [&](const Group& group) -> std::string {
+      try {
+        program.run(group, group->rank() == last);
+      } catch (const dist::CollectiveError& error) {
+        const dist::Verdict& verdict = error.verdicts().at(0);
+        return fmt::format("{}|{}", dist::list_of(verdict.ranks), error.what());
+      }
+      return "ran to the end";
+    });
+    for (const Rank& rank : told) {
+      CHECK(rank.error == "");
+      CHECK(rank.result == told[0].result);
+    }
+    const std::string& text = told[0].result;
+    CAPTURE(text);
+    CHECK(text.starts_with(ranks > 2 || program.blamed ? fmt::format("{}|", last) : "|"));
+    CHECK((text.find("Likely: ") != std::string::npos) == !program.likely.empty());
+    CHECK(text.find(program.likely) != std::string::npos);
+    const size_t fix = text.find("\n  fix: ");
+    REQUIRE(fix != std::string::npos);
+    CHECK(text.find(program.fix, fix) != std::string::npos);
+  }
+}
+
+const Sizes kSizes{.threads = {2, 3}, .shm = {2}, .others = {}};
+const AddRankCase own(
+    "a mismatch with a call of the program's own is not explained by the steps beside it",
+    [](const std::string& backend, int ranks) { check(backend, ranks, own_calls()); }, kSizes);
+const AddRankCase layer(
+    "a mismatch of layers, forwards and hooks",
+    [](const std::string& backend, int ranks) { check(backend, ranks, layers_and_forwards()); }, kSizes);
+const AddRankCase step("a mismatch of steps is explained by the backwards before earlier steps",
+                       [](const std::string& backend, int ranks) { check(backend, ranks, steps()); },
+                       {.threads = {2, 3}, .shm = {3}, .others = {}});
+const AddRankCase gloo("a mismatch is the same verdict over Gloo",
+                       [](const std::string& backend, int ranks) {
+                         if (backend != "gloo") return;
+                         std::vector<Program> programs = steps();
+                         programs.push_back(own_calls()[1]);
+                         programs.push_back(layers_and_forwards()[0]);
+                         check(backend, ranks, programs);
+                       },
+                       {.threads = {}, .shm = {}, .others = {2, 3}});
+
+}  // namespace
+
+}  // namespace brigade::test

@@ -1,0 +1,74 @@
+// Ranks as threads of which one does not end.
+#include <brigade/core/error.h>
+#include <brigade/dist/groups/threads/run_threads.h>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace brigade;
+using namespace std::chrono_literals;
+
+TEST_CASE("run_threads: a rank that runs on after the others ends the process, and is named") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    dup2(ends[1], STDERR_FILENO);
+    alarm(20);
+    std::signal(SIGABRT, SIG_DFL);
+    dist::run_threads(
+        3,
+        [](const dist::ProcessGroupPtr& group) {
+          if (group->rank() == 1) group->note_activity("reading pictures", {});
+          while (group->rank() == 1)
+            std::this_thread::sleep_for(1ms);
+          if (group->rank() == 2) throw ValueError("the cause");
+        },
+        5s, 200ms);
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string text;
+  char part[256];
+  for (ssize_t got = 0; (got = read(ends[0], part, sizeof part)) > 0;)
+    text.append(part, static_cast<size_t>(got));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGABRT);
+  const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
+  CHECK_MESSAGE(has("run_threads: rank 1 has run on for 200 ms after the last of the others had ended; "), text);
+  CHECK_MESSAGE(has("reading pictures"), text);
+  CHECK_MESSAGE(has("; before that a rank failed: the cause"), text);
+}
+
+TEST_CASE("run_threads: ranks that end one after the other are waited for") {
+  std::atomic<int> ended{0};
+  dist::run_threads(
+      4,
+      [&](const dist::ProcessGroupPtr& group) {
+        std::this_thread::sleep_for(group->rank() * 150ms);
+        ++ended;
+      },
+      5s, 400ms);
+  CHECK(ended == 4);
+}
+
+TEST_CASE("run_threads: a time that is none is refused") {
+  CHECK_THROWS_AS(dist::run_threads(
+                      1, [](const dist::ProcessGroupPtr&) {}, 5s, -1ms),
+                  ValueError);
+  dist::run_threads(
+      2, [](const dist::ProcessGroupPtr& group) { std::this_thread::sleep_for(group->rank() * 50ms); }, 5s,
+      std::chrono::milliseconds::max());
+}

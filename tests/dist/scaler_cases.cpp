@@ -1,0 +1,238 @@
+// A gradient scaler on several ranks: all skip a step or none does, in the agreement that each step has anyway.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+#include <brigade/amp/grad_scaler.h>
+#include <brigade/dist/checks/values.h>
+#include <brigade/dist/diagnosis/advisories.h>
+
+#include <limits>
+
+namespace brigade::test {
+
+using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
+
+using Ddp = dist::DistributedDataParallel<Net>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool is_last(const dist::ProcessGroupPtr& group) { return group->rank() == group->size() - 1; }
+
+// A power of two changes no bit of a mantissa.
+void check_as_without(const std::string& backend, int ranks) {
+  for (const bool unscales : {false, true}) {
+    CAPTURE(unscales);
+    expect_well(backend, ranks, [unscales](const dist::ProcessGroupPtr& group) -> std::string {
+      manual_seed(1);
+      Net plain, scaled;
+      scaled->load_state_dict(plain->state_dict());
+      Ddp plain_ddp(plain, group), scaled_ddp(scaled, group);
+      optim::SGD of_plain(plain->parameters(), {.lr = 0.1, .momentum = 0.9});
+      optim::SGD of_scaled(scaled->parameters(), {.lr = 0.1, .momentum = 0.9});
+      amp::GradScaler scaler({.init_scale = 1024, .growth_interval = 2});
+      for (int s = 0; s < 5; ++s) {
+        const Tensor batch = batch_of(group->rank(), s);
+        of_plain.zero_grad();
+        loss_of(plain_ddp(batch)).backward();
+        if (unscales) optim::clip_grad_norm_(plain->parameters(), 0.01);
+        of_plain.step();
+        of_scaled.zero_grad();
+        scaler.scale(loss_of(scaled_ddp(batch))).backward();
+        if (unscales) {
+          scaler.unscale_(of_scaled);
+          optim::clip_grad_norm_(scaled->parameters(), 0.01);
+        }
+        const uint64_t before = group->flight_recorder().entries().back().sequence;
+        if (!scaler.step(of_scaled)) return "a step was skipped";
+        if (const uint64_t added = group->flight_recorder().entries().back().sequence - before; added != 1)
+          return fmt::format("{} collectives in a step", added);
+        scaler.update();
+      }
+      if (scaler.get_scale() != 4096) return fmt::format("the scale is {}", scaler.get_scale());
+      if (const auto said = scaled_ddp.advisories(); !said.empty()) return said.front().message;
+      return compare(values_of(scaled->parameters()), values_of(plain->parameters()), 0);
+    });
+  }
+}
+const AddRankCase add_as_without("a scaled step is the step without a scaler, in one collective", &check_as_without,
+                                 everywhere({2, 3}));
+
+// Three optimizers, one scaler. The last rank holds an infinity that no reduction spreads: in a gradient that it
+// replaces by hand after the reduction, of a parameter that the wrapper leaves alone.
+std::string check_one_rank_only(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net first, second, third;
+  Ddp one(first, group, {.parameters_and_buffers_to_ignore = {"c.bias"}}), two(second, group), three(third, group);
+  optim::Adam of_first(first->parameters(), {.lr = 0.1}), of_second(second->parameters(), {.lr = 0.1}),
+      of_third(third->parameters(), {.lr = 0.1});
+  amp::GradScaler scaler({.init_scale = 64});
+  const Values before = values_of(first->parameters());
+  for (int s = 0; s < 3; ++s) {
+    of_first.zero_grad();
+    of_second.zero_grad();
+    of_third.zero_grad();
+    const Tensor batch = batch_of(group->rank(), s);
+    scaler.scale(loss_of(one(batch)) + loss_of(two(batch)) + loss_of(three(batch))).backward();
+    if (s == 0 && is_last(group)) first->c->bias.set_grad(full({3}, kInfinity, kFloat64));
+    if (s > 0) first->c->bias.set_grad(zeros({3}, kFloat64));
+    const bool stepped = scaler.step(of_first);
+    if (stepped != (s > 0)) return fmt::format("step {} of the first optimizer: {}", s, stepped);
+    if (!scaler.step(of_second) || !scaler.step(of_third)) return "another optimizer was skipped";
+    if (s == 0 && values_of(first->parameters()) != before) return "a weight has moved in a skipped step";
+    scaler.update();
+    if (scaler.get_scale() != 32) return fmt::format("the scale is {}", scaler.get_scale());
+  }
+  for (const Net& net : {first, second, third}) {
+    if (!dist::verify_consistency(*group, net).consistent()) return "the ranks differ";
+  }
+  return of_first.steps_skipped() == 1 && of_second.steps_skipped() == 0 ? "" : "counts of skipped steps";
+}
+const AddRankCase add_one_rank_only("an infinity on one rank only: all ranks skip that optimizer, and keep one scale",
+                                    &check_one_rank_only, everywhere({2, 3}));
+
+// Unscaled and left out by the program itself: update() asks.
+std::string check_never_stepped(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group, {.parameters_and_buffers_to_ignore = {"c.bias"}});
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  amp::GradScaler scaler({.init_scale = 64});
+  scaler.scale(loss_of(ddp(batch_of(group->rank(), 0)))).backward();
+  net->c->bias.set_grad(full({3}, is_last(group) ? kInfinity : 0.0, kFloat64));
+  scaler.unscale_(optimizer);
+  scaler.update();
+  return scaler.get_scale() == 32 ? "" : fmt::format("the scale is {}", scaler.get_scale());
+}
+const AddRankCase add_never_stepped("an optimizer that is unscaled and never stepped counts on all ranks alike",
+                                    &check_never_stepped, everywhere({2}));
+
+// The last rank forgets an update(): its scale grows later.
+std::string check_other_scale(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  amp::GradScaler scaler({.init_scale = 64, .growth_interval = 1});
+  const auto train = [&](int s) {
+    optimizer.zero_grad();
+    scaler.scale(loss_of(ddp(batch_of(group->rank(), s)))).backward();
+    scaler.step(optimizer);
+  };
+  train(0);
+  if (is_last(group)) {
+    scaler.update(64);
+  } else {
+    scaler.update();
+  }
+  const Values before = values_of(net->parameters());
+  const std::string problem = expect_error<dist::ConsistencyError>(
+      [&] { train(1); }, {"scale of loss scaler differs between the ranks", "scale 128", "scale 64", "update()"});
+  if (!problem.empty()) return problem;
+  return values_of(net->parameters()) == before ? "" : "a weight has moved";
+}
+const AddRankCase add_other_scale("ranks whose scales differ are told before a weight moves", &check_other_scale,
+                                  everywhere({2, 3}));
+
+// Only the last rank steps by the scaler.
+std::string check_scaler_on_one(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  amp::GradScaler scaler({.init_scale = 1, .enabled = is_last(group)});
+  scaler.scale(loss_of(ddp(batch_of(group->rank(), 0)))).backward();
+  return expect_error<dist::ConsistencyError>(
+      [&] { scaler.step(optimizer); },
+      {"whether a loss scaler steps differs between the ranks", "scaler.step(optimizer)"});
+}
+const AddRankCase add_scaler_on_one("a scaler on one rank only is told before the step", &check_scaler_on_one,
+                                    everywhere({2, 3}));
+
+// The scale of the start is too large for a while: nothing is said. It is when it does not end.
+std::string check_back_off(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group);
+  const dist::AdvisoryCollector quiet;
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  amp::GradScaler scaler({.init_scale = 64});
+  const auto train = [&](double factor) {
+    optimizer.zero_grad();
+    scaler.scale(loss_of(ddp(batch_of(group->rank(), 0))) * factor).backward();
+    scaler.step(optimizer);
+    scaler.update();
+  };
+  const auto said = [&] {
+    return std::ranges::any_of(ddp.advisories(), [](const dist::Verdict& each) {
+      return each.kind == "non_finite_gradients" && each.message.find("in vain") != std::string::npos;
+    });
+  };
+  for (int s = 0; s < 6; ++s)
+    train(kInfinity);
+  train(1.0);
+  if (scaler.get_scale() != 1) return fmt::format("the scale is {}", scaler.get_scale());
+  if (!ddp.advisories().empty()) return "a healthy start: " + ddp.advisories().front().message;
+  for (int s = 0; s < 23; ++s)
+    train(kInfinity);
+  if (said()) return "said too early";
+  train(kInfinity);
+  return said() ? "" : "nothing was said of a scale that falls for ever";
+}
+const AddRankCase add_back_off("a scale that backs off is no fault, one that falls for ever is told", &check_back_off,
+                               everywhere({2}));
+
+// Sent as float16 at a scale that it cannot hold: finite on each rank, infinite after the sum. Skipped alike, said once,
+// and no error; dividing before the cast avoids it.
+std::string check_overflow_in_reduction(const dist::ProcessGroupPtr& group) {
+  for (const bool predivides : {false, true}) {
+    manual_seed(1);
+    Net net;
+    net->to(kFloat32);
+    Ddp ddp(net, group, {.reduce_dtype = kFloat16, .gradient_predivide_factor = predivides ? 1024.0 : 1.0});
+    const dist::AdvisoryCollector quiet;
+    optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+    amp::GradScaler scaler({.init_scale = 1 << 20});
+    const Values before = values_of(net->parameters());
+    int skipped = 0;
+    for (int s = 0; s < 12; ++s) {
+      optimizer.zero_grad();
+      scaler.scale(loss_of(ddp(batch_of(group->rank(), s).to(kFloat32)))).backward();
+      skipped += scaler.step(optimizer) ? 0 : 1;
+      scaler.update();
+      if (s == 0 && !predivides && values_of(net->parameters()) != before) return "a weight has moved";
+    }
+    const auto said = ddp.advisories();
+    if (predivides && (skipped > 0 || !said.empty())) return fmt::format("{} skipped with predivision", skipped);
+    if (!predivides && (skipped == 0 || skipped > 10)) return fmt::format("{} skipped", skipped);
+    if (!predivides && (said.size() != 1 || said[0].kind != "hook_result" || said[0].severity != dist::Severity::Note))
+      return fmt::format("{} advisories{}", said.size(), said.empty() ? "" : ": " + said[0].message);
+    if (!dist::verify_consistency(*group, net).consistent()) return "the ranks differ";
+  }
+  return "";
+}
+const AddRankCase add_overflow_in_reduction(
+    "what the reduction's dtype cannot hold is skipped by the scaler, and noted", &check_overflow_in_reduction,
+    everywhere({2, 3}));
+
+// A scaler that another model has: here nobody skips the step, so the overflow stays an error.
+std::string check_scaler_of_another_model(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net, other;
+  net->to(kFloat32);
+  Ddp ddp(net, group, {.reduce_dtype = kFloat16});
+  amp::GradScaler scaler({.init_scale = 64});
+  optim::SGD of_other(other->parameters(), {.lr = 0.1});
+  scaler.scale(loss_of(other(batch_of(0, 0)))).backward();
+  scaler.step(of_other);
+  scaler.update();
+  return expect_error<dist::ReductionError>(
+      [&] { (loss_of(ddp(batch_of(group->rank(), 0).to(kFloat32))) * 1e7).backward(); },
+      {"not after it: its range was exceeded"});
+}
+const AddRankCase add_scaler_of_another_model("a scaler of another model hides no overflow in the reduction",
+                                              &check_scaler_of_another_model, everywhere({2}));
+
+}  // namespace
+
+}  // namespace brigade::test

@@ -1,0 +1,79 @@
+// What changed since a parameter was last used: when and where that was, and a module whose handle was assigned anew.
+#include "mechanisms_net.h"
+#include "paths_net.h"
+#include "rank_case.h"
+
+namespace brigade::test {
+
+using namespace mechanisms;  // NOLINT: loss_of and batch_of
+
+namespace {
+
+using dist::CauseKind;
+
+// `sound` backwards, `change`, and one more backward, whose only verdict is given; nullopt when it is sound.
+std::optional<dist::Verdict> verdict_after(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path, int sound,
+                                           const std::function<void(Paths&)>& change) {
+  manual_seed(1);
+  Paths net(path);
+  dist::DistributedDataParallel<Paths> ddp(net, group);
+  for (int s = 0; s < sound; ++s) {
+    net->zero_grad();
+    loss_of(ddp(batch_of(group->rank(), s))).backward();
+  }
+  net->zero_grad();
+  change(net);
+  try {
+    loss_of(ddp(batch_of(group->rank(), sound))).backward();
+  } catch (const dist::ReductionError& error) {
+    return error.verdicts().at(0);
+  }
+  return std::nullopt;
+}
+
+std::string check_branch(const dist::ProcessGroupPtr& group) {
+  bool skips = false;
+  const unsigned line = __LINE__ + 1;
+  const auto path = [&](PathsImpl& net, const Tensor& h) { return skips ? h : net.b(h); };
+  const auto verdict = verdict_after(group, path, 3, [&](Paths&) { skips = true; });
+  if (!verdict) return "nothing was said";
+  const std::string expected = fmt::format(
+      "used in the previous backward and not in this one, by linear at dist/since_it_worked_cases.cpp:{}", line);
+  if (verdict->cause.kind != CauseKind::ModuleNotCalled) return verdict->message;
+  if (verdict->cause.note != expected) return "note: " + verdict->message;
+  skips = false;
+  return verdict_after(group, path, 3, [](Paths&) {}) ? "a healthy program" : "";
+}
+const AddRankCase add_branch("a branch that is left out is told with where it was last taken", &check_branch,
+                             everywhere({2}));
+
+std::string check_assigned(const dist::ProcessGroupPtr& group) {
+  const unsigned line = __LINE__ + 1;
+  const auto path = [](PathsImpl& net, const Tensor& h) { return net.b(h); };
+  const auto assign = [](Paths& net) {
+    nn::Linear other(8, 8);
+    other->to(kFloat64);
+    net->b = other;
+  };
+  const auto verdict = verdict_after(group, path, 1, assign);
+  if (!verdict) return "nothing was said";
+  if (verdict->cause.kind != CauseKind::Replaced) return verdict->message;
+  if (verdict->cause.place.line != line) return "line: " + verdict->message;
+  if (verdict->message.find("module `b` was not called; a Linear that is registered nowhere was") == std::string::npos)
+    return verdict->message;
+  // A helper that is registered nowhere beside a branch that is left out is another type, and no replacement.
+  bool skips = false;
+  const auto with_helper = [&](PathsImpl& net, const Tensor& h) {
+    const nn::Tanh helper;
+    return helper(skips ? h : net.b(h));
+  };
+  const auto skipped = verdict_after(group, with_helper, 1, [&](Paths&) { skips = true; });
+  if (!skipped) return "nothing was said of the branch";
+  return skipped->cause.kind == CauseKind::ModuleNotCalled ? "" : skipped->message;
+}
+const AddRankCase add_assigned("a handle that was assigned anew leaves the old module in the tree", &check_assigned,
+                               everywhere({2}));
+
+}  // namespace
+
+}  // namespace brigade::test

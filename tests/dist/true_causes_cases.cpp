@@ -1,0 +1,187 @@
+// Causes that lie where forward's record does not show them at once: one of several results, a backward that returns
+// nothing, a segment that runs again, another thread.
+#include "mechanisms_net.h"
+#include "paths_net.h"
+#include "rank_case.h"
+
+#include <brigade/autograd/function.h>
+
+#include <thread>
+
+namespace brigade::test {
+
+using namespace mechanisms;  // NOLINT: loss_of and batch_of
+
+namespace {
+
+using dist::CauseKind;
+
+struct Expected {
+  CauseKind kind;
+  std::string op;
+  unsigned line;  // 0: any
+  std::string note;
+};
+
+// One backward; `forward` may call the wrapper on a thread of its own.
+void run_one(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path, const dist::DDPOptions& options,
+             bool other_thread) {
+  manual_seed(1);
+  Paths net(path);
+  dist::DistributedDataParallel<Paths> ddp(net, group, options);
+  Tensor loss;
+  const auto forward = [&] { loss = loss_of(ddp(batch_of(group->rank(), 0))); };
+  if (other_thread) {
+    std::thread(forward).join();
+  } else {
+    forward();
+  }
+  loss.backward();
+}
+
+// b.weight and b.bias are missed for the reason that is expected.
+std::string missed(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path, const Expected& expected,
+                   const dist::DDPOptions& options = {}, bool other_thread = false) {
+  try {
+    run_one(group, path, options, other_thread);
+  } catch (const dist::ReductionError& error) {
+    const dist::Verdict& verdict = error.verdicts().at(0);
+    const std::string& text = verdict.message;
+    if (error.verdicts().size() != 1 || verdict.parameters.size() != 2) return error.what();
+    if (verdict.parameters[0].name != "b.weight") return "parameter: " + text;
+    if (verdict.cause.kind != expected.kind) return fmt::format("{}: {}", name(verdict.cause.kind), text);
+    if (verdict.cause.op != expected.op) return "op " + verdict.cause.op + ": " + text;
+    if (expected.line != 0 && verdict.cause.place.line != expected.line) return "line: " + text;
+    if (verdict.cause.note.find(expected.note) == std::string::npos) return "note: " + text;
+    const bool tells_to_switch = text.find("switch diagnosis on") != std::string::npos;
+    return tells_to_switch == (expected.kind == CauseKind::NotRecorded) ? "" : "advice: " + text;
+  }
+  return "nothing was said";
+}
+std::string healthy(const dist::ProcessGroupPtr& group, const PathsImpl::Path& path, bool other_thread = false) {
+  try {
+    run_one(group, path, {}, other_thread);
+  } catch (const Error& error) {
+    return std::string("a healthy program: ") + error.what();
+  }
+  return "";
+}
+// Copies b's weight under no_grad, as an average does, and leaves b out.
+std::string check_read_beside(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Paths net([](PathsImpl&, const Tensor& x) { return x; });
+  dist::DistributedDataParallel<Paths> ddp(net, group);
+  const Tensor loss = loss_of(ddp(batch_of(group->rank(), 0)));
+  {
+    const NoGradGuard no_grad;
+    static_cast<void>(net->b->weight.clone());
+  }
+  try {
+    loss.backward();
+  } catch (const dist::ReductionError& error) {
+    const auto& verdicts = error.verdicts();
+    return verdicts.size() == 1 && verdicts[0].cause.kind == CauseKind::ModuleNotCalled ? "" : error.what();
+  }
+  return "nothing was said";
+}
+const AddRankCase add_read_beside("a copy under no_grad is not why a module that is not called has no gradient",
+                                  &check_read_beside, everywhere({2}));
+
+std::string first_of(std::initializer_list<std::string> results) {
+  for (const std::string& each : results) {
+    if (!each.empty()) return each;
+  }
+  return "";
+}
+
+std::string check_several_results(const dist::ProcessGroupPtr& group) {
+  const unsigned line = __LINE__ + 2;
+  const auto top = [](PathsImpl& net, const Tensor& h, bool indices) {
+    const auto best = topk(net.b(h), 1);
+    return h * (indices ? best.indices.to(kFloat64) : best.values);
+  };
+  return first_of({missed(group, [&](PathsImpl& net, const Tensor& h) { return top(net, h, true); },
+                          {CauseKind::NotDifferentiable, "topk", line, ""}),
+                   healthy(group, [&](PathsImpl& net, const Tensor& h) { return top(net, h, false); })});
+}
+const AddRankCase add_several_results("the indices of topk are a cut, its values are not", &check_several_results,
+                                      everywhere({2}));
+
+// x * y; forgets the gradient of y when asked to.
+struct Scale : autograd::Function<Scale> {
+  static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x, const Tensor& y, bool forgets) {
+    ctx.save_for_backward({x, y});
+    ctx.saved_data["forgets"] = forgets;
+    return x * y;
+  }
+  static std::vector<Tensor> backward(autograd::AutogradContext& ctx, const std::vector<Tensor>& grads) {
+    const auto saved = ctx.get_saved_variables();
+    const bool forgets = std::any_cast<bool>(ctx.saved_data["forgets"]);
+    return {grads[0] * saved[1], forgets ? Tensor() : grads[0] * saved[0], {}};
+  }
+};
+
+std::string check_custom_function(const dist::ProcessGroupPtr& group) {
+  const unsigned line = __LINE__ + 1;
+  const auto scale = [](PathsImpl& net, const Tensor& h, bool forgets) { return Scale::apply(h, net.b(h), forgets); };
+  return first_of({missed(group, [&](PathsImpl& of, const Tensor& h) { return scale(of, h, true); },
+                          {CauseKind::GradientNotReturned, "Scale", line, ""}),
+                   healthy(group, [&](PathsImpl& of, const Tensor& h) { return scale(of, h, false); })});
+}
+const AddRankCase add_custom_function("a custom function that returns no gradient is named", &check_custom_function,
+                                      everywhere({2}));
+
+std::string check_segment(const dist::ProcessGroupPtr& group) {
+  const auto segment = [](const std::function<Tensor(PathsImpl&, const Tensor&)>& inside) {
+    return [inside](PathsImpl& net, const Tensor& h) {
+      return autograd::checkpoint([&net, inside](const Tensor& in) { return inside(net, in); }, h);
+    };
+  };
+  const std::string note = "inside the checkpoint at dist/true_causes_cases.cpp:";
+  const unsigned detached = __LINE__ + 1;
+  const auto detaches = segment([](PathsImpl& net, const Tensor& in) { return in + net.b(in).detach(); });
+  const unsigned forgotten = __LINE__ + 1;
+  const auto forgets = segment([](PathsImpl& net, const Tensor& in) { return Scale::apply(in, net.b(in), true); });
+  const unsigned unrecorded = __LINE__ + 4;
+  const auto under_no_grad = segment([](PathsImpl& net, const Tensor& in) {
+    Tensor quiet;
+    {
+      const NoGradGuard no_grad;
+      quiet = net.b(in);
+    }
+    return in + quiet;
+  });
+  const unsigned dropped = __LINE__ + 2;
+  const auto drops = segment([](PathsImpl& net, const Tensor& in) {
+    const Tensor unused = brigade::tanh(net.b(in));
+    return in * 2.0;
+  });
+  return first_of({missed(group, detaches, {CauseKind::Detached, "detach", detached, note}),
+                   missed(group, forgets, {CauseKind::GradientNotReturned, "Scale", forgotten, note}),
+                   missed(group, under_no_grad, {CauseKind::NoGrad, "linear", unrecorded, note}),
+                   missed(group, drops, {CauseKind::OutputDropped, "tanh", dropped, note}),
+                   healthy(group, segment([](PathsImpl& net, const Tensor& in) { return in + net.b(in); }))});
+}
+const AddRankCase add_segment("what happens inside a checkpointed segment is told as if it had not been one",
+                              &check_segment, everywhere({2}));
+
+std::string check_other_thread(const dist::ProcessGroupPtr& group) {
+  const auto skips = [](PathsImpl&, const Tensor& h) { return h * 2.0; };
+  return first_of({missed(group, skips, {CauseKind::OtherThread, "mean", 0, ""}, {}, true),
+                   missed(group, skips, {CauseKind::ModuleNotCalled, "", 0, ""}),
+                   healthy(
+                       group, [](PathsImpl& net, const Tensor& h) { return net.b(h); }, true)});
+}
+const AddRankCase add_other_thread("forward on another thread: no module is said not to have been called",
+                                   &check_other_thread, everywhere({2}));
+
+std::string check_switched_off(const dist::ProcessGroupPtr& group) {
+  return missed(group, [](PathsImpl&, const Tensor& h) { return h * 2.0; }, {CauseKind::NotRecorded, "", 0, ""},
+                {.diagnosis = false});
+}
+const AddRankCase add_switched_off("only where diagnosis is off the advice is to switch it on", &check_switched_off,
+                                   everywhere({2}));
+
+}  // namespace
+
+}  // namespace brigade::test

@@ -3,11 +3,13 @@
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/layer_norm.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/half.h>
 #include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 namespace brigade::kernels {
@@ -24,8 +26,40 @@ const C* values_of(const Tensor& parameter, int64_t n, C otherwise, std::vector<
   return room.data();
 }
 
+// Rows of storage type S in the type that is computed in: half rows by way of a buffer, so that they
+// are widened and rounded while they are in the cache.
+template <class S, class C>
+class RowBuffer {
+ public:
+  explicit RowBuffer(int64_t n) : n_(n), values_(kIsWidened ? static_cast<size_t>(n) : 0) {}
+  const C* read(const S* row) {
+    if constexpr (kIsWidened) {
+      cpu::widen(row, values_.data(), n_);
+      return values_.data();
+    } else {
+      return row;
+    }
+  }
+  // Where a row is to be computed; write() then puts it into its place.
+  C* room(S* row) {
+    if constexpr (kIsWidened) {
+      return values_.data();
+    } else {
+      return row;
+    }
+  }
+  void write(S* row) const {
+    if constexpr (kIsWidened) cpu::narrow(values_.data(), row, n_);
+  }
+
+ private:
+  static constexpr bool kIsWidened = !std::is_same_v<S, C>;
+  int64_t n_;
+  std::vector<C> values_;
+};
+
 // RMS norm is layer norm around 0.
-template <bool centered, class C>
+template <bool centered, class S, class C>
 void normalise_rows(const LayerNormPlan& plan, double eps) {
   const int64_t n = plan.length;
   std::vector<C> gains, shifts;
@@ -36,9 +70,10 @@ void normalise_rows(const LayerNormPlan& plan, double eps) {
   cpu::parallel_for(
       plan.rows,
       [&](int64_t begin, int64_t end) {
+        RowBuffer<S, C> wide_x(n), wide_y(n);
         for (int64_t row = begin; row < end; ++row) {
-          const C* const x = static_cast<const C*>(plan.x.raw_data()) + row * n;
-          C* const y = static_cast<C*>(plan.y.raw_data()) + row * n;
+          const C* const x = wide_x.read(static_cast<const S*>(plan.x.raw_data()) + row * n);
+          S* const y = static_cast<S*>(plan.y.raw_data()) + row * n;
           C center = C(0);
           if constexpr (centered) {
             // Of the distances from the first element: nothing is lost where a row lies far from
@@ -51,7 +86,8 @@ void normalise_rows(const LayerNormPlan& plan, double eps) {
           const C rstd = static_cast<C>(1 / std::sqrt(squares / static_cast<double>(n) + eps));
           if (centered) means[row] = center;
           rstds[row] = rstd;
-          cpu::normalize(x, center, rstd, gain, shift, y, n);
+          cpu::normalize(x, center, rstd, gain, shift, wide_y.room(y), n);
+          wide_y.write(y);
         }
       },
       4 * n);
@@ -69,7 +105,7 @@ void input_gradient(int64_t n, const C* grad, const C* x, const C* gain, C cente
 
 // Everything of a row is computed while it is near: the gradient of x, and sums over kPart rows
 // each of grad * h (dots) and grad (slopes), where those tensors are defined.
-template <bool centered, class C>
+template <bool centered, class S, class C>
 void row_gradients(const LayerNormGradientPlan& plan, const Tensor& mean, const Tensor& rstd, const Tensor& dots,
                    const Tensor& slopes) {
   const int64_t n = plan.length;
@@ -79,18 +115,21 @@ void row_gradients(const LayerNormGradientPlan& plan, const Tensor& mean, const 
   const C* const rstds = data_or_null<C>(rstd);
   cpu::parallel_for((plan.rows + kPart - 1) / kPart,
                     [&](int64_t begin, int64_t end) {
+                      RowBuffer<S, C> wide_x(n), wide_grad(n), wide_result(n);
                       for (int64_t part = begin; part < end; ++part) {
                         C* const dot = dots.defined() ? dots.data_ptr<C>() + part * n : nullptr;
                         C* const sum = slopes.defined() ? slopes.data_ptr<C>() + part * n : nullptr;
                         if (dot) std::fill(dot, dot + n, C(0));
                         if (sum) std::fill(sum, sum + n, C(0));
                         for (int64_t row = part * kPart; row < std::min(plan.rows, (part + 1) * kPart); ++row) {
-                          const C* const x = static_cast<const C*>(plan.x.raw_data()) + row * n;
-                          const C* const grad = static_cast<const C*>(plan.grad.raw_data()) + row * n;
+                          const C* const x = wide_x.read(static_cast<const S*>(plan.x.raw_data()) + row * n);
+                          const C* const grad = wide_grad.read(static_cast<const S*>(plan.grad.raw_data()) + row * n);
                           const C center = centered ? means[row] : C(0);
-                          if (plan.result.defined())
-                            input_gradient<centered>(n, grad, x, gain, center, rstds[row],
-                                                     plan.result.data_ptr<C>() + row * n);
+                          if (plan.result.defined()) {
+                            S* const result = static_cast<S*>(plan.result.raw_data()) + row * n;
+                            input_gradient<centered>(n, grad, x, gain, center, rstds[row], wide_result.room(result));
+                            wide_result.write(result);
+                          }
                           if (dot) cpu::add_products(grad, x, center, rstds[row], dot, n);
                           if (sum) cpu::add(grad, sum, n);
                         }
@@ -99,23 +138,16 @@ void row_gradients(const LayerNormGradientPlan& plan, const Tensor& mean, const 
                     8 * kPart * n);
 }
 
-// Half types are computed in float32.
+// Parameters of a half type are computed in float32.
 Tensor widened(const Tensor& x) { return x.defined() && is_half(x.dtype()) ? cast(x, kFloat32) : x; }
 
 template <bool centered>
 LayerNormPlan forward(const char* what, const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
                       const Tensor& bias, double eps) {
   LayerNormPlan plan = prepare_layer_norm(what, x, normalized_shape, weight, bias, centered);
-  if (is_half(x.dtype())) {
-    LayerNormPlan wide = forward<centered>(what, widened(x), normalized_shape, widened(weight), widened(bias), eps);
-    wide.y = cast(wide.y, x.dtype());
-    return wide;
-  }
-  if (x.dtype() == kFloat64) {
-    normalise_rows<centered, double>(plan, eps);
-  } else {
-    normalise_rows<centered, float>(plan, eps);
-  }
+  plan.weight = widened(plan.weight);
+  plan.bias = widened(plan.bias);
+  visit_floating(x.dtype(), what, [&]<class S>() { normalise_rows<centered, S, compute_type<S>>(plan, eps); });
   return plan;
 }
 
@@ -123,26 +155,17 @@ template <bool centered>
 LayerNormGrads backward(const char* what, const Tensor& grad, const Tensor& x, const Tensor& weight, const Tensor& mean,
                         const Tensor& rstd, const LayerNormBackwardOptions& options) {
   LayerNormGradientPlan plan = prepare_layer_norm_gradient(what, grad, x, weight, mean, rstd, options, centered);
-  const Tensor wanted = plan.result;
-  if (is_half(x.dtype())) {
-    plan.x = widened(plan.x);
-    plan.grad = widened(plan.grad);
-    plan.weight = widened(plan.weight);
-    if (wanted.defined()) plan.result = empty(wanted.sizes(), kFloat32);
-  }
+  plan.weight = widened(plan.weight);
   const auto room = [&](const ParameterGrad& to) {
     const Shape sizes{(plan.rows + kPart - 1) / kPart, plan.length};
-    return to.wanted ? empty(sizes, plan.x.dtype()) : Tensor();
+    return to.wanted ? empty(sizes, rstd.dtype()) : Tensor();
   };
   const Tensor weight_parts = room(options.weight);
   const Tensor bias_parts = room(options.bias);
-  if (plan.x.dtype() == kFloat64) {
-    row_gradients<centered, double>(plan, mean, rstd, weight_parts, bias_parts);
-  } else {
-    row_gradients<centered, float>(plan, mean, rstd, weight_parts, bias_parts);
-  }
-  if (wanted.defined() && is_half(x.dtype())) copy(wanted, plan.result);
-  return {wanted, sum_parts(weight_parts, options.weight, options.normalized_shape),
+  visit_floating(x.dtype(), what, [&]<class S>() {
+    row_gradients<centered, S, compute_type<S>>(plan, mean, rstd, weight_parts, bias_parts);
+  });
+  return {plan.result, sum_parts(weight_parts, options.weight, options.normalized_shape),
           sum_parts(bias_parts, options.bias, options.normalized_shape)};
 }
 

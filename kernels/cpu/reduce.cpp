@@ -38,9 +38,8 @@ void add_row(const T* row, Acc* sums, int64_t n) {
   if constexpr (std::is_same_v<T, float>) {
     cpu::add(row, sums, n);
   } else if constexpr (std::is_same_v<Acc, float>) {
-    float wide[cpu::kStrip];
-    cpu::convert(dtype_of<T>, row, kFloat32, wide, n);
-    cpu::add(wide, sums, n);
+    float wide[cpu::kStrip<T>];
+    cpu::add(cpu::in_compute_type(row, wide, n), sums, n);
   } else {
     for (int64_t j = 0; j < n; ++j)
       sums[j] += static_cast<Acc>(row[j]);
@@ -71,8 +70,8 @@ void sum_into(const Reduction& x, double scale) {
     // Groups of rows are summed in the accumulator, the groups in double: few additions, and no
     // loss over long columns.
     using Total = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
-    Total total[cpu::kStrip];
-    Acc group[cpu::kStrip];
+    Total total[cpu::kStrip<T>];
+    Acc group[cpu::kStrip<T>];
     std::fill(total, total + width, Total(0));
     for (int64_t row = 0; row < x.reduced; row += cpu::kGroup) {
       std::fill(group, group + width, Acc(0));

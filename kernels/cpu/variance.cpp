@@ -56,7 +56,7 @@ Moments<double> moments_of_row(const C* x, int64_t n) {
 // The same for columns, a group of rows at a time.
 template <class C>
 void moments_of_strip(const Reduction& r, const C* first, int64_t width, Moments<double>* total) {
-  C center[cpu::kStrip], distances[cpu::kStrip], squares[cpu::kStrip];
+  C center[cpu::kStrip<C>], distances[cpu::kStrip<C>], squares[cpu::kStrip<C>];
   for (int64_t row = 0; row < r.reduced; row += cpu::kGroup) {
     const int64_t rows = std::min(r.reduced - row, cpu::kGroup);
     const C* group = first + row * r.inner;
@@ -104,7 +104,7 @@ Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, boo
       return;
     }
     cpu::for_strips(plan.slices, values, [&](const T* first, int64_t width, int64_t result) {
-      Moments<double> total[cpu::kStrip] = {};
+      Moments<double> total[cpu::kStrip<T>] = {};
       moments_of_strip(plan.slices, first, width, total);
       for (int64_t j = 0; j < width; ++j)
         store(result + j, total[j]);

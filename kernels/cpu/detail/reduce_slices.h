@@ -3,8 +3,10 @@
 
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/half.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 namespace brigade::kernels::cpu {
@@ -12,13 +14,35 @@ namespace brigade::kernels::cpu {
 inline constexpr int kLanes = 64;                // running values of a row: what hides the time of an addition
 inline constexpr int64_t kSliceBlock = 1024;     // elements that lanes add up before blocks are joined pairwise
 inline constexpr int64_t kSlicePiece = 1 << 16;  // elements of a long row that a thread takes at once
-inline constexpr int64_t kStrip = 256;           // columns at a time
-inline constexpr int64_t kGroup = 64;            // rows of a strip that are added up before groups are joined
+template <class T>
+inline constexpr int64_t kStrip = sizeof(T) == 2 ? 512 : 256;  // columns at a time
+inline constexpr int64_t kGroup = 64;  // rows of a strip that are added up before groups are joined
+
+// n elements in the type that they are computed in: themselves, or, of a half type, `room` with them.
+template <class T>
+const compute_type<T>* in_compute_type(const T* x, compute_type<T>* room, int64_t n) {
+  if constexpr (std::is_same_v<T, compute_type<T>>) {
+    return x;
+  } else if constexpr (is_half(dtype_of<T>)) {
+    widen(x, room, n);
+    return room;
+  } else {
+    std::copy(x, x + n, room);
+    return room;
+  }
+}
 
 // A row of n elements, pairwise above blocks, so that the error of a sum grows with log(n).
 template <class T, class R>
 typename R::Value reduce_row(const T* x, int64_t n, const R& reducer) {
   using Value = typename R::Value;
+  if constexpr (is_half(dtype_of<T>)) {
+    if (n >= kLanes && n <= kSliceBlock) {
+      float wide[kSliceBlock];
+      widen(x, wide, n);
+      return reduce_row(wide, n, reducer);
+    }
+  }
   if (n > kSliceBlock) {
     const int64_t half = (n / 2 + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
     return reducer.join(reduce_row(x, half, reducer), reduce_row(x + half, n - half, reducer));
@@ -88,17 +112,17 @@ void for_rows(const Reduction& r, const T* x, Row row, Join join, Store store) {
 // Calls strip(first element, width, first result) for strips of columns.
 template <class T, class Strip>
 void for_strips(const Reduction& r, const T* x, Strip strip) {
-  const int64_t strips = (r.inner + kStrip - 1) / kStrip;
+  const int64_t strips = (r.inner + kStrip<T> - 1) / kStrip<T>;
   parallel_for(
       r.outer * strips,
       [&](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end; ++task) {
           const int64_t o = task / strips;
-          const int64_t column = task % strips * kStrip;
-          strip(x + o * r.reduced * r.inner + column, std::min(kStrip, r.inner - column), o * r.inner + column);
+          const int64_t column = task % strips * kStrip<T>;
+          strip(x + o * r.reduced * r.inner + column, std::min(kStrip<T>, r.inner - column), o * r.inner + column);
         }
       },
-      r.reduced * std::min(r.inner, kStrip));
+      r.reduced * std::min(r.inner, kStrip<T>));
 }
 
 template <class T, class R>
@@ -113,15 +137,16 @@ void reduce_slices(const Reduction& r, const R& reducer) {
     return;
   }
   for_strips(r, x, [&](const T* first, int64_t width, int64_t result) {
-    Value total[kStrip];
-    Value group[kStrip];
+    Value total[kStrip<T>];
+    Value group[kStrip<T>];
+    compute_type<T> wide[kStrip<T>];
     std::fill(total, total + width, reducer.nothing());
     for (int64_t row = 0; row < r.reduced; row += kGroup) {
       std::fill(group, group + width, reducer.nothing());
       for (int64_t k = row; k < std::min(r.reduced, row + kGroup); ++k) {
-        const T* source = first + k * r.inner;
+        const auto* const source = in_compute_type(first + k * r.inner, wide, width);
         for (int64_t j = 0; j < width; ++j)
-          group[j] = reducer.add(group[j], static_cast<Value>(static_cast<compute_type<T>>(source[j])));
+          group[j] = reducer.add(group[j], static_cast<Value>(source[j]));
       }
       for (int64_t j = 0; j < width; ++j)
         total[j] = reducer.join(total[j], group[j]);

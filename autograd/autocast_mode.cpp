@@ -82,9 +82,7 @@ CastRule AutocastOperation::look_up(const AutocastState& state, DeviceType devic
 
 namespace {
 
-bool is_eligible(const Tensor& x, DeviceType device) {
-  return x.defined() && is_floating_point(x.dtype()) && x.dtype() != kFloat64 && x.device().type == device;
-}
+bool is_eligible(const Tensor& x, DeviceType device) { return may_be_cast(x) && x.device().type == device; }
 
 bool is_weight(const Tensor& x) {
   return x.dtype() == kFloat32 && x.requires_grad() && x.is_leaf() && !x.impl()->view_base;

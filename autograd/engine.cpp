@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <optional>
 #include <utility>
 
@@ -25,16 +24,6 @@ namespace {
 // Backwards that run on this thread, innermost last, and how many have been started.
 thread_local std::vector<uint64_t> running_tasks;
 thread_local uint64_t backwards_started = 0;
-
-// Backwards that kept their graph, since they were last asked for; node marks count on from
-// `retained_before`.
-struct Retained {
-  RetainedGraph graph;
-  size_t alive;  // of its nodes
-  bool taken;
-};
-thread_local std::deque<Retained> retained;
-thread_local uint64_t retained_before = 0;
 
 constexpr uint64_t kBeforeAllNodes = ~uint64_t{0};
 
@@ -101,8 +90,7 @@ void Engine::visit(const Edge& edge, uint64_t from_sequence) {
                           node->name(), to_string(node->where));
     }
     if (!capturing_) check_not_freed(*node);
-    if (node->retained_by_ > retained_before && node->retained_by_ - retained_before <= retained.size())
-      retained[node->retained_by_ - retained_before - 1].graph.used_again = true;
+    note_used_again(*node);
     nodes_.push_back({node, 0, node->task_, node->task_index_, false});
     node->task_ = task_;
     stack_.push_back(node);
@@ -311,39 +299,6 @@ void Engine::run_node(PlannedNode& planned) {
     if (planned_leaves_[leaf].last_sequence == node.sequence) complete_leaf(leaf);
   }
   if (!retain_graph_) node.release_saved(where_);
-}
-
-void Engine::note_retained() {
-  RetainedGraph graph{where_, nodes_.size(), 0, false};
-  const auto index = static_cast<uint32_t>(retained_before + retained.size() + 1);
-  for (const PlannedNode& planned : nodes_) {
-    planned.node->retained_by_ = index;
-    graph.bytes += planned.node->saved_bytes();
-  }
-  constexpr size_t kMost = 64;
-  retained.push_back({graph, nodes_.size(), false});
-  if (retained.size() > kMost) {
-    retained.pop_front();
-    ++retained_before;
-  }
-}
-
-void note_freed(const Node& node) noexcept {
-  const uint64_t index = node.retained_by_;
-  if (index > retained_before && index - retained_before <= retained.size())
-    --retained[index - retained_before - 1].alive;
-}
-
-std::vector<RetainedGraph> take_retained_graphs() {
-  std::vector<RetainedGraph> graphs;
-  for (Retained& each : retained) {
-    if (each.taken || (each.alive > 0 && !each.graph.used_again)) continue;
-    each.taken = true;
-    graphs.push_back(each.graph);
-  }
-  for (; !retained.empty() && retained.front().taken; ++retained_before)
-    retained.pop_front();
-  return graphs;
 }
 
 void Engine::unmark() noexcept {

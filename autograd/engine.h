@@ -74,6 +74,7 @@ class Engine {
   void mark_captured(std::span<const Tensor> inputs);
   void prune();
   void note_retained();
+  static void note_used_again(const Node& node) noexcept;
   // What each leaf will know of its gradient's scale, while a scaler lives.
   void label_scales(bool is_nested);
   void note_scale(uint32_t leaf);

@@ -1,6 +1,7 @@
 // The node of a custom function: what it saved, and checks of what its backward returns.
 #include <brigade/autograd/function.h>
 
+#include <brigade/autograd/detail/cast.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/scope.h>
 #include <brigade/core/view.h>
@@ -24,7 +25,7 @@ DType input_dtype(const Edge& edge) { return edge.node ? edge.node->outputs[edge
 }  // namespace
 
 Tensor detail::cast_argument(const Tensor& argument, DType dtype) {
-  if (!argument.defined() || !is_floating_point(argument.dtype()) || argument.dtype() == kFloat64) return argument;
+  if (!may_be_cast(argument)) return argument;
   // Only where autocast is on for the tensor's kind of device.
   const AutocastState* const state = autocast_state;
   return state && state->on(argument.device().type).enabled ? argument.to(dtype, {}) : argument;

@@ -1,0 +1,66 @@
+// Which backwards have kept their graph, and what became of it: used again, or freed without.
+#include <brigade/autograd/backward.h>
+#include <brigade/autograd/engine.h>
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace brigade::autograd {
+
+namespace {
+
+// Backwards that kept their graph, since they were last asked for; node marks count on from
+// `retained_before`.
+struct Retained {
+  RetainedGraph graph;
+  size_t alive;  // of its nodes
+  bool taken;
+};
+thread_local std::deque<Retained> retained;
+thread_local uint64_t retained_before = 0;
+
+// Of the backward that has kept the node's graph; null where none has, or it is forgotten.
+Retained* find(uint64_t index) noexcept {
+  const bool known = index > retained_before && index - retained_before <= retained.size();
+  return known ? &retained[index - retained_before - 1] : nullptr;
+}
+
+}  // namespace
+
+void Engine::note_used_again(const Node& node) noexcept {
+  if (Retained* const kept = find(node.retained_by_)) kept->graph.used_again = true;
+}
+
+void Engine::note_retained() {
+  RetainedGraph graph{where_, nodes_.size(), 0, false};
+  const auto index = static_cast<uint32_t>(retained_before + retained.size() + 1);
+  for (const PlannedNode& planned : nodes_) {
+    planned.node->retained_by_ = index;
+    graph.bytes += planned.node->saved_bytes();
+  }
+  constexpr size_t kMost = 64;
+  retained.push_back({graph, nodes_.size(), false});
+  if (retained.size() > kMost) {
+    retained.pop_front();
+    ++retained_before;
+  }
+}
+
+void note_freed(const Node& node) noexcept {
+  if (Retained* const kept = find(node.retained_by_)) --kept->alive;
+}
+
+std::vector<RetainedGraph> take_retained_graphs() {
+  std::vector<RetainedGraph> graphs;
+  for (Retained& each : retained) {
+    if (each.taken || (each.alive > 0 && !each.graph.used_again)) continue;
+    each.taken = true;
+    graphs.push_back(each.graph);
+  }
+  for (; !retained.empty() && retained.front().taken; ++retained_before)
+    retained.pop_front();
+  return graphs;
+}
+
+}  // namespace brigade::autograd

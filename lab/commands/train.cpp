@@ -21,8 +21,9 @@ namespace brigade::lab {
 
 // How options and results travel between processes.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainOptions, strategy, precision, device, epochs, global_batch, lr, seed, progress,
-                                   trace_steps)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainResult, loss, device, metrics, parameters_equal, seconds, step_ms, trace)
+                                   trace_steps, checkpoint, resume)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainResult, from_epoch, loss, device, metrics, parameters_equal, seconds, step_ms,
+                                   trace)
 
 namespace {
 
@@ -61,6 +62,7 @@ json train_row(const Recipe& recipe, int ranks, const std::string& backend, cons
           {"strategy", options.strategy},
           {"precision", options.precision},
           {"epochs", options.epochs},
+          {"from_epoch", result.from_epoch},
           {"loss", result.loss},
           {"metrics", result.metrics},
           {"seconds", result.seconds},
@@ -84,6 +86,7 @@ void add_train(Command& app) {
   train.footer(
       "Examples:\n  brigade train digits --ranks 2\n  brigade train digits --ranks 4 --backend gloo --strategy "
       "ddp_find_unused_parameters_true --epochs 3 --json -\n  brigade train digits --epochs 1 --trace trace.json\n  "
+      "brigade train digits --epochs 5 --checkpoint digits.ckpt\n  brigade train digits --epochs 10 --resume digits.ckpt\n  "
       "brigade run -n 2 --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 --master-port 29500 -- brigade train "
       "digits\nUnder brigade run, torchrun, mpirun or srun each process is one rank: --ranks is theirs to say, the "
       "backend is auto unless given, and rank 0 reports.");
@@ -108,6 +111,10 @@ void add_train(Command& app) {
   train.add_option("--seed", given->options.seed, "seed of the model and of the order of examples")
       .check(number_from(0))
       .show_default();
+  train.add_option("--checkpoint", given->options.checkpoint, "write all that training goes on from, after each epoch");
+  train.add_option(
+      "--resume", given->options.resume,
+      "go on from such a file, bit for bit, until --epochs (with the same --seed, --batch and --precision)");
   train.add_flag("--quiet", given->quiet, "no progress bar");
   train.add_option("--trace", given->trace_file,
                    "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");
@@ -130,6 +137,7 @@ void add_train(Command& app) {
     given->options.progress = !given->quiet;
     given->options.trace_steps = given->trace_file.empty() ? 0 : 8;
     check_output(given->trace_file);
+    check_output(given->options.checkpoint);
     given->results.begin();
     TrainResult result;
     if (launched > 0) {

@@ -59,6 +59,29 @@ double accuracy_of(DigitsNet& net, const Examples& examples, const Precision& pr
   return eq(guessed, examples.labels).to(kFloat64).mean().item();
 }
 
+// What training goes on from, bit for bit on as many ranks.
+struct Progress {
+  int64_t epochs = 0;  // that are finished
+  int64_t seed, global_batch;
+
+  Progress(const TrainOptions& options)
+      : seed(static_cast<int64_t>(options.seed)), global_batch(options.global_batch) {}
+  // Throws ValueError when the file belongs to another job.
+  void check(const TrainOptions& options) const {
+    const auto must_be = [&](const char* option, int64_t saved, int64_t now) {
+      if (saved == now) return;
+      throw ValueError("{} was written with {} {}, and this is {}; a training goes on as it began", options.resume,
+                       option, saved, now);
+    };
+    must_be("--seed", seed, static_cast<int64_t>(options.seed));
+    must_be("--batch", global_batch, options.global_batch);
+    if (epochs >= options.epochs) {
+      throw ValueError("{} was written after {} epochs, and --epochs is {}: there is nothing left to do",
+                       options.resume, epochs, options.epochs);
+    }
+  }
+};
+
 // Whether all ranks hold the same bits: one all-reduce of the smallest and the largest of each byte
 // would do; comparing with rank 0 names it.
 bool same_on_all_ranks(dist::ProcessGroup& group, const std::vector<Tensor>& tensors) {
@@ -95,10 +118,24 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   DigitsNet net;
   net->to(precision.parameters);
   net->to(device);
-  dist::DistributedDataParallel ddp(net, group, ddp_options);
-  if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
   optim::SGD optimizer(net->parameters(), {.lr = options.lr, .momentum = 0.9});
   amp::GradScaler scaler({.enabled = precision.scales, .device = device.type});
+  Progress progress(options);
+  optim::Checkpoint checkpoint;
+  checkpoint.module("model", *net).optimizer("sgd", optimizer).number("epochs", progress.epochs);
+  checkpoint.number("seed", progress.seed).number("batch", progress.global_batch);
+  if (precision.scales) {
+    checkpoint.part(
+        "scaler", [&] { return scaler.state_dict(); }, [&](const auto& state) { scaler.load_state_dict(state); });
+  }
+  if (!options.resume.empty()) {
+    checkpoint.load(options.resume);
+    progress.check(options);
+    for (size_t g = 0; g < optimizer.groups(); ++g)
+      optimizer.set_lr(g, options.lr);
+  }
+  dist::DistributedDataParallel ddp(net, group, ddp_options);
+  if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
   dist::DistributedSampler sampler(digits.train.labels.numel(), group->rank(), group->size(),
                                    {.seed = options.seed, .drop_last = true});
 
@@ -107,7 +144,8 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   TrainResult result;
   result.device = to_string(device);
   const auto begin = Clock::now();
-  for (int epoch = 0; epoch < options.epochs; ++epoch) {
+  result.from_epoch = static_cast<int>(progress.epochs);
+  for (int epoch = result.from_epoch; epoch < options.epochs; ++epoch) {
     sampler.set_epoch(static_cast<uint64_t>(epoch));
     const std::vector<int64_t> mine = sampler.indices();
     for (int64_t step = 0; step < steps_per_epoch; ++step) {
@@ -128,6 +166,8 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
       result.step_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - step_begin).count());
       bar.update(epoch * steps_per_epoch + step + 1, fmt::format("loss {:.4f}", result.loss.back()));
     }
+    progress.epochs = epoch + 1;
+    if (!options.checkpoint.empty() && group->rank() == 0) checkpoint.save(options.checkpoint);
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());

@@ -21,11 +21,14 @@ struct TrainOptions {
   double lr = 0.05;
   uint64_t seed = 1;
   bool progress = true;
-  int trace_steps = 0;  // how many of the last steps TrainResult::trace is to show
+  int trace_steps = 0;     // how many of the last steps TrainResult::trace is to show
+  std::string checkpoint;  // file that is written after each epoch; "": none
+  std::string resume;      // such a file, to go on from bit for bit; "": from the start
 };
 
 struct TrainResult {
-  std::vector<double> loss;               // per step, mean over ranks
+  int from_epoch = 0;                     // of the file that was resumed
+  std::vector<double> loss;               // per step since then, mean over ranks
   std::string device;                     // of rank 0: "cpu", "cuda:0"
   std::map<std::string, double> metrics;  // "accuracy": on held-out examples
   bool parameters_equal = false;          // all ranks hold the same bits

@@ -88,6 +88,54 @@ TEST_CASE("half precision throughout trains as well, and says what a scaler did"
   CHECK(result.metrics.at("loss scale") * std::exp2(result.metrics.at("skipped steps")) == 65536);
 }
 
+TEST_CASE(
+    "a training that is resumed has the curve of one that was not, to the bit, scale and skipped steps included") {
+  const std::string file = (std::filesystem::temp_directory_path() / "brigade-digits.safetensors").string();
+  const auto train = [](const lab::TrainOptions& options) {
+    return lab::run_recipe(lab::find_recipe("digits"), "threads", 2, options);
+  };
+  for (const std::string precision : {"32-true", "16-mixed", "bf16-true"}) {
+    CAPTURE(precision);
+    lab::TrainOptions options{.precision = precision, .epochs = 4, .progress = false};
+    const lab::TrainResult whole = train(options);
+    options.epochs = 2;
+    options.checkpoint = file;
+    const lab::TrainResult first = train(options);
+    options.epochs = 4;
+    options.resume = file;
+    const lab::TrainResult second = train(options);
+    CHECK(first.from_epoch == 0);
+    CHECK(second.from_epoch == 2);
+    std::vector<double> losses = first.loss;
+    losses.insert(losses.end(), second.loss.begin(), second.loss.end());
+    CHECK(losses == whole.loss);
+    CHECK(second.metrics.at("accuracy") == whole.metrics.at("accuracy"));
+    if (precision == "16-mixed") {
+      CHECK(whole.metrics.at("skipped steps") >= 1);
+      CHECK(second.metrics.at("loss scale") == whole.metrics.at("loss scale"));
+    }
+    // The file is now that of the whole training, with which these do not go on.
+    const std::vector<std::pair<std::string, std::string>> refused{
+        {" --epochs 4", "there is nothing left to do"},
+        {" --epochs 5 --seed 2", "was written with --seed 1, and this is 2"},
+        {" --epochs 5 --batch 32", "was written with --batch 64, and this is 32"},
+        {" --epochs 5 --precision 64-true", precision == "16-mixed" ? "unexpected part \"scaler\"" : "float64"}};
+    for (const auto& [more, text] : refused) {
+      const test::Outcome wrong =
+          test::run_program("train digits --quiet --resume " + file + more +
+                            (more.find("--precision") == more.npos ? " --precision " + precision : ""));
+      CAPTURE(wrong.output);
+      CHECK(wrong.status == 2);
+      CHECK(test::contains(wrong.output, text));
+    }
+  }
+  std::filesystem::remove(file);
+  const test::Outcome missing = test::run_program("train digits --quiet --resume " + file);
+  CHECK(missing.status == 3);
+  CHECK(test::contains(missing.output, "cannot open " + file));
+  CHECK(test::run_program("train digits --quiet --checkpoint /no-such-folder/file").status == 2);
+}
+
 TEST_CASE("the other strategy trains alike, and learns the digits") {
   for (const std::string strategy : {"ddp", "ddp_find_unused_parameters_true"}) {
     lab::TrainOptions options;

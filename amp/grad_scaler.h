@@ -110,7 +110,7 @@ class GradScaler {
     optim::Optimizer* optimizer;
     Stage stage = Stage::Ready;
     std::vector<Tensor> found_inf;  // one for each device; float32, 1 where something was found
-    std::optional<bool> agreed;     // what was found on any rank that steps with this one
+    std::optional<bool> asked;      // what has been said of its step
     SourceLocation unscaled_at, stepped_at;
 
     // Notes what is not finite, and multiplies by `factor` unless it is 1.
@@ -126,6 +126,8 @@ class GradScaler {
   float inverse_scale() const noexcept { return static_cast<float>(1.0 / static_cast<double>(scale_)); }
   // Whether the optimizer can do the division; then its gradients were looked at.
   bool prepare_fused_step(PerOptimizer& state, SourceLocation where);
+  // What the optimizer's listeners have made of the question.
+  void take_answer(PerOptimizer& state, const autograd::ScaledStep& answer) noexcept;
   [[noreturn]] void throw_no_gradients(const optim::Optimizer& optimizer, SourceLocation where) const;
   // The scale as a tensor on that device.
   const Tensor& scale_on(Device device);
@@ -142,6 +144,12 @@ class GradScaler {
   int32_t growth_tracker_ = 0;
   std::vector<std::pair<Device, Tensor>> scales_;
   std::deque<PerOptimizer> states_;  // in the order in which they came
+  // Ranks that train together keep one scale. What an optimizer has found of which no other rank
+  // hears (no wrapper reduces its parameters) waits for the next question that goes to all ranks,
+  // and lowers the scale of all of them then.
+  bool is_shared_ = false;        // other ranks have been asked
+  bool found_by_rank_ = false;    // here, and not told yet
+  bool found_by_others_ = false;  // so it was on some rank; told since the last update()
   SourceLocation updated_at_;
   // What last changed the scale.
   struct Change {

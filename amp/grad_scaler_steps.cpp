@@ -1,5 +1,6 @@
 // An iteration of a scaler: each optimizer is ready, then unscaled, then stepped, until update().
 #include <brigade/amp/grad_scaler.h>
+#include <brigade/autograd/listener.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/kernels/factory.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace brigade::amp {
 
@@ -35,7 +37,7 @@ const GradScaler::PerOptimizer* GradScaler::find(const optim::Optimizer& optimiz
 std::optional<bool> GradScaler::found_inf(const optim::Optimizer& optimizer) const {
   const PerOptimizer* const state = find(optimizer);
   if (!state || state->found_inf.empty()) return std::nullopt;
-  return state->agreed ? *state->agreed : state->found_any();
+  return state->asked ? *state->asked : state->found_any();
 }
 
 void GradScaler::require_scale(const char* function, const optim::Optimizer* optimizer, SourceLocation where) const {
@@ -81,15 +83,16 @@ void GradScaler::require_stage_ready(const PerOptimizer& state, SourceLocation w
 namespace {
 
 // Of each parameter; undefined where there is none.
-std::vector<Tensor> gradients_to_unscale(const optim::Optimizer& optimizer, SourceLocation where) {
+std::vector<Tensor> gradients_to_unscale(const optim::Optimizer& optimizer, bool may_be_float16, SourceLocation where) {
   std::vector<Tensor> grads;
   for (const Tensor& parameter : optimizer.parameters()) {
     Tensor grad = parameter.grad();
-    if (grad.defined() && grad.dtype() == kFloat16) {
+    if (grad.defined() && grad.dtype() == kFloat16 && !may_be_float16) {
       throw ScalerError(where,
                         "Attempting to unscale FP16 gradients. The gradient of {} of {} is {}; half precision cannot "
                         "hold small unscaled gradients. Keep the parameters in float32 and compute in float16 only "
-                        "within forward (autocast), in place of converting the model",
+                        "within forward (autocast), in place of converting the model; or let SGD, Adam or AdamW move "
+                        "it by .master_weights = true, without hooks and without unscale_()",
                         optim::detail::parameter_in_words(parameter, grads.size()), optimizer.name(), describe(grad));
     }
     grads.push_back(std::move(grad));
@@ -97,12 +100,19 @@ std::vector<Tensor> gradients_to_unscale(const optim::Optimizer& optimizer, Sour
   return grads;
 }
 
+bool has_float16_gradients(const optim::Optimizer& optimizer) {
+  const std::vector<Tensor> parameters = optimizer.parameters();
+  return std::any_of(parameters.begin(), parameters.end(), [](const Tensor& parameter) {
+    return parameter.dtype() == kFloat16 && parameter.grad().defined();
+  });
+}
+
 }  // namespace
 
 void GradScaler::PerOptimizer::look_at(const std::vector<Tensor>& grads, float factor) {
   std::vector<std::pair<Device, Tensor>> factors;
   found_inf.clear();
-  agreed.reset();
+  asked.reset();
   for (const optim::detail::Batch& batch : optim::detail::batches(grads, [](size_t) { return 0; })) {
     size_t place = 0;
     while (place < factors.size() && factors[place].first != batch.device)
@@ -121,7 +131,7 @@ void GradScaler::unscale_(optim::Optimizer& optimizer, SourceLocation where) {
   PerOptimizer& state = state_of(optimizer);
   require_stage_ready(state, where);
   check_gradients(optimizer, where);
-  state.look_at(gradients_to_unscale(optimizer, where), inverse_scale());
+  state.look_at(gradients_to_unscale(optimizer, false, where), inverse_scale());
   for (const Tensor& parameter : optimizer.parameters()) {
     autograd::AutogradMeta* const known = autograd::meta(parameter);
     if (!known || !known->grad.defined()) continue;
@@ -135,9 +145,12 @@ void GradScaler::unscale_(optim::Optimizer& optimizer, SourceLocation where) {
 
 bool GradScaler::prepare_fused_step(PerOptimizer& state, SourceLocation where) {
   optim::Optimizer& optimizer = *state.optimizer;
-  if (!options_.fused_step || !optimizer.can_step_scaled() || !std::isfinite(inverse_scale())) return false;
+  // Float32 copies of float16 parameters take their gradients as they are: none is unscaled in float16.
+  const bool in_copies = optimizer.keeps_master_weights();
+  const bool wanted = options_.fused_step || (in_copies && has_float16_gradients(optimizer));
+  if (!wanted || !optimizer.can_step_scaled() || !std::isfinite(inverse_scale())) return false;
   check_gradients(optimizer, where);
-  state.look_at(gradients_to_unscale(optimizer, where), 1);
+  state.look_at(gradients_to_unscale(optimizer, in_copies, where), 1);
   return !state.found_inf.empty();
 }
 
@@ -171,16 +184,32 @@ bool GradScaler::step(optim::Optimizer& optimizer, SourceLocation where) {
   const bool is_fused = state.stage == Stage::Ready && prepare_fused_step(state, where);
   if (state.stage == Stage::Ready && !is_fused) unscale_(optimizer, where);
   if (state.found_inf.empty()) throw_no_gradients(optimizer, where);
-  const bool stepped = optimizer.step_unless(
-      {.found_inf = state.found_any(), .loss_scale = scale_, .grad_factor = is_fused ? inverse_scale() : 1.0F}, where);
-  state.agreed = !stepped;
+  autograd::ScaledStep question{.loss_scale = scale_,
+                                .grad_factor = is_fused ? inverse_scale() : 1.0F,
+                                .found_inf = state.found_any(),
+                                .found_elsewhere = found_by_rank_};
+  optimizer.step_unless_found(question, where);
+  take_answer(state, question);
   state.stage = Stage::Stepped;
   state.stepped_at = where;
-  return stepped;
+  return !question.found_inf;
+}
+
+void GradScaler::take_answer(PerOptimizer& state, const autograd::ScaledStep& answer) noexcept {
+  state.asked = answer.found_inf;
+  if (answer.is_agreed) {
+    is_shared_ = true;
+    found_by_rank_ = false;
+    found_by_others_ = found_by_others_ || answer.found_inf || answer.found_elsewhere;
+  } else {
+    found_by_rank_ = found_by_rank_ || answer.found_inf;
+  }
 }
 
 void GradScaler::end_iteration(SourceLocation where) noexcept {
   states_.clear();
+  found_by_others_ = false;
+  found_by_rank_ = found_by_rank_ && is_shared_;
   updated_at_ = where;
   autograd::forget_scaled_aside();
 }
@@ -188,15 +217,18 @@ void GradScaler::end_iteration(SourceLocation where) noexcept {
 void GradScaler::update(SourceLocation where) {
   if (!enabled_) return;
   require_scale("update", nullptr, where);
-  bool any = false, found = false;
+  bool any = false;
   for (PerOptimizer& state : states_) {
     if (state.found_inf.empty()) continue;
     any = true;
-    // One that was unscaled and never stepped has not been asked for.
-    if (!state.agreed)
-      state.agreed = state.optimizer->ask_found_inf({.found_inf = state.found_any(), .loss_scale = scale_}, where);
-    found = found || *state.agreed;
+    if (state.asked) continue;
+    // One that was unscaled and never stepped.
+    autograd::ScaledStep question{
+        .loss_scale = scale_, .found_inf = state.found_any(), .found_elsewhere = found_by_rank_};
+    state.optimizer->ask_found_inf(question, where);
+    take_answer(state, question);
   }
+  const bool found = found_by_others_ || (found_by_rank_ && !is_shared_);
   if (!any) {
     throw ScalerError(
         where,

@@ -85,9 +85,10 @@ void Engine::look_for_non_finite(const Node& node, const Tensor* grads) {
     if (!finite(grads[i])) return;  // it came so
   }
   for (uint32_t i = 0; i < node.edges.size(); ++i) {
-    if (finite(result_of(node, i))) continue;
+    const Tensor result = result_of(node, i);
+    if (finite(result)) continue;
     for (Listener* listener : non_finite_listeners_)
-      listener->on_non_finite(node.op, node.where);
+      listener->on_non_finite(node.op, node.where, result.dtype());
     non_finite_listeners_.clear();
     return;
   }

@@ -49,6 +49,17 @@ class Plan {
   uint64_t number_ = 0;
 };
 
+// What a loss scaler knows of an optimizer's step. Listeners that ask other ranks set what these know.
+struct ScaledStep {
+  double loss_scale;       // now
+  double grad_factor = 1;  // other than 1: what is to be multiplied into each gradient as it is read
+  // A gradient is not finite: nothing will move.
+  bool found_inf = false;
+  // So was one of another optimizer of the scaler, of whom no other rank has heard yet.
+  bool found_elsewhere = false;
+  bool is_agreed = false;  // the other ranks were asked
+};
+
 // An optimizer is about to move leaves by their gradients.
 struct Update {
   const void* optimizer;  // its identity
@@ -62,10 +73,9 @@ struct Update {
   SourceLocation state_loaded_at = {};
   // What it keeps, with the positions of the parameters that it belongs to.
   std::function<std::vector<std::pair<size_t, Tensor>>()> state = nullptr;
-  // Of a loss scaler's step: whether a gradient is not finite, so that nothing will move. Listeners
-  // may set it: it may be so on another rank. Null for a step without a scaler.
-  bool* found_inf = nullptr;
-  // false: no step follows; only found_inf is asked for.
+  // Null for a step without a loss scaler.
+  ScaledStep* scaled = nullptr;
+  // false: no step follows; only `scaled` is asked for.
   bool moves = true;
 };
 
@@ -90,9 +100,11 @@ class Listener {
   // finite? Then on_non_finite is called once, for the first whose own gradients are finite and
   // whose results are not. Costs a pass over every gradient.
   virtual bool looks_for_non_finite() const { return false; }
-  virtual void on_non_finite(const char* op, SourceLocation where) {
+  // `dtype`: of the result, which may have left the range of a half type.
+  virtual void on_non_finite(const char* op, SourceLocation where, DType dtype) {
     static_cast<void>(op);
     static_cast<void>(where);
+    static_cast<void>(dtype);
   }
   // An optimizer of a thread on which the listener is registered, or one that holds a leaf it
   // observes, is about to step. May throw: then nothing moves.

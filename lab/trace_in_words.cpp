@@ -107,7 +107,13 @@ std::string trace_in_words(const json& trace) {
     if (slice.rank != 0 || slice.arguments.value("iteration", int64_t{0}) != last) continue;
     const std::string& name = slice.name;
     const json& details = slice.arguments;
-    if (slice.instant) {
+    if (slice.instant && details.contains("optimizer")) {
+      moments.push_back(
+          {slice.begin, fmt::format("{} at {}{}", name, details.at("where").get<std::string>(),
+                                    details.contains("loss_scale")
+                                        ? fmt::format(", loss scale {:g}", details.at("loss_scale").get<double>())
+                                        : "")});
+    } else if (slice.instant) {
       moments.push_back({slice.begin, fmt::format("gradient of {} is ready", name)});
     } else if (slice.category == "collective") {
       add_collective(slice, moments);

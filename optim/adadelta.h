@@ -15,6 +15,7 @@ struct AdadeltaOptions {
   double eps = 1e-6;
   double weight_decay = 0;
   bool maximize = false;
+  bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
 
   // Throws ValueError: "Invalid learning rate: -1", "Invalid rho value: 2", ...
   void check() const;

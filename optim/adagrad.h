@@ -14,6 +14,7 @@ struct AdagradOptions {
   double initial_accumulator_value = 0;  // of `sum`, when a parameter first moves
   double eps = 1e-10;
   bool maximize = false;
+  bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
 
   // Throws ValueError: "Invalid learning rate: -1", "Invalid lr_decay value: -1", ...
   void check() const;

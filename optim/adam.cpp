@@ -20,22 +20,18 @@ template struct AdamOptionsOf<true>;
 namespace {
 
 template <bool kDecoupled>
-void move(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch, double grad_factor) {
+void move(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch) {
   kernels::foreach_adam_step(
       batch.parameters, batch.grads, batch.state(&AdamState::exp_avg), batch.state(&AdamState::exp_avg_sq),
       o.amsgrad ? batch.state(&AdamState::max_exp_avg_sq) : std::vector<Tensor>(),
-      {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, batch.key + 1, kDecoupled, o.maximize, grad_factor});
+      {o.lr, o.betas[0], o.betas[1], o.eps, o.weight_decay, batch.key + 1, kDecoupled, o.maximize, batch.grad_factor});
 }
 
 int64_t steps_of(const AdamState& state) { return state.step; }
 
 }  // namespace
 
-void Adam::do_step() {
-  step_in_batches(steps_of, [this](const auto& options, const auto& batch) { move(options, batch, grad_factor()); });
-}
-void AdamW::do_step() {
-  step_in_batches(steps_of, [this](const auto& options, const auto& batch) { move(options, batch, grad_factor()); });
-}
+void Adam::do_step() { step_in_batches(steps_of, move<false>); }
+void AdamW::do_step() { step_in_batches(steps_of, move<true>); }
 
 }  // namespace brigade::optim

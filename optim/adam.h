@@ -18,6 +18,7 @@ struct AdamOptionsOf {
   double weight_decay = kDecoupled ? 1e-2 : 0.0;
   bool amsgrad = false;  // divide by the largest running mean of squares so far
   bool maximize = false;
+  bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
 
   // Throws ValueError: "Invalid learning rate: -1", "Invalid beta parameter at index 0: 1.5", ...
   void check() const;
@@ -44,19 +45,19 @@ struct AdamState {
 class Adam final : public GroupedOptimizer<AdamOptions, AdamState> {
  public:
   using GroupedOptimizer::GroupedOptimizer;
+  bool takes_grad_factor() const override { return true; }
 
  protected:
   void do_step() override;
-  bool takes_grad_factor() const override { return true; }
 };
 
 class AdamW final : public GroupedOptimizer<AdamWOptions, AdamState> {
  public:
   using GroupedOptimizer::GroupedOptimizer;
+  bool takes_grad_factor() const override { return true; }
 
  protected:
   void do_step() override;
-  bool takes_grad_factor() const override { return true; }
 };
 
 }  // namespace brigade::optim

@@ -16,6 +16,7 @@ struct LionOptions {
   std::array<double, 2> betas = {0.9, 0.99};
   double weight_decay = 0;
   bool maximize = false;
+  bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
 
   // Throws ValueError: "Invalid learning rate: -1", "Invalid beta parameter at index 0: 1.5", ...
   void check() const;

@@ -19,6 +19,7 @@ struct NAdamOptions {
   double momentum_decay = 4e-3;
   bool decoupled_weight_decay = false;  // p -= lr * weight_decay * p instead of adding weight_decay * p to the gradient
   bool maximize = false;
+  bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
 
   // Throws ValueError: "Invalid learning rate: -1", "Invalid beta parameter at index 0: 1.5", ...
   void check() const;

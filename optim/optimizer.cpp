@@ -51,12 +51,12 @@ std::vector<const Optimizer*> optimizers_of_this_thread() {
   return found;
 }
 
-autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, double loss_scale,
-                                         SourceLocation where) const {
+autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, autograd::ScaledStep* scaled,
+                                         bool moves, SourceLocation where) const {
   std::string options = options_text();
-  if (loss_scale != 0) {
+  if (scaled) {
     options += "\nloss scaler:";
-    detail::add_option_text(options, "scale", loss_scale);
+    detail::add_option_text(options, "scale", scaled->loss_scale);
   }
   return {.optimizer = this,
           .name = name(),
@@ -66,50 +66,32 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
           .where = where,
           .keeps_state = keeps_state(),
           .state_loaded_at = state_loaded_at_,
-          .state = [this] { return state_tensors(); }};
+          .state = [this] { return state_tensors(); },
+          .scaled = scaled,
+          .moves = moves};
 }
 
 // Those who follow the gradients may object before anything moves.
-void Optimizer::step(SourceLocation where) {
+void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where) {
   const std::vector<Tensor> all = parameters();
-  autograd::announce_reading(all);
-  const autograd::AnnouncedUpdate announced(all, [&] { return announcement(all, 0, where); });
-  move_all(all, where);
-}
-
-bool Optimizer::step_unless(const Scaled& scaled, SourceLocation where) {
-  const std::vector<Tensor> all = parameters();
-  autograd::announce_reading(all);
-  bool found_inf = scaled.found_inf;
-  const autograd::AnnouncedUpdate announced(all, [&] {
-    autograd::Update update = announcement(all, scaled.loss_scale, where);
-    update.found_inf = &found_inf;
-    return update;
-  });
-  if (found_inf) {
+  if (moves) autograd::announce_reading(all);
+  const autograd::AnnouncedUpdate announced(all, [&] { return announcement(all, scaled, moves, where); });
+  if (!moves) return;
+  if (scaled && scaled->found_inf) {
     ++skipped_;
     skipped_at_ = where;
-    return false;
+    return;
   }
-  const struct Factor {
-    double& of;
-    ~Factor() { of = 1; }
-  } restored{grad_factor_};
-  grad_factor_ = scaled.grad_factor;
+  const GradFactor factor(*this, scaled ? scaled->grad_factor : 1);
   move_all(all, where);
-  return true;
 }
 
-bool Optimizer::ask_found_inf(const Scaled& scaled, SourceLocation where) {
-  const std::vector<Tensor> all = parameters();
-  bool found_inf = scaled.found_inf;
-  const autograd::AnnouncedUpdate announced(all, [&] {
-    autograd::Update update = announcement(all, scaled.loss_scale, where);
-    update.found_inf = &found_inf;
-    update.moves = false;
-    return update;
-  });
-  return found_inf;
+void Optimizer::step(SourceLocation where) { announced_step(nullptr, true, where); }
+void Optimizer::step_unless_found(autograd::ScaledStep& scaled, SourceLocation where) {
+  announced_step(&scaled, true, where);
+}
+void Optimizer::ask_found_inf(autograd::ScaledStep& scaled, SourceLocation where) {
+  announced_step(&scaled, false, where);
 }
 
 void Optimizer::move_all(const std::vector<Tensor>& all, SourceLocation where) {
@@ -117,6 +99,7 @@ void Optimizer::move_all(const std::vector<Tensor>& all, SourceLocation where) {
   for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);
   check_scale(all, where);
+  stepping_at_ = where;
   {
     const NoGradGuard no_grad(where);
     do_step();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <brigade/core/tensor.h>
+#include <brigade/optim/detail/master_weights.h>
 
 #include <functional>
 #include <map>
@@ -15,8 +16,9 @@
 #include <vector>
 
 namespace brigade::autograd {
+struct ScaledStep;
 struct Update;
-}
+}  // namespace brigade::autograd
 
 namespace brigade::optim {
 
@@ -48,19 +50,15 @@ class Optimizer {
   uint64_t steps_taken() const noexcept { return steps_; }
   uint64_t steps_skipped() const noexcept { return skipped_; }
   SourceLocation skipped_at() const noexcept { return skipped_at_; }
-  // What a loss scaler knows of a step.
-  struct Scaled {
-    bool found_inf;          // a gradient is not finite
-    double loss_scale;       // now
-    double grad_factor = 1;  // other than 1: what is to be multiplied into each gradient as it is read
-  };
-  // For the loss scaler: the step, unless a gradient is not finite, here or (a listener may say) on
-  // another rank. Then nothing moves. Returns whether it was taken. With a grad_factor the gradients
-  // stay as they are; the scaler has looked at their stamps.
-  bool step_unless(const Scaled& scaled, SourceLocation where);
+  // For the loss scaler: the step, unless scaled.found_inf, which other ranks may set. Then nothing
+  // moves. With a grad_factor the gradients stay as they are; the scaler has looked at their stamps.
+  void step_unless_found(autograd::ScaledStep& scaled, SourceLocation where);
   // The same question without a step.
-  bool ask_found_inf(const Scaled& scaled, SourceLocation where);
+  void ask_found_inf(autograd::ScaledStep& scaled, SourceLocation where);
+  // Whether half parameters move in float32 copies (master weights), as now set.
+  virtual bool keeps_master_weights() const { return false; }
   // Whether a grad_factor is taken: by SGD, Adam and AdamW, where no hook might look at the gradients.
+  virtual bool takes_grad_factor() const { return false; }
   bool can_step_scaled() const { return pre_hooks_.empty() && post_hooks_.empty() && takes_grad_factor(); }
 
   // All parameters, group after group.
@@ -107,14 +105,25 @@ class Optimizer {
 
  protected:
   virtual void do_step() = 0;
+  // The line of the step that is being taken.
+  SourceLocation stepping_at() const noexcept { return stepping_at_; }
   // For load_state_dict(): whoever follows the optimizer hears of it with the next step.
   void note_state_loaded(SourceLocation where) noexcept { state_loaded_at_ = where; }
   // The tensors of the state that ranks which train one model have alike, with the positions of
   // their parameters.
   virtual std::vector<std::pair<size_t, Tensor>> state_tensors() const { return {}; }
-  // Whether do_step() multiplies gradients by grad_factor().
-  virtual bool takes_grad_factor() const { return false; }
   double grad_factor() const noexcept { return grad_factor_; }
+  // While it lives, that is the grad_factor().
+  class GradFactor {
+   public:
+    GradFactor(Optimizer& optimizer, double factor) : optimizer_(optimizer) { optimizer_.grad_factor_ = factor; }
+    ~GradFactor() { optimizer_.grad_factor_ = 1; }
+    GradFactor(const GradFactor&) = delete;
+    GradFactor& operator=(const GradFactor&) = delete;
+
+   private:
+    Optimizer& optimizer_;
+  };
   // Throws autograd::ScalerError for gradients that would have to be unscaled first.
   void check_scale(std::span<const Tensor> parameters, SourceLocation where) const;
   virtual const std::vector<Tensor>& group_parameters(size_t group) const = 0;
@@ -126,14 +135,18 @@ class Optimizer {
   void check_new_parameters(const std::vector<Tensor>& parameters) const;
 
  private:
-  // What is said of the next step; a loss_scale of 0: without a scaler.
-  autograd::Update announcement(const std::vector<Tensor>& parameters, double loss_scale, SourceLocation where) const;
+  // What is said of the next step; `scaled` is null without a scaler.
+  autograd::Update announcement(const std::vector<Tensor>& parameters, autograd::ScaledStep* scaled, bool moves,
+                                SourceLocation where) const;
+  // Announces, and moves what may move.
+  void announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where);
   void move_all(const std::vector<Tensor>& all, SourceLocation where);
 
   std::vector<std::pair<uint64_t, StepHook>> pre_hooks_;
   std::vector<std::pair<uint64_t, StepHook>> post_hooks_;
   uint64_t next_handle_ = 1;
   SourceLocation state_loaded_at_;  // since the latest step
+  SourceLocation stepping_at_;
   double grad_factor_ = 1;
   uint64_t steps_ = 0, skipped_ = 0;
   SourceLocation skipped_at_;
@@ -151,13 +164,14 @@ struct StepBatch {
   int64_t key;
   std::vector<Tensor> parameters, grads;
   std::vector<State*> states;
+  double grad_factor;  // to be multiplied into each gradient
 
   // One tensor of each state; made, and filled, where it is missing.
   std::vector<Tensor> state(Tensor State::*member, double fill = 0) const;
 };
 
 // An optimizer whose groups differ in their Options and whose parameters each have a State. Options
-// offers `check()` and `for_each(f)` over (name, number&); State offers `for_each(f)` over (name,
+// offers `check()` and `for_each(f)` over (name, number&), and may have `master_weights`; State offers `for_each(f)` over (name,
 // Tensor&, required), where a required tensor exists from the first step on, and a number `step`.
 // More numbers of a State: `for_each_number(f)` over (name, number&).
 template <class Options, class State>
@@ -191,8 +205,10 @@ class GroupedOptimizer : public Optimizer {
   }
   size_t groups() const noexcept override { return groups_.size(); }
   // Moves those of `parameters` that have a gradient, as a part of the step of an optimizer around
-  // this one: no hook is called, and nothing is announced. Throws autograd::ScalerError as step().
-  void step_part(std::span<const Tensor> parameters, SourceLocation where = SourceLocation::current());
+  // this one: no hook is called, and nothing is announced. Gradients are multiplied by `grad_factor`
+  // as they are read. Throws autograd::ScalerError as step().
+  void step_part(std::span<const Tensor> parameters, double grad_factor = 1,
+                 SourceLocation where = SourceLocation::current());
   // To change a learning rate between steps. Throws std::out_of_range.
   Options& options(size_t group = 0) { return groups_.at(group).options; }
   std::string options_text() const override;
@@ -204,6 +220,10 @@ class GroupedOptimizer : public Optimizer {
   double momentum(size_t group = 0) const override;
   void set_momentum(size_t group, double momentum) override;
 
+  bool keeps_master_weights() const override;
+  // The float32 copy of a parameter; undefined where it has none (yet).
+  Tensor master_weight(const Tensor& parameter) const { return masters_.find(parameter); }
+
   OptimizerState state_dict() const override;
   void load_state_dict(const OptimizerState& state, SourceLocation where = SourceLocation::current()) override;
 
@@ -214,8 +234,9 @@ class GroupedOptimizer : public Optimizer {
   State& state_of(const Tensor& parameter) { return states_[parameter.impl()]; }
   const std::vector<Group>& all_groups() const noexcept { return groups_; }
   // A step of all groups: calls run(options, batch) for batches of the parameters that have
-  // gradients; what a batch has in common is key_of(state). Afterwards their versions and steps
-  // have grown by one.
+  // gradients; what a batch has in common is key_of(state), or key_of(options, state). Afterwards
+  // their versions and steps have grown by one. In the place of half parameters of a group with
+  // master weights stand their float32 copies, with gradients to match.
   template <class KeyOf, class Run>
   void step_in_batches(KeyOf&& key_of, Run&& run);
 
@@ -225,6 +246,7 @@ class GroupedOptimizer : public Optimizer {
   Options defaults_;
   std::vector<Group> groups_;
   std::unordered_map<const TensorImpl*, State> states_;  // the groups keep the parameters alive
+  detail::MasterWeights masters_;
   // Set during step_part(): nothing else moves.
   std::optional<std::unordered_set<const TensorImpl*>> part_;
 };

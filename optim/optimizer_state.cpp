@@ -37,19 +37,20 @@ double StateReader::required_number(const std::string& name) {
       "optimizer state: '{}' is missing; it was saved from an optimizer with other groups or of another kind", name);
 }
 
-Tensor StateReader::tensor_like(const std::string& name, const Tensor& parameter, bool required) {
+Tensor StateReader::tensor_like(const std::string& name, const Tensor& parameter, DType dtype, bool required) {
   const auto found = entries_.find(name);
   if (found == entries_.end() || !found->second.tensor || !found->second.tensor->defined()) {
     if (!required) return Tensor();
     throw ValueError("optimizer state: '{}' is missing, although its parameter has moved before", name);
   }
   const Tensor& tensor = *found->second.tensor;
-  if (tensor.sizes() != parameter.sizes() || tensor.dtype() != parameter.dtype()) {
-    throw ValueError("optimizer state: '{}' is {}, expected {} as its parameter is", name, describe(tensor),
-                     describe(parameter));
+  const bool widens = dtype == kFloat32 && is_half(tensor.dtype());
+  if (tensor.sizes() != parameter.sizes() || (tensor.dtype() != dtype && !widens)) {
+    throw ValueError("optimizer state: '{}' is {}, expected {} {} as its parameter is {}", name, describe(tensor),
+                     brigade::name(dtype), to_string(parameter.sizes()), describe(parameter));
   }
   found->second.used = true;
-  Tensor copy = empty(parameter.sizes(), parameter.options());
+  Tensor copy = empty(parameter.sizes(), {dtype, parameter.device()});
   kernels::copy(copy, tensor);
   return copy;
 }

@@ -18,6 +18,7 @@ struct RMSpropOptions {
   double momentum = 0;
   bool centered = false;
   bool maximize = false;
+  bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
 
   // Throws ValueError: "Invalid learning rate: -1", "Invalid alpha value: -1", ...
   void check() const;

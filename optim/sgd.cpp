@@ -3,7 +3,6 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/optimizer.h>
-#include <brigade/optim/detail/batches.h>
 #include <brigade/optim/detail/option_checks.h>
 
 #include <algorithm>
@@ -24,36 +23,25 @@ bool SGD::keeps_state() const {
 }
 
 void SGD::do_step() {
-  for (const Group& group : all_groups()) {
-    const SGDOptions& o = group.options;
-    const std::vector<Tensor> all_grads = dense_gradients(group.parameters);
-    std::vector<SGDState*> states(all_grads.size());
-    const auto is_first = [&](size_t i) {
-      states[i] = &state_of(group.parameters[i]);
-      return o.momentum != 0 && !states[i]->momentum_buffer.defined();
-    };
-    for (const detail::Batch& batch : detail::batches(all_grads, is_first)) {
-      const bool first = batch.key != 0;
-      const std::vector<Tensor> parameters = batch.dense(group.parameters);
-      std::vector<Tensor> buffers;
-      if (o.momentum != 0) {
-        buffers.reserve(parameters.size());
-        for (size_t k = 0; k < parameters.size(); ++k)
-          buffers.push_back(first ? empty_like(parameters[k]) : states[batch.members[k]]->momentum_buffer);
-      }
-      kernels::foreach_sgd_step(
-          parameters, batch.of(all_grads), buffers,
-          {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize, grad_factor()});
-      batch.write_back(group.parameters, parameters);
-      for (size_t k = 0; k < parameters.size(); ++k) {
-        group.parameters[batch.members[k]].bump_version();
-        SGDState& state = *states[batch.members[k]];
-        // Only a step that was taken leaves a buffer: an uninitialised one must never be read.
-        if (first) state.momentum_buffer = buffers[k];
-        ++state.step;
-      }
+  const auto is_first = [](const SGDOptions& o, const SGDState& state) -> int64_t {
+    return o.momentum != 0 && !state.momentum_buffer.defined();
+  };
+  step_in_batches(is_first, [](const SGDOptions& o, const StepBatch<SGDState>& batch) {
+    const bool first = batch.key != 0;
+    std::vector<Tensor> buffers;
+    if (first) {
+      for (const Tensor& parameter : batch.parameters)
+        buffers.push_back(empty_like(parameter));
+    } else if (o.momentum != 0) {
+      buffers = batch.state(&SGDState::momentum_buffer);
     }
-  }
+    kernels::foreach_sgd_step(
+        batch.parameters, batch.grads, buffers,
+        {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first, o.maximize, batch.grad_factor});
+    // Only a step that was taken leaves a buffer: an uninitialised one must never be read.
+    for (size_t k = 0; k < buffers.size(); ++k)
+      batch.states[k]->momentum_buffer = buffers[k];
+  });
 }
 
 }  // namespace brigade::optim

@@ -16,6 +16,7 @@ struct SGDOptions {
   double weight_decay = 0;
   bool nesterov = false;
   bool maximize = false;
+  bool master_weights = false;  // float32 copies of half parameters (optim/detail/master_weights.h)
 
   // Throws ValueError: "Invalid learning rate: -1", "Nesterov momentum requires a momentum and zero
   // dampening".
@@ -41,10 +42,10 @@ class SGD final : public GroupedOptimizer<SGDOptions, SGDState> {
  public:
   using GroupedOptimizer::GroupedOptimizer;
   bool keeps_state() const override;
+  bool takes_grad_factor() const override { return true; }
 
  protected:
   void do_step() override;
-  bool takes_grad_factor() const override { return true; }
 };
 
 }  // namespace brigade::optim

@@ -432,11 +432,28 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
 }
 
 void StepCheck::operator()(const autograd::Update& update) {
+  const bool found_inf = update.scaled && update.scaled->found_inf;
+  agree(update);
+  if (!update.moves) return;
+  reducer_.timeline().add(StepEvents{.optimizer = update.name,
+                                     .number = update.number,
+                                     .where = update.where,
+                                     .at = now_ns(),
+                                     .loss_scale = update.scaled ? update.scaled->loss_scale : 0,
+                                     .found_inf = found_inf,
+                                     .skipped = update.scaled && update.scaled->found_inf});
+}
+
+void StepCheck::agree(const autograd::Update& update) {
   if (group_.size() == 1) return;
   const bool ours = std::any_of(update.parameters.begin(), update.parameters.end(),
                                 [&](const Tensor& parameter) { return reducer_.find(parameter) >= 0; });
   if (ours) count(update);
-  if (rests_) return;
+  if (rests_) {
+    // The ranks that are still here have found the same in the same averages.
+    if (ours && update.scaled) update.scaled->is_agreed = true;
+    return;
+  }
   std::vector<Verdict> verdicts;
   if (update.moves) verdicts = audit(update);
   if (!ours) {
@@ -454,7 +471,12 @@ void StepCheck::operator()(const autograd::Update& update) {
   values[0] = static_cast<int64_t>(own.digest);
   values[1] = ~values[0];
   values[2] = !verdicts.empty() ? 2 : reducer_.advisories().has_untold() || has_held_warnings() ? 1 : 0;
-  values[3] = update.found_inf && *update.found_inf ? 1 : 0;
+  // What stops this step counts in what another optimizer has found.
+  enum Found : int64_t { kNothing, kElsewhere, kHere };
+  values[3] = !update.scaled                   ? kNothing
+              : update.scaled->found_inf       ? kHere
+              : update.scaled->found_elsewhere ? kElsewhere
+                                               : kNothing;
   std::ranges::copy(own.values.words(), values + 4);
   const std::string description = fmt::format("agreement on a step of {}, {}", update.name, reducer_.options().title);
   group_.all_reduce(words, {.op = ReduceOp::Max, .description = description, .iteration = update.number}, update.where)
@@ -473,8 +495,12 @@ void StepCheck::operator()(const autograd::Update& update) {
     if (!differing.empty()) raise(update, differing);
   }
   steps_[update.optimizer].writes_seen = autograd::writes_by_hand();
-  if (update.found_inf) *update.found_inf = values[3] != 0;  // on all ranks alike
-  if (!update.moves || values[3] != 0) return;
+  if (update.scaled) {  // on all ranks alike
+    update.scaled->found_inf = values[3] == kHere;
+    update.scaled->found_elsewhere = values[3] == kElsewhere;
+    update.scaled->is_agreed = true;
+  }
+  if (!update.moves || values[3] == kHere) return;
   if (options_.verify_every > 0 && count_of(update).since % options_.verify_every == 0) verify(update);
 }
 

@@ -49,6 +49,8 @@ class StepCheck {
   void resume_after_join() noexcept;
 
  private:
+  // On one step, with the other ranks.
+  void agree(const autograd::Update& update);
   // How many steps the optimizer had taken when the latest join ended, and which step this is
   // since.
   struct Count {

@@ -154,8 +154,6 @@ std::vector<int> assign_owners(const std::vector<Tensor>& parameters, int ranks,
 
 ZeroRedundancyOptimizerBase::ZeroRedundancyOptimizerBase(ProcessGroupPtr group) : group_(std::move(group)) {
   if (!group_) throw ValueError("ZeroRedundancyOptimizer: the process group is empty; see init_process_group");
-  // So that a broadcast that fails can name the line of step().
-  register_step_pre_hook([this](optim::Optimizer&, SourceLocation where) { step_at_ = where; });
 }
 
 void ZeroRedundancyOptimizerBase::assign(SourceLocation where) {
@@ -195,7 +193,7 @@ void ZeroRedundancyOptimizerBase::send_buffers(const std::vector<Tensor>& all, s
       to_send[i] = 0;
     sent.emplace_back(
         group_->broadcast(buffer.memory(), {.root = buffer.owner(), .description = describe_broadcast(buffer.owner())},
-                          step_at_),
+                          stepping_at()),
         &buffer);
   }
   for (const auto& [work, buffer] : sent) {
@@ -207,11 +205,11 @@ void ZeroRedundancyOptimizerBase::send_buffers(const std::vector<Tensor>& all, s
 }
 
 void ZeroRedundancyOptimizerBase::do_step() {
-  Join::notify_join_context(*this, 0, step_at_);
+  Join::notify_join_context(*this, 0, stepping_at());
   consolidated_.reset();
   const std::vector<Tensor> all = parameters();
   std::vector<uint8_t> moved(all.size(), 0);  // in backward
-  if (overlap_) moved = overlap_->take_moved(step_at_);
+  if (overlap_) moved = overlap_->take_moved(stepping_at());
   // Every rank must name the same tensors. Whether a gradient arrived may differ between ranks,
   // whether it is wanted not; a parameter that did not move costs bytes but is not written. Frozen
   // ones stay home.
@@ -222,14 +220,14 @@ void ZeroRedundancyOptimizerBase::do_step() {
     if (owns(i)) own.push_back(all[i]);
     to_send[i] = all[i].requires_grad() || all[i].grad().defined();
   }
-  step_part(own, step_at_);
+  step_part(own, grad_factor(), stepping_at());
   send_buffers(all, to_send);
   std::vector<std::vector<Tensor>> of_owner(static_cast<size_t>(group_->size()));
   for (size_t i = 0; i < all.size(); ++i) {
     if (to_send[i]) of_owner[static_cast<size_t>(owners_[i])].push_back(all[i]);
   }
   for (int owner = 0; owner < group_->size(); ++owner)
-    broadcast_coalesced(*group_, of_owner[static_cast<size_t>(owner)], owner, describe_broadcast(owner), step_at_);
+    broadcast_coalesced(*group_, of_owner[static_cast<size_t>(owner)], owner, describe_broadcast(owner), stepping_at());
 }
 
 void ZeroRedundancyOptimizerBase::consolidate_state_dict(int to, SourceLocation where) {
@@ -316,6 +314,7 @@ std::function<void()> ZeroRedundancyOptimizerBase::undo_point() {
 void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& state, SourceLocation where) {
   const auto whole = plain();
   whole->load_state_dict(state, where);
+  take_options(*whole);
   if (optim::Optimizer* const own = inner()) {
     const optim::OptimizerState all = whole->state_dict();
     optim::OptimizerState share;
@@ -337,7 +336,6 @@ void ZeroRedundancyOptimizerBase::load_state_dict(const optim::OptimizerState& s
     pick(all.tensors, share.tensors);
     own->load_state_dict(share, where);
   }
-  take_options(*whole);
   consolidated_.reset();
 }
 

@@ -16,6 +16,7 @@
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/optim/optimizer.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -92,6 +93,7 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
   void assign(SourceLocation where);
   // Whether this rank owns parameter i.
   bool owns(size_t i) const noexcept { return owners_[i] == group_->rank(); }
+  bool overlaps() const noexcept { return overlap_ != nullptr; }
   void do_step() override;
 
   // --- What the kind decides.
@@ -100,7 +102,7 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
   // This rank's part; null when it owns nothing. It gets the options of now.
   virtual optim::Optimizer* inner() = 0;
   // Moves those of this rank's `parameters` that have a gradient, with the options of now.
-  virtual void step_part(std::span<const Tensor> parameters, SourceLocation where) = 0;
+  virtual void step_part(std::span<const Tensor> parameters, double grad_factor, SourceLocation where) = 0;
   // Takes the options of one that plain() made.
   virtual void take_options(const optim::Optimizer& plain) = 0;
 
@@ -113,7 +115,6 @@ class ZeroRedundancyOptimizerBase : public optim::Optimizer, public Joinable {
   std::shared_ptr<Overlap> overlap_;
   std::vector<detail::OwnerBuffer> buffers_;
   std::shared_ptr<const optim::OptimizerState> consolidated_;
-  SourceLocation step_at_;
 };
 
 // `Inner`: optim::SGD, Adam, AdamW, or another GroupedOptimizer.
@@ -164,6 +165,14 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
   const Options& options(size_t group = 0) const { return groups_.at(group).options; }
   std::string options_text() const override { return optim::detail::options_text(groups_); }
 
+  // Half parameters move in float32 copies on their owner; all ranks get what these round to.
+  bool keeps_master_weights() const override {
+    return std::all_of(groups_.begin(), groups_.end(),
+                       [](const Group& group) { return optim::detail::in_copies(group.options); });
+  }
+  // A rank that owns nothing multiplies nothing. What moves in backward has moved by then.
+  bool takes_grad_factor() const override { return !overlaps() && (!inner_ || inner_->takes_grad_factor()); }
+
   double lr(size_t group = 0) const override { return options(group).lr; }
   void set_lr(size_t group, double lr) override { options(group).lr = lr; }
   bool has_momentum() const noexcept override { return optim::detail::momentum_of(defaults_) != nullptr; }
@@ -185,8 +194,8 @@ class ZeroRedundancyOptimizer final : public ZeroRedundancyOptimizerBase {
       inner_->options(g) = groups_[group_of_shard_[g]].options;
     return inner_.get();
   }
-  void step_part(std::span<const Tensor> parameters, SourceLocation where) override {
-    if (inner()) inner_->step_part(parameters, where);
+  void step_part(std::span<const Tensor> parameters, double grad_factor, SourceLocation where) override {
+    if (inner()) inner_->step_part(parameters, grad_factor, where);
   }
   void take_options(const optim::Optimizer& plain) override {
     for (size_t g = 0; g < groups_.size(); ++g)

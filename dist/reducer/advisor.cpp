@@ -78,7 +78,7 @@ void Advisor::advise(const Round& round) {
       if (!failure) failure = std::current_exception();
     }
   }
-  was_non_finite_ = round.outcome().non_finite > 0;
+  non_finite_in_a_row_ = round.outcome().non_finite > 0 ? non_finite_in_a_row_ + 1 : 0;
   if (failure) std::rethrow_exception(failure);
 }
 

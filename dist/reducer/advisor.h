@@ -30,8 +30,8 @@ class Advisor {
   // Before a backward: a gradient that somebody kept, though its parameter has none any more, is a
   // view of a bucket that this backward is about to write to. Said once.
   void warn_of_kept_gradient(uint32_t parameter, SourceLocation backward);
-  // The gradients of the backward before were not finite either.
-  bool was_non_finite() const noexcept { return was_non_finite_; }
+  // Backwards up to the latest whose gradients were not finite, one after another.
+  int non_finite_in_a_row() const noexcept { return non_finite_in_a_row_; }
 
   Advisories& advisories() noexcept { return advisories_; }
   const Advisories& advisories() const noexcept { return advisories_; }
@@ -49,7 +49,7 @@ class Advisor {
   const Accumulation& accumulation_;
   Advisories advisories_;
   std::vector<Named> advice_;  // in the order of their names
-  bool was_non_finite_ = false;
+  int non_finite_in_a_row_ = 0;
   bool told_of_kept_ = false;
 };
 

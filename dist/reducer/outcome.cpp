@@ -274,6 +274,8 @@ RoundEvents Round::take_events(bool rebuilt) {
   for (uint32_t b = 0; b < buckets_.size(); ++b)
     events_.buckets[b].parameters = buckets_[b].layout.parameters;
   events_.rebuilt = rebuilt;
+  if (!non_finite_.cause.op.empty())
+    events_.non_finite = fmt::format("{} at {}", non_finite_.cause.op, to_string(non_finite_.cause.place));
   return std::move(events_);
 }
 

@@ -222,8 +222,16 @@ void Reducer::on_grad_ready(uint32_t tag, bool defined) {
   }
 }
 
-void Reducer::on_non_finite(const char* op, SourceLocation where) {
-  if (round_) round_->on_non_finite(op, where);
+bool Reducer::looks_for_non_finite() const {
+  // Where the loss is finite, in the backwards after one that was not: with a loss scaler the next
+  // ones often are not either, and for long only where something is wrong.
+  constexpr int kBackwards = 24;
+  const int before = advisor_.non_finite_in_a_row();
+  return round_ && (round_->non_finite().loss ? before == 0 : before > 0 && before <= kBackwards);
+}
+
+void Reducer::on_non_finite(const char* op, SourceLocation where, DType dtype) {
+  if (round_) round_->on_non_finite(op, where, dtype);
 }
 
 void Reducer::on_finish(const autograd::Plan& plan) {

@@ -107,10 +107,8 @@ class Reducer final : public autograd::Listener {
   void on_finish(const autograd::Plan& plan) override;
   void on_error(const autograd::Plan* plan, std::exception_ptr error) noexcept override;
   void on_gradients_wanted(std::span<const Tensor> leaves) override;
-  bool looks_for_non_finite() const override {
-    return round_ && round_->non_finite().loss && !advisor_.was_non_finite();
-  }
-  void on_non_finite(const char* op, SourceLocation where) override;
+  bool looks_for_non_finite() const override;
+  void on_non_finite(const char* op, SourceLocation where, DType dtype) override;
   void on_update(const autograd::Update& update) override;
   void on_update_end() noexcept override;
 

@@ -116,6 +116,11 @@ std::vector<std::string> Round::exchange(const std::string& text, const char* ab
   return setup_.group->all_gather_text(text, fmt::format("{} of {}", about, setup_.title()), start_.where);
 }
 
+namespace {
+// A half type may have left its range.
+std::string made_in(DType dtype) { return is_half(dtype) ? std::string(" in ") + name(dtype) : ""; }
+}  // namespace
+
 void Round::look_at_loss(const autograd::Plan& plan) {
   if (!averages_over(plan, start_.rows)) start_.rows = 0;
   for (const Tensor& root : plan.roots()) {
@@ -132,18 +137,17 @@ void Round::look_at_loss(const autograd::Plan& plan) {
   if (!first.op) return;
   non_finite_.cause.op = first.op;
   non_finite_.cause.place = first.where;
-  const std::string made_in = is_half(first.dtype) ? std::string(" in ") + name(first.dtype) : "";
   non_finite_.cause.text += fmt::format("; the first value that is not finite is {} {}{} at {}",
                                         first.is_result ? "the result of" : "what goes into, or comes out of,",
-                                        first.op, made_in, to_string(first.where));
+                                        first.op, made_in(first.dtype), to_string(first.where));
 }
 
-void Round::on_non_finite(const char* op, SourceLocation where) {
+void Round::on_non_finite(const char* op, SourceLocation where, DType dtype) {
   if (!non_finite_.cause.op.empty()) return;
   non_finite_.cause.op = op;
   if (where.line() != 0) non_finite_.cause.place = where;
-  non_finite_.cause.text +=
-      fmt::format("; the first operation whose derivative is not finite is {} at {}", op, to_string(where));
+  non_finite_.cause.text += fmt::format("; the first operation whose derivative is not finite is {}{} at {}", op,
+                                        made_in(dtype), to_string(where));
 }
 
 void Round::fail() noexcept {

@@ -59,7 +59,7 @@ class Round {
   void begin();
   void look_at_loss(const autograd::Plan& plan);
   void on_grad_ready(uint32_t parameter, bool defined);
-  void on_non_finite(const char* op, SourceLocation where);
+  void on_non_finite(const char* op, SourceLocation where, DType dtype);
   // This rank's backward has failed: the peers get the rest of its buckets, marked.
   void fail() noexcept;
   // Sends the buckets that are full.

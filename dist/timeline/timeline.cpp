@@ -41,4 +41,10 @@ void Timeline::add(RoundEvents events) {
   if (rounds_.size() > kept_) rounds_.pop_front();
 }
 
+void Timeline::add(StepEvents step) {
+  // A program may step for ever without another backward.
+  constexpr size_t kMostSteps = 64;
+  if (!rounds_.empty() && rounds_.back().steps.size() < kMostSteps) rounds_.back().steps.push_back(std::move(step));
+}
+
 }  // namespace brigade::dist

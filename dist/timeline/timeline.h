@@ -26,6 +26,17 @@ struct BucketEvents {
   int64_t wait_ended = 0;
 };
 
+// An optimizer's step, taken or left out.
+struct StepEvents {
+  std::string optimizer;  // "AdamW"
+  uint64_t number = 0;    // of its steps, from 1
+  Place where;
+  int64_t at = 0;          // it was decided
+  double loss_scale = 0;   // 0: without a loss scaler
+  bool found_inf = false;  // on this rank
+  bool skipped = false;    // on all ranks alike
+};
+
 struct RoundEvents {
   uint64_t round = 0;  // number of the reduced backward, from 1
   Place backward;      // of the call
@@ -36,6 +47,10 @@ struct RoundEvents {
   std::vector<int64_t> ready;  // per parameter
   std::vector<BucketEvents> buckets;
   bool rebuilt = false;  // buckets were rebuilt after it
+  // "mul in float16 at train.cpp:12": what made an infinity or a NaN first on this rank; "" where
+  // nothing did, or nobody looked.
+  std::string non_finite;
+  std::vector<StepEvents> steps;  // up to the next one's backward
 
   // Communication: from launch to finish, summed over buckets; and the part of it that passed while
   // nodes still ran.
@@ -51,6 +66,8 @@ class Timeline {
   // How many rounds to keep (default 1: the last).
   void keep(size_t rounds);
   void add(RoundEvents events);
+  // Of the latest round.
+  void add(StepEvents step);
   const std::deque<RoundEvents>& rounds() const noexcept { return rounds_; }
 
  private:

@@ -12,8 +12,8 @@ namespace brigade::dist {
 namespace {
 
 // Lanes of a rank.
-enum Lane { kCompute, kReady };
-constexpr const char* kLanes[] = {"compute", "gradients ready"};
+enum Lane { kCompute, kReady, kSteps };
+constexpr const char* kLanes[] = {"compute", "gradients ready", "optimizer steps"};
 
 // Exactly, which a floating-point number need not be.
 std::string microseconds(int64_t nanoseconds) {
@@ -55,7 +55,7 @@ class RankWriter {
 
   void name_lanes() {
     add("M", "process_name", fmt::format(R"("args": {{"name": "rank {}"}})", rank_));
-    for (const Lane lane : {kCompute, kReady})
+    for (const Lane lane : {kCompute, kReady, kSteps})
       add("M", "thread_name",
           fmt::format(R"("tid": {}, "args": {{"name": "{}"}})", static_cast<int>(lane), kLanes[lane]));
   }
@@ -63,11 +63,14 @@ class RankWriter {
   void write(const RoundEvents& round) {
     iteration_ = fmt::format(R"("iteration": {}, "backward": {})", round.round, json_string(to_string(round.backward)));
     if (round.forward_began > 0) slice("forward", round.forward_began, round.began, "");
-    slice("backward", round.began, round.compute_ended, "");
+    slice("backward", round.began, round.compute_ended,
+          round.non_finite.empty() ? "" : fmt::format(R"(, "non_finite": {})", json_string(round.non_finite)));
     slice("wait for collectives", round.compute_ended, round.ended,
           fmt::format(R"(, "overlap": {:.4f}, "rebuilt": {})", round.overlap(), round.rebuilt));
     for (size_t b = 0; b < round.buckets.size(); ++b)
       write(round.buckets[b], b);
+    for (const StepEvents& step : round.steps)
+      write(step);
     std::vector<std::pair<int64_t, size_t>> ready;
     for (size_t parameter = 0; parameter < round.ready.size(); ++parameter) {
       if (round.ready[parameter] != 0) ready.emplace_back(round.ready[parameter], parameter);
@@ -127,6 +130,17 @@ class RankWriter {
       asynchronous("e", "reduce", b, reduced, "");
     }
     asynchronous("e", name, b, bucket.finished, "");
+  }
+
+  void write(const StepEvents& step) {
+    const std::string scaled = step.loss_scale == 0
+                                   ? ""
+                                   : fmt::format(R"(, "loss_scale": {}, "found_inf": {}, "skipped": {})",
+                                                 step.loss_scale, step.found_inf, step.skipped);
+    add("i", step.optimizer + (step.skipped ? ".step() skipped" : ".step()"),
+        fmt::format(R"("s": "t", "tid": {}, "ts": {}, "args": {{{}, "optimizer": {}, "step": {}, "where": {}{}}})",
+                    static_cast<int>(kSteps), at(step.at), iteration_, json_string(step.optimizer), step.number,
+                    json_string(to_string(step.where)), scaled));
   }
 
   std::string& events_;

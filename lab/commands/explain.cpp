@@ -9,6 +9,7 @@
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/recipe.h>
 #include <brigade/lab/results.h>
+#include <brigade/lab/scaler_history.h>
 #include <brigade/lab/trace_in_words.h>
 
 #include <nlohmann/json.hpp>
@@ -29,15 +30,17 @@ using nlohmann::json;
 // On one rank.
 std::string trace_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const json given = json::parse(arguments);
-  return find_recipe(given.at("recipe")).trace(group, given.at("bucket_mb"));
+  const Recipe& recipe = find_recipe(given.at("recipe"));
+  if (!given.at("amp").get<bool>()) return recipe.trace(group, given.at("bucket_mb"));
+  return recipe.train(group, {.precision = "16-mixed", .epochs = 3, .progress = false, .trace_steps = 1000}).trace;
 }
 
 constexpr const char* kTraceJob = "explain";
 const AddRankJob add_trace_job(kTraceJob, &trace_job);
 
-json trace_of_recipe(const std::string& recipe, const std::string& backend, int ranks, double bucket_mb,
+json trace_of_recipe(const std::string& recipe, const std::string& backend, int ranks, double bucket_mb, bool amp,
                      const std::string& trace_file) {
-  const json arguments{{"recipe", recipe}, {"bucket_mb", bucket_mb}};
+  const json arguments{{"recipe", recipe}, {"bucket_mb", bucket_mb}, {"amp", amp}};
   const RankJobOutcome outcome = run_rank_job(kTraceJob, arguments.dump(), backend, ranks);
   require_ok(outcome);
   if (!trace_file.empty()) write_file(trace_file, outcome.ranks[0].text);
@@ -89,6 +92,7 @@ void add_explain(Command& app) {
     std::string backend = "shm";
     int ranks = 2;
     double bucket_mb = 0.02;
+    bool amp = false;
     std::string trace_file;
     Results results;
   };
@@ -97,7 +101,7 @@ void add_explain(Command& app) {
       app.add_command("explain", "Tell in words how gradients travel: buckets, ready order, one iteration");
   command.footer(
       "Examples:\n  brigade explain digits\n  brigade explain digits --bucket-mb 25 --trace trace.json\n  brigade "
-      "explain trace.json\n  brigade explain digits --json digits.json\n  brigade explain digits.json\nA trace opens "
+      "explain trace.json\n  brigade explain digits --amp\n  brigade explain digits --json digits.json\n  brigade explain digits.json\nA trace opens "
       "in https://ui.perfetto.dev and chrome://tracing.");
   command
       .add_option("what", given->what,
@@ -105,25 +109,31 @@ void add_explain(Command& app) {
       .required();
   command.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
   command.add_option("--backend", given->backend, backends_in_words()).show_default();
-  command.add_option("--bucket-mb", given->bucket_mb, "cap of the buckets in MiB (small, so that there are several)")
-      .check(number_from(1e-6, 1e6))
-      .show_default();
+  const Option bucket_mb =
+      command
+          .add_option("--bucket-mb", given->bucket_mb, "cap of the buckets in MiB (small, so that there are several)")
+          .check(number_from(1e-6, 1e6))
+          .show_default();
+  command.add_flag("--amp", given->amp,
+                   "tell what the loss scaler did: over three epochs of the recipe in 16-mixed, or in a trace");
   command.add_option("--trace", given->trace_file, "write the trace of the recipe to a file");
   given->results.add_json_option(command);
-  command.action([given] {
+  command.action([given, bucket_mb] {
     const bool recipe = is_recipe(given->what);
     if (!recipe && !names_file(given->what))
       throw ValueError("explain: '{}' is neither a recipe ({}) nor a file", given->what, recipe_names());
     if (!recipe && !given->trace_file.empty())
       throw ValueError("explain: --trace writes the trace of a recipe; {} is a file", given->what);
+    if (recipe && given->amp && bucket_mb.is_given())
+      throw ValueError("explain: --amp trains the recipe with its own buckets; leave out --bucket-mb");
     check_backend(given->backend);
     check_output(given->trace_file);
     given->results.begin();
-    const json trace =
-        recipe ? trace_of_recipe(given->what, given->backend, given->ranks, given->bucket_mb, given->trace_file)
-               : read_trace(given->what);
+    const json trace = recipe ? trace_of_recipe(given->what, given->backend, given->ranks, given->bucket_mb, given->amp,
+                                                given->trace_file)
+                              : read_trace(given->what);
     try {
-      std::cout << trace_in_words(trace);
+      std::cout << (given->amp ? scaler_history_in_words(trace) : trace_in_words(trace));
     } catch (const json::exception& error) {
       throw ValueError("explain: {} lacks something that a trace of Brigade has: {}", given->what, error.what());
     }

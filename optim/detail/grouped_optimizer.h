@@ -8,6 +8,7 @@
 #include <brigade/optim/detail/batches.h>
 #include <brigade/optim/optimizer.h>
 
+#include <algorithm>
 #include <type_traits>
 #include <unordered_map>
 
@@ -22,9 +23,10 @@ class StateReader {
   const double* number(const std::string& name);
   // Throws ValueError when it is missing.
   double required_number(const std::string& name);
-  // A copy on the parameter's device, or an undefined tensor. Throws ValueError unless it has the
-  // parameter's shape and dtype, and when `required` and missing.
-  Tensor tensor_like(const std::string& name, const Tensor& parameter, bool required);
+  // A copy on the parameter's device in `dtype`, or an undefined tensor. Throws ValueError unless it
+  // has the parameter's shape and that dtype (a half one may become float32), and when `required` and
+  // missing.
+  Tensor tensor_like(const std::string& name, const Tensor& parameter, DType dtype, bool required);
   // Throws ValueError that names the entries that were not asked for.
   void finish() const;
 
@@ -45,6 +47,18 @@ concept HasNumbers = requires(State state) {
 // Pieces of options_text().
 void begin_group_text(std::string& text, size_t group);
 void add_option_text(std::string& text, const std::string& name, double value);
+// Where it is not set, neither options as text nor saved states have it.
+inline constexpr const char* kMasterWeights = "master_weights";
+// A parameter's copy in a state: "3.master_weight".
+inline constexpr const char* kMasterWeight = "master_weight";
+template <class Options>
+bool in_copies(const Options& options) {
+  if constexpr (requires { options.master_weights; }) {
+    return options.master_weights;
+  } else {
+    return false;
+  }
+}
 template <class Groups>
 std::string options_text(const Groups& groups) {
   std::string text;
@@ -53,6 +67,7 @@ std::string options_text(const Groups& groups) {
     auto options = groups[g].options;
     options.for_each(
         [&](const std::string& name, auto& value) { add_option_text(text, name, static_cast<double>(value)); });
+    if (in_copies(options)) add_option_text(text, kMasterWeights, 1);
   }
   return text;
 }
@@ -108,25 +123,49 @@ void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run
       if (!part_->contains(group.parameters[i].impl())) grads[i] = Tensor();
     }
     std::vector<State*> states(grads.size());
-    const auto key = [&](size_t i) -> int64_t { return key_of(*(states[i] = &state_of(group.parameters[i]))); };
+    const auto key = [&](size_t i) -> int64_t {
+      const State& state = *(states[i] = &state_of(group.parameters[i]));
+      if constexpr (std::is_invocable_v<KeyOf, const Options&, const State&>) {
+        return key_of(group.options, state);
+      } else {
+        return key_of(state);
+      }
+    };
     for (const detail::Batch& members : detail::batches(grads, key)) {
-      StepBatch<State> batch{members.key, members.dense(group.parameters), members.of(grads), {}};
+      const bool in_copies = detail::in_copies(group.options) && is_half(members.dtype);
+      const std::vector<Tensor> parameters = members.of(group.parameters);
+      StepBatch<State> batch{.key = members.key,
+                             .parameters = in_copies ? masters_.of(parameters) : members.dense(group.parameters),
+                             .grads = members.of(grads),
+                             .states = {},
+                             .grad_factor = this->grad_factor()};
+      for (size_t k = 0; in_copies && k < batch.grads.size(); ++k)
+        batch.grads[k] = kernels::cast(batch.grads[k], kFloat32);
       batch.states.reserve(members.members.size());
       for (const size_t i : members.members)
         batch.states.push_back(states[i]);
       run(group.options, std::as_const(batch));
-      members.write_back(group.parameters, batch.parameters);
+      if (in_copies) {
+        masters_.round_into(parameters);
+      } else {
+        members.write_back(group.parameters, batch.parameters);
+      }
       for (const size_t i : members.members) {
         ++states[i]->step;
         group.parameters[i].bump_version();
       }
+      // After all of them: parameters may share the memory whose version counts.
+      for (size_t k = 0; in_copies && k < parameters.size(); ++k)
+        masters_.settle(parameters[k]);
     }
   }
 }
 
 template <class Options, class State>
-void GroupedOptimizer<Options, State>::step_part(std::span<const Tensor> parameters, SourceLocation where) {
+void GroupedOptimizer<Options, State>::step_part(std::span<const Tensor> parameters, double grad_factor,
+                                                 SourceLocation where) {
   if (parameters.empty()) return;
+  const typename Optimizer::GradFactor factor(*this, grad_factor);
   this->check_scale(parameters, where);
   const NoGradGuard no_grad(where);
   part_.emplace();
@@ -155,6 +194,12 @@ void GroupedOptimizer<Options, State>::set_momentum(size_t group, double momentu
 }
 
 template <class Options, class State>
+bool GroupedOptimizer<Options, State>::keeps_master_weights() const {
+  return std::all_of(groups_.begin(), groups_.end(),
+                     [](const Group& group) { return detail::in_copies(group.options); });
+}
+
+template <class Options, class State>
 OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
   OptimizerState result;
   result.optimizer = name();
@@ -165,6 +210,7 @@ OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
     options.for_each([&](const std::string& name, auto& value) {
       result.numbers.emplace_back(detail::group_key(g, name), static_cast<double>(value));
     });
+    if (detail::in_copies(options)) result.numbers.emplace_back(detail::group_key(g, detail::kMasterWeights), 1.0);
     for (const Tensor& parameter : groups_[g].parameters) {
       const std::string prefix = std::to_string(index++) + ".";
       const auto found = states_.find(parameter.impl());
@@ -179,6 +225,8 @@ OptimizerState GroupedOptimizer<Options, State>::state_dict() const {
       state.for_each([&](const std::string& name, Tensor& tensor, bool) {
         if (tensor.defined()) result.tensors.emplace_back(prefix + name, tensor);
       });
+      if (const Tensor master = masters_.find(parameter); master.defined())
+        result.tensors.emplace_back(prefix + detail::kMasterWeight, master);
     }
   }
   return result;
@@ -190,6 +238,7 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
   detail::StateReader reader(state);
   std::vector<Group> groups = groups_;
   std::unordered_map<const TensorImpl*, State> states;
+  detail::MasterWeights masters;
   size_t index = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
     detail::check_group_size(g, reader.required_number(detail::group_key(g, "parameters")),
@@ -197,6 +246,10 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
     groups[g].options.for_each([&](const std::string& name, auto& value) {
       value = static_cast<std::remove_reference_t<decltype(value)>>(reader.required_number(detail::group_key(g, name)));
     });
+    if constexpr (requires { groups[g].options.master_weights; }) {
+      if (const double* saved = reader.number(detail::group_key(g, detail::kMasterWeights)))
+        groups[g].options.master_weights = *saved != 0;
+    }
     groups[g].options.check();
     for (const Tensor& parameter : groups[g].parameters) {
       const std::string prefix = std::to_string(index++) + ".";
@@ -209,14 +262,21 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
           value = static_cast<std::remove_reference_t<decltype(value)>>(reader.required_number(prefix + name));
         });
       }
+      const bool in_copy = detail::in_copies(groups[g].options) && is_half(parameter.dtype());
+      const DType dtype = in_copy ? kFloat32 : parameter.dtype();
       own.for_each([&](const std::string& name, Tensor& tensor, bool required) {
-        tensor = reader.tensor_like(prefix + name, parameter, required);
+        tensor = reader.tensor_like(prefix + name, parameter, dtype, required);
       });
+      if (!in_copy) continue;
+      // A state that was saved without begins with the parameter as it is.
+      const Tensor master = reader.tensor_like(prefix + detail::kMasterWeight, parameter, dtype, false);
+      if (master.defined()) masters.put(parameter, master);
     }
   }
   reader.finish();
   groups_ = std::move(groups);
   states_ = std::move(states);
+  masters_ = std::move(masters);
   note_state_loaded(where);
 }
 
@@ -231,6 +291,7 @@ std::vector<std::pair<size_t, Tensor>> GroupedOptimizer<Options, State>::state_t
       state.for_each([&](const std::string&, Tensor& tensor, bool) {
         if (tensor.defined()) result.emplace_back(index, tensor);
       });
+      if (const Tensor master = masters_.find(parameter); master.defined()) result.emplace_back(index, master);
       ++index;
     }
   }

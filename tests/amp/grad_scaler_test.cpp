@@ -101,8 +101,9 @@ struct OtherRank final : autograd::Listener {
   void on_finish(const autograd::Plan&) override {}
   void on_error(const autograd::Plan*, std::exception_ptr) noexcept override {}
   void on_update(const autograd::Update& update) override {
-    asked.push_back({update.optimizer, *update.found_inf, update.moves});
-    *update.found_inf = *update.found_inf || says;
+    asked.push_back({update.optimizer, update.scaled->found_inf, update.moves});
+    update.scaled->found_inf = update.scaled->found_inf || says;
+    update.scaled->is_agreed = true;
   }
   bool says = true;
   struct Asked {

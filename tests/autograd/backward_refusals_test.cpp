@@ -28,7 +28,7 @@ struct FirstNonFinite final : autograd::Listener {
   void on_finish(const autograd::Plan&) override {}
   void on_error(const autograd::Plan*, std::exception_ptr) noexcept override {}
   bool looks_for_non_finite() const override { return true; }
-  void on_non_finite(const char* op, SourceLocation) override { ops.emplace_back(op); }
+  void on_non_finite(const char* op, SourceLocation, DType) override { ops.emplace_back(op); }
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-"""Trains the digits on the emulated CUDA runtime and on the CPU, with 2 ranks each, and compares the loss curves.
+"""Trains the digits on the emulated CUDA runtime and on the CPU, with 2 ranks each, and compares the loss curves; then mixed precision with float32, on the
+emulated device.
 
 usage: train_digits.py PROGRAM
 """
@@ -9,11 +10,13 @@ import sys
 
 BOUND = 1e-5  # relative, per step: float32, sums in another order
 EPOCHS = 3
+LONG = 23  # epochs: 506 steps
+MIXED_BOUND = 0.15  # relative, of the mean loss of the last epoch: half types beside float32
 
 
-def train(program, device, backend):
+def train(program, device, backend, epochs=EPOCHS, precision="32-true"):
     command = [program, "train", "digits", "--ranks", "2", "--backend", backend, "--device", device, "--epochs",
-               str(EPOCHS), "--quiet", "--json", "-"]
+               str(epochs), "--precision", precision, "--quiet", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=800)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -22,6 +25,10 @@ def train(program, device, backend):
     if result["device"] != expected or not result["parameters_equal"]:
         sys.exit(f"{device}: ran on {result['device']}, parameters equal: {result['parameters_equal']}")
     return result["loss"]
+
+
+def last_epoch(losses):
+    return sum(losses[-len(losses) // LONG:]) / len(losses[-len(losses) // LONG:])
 
 
 def main():
@@ -36,6 +43,13 @@ def main():
               f"(bound {BOUND:.0e})")
         if not worst <= BOUND:
             sys.exit(f"{backend}: the curves differ:\n{on_cuda}\n{on_cpu}")
+    in_float32 = last_epoch(train(program, "cuda", "threads", LONG))
+    for precision in ("16-mixed", "bf16-mixed"):
+        mixed = last_epoch(train(program, "cuda", "threads", LONG, precision))
+        difference = abs(mixed / in_float32 - 1)
+        print(f"{precision}: mean loss of the last of {LONG} epochs {mixed:.6f}, of float32 {in_float32:.6f}")
+        if not difference <= MIXED_BOUND:
+            sys.exit(f"{precision}: {difference:.3f} away from float32, which is more than {MIXED_BOUND}")
 
 
 main()

@@ -182,6 +182,50 @@ std::string check_back_off(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_back_off("a scale that backs off is no fault, one that falls for ever is told", &check_back_off,
                                everywhere({2}));
 
+// What float16 cannot hold in backward, whatever the scale: the operation is named, and the timeline has the history.
+std::string check_operation_named(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net;
+  net->to(kFloat32);
+  Ddp ddp(net, group);
+  ddp.reducer().timeline().keep(30);
+  const dist::AdvisoryCollector quiet;
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  amp::GradScaler scaler({.init_scale = 1 << 20});
+  unsigned line = 0;
+  for (int s = 0; s < 24; ++s) {
+    optimizer.zero_grad();
+    const Tensor out = ddp(batch_of(group->rank(), 0).to(kFloat32));
+    const Tensor half = out.to(kFloat16);
+    const bool overflows = s != 2 && is_last(group);
+    line = __LINE__ + 1;  // its gradient is cast to float16
+    const Tensor wide = half.to(kFloat32);
+    scaler.scale((wide * (overflows ? 1e30 : 1e-3)).sum()).backward();
+    scaler.step(optimizer);
+    scaler.update();
+    if (s == 2) scaler.update(1 << 20);
+  }
+  const auto& rounds = ddp.reducer().timeline().rounds();
+  if (rounds.size() != 24) return fmt::format("{} rounds", rounds.size());
+  for (size_t s = 0; s < rounds.size(); ++s) {
+    if (rounds[s].steps.size() != 1) return fmt::format("{} steps after backward {}", rounds[s].steps.size(), s);
+    const dist::StepEvents& step = rounds[s].steps[0];
+    const bool looked = s != 0 && s != 2 && s != 3;  // after a backward that was not finite
+    const std::string named = fmt::format("to at dist/scaler_cases.cpp:{}", line);
+    if (rounds[s].non_finite != (looked && is_last(group) ? named : ""))
+      return fmt::format("backward {}: '{}', not {}", s, rounds[s].non_finite, named);
+    // The mean is infinite on every rank.
+    if (step.skipped != (s != 2) || step.found_inf != step.skipped || step.optimizer != "SGD")
+      return fmt::format("step {}: skipped {}, found {}", s, step.skipped, step.found_inf);
+    const double scale = s <= 2 ? std::exp2(20.0 - static_cast<double>(s)) : std::exp2(23.0 - static_cast<double>(s));
+    if (step.loss_scale != scale) return fmt::format("step {} at scale {}, not {}", s, step.loss_scale, scale);
+  }
+  return "";
+}
+const AddRankCase add_operation_named(
+    "the operation that leaves float16 in backward is named, and each step's scale kept", &check_operation_named,
+    everywhere({2}));
+
 // Sent as float16 at a scale that it cannot hold: finite on each rank, infinite after the sum. Skipped alike, said once,
 // and no error; dividing before the cast avoids it.
 std::string check_overflow_in_reduction(const dist::ProcessGroupPtr& group) {

@@ -61,14 +61,24 @@ std::vector<std::string> in_words(const std::vector<test::ImportedSlice>& slices
 TEST_CASE("a made-up timeline gives an exact trace") {
   dist::RankTimeline rank{"clock", {round_of(7000000)}};
   rank.rounds[0].buckets.pop_back();
-  CHECK(json::parse(dist::trace_events({&rank, 1}, kParameters, "threads")) == json::parse(R"([
+  rank.rounds[0].non_finite = "mul at net.cpp:3";
+  rank.rounds[0].steps = {{.optimizer = "SGD", .number = 2, .where = Place("train.cpp", 13), .at = 7310124},
+                          {.optimizer = "Adam",
+                           .number = 7,
+                           .where = Place("train.cpp", 14),
+                           .at = 7320124,
+                           .loss_scale = 512,
+                           .found_inf = true,
+                           .skipped = true}};
+  CHECK(json::parse(dist::trace_events({&rank, 1}, kParameters, "threads")) == json::parse(R"json([
     {"name": "process_name", "ph": "M", "pid": 0, "args": {"name": "rank 0"}},
     {"name": "thread_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": "compute"}},
     {"name": "thread_name", "ph": "M", "pid": 0, "tid": 1, "args": {"name": "gradients ready"}},
+    {"name": "thread_name", "ph": "M", "pid": 0, "tid": 2, "args": {"name": "optimizer steps"}},
     {"name": "forward", "ph": "B", "pid": 0, "tid": 0, "ts": 0.000, "args": {"iteration": 3, "backward": "train.cpp:12"}},
     {"name": "forward", "ph": "E", "pid": 0, "tid": 0, "ts": 100.122},
     {"name": "backward", "ph": "B", "pid": 0, "tid": 0, "ts": 100.122,
-     "args": {"iteration": 3, "backward": "train.cpp:12"}},
+     "args": {"iteration": 3, "backward": "train.cpp:12", "non_finite": "mul at net.cpp:3"}},
     {"name": "backward", "ph": "E", "pid": 0, "tid": 0, "ts": 200.455},
     {"name": "wait for collectives", "ph": "B", "pid": 0, "tid": 0, "ts": 200.455,
      "args": {"iteration": 3, "backward": "train.cpp:12", "overlap": 0.5046, "rebuilt": false}},
@@ -87,11 +97,18 @@ TEST_CASE("a made-up timeline gives an exact trace") {
     {"name": "reduce", "ph": "e", "pid": 0, "tid": 0, "cat": "collective", "id": "0x100000", "ts": 180.003, "args": {}},
     {"name": "bucket 0", "ph": "e", "pid": 0, "tid": 0, "cat": "collective", "id": "0x100000", "ts": 249.999,
      "args": {}},
+    {"name": "SGD.step()", "ph": "i", "pid": 0, "s": "t", "tid": 2, "ts": 310.123,
+     "args": {
+    "iteration" : 3, "backward" : "train.cpp:12", "optimizer" : "SGD", "step" : 2, "where" : "train.cpp:13"}
+},
+    {"name": "Adam.step() skipped", "ph": "i", "pid": 0, "s": "t", "tid": 2, "ts": 320.123,
+     "args": {"iteration": 3, "backward": "train.cpp:12", "optimizer": "Adam", "step": 7, "where": "train.cpp:14",
+              "loss_scale": 512, "found_inf": true, "skipped": true}},
     {"name": "b", "ph": "i", "pid": 0, "s": "t", "tid": 1, "ts": 120.006,
      "args": {"iteration": 3, "backward": "train.cpp:12"}},
     {"name": "a \"quoted\"", "ph": "i", "pid": 0, "s": "t", "tid": 1, "ts": 149.998,
      "args": {"iteration": 3, "backward": "train.cpp:12"}}
-  ])"));
+  ])json"));
 }
 
 TEST_CASE("collectives that overlap are kept apart, and no slice is dropped") {

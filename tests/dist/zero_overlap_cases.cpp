@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <type_traits>
 
 namespace brigade::test {
 
@@ -21,7 +22,7 @@ namespace {
 
 using Net = BranchingNet;
 using Ddp = dist::DistributedDataParallel<Net>;
-using Zero = dist::ZeroRedundancyOptimizer<optim::AdamW>;
+using AdamW = optim::AdamW;
 
 constexpr int kSteps = 5;
 
@@ -30,14 +31,25 @@ Tensor loss_of(Ddp& ddp, int rank, int step) {
   return mean(square(ddp(randn({5, 4}, kFloat32, &generator)) - 1.0));
 }
 
+template <class Inner>
+auto some_options() {
+  if constexpr (std::is_same_v<Inner, optim::SGD>) {
+    return optim::SGDOptions{.lr = 0.05, .momentum = 0.9};
+  } else {
+    return optim::AdamWOptions{.lr = 0.05, .amsgrad = true};
+  }
+}
+
 // A model with its wrapper and optimizer, alike on every rank.
-struct Trainer {
+template <class Inner>
+struct TrainerOf {
+  using Zero = dist::ZeroRedundancyOptimizer<Inner>;
   Net net;
   Ddp ddp;
   Zero zero;
 
-  Trainer(const dist::ProcessGroupPtr& group, const dist::DDPOptions& options, bool overlaps)
-      : net(seeded()), ddp(net, group, options), zero(net->parameters(), {.lr = 0.05, .amsgrad = true}, group) {
+  TrainerOf(const dist::ProcessGroupPtr& group, const dist::DDPOptions& options, bool overlaps)
+      : net(seeded()), ddp(net, group, options), zero(net->parameters(), some_options<Inner>(), group) {
     if (overlaps) zero.overlap_with_ddp(ddp);
   }
   static Net seeded() {
@@ -53,21 +65,25 @@ struct Trainer {
   }
 };
 
+using Trainer = TrainerOf<AdamW>;
+using Zero = Trainer::Zero;
+
 // Every parameter in a bucket of its own, or all in one.
 const std::vector<double> kCaps{1e-6, 25.0};
 
+template <class Inner>
 std::string check_equal(const dist::ProcessGroupPtr& group) {
   for (const double cap : kCaps) {
     for (const bool views : {true, false}) {
       for (const bool hooked : {false, true}) {
         const dist::DDPOptions options{
             .gradient_as_bucket_view = views, .bucket_cap_mb = cap, .first_bucket_mb = cap, .verify_every = 2};
-        Trainer plain(group, options, false), overlapping(group, options, true);
-        for (Trainer* each : {&plain, &overlapping}) {
+        TrainerOf<Inner> plain(group, options, false), overlapping(group, options, true);
+        for (TrainerOf<Inner>* each : {&plain, &overlapping}) {
           if (hooked) each->ddp.register_comm_hook(dist::allreduce_hook());
         }
         for (int s = 0; s < kSteps; ++s) {
-          for (Trainer* each : {&plain, &overlapping}) {
+          for (TrainerOf<Inner>* each : {&plain, &overlapping}) {
             if (s == 3) each->zero.set_lr(0, 0.01);
             each->zero.zero_grad();
             if (s == 2) {  // two micro-batches
@@ -106,7 +122,9 @@ std::string check_equal(const dist::ProcessGroupPtr& group) {
   return "";
 }
 const AddRankCase add_equal("ZeRO that steps in backward is ZeRO bit for bit, and its step() does nothing more",
-                            &check_equal, everywhere({2, 3}));
+                            &check_equal<AdamW>, everywhere({2, 3}));
+const AddRankCase add_equal_sgd("ZeRO of SGD that steps in backward moves each parameter once, as ZeRO without",
+                                &check_equal<optim::SGD>, everywhere({2}));
 
 // A hook sees the owner's parameters of the first bucket moved while later buckets are still to be launched.
 std::string check_while_backward_runs(const dist::ProcessGroupPtr& group) {

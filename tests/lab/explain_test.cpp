@@ -58,16 +58,18 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
   CHECK(test::contains(outcome.output, "DigitsNet on 2 ranks over shm: 8 parameters in 2 buckets"));
   CHECK(test::contains(outcome.output, "Ready order of the last backward on rank 0: fc2.weight"));
   CHECK(test::contains(outcome.output, "gradients are final"));
+  CHECK(test::contains(outcome.output, "SGD.step() at"));
 
   std::ifstream in(file);
   const nlohmann::json trace = nlohmann::json::parse(in);
   int buckets = 0;
   int phases = 0;
   int ready = 0;
+  int steps = 0;
   for (const lab::TraceSlice& slice : lab::slices_of(trace)) {
     CHECK(slice.begin >= 0);
     CHECK(slice.end >= slice.begin);
-    if (slice.instant) ++ready;
+    if (slice.instant) ++(slice.arguments.contains("optimizer") ? steps : ready);
     if (slice.category != "collective") continue;
     if (slice.name.starts_with("bucket")) {
       ++buckets;
@@ -84,6 +86,7 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
   CHECK(buckets == 2 * 2 * 2);  // ranks, rounds kept, buckets
   CHECK(phases == 2 * buckets);
   CHECK(ready == 2 * 2 * 8);
+  CHECK(steps == 2 * 2);
   const auto& facts = trace.at("brigade");
   CHECK(facts.at("ready_order").size() == 8);
   CHECK(facts.at("users") == nlohmann::json(std::vector<int>(8, 2)));
@@ -103,6 +106,50 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
     CHECK(wrong.status == 2);
     CHECK(test::contains(wrong.output, "is neither a trace of Brigade nor what explain --json writes"));
   }
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("explain --amp tells the scale of each step, who found an infinity, and what made it") {
+  const std::string file = (std::filesystem::temp_directory_path() / "brigade-amp-trace.json").string();
+  const test::Outcome outcome = test::run_program("explain digits --amp --backend threads --trace " + file);
+  REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  // The scale of the start is too large once the gradients have grown.
+  for (const char* part :
+       {"The loss scaler of DigitsNet on 2 ranks over threads", "  1  SGD           65536  taken    -",
+        "SGD           65536  skipped  on ranks 0 and 1", " of 66 steps ", "the scale went from 65536 to "})
+    CHECK_MESSAGE(test::contains(outcome.output, part), outcome.output);
+  CHECK(test::run_program("explain " + file + " --amp").output == outcome.output);
+
+  // A made-up history: rank 1 alone finds it, and knows what made it.
+  nlohmann::json trace = made_up_trace("gloo", true);
+  dist::RoundEvents round;
+  round.round = 7;
+  round.began = 100000;
+  round.compute_ended = round.ended = 200000;
+  dist::StepEvents step{
+      .optimizer = "Adam", .number = 3, .where = Place("a.cpp", 4), .at = 210000, .loss_scale = 512, .skipped = true};
+  round.steps = {step};
+  std::vector<dist::RankTimeline> ranks(2, {"clock", {round}});
+  ranks[1].rounds[0].steps[0].found_inf = true;
+  ranks[1].rounds[0].non_finite = "exp at net.cpp:9";
+  round.round = 8;
+  round.non_finite.clear();
+  round.steps[0].loss_scale = 256;
+  round.steps[0].skipped = false;
+  for (dist::RankTimeline& rank : ranks)
+    rank.rounds.push_back(round);
+  trace["traceEvents"] = nlohmann::json::parse(dist::trace_events(ranks, std::vector<std::string>{}, "gloo"));
+  std::ofstream(file) << trace;
+  const std::string words = test::run_program("explain " + file + " --amp").output;
+  CHECK_MESSAGE(test::contains(words, "7  Adam            512  skipped  on rank 1, first made by exp at net.cpp:9\n"),
+                words);
+  CHECK_MESSAGE(test::contains(words, "8  Adam            256  taken    -\n"), words);
+  CHECK(test::contains(words, "1 of 2 steps was skipped; the scale went from 512 to 256."));
+  // And none.
+  std::ofstream(file) << made_up_trace("gloo", true);
+  CHECK(test::contains(test::run_program("explain " + file + " --amp").output,
+                       "No step of this trace was taken by a loss scaler"));
+  CHECK(test::run_program("explain digits --amp --bucket-mb 1").status == 2);
   std::filesystem::remove(file);
 }
 

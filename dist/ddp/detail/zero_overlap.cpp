@@ -88,7 +88,7 @@ void ZeroRedundancyOptimizerBase::Overlap::reduced(std::span<const uint32_t> buc
   }
   backward_ = backward;
   zero_.consolidated_.reset();
-  zero_.step_part(own, backward);
+  zero_.step_part(own, 1, backward);
   for (int owner = 0; owner < zero_.group_->size(); ++owner) {
     for (WorkPtr& work : begin_broadcast_coalesced(*zero_.group_, to_send[static_cast<size_t>(owner)], owner,
                                                    describe_broadcast(owner), backward))

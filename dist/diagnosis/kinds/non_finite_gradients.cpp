@@ -76,12 +76,16 @@ std::vector<NonFiniteOnRank> seen_on_this_rank(const FinishedBackward& backward)
   }
   if (seen.parameters.empty() && !seen.loss) return {};
   if (!seen.loss) {
-    seen.cause = {};
+    // What the backward has looked for, if it has.
+    const Cause first = std::exchange(seen.cause, {});
     seen.cause.kind = CauseKind::NonFinite;
     seen.cause.place = where;
-    seen.cause.text = fmt::format("the loss was finite, and a gradient became infinite or NaN in the backward at {}",
-                                  to_string(where));
-    if (const auto& noticed = autograd::detail::stopped_gradients(); noticed.non_finite_op) {
+    seen.cause.text = fmt::format("the loss was finite, and a gradient became infinite or NaN in the backward at {}{}",
+                                  to_string(where), first.text);
+    if (!first.op.empty()) {
+      seen.cause.op = first.op;
+      if (first.place) seen.cause.place = first.place;
+    } else if (const auto& noticed = autograd::detail::stopped_gradients(); noticed.non_finite_op) {
       seen.cause.op = noticed.non_finite_op;
       seen.cause.place = noticed.non_finite_at;
       seen.cause.text += fmt::format("; the first operation whose derivative is not finite is {} at {}", seen.cause.op,

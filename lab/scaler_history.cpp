@@ -1,0 +1,94 @@
+// Gathers the steps of all ranks by iteration and optimizer, and writes them as a table.
+#include <brigade/lab/scaler_history.h>
+
+#include <brigade/dist/diagnosis/verdict.h>
+#include <brigade/lab/trace_slices.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+namespace brigade::lab {
+
+namespace {
+
+using nlohmann::json;
+
+// One optimizer's step on all ranks.
+struct Step {
+  double scale = 0;
+  bool skipped = false;
+  std::string where;
+  std::vector<int> found_on;  // ranks
+};
+
+// By iteration, optimizer and the number of its step.
+using Steps = std::map<std::tuple<int64_t, std::string, uint64_t>, Step>;
+
+// What made it first, by iteration and rank.
+using Makers = std::map<std::pair<int64_t, int>, std::string>;
+
+void read(const json& trace, Steps& steps, Makers& makers) {
+  for (const TraceSlice& slice : slices_of(trace)) {
+    const json& details = slice.arguments;
+    if (details.contains("non_finite")) makers[{details.at("iteration"), slice.rank}] = details.at("non_finite");
+    if (!details.contains("loss_scale")) continue;
+    Step& step = steps[{details.at("iteration"), details.at("optimizer"), details.at("step")}];
+    step.scale = details.at("loss_scale");
+    step.skipped = step.skipped || details.at("skipped").get<bool>();
+    if (step.where.empty()) step.where = details.at("where");
+    if (details.at("found_inf").get<bool>()) step.found_on.push_back(slice.rank);
+  }
+}
+
+}  // namespace
+
+std::string scaler_history_in_words(const json& trace) {
+  Steps steps;
+  Makers makers;
+  read(trace, steps, makers);
+  const json& facts = trace.at("brigade");
+  std::string text = fmt::format("The loss scaler of {} on {} ranks over {}\n\n", facts.at("module").get<std::string>(),
+                                 facts.at("ranks").get<int>(), facts.at("backend").get<std::string>());
+  if (steps.empty())
+    return text + "No step of this trace was taken by a loss scaler; train in float16, as with --precision 16-mixed.\n";
+  size_t width = 9;
+  for (const auto& [key, step] : steps)
+    width = std::max(width, std::get<1>(key).size());
+  text += fmt::format("  iteration  {:<{}}     scale  step     infinity or NaN\n", "optimizer", width);
+  size_t skipped = 0;
+  for (auto& [key, step] : steps) {
+    const auto& [iteration, optimizer, number] = key;
+    std::string found;
+    if (!step.found_on.empty()) {
+      std::sort(step.found_on.begin(), step.found_on.end());
+      found = fmt::format("on {}", dist::ranks_in_words(step.found_on));
+      for (const int rank : step.found_on) {
+        const auto maker = makers.find({iteration, rank});
+        if (maker == makers.end()) continue;
+        found += fmt::format(", first made by {}", maker->second);
+        break;
+      }
+    }
+    text += fmt::format("  {:>9}  {:<{}}  {:>8g}  {:<7}  {}\n", iteration, optimizer, width, step.scale,
+                        step.skipped ? "skipped" : "taken", found.empty() ? "-" : found);
+    skipped += step.skipped;
+  }
+  const double first = steps.begin()->second.scale;
+  const double last = steps.rbegin()->second.scale;
+  text += fmt::format(
+      "\n{} of {} steps {} skipped; the scale {}.\n", skipped, steps.size(), skipped == 1 ? "was" : "were",
+      first == last ? fmt::format("stayed {:g}", first) : fmt::format("went from {:g} to {:g}", first, last));
+  if (skipped > 0) {
+    text +=
+        "A skipped step lowers the scale until gradients fit into float16: a few at the start, and one now and then when "
+        "the scale has grown, are as meant.\n";
+  }
+  return text;
+}
+
+}  // namespace brigade::lab

@@ -80,15 +80,17 @@ int64_t number(int argc, char** argv, int at, int64_t otherwise) {
   return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : -1;
 }
 
+int usage(std::FILE* out, const char* program, int status) {
+  std::fprintf(out, "usage: %s [ROUNDS] [ELEMENTS]\nExample:\n  OMP_NUM_THREADS=1 %s 31 4194304\n", program, program);
+  return status;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && argv[1] == std::string_view("--help")) return usage(stdout, argv[0], 0);
   const int64_t rounds = number(argc, argv, 1, 31), asked = number(argc, argv, 2, 1 << 22);
-  if (argc > 3 || rounds < 0 || asked < 0) {
-    std::fprintf(stderr, "usage: %s [ROUNDS] [ELEMENTS]\nExample:\n  OMP_NUM_THREADS=1 %s 31 4194304\n", argv[0],
-                 argv[0]);
-    return 2;
-  }
+  if (argc > 3 || rounds < 0 || asked < 0) return usage(stderr, argv[0], 2);
   const NoGradGuard no_grad;
   const int64_t rows = std::max<int64_t>(1, asked / kRow);
   const auto elements = static_cast<double>(rows * kRow);

@@ -21,7 +21,7 @@ struct ClipGradNormOptions {
 // from `parameters` is non-finite, so it cannot be clipped", and nothing has been changed. Throws
 // ValueError for a norm_type that is NaN and for a negative max_norm; autograd::ScalerError, which
 // gives the true norm, for gradients that a loss scaler has made larger and nobody has unscaled, when
-// they would be clipped (unless max_norm is at least the scale: then it was scaled as well).
+// they would be clipped (unless max_norm is so large that it was scaled as well: grad-scaler.md).
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options = {},
                        SourceLocation where = SourceLocation::current());
 

@@ -99,13 +99,18 @@ void check_scale_of_step(const Optimizer& optimizer, std::span<const Tensor> par
                     origin_in_words(finding.label.first).substr(6));
 }
 
+// Whether a limit was scaled on purpose, as max_norm * scaler.get_scale(): no unscaled one is near a
+// scale of the usual size.
+static bool is_scaled_limit(double limit, double scale) { return limit >= (scale >= 1024 ? scale / 32 : scale); }
+
 void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> parameters, SourceLocation where) {
   Finding finding;
   bool alike = true;
+  bool is_half_type = false;
   size_t labelled = 0, gradients = 0;
   for (const Tensor& parameter : parameters)
     gradients += parameter.defined() && parameter.grad().defined();
-  for_each_labelled(parameters, [&](size_t i, const Tensor& parameter, const Tensor&, ScaleStamp& stamp) {
+  for_each_labelled(parameters, [&](size_t i, const Tensor& parameter, const Tensor& gradient, ScaleStamp& stamp) {
     if (stamp.label == ScaleKnown::One) ++labelled;
     if (stamp.label != ScaleKnown::One || stamp.label.first.scale == 1) return;
     if (finding.parameter.empty()) {
@@ -115,8 +120,9 @@ void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> p
       ++finding.others;
     }
     alike = alike && stamp.label.first.scale == finding.label.first.scale;
+    is_half_type = is_half_type || gradient.dtype() == kFloat16;
   });
-  if (finding.parameter.empty() || clipping.limit >= finding.label.first.scale) return;
+  if (finding.parameter.empty() || is_scaled_limit(clipping.limit, finding.label.first.scale)) return;
   const double scale = finding.label.first.scale;
   alike = alike && labelled == gradients && finding.others + 1 == gradients;
   const std::string truth = alike
@@ -125,9 +131,11 @@ void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> p
   throw ScalerError(
       where,
       "{}: the gradients are scaled, so {} {} limits the wrong thing: the {} seen is {}, {}; the gradient "
-      "of {} has {}. Call scaler.unscale_(optimizer) before clipping. Nothing has been changed",
+      "of {} has {}. {}. Nothing has been changed",
       clipping.function, clipping.limit_name, clipping.limit, clipping.measure, clipping.seen, truth, finding.parameter,
-      origin_in_words(finding.label.first));
+      origin_in_words(finding.label.first),
+      is_half_type ? "float16 gradients cannot be unscaled: clip them by the limit times scaler.get_scale()"
+                   : "Call scaler.unscale_(optimizer) before clipping");
 }
 
 void settle_scales(std::span<const Tensor> parameters) {

@@ -46,7 +46,7 @@ struct Clipping {
   double limit;
 };
 // Throws autograd::ScalerError where gradients would be clipped by a limit that is meant for
-// unscaled ones. (One of at least the scale is taken for a limit that was scaled on purpose.)
+// unscaled ones. (A large one is taken for a limit that was scaled on purpose: grad-scaler.md.)
 void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> parameters, SourceLocation where);
 // Around a change that keeps to the scale.
 void settle_scales(std::span<const Tensor> parameters);

@@ -203,6 +203,13 @@ TEST_CASE("a limit for clipping that was scaled on purpose") {
   optim::clip_grad_norm_({model.weight}, 1.5 * scaler.get_scale());
   scaler.step(model.optimizer);
   CHECK(model.value() == doctest::Approx(-1.5));
+  // One below 1, at a scale of the usual size.
+  amp::GradScaler usual({.init_scale = 65536});
+  model.optimizer.zero_grad();
+  usual.scale(model.loss(3)).backward();
+  optim::clip_grad_norm_({model.weight}, 0.1 * usual.get_scale());
+  usual.step(model.optimizer);
+  CHECK(model.value() == doctest::Approx(-1.6));
 }
 
 TEST_CASE("gradients are cleared in place, by the optimizer, by the module, or by hand") {

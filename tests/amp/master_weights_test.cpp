@@ -79,6 +79,19 @@ TEST_CASE("what has no master weights is refused, with the way that there is") {
   CHECK(full.grad().item() == 3);
 }
 
+TEST_CASE("float16 gradients are clipped at their scale") {
+  HalfWeight model;
+  optim::SGD optimizer({model.weight}, {.lr = 1, .master_weights = true});
+  amp::GradScaler scaler({.init_scale = 1024});
+  scaler.scale(model.loss(1)).backward();  // a norm of 2
+  CHECK(says_all(
+      error_of([&] { optim::clip_grad_norm_({model.weight}, 0.5); }),
+      {"the true norm is 2", "float16 gradients cannot be unscaled: clip them by the limit times scaler.get_scale()"}));
+  optim::clip_grad_norm_({model.weight}, 0.5 * scaler.get_scale());
+  CHECK(scaler.step(optimizer));
+  CHECK(optimizer.master_weight(model.weight).to_vector<double>()[0] == doctest::Approx(0.75).epsilon(1e-3));
+}
+
 TEST_CASE("what only this rank has found lowers the scale when the others have heard of it") {
   // Stands for a wrapper's agreement: about one optimizer only.
   struct Wrapper final : autograd::Listener {

@@ -1,9 +1,9 @@
-// brigade doctor: what this program will use here, and with --amp what autocast casts.
+// brigade doctor: what this program will use here, why, and what is broken; with --amp what autocast
+// casts.
 #include <brigade/amp/op_lists.h>
-#include <brigade/core/device_runtime.h>
 #include <brigade/core/version.h>
-#include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/commands/commands.h>
+#include <brigade/lab/doctor/findings.h>
 #include <brigade/lab/results.h>
 
 #include <fmt/format.h>
@@ -18,28 +18,20 @@ namespace {
 
 using nlohmann::json;
 
-json device_row(DeviceType type) {
-  json row{{"device", name(type)},
-           {"count", device_count(type)},
-           {"names", json::array()},
-           {"why_not", why_no_device(type)}};
-  for (int i = 0; type != kCPU && i < device_count(type); ++i)
-    row["names"].push_back(device_runtime({type, i}).name(i));
-  if (type == kCPU) row["names"].push_back("instruction set " + std::string(kernels::instruction_set()));
-  return row;
-}
-
-void tell_devices(Results& results) {
-  std::cout << fmt::format("brigade {} ({})\n", version(), commit());
-  for (const DeviceType type : {kCPU, kCUDA}) {
-    const json row = device_row(type);
-    std::string names;
-    for (const json& each : row.at("names"))
-      names += (names.empty() ? "" : ", ") + each.get<std::string>();
-    if (names.empty()) names = row.at("why_not");
-    std::cout << fmt::format("{:<6} {}\n", name(type), names);
-    results.add(row);
+// Whether nothing is broken.
+bool tell_machine(Results& results) {
+  const std::vector<Finding> findings = findings_of(read_machine(), dist::all_backends());
+  std::cout << fmt::format("brigade {} ({})\n", version(), commit()) << in_words(findings);
+  bool sound = true;
+  for (const Finding& each : findings) {
+    sound = sound && each.health != Health::Broken;
+    results.add({{"section", each.section},
+                 {"name", each.name},
+                 {"value", each.value},
+                 {"health", name(each.health)},
+                 {"advice", each.advice}});
   }
+  return sound;
 }
 
 // An operation in one line, by what happens to its inputs.
@@ -73,21 +65,23 @@ void add_doctor(Command& app) {
     Results results;
   };
   auto given = std::make_shared<Arguments>();
-  Command command = app.add_command("doctor", "Say what will be used here: devices, instruction set, dtypes");
+  Command command =
+      app.add_command("doctor", "Say what will be used here and why, what is missing, and what is broken");
   command.footer(
-      "Examples:\n  brigade doctor\n  brigade doctor --amp\n  brigade doctor --amp --json -\nWhat autocast is: "
-      "docs/amp.md.");
+      "Examples:\n  brigade doctor\n  brigade doctor --amp\n  brigade doctor --amp --json -\nEnds with 3 when something "
+      "is broken (marked x). What autocast is: docs/amp.md.");
   command.add_flag("--amp", given->amp, "what autocast casts: each operation's rule on the CPU and on CUDA");
   given->results.add_json_option(command);
   command.action([given] {
     given->results.begin();
+    bool sound = true;
     if (given->amp) {
       tell_op_lists(given->results);
     } else {
-      tell_devices(given->results);
+      sound = tell_machine(given->results);
     }
     given->results.write();
-    return 0;
+    return sound ? 0 : 3;
   });
 }
 

@@ -10,18 +10,26 @@ using namespace brigade;
 using nlohmann::json;
 using test::contains;
 
-TEST_CASE("doctor names the CPU's instruction set, and why there is no GPU where there is none") {
+TEST_CASE("doctor says what will be used here, why there is no GPU, and ends with 3 for what is broken") {
   const test::Streams found = test::run_program_apart("doctor");
   CHECK(found.status == 0);
   CHECK(found.errors == "");
-  CHECK(contains(found.output, "instruction set "));
-  CHECK(contains(found.output, "cuda "));
+  for (const char* part :
+       {"\nprocessor\n", "  instruction set    ", "\ndevices\n", "cuda ", "  shared memory      works", "\nnetwork\n",
+        "\nprocess groups\n", "  auto               shm where all"})
+    CHECK_MESSAGE(contains(found.output, part), part);
   const json rows = json::parse(test::run_program_apart("doctor --json -").output).at("results");
-  REQUIRE(rows.size() == 2);
-  CHECK(rows[0].at("device") == "cpu");
-  CHECK(rows[0].at("count") == 1);
-  CHECK(rows[1].at("device") == "cuda");
-  CHECK((rows[1].at("count") > 0) == (rows[1].at("why_not") == ""));
+  size_t cuda = 0;
+  for (const json& row : rows) {
+    CHECK((row.at("advice") == "") == (row.at("health") == "ok"));
+    cuda += row.at("section") == "devices" && row.at("name") == "cuda" && row.at("value") != "";
+  }
+  CHECK(cuda == 1);
+  const test::Streams broken =
+      test::run_program_apart("doctor", "TMPDIR=/no-such-folder BRIGADE_SOCKET_IFNAME=nowhere0");
+  CHECK(broken.status == 3);
+  CHECK(contains(broken.output, "\nx temporary folder   /no-such-folder"));
+  CHECK(contains(broken.output, "\nx between hosts      nowhere0: there is no such interface that is up\n"));
 }
 
 TEST_CASE("doctor --amp shows the table that operations ask, and says what its words mean") {

@@ -1,0 +1,64 @@
+// What brigade doctor reads of the machine: plain values, so that the judgement on them
+// (lab/doctor/findings.h) can be tested with machines that are not there.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace brigade::lab {
+
+struct NetworkInterface {
+  std::string name;  // "eth0"
+  std::vector<std::string> addresses;
+  bool is_up = false;
+  bool is_loopback = false;
+  int64_t megabits = -1;  // per second; -1: the kernel does not say
+};
+
+// A GPU on the bus, whether or not anything can use it.
+struct GpuOnBus {
+  std::string address;  // "0000:01:00.0"
+  std::string link;     // "16.0 GT/s PCIe x16"; "" where the kernel does not say
+  int numa_node = -1;
+};
+
+struct DeviceOfBuild {
+  std::vector<std::string> names;
+  std::string why_not;  // "" where there is one
+};
+
+struct Machine {
+  // Processor and memory
+  std::string processor;
+  int processors = 0;  // that the system has
+  int usable = 0;      // that this process may run on
+  double quota = 0;    // processors' worth of time that its control group has; 0: no limit
+  int numa_nodes = 1;
+  std::string instruction_set;        // chosen
+  std::string instruction_set_asked;  // BRIGADE_CPU; "" when not set
+  std::string omp_threads;            // OMP_NUM_THREADS; "" when not set
+  int64_t memory = 0;                 // bytes
+  int64_t memory_limit = 0;           // of its control group; 0: none
+
+  // Devices
+  DeviceOfBuild cuda;
+  bool is_built_with_cuda = false;
+  std::string driver;  // of NVIDIA, as the kernel tells it; "" where there is none
+  std::vector<GpuOnBus> gpus;
+
+  // Ranks on this host and on others
+  std::string shared_memory_fault;  // why ranks cannot share memory; "" where they can
+  std::string temporary_folder, temporary_fault;
+  uint64_t open_files = 0, locked_memory = 0;  // limits; the largest number: none
+  std::string host, host_address;              // "": the name leads nowhere
+  std::vector<NetworkInterface> interfaces;
+  std::string interface_asked;  // BRIGADE_SOCKET_IFNAME, or else GLOO_SOCKET_IFNAME
+};
+
+// Of the machine that this runs on. Reads files below `root`, which is / but in tests. Never throws:
+// what cannot be read keeps its first value.
+Machine read_machine(const std::filesystem::path& root = "/");
+
+}  // namespace brigade::lab

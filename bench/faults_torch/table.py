@@ -85,9 +85,9 @@ def markdown(rows, results, levels, meta, earlier=Earlier()):
         "type are quoted.\n"]
     for level in meta["levels_that_crash_as_shipped"]:
         lines += [
-            "At %s this PyTorch dies of a signal in the constructor of DistributedDataParallel, in a program without a fault" % level,
+            "At %s this PyTorch often dies of a signal in the constructor of DistributedDataParallel, in a program without a fault" % level,
             "too, when it logs the data of the construction. The column was measured with that logging left out, so it shows what",
-            "the checks of the level would say; as shipped, every row that wraps a module would be an X.\n"]
+            "the checks of the level would say; as shipped, about half of the tries that wrap a module end there.\n"]
     lines += [
         "Letters, one for all ranks or one for each: " + "; ".join("%s %s" % item for item in LETTERS.items()) + ".",
         "Points, of 7: one each for " + "; ".join(CRITERIA) + ".\n",

@@ -52,7 +52,7 @@ std::vector<Call> calls() {
        {"module", "ranks", "backend", "parameters", "buckets", "ready_order", "users", "traceEvents"},
        0,
        "Ready order"},
-      {"doctor", "", {"device", "count", "names"}, 0, "instruction set"},
+      {"doctor", "", {"section", "name", "value", "health", "advice"}, 0, "instruction set"},
       {"doctor", "--amp", {"operation", "cpu", "cuda", "torch", "why"}, 0, "lower precision"},
       {"bench allreduce",
        "--backend shm --sizes 4K --rounds 1",

@@ -64,8 +64,7 @@ inline bool autocast_is_on() noexcept { return detail::autocast_state != nullptr
 class AutocastScope {
  public:
   explicit AutocastScope(const AutocastState& state) noexcept
-      : state_(std::exchange(detail::autocast_state, state.any_enabled() ? &state : nullptr)),
-        region_(std::exchange(detail::autocast_region, &state)) {}
+      : AutocastScope(state.any_enabled() ? &state : nullptr, &state) {}
   ~AutocastScope() {
     detail::autocast_state = state_;
     detail::autocast_region = region_;
@@ -73,27 +72,19 @@ class AutocastScope {
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 
+ protected:
+  AutocastScope(const AutocastState* state, const AutocastState* region) noexcept
+      : state_(std::exchange(detail::autocast_state, state)), region_(std::exchange(detail::autocast_region, region)) {}
+
  private:
   const AutocastState* state_;
   const AutocastState* region_;
 };
 
 // While it lives, this thread is outside of any region: backward runs so.
-class OutsideAutocast {
+class OutsideAutocast : AutocastScope {
  public:
-  OutsideAutocast() noexcept
-      : state_(std::exchange(detail::autocast_state, nullptr)),
-        region_(std::exchange(detail::autocast_region, nullptr)) {}
-  ~OutsideAutocast() {
-    detail::autocast_state = state_;
-    detail::autocast_region = region_;
-  }
-  OutsideAutocast(const OutsideAutocast&) = delete;
-  OutsideAutocast& operator=(const OutsideAutocast&) = delete;
-
- private:
-  const AutocastState* state_;
-  const AutocastState* region_;
+  OutsideAutocast() noexcept : AutocastScope(nullptr, nullptr) {}
 };
 
 // While it lives, operations of this thread do not ask: what an operation in place is made of.

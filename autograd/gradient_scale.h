@@ -30,7 +30,7 @@ struct ScaleMark {
     ByHand,      // a product with a number that a scaler has told: nothing can be said
   };
   Kind kind = Kind::Multiplies;
-  uint64_t scaler = 0;  // its number, see next_scaler()
+  uint64_t scaler = 0;  // its number, see begin_scaler()
   double scale = 1;
   SourceLocation where;  // of scale()
 };

@@ -55,7 +55,11 @@ AnnouncedUpdate::AnnouncedUpdate(std::span<const Tensor> parameters, const std::
     listener->on_update(update);
 }
 
-AnnouncedUpdate::~AnnouncedUpdate() { tell_of_end(); }
+AnnouncedUpdate::~AnnouncedUpdate() {
+  if (is_silent_) return;
+  for (Listener* listener : listeners())
+    listener->on_update_end();
+}
 
 // Those of this thread, and those that observe a parameter now.
 std::vector<Listener*> AnnouncedUpdate::listeners() const {
@@ -70,12 +74,6 @@ std::vector<Listener*> AnnouncedUpdate::listeners() const {
     }
   }
   return found;
-}
-
-void AnnouncedUpdate::tell_of_end() const noexcept {
-  if (is_silent_) return;
-  for (Listener* listener : listeners())
-    listener->on_update_end();
 }
 
 }  // namespace brigade::autograd

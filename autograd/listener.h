@@ -131,7 +131,6 @@ class AnnouncedUpdate {
 
  private:
   std::vector<Listener*> listeners() const;
-  void tell_of_end() const noexcept;
 
   std::span<const Tensor> parameters_;
   bool is_silent_;

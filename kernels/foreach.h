@@ -12,8 +12,9 @@
 namespace brigade::kernels {
 
 // In place: grads[i] *= inv_scale, and found_inf = 1 when any element of any of them was infinite
-// or NaN before; else found_inf stays as it is. An inv_scale of 1 only looks. Both float32 with one element, on the gradients'
-// device: nothing waits for the host. As torch._amp_foreach_non_finite_check_and_unscale_.
+// or NaN before; else found_inf stays as it is. An inv_scale of 1 only looks. Both float32 with one
+// element, on the gradients' device: nothing waits for the host. As
+// torch._amp_foreach_non_finite_check_and_unscale_.
 extern Kernel<void(std::span<const Tensor> grads, const Tensor& inv_scale, const Tensor& found_inf)> foreach_unscale;
 
 // What foreach_norm computes of a tensor; the norm of them all is sqrt of the sum, the sum, the

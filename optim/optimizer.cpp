@@ -167,14 +167,9 @@ std::function<void()> Optimizer::undo_point() {
   return [this, before = state_dict()] { load_state_dict(before); };
 }
 
-std::vector<Tensor> Optimizer::dense_gradients(const std::vector<Tensor>& parameters) {
-  std::vector<Tensor> grads;
-  grads.reserve(parameters.size());
-  for (const Tensor& parameter : parameters) {
-    const Tensor grad = parameter.grad();
-    grads.push_back(grad.defined() ? kernels::contiguous(grad) : Tensor());
-  }
-  return grads;
+Tensor Optimizer::dense_gradient(const Tensor& parameter) {
+  const Tensor grad = parameter.grad();
+  return grad.defined() ? kernels::contiguous(grad) : Tensor();
 }
 
 namespace {

@@ -127,8 +127,8 @@ class Optimizer {
   // Throws autograd::ScalerError for gradients that would have to be unscaled first.
   void check_scale(std::span<const Tensor> parameters, SourceLocation where) const;
   virtual const std::vector<Tensor>& group_parameters(size_t group) const = 0;
-  // The gradient of each, contiguous; undefined where there is none.
-  static std::vector<Tensor> dense_gradients(const std::vector<Tensor>& parameters);
+  // The gradient, contiguous; undefined where there is none.
+  static Tensor dense_gradient(const Tensor& parameter);
   // Leaves of a floating dtype, of any strides, that are not in the optimizer yet; at least one.
   // Throws ValueError, AutogradError, DTypeError; ShapeError for one whose elements share memory,
   // as after expand().
@@ -171,8 +171,9 @@ struct StepBatch {
 };
 
 // An optimizer whose groups differ in their Options and whose parameters each have a State. Options
-// offers `check()` and `for_each(f)` over (name, number&), and may have `master_weights`; State offers `for_each(f)` over (name,
-// Tensor&, required), where a required tensor exists from the first step on, and a number `step`.
+// offers `check()` and `for_each(f)` over (name, number&), and may have `master_weights`; State offers
+// `for_each(f)` over (name, Tensor&, required), where a required tensor exists from the first step on,
+// and a number `step`.
 // More numbers of a State: `for_each_number(f)` over (name, number&).
 template <class Options, class State>
 class GroupedOptimizer : public Optimizer {

@@ -32,14 +32,7 @@ template <class S, class C>
 class RowBuffer {
  public:
   explicit RowBuffer(int64_t n) : n_(n), values_(kIsWidened ? static_cast<size_t>(n) : 0) {}
-  const C* read(const S* row) {
-    if constexpr (kIsWidened) {
-      cpu::widen(row, values_.data(), n_);
-      return values_.data();
-    } else {
-      return row;
-    }
-  }
+  const C* read(const S* row) { return cpu::in_compute_type(row, values_.data(), n_); }
   // Where a row is to be computed; write() then puts it into its place.
   C* room(S* row) {
     if constexpr (kIsWidened) {

@@ -2,7 +2,6 @@
 #include <brigade/kernels/reduce.h>
 
 #include <brigade/kernels/common/reduce.h>
-#include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/reduce_slices.h>
 #include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/elementwise.h>
@@ -25,8 +24,7 @@ Acc sum_of_row(const T* row, int64_t n) {
     double total = 0;
     for (int64_t i = 0; i < n; i += kBlock) {
       const int64_t count = std::min(kBlock, n - i);
-      cpu::convert(dtype_of<T>, row + i, kFloat32, wide, count);
-      total += cpu::sum(wide, count);
+      total += cpu::sum(cpu::in_compute_type(row + i, wide, count), count);
     }
     return static_cast<Acc>(total);
   } else {

@@ -118,10 +118,10 @@ template <class Options, class State>
 template <class KeyOf, class Run>
 void GroupedOptimizer<Options, State>::step_in_batches(KeyOf&& key_of, Run&& run) {
   for (const Group& group : groups_) {
-    std::vector<Tensor> grads = dense_gradients(group.parameters);
-    for (size_t i = 0; part_ && i < grads.size(); ++i) {
-      if (!part_->contains(group.parameters[i].impl())) grads[i] = Tensor();
-    }
+    std::vector<Tensor> grads;
+    grads.reserve(group.parameters.size());
+    for (const Tensor& parameter : group.parameters)
+      grads.push_back(!part_ || part_->contains(parameter.impl()) ? dense_gradient(parameter) : Tensor());
     std::vector<State*> states(grads.size());
     const auto key = [&](size_t i) -> int64_t {
       const State& state = *(states[i] = &state_of(group.parameters[i]));
@@ -168,16 +168,14 @@ void GroupedOptimizer<Options, State>::step_part(std::span<const Tensor> paramet
   const typename Optimizer::GradFactor factor(*this, grad_factor);
   this->check_scale(parameters, where);
   const NoGradGuard no_grad(where);
+  const struct Part {
+    decltype(part_)& of;
+    ~Part() { of.reset(); }
+  } ends{part_};
   part_.emplace();
   for (const Tensor& parameter : parameters)
     part_->insert(parameter.impl());
-  try {
-    this->do_step();
-  } catch (...) {
-    part_.reset();
-    throw;
-  }
-  part_.reset();
+  this->do_step();
 }
 
 template <class Options, class State>
@@ -286,13 +284,14 @@ std::vector<std::pair<size_t, Tensor>> GroupedOptimizer<Options, State>::state_t
   size_t index = 0;
   for (const Group& group : groups_) {
     for (const Tensor& parameter : group.parameters) {
+      const size_t position = index++;
       const auto found = states_.find(parameter.impl());
-      State state = found == states_.end() ? State() : found->second;
+      if (found == states_.end()) continue;
+      State state = found->second;
       state.for_each([&](const std::string&, Tensor& tensor, bool) {
-        if (tensor.defined()) result.emplace_back(index, tensor);
+        if (tensor.defined()) result.emplace_back(position, tensor);
       });
-      if (const Tensor master = masters_.find(parameter); master.defined()) result.emplace_back(index, master);
-      ++index;
+      if (const Tensor master = masters_.find(parameter); master.defined()) result.emplace_back(position, master);
     }
   }
   return result;

@@ -52,9 +52,12 @@ struct Finding {
   size_t others = 0;
 };
 
-bool carries_scale(const ScaleLabel& label) {
-  return label == ScaleKnown::Mixed || (label == ScaleKnown::One && label.first.scale != 1);
-}
+bool is_scaled(const ScaleLabel& label) { return label == ScaleKnown::One && label.first.scale != 1; }
+bool carries_scale(const ScaleLabel& label) { return label == ScaleKnown::Mixed || is_scaled(label); }
+
+// Whether a limit was scaled on purpose, as max_norm * scaler.get_scale(): no unscaled one is near a
+// scale of the usual size.
+bool is_scaled_limit(double limit, double scale) { return limit >= (scale >= 1024 ? scale / 32 : scale); }
 
 }  // namespace
 
@@ -99,10 +102,6 @@ void check_scale_of_step(const Optimizer& optimizer, std::span<const Tensor> par
                     origin_in_words(finding.label.first).substr(6));
 }
 
-// Whether a limit was scaled on purpose, as max_norm * scaler.get_scale(): no unscaled one is near a
-// scale of the usual size.
-static bool is_scaled_limit(double limit, double scale) { return limit >= (scale >= 1024 ? scale / 32 : scale); }
-
 void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> parameters, SourceLocation where) {
   Finding finding;
   bool alike = true;
@@ -112,7 +111,7 @@ void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> p
     gradients += parameter.defined() && parameter.grad().defined();
   for_each_labelled(parameters, [&](size_t i, const Tensor& parameter, const Tensor& gradient, ScaleStamp& stamp) {
     if (stamp.label == ScaleKnown::One) ++labelled;
-    if (stamp.label != ScaleKnown::One || stamp.label.first.scale == 1) return;
+    if (!is_scaled(stamp.label)) return;
     if (finding.parameter.empty()) {
       finding.parameter = parameter_in_words(parameter, i);
       finding.label = stamp.label;
@@ -151,7 +150,7 @@ void keep_scales(std::span<const Tensor> parameters) {
 bool any_scaled(std::span<const Tensor> parameters) {
   bool any = false;
   for_each_labelled(parameters, [&](size_t, const Tensor&, const Tensor&, ScaleStamp& stamp) {
-    any = any || (stamp.label == ScaleKnown::One && stamp.label.first.scale != 1);
+    any = any || is_scaled(stamp.label);
   });
   return any;
 }

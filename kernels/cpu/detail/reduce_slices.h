@@ -6,7 +6,6 @@
 #include <brigade/kernels/cpu/vector/half.h>
 
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 namespace brigade::kernels::cpu {
@@ -18,20 +17,6 @@ template <class T>
 inline constexpr int64_t kStrip = sizeof(T) == 2 ? 512 : 256;  // columns at a time
 inline constexpr int64_t kGroup = 64;  // rows of a strip that are added up before groups are joined
 
-// n elements in the type that they are computed in: themselves, or, of a half type, `room` with them.
-template <class T>
-const compute_type<T>* in_compute_type(const T* x, compute_type<T>* room, int64_t n) {
-  if constexpr (std::is_same_v<T, compute_type<T>>) {
-    return x;
-  } else if constexpr (is_half(dtype_of<T>)) {
-    widen(x, room, n);
-    return room;
-  } else {
-    std::copy(x, x + n, room);
-    return room;
-  }
-}
-
 // A row of n elements, pairwise above blocks, so that the error of a sum grows with log(n).
 template <class T, class R>
 typename R::Value reduce_row(const T* x, int64_t n, const R& reducer) {
@@ -39,8 +24,7 @@ typename R::Value reduce_row(const T* x, int64_t n, const R& reducer) {
   if constexpr (is_half(dtype_of<T>)) {
     if (n >= kLanes && n <= kSliceBlock) {
       float wide[kSliceBlock];
-      widen(x, wide, n);
-      return reduce_row(wide, n, reducer);
+      return reduce_row(in_compute_type(x, wide, n), n, reducer);
     }
   }
   if (n > kSliceBlock) {

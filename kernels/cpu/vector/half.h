@@ -3,9 +3,11 @@
 // do not overlap.
 #pragma once
 
+#include <brigade/core/dtype.h>
 #include <brigade/core/half.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace brigade::kernels::cpu {
 
@@ -13,5 +15,16 @@ void widen(const float16* from, float* to, int64_t n);
 void widen(const bfloat16* from, float* to, int64_t n);
 void narrow(const float* from, float16* to, int64_t n);
 void narrow(const float* from, bfloat16* to, int64_t n);
+
+// n elements in the type that they are computed in: themselves, or, of a half type, `room` with them.
+template <class T>
+const compute_type<T>* in_compute_type(const T* x, compute_type<T>* room, int64_t n) {
+  if constexpr (std::is_same_v<T, compute_type<T>>) {
+    return x;
+  } else {
+    widen(x, room, n);
+    return room;
+  }
+}
 
 }  // namespace brigade::kernels::cpu

@@ -182,6 +182,31 @@ std::string check_back_off(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_back_off("a scale that backs off is no fault, one that falls for ever is told", &check_back_off,
                                everywhere({2}));
 
+// update() asks about an optimizer that was unscaled and not stepped: what was written by hand before is still compared
+// in its next step.
+std::string check_written_before_question(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  amp::GradScaler scaler({.init_scale = 64});
+  const auto backward = [&](int s) {
+    optimizer.zero_grad();
+    scaler.scale(loss_of(ddp(batch_of(group->rank(), s)))).backward();
+  };
+  backward(0);
+  scaler.step(optimizer);
+  scaler.update();
+  backward(1);
+  if (is_last(group)) net->c->bias.detach().fill_(0.5);
+  scaler.unscale_(optimizer);
+  scaler.update();
+  backward(2);
+  return expect_error<dist::ConsistencyError>([&] { scaler.step(optimizer); }, {"c.bias", "fill_"});
+}
+const AddRankCase add_written_before_question("a question about a step that is not taken forgets no write by hand",
+                                              &check_written_before_question, everywhere({2, 3}));
+
 // What float16 cannot hold in backward, whatever the scale: the operation is named, and the timeline has the history.
 std::string check_operation_named(const dist::ProcessGroupPtr& group) {
   manual_seed(1);

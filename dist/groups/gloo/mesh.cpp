@@ -98,11 +98,6 @@ class Meeting {
 
   std::string key(int rank) const { return fmt::format("{}/gloo/mesh/{}", prefix_, rank); }
 
-  std::chrono::milliseconds left() const {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
-    return std::clamp(left, std::chrono::milliseconds(0), std::chrono::milliseconds(1 << 30));
-  }
-
   [[noreturn]] void did_not_come(int rank) const {
     throw TimeoutError("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", names_(rank_),
                        timeout_.count(), names_(rank), size_);
@@ -111,7 +106,7 @@ class Meeting {
   Listener place_of(int rank) {
     std::string text;
     try {
-      text = store_.get(key(rank), left());
+      text = store_.get(key(rank), std::chrono::milliseconds(milliseconds_until(deadline_)));
     } catch (const TimeoutError&) {
       did_not_come(rank);
     }
@@ -162,7 +157,7 @@ class Meeting {
     std::vector<pollfd> entries{{listener_.fd(), POLLIN, 0}};
     for (const Visitor& visitor : visitors_)
       entries.push_back({visitor.connection.fd(), POLLIN, 0});
-    poll(entries.data(), entries.size(), static_cast<int>(left().count()));
+    poll(entries.data(), entries.size(), milliseconds_until(deadline_));
     std::vector<Visitor> stay;
     for (size_t i = 0; i < visitors_.size(); ++i) {
       if (entries[i + 1].revents == 0 || hear(visitors_[i])) stay.push_back(std::move(visitors_[i]));

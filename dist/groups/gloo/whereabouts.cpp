@@ -212,21 +212,17 @@ void StoredWhereabouts::tell(const char* state, const CollectiveInfo& collective
   }
 }
 
-void StoredWhereabouts::tell_gone(const std::string& how) noexcept {
+void StoredWhereabouts::leave(const std::string& key, const std::string& value) const noexcept {
   try {
-    store_->set(key("gone", rank_), how);
+    store_->set(key, value);
   } catch (const std::exception&) {
     // The store may be gone before us.
   }
 }
 
-void StoredWhereabouts::tell_given_up() noexcept {
-  try {
-    store_->set(key("given up"), "1");
-  } catch (const std::exception&) {
-    // The store may be gone before us.
-  }
-}
+void StoredWhereabouts::tell_gone(const std::string& how) noexcept { leave(key("gone", rank_), how); }
+
+void StoredWhereabouts::tell_given_up() noexcept { leave(key("given up"), "1"); }
 
 std::string StoredWhereabouts::key(const char* what) const { return fmt::format("{}/{}", prefix_, what); }
 std::string StoredWhereabouts::key(const char* what, int rank) const {
@@ -336,13 +332,7 @@ void StoredWhereabouts::tell_found(const FoundOut& found) const noexcept {
   }
 }
 
-void StoredWhereabouts::has_read() const noexcept {
-  try {
-    store_->set(key("read", rank_), "1");
-  } catch (const std::exception&) {
-    // The store is gone: nobody stays for us.
-  }
-}
+void StoredWhereabouts::has_read() const noexcept { leave(key("read", rank_), "1"); }
 
 void StoredWhereabouts::stay_for_others() const noexcept {
   if (size_ == 1 || store_->host_rank() != names_(rank_)) return;

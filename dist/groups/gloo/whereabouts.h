@@ -109,6 +109,8 @@ class StoredWhereabouts {
   std::vector<LateRank> late_for(const CollectiveInfo& in) const noexcept;
   ToldByRank told_by(int rank) const noexcept;
   std::string how_it_ended(int rank) const;
+  // In the store, if it is still there.
+  void leave(const std::string& key, const std::string& value) const noexcept;
   std::string key(const char* what) const;
   std::string key(const char* what, int rank) const;
 

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
-#include <utility>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -151,11 +150,6 @@ void wait_local(const Socket& connection, Deadline deadline, const std::string& 
     if (poll(&entry, 1, left) > 0) return;
     if (left == 0) throw TimeoutError("shm: timed out waiting for {} {}", with, what);
   }
-}
-
-int milliseconds_until(Deadline deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
 }
 
 }  // namespace brigade::dist::shm

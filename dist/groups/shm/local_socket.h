@@ -41,7 +41,4 @@ void send_local(const Socket& connection, const void* data, size_t bytes, const 
 // Until something has come. Throws TimeoutError: waited for `with` `what`.
 void wait_local(const Socket& connection, Deadline deadline, const std::string& with, const char* what);
 
-// For poll(): at least 0.
-int milliseconds_until(Deadline deadline);
-
 }  // namespace brigade::dist::shm

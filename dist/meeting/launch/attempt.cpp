@@ -53,6 +53,9 @@ Attempt::Attempt(std::vector<std::string> command, const LaunchOptions& options,
   try {
     guardian_.emplace(error_folder_, prepare_programs(restart, port));
   } catch (...) {
+    // Nobody else removes it: there is no guardian.
+    std::error_code ignored;
+    if (!error_folder_.empty()) std::filesystem::remove_all(error_folder_, ignored);
     close_streams();
     throw;
   }

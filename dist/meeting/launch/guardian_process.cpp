@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <cstring>
 #include <ctime>
 
 #include <fcntl.h>

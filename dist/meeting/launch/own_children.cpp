@@ -1,7 +1,6 @@
 // Reads the parent of every process in /proc.
 #include <brigade/dist/meeting/launch/own_children.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 

@@ -19,18 +19,22 @@
 
 namespace brigade::dist {
 
+int milliseconds_until(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
 namespace {
 
 // Waits until the socket can be read or written; throws TimeoutError at the deadline.
 void await(const Socket& socket, short events, Deadline deadline) {
   while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    const int left = milliseconds_until(deadline);
     pollfd entry{socket.fd(), events, 0};
-    const int ready = poll(&entry, 1, static_cast<int>(std::max<int64_t>(left, 0)));
+    const int ready = poll(&entry, 1, left);
     if (ready > 0) return;
     if (ready < 0 && errno != EINTR) throw DistError("poll failed: {}", std::strerror(errno));
-    if (left <= 0) throw TimeoutError("timed out waiting for an answer over TCP");
+    if (left == 0) throw TimeoutError("timed out waiting for an answer over TCP");
   }
 }
 

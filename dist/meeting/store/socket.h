@@ -22,6 +22,8 @@ class Socket {
 };
 
 using Deadline = std::chrono::steady_clock::time_point;
+// For poll(): at least 0.
+int milliseconds_until(Deadline deadline);
 
 // Throw TimeoutError, PeerError (the other side closed) or DistError.
 void send_all(const Socket& socket, const void* data, size_t bytes, Deadline deadline);

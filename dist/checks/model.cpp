@@ -172,7 +172,7 @@ void check_same_replicas(ProcessGroup& group, const Replica& replica, SourceLoca
   std::vector<std::string> made_at;
   for (const std::string& text : texts) {
     lists.push_back(lines_of(text));
-    made_at.push_back(lists.back().empty() ? "" : lists.back().front());
+    made_at.push_back(lists.back().front());  // each begins with it
     lists.back().erase(lists.back().begin());
   }
   check_same_order(group, replica, made_at, where);

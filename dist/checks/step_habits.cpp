@@ -73,16 +73,19 @@ void StepHabits::look_for_second_average(const autograd::Update& update) {
 void StepHabits::look_for_gone(const autograd::Update& update) {
   if (reducer_.rounds() == 0 || reducer_.advisories().has("stale_optimizer replaced")) return;
   std::vector<NamedParameter> current;
+  std::unordered_set<const TensorImpl*> held;
   for (const Tensor& parameter : update.parameters) {
     const int64_t position = reducer_.find(parameter);
     if (position < 0 || reducer_.users()[static_cast<size_t>(position)] > 0) continue;
-    if (current.empty()) current = parameters_();
+    if (current.empty()) {
+      current = parameters_();
+      for (const NamedParameter& each : current)
+        held.insert(each.tensor.impl());
+    }
+    if (held.contains(parameter.impl())) continue;
     const NamedParameter& known = reducer_.parameters()[static_cast<size_t>(position)];
     const auto same_name = std::find_if(current.begin(), current.end(),
                                         [&](const NamedParameter& each) { return each.name == known.name; });
-    const bool held = std::any_of(current.begin(), current.end(),
-                                  [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
-    if (held) continue;
     return warn(stale_optimizer(update.name, same_name != current.end(), update.where, about(known, {}, {})));
   }
 }

@@ -217,17 +217,22 @@ void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where
 void DistributedDataParallelBase::apply_optimizer_in_backward(
     const std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> parameters)>& make) {
   if (!in_backward_.empty()) throw ValueError("apply_optimizer_in_backward was called before");
+  // Either of the next two may throw; then nothing has changed.
+  std::vector<std::unique_ptr<optim::Optimizer>> made;
+  for (const NamedParameter& each : reducer_->parameters())
+    made.push_back(make({each.tensor}));
+  for (const Tensor& parameter : ignored_parameters_)
+    made.push_back(make({parameter}));
   reducer_->follow_buckets({.reduced = [this](std::span<const uint32_t> parameters, SourceLocation) {
     for (const uint32_t parameter : parameters) {
       if (reducer_->parameters()[parameter].tensor.grad().defined()) step_in_backward(*in_backward_[parameter]);
     }
   }});
-  for (const NamedParameter& each : reducer_->parameters())
-    in_backward_.push_back(make({each.tensor}));
-  for (const Tensor& parameter : ignored_parameters_) {
-    in_backward_.push_back(make({parameter}));
-    const auto step = [optimizer = in_backward_.back().get()](const Tensor&) { step_in_backward(*optimizer); };
-    step_hooks_.emplace_back(parameter, parameter.register_post_accumulate_grad_hook(step));
+  in_backward_ = std::move(made);
+  for (size_t i = 0; i < ignored_parameters_.size(); ++i) {
+    optim::Optimizer* const optimizer = in_backward_[reducer_->parameters().size() + i].get();
+    const auto step = [optimizer](const Tensor&) { step_in_backward(*optimizer); };
+    step_hooks_.emplace_back(ignored_parameters_[i], ignored_parameters_[i].register_post_accumulate_grad_hook(step));
   }
 }
 

@@ -24,31 +24,21 @@ void Advisories::tell_own(const Warning& warning) const {
   tell({"rank " + std::to_string(rank_) + ": " + warning.message, warning.advice});
 }
 
-bool Advisories::add(const std::string& key, Verdict verdict) {
-  if (!keys_.insert(key).second) return false;
+void Advisories::keep(const std::string& key, Verdict verdict, bool everywhere) {
+  if (!keys_.insert(key).second) return;
+  const Warning warning{verdict.message, verdict.advice};
   if (collector) {
     collector->verdicts_.push_back(verdict);
-  } else if (rank_ == 0 && verdict.severity != Severity::Note) {
-    tell({verdict.message, verdict.advice});
+  } else if (verdict.severity == Severity::Note) {
+    // Only kept.
+  } else if (everywhere) {
+    if (rank_ == 0) tell(warning);
+  } else if (alone_) {
+    tell_own(warning);
+  } else {
+    untold_.push_back(warning);
   }
   verdicts_.push_back(std::move(verdict));
-  return true;
-}
-
-bool Advisories::add_own(const std::string& key, Verdict verdict) {
-  if (!keys_.insert(key).second) return false;
-  if (collector) {
-    collector->verdicts_.push_back(verdict);
-  } else if (verdict.severity != Severity::Note) {
-    const Warning warning{verdict.message, verdict.advice};
-    if (alone_) {
-      tell_own(warning);
-    } else {
-      untold_.push_back(warning);
-    }
-  }
-  verdicts_.push_back(std::move(verdict));
-  return true;
 }
 
 }  // namespace brigade::dist

@@ -20,11 +20,10 @@ class Advisories {
   Advisories(const Advisories&) = delete;
   Advisories& operator=(const Advisories&) = delete;
 
-  // One that every rank adds alike. `key` says when two are the same; only the first is kept. Returns
-  // whether it was.
-  bool add(const std::string& key, Verdict verdict);
+  // One that every rank adds alike. `key` says when two are the same; only the first is kept.
+  void add(const std::string& key, Verdict verdict) { keep(key, std::move(verdict), true); }
   // One that other ranks may not know of.
-  bool add_own(const std::string& key, Verdict verdict);
+  void add_own(const std::string& key, Verdict verdict) { keep(key, std::move(verdict), false); }
   // The ranks will not meet: add_own() tells at once.
   void tell_alone() noexcept { alone_ = true; }
   bool has_untold() const noexcept { return !untold_.empty(); }
@@ -35,6 +34,7 @@ class Advisories {
   const std::vector<Verdict>& all() const noexcept { return verdicts_; }
 
  private:
+  void keep(const std::string& key, Verdict verdict, bool everywhere);
   void tell_own(const Warning& warning) const;
 
   int rank_;

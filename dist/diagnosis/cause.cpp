@@ -192,10 +192,11 @@ bool describe_stopped(Cause& cause, const Tape& tape, uint64_t id) {
 
 // A node behind the roots that was recorded at a line which the tape does not know, or null.
 const autograd::Node* recorded_elsewhere(const Tape& tape, std::span<const Tensor> roots) {
+  if (roots.empty()) return nullptr;
   const auto line_of = [](const SourceLocation& where) {
-    return std::pair(std::string(where.file_name()), where.line());
+    return std::pair(std::string_view(where.file_name()), where.line());
   };
-  std::set<std::pair<std::string, uint32_t>> lines;
+  std::set<std::pair<std::string_view, uint32_t>> lines;
   for (const Tape::Record& record : tape.records())
     lines.insert(line_of(record.where));
   std::vector<const autograd::Node*> open;

@@ -117,6 +117,8 @@ struct GradientsApart {
   NamedParameter parameter;
   std::vector<int> odd;  // unlike those of more than half of the ranks; empty where so many are not alike
 };
+// Null where it is not among them.
+const GradientsApart* find(std::span<const GradientsApart> apart, const std::string& parameter);
 // Nothing where none of them was edited.
 std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 // `apart`: of the parameters that some rank has written by hand those whose own values are not alike on all ranks.

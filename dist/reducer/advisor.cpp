@@ -58,8 +58,6 @@ Advisor::Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumu
   }
 }
 
-void Advisor::add(const std::string& key, Verdict verdict) { advisories_.add(key, std::move(verdict)); }
-
 void Advisor::advise(const Round& round) {
   if (!setup_.options.diagnosis || !round.hook_sends()) return;
   RoundView backward(setup_, buckets_, round);
@@ -72,7 +70,7 @@ void Advisor::advise(const Round& round) {
         throw ValueError("the advice '{}' returned a verdict with the severity of an error; expected Warning or Note",
                          each.name);
       }
-      add(fmt::format("{} {}", each.name, round.number()), std::move(*verdict));
+      advisories_.add(fmt::format("{} {}", each.name, round.number()), std::move(*verdict));
     } catch (...) {
       // The others exchange on every rank, or on none.
       if (!failure) failure = std::current_exception();

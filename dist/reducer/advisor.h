@@ -42,8 +42,6 @@ class Advisor {
     std::unique_ptr<Advice> advice;
   };
 
-  void add(const std::string& key, Verdict verdict);
-
   const ReducerSetup& setup_;
   const Buckets& buckets_;
   const Accumulation& accumulation_;

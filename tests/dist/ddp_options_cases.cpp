@@ -81,7 +81,18 @@ std::string check_ignored_in_backward(const dist::ProcessGroupPtr& group) {
     const auto optimizer = make(net->parameters());
     {
       Ddp ddp(net, group, {.parameters_and_buffers_to_ignore = ignored});
-      if (in_backward) ddp.apply_optimizer_in_backward(make);
+      if (in_backward) {
+        // One that fails half-way leaves nothing behind.
+        int made = 0;
+        const auto failing = [&](std::vector<Tensor> parameters) {
+          if (++made == 3) throw ValueError("no third optimizer");
+          return make(std::move(parameters));
+        };
+        const std::string wrong =
+            expect_error<ValueError>([&] { ddp.apply_optimizer_in_backward(failing); }, {"no third"});
+        if (!wrong.empty()) return wrong;
+        ddp.apply_optimizer_in_backward(make);
+      }
       for (int s = 0; s < kSteps; ++s) {
         loss_of(ddp(batch_of(group->rank(), s))).backward();
         for (const Tensor& parameter : net->parameters()) {

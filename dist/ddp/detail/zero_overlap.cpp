@@ -112,9 +112,8 @@ void ZeroRedundancyOptimizerBase::Overlap::ended(bool sound) {
   writes_ = autograd::writes_so_far();
 }
 
-void ZeroRedundancyOptimizerBase::Overlap::check_gradient(size_t parameter, const Moved& moved,
+void ZeroRedundancyOptimizerBase::Overlap::check_gradient(size_t parameter, const Tensor& gradient, const Moved& moved,
                                                           SourceLocation step) const {
-  const Tensor gradient = zero_.parameters()[parameter].grad();
   if (!gradient.defined()) return;  // cleared already
   std::string change;
   // A view has the version of the whole bucket, which others may have written.
@@ -132,10 +131,11 @@ void ZeroRedundancyOptimizerBase::Overlap::check_gradient(size_t parameter, cons
 }
 
 std::vector<uint8_t> ZeroRedundancyOptimizerBase::Overlap::take_moved(SourceLocation step) {
-  std::vector<uint8_t> result(zero_.parameters().size(), 0);
+  const std::vector<Tensor> all = zero_.parameters();
+  std::vector<uint8_t> result(all.size(), 0);
   if (moved_.empty()) return result;
   for (const auto& [i, each] : moved_)
-    check_gradient(i, each, step);
+    check_gradient(i, all[i].grad(), each, step);
   if (const std::string now = zero_.options_text(); now != options_) {
     const std::string before = std::exchange(options_, now);
     throw ValueError(step,

@@ -35,7 +35,7 @@ class ZeroRedundancyOptimizerBase::Overlap {
     bool had_gradient = false;
     uint64_t version = 0;  // of its gradient, when backward ended
   };
-  void check_gradient(size_t parameter, const Moved& moved, SourceLocation step) const;
+  void check_gradient(size_t parameter, const Tensor& gradient, const Moved& moved, SourceLocation step) const;
 
   ZeroRedundancyOptimizerBase& zero_;
   bool gradients_are_views_;

@@ -59,6 +59,12 @@ void blame(const StepOnRank::Edit& edit, size_t rank, bool everywhere, Cause& ca
 
 }  // namespace
 
+const GradientsApart* find(std::span<const GradientsApart> apart, const std::string& parameter) {
+  const auto found = std::find_if(apart.begin(), apart.end(),
+                                  [&](const GradientsApart& each) { return each.parameter.name == parameter; });
+  return found == apart.end() ? nullptr : &*found;
+}
+
 std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
   Verdict verdict;
   verdict.kind = "gradients_edited";
@@ -73,10 +79,8 @@ std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::
   for (const Kind kind : {Kind{false, false}, Kind{true, false}, Kind{false, true}}) {
     for (size_t r = 0; r < steps.size(); ++r) {
       for (const StepOnRank::Edit& edit : steps[r].edits) {
-        const auto differs = std::find_if(apart.begin(), apart.end(), [&](const GradientsApart& each) {
-          return each.parameter.name == edit.parameter;
-        });
-        if (differs == apart.end() || is_everywhere(steps, edit) != kind.everywhere) continue;
+        const GradientsApart* const differs = find(apart, edit.parameter);
+        if (!differs || is_everywhere(steps, edit) != kind.everywhere) continue;
         if (kind.everywhere && is_set_by_hand(steps, edit.parameter)) continue;  // that says more
         if (!kind.everywhere && is_vain(steps, differs->odd, r, edit) != kind.vain) continue;
         editing.insert(static_cast<int>(r));

@@ -23,10 +23,8 @@ std::optional<Verdict> parameters_written(std::span<const StepOnRank> steps, std
     for (size_t r = 0; r < steps.size(); ++r) {
       const int rank = static_cast<int>(r);
       for (const StepOnRank::Edit& write : steps[r].writes) {
-        const auto differs = std::find_if(apart.begin(), apart.end(), [&](const GradientsApart& each) {
-          return each.parameter.name == write.parameter;
-        });
-        if (differs == apart.end()) continue;
+        const GradientsApart* const differs = find(apart, write.parameter);
+        if (!differs) continue;
         const bool odd = std::find(differs->odd.begin(), differs->odd.end(), rank) != differs->odd.end();
         if (odd_only && !odd) continue;
         if (writers.empty()) {

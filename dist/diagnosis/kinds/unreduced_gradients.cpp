@@ -43,9 +43,8 @@ std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, st
   std::vector<Verdict> verdicts;
   for (size_t r = 0; r < steps.size(); ++r) {
     for (const StepOnRank::SetByHand& set : steps[r].set_by_hand) {
-      const auto differs = std::find_if(
-          apart.begin(), apart.end(), [&](const GradientsApart& each) { return each.parameter.name == set.parameter; });
-      if (differs == apart.end()) continue;
+      const GradientsApart* const differs = find(apart, set.parameter);
+      if (!differs) continue;
       const int rank = static_cast<int>(r);
       Verdict verdict = unreduced_gradients({.by_hand = true,
                                              .set_at = set.where,

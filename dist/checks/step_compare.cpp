@@ -1,0 +1,165 @@
+// What the ranks exchange when their agreements on a step differ, and the verdicts on it.
+#include <brigade/dist/checks/step.h>
+
+#include <brigade/autograd/meta.h>
+#include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/majority.h>
+#include <brigade/dist/diagnosis/wire.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace brigade::dist {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradientValues, direction, size)
+
+namespace {
+
+// Those of `parameters` that have one of the names.
+std::vector<NamedParameter> named(std::span<const NamedParameter> parameters,
+                                  const std::unordered_set<std::string>& names) {
+  std::vector<NamedParameter> found;
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(found),
+               [&](const NamedParameter& each) { return names.contains(each.name); });
+  return found;
+}
+
+// Those whose gradients some rank has edited or put in place.
+std::unordered_set<std::string> touched(const std::vector<StepOnRank>& steps) {
+  std::unordered_set<std::string> names;
+  for (const StepOnRank& step : steps) {
+    for (const auto& edit : step.edits)
+      names.insert(edit.parameter);
+    for (const auto& set : step.set_by_hand)
+      names.insert(set.parameter);
+  }
+  return names;
+}
+
+// Those that some rank has written by hand.
+std::unordered_set<std::string> written_to(const std::vector<StepOnRank>& steps) {
+  std::unordered_set<std::string> names;
+  for (const StepOnRank& step : steps) {
+    for (const auto& write : step.writes)
+      names.insert(write.parameter);
+  }
+  return names;
+}
+
+}  // namespace
+
+StepOnRank StepCheck::own_step(const autograd::Update& update) const {
+  const Count count = count_of(update);
+  StepOnRank step{.name = update.keeps_state || count.in_join == 0
+                              ? fmt::format("step {} of {}", update.number, update.name)
+                              : fmt::format("step {} of {}", count.since, update.name),
+                  .where = update.where,
+                  .options = update.options,
+                  .gradients = {},
+                  .edits = {},
+                  .set_by_hand = {},
+                  .writes = {},
+                  .state_was_loaded = update.state_loaded_at.line() != 0,
+                  .state_loaded_at = update.state_loaded_at,
+                  .in_join = count.in_join,
+                  .since_join = count.since};
+  for (const Tensor& parameter : update.parameters) {
+    const Tensor grad = parameter.grad();
+    step.gradients += grad.defined() ? '1' : '0';
+    const int64_t position = reducer_.find(parameter);
+    if (position < 0 || !grad.defined()) continue;
+    const auto managed = static_cast<uint32_t>(position);
+    const std::string& name = reducer_.parameters()[managed].name;
+    if (const autograd::GradStamp& stamp = autograd::meta(parameter)->stamp; stamp.by_hand)
+      step.set_by_hand.push_back({name, stamp.set_at});
+    for (const autograd::Write& write : edits_of(managed, grad))
+      step.edits.push_back({name, write.op, write.where});
+  }
+  for (const auto& [i, write] : written_by_hand(update)) {
+    const auto managed = static_cast<size_t>(reducer_.find(update.parameters[i]));
+    step.writes.push_back({reducer_.parameters()[managed].name, write.what, write.where});
+  }
+  return step;
+}
+
+std::optional<Verdict> StepCheck::differing_state(const autograd::Update& update, std::span<const StepOnRank> steps,
+                                                  std::string_view about) const {
+  const bool is_asked = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return step.state_was_loaded; });
+  if (!is_asked || !reducer_.past().backward.sent) return std::nullopt;
+  std::vector<std::vector<GradientValues>> states;
+  for (const std::string& text : group_.all_gather_text(to_text(state_of(update)), std::string(about), update.where))
+    states.push_back(decoded<std::vector<GradientValues>>(text));
+  const std::vector<int> odd = odd_ranks(states, [](const auto& a, const auto& b) {
+    return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return x.is_like(y); });
+  });
+  if (odd.empty()) return std::nullopt;
+  return other_state_loaded(steps, odd, update.name);
+}
+
+std::vector<GradientsApart> StepCheck::differing(const std::vector<NamedParameter>& parameters, Compared compared,
+                                                 std::string_view about, SourceLocation where) const {
+  if (parameters.empty()) return {};
+  const auto count = static_cast<int64_t>(2 * parameters.size());
+  const Tensor own = group_.allocate(count, kFloat64);
+  const Tensor all = group_.allocate(count * group_.size(), kFloat64);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor& parameter = parameters[i].tensor;
+    const GradientValues values = values_of(compared == Compared::Gradients ? parameter.grad() : parameter.detach());
+    own.data_ptr<double>()[2 * i] = values.direction;
+    own.data_ptr<double>()[2 * i + 1] = values.size;
+  }
+  group_.all_gather(all, own, {.description = about}, where)->wait();
+  std::vector<GradientsApart> found;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<GradientValues> values;
+    for (int r = 0; r < group_.size(); ++r) {
+      const double* const of_rank = all.data_ptr<double>() + r * count + 2 * static_cast<int64_t>(i);
+      values.push_back({of_rank[0], of_rank[1]});
+    }
+    const auto unlike_first = [&](const GradientValues& each) { return !each.is_like(values.front()); };
+    if (std::any_of(values.begin(), values.end(), unlike_first)) found.push_back({parameters[i], odd_among(values)});
+  }
+  return found;
+}
+
+std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::string_view about) const {
+  std::vector<StepOnRank> steps;
+  const std::vector<std::string> texts =
+      group_.all_gather_text(to_text(own_step(update)), std::string(about), update.where);
+  for (const std::string& text : texts)
+    steps.push_back(decoded<StepOnRank>(text));
+  std::vector<NamedParameter> parameters;
+  for (size_t i = 0; i < update.parameters.size(); ++i) {
+    const int64_t position = reducer_.find(update.parameters[i]);
+    parameters.push_back({position < 0 ? fmt::format("parameter {} of {}", i, update.name)
+                                       : reducer_.parameters()[static_cast<size_t>(position)].name,
+                          update.parameters[i]});
+  }
+  std::vector<Verdict> verdicts = optimizers_differ(steps, update.name, parameters);
+  const bool in_one_step =
+      std::all_of(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.name == steps.front().name; });
+  if (in_one_step) {
+    std::vector<GradientsApart> apart =
+        differing(named(reducer_.parameters(), touched(steps)), Compared::Gradients, about, update.where);
+    if (std::optional<Verdict> edited = gradients_edited(steps, apart)) {
+      std::erase_if(apart, [&](const GradientsApart& each) {
+        return std::any_of(edited->parameters.begin(), edited->parameters.end(),
+                           [&](const ParameterVerdict& known) { return known.name == each.parameter.name; });
+      });
+      verdicts.push_back(std::move(*edited));
+    }
+    for (Verdict& verdict : gradients_set_by_hand(steps, apart))
+      verdicts.push_back(std::move(verdict));
+    const std::vector<GradientsApart> written =
+        differing(named(reducer_.parameters(), written_to(steps)), Compared::Parameters, about, update.where);
+    if (std::optional<Verdict> verdict = parameters_written(steps, written)) verdicts.push_back(std::move(*verdict));
+    if (std::optional<Verdict> verdict = differing_state(update, steps, about)) verdicts.push_back(std::move(*verdict));
+  }
+  for (Verdict& verdict : verdicts)
+    verdict.iteration = reducer_.rounds();
+  return verdicts;
+}
+
+}  // namespace brigade::dist

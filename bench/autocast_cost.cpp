@@ -2,6 +2,8 @@
 // time outside, in turns.
 //
 //   bench_autocast_cost [--rounds N] [--at-most NS]
+#include "number_in.h"
+
 #include <brigade/amp/autocast.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
@@ -9,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -84,14 +85,10 @@ Cost cost_of(const Case& which, int rounds) {
   return {median(outside), median(inside), median(differences), median(ratios), median(noise)};
 }
 
-// The number behind an option; `otherwise` without it, -1 for what is no number above 0.
+// The number behind an option; `otherwise` without it, 0 for what is no number above 0.
 int option(int argc, char** argv, const std::string& name, int otherwise) {
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (argv[i] != name) continue;
-    const std::string text = argv[i + 1];
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : -1;
+    if (argv[i] == name) return number_in(argv[i + 1]);
   }
   return otherwise;
 }
@@ -121,7 +118,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && (argv[1] == std::string("--help") || argv[1] == std::string("-h"))) return usage(stdout, argv[0], 0);
   const int rounds = option(argc, argv, "--rounds", 101);
   const int at_most = option(argc, argv, "--at-most", 1 << 30);
-  if (!known_options(argc, argv) || rounds < 0 || at_most < 0) return usage(stderr, argv[0], 2);
+  if (!known_options(argc, argv) || rounds == 0 || at_most == 0) return usage(stderr, argv[0], 2);
   bool over = false;
   fmt::print("{:<36} {:>10} {:>10} {:>10} {:>8} {:>10}\n", "ns, median", "outside", "inside", "more", "ratio", "noise");
   for (const Case& which : cases()) {

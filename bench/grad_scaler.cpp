@@ -6,6 +6,8 @@
 // Prints the least time of an iteration (forward, backward, step) and of its step alone, for each
 // optimizer, and their ratios to those without a scaler. (What else the machine does only adds to a
 // time.)
+#include "number_in.h"
+
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
@@ -13,7 +15,6 @@
 #include <brigade/optim/optim.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -92,21 +93,19 @@ Training::MakeOptimizer make(std::remove_cvref_t<decltype(std::declval<O&>().opt
   return [options](const std::vector<Tensor>& parameters) { return std::make_unique<O>(parameters, options); };
 }
 
-// Above 0, or 0 for a text that is no such number.
-int number_in(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : 0;
+int usage(std::FILE* out, const char* program, int status) {
+  std::fprintf(out, "usage: %s [ROUNDS] [BATCH]\nExample:\n  OMP_NUM_THREADS=1 %s 31 128\n", program, program);
+  return status;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && argv[1] == std::string_view("--help")) return usage(stdout, argv[0], 0);
   const int rounds = argc > 1 ? number_in(argv[1]) : 31;
   const int batch = argc > 2 ? number_in(argv[2]) : 128;
   if (rounds == 0 || batch == 0 || argc > 3) {
-    std::fprintf(stderr, "usage: %s [ROUNDS] [BATCH]\n", argv[0]);
-    return 2;
+    return usage(stderr, argv[0], 2);
   }
   compare("SGD", make<optim::SGD>({.lr = 1e-3}), rounds, batch);
   compare("SGD, momentum", make<optim::SGD>({.lr = 1e-3, .momentum = 0.9}), rounds, batch);

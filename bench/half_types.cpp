@@ -6,13 +6,14 @@
 // Prints the least time per element, and its ratio to that of float32. For a cast it is the
 // bandwidth (bytes read and written) beside that of a copy of float32, which is to be high. (What
 // else the machine does only adds to a time.)
+#include "number_in.h"
+
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -71,15 +72,6 @@ std::vector<double> least(const std::vector<std::function<void()>>& bodies, int 
   return times;
 }
 
-// Of one argument; `otherwise` without it, -1 for what is no number above 0.
-int64_t number(int argc, char** argv, int at, int64_t otherwise) {
-  if (at >= argc) return otherwise;
-  const std::string_view text = argv[at];
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : -1;
-}
-
 int usage(std::FILE* out, const char* program, int status) {
   std::fprintf(out, "usage: %s [ROUNDS] [ELEMENTS]\nExample:\n  OMP_NUM_THREADS=1 %s 31 4194304\n", program, program);
   return status;
@@ -89,8 +81,9 @@ int usage(std::FILE* out, const char* program, int status) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && argv[1] == std::string_view("--help")) return usage(stdout, argv[0], 0);
-  const int64_t rounds = number(argc, argv, 1, 31), asked = number(argc, argv, 2, 1 << 22);
-  if (argc > 3 || rounds < 0 || asked < 0) return usage(stderr, argv[0], 2);
+  const int rounds = argc > 1 ? number_in(argv[1]) : 31;
+  const int64_t asked = argc > 2 ? number_in<int64_t>(argv[2]) : 1 << 22;
+  if (argc > 3 || rounds == 0 || asked == 0) return usage(stderr, argv[0], 2);
   const NoGradGuard no_grad;
   const int64_t rows = std::max<int64_t>(1, asked / kRow);
   const auto elements = static_cast<double>(rows * kRow);
@@ -104,7 +97,7 @@ int main(int argc, char** argv) {
     std::vector<std::function<void()>> bodies;
     for (const Tensor& each : in)
       bodies.emplace_back([&operation, &each] { operation.run(each); });
-    const std::vector<double> times = least(bodies, static_cast<int>(rounds));
+    const std::vector<double> times = least(bodies, rounds);
     std::printf("%-22s %10.1f %10.1f (%5.2f) %10.1f (%5.2f)\n", operation.name, times[0] / elements * 1e3,
                 times[1] / elements * 1e3, times[1] / times[0], times[2] / elements * 1e3, times[2] / times[0]);
   }
@@ -120,7 +113,7 @@ int main(int argc, char** argv) {
     out.push_back(zeros({rows, kRow}, dtypes[cast.to]));
   for (size_t i = 0; i < casts.size(); ++i)
     bodies.emplace_back([&, i] { kernels::copy(out[i], in[casts[i].from]); });
-  const std::vector<double> times = least(bodies, static_cast<int>(rounds));
+  const std::vector<double> times = least(bodies, rounds);
   const auto bytes = [&](const Cast& cast) {
     return elements * static_cast<double>(itemsize(dtypes[cast.from]) + itemsize(dtypes[cast.to]));
   };

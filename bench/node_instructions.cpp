@@ -2,10 +2,11 @@
 // scripts/count-instructions.py, which counts what callgrind sees.
 //
 //   bench_node_instructions OPERATION PHASE COUNT ROUNDS     add | mul | relu | matmul, forward | both
+#include "number_in.h"
+
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -21,13 +22,6 @@ int usage(std::FILE* out, const char* program, int status) {
                "Example:\n  valgrind --tool=callgrind %s mul both 1000 3\n",
                program, program);
   return status;
-}
-
-// Above 0, or 0 for a text that is no such number.
-int number_in(const std::string& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value > 0 ? value : 0;
 }
 
 }  // namespace

@@ -62,6 +62,15 @@ std::string why_no_device(DeviceType type) {
   }
 }
 
+bool is_built_with(DeviceType type) noexcept {
+  if (type == DeviceType::CPU) return true;
+  try {
+    return find(type) != nullptr;
+  } catch (const Error&) {
+    return true;  // it is there, and cannot be loaded
+  }
+}
+
 std::vector<std::string> loaded_devices() {
   std::vector<std::string> names;
   for (const auto& entry : registered) {

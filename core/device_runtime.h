@@ -91,6 +91,8 @@ const DeviceRuntime& device_runtime(Device device);
 int device_count(DeviceType type) noexcept;
 // Why device_count() is 0, in words; "" when it is not.
 std::string why_no_device(DeviceType type);
+// Whether this program has a library for such devices, with or without a device for it.
+bool is_built_with(DeviceType type) noexcept;
 
 // The names of the devices whose library is loaded; loads none.
 std::vector<std::string> loaded_devices();

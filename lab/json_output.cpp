@@ -6,6 +6,7 @@
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
 #include <brigade/dist/groups/backends.h>
+#include <brigade/lab/hardware.h>
 
 #include <nlohmann/json.hpp>
 
@@ -13,21 +14,7 @@
 #include <fstream>
 #include <thread>
 
-#include <unistd.h>
-
 namespace brigade::lab {
-
-namespace {
-
-std::string processor_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
-  }
-  return "unknown";
-}
-
-}  // namespace
 
 std::vector<std::string> command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
@@ -41,13 +28,14 @@ std::vector<std::string> command_line() {
 nlohmann::json json_envelope(const std::vector<std::string>& command) {
   nlohmann::json libraries;
   if (dist::find_backend("gloo").missing.empty()) libraries["gloo"] = true;
+  const std::string processor = processor_name();
   return {{"command", command},
           {"version", std::string(version())},
           {"commit", std::string(commit())},
           {"machine",
-           {{"cpu", processor_name()},
+           {{"cpu", processor.empty() ? "unknown" : processor},
             {"cores", std::thread::hardware_concurrency()},
-            {"memory", static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE)},
+            {"memory", memory_bytes()},
             {"gpus", loaded_devices()},
             {"libraries", libraries}}},
           {"results", nlohmann::json::array()}};

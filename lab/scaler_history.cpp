@@ -80,9 +80,14 @@ std::string scaler_history_in_words(const json& trace) {
   }
   const double first = steps.begin()->second.scale;
   const double last = steps.rbegin()->second.scale;
-  text += fmt::format(
-      "\n{} of {} steps {} skipped; the scale {}.\n", skipped, steps.size(), skipped == 1 ? "was" : "were",
-      first == last ? fmt::format("stayed {:g}", first) : fmt::format("went from {:g} to {:g}", first, last));
+  const auto [lowest, highest] = std::minmax_element(
+      steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.second.scale < b.second.scale; });
+  const double least = lowest->second.scale, most = highest->second.scale;
+  const std::string way = first != last   ? fmt::format("went from {:g} to {:g}", first, last)
+                          : least == most ? fmt::format("stayed {:g}", first)
+                                          : fmt::format("moved between {:g} and {:g}", least, most);
+  text += fmt::format("\n{} of {} steps {} skipped; the scale {}.\n", skipped, steps.size(),
+                      skipped == 1 ? "was" : "were", way);
   if (skipped > 0) {
     text +=
         "A skipped step lowers the scale until gradients fit into float16: a few at the start, and one now and then when "

@@ -5,6 +5,7 @@
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/shm/shared_file.h>
 #include <brigade/kernels/instruction_set.h>
+#include <brigade/lab/hardware.h>
 
 #include <algorithm>
 #include <array>
@@ -60,12 +61,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
 }
 
 void read_processor(const fs::path& root, Machine& machine) {
-  std::ifstream in(root / "proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("model name")) continue;
-    machine.processor = line.substr(std::min(line.size(), line.find(':') + 2));
-    break;
-  }
+  machine.processor = processor_name(root);
   machine.processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   cpu_set_t set;
   machine.usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : machine.processors;
@@ -78,7 +74,7 @@ void read_processor(const fs::path& root, Machine& machine) {
   machine.instruction_set = kernels::instruction_set();
   machine.instruction_set_asked = environment("BRIGADE_CPU");
   machine.omp_threads = environment("OMP_NUM_THREADS");
-  machine.memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  machine.memory = memory_bytes();
 }
 
 // Of the control group (version 2, or what version 1 calls the same).
@@ -103,7 +99,7 @@ void read_devices(const fs::path& root, Machine& machine) {
   for (int i = 0; i < device_count(kCUDA); ++i)
     machine.cuda.names.push_back(device_runtime({kCUDA, i}).name(i));
   machine.cuda.why_not = why_no_device(kCUDA);
-  machine.is_built_with_cuda = machine.cuda.why_not.find("built without") == std::string::npos;
+  machine.is_built_with_cuda = is_built_with(kCUDA);
   machine.driver = first_line(root / "sys/module/nvidia/version");
   for (const fs::path& each : entries(root / "sys/bus/pci/devices")) {
     // NVIDIA's display and 3D controllers.

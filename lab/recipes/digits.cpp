@@ -63,9 +63,16 @@ double accuracy_of(DigitsNet& net, const Examples& examples, const Precision& pr
 struct Progress {
   int64_t epochs = 0;  // that are finished
   int64_t seed, global_batch;
+  int64_t computed_in;  // the dtype of forward: parameters of another are refused by themselves
 
   Progress(const TrainOptions& options)
-      : seed(static_cast<int64_t>(options.seed)), global_batch(options.global_batch) {}
+      : seed(static_cast<int64_t>(options.seed)),
+        global_batch(options.global_batch),
+        computed_in(static_cast<int64_t>(dtype_of_forward(options))) {}
+  static DType dtype_of_forward(const TrainOptions& options) {
+    const Precision& precision = find_precision(options.precision);
+    return precision.autocast.value_or(precision.parameters);
+  }
   // Throws ValueError when the file belongs to another job.
   void check(const TrainOptions& options) const {
     const auto must_be = [&](const char* option, int64_t saved, int64_t now) {
@@ -75,6 +82,10 @@ struct Progress {
     };
     must_be("--seed", seed, static_cast<int64_t>(options.seed));
     must_be("--batch", global_batch, options.global_batch);
+    if (const DType now = dtype_of_forward(options); computed_in != static_cast<int64_t>(now)) {
+      throw ValueError("{} was written by a training in {}, and --precision {} computes in {}", options.resume,
+                       name(static_cast<DType>(computed_in)), options.precision, name(now));
+    }
     if (epochs >= options.epochs) {
       throw ValueError("{} was written after {} epochs, and --epochs is {}: there is nothing left to do",
                        options.resume, epochs, options.epochs);
@@ -124,6 +135,7 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   optim::Checkpoint checkpoint;
   checkpoint.module("model", *net).optimizer("sgd", optimizer).number("epochs", progress.epochs);
   checkpoint.number("seed", progress.seed).number("batch", progress.global_batch);
+  checkpoint.number("computed_in", progress.computed_in);
   if (precision.scales) {
     checkpoint.part(
         "scaler", [&] { return scaler.state_dict(); }, [&](const auto& state) { scaler.load_state_dict(state); });

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes traces.json: what torch.amp.GradScaler does, call by call, for grad_scaler_traces_test.cpp to replay.
+"""Writes traces.json: what torch.amp.GradScaler does, call by call, for traces_test.cpp to replay.
 
     python3 make_traces.py > traces.json     (PyTorch 2.x, without a GPU)
 

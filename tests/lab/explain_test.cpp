@@ -145,6 +145,14 @@ TEST_CASE("explain --amp tells the scale of each step, who found an infinity, an
                 words);
   CHECK_MESSAGE(test::contains(words, "8  Adam            256  taken    -\n"), words);
   CHECK(test::contains(words, "1 of 2 steps was skipped; the scale went from 512 to 256."));
+  // It may come back.
+  round.round = 9;
+  round.steps[0].loss_scale = 512;
+  for (dist::RankTimeline& rank : ranks)
+    rank.rounds.push_back(round);
+  trace["traceEvents"] = nlohmann::json::parse(dist::trace_events(ranks, std::vector<std::string>{}, "gloo"));
+  std::ofstream(file) << trace;
+  CHECK(test::contains(test::run_program("explain " + file + " --amp").output, "the scale moved between 256 and 512."));
   // And none.
   std::ofstream(file) << made_up_trace("gloo", true);
   CHECK(test::contains(test::run_program("explain " + file + " --amp").output,

@@ -119,6 +119,10 @@ TEST_CASE(
         {" --epochs 4", "there is nothing left to do"},
         {" --epochs 5 --seed 2", "was written with --seed 1, and this is 2"},
         {" --epochs 5 --batch 32", "was written with --batch 64, and this is 32"},
+        // One that has the same parameters, and one that has not.
+        {" --epochs 5 --precision bf16-mixed", precision == "16-mixed"  ? "unexpected part \"scaler\""
+                                               : precision == "32-true" ? "written by a training in float32"
+                                                                        : "bfloat16"},
         {" --epochs 5 --precision 64-true", precision == "16-mixed" ? "unexpected part \"scaler\"" : "float64"}};
     for (const auto& [more, text] : refused) {
       const test::Outcome wrong =

@@ -2,10 +2,11 @@
 // repeat.
 #pragma once
 
+#include "number_in.h"
+
 #include <brigade/core/cuda/stream.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -34,8 +35,8 @@ struct Arguments {
         usage(stdout, argv[0], usual_repeats);
         std::exit(0);
       } else {
-        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), repeats);
-        if (error == std::errc() && end == word.data() + word.size() && repeats > 0) continue;
+        repeats = number_in(word);
+        if (repeats > 0) continue;
         std::fprintf(stderr, "%s: unknown argument '%s'\n", argv[0], argv[i]);
         usage(stderr, argv[0], usual_repeats);
         std::exit(2);

@@ -83,7 +83,8 @@ make_root() {
 await make_root || { cat "$log" >&2; stop 4 "cannot make a root of $suite from $mirror"; }
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 grep -qs localhost "$root/etc/hosts" || printf '127.0.0.1 localhost %s\n::1 localhost\n' "$(hostname)" >"$root/etc/hosts"
-git clone -q --depth 1 "file://$here" "$root/root/brigade" 2>"$log" || { cat "$log" >&2; stop 4 "cannot clone $here"; }
+checkout=/srv/brigade  # in the root
+git clone -q --depth 1 "file://$here" "$root$checkout" 2>"$log" || { cat "$log" >&2; stop 4 "cannot clone $here"; }
 made=$SECONDS
 echo "bare-machine.sh: the root stands after $(minutes "$made") minutes"
 
@@ -101,7 +102,7 @@ if command -v ccache >/dev/null; then
   lent=$(ccache -k cache_dir)
   mkdir -p "$lent" "$root/var/cache/ccache"
   # Paths count from the checkout, so that objects of this one are found again.
-  environment+=(CCACHE_DIR=/var/cache/ccache CCACHE_BASEDIR=/root/brigade CCACHE_NOHASHDIR=1 "CCACHE_MAXSIZE=$(ccache -k max_size)")
+  environment+=(CCACHE_DIR=/var/cache/ccache "CCACHE_BASEDIR=$checkout" CCACHE_NOHASHDIR=1 "CCACHE_MAXSIZE=$(ccache -k max_size)")
 fi
 run_goal() {
   contained bash -euc '
@@ -111,12 +112,12 @@ run_goal() {
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"  # what ranks share there does not mix with what they share here
     [ -z "$lent" ] || mount --bind "$lent" "$root/var/cache/ccache"
-    exec chroot "$root" /usr/bin/env -i "$@"' enter "$root" "$lent" "${environment[@]}" make -C /root/brigade "$goal"
+    exec chroot "$root" /usr/bin/env -i "$@"' enter "$root" "$lent" "${environment[@]}" make -C "$checkout" "$goal"
 }
 status=0
 await run_goal || status=$?
 # The build goes on without a library that it can do without, so its absence must be looked for: all of them are to be installed.
-if grep -s -- '-- brigade: without' "$root/root/brigade/build/cpu/configure.log"; then
+if grep -s -- '-- brigade: without' "$root$checkout/build/cpu/configure.log"; then
   echo "bare-machine.sh: scripts/install-deps.sh leaves something out, which the line above misses" >&2
   [ "$status" -ne 0 ] || status=1
 fi

@@ -3,6 +3,7 @@
 #include <brigade/lab/bench/allreduce_job.h>
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/hardware.h>
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
@@ -15,8 +16,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
-
-#include <unistd.h>
 
 namespace brigade::lab {
 
@@ -56,7 +55,7 @@ std::vector<int64_t> checked_sizes(const Arguments& given) {
   if (given.op == dist::name(dist::ReduceOp::Avg) && !is_floating_point(dtype_from_name(given.dtype)))
     throw ValueError("--op avg is for floating dtypes, got --dtype {}", given.dtype);
   // Each way has a buffer on each rank, and the group's own memory beside it.
-  const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  const int64_t memory = memory_bytes();
   const int64_t buffers = static_cast<int64_t>(given.backends.size()) * 4 * given.ranks;
   const int64_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
   if (largest > memory / buffers) {

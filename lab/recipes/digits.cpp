@@ -59,32 +59,36 @@ double accuracy_of(DigitsNet& net, const Examples& examples, const Precision& pr
   return eq(guessed, examples.labels).to(kFloat64).mean().item();
 }
 
+// A file may say anything.
+std::string dtype_in_words(int64_t number) {
+  const bool is_known = number >= 0 && number <= static_cast<int64_t>(DType::Bool);
+  return is_known ? name(static_cast<DType>(number)) : fmt::format("dtype number {}, which is none", number);
+}
+
 // What training goes on from, bit for bit on as many ranks.
 struct Progress {
   int64_t epochs = 0;  // that are finished
   int64_t seed, global_batch;
   int64_t computed_in;  // the dtype of forward: parameters of another are refused by themselves
 
-  Progress(const TrainOptions& options)
-      : seed(static_cast<int64_t>(options.seed)),
-        global_batch(options.global_batch),
-        computed_in(static_cast<int64_t>(dtype_of_forward(options))) {}
-  static DType dtype_of_forward(const TrainOptions& options) {
+  explicit Progress(const TrainOptions& options)
+      : seed(static_cast<int64_t>(options.seed)), global_batch(options.global_batch) {
     const Precision& precision = find_precision(options.precision);
-    return precision.autocast.value_or(precision.parameters);
+    computed_in = static_cast<int64_t>(precision.autocast.value_or(precision.parameters));
   }
   // Throws ValueError when the file belongs to another job.
   void check(const TrainOptions& options) const {
-    const auto must_be = [&](const char* option, int64_t saved, int64_t now) {
-      if (saved == now) return;
+    const Progress now(options);
+    const auto must_be = [&](const char* option, int64_t saved, int64_t given) {
+      if (saved == given) return;
       throw ValueError("{} was written with {} {}, and this is {}; a training goes on as it began", options.resume,
-                       option, saved, now);
+                       option, saved, given);
     };
-    must_be("--seed", seed, static_cast<int64_t>(options.seed));
-    must_be("--batch", global_batch, options.global_batch);
-    if (const DType now = dtype_of_forward(options); computed_in != static_cast<int64_t>(now)) {
+    must_be("--seed", seed, now.seed);
+    must_be("--batch", global_batch, now.global_batch);
+    if (computed_in != now.computed_in) {
       throw ValueError("{} was written by a training in {}, and --precision {} computes in {}", options.resume,
-                       name(static_cast<DType>(computed_in)), options.precision, name(now));
+                       dtype_in_words(computed_in), options.precision, dtype_in_words(now.computed_in));
     }
     if (epochs >= options.epochs) {
       throw ValueError("{} was written after {} epochs, and --epochs is {}: there is nothing left to do",

@@ -1,3 +1,4 @@
+#include <brigade/core/safetensors.h>
 #include <brigade/lab/commands/train.h>
 #include <brigade/lab/trace_slices.h>
 
@@ -133,6 +134,16 @@ TEST_CASE(
       CHECK(test::contains(wrong.output, text));
     }
   }
+  // A number that no dtype has.
+  Safetensors damaged = load_safetensors(file);
+  REQUIRE(damaged.metadata.count("computed_in/value") == 1);
+  damaged.metadata["computed_in/value"] = "99";
+  save_safetensors(file, damaged.tensors, damaged.metadata, {.checksums = true});
+  const test::Outcome none =
+      test::run_program("train digits --quiet --precision bf16-true --epochs 5 --resume " + file);
+  CAPTURE(none.output);
+  CHECK(none.status == 2);
+  CHECK(test::contains(none.output, "dtype number 99, which is none"));
   std::filesystem::remove(file);
   const test::Outcome missing = test::run_program("train digits --quiet --resume " + file);
   CHECK(missing.status == 3);

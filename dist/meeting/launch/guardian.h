@@ -52,7 +52,7 @@ class Guardian {
 
   // Readable when there is news.
   int fd() const noexcept { return socket_; }
-  // The next; nullopt when there is none for now.
+  // The next; nullopt when none has come yet.
   std::optional<GuardianNews> news() const noexcept;
   // To the process group of a rank, unless that has ended.
   void signal(int rank, int signal) const noexcept;

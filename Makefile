@@ -1,5 +1,5 @@
 # `make demo` and `make test` each do everything from a fresh clone: install what is missing, build, run.
-.PHONY: build configure demo test asan tsan faults coverage format format-check lint deps clean
+.PHONY: build configure demo test asan asan-change tsan faults coverage format format-check lint deps clean
 BUILD := build/cpu
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
 JOBS ?= $(shell nproc)
@@ -28,6 +28,13 @@ asan: deps
 	cmake --preset asan $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(TEST_JOBS)
+
+# What every change runs of that: the layers below lab, where memory is handled by hand, and CUDA's kernels in the emulation. The rest takes
+# twice as long again (scripts/nightly.sh).
+asan-change: deps
+	cmake --preset asan $(CMAKE_FLAGS)
+	cmake --build --preset asan -j $(JOBS) --target memory_tests
+	ctest --preset asan-change -j $(TEST_JOBS)
 
 # Random programs with random faults, and as many healthy ones; ctest runs 500 on threads.
 # make faults COUNT=2000 SEED=7 BACKEND=shm

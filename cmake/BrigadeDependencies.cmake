@@ -57,7 +57,6 @@ if(BRIGADE_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   find_package(CUDAToolkit 12 REQUIRED)
   find_package(CUDNN REQUIRED)
-  find_package(NCCL REQUIRED)
 endif()
 
 # Flags of the project's own targets; nothing of it reaches users of the installed package.

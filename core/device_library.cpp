@@ -47,8 +47,8 @@ bool load_device_library(DeviceType type) {
   }
   if (!failure.empty()) {
     throw DeviceError(
-        "the CUDA library could not be loaded: {}; check that the CUDA toolkit, cuBLAS, cuDNN and "
-        "NCCL of the build are installed",
+        "the CUDA library could not be loaded: {}; check that the CUDA toolkit, cuBLAS and cuDNN of the build are "
+        "installed",
         failure);
   }
   return true;

@@ -19,6 +19,8 @@ namespace brigade {
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
+  // For libraries of the device: a cudaStream_t.
+  virtual void* handle() const noexcept = 0;
 
  private:
   friend class DeviceStreamGuard;
@@ -61,6 +63,8 @@ class DeviceRuntime {
   virtual std::string why_not_available() const = 0;
   // "NVIDIA H200"
   virtual std::string name(int index) const = 0;
+  // Which of the host's devices it is, whatever its number in this process: "0000:1b:00.0".
+  virtual std::string bus_id(int index) const = 0;
   // The device that calls of this thread without a device go to.
   virtual void set_current(int index) const = 0;
 
@@ -76,6 +80,7 @@ class DeviceRuntime {
   // beside the CPU.
   virtual void copy_async(void* to, const void* from, size_t bytes, int index) const = 0;
 
+  // Before others where the device has to choose.
   virtual std::unique_ptr<DeviceStream> new_stream(int index) const = 0;
   virtual std::unique_ptr<DeviceEvent> new_event(int index) const = 0;
 };

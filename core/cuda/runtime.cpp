@@ -14,6 +14,7 @@ namespace {
 class SideStream final : public DeviceStream {
  public:
   explicit SideStream(Stream stream) : stream_(std::move(stream)) {}
+  void* handle() const noexcept override { return stream_.get(); }
 
  private:
   void enter() override { guard_.emplace(stream_); }
@@ -41,6 +42,11 @@ class Runtime final : public DeviceRuntime {
   int count() const noexcept override { return device_count(); }
   std::string why_not_available() const override { return cuda::why_not_available(); }
   std::string name(int index) const override { return properties(index).name; }
+  std::string bus_id(int index) const override {
+    char text[32] = {};
+    check(cudaDeviceGetPCIBusId(text, sizeof text, index), "cudaDeviceGetPCIBusId");
+    return text;
+  }
   void set_current(int index) const override { set_device(index); }
 
   Allocation allocate(size_t bytes, int index) const override { return cuda::allocate(bytes, index); }

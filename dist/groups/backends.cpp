@@ -2,6 +2,8 @@
 #include <brigade/dist/groups/backends.h>
 
 #include <brigade/dist/groups/chain.h>
+#include <brigade/dist/groups/shm/control.h>
+#include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/store.h>
 
 #include <algorithm>
@@ -22,6 +24,22 @@ constexpr const char* kNoGloo =
     "host";
 #endif
 
+#ifdef BRIGADE_HAVE_CUDA
+constexpr const char* kNoCuda = "";
+#else
+constexpr const char* kNoCuda =
+    "this build of Brigade has no CUDA, without which there is nothing for NCCL to do; build it with the preset cuda, "
+    "or use shm or gloo";
+#endif
+
+ProcessGroupPtr make_nccl(StorePtr store, int rank, int size, Milliseconds timeout, const std::string& prefix) {
+  const std::string own = prefix + "/control";
+  const HostLayout layout = exchange_hosts(*store, rank, size, timeout, own);
+  const Backend& control = find_backend(fastest_backend(layout, size));
+  if (!control.missing.empty()) throw DistError(control.missing);
+  return make_nccl_group(control.make(std::move(store), rank, size, timeout, own));
+}
+
 // Not static objects of their own files, which a linker would drop with them.
 std::vector<Backend>& registry() {
   static std::vector<Backend> backends{
@@ -39,6 +57,7 @@ std::vector<Backend>& registry() {
          return make_hosts_group(std::move(store), rank, size, timeout, prefix);
        },
        kNoGloo},
+      {"nccl", "processes of any hosts with a GPU each", &make_nccl, kNoCuda},
   };
   return backends;
 }
@@ -72,6 +91,13 @@ std::string backend_names() {
   for (const Backend& backend : registry())
     names += ", " + backend.name;
   return names;
+}
+
+const char* fastest_backend(const HostLayout& layout, int size) {
+  const size_t most = layout.most_ranks();
+  if (most > static_cast<size_t>(shm::kMaxRanks)) return "gloo";
+  if (most == static_cast<size_t>(size)) return "shm";
+  return most > 1 ? "hosts" : "gloo";
 }
 
 const Backend& find_backend(const std::string& name) {

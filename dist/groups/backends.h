@@ -12,6 +12,7 @@
 namespace brigade::dist {
 
 class Store;
+struct HostLayout;
 
 struct Backend {
   std::string name;   // "shm"
@@ -29,10 +30,12 @@ struct AddBackend {
   explicit AddBackend(Backend backend);
 };
 
-// Brigade's own (shm, gloo, hosts), then those that were added.
+// Brigade's own (shm, gloo, hosts, nccl), then those that were added.
 const std::vector<Backend>& all_backends();
-// "auto, shm, gloo, hosts": all that init_process_group takes.
+// "auto, shm, gloo, hosts, nccl": all that init_process_group takes.
 std::string backend_names();
+// "auto": the fastest way between ranks that lie like this.
+const char* fastest_backend(const HostLayout& layout, int size);
 // Also one that this build cannot make. Throws DistError that names the known ones.
 const Backend& find_backend(const std::string& name);
 

@@ -3,7 +3,6 @@
 #include <brigade/core/warning.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/dist/groups/shm/control.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/rendezvous.h>
 
@@ -74,14 +73,6 @@ void check_backend(const std::string& name) {
   if (!missing.empty()) throw DistError(missing);
 }
 
-// "auto": the fastest way between ranks that lie like this.
-const char* choose_backend(const HostLayout& layout, int size) {
-  const size_t most = layout.most_ranks();
-  if (most > static_cast<size_t>(shm::kMaxRanks)) return "gloo";
-  if (most == static_cast<size_t>(size)) return "shm";
-  return most > 1 ? "hosts" : "gloo";
-}
-
 }  // namespace
 
 ProcessGroupPtr init_process_group(const InitOptions& options) {
@@ -109,7 +100,7 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   }
   // Also by those that need not know: so all have come before the shorter waits begin.
   const HostLayout layout = exchange_hosts(*store, rank, size, timeouts.meeting, prefix);
-  if (backend == "auto") backend = choose_backend(layout, size);
+  if (backend == "auto") backend = fastest_backend(layout, size);
   if (rank > 0) hold_warnings(rank);
   return find_backend(backend).make(store, rank, size, timeouts.collective, prefix);
 }

@@ -1,5 +1,5 @@
 // ProcessGroup: ranks that exchange tensors. One small interface, several transports (shm, gloo,
-// hosts, threads; NCCL later).
+// hosts, threads, nccl).
 //
 // Rules for all of them: every rank calls the same collectives in the same order on one group; a
 // call returns at once and its Work says when the result is there; a tensor given to a collective
@@ -53,7 +53,7 @@ class ProcessGroup {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }
-  // "shm", "gloo", "hosts", "threads"
+  // "shm", "gloo", "hosts", "threads", "nccl"
   virtual const char* backend() const noexcept = 0;
   // Whether collectives take tensors of `device` as they are. Those of another device go through
   // host memory, beside the work of the device (dist/groups/staging.h).
@@ -183,8 +183,8 @@ class Activity {
 // How to find the other ranks. The defaults read the environment of the launcher: torchrun, Open
 // MPI, MPICH or Slurm (dist/meeting/launch/environment.h).
 struct InitOptions {
-  std::string backend = "auto";        // "shm", "gloo", "hosts", or "auto": shm when all ranks are on one host, hosts
-                                       // when some share one, gloo otherwise
+  std::string backend = "auto";        // "shm", "gloo", "hosts", "nccl", or "auto": shm when all ranks are on one
+                                       // host, hosts when some share one, gloo otherwise
   std::string init_method = "env://";  // or "tcp://host:port" or "file:///path" (one host)
   int rank = -1;                       // -1: from the environment
   int world_size = -1;
@@ -210,6 +210,11 @@ ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size
 // between them.
 ProcessGroupPtr make_hosts_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
                                  const std::string& prefix = "default");
+// Ranks with a GPU each, over NCCL, beside a group of the host that is theirs alone from now on:
+// tensors of the CPU go there, and ranks that differ, are late or are gone are found there. The
+// first collective on a tensor of a device says which device is this rank's, and loads NCCL; it
+// throws DistError where that is not possible, with what to do.
+ProcessGroupPtr make_nccl_group(ProcessGroupPtr control);
 // Ranks that are threads of this process: element r is for thread r.
 std::vector<ProcessGroupPtr> make_thread_groups(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30));
 

@@ -123,6 +123,7 @@ void Payload::receive(Work& reduced) {
     arrived_->record();
   }
   arrived_->synchronize();
+  reduced.wait();  // a group of the device may have ended it meanwhile, with a reason
 }
 
 double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<double>()[index]; }

@@ -265,10 +265,12 @@ class HostsGroup final : public ProcessGroup {
     steps_.throw_if_broken();
     auto call = std::make_shared<HostsCall>();
     call->info = record(kind, tensor, options);
+    const uint64_t recorded = call->info.sequence;
+    if (options.step_of) call->info = *options.step_of;
     call->options = options;
     call->options.description = call->info.description;
     call->timeout = timeout;
-    const auto perform = [this, call, run = std::move(run)](WorkTimes&) {
+    const auto perform = [this, call, recorded, run = std::move(run)](WorkTimes&) {
       steps_.throw_if_broken();
       call->deadline = HostsCall::Clock::now() + call->timeout;
       try {
@@ -280,7 +282,7 @@ class HostsGroup final : public ProcessGroup {
                           {rank(), fmt::format("failed: {}", error.what()), {}});
         steps_.throw_if_broken();
       }
-      recorder().finish(call->info.sequence);
+      recorder().finish(recorded);
     };
     return queue_.post(in_words(call->info), perform, [this](Milliseconds waited) { steps_.end_early(waited); });
   }

@@ -39,15 +39,16 @@ struct Outcome {
   bool equal = true;                           // gradients are the same on all ranks
 };
 
-// `where` is "cpu" or "cuda".
+// `where` is "cpu", "cuda", or "nccl": the device, without the way through the host's memory.
 Outcome run(const Job& job, const std::string& where) {
   Outcome outcome;
   std::mutex mutex;
   std::vector<std::vector<std::vector<double>>> gradients(kRanks);
-  dist::run_threads(kRanks, [&](const dist::ProcessGroupPtr& group) {
-    const int rank = group->rank();
-    const Device device = choose_device(where, rank);
+  dist::run_threads(kRanks, [&](const dist::ProcessGroupPtr& threads) {
+    const int rank = threads->rank();
+    const Device device = choose_device(where == "nccl" ? "cuda" : where, rank);
     set_current_device(device);
+    const dist::ProcessGroupPtr group = where == "nccl" ? dist::make_nccl_group(threads) : threads;
     manual_seed(11);
     BranchingNet net;
     net->to(job.dtype);
@@ -98,10 +99,7 @@ Outcome run(const Job& job, const std::string& where) {
   return outcome;
 }
 
-// Both ways; the gradients agree within `bound`, and everything else is the same.
-void compare(const Job& job, double bound) {
-  const Outcome here = run(job, "cpu");
-  const Outcome there = run(job, "cuda");
+void compare(const Outcome& here, const Outcome& there, double bound) {
   CHECK(there.equal == here.equal);
   CHECK(there.advice == here.advice);
   REQUIRE(there.errors.size() == here.errors.size());
@@ -116,6 +114,14 @@ void compare(const Job& job, double bound) {
                                std::max(1.0, std::abs(here.gradients[i][k])));
   }
   CHECK(worst <= bound);
+}
+
+// On the CPU, on devices, and over NCCL where each rank can have one; the gradients agree within `bound`, and everything
+// else is the same.
+void compare(const Job& job, double bound) {
+  const Outcome here = run(job, "cpu");
+  compare(here, run(job, "cuda"), bound);
+  if (device_count(DeviceType::CUDA) >= kRanks) compare(here, run(job, "nccl"), bound);
 }
 
 }  // namespace

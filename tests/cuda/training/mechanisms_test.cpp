@@ -37,18 +37,16 @@ Values values_of(const std::vector<Tensor>& tensors) {
 
 std::vector<Values> run(const std::string& where, const Body& body) {
   std::vector<Values> results(kRanks);
-  dist::run_threads(kRanks, [&](const dist::ProcessGroupPtr& group) {
-    const Device device = choose_device(where, group->rank());
+  dist::run_threads(kRanks, [&](const dist::ProcessGroupPtr& threads) {
+    const Device device = choose_device(where == "nccl" ? "cuda" : where, threads->rank());
     set_current_device(device);
+    const dist::ProcessGroupPtr group = where == "nccl" ? dist::make_nccl_group(threads) : threads;
     results[static_cast<size_t>(group->rank())] = body(group, device);
   });
   return results;
 }
 
-// Every rank ends with what it ends with on the CPU.
-void compare(const Body& body, double bound) {
-  const std::vector<Values> here = run("cpu", body);
-  const std::vector<Values> there = run("cuda", body);
+void compare(const std::vector<Values>& here, const std::vector<Values>& there, double bound) {
   double worst = 0;
   for (size_t rank = 0; rank < kRanks; ++rank) {
     REQUIRE(there[rank].size() == here[rank].size());
@@ -60,6 +58,13 @@ void compare(const Body& body, double bound) {
     }
   }
   CHECK(worst <= bound);
+}
+
+// Every rank ends with what it ends with on the CPU, by way of the host's memory and over NCCL.
+void compare(const Body& body, double bound) {
+  const std::vector<Values> here = run("cpu", body);
+  compare(here, run("cuda", body), bound);
+  if (device_count(DeviceType::CUDA) >= kRanks) compare(here, run("nccl", body), bound);
 }
 
 nn::Sequential normed_net(Device device) {

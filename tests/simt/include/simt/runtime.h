@@ -1,5 +1,5 @@
 // The stand-in for the CUDA runtime, seen from a test. It has the symbols of libcudart (declared in cuda_runtime_api.h)
-// and two devices. What is queued runs lazily, when a call synchronises or asks, in a random order among those that
+// and four devices. What is queued runs lazily, when a call synchronises or asks, in a random order among those that
 // streams and events allow; SIMT_SEED or simt::set_options chooses it.
 //
 // An exception of a kernel discards what is queued on its device and is thrown, as simt::Error, by the next call that
@@ -14,7 +14,7 @@
 
 namespace simt {
 
-constexpr int kDevices = 2;
+constexpr int kDevices = 4;
 
 // Queues what a library call would: a stand-in for cuBLAS or NCCL. With `ready`, it runs only once that returns true: a
 // collective is ready when all ranks have queued their part, and must never wait inside of `run`. Both are called on

@@ -1,0 +1,96 @@
+// Calls of NCCL, each with an end.
+#include <brigade/dist/groups/nccl/communicator.h>
+
+#include <brigade/core/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace brigade::dist::nccl {
+
+namespace {
+constexpr auto kStep = std::chrono::microseconds(100);
+constexpr auto kLongestFarewell = std::chrono::seconds(5);
+}  // namespace
+
+Communicator::Communicator(const Library& library, const UniqueId& id, int rank, int size, Device device,
+                           std::chrono::milliseconds timeout)
+    : library_(library), rank_(rank), device_(device), timeout_(timeout) {
+  Config config;
+  Comm comm = nullptr;
+  const Result begun = library_.comm_init_rank_config(&comm, size, id, rank, &config);
+  comm_ = comm;
+  const Result result = settle(begun, Clock::now() + timeout);
+  if (result == Result::Success) return;
+  const std::string text = in_words("ncclCommInitRankConfig", result);
+  abort();
+  if (result == Result::InProgress)
+    throw TimeoutError("{}: the peers did not come within {} ms", text, timeout.count());
+  throw DistError(text);
+}
+
+Communicator::~Communicator() {
+  if (!comm_) return;
+  const auto deadline = Clock::now() + std::min<Clock::duration>(timeout_, kLongestFarewell);
+  if (settle(library_.comm_finalize(comm_), deadline) == Result::Success) {
+    library_.comm_destroy(std::exchange(comm_, nullptr));
+  } else {
+    abort();
+  }
+}
+
+Result Communicator::settle(Result result, Clock::time_point deadline) {
+  while (result == Result::InProgress) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!comm_) return Result::RemoteError;  // aborted meanwhile
+      const Result asked = library_.comm_get_async_error(comm_, &result);
+      if (asked != Result::Success) return asked;
+    }
+    if (result != Result::InProgress || Clock::now() >= deadline) break;
+    std::this_thread::sleep_for(kStep);
+  }
+  return result;
+}
+
+std::string Communicator::in_words(const char* what, Result result) {
+  const char* const last = library_.get_last_error(comm_);
+  return fmt::format("{} failed on rank {} ({}): {}{}{}; NCCL_DEBUG=INFO lets NCCL tell more", what, rank_,
+                     to_string(device_), library_.get_error_string(result), last && *last ? "; NCCL says: " : "",
+                     last ? last : "");
+}
+
+void Communicator::call(const char* what, const std::function<Result(Comm)>& function) {
+  Result result;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!comm_) throw DistError("{}: the communicator of rank {} was aborted", what, rank_);
+    result = function(comm_);
+  }
+  result = settle(result, Clock::now() + timeout_);
+  if (result == Result::Success) return;
+  const std::lock_guard lock(mutex_);
+  const std::string text = in_words(what, result);
+  if (result == Result::InProgress) throw TimeoutError("{}: not queued within {} ms", text, timeout_.count());
+  throw DistError(text);
+}
+
+std::optional<std::string> Communicator::asynchronous_error() {
+  const std::lock_guard lock(mutex_);
+  if (!comm_) return std::nullopt;
+  Result error = Result::Success;
+  const Result asked = library_.comm_get_async_error(comm_, &error);
+  if (asked != Result::Success) error = asked;
+  if (error == Result::Success || error == Result::InProgress) return std::nullopt;
+  return in_words("a collective", error);
+}
+
+void Communicator::abort() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (comm_) library_.comm_abort(std::exchange(comm_, nullptr));
+}
+
+}  // namespace brigade::dist::nccl

@@ -1,0 +1,52 @@
+// A communicator of NCCL that no call waits for without an end.
+//
+// It is made without blocking (blocking = 0), so a call that is not done at once says so, and how it
+// went is asked for (ncclCommGetAsyncError) until the time is over. abort() may come from another
+// thread; it ends what runs on the device.
+#pragma once
+
+#include <brigade/core/device.h>
+#include <brigade/dist/groups/nccl/library.h>
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace brigade::dist::nccl {
+
+class Communicator {
+ public:
+  // All ranks at the same time, with the id of one of them; the device has to be the current one.
+  // Throws DistError with NCCL's own words, TimeoutError.
+  Communicator(const Library& library, const UniqueId& id, int rank, int size, Device device,
+               std::chrono::milliseconds timeout);
+  // Waits for the peers a little, so that none of them loses what is under way.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // A call that queues work. `what`: "ncclAllReduce". Throws DistError, TimeoutError.
+  void call(const char* what, const std::function<Result(Comm)>& function);
+  // What went wrong beside the calls, in words; nothing when all is well.
+  std::optional<std::string> asynchronous_error();
+  // Nothing can be called afterwards.
+  void abort() noexcept;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // Until the communicator is no longer in progress; the mutex is free in between.
+  Result settle(Result result, Clock::time_point deadline);
+  std::string in_words(const char* what, Result result);
+
+  const Library& library_;
+  const int rank_;
+  const Device device_;
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;
+  Comm comm_ = nullptr;
+};
+
+}  // namespace brigade::dist::nccl

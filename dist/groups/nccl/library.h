@@ -1,0 +1,41 @@
+// NCCL's library, loaded when it is first asked for.
+#pragma once
+
+#include <brigade/dist/groups/nccl/abi.h>
+
+#include <string>
+
+namespace brigade::dist::nccl {
+
+struct Library {
+  Result (*get_version)(int* version);
+  const char* (*get_error_string)(Result result);
+  const char* (*get_last_error)(Comm comm);
+  Result (*get_unique_id)(UniqueId* id);
+  Result (*comm_init_rank_config)(Comm* comm, int ranks, UniqueId id, int rank, Config* config);
+  Result (*comm_get_async_error)(Comm comm, Result* error);
+  Result (*comm_finalize)(Comm comm);
+  Result (*comm_destroy)(Comm comm);
+  Result (*comm_abort)(Comm comm);
+  Result (*all_reduce)(const void* from, void* to, size_t count, DataType type, RedOp op, Comm comm, Stream stream);
+  Result (*broadcast)(const void* from, void* to, size_t count, DataType type, int root, Comm comm, Stream stream);
+  Result (*all_gather)(const void* from, void* to, size_t count_of_one, DataType type, Comm comm, Stream stream);
+  Result (*reduce_scatter)(const void* from, void* to, size_t count_of_one, DataType type, RedOp op, Comm comm,
+                           Stream stream);
+  int version = 0;  // 22809 is 2.28.9
+};
+
+// The oldest with communicators that do not block (ncclCommInitRankConfig).
+inline constexpr int kOldestVersion = 21400;
+
+// "2.28.9"
+std::string version_in_words(int version);
+
+// Throws DistError, which says what was looked for and how to get it: a library that is not there,
+// lacks a function, or is older than kOldestVersion.
+Library load(const std::string& path);
+// Once per process: what $BRIGADE_NCCL_LIBRARY names, else the one that is linked into the program,
+// else libnccl.so.2. Throws as load() does.
+const Library& library();
+
+}  // namespace brigade::dist::nccl

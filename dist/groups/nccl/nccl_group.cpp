@@ -1,0 +1,360 @@
+// Ranks with a GPU each, over NCCL: collectives on tensors of the device are queued on a stream of
+// their own, of high priority, behind what the current stream holds, and nothing waits on the host.
+//
+// NCCL reduces what it is given: ranks that meet in different collectives, or do not come, it does
+// not tell apart. So the group stands beside one of the host (`control`), over which the ranks tell
+// each other, while NCCL runs, what they have posted: an all-reduce of one number under the
+// collective's name, which that group checks as it checks its own. All that is known of lost, late
+// and differing ranks is found there, in its words (works.h); tensors of the CPU, texts and barriers
+// go there too. BRIGADE_COLLECTIVE_CHECK=0 leaves that number out, and with it the explanations.
+//
+// The communicator is made when the first tensor of a device comes, since only that says which
+// device is this rank's.
+#include <brigade/core/device_runtime.h>
+#include <brigade/core/error.h>
+#include <brigade/core/factory.h>
+#include <brigade/dist/diagnosis/collective.h>
+#include <brigade/dist/groups/backends.h>
+#include <brigade/dist/groups/nccl/communicator.h>
+#include <brigade/dist/groups/nccl/works.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/meeting/rank_hosts.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace brigade::dist {
+
+namespace {
+
+constexpr std::chrono::seconds kLongestFarewell{5};
+// For the host to find out why NCCL failed.
+constexpr std::chrono::seconds kReasonsTake{1};
+
+nccl::DataType type_of(DType dtype) {
+  switch (dtype) {
+    case DType::Float64: return nccl::DataType::Float64;
+    case DType::Float32: return nccl::DataType::Float32;
+    case DType::Float16: return nccl::DataType::Float16;
+    case DType::BFloat16: return nccl::DataType::Bfloat16;
+    case DType::Int64: return nccl::DataType::Int64;
+    case DType::Int32: return nccl::DataType::Int32;
+    default: return nccl::DataType::Uint8;
+  }
+}
+
+nccl::RedOp op_of(ReduceOp op, DType dtype) {
+  switch (op) {
+    case ReduceOp::Avg: return nccl::RedOp::Avg;
+    case ReduceOp::Max: return nccl::RedOp::Max;
+    case ReduceOp::Min: return nccl::RedOp::Min;
+    default: return dtype == kBool ? nccl::RedOp::Max : nccl::RedOp::Sum;  // a sum of truth values is an or
+  }
+}
+
+// What a rank tells the others before the communicator is made.
+struct Place {
+  std::string trouble;  // why this rank cannot; "" when it can
+  std::string host, bus, device;
+  int version = 0;
+  std::string id;  // of rank 0
+
+  std::string to_text() const {
+    std::string hex;
+    for (const unsigned char c : id)
+      hex += fmt::format("{:02x}", c);
+    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", trouble, host, bus, device, version, hex);
+  }
+  static Place from_text(const std::string& text) {
+    Place place;
+    std::string hex, version;
+    size_t at = 0;
+    for (std::string* each : {&place.trouble, &place.host, &place.bus, &place.device, &version, &hex}) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      *each = text.substr(at, end - at);
+      at = std::min(end + 1, text.size());
+    }
+    place.version = std::atoi(version.c_str());
+    for (size_t i = 0; i + 1 < hex.size(); i += 2)
+      place.id += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    return place;
+  }
+};
+
+class NcclGroup final : public ProcessGroup {
+ public:
+  explicit NcclGroup(ProcessGroupPtr control)
+      : ProcessGroup(control->rank(), control->size(), control->timeout()),
+        control_(std::move(control)),
+        works_(timeout(), [this](const std::exception_ptr& error) { on_failure(error); }) {
+    const char* check = std::getenv("BRIGADE_COLLECTIVE_CHECK");
+    check_ = !(check && std::strcmp(check, "0") == 0);
+  }
+
+  ~NcclGroup() override {
+    forget_staged();
+    if (!communicator_) return;
+    // The peers need what this rank has queued, and wait for nothing that it has not.
+    const bool in_trouble = has_failed_ || std::uncaught_exceptions() > 0;
+    if (in_trouble || !works_.finish_within(std::min<std::chrono::milliseconds>(timeout(), kLongestFarewell)))
+      communicator_->abort();
+  }
+
+  const char* backend() const noexcept override { return "nccl"; }
+  bool reaches(Device) const noexcept override { return true; }
+  using ProcessGroup::allocate;
+  Tensor allocate(int64_t numel, DType dtype) override { return control_->allocate(numel, dtype); }
+
+  void note_activity(std::string_view what, SourceLocation where) override { control_->note_activity(what, where); }
+  void note_failure(std::string_view reason) override {
+    has_failed_ = true;
+    control_->note_failure(reason);
+  }
+  void abort(std::string_view reason) override {
+    control_->abort(reason);
+    works_.fail(std::make_exception_ptr(DistError("the nccl group was aborted on rank {}: {}", rank(), reason)));
+  }
+
+ protected:
+  void do_progress() override { control_->progress(); }
+
+  WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override {
+    if (is_on_host(tensor)) {
+      return on_host("all_reduce", tensor, options,
+                     [&](const CollectiveOptions& how) { return control_->all_reduce(tensor, how, how.where); });
+    }
+    const auto queue = [&](nccl::Stream stream) {
+      communicator_->call("ncclAllReduce", [&](nccl::Comm comm) {
+        return library_->all_reduce(tensor.raw_data(), tensor.raw_data(), static_cast<size_t>(tensor.numel()),
+                                    type_of(tensor.dtype()), op_of(options.op, tensor.dtype()), comm, stream);
+      });
+    };
+    return on_device("all_reduce", {tensor}, options, queue, [] {});
+  }
+
+  WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
+    if (is_on_host(tensor)) {
+      return on_host("broadcast", tensor, options,
+                     [&](const CollectiveOptions& how) { return control_->broadcast(tensor, how, how.where); });
+    }
+    const auto queue = [&](nccl::Stream stream) {
+      communicator_->call("ncclBroadcast", [&](nccl::Comm comm) {
+        return library_->broadcast(tensor.raw_data(), tensor.raw_data(), static_cast<size_t>(tensor.numel()),
+                                   type_of(tensor.dtype()), options.root, comm, stream);
+      });
+    };
+    return on_device("broadcast", {tensor}, options, queue, [] {});
+  }
+
+  WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
+    if (is_on_host(input)) {
+      return on_host("all_gather", input, options,
+                     [&](const CollectiveOptions& how) { return control_->all_gather(output, input, how, how.where); });
+    }
+    const auto queue = [&](nccl::Stream stream) {
+      communicator_->call("ncclAllGather", [&](nccl::Comm comm) {
+        return library_->all_gather(input.raw_data(), output.raw_data(), static_cast<size_t>(input.numel()),
+                                    type_of(input.dtype()), comm, stream);
+      });
+    };
+    return on_device("all_gather", {input, output}, options, queue, [&] { copy_within(output, input); });
+  }
+
+  WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
+    if (is_on_host(input)) {
+      return on_host("reduce_scatter", input, options, [&](const CollectiveOptions& how) {
+        return control_->reduce_scatter(output, input, how, how.where);
+      });
+    }
+    const auto queue = [&](nccl::Stream stream) {
+      communicator_->call("ncclReduceScatter", [&](nccl::Comm comm) {
+        return library_->reduce_scatter(input.raw_data(), output.raw_data(), static_cast<size_t>(output.numel()),
+                                        type_of(input.dtype()), op_of(options.op, input.dtype()), comm, stream);
+      });
+    };
+    return on_device("reduce_scatter", {input, output}, options, queue, [&] { copy_within(output, input); });
+  }
+
+  WorkPtr do_barrier(const CollectiveOptions& options) override {
+    return on_host("barrier", Tensor(), options, [&](const CollectiveOptions& how) { return meet(how); });
+  }
+  void do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout) override {
+    control_->monitored_barrier(timeout, options.where);
+  }
+
+ private:
+  static bool is_on_host(const Tensor& tensor) { return tensor.device().type == DeviceType::CPU; }
+
+  static void copy_within(const Tensor& to, const Tensor& from) {
+    const Device device = to.device();
+    if (to.raw_data() != from.raw_data())
+      device_runtime(device).copy_async(to.raw_data(), from.raw_data(), from.nbytes(), device.index);
+  }
+
+  // `post` is called with the options that make it a part of the collective.
+  template <class Post>
+  WorkPtr on_host(const char* kind, const Tensor& tensor, const CollectiveOptions& options, const Post& post) {
+    works_.throw_if_failed();
+    const CollectiveInfo info = record(kind, tensor, options);
+    CollectiveOptions how = options;
+    how.step_of = &info;
+    nccl::Collective collective;
+    collective.description = in_words(info);
+    collective.met = post(how);
+    collective.on_finish = [this, number = info.sequence] { recorder().finish(number); };
+    return works_.add(std::move(collective));
+  }
+
+  // `queue(stream)` calls NCCL; `alone` does on the current stream what is left in a world of one.
+  // The first of the tensors is the one that the ranks speak of.
+  template <class Queue, class Alone>
+  WorkPtr on_device(const char* kind, std::vector<Tensor> tensors, const CollectiveOptions& options, const Queue& queue,
+                    const Alone& alone) {
+    works_.throw_if_failed();
+    const Device device = tensors.front().device();
+    if (size() > 1) connect(device, options.where);
+    const CollectiveInfo info = record(kind, tensors.front(), options);
+    nccl::Collective collective;
+    collective.description = in_words(info);
+    if (size() == 1) {
+      alone();
+      recorder().finish(info.sequence);
+      return works_.add(std::move(collective));
+    }
+    CollectiveOptions how{.description = options.description, .iteration = options.iteration, .where = options.where};
+    how.step_of = &info;
+    if (check_) collective.met = meet(how);
+    const DeviceRuntime& runtime = device_runtime(device);
+    collective.done = runtime.new_event(device.index);
+    collective.on_finish = [this, number = info.sequence] { recorder().finish(number); };
+    ready_->record();
+    try {
+      const DeviceStreamGuard guard(*stream_);
+      ready_->block();
+      if (tensors.front().numel() > 0) queue(stream_->handle());
+      collective.done->record();
+    } catch (...) {
+      std::exception_ptr error = std::current_exception();
+      // If a peer is the reason, the host knows which, and why.
+      try {
+        if (collective.met) collective.met->wait(std::min<std::chrono::milliseconds>(timeout(), kReasonsTake));
+      } catch (const TimeoutError&) {
+      } catch (...) {
+        error = std::current_exception();
+      }
+      works_.fail(error);
+      std::rethrow_exception(error);
+    }
+    collective.tensors = std::move(tensors);
+    return works_.add(std::move(collective));
+  }
+
+  // Says over the host what this rank has posted.
+  WorkPtr meet(const CollectiveOptions& how) {
+    const Tensor token = empty({1}, kInt32);
+    *token.data_ptr<int32_t>() = 0;
+    return control_->all_reduce(token, how, how.where);
+  }
+
+  // Makes the communicator, if there is none: collective.
+  void connect(Device device, SourceLocation where) {
+    if (communicator_) {
+      if (device == device_) return;
+      throw DeviceError(where,
+                        "nccl: this group has its communicator on {}, and got a tensor on {}; make a group per device",
+                        to_string(device_), to_string(device));
+    }
+    Place own;
+    try {
+      library_ = &nccl::library();
+      own.version = library_->version;
+      own.host = host_identity();
+      own.bus = device_runtime(device).bus_id(device.index);
+      own.device = to_string(device);
+      if (rank() == 0) {
+        nccl::UniqueId id;
+        if (const nccl::Result result = library_->get_unique_id(&id); result != nccl::Result::Success)
+          throw DistError("ncclGetUniqueId: {}", library_->get_error_string(result));
+        own.id.assign(id.internal, sizeof id.internal);
+      }
+    } catch (const Error& error) {
+      own.trouble = error.what();
+      std::ranges::replace(own.trouble, '\n', ' ');
+    }
+    std::vector<Place> places;
+    for (const std::string& text : control_->all_gather_text(own.to_text(), "the communicator of NCCL", where))
+      places.push_back(Place::from_text(text));
+    check_places(places, where);
+    nccl::UniqueId id{};
+    std::memcpy(id.internal, places[0].id.data(), std::min(places[0].id.size(), sizeof id.internal));
+    const DeviceRuntime& runtime = device_runtime(device);
+    stream_ = runtime.new_stream(device.index);
+    ready_ = runtime.new_event(device.index);
+    set_current_device(device);
+    try {
+      communicator_ = std::make_shared<nccl::Communicator>(*library_, id, rank(), size(), device, timeout());
+    } catch (...) {
+      works_.fail(std::current_exception());
+      throw;
+    }
+    device_ = device;
+    works_.watch(communicator_);
+  }
+
+  // The same error on all ranks.
+  static void check_places(const std::vector<Place>& places, SourceLocation where) {
+    for (size_t r = 0; r < places.size(); ++r) {
+      if (!places[r].trouble.empty()) throw DistError(where, "nccl: rank {} cannot use it: {}", r, places[r].trouble);
+    }
+    for (size_t r = 1; r < places.size(); ++r) {
+      if (places[r].version != places[0].version)
+        throw DistError(where, "nccl: rank 0 has version {}, rank {} has {}; all ranks need the same",
+                        nccl::version_in_words(places[0].version), r, nccl::version_in_words(places[r].version));
+      for (size_t other = 0; other < r; ++other) {
+        if (places[other].host == places[r].host && places[other].bus == places[r].bus)
+          throw DistError(
+              where,
+              "nccl: ranks {} and {} share a GPU ({}, {}), and NCCL takes one rank for each; give each rank "
+              "its own, or use shm or gloo, where ranks may share one",
+              other, r, places[r].device, places[r].bus);
+      }
+    }
+  }
+
+  void on_failure(const std::exception_ptr& error) {
+    has_failed_ = true;
+    if (communicator_) communicator_->abort();
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& known) {
+      control_->abort(known.what());
+      write_record(known.what());
+    } catch (...) {
+      control_->abort("an exception that is none of the standard's");
+    }
+  }
+
+  const ProcessGroupPtr control_;
+  bool check_ = true;
+  std::atomic<bool> has_failed_{false};
+  const nccl::Library* library_ = nullptr;
+  Device device_;
+  std::unique_ptr<DeviceStream> stream_;
+  std::unique_ptr<DeviceEvent> ready_;
+  std::shared_ptr<nccl::Communicator> communicator_;
+  nccl::Works works_;  // last: its thread uses the others
+};
+
+}  // namespace
+
+ProcessGroupPtr make_nccl_group(ProcessGroupPtr control) {
+  if (!control) throw ValueError("make_nccl_group: expected a process group of the host, got none");
+  return std::make_shared<NcclGroup>(std::move(control));
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,206 @@
+// Waiting for collectives of NCCL, and watching those that nobody waits for.
+#include <brigade/dist/groups/nccl/works.h>
+
+#include <brigade/core/error.h>
+#include <brigade/dist/groups/collective_errors.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace brigade::dist::nccl {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+constexpr auto kPeriod = std::chrono::milliseconds(20);
+// Between an error that NCCL reports and the end: who waits on the host learns the reason there.
+constexpr auto kReasonsTake = std::chrono::seconds(1);
+}  // namespace
+
+struct Works::Entry {
+  Collective collective;
+  Clock::time_point posted = Clock::now();
+  bool finished = false;
+};
+
+// The works share it: they may outlive the group.
+struct Works::State {
+  explicit State(std::chrono::milliseconds given) : timeout(given) {}
+
+  void finish(Entry& entry) {
+    if (std::exchange(entry.finished, true)) return;
+    if (!stopped && entry.collective.on_finish) entry.collective.on_finish();  // it speaks of the group
+    entry.collective.on_finish = nullptr;
+    entry.collective.tensors.clear();
+    std::erase_if(entries, [&](const auto& each) { return each.get() == &entry; });
+  }
+  void fail(const std::exception_ptr& given) {
+    std::function<void(const std::exception_ptr&)> tell;
+    {
+      const std::lock_guard lock(mutex);
+      if (error) return;
+      error = given;
+      tell = std::exchange(on_failure, nullptr);
+    }
+    if (tell) tell(given);
+    const std::lock_guard lock(mutex);
+    entries.clear();
+  }
+  void throw_if_failed() {
+    const std::lock_guard lock(mutex);
+    if (error) std::rethrow_exception(error);
+  }
+
+  const std::chrono::milliseconds timeout;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::shared_ptr<Entry>> entries;  // not finished
+  std::shared_ptr<Communicator> communicator;
+  std::function<void(const std::exception_ptr&)> on_failure;
+  std::exception_ptr error;
+  bool stopped = false;
+};
+
+class NcclWork final : public Work {
+ public:
+  NcclWork(std::shared_ptr<Works::State> state, std::shared_ptr<Works::Entry> entry)
+      : state_(std::move(state)), entry_(std::move(entry)), met_(entry_->collective.met) {}
+
+  bool is_completed() override {
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (entry_->finished || state_->error) return true;
+    }
+    if (met_ && !met_->is_completed()) return false;
+    return !entry_->collective.done || entry_->collective.done->query();
+  }
+  void wait() override {
+    wait_with([this] { met_->wait(); });
+  }
+  void wait(std::chrono::milliseconds timeout) override {
+    wait_with([&] { met_->wait(timeout); });
+  }
+  WorkTimes times() const override { return met_ ? met_->times() : WorkTimes(); }
+
+ private:
+  template <class Wait>
+  void wait_with(Wait wait) {
+    if (!has_met_ && met_) {
+      try {
+        state_->throw_if_failed();
+        wait();
+      } catch (...) {
+        state_->fail(std::current_exception());
+        state_->throw_if_failed();
+      }
+    }
+    has_met_ = true;
+    if (entry_->collective.done) entry_->collective.done->block();
+    // What is on the device already counts if nothing has ended it.
+    const std::lock_guard lock(state_->mutex);
+    if (!entry_->finished && state_->error) std::rethrow_exception(state_->error);
+    if (!entry_->collective.done) state_->finish(*entry_);
+  }
+
+  std::shared_ptr<Works::State> state_;
+  std::shared_ptr<Works::Entry> entry_;
+  WorkPtr met_;
+  bool has_met_ = false;
+};
+
+Works::Works(std::chrono::milliseconds timeout, std::function<void(const std::exception_ptr&)> on_failure)
+    : state_(std::make_shared<State>(timeout)) {
+  state_->on_failure = std::move(on_failure);
+}
+
+Works::~Works() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopped = true;
+    state_->on_failure = nullptr;
+    if (!state_->error) state_->error = group_gone_error();
+    state_->changed.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  const std::lock_guard lock(state_->mutex);
+  state_->entries.clear();
+  state_->communicator.reset();
+}
+
+void Works::watch(std::shared_ptr<Communicator> communicator) {
+  const std::lock_guard lock(state_->mutex);
+  state_->communicator = std::move(communicator);
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+WorkPtr Works::add(Collective collective) {
+  auto entry = std::make_shared<Entry>();
+  entry->collective = std::move(collective);
+  const std::lock_guard lock(state_->mutex);
+  if (state_->error) std::rethrow_exception(state_->error);
+  if (entry->collective.done) state_->entries.push_back(entry);
+  return std::make_shared<NcclWork>(state_, std::move(entry));
+}
+
+void Works::fail(const std::exception_ptr& error) { state_->fail(error); }
+void Works::throw_if_failed() const { state_->throw_if_failed(); }
+
+bool Works::finish_within(std::chrono::milliseconds time) {
+  const auto deadline = Clock::now() + time;
+  while (true) {
+    std::vector<std::shared_ptr<Entry>> entries;
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (state_->error) return false;
+      entries = state_->entries;
+    }
+    std::erase_if(entries, [](const auto& each) { return each->collective.done->query(); });
+    if (entries.empty()) return true;
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+void Works::run() {
+  std::optional<Clock::time_point> troubled_since;
+  std::unique_lock lock(state_->mutex);
+  while (!state_->stopped) {
+    state_->changed.wait_for(lock, kPeriod);
+    if (state_->stopped || state_->error) continue;
+    const std::vector<std::shared_ptr<Entry>> entries = state_->entries;
+    const std::shared_ptr<Communicator> communicator = state_->communicator;
+    lock.unlock();
+    std::exception_ptr failure;
+    std::vector<std::shared_ptr<Entry>> done;
+    try {
+      for (const std::shared_ptr<Entry>& entry : entries) {
+        if (entry->collective.done->query()) {
+          done.push_back(entry);
+        } else if (Clock::now() - entry->posted > 2 * state_->timeout) {
+          // Ranks that did not come are found on the host within the time-out itself.
+          throw TimeoutError(
+              "{}: the device did not come to its end within {} ms; a peer may have ended while NCCL ran",
+              entry->collective.description, (2 * state_->timeout).count());
+        }
+      }
+      const auto error = entries.size() > done.size() ? communicator->asynchronous_error() : std::nullopt;
+      if (!error) {
+        troubled_since.reset();
+      } else if (!troubled_since) {
+        troubled_since = Clock::now();
+      } else if (Clock::now() - *troubled_since > kReasonsTake) {
+        throw DistError(*error);
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) state_->fail(failure);
+    lock.lock();
+    for (const std::shared_ptr<Entry>& entry : done)
+      state_->finish(*entry);
+  }
+}
+
+}  // namespace brigade::dist::nccl

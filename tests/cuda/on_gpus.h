@@ -1,0 +1,33 @@
+// Ranks with a device each, over NCCL: threads of this process, beside a group of threads.
+#pragma once
+
+#include <brigade/core/device_runtime.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/groups/threads/run_threads.h>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+namespace brigade::test {
+
+using OnGpu = std::function<void(const dist::ProcessGroupPtr& group, Device device)>;
+
+// false, with a word about it, where there are not as many devices.
+inline bool on_gpus(int ranks, const OnGpu& body, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
+  if (device_count(DeviceType::CUDA) < ranks) {
+    MESSAGE("left out: ", ranks, " ranks over NCCL need as many GPUs");
+    return false;
+  }
+  dist::run_threads(
+      ranks,
+      [&](const dist::ProcessGroupPtr& control) {
+        const Device device(kCUDA, control->rank());
+        set_current_device(device);
+        body(dist::make_nccl_group(control), device);
+      },
+      timeout);
+  return true;
+}
+
+}  // namespace brigade::test

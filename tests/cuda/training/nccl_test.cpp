@@ -1,0 +1,375 @@
+// The process group over NCCL; without a GPU over the stand-in of tests/cuda/library.
+#include "on_device.h"
+#include "on_gpus.h"
+
+#include <brigade/core/cuda/stream.h>
+#include <brigade/core/fnv.h>
+#include <brigade/dist/groups/nccl/library.h>
+#include <brigade/kernels/elementwise.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+// With the toolkit's own headers.
+#if defined(BRIGADE_COMPARE_NCCL) && __has_include(<nccl.h>)
+#include <nccl.h>
+#define BRIGADE_TEST_HAS_NCCL_H
+#endif
+
+using namespace brigade;
+using namespace brigade::test;
+namespace nccl = brigade::dist::nccl;
+
+namespace {
+
+Tensor filled(double value, const Shape& sizes, DType dtype, Device device) {
+  return full(sizes, value, {dtype, device});
+}
+
+void all_are(const Tensor& tensor, double value) {
+  for (const double each : tensor.to_vector<double>())
+    if (each != value) FAIL("found ", each, ", expected ", value, " in ", to_string(tensor));
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// What each rank's body throws, "" for nothing.
+std::vector<std::string> errors_of(int ranks, const OnGpu& body,
+                                   std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
+  std::vector<std::string> errors(static_cast<size_t>(ranks));
+  try {
+    on_gpus(
+        ranks,
+        [&](const dist::ProcessGroupPtr& group, Device device) {
+          try {
+            body(group, device);
+          } catch (const std::exception& error) {
+            errors[static_cast<size_t>(group->rank())] = error.what();
+            throw;
+          }
+        },
+        timeout);
+  } catch (const std::exception&) {
+  }
+  return errors;
+}
+
+#ifdef BRIGADE_TEST_HAS_NCCL_H
+template <class A, class B>
+constexpr bool same(A a, B b) {
+  return static_cast<int>(a) == static_cast<int>(b);
+}
+static_assert(sizeof(nccl::UniqueId) == sizeof(ncclUniqueId) && sizeof(nccl::Result) == sizeof(ncclResult_t));
+static_assert(sizeof(nccl::DataType) == sizeof(ncclDataType_t) && sizeof(nccl::RedOp) == sizeof(ncclRedOp_t));
+static_assert(same(nccl::Result::Success, ncclSuccess) && same(nccl::Result::InProgress, ncclInProgress) &&
+              same(nccl::Result::RemoteError, ncclRemoteError) && same(nccl::Result::InvalidUsage, ncclInvalidUsage) &&
+              same(nccl::Result::InvalidArgument, ncclInvalidArgument) &&
+              same(nccl::Result::InternalError, ncclInternalError) &&
+              same(nccl::Result::SystemError, ncclSystemError) &&
+              same(nccl::Result::UnhandledCudaError, ncclUnhandledCudaError));
+static_assert(same(nccl::DataType::Uint8, ncclUint8) && same(nccl::DataType::Int32, ncclInt32) &&
+              same(nccl::DataType::Int64, ncclInt64) && same(nccl::DataType::Float16, ncclFloat16) &&
+              same(nccl::DataType::Float32, ncclFloat32) && same(nccl::DataType::Float64, ncclFloat64) &&
+              same(nccl::DataType::Bfloat16, ncclBfloat16));
+static_assert(same(nccl::RedOp::Sum, ncclSum) && same(nccl::RedOp::Max, ncclMax) && same(nccl::RedOp::Min, ncclMin) &&
+              same(nccl::RedOp::Avg, ncclAvg));
+static_assert(offsetof(nccl::Config, size) == offsetof(ncclConfig_t, size) &&
+              offsetof(nccl::Config, magic) == offsetof(ncclConfig_t, magic) &&
+              offsetof(nccl::Config, version) == offsetof(ncclConfig_t, version) &&
+              offsetof(nccl::Config, blocking) == offsetof(ncclConfig_t, blocking));
+// As functions: the handles and enumerations are passed alike.
+static_assert(
+    std::is_invocable_v<decltype(&ncclCommInitRankConfig), ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*>);
+static_assert(std::is_invocable_v<decltype(&ncclAllReduce), const void*, void*, size_t, ncclDataType_t, ncclRedOp_t,
+                                  ncclComm_t, cudaStream_t>);
+static_assert(std::is_invocable_v<decltype(&ncclBroadcast), const void*, void*, size_t, ncclDataType_t, int, ncclComm_t,
+                                  cudaStream_t>);
+static_assert(std::is_invocable_v<decltype(&ncclAllGather), const void*, void*, size_t, ncclDataType_t, ncclComm_t,
+                                  cudaStream_t>);
+static_assert(std::is_invocable_v<decltype(&ncclReduceScatter), const void*, void*, size_t, ncclDataType_t, ncclRedOp_t,
+                                  ncclComm_t, cudaStream_t>);
+TEST_CASE("the configuration of a communicator is that of NCCL's header") {
+  const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
+  CHECK(nccl::Config().magic == theirs.magic);
+}
+#endif
+
+}  // namespace
+
+TEST_CASE("every collective reduces, sends and gathers what the devices hold, in every dtype") {
+  for (const int ranks : {1, 2, 3, 4}) {
+    CAPTURE(ranks);
+    on_gpus(ranks, [&](const dist::ProcessGroupPtr& group, Device device) {
+      const int rank = group->rank();
+      CHECK(std::string(group->backend()) == "nccl");
+      for (const DType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8}) {
+        CAPTURE(name(dtype));
+        const Tensor sum = filled(rank + 1, {1000}, dtype, device);
+        group->all_reduce(sum)->wait();
+        all_are(sum, ranks * (ranks + 1) / 2);
+        const Tensor largest = filled(rank + 1, {7}, dtype, device);
+        group->all_reduce(largest, {.op = dist::ReduceOp::Max})->wait();
+        all_are(largest, ranks);
+        const Tensor smallest = filled(rank + 1, {7}, dtype, device);
+        group->all_reduce(smallest, {.op = dist::ReduceOp::Min})->wait();
+        all_are(smallest, 1);
+        const Tensor sent = filled(rank + 5, {33}, dtype, device);
+        group->broadcast(sent, {.root = ranks - 1})->wait();
+        all_are(sent, ranks + 4);
+        const Tensor gathered = filled(0, {4 * ranks}, dtype, device);
+        group->all_gather(gathered, filled(rank + 2, {4}, dtype, device))->wait();
+        const Tensor part = filled(0, {4}, dtype, device);
+        group->reduce_scatter(part, gathered)->wait();
+        for (int r = 0; r < ranks; ++r)
+          all_are(view::slice(gathered, 0, 4 * r, 4 * r + 4), r + 2);
+        all_are(part, ranks * (rank + 2));
+        if (!is_floating_point(dtype)) continue;
+        const Tensor mean = filled(4 * rank, {3}, dtype, device);
+        group->all_reduce(mean, {.op = dist::ReduceOp::Avg})->wait();
+        if (ranks != 3) all_are(mean, 2 * (ranks - 1));  // a third has no exact number
+      }
+      const Tensor either = filled(rank == 0 ? 1 : 0, {5}, kBool, device);
+      group->all_reduce(either)->wait();
+      all_are(kernels::cast(either, kFloat32), 1);
+      group->all_reduce(filled(0, {0}, kFloat32, device))->wait();
+      // The host's tensors, texts and barriers go beside.
+      const Tensor on_host = full({4}, rank + 1);
+      group->all_reduce(on_host)->wait();
+      all_are(on_host, ranks * (ranks + 1) / 2);
+      CHECK(group->all_gather_text("rank " + std::to_string(rank)).back() == "rank " + std::to_string(ranks - 1));
+      group->barrier();
+      group->monitored_barrier(std::chrono::seconds(5));
+      // All is waited for, and the recorder comes to know it.
+      const auto unfinished = [&] {
+        return std::ranges::count(group->flight_recorder().entries(), 0, &dist::CollectiveInfo::finished);
+      };
+      for (int i = 0; i < 500 && unfinished() > 0; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      CHECK(unfinished() == 0);
+    });
+  }
+}
+
+TEST_CASE("a collective follows what is queued before it, and what is queued after it sees the result") {
+  for (const int ranks : {2, 4}) {
+    on_gpus(ranks, [ranks](const dist::ProcessGroupPtr& group, Device device) {
+      for (int round = 0; round < 25; ++round) {
+        const cuda::StreamGuard guard(cuda::Stream::create());
+        const Tensor x = filled(1, {5000}, kFloat32, device);
+        const Tensor y = filled(1, {300}, kFloat64, device);
+        for (int i = 0; i < 5; ++i) {
+          kernels::scale_inplace(x, 2);
+          kernels::scale_inplace(y, 3);
+        }
+        const dist::WorkPtr first = group->all_reduce(x);
+        const dist::WorkPtr second = group->all_reduce(y);
+        if (round % 2) group->progress();
+        second->wait();
+        const Tensor after = kernels::binary_scalar(y, 1, kernels::BinaryOp::Add, false);
+        first->wait();
+        kernels::scale_inplace(x, 0.5);
+        all_are(after, ranks * 243 + 1);
+        all_are(x, ranks * 16);
+        CHECK(first->is_completed());
+        CHECK(second->is_completed());
+      }
+    });
+  }
+}
+
+TEST_CASE("what a collective reads and writes lives until the device is done, whoever lets go of it") {
+  on_gpus(2, [](const dist::ProcessGroupPtr& group, Device device) {
+    for (int round = 0; round < 20; ++round) {
+      const Tensor kept = filled(0, {2 * 700}, kFloat32, device);
+      dist::WorkPtr work;
+      {
+        const Tensor sent = filled(group->rank() + 1, {700}, kFloat32, device);
+        work = group->all_gather(kept, sent);
+      }
+      // Would take the memory of `sent`.
+      const Tensor other = filled(-7, {700}, kFloat32, device);
+      work->wait();
+      all_are(view::slice(kept, 0, 0, 700), 1);
+      all_are(view::slice(kept, 0, 700, 1400), 2);
+      all_are(other, -7);
+    }
+  });
+}
+
+TEST_CASE("ranks that meet in different collectives learn it, with both lines, and nobody hangs") {
+  const auto counts = errors_of(2, [](const dist::ProcessGroupPtr& group, Device device) {
+    const int64_t numel = group->rank() == 0 ? 10 : 20;
+    group->all_reduce(filled(1, {numel}, kFloat32, device), {.description = "bucket"})->wait();
+  });
+  const auto kinds = errors_of(2, [](const dist::ProcessGroupPtr& group, Device device) {
+    const Tensor x = filled(1, {8}, kFloat32, device);
+    if (group->rank() == 0) {
+      group->all_reduce(x)->wait();
+    } else {
+      group->broadcast(x)->wait();
+    }
+    all_are(x, 0);  // not reached
+  });
+  if (device_count(DeviceType::CUDA) < 2) return;
+  for (const std::string& error : counts) {
+    CHECK_MESSAGE(has(error, "10 x float32"), error);
+    CHECK_MESSAGE(has(error, "20 x float32"), error);
+    CHECK_MESSAGE(has(error, "nccl_test.cpp:"), error);
+  }
+  CHECK(counts[0] == counts[1]);
+  for (const std::string& error : kinds) {
+    CHECK_MESSAGE(has(error, "all_reduce"), error);
+    CHECK_MESSAGE(has(error, "broadcast"), error);
+  }
+}
+
+TEST_CASE("a rank that does not come is named after the time-out, and the group says so from then on") {
+  std::string again;
+  const auto errors = errors_of(
+      2,
+      [&](const dist::ProcessGroupPtr& group, Device device) {
+        group->all_reduce(filled(1, {4}, kFloat32, device))->wait();
+        if (group->rank() == 1) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+          return;
+        }
+        const dist::WorkPtr work = group->all_reduce(filled(1, {4}, kFloat32, device), {.description = "late"});
+        try {
+          work->wait();
+        } catch (const TimeoutError&) {
+          CHECK(work->is_completed());
+          try {
+            group->all_reduce(filled(1, {4}, kFloat32, device));
+          } catch (const TimeoutError& error) {
+            again = error.what();
+          }
+          throw;
+        }
+      },
+      std::chrono::milliseconds(400));
+  if (device_count(DeviceType::CUDA) < 2) return;
+  CHECK_MESSAGE(has(errors[0], "waiting for rank 1"), errors[0]);
+  CHECK_MESSAGE(has(errors[0], "\"late\""), errors[0]);
+  CHECK(again == errors[0]);
+}
+
+TEST_CASE("a rank that throws takes its peers out of the collective, with its words") {
+  const auto errors = errors_of(3, [](const dist::ProcessGroupPtr& group, Device device) {
+    const Tensor x = filled(1, {4}, kFloat32, device);
+    group->all_reduce(x)->wait();
+    if (group->rank() == 2) {
+      group->note_failure("no more apples");
+      throw ValueError("no more apples");
+    }
+    group->all_reduce(x)->wait();
+    all_are(x, 0);  // not reached
+  });
+  if (device_count(DeviceType::CUDA) < 3) return;
+  for (const int rank : {0, 1})
+    CHECK_MESSAGE(has(errors[static_cast<size_t>(rank)], "no more apples"), errors[static_cast<size_t>(rank)]);
+}
+
+TEST_CASE("a device that does not come to its end is given up after twice the time-out") {
+  // Rank 1 says that it is in the collective, and its stream never gets there.
+  const auto errors = errors_of(
+      2,
+      [](const dist::ProcessGroupPtr& group, Device device) {
+        const Tensor x = filled(1, {4}, kFloat32, device);
+        group->all_reduce(x)->wait();
+        std::atomic<bool> free = false;
+        struct Gate {
+          static void wait(void* data) {
+            auto& open = *static_cast<std::atomic<bool>*>(data);
+            for (int i = 0; i < 3000 && !open; ++i)
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+        };
+        if (group->rank() == 1) cudaLaunchHostFunc(cuda::current_stream(device.index).get(), &Gate::wait, &free);
+        try {
+          group->all_reduce(x, {.description = "stuck"})->wait();
+          cuda::current_stream(device.index).synchronize();
+          group->all_reduce(x)->wait();
+        } catch (...) {
+          free = true;
+          cuda::current_stream(device.index).synchronize();
+          throw;
+        }
+        free = true;
+        cuda::current_stream(device.index).synchronize();
+      },
+      std::chrono::milliseconds(300));
+  if (device_count(DeviceType::CUDA) < 2) return;
+  CHECK_MESSAGE((has(errors[0], "stuck") || has(errors[1], "stuck")), errors[0], " / ", errors[1]);
+}
+
+TEST_CASE("abort ends what is under way, on this rank and on its peers") {
+  const auto errors = errors_of(2, [](const dist::ProcessGroupPtr& group, Device device) {
+    const Tensor x = filled(1, {4}, kFloat32, device);
+    group->all_reduce(x)->wait();
+    if (group->rank() == 1) {
+      group->abort("enough");
+      group->all_reduce(x)->wait();
+    }
+    group->all_reduce(x)->wait();
+  });
+  if (device_count(DeviceType::CUDA) < 2) return;
+  CHECK_MESSAGE(has(errors[0], "enough"), errors[0]);
+  CHECK_MESSAGE(has(errors[1], "the nccl group was aborted on rank 1: enough"), errors[1]);
+}
+
+TEST_CASE("ranks that share a device, and tensors of another one, are refused in words") {
+  std::mutex mutex;
+  std::vector<std::string> shared;
+  if (device_count(DeviceType::CUDA) < 2) return;
+  dist::run_threads(2, [&](const dist::ProcessGroupPtr& control) {
+    const dist::ProcessGroupPtr group = dist::make_nccl_group(control);
+    const Device device(kCUDA, 0);
+    set_current_device(device);
+    try {
+      group->all_reduce(filled(1, {4}, kFloat32, device))->wait();
+    } catch (const DistError& error) {
+      const std::lock_guard lock(mutex);
+      shared.push_back(error.what());
+    }
+    // The host's half goes on.
+    const Tensor on_host = full({1}, 2);
+    group->all_reduce(on_host)->wait();
+    all_are(on_host, 4);
+  });
+  REQUIRE(shared.size() == 2);
+  CHECK_MESSAGE(has(shared[0], "ranks 0 and 1 share a GPU"), shared[0]);
+  CHECK(shared[0] == shared[1]);
+  on_gpus(2, [](const dist::ProcessGroupPtr& group, Device device) {
+    group->all_reduce(filled(1, {4}, kFloat32, device))->wait();
+    const Device other(kCUDA, 1 - device.index);
+    CHECK_THROWS_WITH_AS(group->all_reduce(filled(1, {4}, kFloat32, other)),
+                         doctest::Contains("make a group per device"), DeviceError);
+  });
+  CHECK_THROWS_AS(dist::make_nccl_group(nullptr), ValueError);
+}
+
+TEST_CASE("works outlive their group") {
+  std::vector<dist::WorkPtr> left(2);
+  if (!on_gpus(2, [&](const dist::ProcessGroupPtr& group, Device device) {
+        left[static_cast<size_t>(group->rank())] = group->all_reduce(filled(1, {4}, kFloat32, device));
+        left[static_cast<size_t>(group->rank())]->wait();
+        cuda::current_stream(device.index).synchronize();
+      }))
+    return;
+  for (const dist::WorkPtr& work : left)
+    CHECK(work->is_completed());
+}
+
+TEST_CASE("a library that is missing, is something else or is too old is named, with what to do") {
+  CHECK_THROWS_WITH_AS(nccl::load("/no/such/libnccl.so.2"), doctest::Contains("/no/such/libnccl.so.2"), DistError);
+  CHECK_THROWS_WITH_AS(nccl::load("libm.so.6"), doctest::Contains("libm.so.6 has no ncclGetVersion; install NCCL"),
+                       DistError);
+#ifdef NCCL_TOO_OLD
+  CHECK_THROWS_WITH_AS(nccl::load(NCCL_TOO_OLD), doctest::Contains("is version 2.8.4, and 2.14 is the oldest"),
+                       DistError);
+#endif
+  CHECK(nccl::version_in_words(22809) == "2.28.9");
+  CHECK(nccl::version_in_words(21000) == "2.10.0");
+}

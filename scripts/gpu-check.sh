@@ -103,8 +103,13 @@ library() {
 }
 dependencies=()
 library cudnn cudnn.h CUDNN_LIBRARY CUDNN_INCLUDE_DIR
-library nccl nccl.h NCCL_LIBRARY NCCL_INCLUDE_DIR
 library cublasLt cublasLt.h CUDA_cublasLt_LIBRARY CUDA_cublasLt_INCLUDE_DIR
+# NCCL is loaded by the tests that use it.
+if ! ldconfig -p 2>/dev/null | grep -q 'libnccl\.so\.2'; then
+  for found in "$toolkit"/lib64/libnccl.so.2 "$toolkit"/lib/libnccl.so.2 "$(in_python_packages 'lib/libnccl.so.2')"; do
+    [ -f "$found" ] && export BRIGADE_NCCL_LIBRARY=$found && break
+  done
+fi
 [ -n "$deps" ] && dependencies+=("-DCMAKE_PREFIX_PATH=$deps")
 printf 'int main() {}' | g++ -x c++ -fopenmp -o /dev/null - 2>/dev/null || dependencies+=(-DBRIGADE_OPENMP=OFF)
 

@@ -59,6 +59,9 @@ class ProcessGroup {
   // host memory, beside the work of the device (dist/groups/staging.h).
   virtual bool reaches(Device device) const noexcept { return device.type == DeviceType::CPU; }
 
+  // Whether sums of a device's tensors are rounded to their dtype at each addition, instead of once.
+  virtual bool rounds_each_sum() const noexcept { return false; }
+
   // Memory that this group reduces with the fewest copies: a 1-d uninitialised tensor. Local (peers
   // need not call it). Falls back to plain memory where the transport has no better.
   virtual Tensor allocate(int64_t numel, DType dtype) = 0;

@@ -65,15 +65,22 @@ Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_pt
       ranks_(group.size()),
       offsets_(layout.offsets),
       reading_(std::move(reading)) {
-  place_words(layout.dtype, ranks_);
-  const int64_t total = layout.gradient_numel + positions_.back();
+  // n times the error of n additions below one half.
+  const bool is_lossy = is_half(layout.dtype) || ranks_ > 2048;
+  has_own_tail_ = layout.device != Device() && group.rounds_each_sum() && is_lossy;
+  const DType words_in = has_own_tail_ ? kFloat32 : layout.dtype;
+  place_words(words_in, ranks_);
+  const int64_t length = positions_.back();
+  const int64_t total = layout.gradient_numel + (has_own_tail_ ? 0 : length);
   whole_ = group.allocate(total, layout.dtype, layout.device);
   kernels::fill(whole_, 0.0);  // padding is reduced too and must stay finite
   gradients_ = view::slice(whole_, 0, 0, layout.gradient_numel);
-  tail_ = host_tail_ = view::slice(whole_, 0, layout.gradient_numel, total);
+  tail_ = has_own_tail_ ? group.allocate(length, kFloat32, layout.device)
+                        : view::slice(whole_, 0, layout.gradient_numel, total);
+  host_tail_ = tail_;
   if (!on_device()) return;
   const DeviceRuntime& runtime = device_runtime(layout.device);
-  host_tail_ = empty_pinned(runtime, tail_.sizes(), layout.dtype);
+  host_tail_ = empty_pinned(runtime, tail_.sizes(), words_in);
   kernels::fill(host_tail_, 0.0);
   sums_ = empty({flags_}, {kFloat64, layout.device});
   host_sums_ = empty_pinned(runtime, sums_.sizes(), kFloat64);
@@ -124,6 +131,7 @@ void Payload::receive(Work& reduced) {
   }
   arrived_->synchronize();
   reduced.wait();  // a group of the device may have ended it meanwhile, with a reason
+  if (has_own_tail_) kernels::scale_inplace(host_tail_, 1.0 / ranks_);
 }
 
 double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<double>()[index]; }

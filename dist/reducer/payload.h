@@ -11,6 +11,10 @@
 // digits of a whole number, one element each. The base is the largest power of two whose digits,
 // summed over the ranks, survive the average exactly: 128 for two ranks in bfloat16 (8 bits of
 // precision), so a batch is 3 elements and its square 6.
+//
+// A group that rounds at each addition (NCCL) would lose flags that way: n additions of 1/n have an
+// error of n roundings, and a count one of n times that. Where that could be half a rank, flags and
+// words have a float32 tensor of their own and travel as sums, which are exact up to 2^24.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -54,11 +58,16 @@ class Payload {
   // Memory of the group, cleared. On a device, `reading` is the stream on which receive() reads.
   Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading = nullptr);
 
+  // Without flags and words where they have a tensor of their own.
   const Tensor& whole() const noexcept { return whole_; }
   // The slots alone, 1-d.
   const Tensor& gradients() const noexcept { return gradients_; }
   // Flags and words alone, 1-d.
   const Tensor& tail() const noexcept { return tail_; }
+  // Whether they are no part of whole().
+  bool has_own_tail() const noexcept { return has_own_tail_; }
+  // How the tail is to be reduced, where it is alone.
+  ReduceOp tail_op() const noexcept { return has_own_tail_ ? ReduceOp::Sum : ReduceOp::Avg; }
 
   // --- Before the all-reduce. On a device flags and words are kept in host memory until send().
   void set_flag(size_t index, double value);
@@ -83,7 +92,7 @@ class Payload {
   // kernels::probe() of what the slots hold now; waits for a device.
   double probe() const;
 
-  // --- After the all-reduce (Avg over `ranks`) and receive().
+  // --- After the all-reduce (Avg, or tail_op(), over `ranks`) and receive().
   int flag_count(size_t index, int ranks) const;
   int count(Word word, int ranks) const;
   double mean(Word word) const;
@@ -105,6 +114,7 @@ class Payload {
   Tensor tail_;
   int64_t flags_;
   int ranks_;
+  bool has_own_tail_ = false;
   int digit_bits_ = 0;                              // of the base, where words travel as digits
   std::array<int64_t, kWords + 1> positions_ = {};  // of each word in the tail, and its end
   Tensor host_tail_;                                // tail_ itself on the CPU

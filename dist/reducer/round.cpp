@@ -330,6 +330,7 @@ void Round::send(uint32_t index) {
   if (!setup_.hook) {
     progress.work = group.all_reduce(payload.whole(), options, start_.where);
     ++collectives_;
+    if (payload.has_own_tail()) send_tail(index, description);
     return;
   }
   if (setup_.options.diagnosis) payload.send_probe();
@@ -344,8 +345,14 @@ void Round::send(uint32_t index) {
     tell_of_hook(index, error);
     throw;
   }
-  progress.tail_work = group.all_reduce(
-      payload.tail(), {.op = ReduceOp::Avg, .description = "flags of " + description, .iteration = start_.number},
+  send_tail(index, description);
+}
+
+// Flags and words alone.
+void Round::send_tail(uint32_t index, const std::string& description) {
+  const Payload& payload = buckets_[index].payload;
+  progress_[index].tail_work = setup_.group->all_reduce(
+      payload.tail(), {.op = payload.tail_op(), .description = "flags of " + description, .iteration = start_.number},
       start_.where);
   ++collectives_;
 }

@@ -129,6 +129,7 @@ class Round {
   void launch(uint32_t index);
   void fill_words(uint32_t index, int64_t now);
   void send(uint32_t index);
+  void send_tail(uint32_t index, const std::string& description);
   void tell_of_hook(uint32_t index, const std::exception& error) const;
   GradBucket as_grad_bucket(uint32_t index) const;
   std::string describe(uint32_t index) const;

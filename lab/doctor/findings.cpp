@@ -143,16 +143,25 @@ void judge_backends(const Machine& machine, std::span<const dist::Backend> backe
   for (const dist::Backend& each : backends) {
     const bool made = each.missing.empty();
     hosts = hosts || (made && each.name == "hosts");
-    found.push_back({"process groups", each.name, made ? each.reach : each.missing, made ? Health::Ok : Health::Note,
-                     made ? "" : "ranks of several hosts need Gloo"});
+    // A build without CUDA lacks nothing that it could use.
+    const bool is_for_gpus = each.name == "nccl";
+    found.push_back({"process groups", each.name, made ? each.reach : each.missing,
+                     made || is_for_gpus ? Health::Ok : Health::Note,
+                     made || is_for_gpus ? "" : "ranks of several hosts need Gloo"});
+    if (!is_for_gpus || machine.cuda.names.empty()) continue;
+    found.push_back({"process groups", "NCCL", machine.nccl.empty() ? machine.nccl_fault : "version " + machine.nccl,
+                     machine.nccl.empty() ? Health::Note : Health::Ok,
+                     machine.nccl.empty() ? "GPUs are reduced by way of the host's memory until then" : ""});
   }
   found.push_back({"process groups", "auto",
                    machine.shared_memory_fault.empty() ? fmt::format("shm where all ranks are on one host{}",
                                                                      hosts ? ", hosts where they are on several" : "")
                                                        : "nothing: shared memory does not work (see above)",
                    Health::Ok});
-  found.push_back({"process groups", "of GPUs",
-                   "by way of page-locked memory and one of these; there is none over NCCL yet", Health::Ok});
+  found.push_back(
+      {"process groups", "of GPUs",
+       "nccl where it is asked for and each rank has a GPU of its own; any other by way of page-locked memory",
+       Health::Ok});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
+#include <brigade/dist/groups/nccl/library.h>
 #include <brigade/dist/groups/shm/shared_file.h>
 #include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/hardware.h>
@@ -99,6 +100,13 @@ void read_devices(const fs::path& root, Machine& machine) {
   for (int i = 0; i < device_count(kCUDA); ++i)
     machine.cuda.names.push_back(device_runtime({kCUDA, i}).name(i));
   machine.cuda.why_not = why_no_device(kCUDA);
+  if (!machine.cuda.names.empty()) {
+    try {
+      machine.nccl = dist::nccl::version_in_words(dist::nccl::library().version);
+    } catch (const DistError& error) {
+      machine.nccl_fault = error.what();
+    }
+  }
   machine.is_built_with_cuda = is_built_with(kCUDA);
   machine.driver = first_line(root / "sys/module/nvidia/version");
   for (const fs::path& each : entries(root / "sys/bus/pci/devices")) {

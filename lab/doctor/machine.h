@@ -45,7 +45,9 @@ struct Machine {
   // Devices
   DeviceOfBuild cuda;
   bool is_built_with_cuda = false;
-  std::string driver;  // of NVIDIA, as the kernel tells it; "" where there is none
+  std::string nccl;        // its version; "" where it cannot be loaded, or there is no GPU for it
+  std::string nccl_fault;  // why it cannot
+  std::string driver;      // of NVIDIA, as the kernel tells it; "" where there is none
   std::vector<GpuOnBus> gpus;
 
   // Ranks on this host and on others

@@ -137,6 +137,26 @@ TEST_CASE("what ranks cannot do without is broken, and says how it is mended") {
   CHECK(text.find("\n! host name          node1 leads to no address\n") != std::string::npos);
 }
 
+TEST_CASE("NCCL's version is told where there is a GPU, and what is missing where it cannot be loaded") {
+  std::vector<dist::Backend> all = backends();
+  all.push_back({.name = "nccl", .reach = "processes of any hosts with a GPU each", .make = {}});
+  lab::Machine machine = sound_machine();
+  machine.cuda.names.clear();
+  CHECK(finding(machine, "NCCL", all).name.empty());
+  machine.cuda.names = {"NVIDIA H100"};
+  machine.nccl = "2.28.9";
+  CHECK(finding(machine, "NCCL", all).value == "version 2.28.9");
+  CHECK(finding(machine, "NCCL", all).health == Health::Ok);
+  machine.nccl.clear();
+  machine.nccl_fault = "NCCL cannot be loaded: no such file";
+  CHECK(finding(machine, "NCCL", all).value == "NCCL cannot be loaded: no such file");
+  CHECK(finding(machine, "NCCL", all).health == Health::Note);
+  // What a build without CUDA lacks it could not use.
+  all.back().missing = "this build of Brigade has no CUDA";
+  CHECK(finding(machine, "nccl", all).value == "this build of Brigade has no CUDA");
+  CHECK(finding(machine, "nccl", all).health == Health::Ok);
+}
+
 TEST_CASE("a build without Gloo says so where it matters") {
   const Finding missing = finding(sound_machine(), "hosts", backends("this build of Brigade has no Gloo"));
   CHECK(missing.health == Health::Note);

@@ -29,6 +29,7 @@ Communicator::Communicator(const Library& library, const UniqueId& id, int rank,
   abort();
   if (result == Result::InProgress)
     throw TimeoutError("{}: the peers did not come within {} ms", text, timeout.count());
+  if (result == Result::RemoteError) throw PeerError(text);
   throw DistError(text);
 }
 
@@ -75,6 +76,7 @@ void Communicator::call(const char* what, const std::function<Result(Comm)>& fun
   const std::lock_guard lock(mutex_);
   const std::string text = in_words(what, result);
   if (result == Result::InProgress) throw TimeoutError("{}: not queued within {} ms", text, timeout_.count());
+  if (result == Result::RemoteError) throw PeerError(text);
   throw DistError(text);
 }
 

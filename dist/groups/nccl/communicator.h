@@ -19,7 +19,7 @@ namespace brigade::dist::nccl {
 class Communicator {
  public:
   // All ranks at the same time, with the id of one of them; the device has to be the current one.
-  // Throws DistError with NCCL's own words, TimeoutError.
+  // Throws as call() does, with NCCL's own words.
   Communicator(const Library& library, const UniqueId& id, int rank, int size, Device device,
                std::chrono::milliseconds timeout);
   // Waits for the peers a little, so that none of them loses what is under way.
@@ -27,7 +27,8 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // A call that queues work. `what`: "ncclAllReduce". Throws DistError, TimeoutError.
+  // A call that queues work. `what`: "ncclAllReduce". Throws DistError, PeerError when a
+  // peer is the reason, TimeoutError.
   void call(const char* what, const std::function<Result(Comm)>& function);
   // What went wrong beside the calls, in words; nothing when all is well.
   std::optional<std::string> asynchronous_error();

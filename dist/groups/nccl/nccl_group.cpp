@@ -99,14 +99,16 @@ class NcclGroup final : public ProcessGroup {
   ~NcclGroup() override {
     forget_staged();
     if (!communicator_) return;
-    // The peers need what this rank has queued, and wait for nothing that it has not.
+    // The peers need what this rank has queued, and wait for nothing that it has not; what all have
+    // queued comes to its end also when this one leaves in trouble, so that they fail where it did.
     const bool in_trouble = has_failed_ || std::uncaught_exceptions() > 0;
-    if (in_trouble || !works_.finish_within(std::min<std::chrono::milliseconds>(timeout(), kLongestFarewell)))
-      communicator_->abort();
+    const std::chrono::milliseconds farewell = in_trouble ? kReasonsTake : kLongestFarewell;
+    if (!works_.finish_within(std::min(timeout(), farewell)) || in_trouble) communicator_->abort();
   }
 
   const char* backend() const noexcept override { return "nccl"; }
   bool reaches(Device) const noexcept override { return true; }
+  bool rounds_each_sum() const noexcept override { return true; }
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override { return control_->allocate(numel, dtype); }
 
@@ -238,20 +240,30 @@ class NcclGroup final : public ProcessGroup {
       ready_->block();
       if (tensors.front().numel() > 0) queue(stream_->handle());
       collective.done->record();
-    } catch (...) {
-      std::exception_ptr error = std::current_exception();
-      // If a peer is the reason, the host knows which, and why.
-      try {
-        if (collective.met) collective.met->wait(std::min<std::chrono::milliseconds>(timeout(), kReasonsTake));
-      } catch (const TimeoutError&) {
-      } catch (...) {
-        error = std::current_exception();
-      }
+    } catch (const PeerError&) {
+      const std::exception_ptr error = reason_for(std::current_exception(), collective.met, how);
       works_.fail(error);
       std::rethrow_exception(error);
+    } catch (...) {
+      works_.fail(std::current_exception());
+      throw;
     }
     collective.tensors = std::move(tensors);
     return works_.add(std::move(collective));
+  }
+
+  // A peer is why NCCL failed: the host knows which, and why, at the latest when it is asked to meet
+  // once more.
+  std::exception_ptr reason_for(std::exception_ptr error, const WorkPtr& met, const CollectiveOptions& how) {
+    const auto patience = std::min<std::chrono::milliseconds>(timeout(), kReasonsTake);
+    try {
+      if (met) met->wait(patience);
+      if (met) meet(how)->wait(patience);
+    } catch (const TimeoutError&) {
+    } catch (...) {
+      error = std::current_exception();
+    }
+    return error;
   }
 
   // Says over the host what this rank has posted.

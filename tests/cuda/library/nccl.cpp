@@ -7,7 +7,7 @@
 //
 // Refused, as by NCCL: ranks and worlds that do not fit, two ranks on one device, memory of another device, a
 // communicator that was given up. Never ready, as there: ranks that meet in different collectives, a rank that does not
-// come; until the communicator is given up. Sums are those of a ring: rounded to the dtype at each step, averages
+// come, one that has given up; until the rank that waits gives up its own communicator. Sums are those of a ring: rounded to the dtype at each step, averages
 // multiplied by 1/n before.
 #include "stand_in.h"
 
@@ -82,13 +82,14 @@ struct Meeting {
 };
 
 struct World {
-  explicit World(int ranks) : size(static_cast<size_t>(ranks)), devices(size, -1) {}
+  explicit World(int ranks) : size(static_cast<size_t>(ranks)), devices(size, -1), aborted(size, false) {}
   const size_t size;
   std::mutex mutex;
   std::vector<int> devices;  // -1: has not come
+  std::vector<bool> aborted;
   std::map<uint64_t, std::shared_ptr<Meeting>> meetings;
   bool duplicate = false;
-  bool given_up = false;
+  bool given_up = false;  // by any rank
   size_t finalized = 0;
 
   bool complete() const {
@@ -180,21 +181,21 @@ namespace {
 // Whether the rank's command at the front of its stream may run. Called under the runtime's lock.
 bool is_ready(World& world, Meeting& meeting, size_t rank) {
   const std::lock_guard lock(world.mutex);
-  if (world.given_up || meeting.computed) return true;
+  if (world.aborted[rank] || meeting.computed) return true;
   const Call& own = *meeting.calls[rank];
   if (!meeting.arrived[rank]) {
     meeting.arrived[rank] = true;
     meeting.sums[rank] = brigade::fnv({static_cast<const char*>(own.from), bytes_sent(own, world.size)});
   }
   for (size_t peer = 0; peer < world.size; ++peer) {
-    if (!meeting.arrived[peer] || !meeting.calls[peer]->fits(own)) return false;
+    if (world.aborted[peer] || !meeting.arrived[peer] || !meeting.calls[peer]->fits(own)) return false;
   }
   return true;
 }
 
 void run(World& world, Meeting& meeting, uint64_t number, size_t rank) {
   const std::lock_guard lock(world.mutex);
-  if (world.given_up) return;
+  if (world.aborted[rank]) return;
   if (!meeting.computed) {
     for (size_t peer = 0; peer < world.size; ++peer) {
       const Call& call = *meeting.calls[peer];
@@ -329,8 +330,7 @@ Result ncclCommDestroy(Comm comm) {
 Result ncclCommAbort(Comm comm) {
   {
     const std::lock_guard lock(comm->world->mutex);
-    comm->world->given_up = true;
-    comm->world->meetings.clear();
+    comm->world->given_up = comm->world->aborted[comm->rank] = true;
   }
   // Those who wait look again.
   int device = 0;

@@ -2,10 +2,13 @@
 #include "on_device.h"
 #include "on_gpus.h"
 
+#include <brigade/autograd/functional.h>
 #include <brigade/core/cuda/stream.h>
-#include <brigade/core/fnv.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/groups/nccl/library.h>
+#include <brigade/dist/reducer/payload.h>
 #include <brigade/kernels/elementwise.h>
+#include "../../dist/branching_net.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,9 +16,12 @@
 #include <thread>
 
 // With the toolkit's own headers.
-#if defined(BRIGADE_COMPARE_NCCL) && __has_include(<nccl.h>)
+#if defined(BRIGADE_REAL_CUDA) && __has_include(<nccl.h>)
 #include <nccl.h>
 #define BRIGADE_TEST_HAS_NCCL_H
+#endif
+#ifndef BRIGADE_REAL_CUDA
+#include <simt/runtime.h>
 #endif
 
 using namespace brigade;
@@ -54,6 +60,24 @@ std::vector<std::string> errors_of(int ranks, const OnGpu& body,
   } catch (const std::exception&) {
   }
   return errors;
+}
+
+// Keeps the current stream until `open` is set, or for 3 seconds.
+void hold_stream(Device device, std::atomic<bool>& open) {
+  const cudaStream_t stream = cuda::current_stream(device.index).get();
+#ifdef BRIGADE_REAL_CUDA
+  const auto wait = [](void* data) {
+    const auto& is_open = *static_cast<std::atomic<bool>*>(data);
+    for (int i = 0; i < 3000 && !is_open; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  REQUIRE(cudaLaunchHostFunc(stream, wait, &open) == cudaSuccess);
+#else
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  const auto is_ready = [&open, until] { return open || std::chrono::steady_clock::now() > until; };
+  REQUIRE(simt::enqueue(
+              stream, [] {}, is_ready) == cudaSuccess);
+#endif
 }
 
 #ifdef BRIGADE_TEST_HAS_NCCL_H
@@ -279,14 +303,7 @@ TEST_CASE("a device that does not come to its end is given up after twice the ti
         const Tensor x = filled(1, {4}, kFloat32, device);
         group->all_reduce(x)->wait();
         std::atomic<bool> free = false;
-        struct Gate {
-          static void wait(void* data) {
-            auto& open = *static_cast<std::atomic<bool>*>(data);
-            for (int i = 0; i < 3000 && !open; ++i)
-              std::this_thread::sleep_for(std::chrono::milliseconds(1));
-          }
-        };
-        if (group->rank() == 1) cudaLaunchHostFunc(cuda::current_stream(device.index).get(), &Gate::wait, &free);
+        if (group->rank() == 1) hold_stream(device, free);
         try {
           group->all_reduce(x, {.description = "stuck"})->wait();
           cuda::current_stream(device.index).synchronize();
@@ -301,7 +318,10 @@ TEST_CASE("a device that does not come to its end is given up after twice the ti
       },
       std::chrono::milliseconds(300));
   if (device_count(DeviceType::CUDA) < 2) return;
-  CHECK_MESSAGE((has(errors[0], "stuck") || has(errors[1], "stuck")), errors[0], " / ", errors[1]);
+  // Whoever finds it first tells the other.
+  for (const std::string& error : errors)
+    CHECK_MESSAGE(has(error, "did not come to its end within 600 ms"), error);
+  CHECK_MESSAGE((has(errors[0], "\"stuck\"") && has(errors[1], "\"stuck\"")), errors[0], " / ", errors[1]);
 }
 
 TEST_CASE("abort ends what is under way, on this rank and on its peers") {
@@ -348,6 +368,110 @@ TEST_CASE("ranks that share a device, and tensors of another one, are refused in
                          doctest::Contains("make a group per device"), DeviceError);
   });
   CHECK_THROWS_AS(dist::make_nccl_group(nullptr), ValueError);
+}
+
+namespace {
+
+// A group of any size, for what is kept of a bucket on the device.
+class Paper final : public dist::ProcessGroup {
+ public:
+  explicit Paper(int size) : ProcessGroup(0, size, std::chrono::seconds(1)) {}
+  const char* backend() const noexcept override { return "paper"; }
+  bool reaches(Device) const noexcept override { return true; }
+  bool rounds_each_sum() const noexcept override { return true; }
+  Tensor allocate(int64_t numel, DType dtype) override { return empty({numel}, dtype); }
+  void abort(std::string_view) override {}
+
+ protected:
+  dist::WorkPtr do_all_reduce(const Tensor&, const dist::CollectiveOptions&) override { return nullptr; }
+  dist::WorkPtr do_broadcast(const Tensor&, const dist::CollectiveOptions&) override { return nullptr; }
+  dist::WorkPtr do_all_gather(const Tensor&, const Tensor&, const dist::CollectiveOptions&) override { return nullptr; }
+  dist::WorkPtr do_reduce_scatter(const Tensor&, const Tensor&, const dist::CollectiveOptions&) override {
+    return nullptr;
+  }
+  dist::WorkPtr do_barrier(const dist::CollectiveOptions&) override { return nullptr; }
+};
+
+// What was queued when it was made.
+class Queued final : public dist::Work {
+ public:
+  Queued() : reached_(device_runtime(kDevice).new_event(0)) { reached_->record(); }
+  bool is_completed() override { return reached_->query(); }
+  void wait() override { reached_->block(); }
+  void wait(std::chrono::milliseconds) override { reached_->block(); }
+
+ private:
+  std::unique_ptr<DeviceEvent> reached_;
+};
+
+}  // namespace
+
+TEST_CASE("a flag is counted exactly for any world up to 65,536 ranks, whatever the bucket's dtype") {
+  for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
+    for (const int ranks : {1, 2, 3, 7, 12, 100, 255, 257, 1000, 2047, 2048, 2049, 4097, 65535, 65536}) {
+      Paper group(ranks);
+      const dist::BucketLayout layout{
+          .dtype = dtype, .device = kDevice, .parameters = {0, 1}, .offsets = {0, 32}, .gradient_numel = 64};
+      dist::Payload payload(group, layout, device_runtime(kDevice).new_stream(0));
+      CHECK(payload.has_own_tail() == (dtype != kFloat32 || ranks > 2048));
+      CHECK(payload.whole().dtype() == dtype);
+      for (const int users : {0, 1, ranks / 2, ranks - 1, ranks}) {
+        // What `ranks` additions one after the other give, rounded each time.
+        const auto reduced = [&](float one) {
+          float sum = 0;
+          for (int i = 0; i < users; ++i)
+            sum += one;
+          return sum;
+        };
+        payload.set_flag(1, 1);
+        payload.set(dist::Word::Present, 1);
+        payload.set_with_square(dist::Word::Round, 3);
+        payload.send({}, false);
+        const auto scale = static_cast<double>(
+            payload.tail_op() == dist::ReduceOp::Sum ? reduced(1) : reduced(1 / static_cast<float>(ranks)));
+        kernels::scale_inplace(payload.tail(), scale);
+        Queued queued;
+        payload.receive(queued);
+        CHECK(payload.flag_count(0, ranks) == 0);
+        CHECK(payload.flag_count(1, ranks) == users);
+        CHECK(payload.count(dist::Word::Present, ranks) == users);
+        CHECK(payload.all_equal(dist::Word::Round, 3) == (users == ranks));
+      }
+    }
+  }
+}
+
+TEST_CASE("a backward that waits for a device which is given up throws, and reads nothing of it") {
+  const auto errors = errors_of(
+      2,
+      [](const dist::ProcessGroupPtr& group, Device device) {
+        manual_seed(11);
+        BranchingNet net;
+        net->to(device);
+        dist::DistributedDataParallel ddp(net, group);
+        const Tensor x = numbers({6, 4}, kFloat32, 3).to(device);
+        const auto step = [&] {
+          const Tensor y = ddp(x);
+          (y * y).mean().backward();
+          net->zero_grad();
+        };
+        step();
+        std::atomic<bool> free = false;
+        if (group->rank() == 1) hold_stream(device, free);
+        try {
+          step();
+        } catch (...) {
+          free = true;
+          cuda::current_stream(device.index).synchronize();
+          throw;
+        }
+        free = true;
+        cuda::current_stream(device.index).synchronize();
+      },
+      std::chrono::milliseconds(300));
+  if (device_count(DeviceType::CUDA) < 2) return;
+  CHECK_MESSAGE(has(errors[0], "bucket"), errors[0]);
+  CHECK_MESSAGE(has(errors[0], "did not come to its end within 600 ms"), errors[0]);
 }
 
 TEST_CASE("works outlive their group") {

@@ -156,6 +156,14 @@ std::vector<Rank> run_processes(const std::string& backend, int count, const Bod
   return ranks;
 }
 
+// The host's half of the nccl group, which needs no device.
+const dist::AddBackend nccl_on_host({"nccl-on-host", "processes of one host, for these tests",
+                                     [](std::shared_ptr<dist::Store> store, int rank, int size,
+                                        std::chrono::milliseconds timeout, const std::string& prefix) {
+                                       return dist::make_nccl_group(
+                                           dist::make_shm_group(std::move(store), rank, size, timeout, prefix));
+                                     }});
+
 std::vector<std::string> backends_of_this_build() {
   std::vector<std::string> names{"threads"};
   for (const dist::Backend& each : dist::all_backends()) {

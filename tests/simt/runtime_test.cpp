@@ -387,7 +387,7 @@ TEST_CASE("mistakes return the errors that CUDA returns") {
   ok(cudaFree(device));
   CHECK(cudaFree(device) == cudaErrorInvalidValue);
   ok(cudaFree(nullptr));
-  CHECK(cudaSetDevice(2) == cudaErrorInvalidDevice);
+  CHECK(cudaSetDevice(simt::kDevices) == cudaErrorInvalidDevice);
 
   cudaStream_t stream = nullptr;
   ok(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -5));
@@ -469,7 +469,7 @@ TEST_CASE("a collective runs once all ranks have queued their part, whoever drai
 TEST_CASE("two devices of capability 9.0 and the versions of the headers") {
   int count = 0, version = 0;
   ok(cudaGetDeviceCount(&count));
-  CHECK(count == 2);
+  CHECK(count == simt::kDevices);
   ok(cudaRuntimeGetVersion(&version));
   CHECK(version == CUDART_VERSION);
   ok(cudaDriverGetVersion(&version));
@@ -481,6 +481,6 @@ TEST_CASE("two devices of capability 9.0 and the versions of the headers") {
   int value = 0;
   ok(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
   CHECK(value == 227 * 1024);
-  CHECK(cudaGetDeviceProperties(&properties, 2) == cudaErrorInvalidDevice);
+  CHECK(cudaGetDeviceProperties(&properties, simt::kDevices) == cudaErrorInvalidDevice);
   cudaGetLastError();
 }

@@ -11,7 +11,6 @@
 #include "../../dist/branching_net.h"
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <thread>
 
@@ -62,21 +61,25 @@ std::vector<std::string> errors_of(int ranks, const OnGpu& body,
   return errors;
 }
 
-// Keeps the current stream until `open` is set, or for 3 seconds.
-void hold_stream(Device device, std::atomic<bool>& open) {
+// Keeps the current stream for a while, longer than the group waits.
+constexpr auto kHeld = std::chrono::milliseconds(1500);
+std::jthread hold_stream(Device device) {
   const cudaStream_t stream = cuda::current_stream(device.index).get();
 #ifdef BRIGADE_REAL_CUDA
-  const auto wait = [](void* data) {
-    const auto& is_open = *static_cast<std::atomic<bool>*>(data);
-    for (int i = 0; i < 3000 && !is_open; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  };
-  REQUIRE(cudaLaunchHostFunc(stream, wait, &open) == cudaSuccess);
+  REQUIRE(cudaLaunchHostFunc(
+              stream, [](void*) { std::this_thread::sleep_for(kHeld); }, nullptr) == cudaSuccess);
+  return {};
 #else
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(3);
-  const auto is_ready = [&open, until] { return open || std::chrono::steady_clock::now() > until; };
+  // Not by a sleep: whoever drains the streams would sleep.
+  const auto until = std::chrono::steady_clock::now() + kHeld;
+  const auto is_ready = [until] { return std::chrono::steady_clock::now() >= until; };
   REQUIRE(simt::enqueue(
               stream, [] {}, is_ready) == cudaSuccess);
+  return std::jthread([until, device] {
+    std::this_thread::sleep_until(until);
+    cudaSetDevice(device.index);
+    simt::enqueue(nullptr, [] {});  // who waits looks again
+  });
 #endif
 }
 
@@ -302,19 +305,11 @@ TEST_CASE("a device that does not come to its end is given up after twice the ti
       [](const dist::ProcessGroupPtr& group, Device device) {
         const Tensor x = filled(1, {4}, kFloat32, device);
         group->all_reduce(x)->wait();
-        std::atomic<bool> free = false;
-        if (group->rank() == 1) hold_stream(device, free);
-        try {
-          group->all_reduce(x, {.description = "stuck"})->wait();
-          cuda::current_stream(device.index).synchronize();
-          group->all_reduce(x)->wait();
-        } catch (...) {
-          free = true;
-          cuda::current_stream(device.index).synchronize();
-          throw;
-        }
-        free = true;
+        std::jthread held;
+        if (group->rank() == 1) held = hold_stream(device);
+        group->all_reduce(x, {.description = "stuck"})->wait();
         cuda::current_stream(device.index).synchronize();
+        group->all_reduce(x)->wait();
       },
       std::chrono::milliseconds(300));
   if (device_count(DeviceType::CUDA) < 2) return;
@@ -456,17 +451,9 @@ TEST_CASE("a backward that waits for a device which is given up throws, and read
           net->zero_grad();
         };
         step();
-        std::atomic<bool> free = false;
-        if (group->rank() == 1) hold_stream(device, free);
-        try {
-          step();
-        } catch (...) {
-          free = true;
-          cuda::current_stream(device.index).synchronize();
-          throw;
-        }
-        free = true;
-        cuda::current_stream(device.index).synchronize();
+        std::jthread held;
+        if (group->rank() == 1) held = hold_stream(device);
+        step();
       },
       std::chrono::milliseconds(300));
   if (device_count(DeviceType::CUDA) < 2) return;

@@ -56,7 +56,7 @@ std::string check(const std::vector<Seen>& ranks, bool knows_arrival, bool share
 // Posts more collectives than fit into the ring at once. Ranks of one machine share a clock: no rank has all peers
 // before the last one has posted.
 void check_work_times(const std::string& backend, int ranks) {
-  const bool shares_memory = backend == "threads" || backend == "shm";
+  const bool shares_memory = backend == "threads" || backend == "shm" || backend == "nccl-on-host";
   const bool knows_arrival = shares_memory || (backend == "gloo" && ranks <= 2);  // Gloo sees one peer alone
   expect_well(backend, ranks, [&](dist::ProcessGroupPtr group) -> std::string {
     constexpr int kPosted = 70;

@@ -89,7 +89,7 @@ class NcclWork final : public Work {
   void wait_with(Wait wait) {
     if (!has_met_ && met_) {
       try {
-        state_->throw_if_failed();
+        if (!met_->is_completed()) state_->throw_if_failed();
         wait();
       } catch (...) {
         state_->fail(std::current_exception());
@@ -97,11 +97,15 @@ class NcclWork final : public Work {
       }
     }
     has_met_ = true;
-    if (entry_->collective.done) entry_->collective.done->block();
+    if (!entry_->collective.done) {
+      const std::lock_guard lock(state_->mutex);
+      state_->finish(*entry_);
+      return;
+    }
+    entry_->collective.done->block();
     // What is on the device already counts if nothing has ended it.
     const std::lock_guard lock(state_->mutex);
     if (!entry_->finished && state_->error) std::rethrow_exception(state_->error);
-    if (!entry_->collective.done) state_->finish(*entry_);
   }
 
   std::shared_ptr<Works::State> state_;
@@ -156,8 +160,13 @@ bool Works::finish_within(std::chrono::milliseconds time) {
       if (state_->error) return false;
       entries = state_->entries;
     }
-    std::erase_if(entries, [](const auto& each) { return each->collective.done->query(); });
-    if (entries.empty()) return true;
+    const bool is_done = std::ranges::all_of(entries, [&](const std::shared_ptr<Entry>& each) {
+      if (!each->collective.done->query()) return false;
+      const std::lock_guard lock(state_->mutex);
+      state_->finish(*each);
+      return true;
+    });
+    if (is_done) return true;
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }

@@ -33,11 +33,10 @@ constexpr const char* kNoCuda =
 #endif
 
 ProcessGroupPtr make_nccl(StorePtr store, int rank, int size, Milliseconds timeout, const std::string& prefix) {
-  const std::string own = prefix + "/control";
-  const HostLayout layout = exchange_hosts(*store, rank, size, timeout, own);
+  const HostLayout layout = exchange_hosts(*store, rank, size, timeout, prefix);
   const Backend& control = find_backend(fastest_backend(layout, size));
   if (!control.missing.empty()) throw DistError(control.missing);
-  return make_nccl_group(control.make(std::move(store), rank, size, timeout, own));
+  return make_nccl_group(control.make(std::move(store), rank, size, timeout, prefix));
 }
 
 // Not static objects of their own files, which a linker would drop with them.

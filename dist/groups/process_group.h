@@ -163,6 +163,10 @@ class ProcessGroup {
 
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 
+// Whether groups whose transport does not tell ranks apart compare what they have posted:
+// BRIGADE_COLLECTIVE_CHECK is not 0.
+bool compares_collectives() noexcept;
+
 // Whether the calling thread has given this very tensor to an all_reduce lately: a gradient that
 // the user averages.
 bool was_reduced_by_hand(const Tensor& tensor) noexcept;

@@ -387,7 +387,7 @@ TEST_CASE("mistakes return the errors that CUDA returns") {
   ok(cudaFree(device));
   CHECK(cudaFree(device) == cudaErrorInvalidValue);
   ok(cudaFree(nullptr));
-  CHECK(cudaSetDevice(simt::kDevices) == cudaErrorInvalidDevice);
+  CHECK(cudaSetDevice(4) == cudaErrorInvalidDevice);
 
   cudaStream_t stream = nullptr;
   ok(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -5));
@@ -466,10 +466,10 @@ TEST_CASE("a collective runs once all ranks have queued their part, whoever drai
   CHECK(seen == std::vector<int>(kRanks, 10));
 }
 
-TEST_CASE("two devices of capability 9.0 and the versions of the headers") {
+TEST_CASE("four devices of capability 9.0 and the versions of the headers") {
   int count = 0, version = 0;
   ok(cudaGetDeviceCount(&count));
-  CHECK(count == simt::kDevices);
+  CHECK(count == 4);
   ok(cudaRuntimeGetVersion(&version));
   CHECK(version == CUDART_VERSION);
   ok(cudaDriverGetVersion(&version));
@@ -481,6 +481,6 @@ TEST_CASE("two devices of capability 9.0 and the versions of the headers") {
   int value = 0;
   ok(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
   CHECK(value == 227 * 1024);
-  CHECK(cudaGetDeviceProperties(&properties, simt::kDevices) == cudaErrorInvalidDevice);
+  CHECK(cudaGetDeviceProperties(&properties, 4) == cudaErrorInvalidDevice);
   cudaGetLastError();
 }

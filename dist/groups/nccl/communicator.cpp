@@ -25,12 +25,9 @@ Communicator::Communicator(const Library& library, const UniqueId& id, int rank,
   comm_ = comm;
   const Result result = settle(begun, Clock::now() + timeout);
   if (result == Result::Success) return;
-  const std::string text = in_words("ncclCommInitRankConfig", result);
+  const std::exception_ptr error = error_of("ncclCommInitRankConfig", result);
   abort();
-  if (result == Result::InProgress)
-    throw TimeoutError("{}: the peers did not come within {} ms", text, timeout.count());
-  if (result == Result::RemoteError) throw PeerError(text);
-  throw DistError(text);
+  std::rethrow_exception(error);
 }
 
 Communicator::~Communicator() {
@@ -64,6 +61,14 @@ std::string Communicator::in_words(const char* what, Result result) {
                      last ? last : "");
 }
 
+std::exception_ptr Communicator::error_of(const char* what, Result result) {
+  const std::string text = in_words(what, result);
+  if (result == Result::InProgress)
+    return std::make_exception_ptr(TimeoutError("{}: not done within {} ms", text, timeout_.count()));
+  if (result == Result::RemoteError) return std::make_exception_ptr(PeerError(text));
+  return std::make_exception_ptr(DistError(text));
+}
+
 void Communicator::call(const char* what, const std::function<Result(Comm)>& function) {
   Result result;
   {
@@ -74,10 +79,7 @@ void Communicator::call(const char* what, const std::function<Result(Comm)>& fun
   result = settle(result, Clock::now() + timeout_);
   if (result == Result::Success) return;
   const std::lock_guard lock(mutex_);
-  const std::string text = in_words(what, result);
-  if (result == Result::InProgress) throw TimeoutError("{}: not queued within {} ms", text, timeout_.count());
-  if (result == Result::RemoteError) throw PeerError(text);
-  throw DistError(text);
+  std::rethrow_exception(error_of(what, result));
 }
 
 std::optional<std::string> Communicator::asynchronous_error() {

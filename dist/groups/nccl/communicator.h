@@ -9,6 +9,7 @@
 #include <brigade/dist/groups/nccl/library.h>
 
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -41,6 +42,7 @@ class Communicator {
   // Until the communicator is no longer in progress; the mutex is free in between.
   Result settle(Result result, Clock::time_point deadline);
   std::string in_words(const char* what, Result result);
+  std::exception_ptr error_of(const char* what, Result result);
 
   const Library& library_;
   const int rank_;

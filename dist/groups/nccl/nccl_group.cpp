@@ -25,7 +25,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
+#include <sstream>
 #include <utility>
 
 namespace brigade::dist {
@@ -33,8 +33,6 @@ namespace brigade::dist {
 namespace {
 
 constexpr std::chrono::seconds kLongestFarewell{5};
-// For the host to find out why NCCL failed.
-constexpr std::chrono::seconds kReasonsTake{1};
 
 nccl::DataType type_of(DType dtype) {
   switch (dtype) {
@@ -58,31 +56,18 @@ nccl::RedOp op_of(ReduceOp op, DType dtype) {
 }
 
 // What a rank tells the others before the communicator is made.
-struct Place {
+struct Seat {
   std::string trouble;  // why this rank cannot; "" when it can
   std::string host, bus, device;
-  int version = 0;
-  std::string id;  // of rank 0
+  std::string version;
 
-  std::string to_text() const {
-    std::string hex;
-    for (const unsigned char c : id)
-      hex += fmt::format("{:02x}", c);
-    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", trouble, host, bus, device, version, hex);
-  }
-  static Place from_text(const std::string& text) {
-    Place place;
-    std::string hex, version;
-    size_t at = 0;
-    for (std::string* each : {&place.trouble, &place.host, &place.bus, &place.device, &version, &hex}) {
-      const size_t end = std::min(text.find('\n', at), text.size());
-      *each = text.substr(at, end - at);
-      at = std::min(end + 1, text.size());
-    }
-    place.version = std::atoi(version.c_str());
-    for (size_t i = 0; i + 1 < hex.size(); i += 2)
-      place.id += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-    return place;
+  std::string to_text() const { return fmt::format("{}\n{}\n{}\n{}\n{}", trouble, host, bus, device, version); }
+  static Seat from_text(const std::string& text) {
+    Seat seat;
+    std::istringstream lines(text);
+    for (std::string* each : {&seat.trouble, &seat.host, &seat.bus, &seat.device, &seat.version})
+      std::getline(lines, *each);
+    return seat;
   }
 };
 
@@ -91,10 +76,7 @@ class NcclGroup final : public ProcessGroup {
   explicit NcclGroup(ProcessGroupPtr control)
       : ProcessGroup(control->rank(), control->size(), control->timeout()),
         control_(std::move(control)),
-        works_(timeout(), [this](const std::exception_ptr& error) { on_failure(error); }) {
-    const char* check = std::getenv("BRIGADE_COLLECTIVE_CHECK");
-    check_ = !(check && std::strcmp(check, "0") == 0);
-  }
+        works_(timeout(), [this](const std::exception_ptr& error) { on_failure(error); }) {}
 
   ~NcclGroup() override {
     forget_staged();
@@ -102,7 +84,7 @@ class NcclGroup final : public ProcessGroup {
     // The peers need what this rank has queued, and wait for nothing that it has not; what all have
     // queued comes to its end also when this one leaves in trouble, so that they fail where it did.
     const bool in_trouble = has_failed_ || std::uncaught_exceptions() > 0;
-    const std::chrono::milliseconds farewell = in_trouble ? kReasonsTake : kLongestFarewell;
+    const std::chrono::milliseconds farewell = in_trouble ? nccl::kReasonsTake : kLongestFarewell;
     if (!works_.finish_within(std::min(timeout(), farewell)) || in_trouble) communicator_->abort();
   }
 
@@ -255,7 +237,7 @@ class NcclGroup final : public ProcessGroup {
   // A peer is why NCCL failed: the host knows which, and why, at the latest when it is asked to meet
   // once more.
   std::exception_ptr reason_for(std::exception_ptr error, const WorkPtr& met, const CollectiveOptions& how) {
-    const auto patience = std::min<std::chrono::milliseconds>(timeout(), kReasonsTake);
+    const auto patience = std::min<std::chrono::milliseconds>(timeout(), nccl::kReasonsTake);
     try {
       if (met) met->wait(patience);
       if (met) meet(how)->wait(patience);
@@ -281,35 +263,32 @@ class NcclGroup final : public ProcessGroup {
                         "nccl: this group has its communicator on {}, and got a tensor on {}; make a group per device",
                         to_string(device_), to_string(device));
     }
-    Place own;
+    Seat own;
+    const Tensor id = control_->allocate(sizeof(nccl::UniqueId), kUInt8);
+    auto* const unique = static_cast<nccl::UniqueId*>(id.raw_data());
     try {
       library_ = &nccl::library();
-      own.version = library_->version;
-      own.host = host_identity();
-      own.bus = device_runtime(device).bus_id(device.index);
-      own.device = to_string(device);
+      own = {"", host_identity(), device_runtime(device).bus_id(device.index), to_string(device),
+             nccl::version_in_words(library_->version)};
       if (rank() == 0) {
-        nccl::UniqueId id;
-        if (const nccl::Result result = library_->get_unique_id(&id); result != nccl::Result::Success)
+        if (const nccl::Result result = library_->get_unique_id(unique); result != nccl::Result::Success)
           throw DistError("ncclGetUniqueId: {}", library_->get_error_string(result));
-        own.id.assign(id.internal, sizeof id.internal);
       }
     } catch (const Error& error) {
       own.trouble = error.what();
       std::ranges::replace(own.trouble, '\n', ' ');
     }
-    std::vector<Place> places;
+    std::vector<Seat> seats;
     for (const std::string& text : control_->all_gather_text(own.to_text(), "the communicator of NCCL", where))
-      places.push_back(Place::from_text(text));
-    check_places(places, where);
-    nccl::UniqueId id{};
-    std::memcpy(id.internal, places[0].id.data(), std::min(places[0].id.size(), sizeof id.internal));
+      seats.push_back(Seat::from_text(text));
+    check_seats(seats, where);
+    control_->broadcast(id, {.description = "the communicator of NCCL"}, where)->wait();
     const DeviceRuntime& runtime = device_runtime(device);
     stream_ = runtime.new_stream(device.index);
     ready_ = runtime.new_event(device.index);
     set_current_device(device);
     try {
-      communicator_ = std::make_shared<nccl::Communicator>(*library_, id, rank(), size(), device, timeout());
+      communicator_ = std::make_shared<nccl::Communicator>(*library_, *unique, rank(), size(), device, timeout());
     } catch (...) {
       works_.fail(std::current_exception());
       throw;
@@ -319,21 +298,21 @@ class NcclGroup final : public ProcessGroup {
   }
 
   // The same error on all ranks.
-  static void check_places(const std::vector<Place>& places, SourceLocation where) {
-    for (size_t r = 0; r < places.size(); ++r) {
-      if (!places[r].trouble.empty()) throw DistError(where, "nccl: rank {} cannot use it: {}", r, places[r].trouble);
+  static void check_seats(const std::vector<Seat>& seats, SourceLocation where) {
+    for (size_t r = 0; r < seats.size(); ++r) {
+      if (!seats[r].trouble.empty()) throw DistError(where, "nccl: rank {} cannot use it: {}", r, seats[r].trouble);
     }
-    for (size_t r = 1; r < places.size(); ++r) {
-      if (places[r].version != places[0].version)
-        throw DistError(where, "nccl: rank 0 has version {}, rank {} has {}; all ranks need the same",
-                        nccl::version_in_words(places[0].version), r, nccl::version_in_words(places[r].version));
+    for (size_t r = 1; r < seats.size(); ++r) {
+      if (seats[r].version != seats[0].version)
+        throw DistError(where, "nccl: rank 0 has version {}, rank {} has {}; all ranks need the same", seats[0].version,
+                        r, seats[r].version);
       for (size_t other = 0; other < r; ++other) {
-        if (places[other].host == places[r].host && places[other].bus == places[r].bus)
+        if (seats[other].host == seats[r].host && seats[other].bus == seats[r].bus)
           throw DistError(
               where,
               "nccl: ranks {} and {} share a GPU ({}, {}), and NCCL takes one rank for each; give each rank "
               "its own, or use shm or gloo, where ranks may share one",
-              other, r, places[r].device, places[r].bus);
+              other, r, seats[r].device, seats[r].bus);
       }
     }
   }
@@ -352,7 +331,7 @@ class NcclGroup final : public ProcessGroup {
   }
 
   const ProcessGroupPtr control_;
-  bool check_ = true;
+  const bool check_ = compares_collectives();
   std::atomic<bool> has_failed_{false};
   const nccl::Library* library_ = nullptr;
   Device device_;

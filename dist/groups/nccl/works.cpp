@@ -15,8 +15,6 @@ namespace brigade::dist::nccl {
 namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kPeriod = std::chrono::milliseconds(20);
-// Between an error that NCCL reports and the end: who waits on the host learns the reason there.
-constexpr auto kReasonsTake = std::chrono::seconds(1);
 }  // namespace
 
 struct Works::Entry {

@@ -14,6 +14,7 @@
 #include <brigade/dist/groups/nccl/communicator.h>
 #include <brigade/dist/groups/work.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -24,6 +25,9 @@
 #include <vector>
 
 namespace brigade::dist::nccl {
+
+// Between an error of NCCL and the end: the host finds out the reason meanwhile.
+inline constexpr std::chrono::seconds kReasonsTake{1};
 
 struct Collective {
   std::string description;            // the collective in words

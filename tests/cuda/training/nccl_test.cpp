@@ -1,5 +1,5 @@
 // The process group over NCCL; without a GPU over the stand-in of tests/cuda/library.
-#include "on_device.h"
+#include "device_collectives.h"
 #include "on_gpus.h"
 
 #include <brigade/autograd/functional.h>
@@ -28,15 +28,6 @@ using namespace brigade::test;
 namespace nccl = brigade::dist::nccl;
 
 namespace {
-
-Tensor filled(double value, const Shape& sizes, DType dtype, Device device) {
-  return full(sizes, value, {dtype, device});
-}
-
-void all_are(const Tensor& tensor, double value) {
-  for (const double each : tensor.to_vector<double>())
-    if (each != value) FAIL("found ", each, ", expected ", value, " in ", to_string(tensor));
-}
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -131,28 +122,8 @@ TEST_CASE("every collective reduces, sends and gathers what the devices hold, in
     on_gpus(ranks, [&](const dist::ProcessGroupPtr& group, Device device) {
       const int rank = group->rank();
       CHECK(std::string(group->backend()) == "nccl");
-      for (const DType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8}) {
-        CAPTURE(name(dtype));
-        const Tensor sum = filled(rank + 1, {1000}, dtype, device);
-        group->all_reduce(sum)->wait();
-        all_are(sum, ranks * (ranks + 1) / 2);
-        const Tensor largest = filled(rank + 1, {7}, dtype, device);
-        group->all_reduce(largest, {.op = dist::ReduceOp::Max})->wait();
-        all_are(largest, ranks);
-        const Tensor smallest = filled(rank + 1, {7}, dtype, device);
-        group->all_reduce(smallest, {.op = dist::ReduceOp::Min})->wait();
-        all_are(smallest, 1);
-        const Tensor sent = filled(rank + 5, {33}, dtype, device);
-        group->broadcast(sent, {.root = ranks - 1})->wait();
-        all_are(sent, ranks + 4);
-        const Tensor gathered = filled(0, {4 * ranks}, dtype, device);
-        group->all_gather(gathered, filled(rank + 2, {4}, dtype, device))->wait();
-        const Tensor part = filled(0, {4}, dtype, device);
-        group->reduce_scatter(part, gathered)->wait();
-        for (int r = 0; r < ranks; ++r)
-          all_are(view::slice(gathered, 0, 4 * r, 4 * r + 4), r + 2);
-        all_are(part, ranks * (rank + 2));
-        if (!is_floating_point(dtype)) continue;
+      check_collectives(*group, device, {kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8});
+      for (const DType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
         const Tensor mean = filled(4 * rank, {3}, dtype, device);
         group->all_reduce(mean, {.op = dist::ReduceOp::Avg})->wait();
         if (ranks != 3) all_are(mean, 2 * (ranks - 1));  // a third has no exact number
@@ -180,30 +151,8 @@ TEST_CASE("every collective reduces, sends and gathers what the devices hold, in
 }
 
 TEST_CASE("a collective follows what is queued before it, and what is queued after it sees the result") {
-  for (const int ranks : {2, 4}) {
-    on_gpus(ranks, [ranks](const dist::ProcessGroupPtr& group, Device device) {
-      for (int round = 0; round < 25; ++round) {
-        const cuda::StreamGuard guard(cuda::Stream::create());
-        const Tensor x = filled(1, {5000}, kFloat32, device);
-        const Tensor y = filled(1, {300}, kFloat64, device);
-        for (int i = 0; i < 5; ++i) {
-          kernels::scale_inplace(x, 2);
-          kernels::scale_inplace(y, 3);
-        }
-        const dist::WorkPtr first = group->all_reduce(x);
-        const dist::WorkPtr second = group->all_reduce(y);
-        if (round % 2) group->progress();
-        second->wait();
-        const Tensor after = kernels::binary_scalar(y, 1, kernels::BinaryOp::Add, false);
-        first->wait();
-        kernels::scale_inplace(x, 0.5);
-        all_are(after, ranks * 243 + 1);
-        all_are(x, ranks * 16);
-        CHECK(first->is_completed());
-        CHECK(second->is_completed());
-      }
-    });
-  }
+  for (const int ranks : {2, 4})
+    on_gpus(ranks, [](const dist::ProcessGroupPtr& group, Device device) { check_stream_order(*group, device); });
 }
 
 TEST_CASE("what a collective reads and writes lives until the device is done, whoever lets go of it") {

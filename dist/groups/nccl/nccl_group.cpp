@@ -214,12 +214,14 @@ class NcclGroup final : public ProcessGroup {
     how.step_of = &info;
     if (check_) collective.met = meet(how);
     const DeviceRuntime& runtime = device_runtime(device);
+    collective.begun = runtime.new_event(device.index);
     collective.done = runtime.new_event(device.index);
     collective.on_finish = [this, number = info.sequence] { recorder().finish(number); };
     ready_->record();
     try {
       const DeviceStreamGuard guard(*stream_);
       ready_->block();
+      collective.begun->record();
       if (tensors.front().numel() > 0) queue(stream_->handle());
       collective.done->record();
     } catch (const PeerError&) {

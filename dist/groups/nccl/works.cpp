@@ -19,7 +19,7 @@ constexpr auto kPeriod = std::chrono::milliseconds(20);
 
 struct Works::Entry {
   Collective collective;
-  Clock::time_point posted = Clock::now();
+  std::optional<Clock::time_point> begun;  // that the device has come to it, as the thread saw it
   bool finished = false;
 };
 
@@ -181,18 +181,24 @@ void Works::run() {
     lock.unlock();
     std::exception_ptr failure;
     std::vector<std::shared_ptr<Entry>> done;
+    bool is_waiting = false;  // the device, for its peers
     try {
       for (const std::shared_ptr<Entry>& entry : entries) {
         if (entry->collective.done->query()) {
           done.push_back(entry);
-        } else if (Clock::now() - entry->posted > 2 * state_->timeout) {
+          continue;
+        }
+        // What the host has queued before may take as long as it takes.
+        if (!entry->begun && entry->collective.begun->query()) entry->begun = Clock::now();
+        is_waiting = is_waiting || entry->begun;
+        if (entry->begun && Clock::now() - *entry->begun > 2 * state_->timeout) {
           // Ranks that did not come are found on the host within the time-out itself.
           throw TimeoutError(
               "{}: the device did not come to its end within {} ms; a peer may have ended while NCCL ran",
               entry->collective.description, (2 * state_->timeout).count());
         }
       }
-      const auto error = entries.size() > done.size() ? communicator->asynchronous_error() : std::nullopt;
+      const auto error = is_waiting ? communicator->asynchronous_error() : std::nullopt;
       if (!error) {
         troubled_since.reset();
       } else if (!troubled_since) {

@@ -30,11 +30,12 @@ namespace brigade::dist::nccl {
 inline constexpr std::chrono::seconds kReasonsTake{1};
 
 struct Collective {
-  std::string description;            // the collective in words
-  std::vector<Tensor> tensors;        // kept alive until the device is done
-  WorkPtr met;                        // may be null: nothing to wait for on the host
-  std::unique_ptr<DeviceEvent> done;  // may be null: nothing to wait for on the device
-  std::function<void()> on_finish;    // called once, under the lock of the works
+  std::string description;             // the collective in words
+  std::vector<Tensor> tensors;         // kept alive until the device is done
+  WorkPtr met;                         // may be null: nothing to wait for on the host
+  std::unique_ptr<DeviceEvent> begun;  // where it is the device's turn: before that nothing is late
+  std::unique_ptr<DeviceEvent> done;   // may be null: nothing to wait for on the device
+  std::function<void()> on_finish;     // called once, under the lock of the works
 };
 
 class Works {

@@ -268,6 +268,22 @@ TEST_CASE("a device that does not come to its end is given up after twice the ti
   CHECK_MESSAGE((has(errors[0], "\"stuck\"") && has(errors[1], "\"stuck\"")), errors[0], " / ", errors[1]);
 }
 
+TEST_CASE("a device that is long behind what the host has queued is waited for") {
+  // Longer than twice the time-out, on all ranks alike: micro-batches that were queued without a wait.
+  on_gpus(
+      2,
+      [](const dist::ProcessGroupPtr& group, Device device) {
+        const Tensor x = filled(1, {4}, kFloat32, device);
+        group->all_reduce(x)->wait();
+        const std::jthread held = hold_stream(device);
+        group->all_reduce(x)->wait();
+        all_are(x, 4);
+        group->all_reduce(x)->wait();
+        all_are(x, 8);
+      },
+      std::chrono::milliseconds(300));
+}
+
 TEST_CASE("abort ends what is under way, on this rank and on its peers") {
   const auto errors = errors_of(2, [](const dist::ProcessGroupPtr& group, Device device) {
     const Tensor x = filled(1, {4}, kFloat32, device);

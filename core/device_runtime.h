@@ -80,6 +80,9 @@ class DeviceRuntime {
   // beside the CPU.
   virtual void copy_async(void* to, const void* from, size_t bytes, int index) const = 0;
 
+  // Whether what is queued on the current stream of `index` goes into a graph instead of running.
+  virtual bool is_capturing(int index) const = 0;
+
   // Before others where the device has to choose.
   virtual std::unique_ptr<DeviceStream> new_stream(int index) const = 0;
   virtual std::unique_ptr<DeviceEvent> new_event(int index) const = 0;

@@ -83,6 +83,13 @@ class Runtime final : public DeviceRuntime {
     record_pinned(from, stream);
   }
 
+  bool is_capturing(int index) const override {
+    const DeviceGuard guard(index);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(current_stream(index).get(), &status), "cudaStreamIsCapturing");
+    return status != cudaStreamCaptureStatusNone;
+  }
+
   std::unique_ptr<DeviceStream> new_stream(int index) const override {
     const DeviceGuard guard(index);
     return std::make_unique<SideStream>(Stream::create(true));

@@ -93,6 +93,9 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   ReducerOptions reducer_options = make_reducer_options(contents.trainable, where);
   check_same_replicas(*group_, {module_->name(), title_, options_of(options_), std::move(contents.replica)}, where);
   broadcast_model_from(0, where);
+  for (const NamedParameter& each : contents.trainable) {
+    if (each.tensor.device() != Device()) group_->choose_way(each.tensor.device(), where);
+  }
   reducer_ = std::make_shared<Reducer>(std::move(contents.trainable), group_, std::move(reducer_options));
   if (options_.reduce_dtype && !reducer_->parameters().empty())
     reducer_->register_comm_hook(reduce_in_hook(*options_.reduce_dtype, options_.gradient_predivide_factor));

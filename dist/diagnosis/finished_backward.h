@@ -66,6 +66,9 @@ class FinishedBackward {
   virtual int64_t gathered() const = 0;                         // backwards in the sums: this one, those under no_sync
   virtual std::span<const double> sums_of_squares() const = 0;  // of its gradients, per parameter; 0 without one
   virtual const NonFinite& non_finite() const = 0;
+  // The backward that both are about, and `non_finite` and `outlier` of the outcome. Over nccl that
+  // is the one before, since nobody waits for the numbers of a device.
+  virtual Moment moment_of_numbers() const { return moment(); }
   virtual const RoundEvents& events() const = 0;
 
   // Every rank's text, by rank: a collective. `about` says of what, and stands in the message when

@@ -100,9 +100,13 @@ ProcessGroupPtr init_process_group(const InitOptions& options) {
   }
   // Also by those that need not know: so all have come before the shorter waits begin.
   const HostLayout layout = exchange_hosts(*store, rank, size, timeouts.meeting, prefix);
-  if (backend == "auto") backend = fastest_backend(layout, size);
+  const bool is_auto = backend == "auto";
+  if (is_auto) backend = fastest_backend(layout, size);
   if (rank > 0) hold_warnings(rank);
-  return find_backend(backend).make(store, rank, size, timeouts.collective, prefix);
+  ProcessGroupPtr group = find_backend(backend).make(store, rank, size, timeouts.collective, prefix);
+  // A program that brings no tensor of a device never chooses, and loads nothing.
+  const bool has_devices = is_auto && find_backend("nccl").missing.empty();
+  return has_devices ? make_nccl_or_staged_group(std::move(group)) : group;
 }
 
 }  // namespace brigade::dist

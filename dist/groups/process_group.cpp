@@ -79,7 +79,9 @@ void ProcessGroup::post_staged() {
 template <class Collective>
 WorkPtr ProcessGroup::run(std::initializer_list<Tensor> tensors, uint32_t reads, uint32_t writes,
                           const CollectiveOptions& options, Collective collective) {
-  if (reaches(tensors.begin()->device())) {
+  const Device device = tensors.begin()->device();
+  if (device.type != DeviceType::CPU) choose_way(device, options.where);
+  if (reaches(device)) {
     post_staged();
     return collective(std::span(tensors.begin(), tensors.size()), options);
   }

@@ -59,8 +59,12 @@ class ProcessGroup {
   // host memory, beside the work of the device (dist/groups/staging.h).
   virtual bool reaches(Device device) const noexcept { return device.type == DeviceType::CPU; }
 
-  // Whether sums of a device's tensors are rounded to their dtype at each addition, instead of once.
-  virtual bool rounds_each_sum() const noexcept { return false; }
+  // Collective, before reaches() is asked about a device: a group that can choose how tensors of
+  // `device`, this rank's, go, chooses. Collectives on such tensors come here by themselves.
+  virtual void choose_way(Device device, SourceLocation where = SourceLocation::current()) {
+    static_cast<void>(device);
+    static_cast<void>(where);
+  }
 
   // Memory that this group reduces with the fewest copies: a 1-d uninitialised tensor. Local (peers
   // need not call it). Falls back to plain memory where the transport has no better.
@@ -191,7 +195,8 @@ class Activity {
 // MPI, MPICH or Slurm (dist/meeting/launch/environment.h).
 struct InitOptions {
   std::string backend = "auto";        // "shm", "gloo", "hosts", "nccl", or "auto": shm when all ranks are on one
-                                       // host, hosts when some share one, gloo otherwise
+                                       // host, hosts when some share one, gloo otherwise; beside it nccl for GPUs,
+                                       // where each rank has one of its own
   std::string init_method = "env://";  // or "tcp://host:port" or "file:///path" (one host)
   int rank = -1;                       // -1: from the environment
   int world_size = -1;
@@ -222,6 +227,9 @@ ProcessGroupPtr make_hosts_group(std::shared_ptr<Store> store, int rank, int siz
 // first collective on a tensor of a device says which device is this rank's, and loads NCCL; it
 // throws DistError where that is not possible, with what to do.
 ProcessGroupPtr make_nccl_group(ProcessGroupPtr control);
+// The same where that is possible. Where it is not (ranks share a GPU, there is no NCCL), tensors of
+// a device go through `control` by way of the host's memory. All ranks choose alike.
+ProcessGroupPtr make_nccl_or_staged_group(ProcessGroupPtr control);
 // Ranks that are threads of this process: element r is for thread r.
 std::vector<ProcessGroupPtr> make_thread_groups(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30));
 

@@ -34,8 +34,9 @@ class RoundView final : public FinishedBackward {
   int rank() const override { return setup_.group->rank(); }
   int64_t rows() const override { return round_.rows(); }
   int64_t gathered() const override { return round_.gathered(); }
-  std::span<const double> sums_of_squares() const override { return round_.sums_of_squares(); }
-  const NonFinite& non_finite() const override { return round_.non_finite(); }
+  std::span<const double> sums_of_squares() const override { return round_.numbers().sums_of_squares; }
+  const NonFinite& non_finite() const override { return round_.numbers().non_finite; }
+  Moment moment_of_numbers() const override { return round_.numbers().moment; }
   const RoundEvents& events() const override { return round_.events(); }
   std::vector<std::string> exchange(const std::string& mine, const char* about) override {
     return round_.exchange(mine, about);

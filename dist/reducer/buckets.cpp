@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -73,6 +74,23 @@ std::vector<BucketLayout> Buckets::layouts() const {
   for (const Bucket& bucket : buckets_)
     layouts.push_back(bucket.layout);
   return layouts;
+}
+
+bool Buckets::are_captured() const {
+  return std::ranges::any_of(buckets_, [](const Bucket& bucket) {
+    const Device device = bucket.layout.device;
+    return device != Device() && device_runtime(device).is_capturing(device.index);
+  });
+}
+
+void Buckets::receive(Numbers& numbers) const {
+  for (uint32_t i = 0; i < numbers.on_the_way.size(); ++i) {
+    if (!std::exchange(numbers.on_the_way[i], uint8_t{0})) continue;
+    const Slot& slot = slots_[i];
+    const Payload& payload = buckets_[slot.bucket].payload;
+    payload.receive_sums();
+    numbers.take(i, payload.sum_of_squares(slot.index));
+  }
 }
 
 bool Buckets::rebuild(std::span<const uint32_t> ready_order, SourceLocation where) {

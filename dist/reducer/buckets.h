@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/core/device_runtime.h>
+#include <brigade/dist/reducer/numbers.h>
 #include <brigade/dist/reducer/options.h>
 #include <brigade/dist/reducer/payload.h>
 
@@ -44,6 +45,11 @@ class Buckets {
   // whether gradients have moved.
   bool rebuild(std::span<const uint32_t> ready_order, SourceLocation where);
   bool is_rebuilt() const noexcept { return rebuilt_; }
+
+  // Whether what is queued for their device now goes into a graph: nothing may wait for it.
+  bool are_captured() const;
+  // Reads what is on the way of the latest backward's numbers; waits until the device has made them.
+  void receive(Numbers& numbers) const;
 
  private:
   std::vector<BucketLayout> cut(std::span<const uint32_t> order) const;

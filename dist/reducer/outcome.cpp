@@ -27,9 +27,30 @@ void Round::poll() {
   if (setup_.follower.posts) return;
   while (next_complete_ < next_bucket_) {
     const Progress& progress = progress_[next_complete_];
+    if (waits_for_numbers(next_complete_) && !progress.tail_work) return;
     if (!progress.work->is_completed() || (progress.tail_work && !progress.tail_work->is_completed())) return;
     complete(next_complete_++);
     hand_over(next_complete_);
+  }
+}
+
+// See waits_for_numbers().
+void Round::send_waiting_tail(uint32_t index) {
+  if (!waits_for_numbers(index) || progress_[index].tail_work) return;
+  if (setup_.options.diagnosis && !captured_) {
+    take_sums(index);
+    fill_numbers(index);
+    buckets_[index].payload.set_probe();
+  }
+  send_tail(index);
+}
+
+void Round::take_sums(uint32_t index) {
+  const Bucket& bucket = buckets_[index];
+  bucket.payload.receive_sums();
+  const std::vector<int64_t>& measured = progress_[index].measured;
+  for (size_t k = 0; k < measured.size(); ++k) {
+    if (measured[k] != 0) own_.take(bucket.layout.parameters[k], bucket.payload.sum_of_squares(k));
   }
 }
 
@@ -37,14 +58,10 @@ void Round::poll() {
 void Round::receive(uint32_t index) {
   Progress& progress = progress_[index];
   if (std::exchange(progress.received, true)) return;
-  Bucket& bucket = buckets_[index];
-  bucket.payload.receive(progress.tail_work ? *progress.tail_work : *progress.work);
-  for (size_t k = 0; k < progress.measured.size(); ++k) {
-    if (progress.measured[k] == 0) continue;
-    const uint32_t parameter = bucket.layout.parameters[k];
-    sums_of_squares_[parameter] = bucket.payload.sum_of_squares(k);
-    if (!std::isfinite(sums_of_squares_[parameter])) non_finite_.parameters.push_back(parameter);
-  }
+  send_waiting_tail(index);
+  Payload& payload = buckets_[index].payload;
+  payload.receive(progress.tail_work ? *progress.tail_work : *progress.work);
+  if (payload.on_device() && !payload.has_tail_on_host()) take_sums(index);
 }
 
 void Round::complete(uint32_t index) {
@@ -134,7 +151,7 @@ bool Round::nobody_is_present() {
     launch(0);
     next_bucket_ = 1;
   }
-  if (progress_.front().tail_work) {
+  if (progress_.front().tail_work || waits_for_numbers(0)) {
     receive(0);
   } else {
     complete(0);
@@ -161,6 +178,8 @@ void Round::finish() {
   } else {
     send_rest();
   }
+  for (uint32_t i = 0; i < next_bucket_; ++i)
+    send_waiting_tail(i);
   if (reaches_nothing_) {
     complete(0);
     return;
@@ -238,7 +257,7 @@ void Round::settle_all() {
 }
 
 void Round::check_hook_result(uint32_t index) {
-  if (!setup_.hook || !setup_.options.diagnosis) return;
+  if (!setup_.hook || !setup_.options.diagnosis || captured_) return;
   const Bucket& bucket = buckets_[index];
   const Payload& payload = bucket.payload;
   HookResult found{.hook = setup_.hook->name(),
@@ -274,8 +293,8 @@ RoundEvents Round::take_events(bool rebuilt) {
   for (uint32_t b = 0; b < buckets_.size(); ++b)
     events_.buckets[b].parameters = buckets_[b].layout.parameters;
   events_.rebuilt = rebuilt;
-  if (!non_finite_.cause.op.empty())
-    events_.non_finite = fmt::format("{} at {}", non_finite_.cause.op, to_string(non_finite_.cause.place));
+  const Cause& cause = own_.non_finite.cause;
+  if (!cause.op.empty()) events_.non_finite = fmt::format("{} at {}", cause.op, to_string(cause.place));
   return std::move(events_);
 }
 

@@ -65,24 +65,23 @@ Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_pt
       ranks_(group.size()),
       offsets_(layout.offsets),
       reading_(std::move(reading)) {
-  // n times the error of n additions below one half.
-  const bool is_lossy = is_half(layout.dtype) || ranks_ > 2048;
-  has_own_tail_ = layout.device != Device() && group.rounds_each_sum() && is_lossy;
-  const DType words_in = has_own_tail_ ? kFloat32 : layout.dtype;
-  place_words(words_in, ranks_);
+  const bool apart = layout.device != Device() && group.reaches(layout.device);
+  place_words(apart ? kFloat32 : layout.dtype, ranks_);
   const int64_t length = positions_.back();
-  const int64_t total = layout.gradient_numel + (has_own_tail_ ? 0 : length);
+  const int64_t total = layout.gradient_numel + (apart ? 0 : length);
   whole_ = group.allocate(total, layout.dtype, layout.device);
   kernels::fill(whole_, 0.0);  // padding is reduced too and must stay finite
   gradients_ = view::slice(whole_, 0, 0, layout.gradient_numel);
-  tail_ = has_own_tail_ ? group.allocate(length, kFloat32, layout.device)
-                        : view::slice(whole_, 0, layout.gradient_numel, total);
+  tail_ = apart ? group.allocate(length, kFloat32) : view::slice(whole_, 0, layout.gradient_numel, total);
   host_tail_ = tail_;
+  if (apart) kernels::fill(tail_, 0.0);
   if (!on_device()) return;
   const DeviceRuntime& runtime = device_runtime(layout.device);
-  host_tail_ = empty_pinned(runtime, tail_.sizes(), words_in);
-  kernels::fill(host_tail_, 0.0);
-  sums_ = empty({flags_}, {kFloat64, layout.device});
+  if (!apart) {
+    host_tail_ = empty_pinned(runtime, tail_.sizes(), tail_.dtype());
+    kernels::fill(host_tail_, 0.0);
+  }
+  sums_ = empty({flags_ + 1}, {kFloat64, layout.device});
   host_sums_ = empty_pinned(runtime, sums_.sizes(), kFloat64);
   arrived_ = runtime.new_event(layout.device.index);
 }
@@ -90,11 +89,30 @@ Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_pt
 void Payload::send(std::span<const int64_t> measured, bool non_finite) {
   if (!on_device()) return;
   const Device device = whole_.device();
-  device_runtime(device).copy_async(tail_.raw_data(), host_tail_.raw_data(), tail_.nbytes(), device.index);
+  if (!has_tail_on_host())
+    device_runtime(device).copy_async(tail_.raw_data(), host_tail_.raw_data(), tail_.nbytes(), device.index);
   if (measured.empty()) return;
-  kernels::bucket_sums_of_squares(gradients_, offsets_, measured, sums_);
+  kernels::bucket_sums_of_squares(gradients_, offsets_, measured, sums_of_slots());
+  if (has_tail_on_host()) return copy_sums_to_host();
   const int64_t first = position(Word::Norm);
-  kernels::bucket_words(view::slice(tail_, 0, first, first + 4), sums_, non_finite);
+  kernels::bucket_words(view::slice(tail_, 0, first, first + 4), sums_of_slots(), non_finite);
+}
+
+Tensor Payload::sums_of_slots() const { return view::slice(sums_, 0, 0, flags_); }
+
+void Payload::copy_sums_to_host() {
+  const Device device = whole_.device();
+  device_runtime(device).copy_async(host_sums_.raw_data(), sums_.raw_data(), sums_.nbytes(), device.index);
+  arrived_->record();
+}
+
+void Payload::receive_sums() const {
+  if (arrived_) arrived_->synchronize();
+}
+
+void Payload::set_probe() {
+  const double sent = host_sums_.data_ptr<double>()[flags_];
+  set(Word::Probe, std::isfinite(sent) ? sent : 0);
 }
 
 void Payload::send_probe() {
@@ -102,6 +120,10 @@ void Payload::send_probe() {
     const double sent = probe();
     set(Word::Probe, std::isfinite(sent) ? sent : 0);
     return;
+  }
+  if (has_tail_on_host()) {
+    kernels::bucket_probe(gradients_, view::slice(sums_, 0, flags_, flags_ + 1));
+    return copy_sums_to_host();
   }
   const Tensor value = empty({1}, {kFloat64, whole_.device()});
   kernels::bucket_probe(gradients_, value);
@@ -116,22 +138,18 @@ double Payload::probe() const {
 }
 
 void Payload::receive(Work& reduced) {
-  if (!on_device()) {
+  if (!on_device() || has_tail_on_host()) {
     reduced.wait();
     return;
   }
   const Device device = whole_.device();
-  const DeviceRuntime& runtime = device_runtime(device);
   {
     const DeviceStreamGuard guard(*reading_);
     reduced.wait();
-    runtime.copy_async(host_tail_.raw_data(), tail_.raw_data(), tail_.nbytes(), device.index);
-    runtime.copy_async(host_sums_.raw_data(), sums_.raw_data(), sums_.nbytes(), device.index);
-    arrived_->record();
+    device_runtime(device).copy_async(host_tail_.raw_data(), tail_.raw_data(), tail_.nbytes(), device.index);
+    copy_sums_to_host();
   }
-  arrived_->synchronize();
-  reduced.wait();  // a group of the device may have ended it meanwhile, with a reason
-  if (has_own_tail_) kernels::scale_inplace(host_tail_, 1.0 / ranks_);
+  receive_sums();
 }
 
 double Payload::sum_of_squares(size_t index) const { return host_sums_.data_ptr<double>()[index]; }

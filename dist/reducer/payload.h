@@ -12,9 +12,9 @@
 // summed over the ranks, survive the average exactly: 128 for two ranks in bfloat16 (8 bits of
 // precision), so a batch is 3 elements and its square 6.
 //
-// A group that rounds at each addition (NCCL) would lose flags that way: n additions of 1/n have an
-// error of n roundings, and a count one of n times that. Where that could be half a rank, flags and
-// words have a float32 tensor of their own and travel as sums, which are exact up to 2^24.
+// A group that reduces on the device itself (NCCL) has the gradients alone: flags and words are a
+// float32 tensor of the host, which the group reduces there. So they are exact for any world, and
+// reading them waits for the peers' hosts, never for a device.
 #pragma once
 
 #include <brigade/core/device_runtime.h>
@@ -44,7 +44,8 @@ enum class Word : uint8_t {
   TimeSquared,  //
   Rows,         // samples in this rank's batch
   RowsSquared,  //
-  // These four as kernels::bucket_words writes them.
+  // These four as kernels::bucket_words writes them. Where the host reduces flags and words, they
+  // are about the backward before: nobody waits for the numbers of this one.
   Norm,         // log2 of the sum of squares of this rank's gradients
   NormSquared,  //
   Silent,       // no statement about the numbers
@@ -58,16 +59,14 @@ class Payload {
   // Memory of the group, cleared. On a device, `reading` is the stream on which receive() reads.
   Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading = nullptr);
 
-  // Without flags and words where they have a tensor of their own.
+  // Without flags and words where the host reduces them.
   const Tensor& whole() const noexcept { return whole_; }
   // The slots alone, 1-d.
   const Tensor& gradients() const noexcept { return gradients_; }
   // Flags and words alone, 1-d.
   const Tensor& tail() const noexcept { return tail_; }
-  // Whether they are no part of whole().
-  bool has_own_tail() const noexcept { return has_own_tail_; }
-  // How the tail is to be reduced, where it is alone.
-  ReduceOp tail_op() const noexcept { return has_own_tail_ ? ReduceOp::Sum : ReduceOp::Avg; }
+  // Whether they are no part of whole(), but a tensor of the CPU beside a bucket of a device.
+  bool has_tail_on_host() const noexcept { return on_device() && tail_.device() == Device(); }
 
   // --- Before the all-reduce. On a device flags and words are kept in host memory until send().
   void set_flag(size_t index, double value);
@@ -79,20 +78,27 @@ class Payload {
   // On a device: flags and words follow the gradients there, behind what is queued for those.
   // `measured` (empty: none) says how many elements of each slot are to be measured: the words
   // Norm, Silent and NonFinite are then made there. Nothing waits. `non_finite`: something else of
-  // this rank is not finite.
+  // this rank is not finite. Where the host reduces the words, this only measures.
   void send(std::span<const int64_t> measured, bool non_finite);
-  // Makes the word Probe; after send().
+  // Makes the word Probe, of what the slots hold now; after send(). Where the host reduces the words
+  // it is measured only, and set by set_probe().
   void send_probe();
-  // On a device, once `reduced` is known to be on its way: waits for flags, words and sums, not for
-  // the stream that is current. On the CPU it waits for `reduced`.
+  // Where the host reduces the words, once receive_sums() has returned.
+  void set_probe();
+  // Once `reduced` is known to be on its way: waits for flags and words. On a device also for sums,
+  // on a stream of its own, not for the one that is current; where the host reduces the words, it
+  // waits for `reduced` alone.
   void receive(Work& reduced);
-  // What send() measured of this rank, after receive(): the sum of squares of a slot.
+  // Waits until the sums of squares of the latest send() are here: receive() has done so, but where
+  // the host reduces the words.
+  void receive_sums() const;
+  // What send() measured of this rank: the sum of squares of a slot.
   double sum_of_squares(size_t index) const;
 
   // kernels::probe() of what the slots hold now; waits for a device.
   double probe() const;
 
-  // --- After the all-reduce (Avg, or tail_op(), over `ranks`) and receive().
+  // --- After the all-reduce (Avg over `ranks`) and receive().
   int flag_count(size_t index, int ranks) const;
   int count(Word word, int ranks) const;
   double mean(Word word) const;
@@ -108,17 +114,18 @@ class Payload {
   // How many elements it takes.
   int64_t width(Word word) const noexcept { return positions_[static_cast<size_t>(word) + 1] - position(word); }
   void place_words(DType dtype, int ranks);
+  Tensor sums_of_slots() const;
+  void copy_sums_to_host();
 
   Tensor whole_;
   Tensor gradients_;
   Tensor tail_;
   int64_t flags_;
   int ranks_;
-  bool has_own_tail_ = false;
   int digit_bits_ = 0;                              // of the base, where words travel as digits
   std::array<int64_t, kWords + 1> positions_ = {};  // of each word in the tail, and its end
-  Tensor host_tail_;                                // tail_ itself on the CPU
-  // On a device: sums of squares per slot, [flags] float64, there and here.
+  Tensor host_tail_;                                // tail_ itself where that is on the CPU
+  // On a device: sums of squares per slot, and the probe, [flags + 1] float64, there and here.
   Tensor sums_;
   Tensor host_sums_;
   std::vector<int64_t> offsets_;

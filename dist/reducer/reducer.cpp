@@ -157,6 +157,14 @@ Round& Reducer::start_round(Round::Start start) {
   start.was_alike = last_.alike;
   start.forward_began = std::exchange(forward_.began, 0);
   start.rows = forward_.rows;
+  start.earlier = std::exchange(untold_, std::nullopt);
+  if (start.earlier) {
+    if (buckets_.are_captured()) {
+      start.earlier.reset();
+    } else {
+      buckets_.receive(*start.earlier);
+    }
+  }
   return round_.emplace(setup_, buckets_, accumulation_, advisor_, recorded_, std::move(start));
 }
 
@@ -227,7 +235,7 @@ bool Reducer::looks_for_non_finite() const {
   // ones often are not either, and for long only where something is wrong.
   constexpr int kBackwards = 24;
   const int before = advisor_.non_finite_in_a_row();
-  return round_ && (round_->non_finite().loss ? before == 0 : before > 0 && before <= kBackwards);
+  return round_ && (round_->own_numbers().non_finite.loss ? before == 0 : before > 0 && before <= kBackwards);
 }
 
 void Reducer::on_non_finite(const char* op, SourceLocation where, DType dtype) {
@@ -393,6 +401,7 @@ void Reducer::conclude() {
     if (std::find(setup_.covered.begin(), setup_.covered.end(), 1) != setup_.covered.end()) take_kept_back();
     if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()));
   }
+  if (present && round_->tells_later()) untold_ = std::move(round_->own_numbers());
   end_round();
   if (present && !buckets_.is_rebuilt()) rebuild(where);
   if (failure) std::rethrow_exception(failure);
@@ -400,6 +409,7 @@ void Reducer::conclude() {
 
 void Reducer::rebuild(SourceLocation where) {
   try {
+    if (untold_) buckets_.receive(*untold_);
     if (buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes();
   } catch (...) {
     give_up();  // the peers may have cut their buckets otherwise

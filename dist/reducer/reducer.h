@@ -168,6 +168,7 @@ class Reducer final : public autograd::Listener {
   std::function<void(const autograd::Update&)> optimizer_step_;
   std::function<void(SourceLocation)> round_begins_;
   std::function<bool()> round_waits_;
+  std::optional<Numbers> untold_;  // of the latest backward, where they are told in the next
   std::exception_ptr kept_back_;
   std::exception_ptr broken_;  // the group failed with this: nothing can be exchanged any more
 };

@@ -66,8 +66,11 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
       recorded_(recorded),
       start_(std::move(start)),
       hook_sends_(!setup.hook || setup.hook->begin_round(start_.number)),
-      progress_(buckets.size()),
-      sums_of_squares_(setup.count(), 0) {
+      captured_(buckets.are_captured()),
+      progress_(buckets.size()) {
+  own_.moment = moment();
+  own_.sums_of_squares.assign(setup_.count(), 0);
+  own_.on_the_way.assign(setup_.count(), 0);
   outcome_.users.assign(setup_.count(), 0);
   gathered_ = accumulation_.most_gathered() + (start_.absent ? 0 : 1);
   for (uint32_t i = 0; i < recorded_.used.size() && !start_.joined && !start_.failed; ++i)
@@ -78,6 +81,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   events_.ready.assign(setup_.count(), 0);
   const std::optional<uint32_t>& trigger = setup_.options.trigger;
   for (uint32_t b = 0; b < buckets_.size(); ++b) {
+    tells_later_ = tells_later_ || (buckets_[b].payload.has_tail_on_host() && !setup_.hook);
     events_.buckets.emplace_back().bytes = static_cast<int64_t>(buckets_[b].payload.whole().nbytes());
     for (const uint32_t parameter : buckets_[b].layout.parameters)
       progress_[b].pending += start_.planned[parameter];
@@ -108,6 +112,10 @@ bool Round::uses(uint32_t parameter) const { return start_.planned[parameter] ||
 
 std::string Round::describe(uint32_t index) const { return fmt::format("bucket {} of {}", index, setup_.title()); }
 
+std::string Round::describe_sent(uint32_t index) const {
+  return setup_.hook ? fmt::format("{}, by hook {}", describe(index), setup_.hook->name()) : describe(index);
+}
+
 Moment Round::moment() const {
   return {.iteration = start_.number, .where = start_.where, .ranks = setup_.group->size()};
 }
@@ -126,28 +134,30 @@ void Round::look_at_loss(const autograd::Plan& plan) {
   for (const Tensor& root : plan.roots()) {
     if (root.numel() != 1) continue;
     if (root.device() != Device()) {
-      non_finite_.device_losses.push_back(view::alias(root));
+      if (!captured_) own_.non_finite.device_losses.push_back(view::alias(root));
     } else {
-      non_finite_.loss = non_finite_.loss || !std::isfinite(brigade::detail::element_as_double(root, 0));
+      own_.non_finite.loss = own_.non_finite.loss || !std::isfinite(brigade::detail::element_as_double(root, 0));
     }
   }
-  if (!non_finite_.loss) return;
-  non_finite_.blame_loss(plan.where());
+  if (!own_.non_finite.loss) return;
+  own_.non_finite.blame_loss(plan.where());
   const auto first = autograd::detail::first_non_finite(plan.roots());
   if (!first.op) return;
-  non_finite_.cause.op = first.op;
-  non_finite_.cause.place = first.where;
-  non_finite_.cause.text += fmt::format("; the first value that is not finite is {} {}{} at {}",
-                                        first.is_result ? "the result of" : "what goes into, or comes out of,",
-                                        first.op, made_in(first.dtype), to_string(first.where));
+  Cause& cause = own_.non_finite.cause;
+  cause.op = first.op;
+  cause.place = first.where;
+  cause.text += fmt::format("; the first value that is not finite is {} {}{} at {}",
+                            first.is_result ? "the result of" : "what goes into, or comes out of,", first.op,
+                            made_in(first.dtype), to_string(first.where));
 }
 
 void Round::on_non_finite(const char* op, SourceLocation where, DType dtype) {
-  if (!non_finite_.cause.op.empty()) return;
-  non_finite_.cause.op = op;
-  if (where.line() != 0) non_finite_.cause.place = where;
-  non_finite_.cause.text += fmt::format("; the first operation whose derivative is not finite is {}{} at {}", op,
-                                        made_in(dtype), to_string(where));
+  Cause& cause = own_.non_finite.cause;
+  if (!cause.op.empty()) return;
+  cause.op = op;
+  if (where.line() != 0) cause.place = where;
+  cause.text += fmt::format("; the first operation whose derivative is not finite is {}{} at {}", op, made_in(dtype),
+                            to_string(where));
 }
 
 void Round::fail() noexcept {
@@ -211,9 +221,9 @@ void Round::measure(uint32_t parameter) {
     return;
   }
   const double sum = kernels::sum_of_squares(slot.view);
-  sums_of_squares_[parameter] = sum;
+  own_.sums_of_squares[parameter] = sum;
   progress.sum_of_squares += sum;
-  if (!std::isfinite(sum) && kernels::has_non_finite(slot.view)) non_finite_.parameters.push_back(parameter);
+  if (!std::isfinite(sum) && kernels::has_non_finite(slot.view)) own_.non_finite.parameters.push_back(parameter);
 }
 
 void Round::on_grad_ready(uint32_t parameter, bool defined) {
@@ -304,16 +314,38 @@ void Round::fill_words(uint32_t index, int64_t now) {
   payload.set_with_square(Word::Likeness, progress.likeness);
   if (!progress.to_copy.empty()) kernels::bucket_flatten(payload.whole(), progress.to_copy, bucket.layout.offsets, 1.0);
   progress.to_copy.clear();
-  const bool silent = !setup_.options.diagnosis || start_.absent || start_.failed;
-  if (silent) progress.measured.clear();
-  const bool measured = payload.on_device() ? !progress.measured.empty() : progress.sum_of_squares != 0;
-  const bool not_finite = !non_finite_.parameters.empty() || non_finite_.loss;
-  payload.set(Word::Silent, silent || !measured ? 1 : 0);
-  payload.set(Word::NonFinite, not_finite ? 1 : 0);
   payload.set_with_square(Word::Time, static_cast<double>(now - events_.began) * 1e-6);
-  payload.set_with_square(Word::Norm, logarithm(progress.sum_of_squares));
   payload.set_with_square(Word::Rows, static_cast<double>(start_.rows));
-  payload.send(progress.measured, not_finite);
+  const bool may_wait = !(captured_ && payload.has_tail_on_host());
+  if (!setup_.options.diagnosis || start_.absent || start_.failed || !may_wait) progress.measured.clear();
+  if (payload.has_tail_on_host()) {
+    for (size_t k = 0; k < progress.measured.size(); ++k)
+      own_.on_the_way[bucket.layout.parameters[k]] = progress.measured[k] != 0;
+  }
+  fill_numbers(index);
+  payload.send(progress.measured, own_.any_non_finite());
+}
+
+// What its words say of norms and of numbers that are not finite. A device makes them itself where
+// they travel with the gradients.
+void Round::fill_numbers(uint32_t index) {
+  Bucket& bucket = buckets_[index];
+  Payload& payload = bucket.payload;
+  double sum = 0;
+  for (const uint32_t parameter : bucket.layout.parameters)
+    sum += numbers().sums_of_squares[parameter];
+  const bool unknown = tells_later_ && !start_.earlier;
+  const bool silent = !setup_.options.diagnosis || unknown || (!tells_later_ && (start_.absent || start_.failed));
+  const bool by_device = payload.on_device() && !payload.has_tail_on_host();
+  const bool measured = by_device ? !progress_[index].measured.empty() : sum != 0;
+  payload.set(Word::Silent, silent || !measured ? 1 : 0);
+  payload.set(Word::NonFinite, !unknown && numbers().any_non_finite() ? 1 : 0);
+  payload.set_with_square(Word::Norm, logarithm(sum));
+}
+
+// Where a hook has what it made compared, its flags and words follow when the numbers are there.
+bool Round::waits_for_numbers(uint32_t index) const {
+  return setup_.hook && hook_sends_ && buckets_[index].payload.has_tail_on_host();
 }
 
 void Round::send(uint32_t index) {
@@ -323,17 +355,16 @@ void Round::send(uint32_t index) {
     progress.work = completed_work();  // this rank's own gradients; it speaks for all
     return;
   }
-  std::string description = describe(index);
-  if (setup_.hook) description += fmt::format(", by hook {}", setup_.hook->name());
+  const std::string description = describe_sent(index);
   const CollectiveOptions options{.op = ReduceOp::Avg, .description = description, .iteration = start_.number};
   ProcessGroup& group = *setup_.group;
   if (!setup_.hook) {
     progress.work = group.all_reduce(payload.whole(), options, start_.where);
     ++collectives_;
-    if (payload.has_own_tail()) send_tail(index, description);
+    if (payload.has_tail_on_host()) send_tail(index);
     return;
   }
-  if (setup_.options.diagnosis) payload.send_probe();
+  if (setup_.options.diagnosis && !captured_) payload.send_probe();
   try {
     progress.work = setup_.hook->run(group, as_grad_bucket(index), options, start_.where);
     if (!progress.work) {
@@ -345,14 +376,14 @@ void Round::send(uint32_t index) {
     tell_of_hook(index, error);
     throw;
   }
-  send_tail(index, description);
+  if (!waits_for_numbers(index)) send_tail(index);
 }
 
 // Flags and words alone.
-void Round::send_tail(uint32_t index, const std::string& description) {
-  const Payload& payload = buckets_[index].payload;
+void Round::send_tail(uint32_t index) {
+  const std::string description = "flags of " + describe_sent(index);
   progress_[index].tail_work = setup_.group->all_reduce(
-      payload.tail(), {.op = payload.tail_op(), .description = "flags of " + description, .iteration = start_.number},
+      buckets_[index].payload.tail(), {.op = ReduceOp::Avg, .description = description, .iteration = start_.number},
       start_.where);
   ++collectives_;
 }

@@ -12,9 +12,11 @@
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/groups/work.h>
 #include <brigade/dist/reducer/buckets.h>
+#include <brigade/dist/reducer/numbers.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +47,8 @@ class Round {
     bool was_alike = false;        // all ranks' gradients seemed the same in the one before: look closer
     int64_t forward_began = 0;
     int64_t rows = 0;  // samples in this rank's batch, 0 when not known
+    // Of the backward before, where they could not be told in it (tells_later()).
+    std::optional<Numbers> earlier = {};
   };
   // All of these outlive it.
   Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumulation, Advisor& advisor,
@@ -93,9 +97,13 @@ class Round {
   bool uses(uint32_t parameter) const;
   bool hook_sends() const noexcept { return hook_sends_; }
   const Outcome& outcome() const noexcept { return outcome_; }
-  // Of this rank's gradients, per parameter.
-  const std::vector<double>& sums_of_squares() const noexcept { return sums_of_squares_; }
-  const NonFinite& non_finite() const noexcept { return non_finite_; }
+  // Whether the numbers of this backward are told in the next one: a device has them, nobody waits.
+  bool tells_later() const noexcept { return tells_later_; }
+  // Of this rank, in the backward that this one's words tell of.
+  const Numbers& numbers() const noexcept { return start_.earlier ? *start_.earlier : own_; }
+  // In this backward; of a device they may be on the way.
+  Numbers& own_numbers() noexcept { return own_; }
+  const Numbers& own_numbers() const noexcept { return own_; }
   const RoundEvents& events() const noexcept { return events_; }
   // By rank and parameter: used. Empty unless error() has asked the ranks.
   const std::vector<std::vector<bool>>& told() const noexcept { return told_; }
@@ -110,7 +118,7 @@ class Round {
   struct Progress {
     uint32_t pending = 0;  // gradients to come
     WorkPtr work;
-    WorkPtr tail_work;  // with a hook: of flags and words
+    WorkPtr tail_work;  // of flags and words, where they are alone
     bool completed = false;
     bool settled = false;
     bool received = false;
@@ -128,14 +136,19 @@ class Round {
   void launch_ready();
   void launch(uint32_t index);
   void fill_words(uint32_t index, int64_t now);
+  void fill_numbers(uint32_t index);
+  bool waits_for_numbers(uint32_t index) const;
   void send(uint32_t index);
-  void send_tail(uint32_t index, const std::string& description);
+  void send_tail(uint32_t index);
   void tell_of_hook(uint32_t index, const std::exception& error) const;
   GradBucket as_grad_bucket(uint32_t index) const;
   std::string describe(uint32_t index) const;
+  std::string describe_sent(uint32_t index) const;
   // outcome.cpp
   void poll();
+  void send_waiting_tail(uint32_t index);
   void receive(uint32_t index);
+  void take_sums(uint32_t index);
   void complete(uint32_t index);
   void hand_over(uint32_t end);
   void read_words(uint32_t index);
@@ -154,6 +167,8 @@ class Round {
   LaunchOrder* order_ = nullptr;
   Start start_;
   bool hook_sends_;
+  bool captured_;  // into a graph: nothing may wait for the device
+  bool tells_later_ = false;
   bool changed_ = false;  // static_graph: another set than the recorded one
   std::vector<Progress> progress_;
   bool reaches_nothing_ = false;  // on all ranks
@@ -163,8 +178,7 @@ class Round {
   uint64_t collectives_ = 0;
   int64_t gathered_ = 0;
   Outcome outcome_;
-  NonFinite non_finite_;
-  std::vector<double> sums_of_squares_;
+  Numbers own_;
   // Gradients kept aside for parameters that may turn out unused everywhere.
   std::vector<std::pair<uint32_t, Tensor>> stale_;
   std::vector<uint32_t> ready_order_;

@@ -138,6 +138,17 @@ void judge_network(const Machine& machine, Findings& found) {
       known ? "" : "give --master-addr (MASTER_ADDR) as an address, or enter the name in /etc/hosts");
 }
 
+std::string way_of_gpus(const Machine& machine, std::span<const dist::Backend> backends) {
+  const size_t count = machine.cuda.names.size();
+  if (count == 0) return "nothing: there is no GPU here";
+  const auto nccl = std::ranges::find(backends, "nccl", &dist::Backend::name);
+  if (nccl == backends.end() || !nccl->missing.empty()) return "nothing: this build has no CUDA";
+  if (machine.nccl.empty()) return "by way of page-locked memory, since NCCL cannot be loaded (see above)";
+  return fmt::format(
+      "nccl for up to {} ranks here, each with a GPU of its own; by way of page-locked memory where ranks share one",
+      count);
+}
+
 void judge_backends(const Machine& machine, std::span<const dist::Backend> backends, Findings& found) {
   bool hosts = false;
   for (const dist::Backend& each : backends) {
@@ -158,10 +169,7 @@ void judge_backends(const Machine& machine, std::span<const dist::Backend> backe
                                                                      hosts ? ", hosts where they are on several" : "")
                                                        : "nothing: shared memory does not work (see above)",
                    Health::Ok});
-  found.push_back(
-      {"process groups", "of GPUs",
-       "nccl where it is asked for and each rank has a GPU of its own; any other by way of page-locked memory",
-       Health::Ok});
+  found.push_back({"process groups", "auto, for GPUs", way_of_gpus(machine, backends), Health::Ok});
 }
 
 }  // namespace

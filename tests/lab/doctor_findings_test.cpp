@@ -143,17 +143,23 @@ TEST_CASE("NCCL's version is told where there is a GPU, and what is missing wher
   lab::Machine machine = sound_machine();
   machine.cuda.names.clear();
   CHECK(finding(machine, "NCCL", all).name.empty());
+  CHECK(finding(machine, "auto, for GPUs", all).value == "nothing: there is no GPU here");
   machine.cuda.names = {"NVIDIA H100"};
   machine.nccl = "2.28.9";
   CHECK(finding(machine, "NCCL", all).value == "version 2.28.9");
   CHECK(finding(machine, "NCCL", all).health == Health::Ok);
+  CHECK(finding(machine, "auto, for GPUs", all).value ==
+        "nccl for up to 1 ranks here, each with a GPU of its own; by way of page-locked memory where ranks share one");
   machine.nccl.clear();
   machine.nccl_fault = "NCCL cannot be loaded: no such file";
   CHECK(finding(machine, "NCCL", all).value == "NCCL cannot be loaded: no such file");
   CHECK(finding(machine, "NCCL", all).health == Health::Note);
+  CHECK(finding(machine, "auto, for GPUs", all).value ==
+        "by way of page-locked memory, since NCCL cannot be loaded (see above)");
   // What a build without CUDA lacks it could not use.
   all.back().missing = "this build of Brigade has no CUDA";
   CHECK(finding(machine, "nccl", all).value == "this build of Brigade has no CUDA");
+  CHECK(finding(machine, "auto, for GPUs", all).value == "nothing: this build has no CUDA");
   CHECK(finding(machine, "nccl", all).health == Health::Ok);
 }
 

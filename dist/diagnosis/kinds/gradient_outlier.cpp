@@ -58,7 +58,7 @@ class GradientOutlier final : public Advice {
     const bool is_long = streak_.add(found);
     if (found.parameters.empty() || (!found.hooks_differ && !is_long)) return std::nullopt;
     said_ = true;
-    return gradient_outlier(found, backward.parameters(), backward.moment());
+    return gradient_outlier(found, backward.parameters(), backward.moment_of_numbers());
   }
 
  private:

@@ -67,7 +67,7 @@ Verdict non_finite_gradients(std::span<const NonFiniteOnRank> seen, std::span<co
 // One, or none.
 std::vector<NonFiniteOnRank> seen_on_this_rank(const FinishedBackward& backward) {
   NonFinite seen = backward.non_finite();
-  const SourceLocation where = backward.moment().where;
+  const SourceLocation where = backward.moment_of_numbers().where;
   // On a device the loss was not looked at before.
   for (const Tensor& loss : seen.device_losses) {
     if (seen.loss || std::isfinite(brigade::detail::element_as_double(loss, 0))) continue;
@@ -108,7 +108,7 @@ class NonFiniteGradients final : public Advice {
     }
     // All ranks see the same.
     if (scaled(of_ranks) != (in_a_row_ == kStepsOfScaler)) return std::nullopt;
-    return non_finite_gradients(of_ranks, backward.parameters(), backward.moment());
+    return non_finite_gradients(of_ranks, backward.parameters(), backward.moment_of_numbers());
   }
 
  private:

@@ -9,7 +9,8 @@
 // go there too. BRIGADE_COLLECTIVE_CHECK=0 leaves that number out, and with it the explanations.
 //
 // The communicator is made when the first tensor of a device comes, since only that says which
-// device is this rank's.
+// device is this rank's. Backend auto is this group, too: there, where the ranks cannot have a
+// communicator, tensors of devices are staged over the group of the host.
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/error.h>
 #include <brigade/core/factory.h>
@@ -73,9 +74,10 @@ struct Seat {
 
 class NcclGroup final : public ProcessGroup {
  public:
-  explicit NcclGroup(ProcessGroupPtr control)
+  NcclGroup(ProcessGroupPtr control, bool may_stage)
       : ProcessGroup(control->rank(), control->size(), control->timeout()),
         control_(std::move(control)),
+        may_stage_(may_stage),
         works_(timeout(), [this](const std::exception_ptr& error) { on_failure(error); }) {}
 
   ~NcclGroup() override {
@@ -88,9 +90,16 @@ class NcclGroup final : public ProcessGroup {
     if (!works_.finish_within(std::min(timeout(), farewell)) || in_trouble) communicator_->abort();
   }
 
-  const char* backend() const noexcept override { return "nccl"; }
-  bool reaches(Device) const noexcept override { return true; }
-  bool rounds_each_sum() const noexcept override { return true; }
+  const char* backend() const noexcept override {
+    return may_stage_ && way_ != Way::Nccl ? control_->backend() : "nccl";
+  }
+  bool reaches(Device device) const noexcept override {
+    if (device.type == DeviceType::CPU || !may_stage_) return true;
+    return way_ == Way::Nccl && device == device_;  // a second device of a rank is staged
+  }
+  void choose_way(Device device, SourceLocation where) override {
+    if (way_ == Way::Open && (may_stage_ || size() > 1)) connect(device, where);
+  }
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override { return control_->allocate(numel, dtype); }
 
@@ -201,7 +210,7 @@ class NcclGroup final : public ProcessGroup {
                     const Alone& alone) {
     works_.throw_if_failed();
     const Device device = tensors.front().device();
-    if (size() > 1) connect(device, options.where);
+    check_device(device, options.where);
     const CollectiveInfo info = record(kind, tensors.front(), options);
     nccl::Collective collective;
     collective.description = in_words(info);
@@ -214,6 +223,7 @@ class NcclGroup final : public ProcessGroup {
     how.step_of = &info;
     if (check_) collective.met = meet(how);
     const DeviceRuntime& runtime = device_runtime(device);
+    collective.captured = runtime.is_capturing(device.index);
     collective.begun = runtime.new_event(device.index);
     collective.done = runtime.new_event(device.index);
     collective.on_finish = [this, number = info.sequence] { recorder().finish(number); };
@@ -257,14 +267,15 @@ class NcclGroup final : public ProcessGroup {
     return control_->all_reduce(token, how, how.where);
   }
 
-  // Makes the communicator, if there is none: collective.
+  void check_device(Device device, SourceLocation where) const {
+    if (!communicator_ || device == device_) return;
+    throw DeviceError(where,
+                      "nccl: this group has its communicator on {}, and got a tensor on {}; make a group per device",
+                      to_string(device_), to_string(device));
+  }
+
+  // Makes the communicator, or finds that the ranks cannot have one: collective.
   void connect(Device device, SourceLocation where) {
-    if (communicator_) {
-      if (device == device_) return;
-      throw DeviceError(where,
-                        "nccl: this group has its communicator on {}, and got a tensor on {}; make a group per device",
-                        to_string(device_), to_string(device));
-    }
     Seat own;
     const Tensor id = control_->allocate(sizeof(nccl::UniqueId), kUInt8);
     auto* const unique = static_cast<nccl::UniqueId*>(id.raw_data());
@@ -283,7 +294,16 @@ class NcclGroup final : public ProcessGroup {
     std::vector<Seat> seats;
     for (const std::string& text : control_->all_gather_text(own.to_text(), "the communicator of NCCL", where))
       seats.push_back(Seat::from_text(text));
-    check_seats(seats, where);
+    try {
+      check_seats(seats, where);
+    } catch (const DistError&) {
+      if (!may_stage_) throw;
+      way_ = Way::Staged;
+      return;
+    }
+    way_ = Way::Nccl;
+    device_ = device;
+    if (size() == 1) return;
     control_->broadcast(id, {.description = "the communicator of NCCL"}, where)->wait();
     const DeviceRuntime& runtime = device_runtime(device);
     stream_ = runtime.new_stream(device.index);
@@ -295,7 +315,6 @@ class NcclGroup final : public ProcessGroup {
       works_.fail(std::current_exception());
       throw;
     }
-    device_ = device;
     works_.watch(communicator_);
   }
 
@@ -332,7 +351,12 @@ class NcclGroup final : public ProcessGroup {
     }
   }
 
+  // Of the tensors of devices. Open: none has come yet.
+  enum class Way : uint8_t { Open, Nccl, Staged };
+
   const ProcessGroupPtr control_;
+  const bool may_stage_;
+  Way way_ = Way::Open;
   const bool check_ = compares_collectives();
   std::atomic<bool> has_failed_{false};
   const nccl::Library* library_ = nullptr;
@@ -347,7 +371,12 @@ class NcclGroup final : public ProcessGroup {
 
 ProcessGroupPtr make_nccl_group(ProcessGroupPtr control) {
   if (!control) throw ValueError("make_nccl_group: expected a process group of the host, got none");
-  return std::make_shared<NcclGroup>(std::move(control));
+  return std::make_shared<NcclGroup>(std::move(control), false);
+}
+
+ProcessGroupPtr make_nccl_or_staged_group(ProcessGroupPtr control) {
+  if (!control) throw ValueError("make_nccl_or_staged_group: expected a process group of the host, got none");
+  return std::make_shared<NcclGroup>(std::move(control), true);
 }
 
 }  // namespace brigade::dist

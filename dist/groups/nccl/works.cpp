@@ -72,6 +72,7 @@ class NcclWork final : public Work {
       if (entry_->finished || state_->error) return true;
     }
     if (met_ && !met_->is_completed()) return false;
+    if (entry_->collective.captured) return false;  // what asks early would wait early, in every replay
     return !entry_->collective.done || entry_->collective.done->query();
   }
   void wait() override {
@@ -101,7 +102,7 @@ class NcclWork final : public Work {
       return;
     }
     entry_->collective.done->block();
-    // What is on the device already counts if nothing has ended it.
+    // What is on the device already counts if nothing has ended it. In a capture nothing runs.
     const std::lock_guard lock(state_->mutex);
     if (!entry_->finished && state_->error) std::rethrow_exception(state_->error);
   }
@@ -142,7 +143,7 @@ WorkPtr Works::add(Collective collective) {
   entry->collective = std::move(collective);
   const std::lock_guard lock(state_->mutex);
   if (state_->error) std::rethrow_exception(state_->error);
-  if (entry->collective.done) state_->entries.push_back(entry);
+  if (entry->collective.done && !entry->collective.captured) state_->entries.push_back(entry);
   return std::make_shared<NcclWork>(state_, std::move(entry));
 }
 

@@ -35,6 +35,7 @@ struct Collective {
   WorkPtr met;                         // may be null: nothing to wait for on the host
   std::unique_ptr<DeviceEvent> begun;  // where it is the device's turn: before that nothing is late
   std::unique_ptr<DeviceEvent> done;   // may be null: nothing to wait for on the device
+  bool captured = false;               // into a graph: its events order what is captured, and answer nobody
   std::function<void()> on_finish;     // called once, under the lock of the works
 };
 

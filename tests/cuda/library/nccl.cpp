@@ -1,7 +1,7 @@
 // A stand-in for NCCL: the ranks are threads of this process, each with an emulated device of its own.
 //
-// A collective is a command in the stream of each rank. It is ready when every rank's has come to the front of its
-// stream; the first that runs then takes all inputs and computes all results, and each command writes its own rank's
+// A collective is a command in the stream of each rank, or in a graph. It is ready when every rank's has come to the
+// front of its stream; the first that runs then takes all inputs and computes all results, and each command writes its own rank's
 // result. So what a rank writes too early, or reads too late, goes wrong here as it would there: the stand-in keeps a
 // sum of what each rank sends from the moment its command was at the front, and refuses when it has changed.
 //
@@ -72,21 +72,22 @@ using Bytes = std::vector<unsigned char>;
 
 // One that all ranks take part in.
 struct Meeting {
-  explicit Meeting(size_t ranks) : calls(ranks), arrived(ranks, false), sums(ranks, 0), results(ranks) {}
-  std::vector<std::optional<Call>> calls;
-  std::vector<bool> arrived;
-  std::vector<uint64_t> sums;  // of what a rank sends, when it arrived
+  explicit Meeting(size_t ranks) : calls(ranks), sums(ranks, 0), results(ranks) {}
+  std::vector<std::optional<Call>> calls;  // of those whose command has come to the front of its stream
+  std::vector<uint64_t> sums;              // of what a rank sends, when it arrived
   std::vector<Bytes> results;
   bool computed = false;
   size_t left = 0;
 };
 
 struct World {
-  explicit World(int ranks) : size(static_cast<size_t>(ranks)), devices(size, -1), aborted(size, false) {}
+  explicit World(int ranks)
+      : size(static_cast<size_t>(ranks)), devices(size, -1), aborted(size, false), next(size, 0) {}
   const size_t size;
   std::mutex mutex;
   std::vector<int> devices;  // -1: has not come
   std::vector<bool> aborted;
+  std::vector<uint64_t> next;  // per rank: the number of the collective that it comes to next
   std::map<uint64_t, std::shared_ptr<Meeting>> meetings;
   bool duplicate = false;
   bool given_up = false;  // by any rank
@@ -168,7 +169,6 @@ struct OpaqueComm {
   std::shared_ptr<World> world;
   size_t rank = 0;
   int device = 0;
-  uint64_t next = 0;
   bool finalizing = false;
 };
 
@@ -178,24 +178,43 @@ using brigade::dist::nccl::Comm;
 
 namespace {
 
-// Whether the rank's command at the front of its stream may run. Called under the runtime's lock.
-bool is_ready(World& world, Meeting& meeting, size_t rank) {
+// A rank's part. In a graph it runs again with each replay.
+struct Part {
+  std::shared_ptr<World> world;
+  size_t rank = 0;
+  Call call;
+  std::shared_ptr<Meeting> meeting = nullptr;  // once its command is at the front of its stream
+  uint64_t number = 0;
+};
+
+// Whether the command at the front of its stream may run. Called under the runtime's lock.
+bool is_ready(Part& part) {
+  World& world = *part.world;
   const std::lock_guard lock(world.mutex);
-  if (world.aborted[rank] || meeting.computed) return true;
-  const Call& own = *meeting.calls[rank];
-  if (!meeting.arrived[rank]) {
-    meeting.arrived[rank] = true;
-    meeting.sums[rank] = brigade::fnv({static_cast<const char*>(own.from), bytes_sent(own, world.size)});
+  if (world.aborted[part.rank]) return true;
+  const Call& own = part.call;
+  if (!part.meeting) {
+    part.number = world.next[part.rank]++;
+    std::shared_ptr<Meeting>& found = world.meetings[part.number];
+    if (!found) found = std::make_shared<Meeting>(world.size);
+    part.meeting = found;
+    part.meeting->calls[part.rank] = own;
+    part.meeting->sums[part.rank] = brigade::fnv({static_cast<const char*>(own.from), bytes_sent(own, world.size)});
   }
+  const Meeting& meeting = *part.meeting;
+  if (meeting.computed) return true;
   for (size_t peer = 0; peer < world.size; ++peer) {
-    if (world.aborted[peer] || !meeting.arrived[peer] || !meeting.calls[peer]->fits(own)) return false;
+    if (world.aborted[peer] || !meeting.calls[peer] || !meeting.calls[peer]->fits(own)) return false;
   }
   return true;
 }
 
-void run(World& world, Meeting& meeting, uint64_t number, size_t rank) {
+void run(Part& part) {
+  World& world = *part.world;
   const std::lock_guard lock(world.mutex);
-  if (world.aborted[rank]) return;
+  if (world.aborted[part.rank]) return;
+  const std::shared_ptr<Meeting> kept = std::exchange(part.meeting, nullptr);
+  Meeting& meeting = *kept;
   if (!meeting.computed) {
     for (size_t peer = 0; peer < world.size; ++peer) {
       const Call& call = *meeting.calls[peer];
@@ -209,8 +228,9 @@ void run(World& world, Meeting& meeting, uint64_t number, size_t rank) {
     meeting.computed = true;
     meeting.left = world.size;
   }
-  std::memcpy(meeting.calls[rank]->to, meeting.results[rank].data(), meeting.results[rank].size());
-  if (--meeting.left == 0) world.meetings.erase(number);
+  const Bytes& result = meeting.results[part.rank];
+  std::memcpy(part.call.to, result.data(), result.size());
+  if (--meeting.left == 0) world.meetings.erase(part.number);
 }
 
 Result queue(Comm comm, const Call& call, void* stream) {
@@ -228,21 +248,13 @@ Result queue(Comm comm, const Call& call, void* stream) {
   }
   if (call.kind == Call::Broadcast && (call.root < 0 || static_cast<size_t>(call.root) >= world.size))
     return refuse(Result::InvalidArgument, "root " + std::to_string(call.root) + " is no rank");
-  std::shared_ptr<Meeting> meeting;
-  const uint64_t number = comm->next++;
   {
     const std::lock_guard lock(world.mutex);
     if (world.given_up) return refuse(Result::RemoteError, "a rank has given up the communicator");
-    std::shared_ptr<Meeting>& found = world.meetings[number];
-    if (!found) found = std::make_shared<Meeting>(world.size);
-    meeting = found;
-    meeting->calls[comm->rank] = call;
   }
-  const std::shared_ptr<World> kept = comm->world;
-  const size_t rank = comm->rank;
+  const auto part = std::make_shared<Part>(Part{comm->world, comm->rank, call});
   const cudaError_t code = simt::enqueue(
-      static_cast<cudaStream_t>(stream), [=] { run(*kept, *meeting, number, rank); },
-      [=] { return is_ready(*kept, *meeting, rank); });
+      static_cast<cudaStream_t>(stream), [part] { run(*part); }, [part] { return is_ready(*part); });
   if (code != cudaSuccess) return refuse(Result::UnhandledCudaError, cudaGetErrorString(code));
   return Result::Success;
 }

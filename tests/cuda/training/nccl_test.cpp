@@ -5,12 +5,14 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/nccl/library.h>
 #include <brigade/dist/reducer/payload.h>
 #include <brigade/kernels/elementwise.h>
 #include "../../dist/branching_net.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -332,13 +334,80 @@ TEST_CASE("ranks that share a device, and tensors of another one, are refused in
 
 namespace {
 
+// How the ranks' devices go, and what a wrapper's bucket holds.
+struct Chosen {
+  std::string before, after;
+  double sum = 0;
+  bool reaches = false;
+  size_t staged_words = 0;  // elements of a bucket beside the gradients
+};
+
+Chosen chosen_way(const dist::ProcessGroupPtr& control, Device device) {
+  const dist::ProcessGroupPtr group = dist::make_nccl_or_staged_group(control);
+  set_current_device(device);
+  Chosen found{.before = group->backend()};
+  const Tensor on_host = full({1}, 1);
+  group->all_reduce(on_host)->wait();
+  CHECK(found.before == group->backend());
+  const Tensor x = filled(control->rank() + 1, {4}, kFloat32, device);
+  group->all_reduce(x)->wait();
+  found.sum = x.to_vector<double>()[3];
+  found.after = group->backend();
+  found.reaches = group->reaches(device);
+  const dist::BucketLayout layout{.device = device, .parameters = {0}, .offsets = {0}, .gradient_numel = 16};
+  const dist::Payload payload(*group, layout, device_runtime(device).new_stream(device.index));
+  found.staged_words = static_cast<size_t>(payload.whole().numel()) - 16;
+  all_are(on_host, control->size());
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("auto: nccl where each rank has a device, by way of the host's memory where they share one; CPUs as before") {
+  if (device_count(DeviceType::CUDA) < 2) return;
+  for (const bool shared : {false, true}) {
+    CAPTURE(shared);
+    std::mutex mutex;
+    std::vector<Chosen> all;
+    dist::run_threads(2, [&](const dist::ProcessGroupPtr& control) {
+      const Chosen found = chosen_way(control, Device(kCUDA, shared ? 0 : control->rank()));
+      const std::lock_guard lock(mutex);
+      all.push_back(found);
+    });
+    REQUIRE(all.size() == 2);
+    for (const Chosen& found : all) {
+      CHECK(found.before == "threads");
+      CHECK(found.after == (shared ? "threads" : "nccl"));
+      CHECK(found.sum == 3);
+      CHECK(found.reaches == !shared);
+      CHECK((found.staged_words > 0) == shared);
+    }
+  }
+}
+
+TEST_CASE("auto: a second device of a rank goes by way of the host's memory") {
+  if (device_count(DeviceType::CUDA) < 4) return;
+  dist::run_threads(2, [&](const dist::ProcessGroupPtr& control) {
+    const dist::ProcessGroupPtr group = dist::make_nccl_or_staged_group(control);
+    for (const int index : {control->rank(), control->rank() + 2}) {
+      const Device device(kCUDA, index);
+      set_current_device(device);
+      const Tensor x = filled(control->rank() + 1, {4}, kFloat32, device);
+      group->all_reduce(x)->wait();
+      all_are(x, 3);
+      CHECK(group->reaches(device) == (index < 2));
+    }
+  });
+}
+
+namespace {
+
 // A group of any size, for what is kept of a bucket on the device.
 class Paper final : public dist::ProcessGroup {
  public:
   explicit Paper(int size) : ProcessGroup(0, size, std::chrono::seconds(1)) {}
   const char* backend() const noexcept override { return "paper"; }
   bool reaches(Device) const noexcept override { return true; }
-  bool rounds_each_sum() const noexcept override { return true; }
   Tensor allocate(int64_t numel, DType dtype) override { return empty({numel}, dtype); }
   void abort(std::string_view) override {}
 
@@ -352,18 +421,6 @@ class Paper final : public dist::ProcessGroup {
   dist::WorkPtr do_barrier(const dist::CollectiveOptions&) override { return nullptr; }
 };
 
-// What was queued when it was made.
-class Queued final : public dist::Work {
- public:
-  Queued() : reached_(device_runtime(kDevice).new_event(0)) { reached_->record(); }
-  bool is_completed() override { return reached_->query(); }
-  void wait() override { reached_->block(); }
-  void wait(std::chrono::milliseconds) override { reached_->block(); }
-
- private:
-  std::unique_ptr<DeviceEvent> reached_;
-};
-
 }  // namespace
 
 TEST_CASE("a flag is counted exactly for any world up to 65,536 ranks, whatever the bucket's dtype") {
@@ -372,26 +429,23 @@ TEST_CASE("a flag is counted exactly for any world up to 65,536 ranks, whatever 
       Paper group(ranks);
       const dist::BucketLayout layout{
           .dtype = dtype, .device = kDevice, .parameters = {0, 1}, .offsets = {0, 32}, .gradient_numel = 64};
-      dist::Payload payload(group, layout, device_runtime(kDevice).new_stream(0));
-      CHECK(payload.has_own_tail() == (dtype != kFloat32 || ranks > 2048));
+      dist::Payload payload(group, layout);
+      CHECK(payload.has_tail_on_host());
       CHECK(payload.whole().dtype() == dtype);
+      CHECK(payload.whole().numel() == 64);
+      const Tensor of_others = kernels::clone(payload.tail());
+      payload.set_flag(1, 1);
+      payload.set(dist::Word::Present, 1);
+      payload.set_with_square(dist::Word::Round, 3);
+      payload.send({}, false);
+      const Tensor of_user = kernels::clone(payload.tail());
       for (const int users : {0, 1, ranks / 2, ranks - 1, ranks}) {
-        // What `ranks` additions one after the other give, rounded each time.
-        const auto reduced = [&](float one) {
-          float sum = 0;
-          for (int i = 0; i < users; ++i)
-            sum += one;
-          return sum;
-        };
-        payload.set_flag(1, 1);
-        payload.set(dist::Word::Present, 1);
-        payload.set_with_square(dist::Word::Round, 3);
-        payload.send({}, false);
-        const auto scale = static_cast<double>(
-            payload.tail_op() == dist::ReduceOp::Sum ? reduced(1) : reduced(1 / static_cast<float>(ranks)));
-        kernels::scale_inplace(payload.tail(), scale);
-        Queued queued;
-        payload.receive(queued);
+        // As the groups of the host reduce it.
+        std::vector<void*> inputs(static_cast<size_t>(ranks), of_others.raw_data());
+        std::fill_n(inputs.begin(), users, of_user.raw_data());
+        void* const output = payload.tail().raw_data();
+        dist::reduce_elements(inputs, {&output, 1}, kFloat32, dist::ReduceOp::Avg, 0, payload.tail().numel());
+        payload.receive(*dist::completed_work());
         CHECK(payload.flag_count(0, ranks) == 0);
         CHECK(payload.flag_count(1, ranks) == users);
         CHECK(payload.count(dist::Word::Present, ranks) == users);
@@ -401,14 +455,51 @@ TEST_CASE("a flag is counted exactly for any world up to 65,536 ranks, whatever 
   }
 }
 
-TEST_CASE("a backward that waits for a device which is given up throws, and reads nothing of it") {
+TEST_CASE("a backward waits for the peers' hosts and for no device; the numbers of a device are told by the next") {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  on_gpus(2, [&](const dist::ProcessGroupPtr& group, Device device) {
+    manual_seed(11);
+    BranchingNet net;
+    net->to(device);
+    dist::DistributedDataParallel ddp(net, group);
+    const Tensor good = numbers({6, 4}, kFloat32, 3).to(device);
+    const Tensor bad = group->rank() == 1 ? full({6, 4}, std::numeric_limits<double>::infinity()).to(device) : good;
+    const auto step = [&](const Tensor& x) {
+      const Tensor y = ddp(x);
+      (y * y).mean().backward();
+      net->zero_grad();
+    };
+    step(good);
+    step(good);
+    const auto reached = device_runtime(device).new_event(device.index);
+    const std::jthread held = hold_stream(device);
+    reached->record();
+    step(bad);
+    CHECK(!reached->query());
+    CHECK(ddp.advisories().empty());
+    reached->synchronize();
+    step(good);
+    const std::lock_guard lock(mutex);
+    for (const dist::Verdict& verdict : ddp.advisories())
+      told.push_back(verdict.message);
+  });
+  if (device_count(DeviceType::CUDA) < 2) return;
+  REQUIRE(told.size() == 2);  // each rank has it
+  for (const std::string& message : told) {
+    CHECK_MESSAGE(has(message, "are infinite or NaN on rank 1 before the reduction in backward 3"), message);
+    CHECK_MESSAGE(has(message, "the loss of the backward at"), message);
+  }
+}
+
+TEST_CASE("a device that is given up after a backward: a later backward throws, with the bucket and the reason") {
   const auto errors = errors_of(
       2,
       [](const dist::ProcessGroupPtr& group, Device device) {
         manual_seed(11);
         BranchingNet net;
         net->to(device);
-        dist::DistributedDataParallel ddp(net, group);
+        dist::DistributedDataParallel ddp(net, group, {.diagnosis = false});
         const Tensor x = numbers({6, 4}, kFloat32, 3).to(device);
         const auto step = [&] {
           const Tensor y = ddp(x);
@@ -418,12 +509,17 @@ TEST_CASE("a backward that waits for a device which is given up throws, and read
         step();
         std::jthread held;
         if (group->rank() == 1) held = hold_stream(device);
-        step();
+        for (int i = 0; i < 25; ++i) {
+          step();
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        }
       },
       std::chrono::milliseconds(300));
   if (device_count(DeviceType::CUDA) < 2) return;
-  CHECK_MESSAGE(has(errors[0], "bucket"), errors[0]);
-  CHECK_MESSAGE(has(errors[0], "did not come to its end within 600 ms"), errors[0]);
+  for (const std::string& error : errors) {
+    CHECK_MESSAGE(has(error, "bucket"), error);
+    CHECK_MESSAGE(has(error, "did not come to its end within 600 ms"), error);
+  }
 }
 
 TEST_CASE("works outlive their group") {

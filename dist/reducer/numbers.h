@@ -1,0 +1,29 @@
+// What a rank has seen of the numbers in a backward: sizes of its gradients, and what is not finite.
+//
+// Over a group that reduces on the device itself nobody waits for them: they are read when the next
+// backward begins, and its words carry them.
+#pragma once
+
+#include <brigade/dist/diagnosis/finished_backward.h>
+#include <brigade/dist/diagnosis/moment.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace brigade::dist {
+
+struct Numbers {
+  Moment moment;
+  std::vector<double> sums_of_squares;  // per parameter; 0 where none was measured
+  std::vector<uint8_t> on_the_way;      // per parameter: measured by a device, not read yet
+  NonFinite non_finite;
+
+  void take(uint32_t parameter, double sum) {
+    sums_of_squares[parameter] = sum;
+    if (!std::isfinite(sum)) non_finite.parameters.push_back(parameter);
+  }
+  bool any_non_finite() const noexcept { return !non_finite.parameters.empty() || non_finite.loss; }
+};
+
+}  // namespace brigade::dist

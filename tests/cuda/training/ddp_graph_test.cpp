@@ -1,0 +1,132 @@
+// A training step of DistributedDataParallel over NCCL as one CUDA graph: forward, backward, all-reduce, optimizer.
+#include "on_gpus.h"
+
+#include "on_device.h"
+
+#include <brigade/autograd/functional.h>
+#include <brigade/core/cuda/graph.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/optim/optim.h>
+#include "../../dist/branching_net.h"
+
+#include <mutex>
+
+using namespace brigade;
+using namespace brigade::test;
+
+namespace {
+
+using Values = std::vector<std::vector<double>>;
+
+struct Training {
+  BranchingNet net;
+  std::unique_ptr<dist::DistributedDataParallel<BranchingNet>> ddp;
+  std::unique_ptr<optim::SGD> optimizer;
+  Tensor x;
+  int rank;
+
+  Training(const dist::ProcessGroupPtr& group, Device device, const dist::DDPOptions& options) : rank(group->rank()) {
+    manual_seed(11);
+    net = BranchingNet();
+    net->to(device);
+    x = zeros({6, 4}).to(device);
+    ddp = std::make_unique<dist::DistributedDataParallel<BranchingNet>>(net, group, options);
+    optimizer = std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+  }
+  void set_batch(int step) { kernels::copy(x, numbers({6, 4}, kFloat32, static_cast<uint64_t>(10 * step + rank + 1))); }
+  void step() {
+    optimizer->zero_grad();
+    const Tensor y = (*ddp)(x);
+    (y * y).mean().backward();
+    optimizer->step();
+  }
+  Values state() const {
+    Values values;
+    for (const Tensor& parameter : net->parameters())
+      values.push_back(parameter.to_vector<double>());
+    return values;
+  }
+};
+
+// Of each rank, after each step: `captured` from the third on.
+std::vector<std::vector<Values>> states(int ranks, const dist::DDPOptions& options, bool captured) {
+  constexpr int kWarmUp = 2;
+  constexpr int kSteps = 6;
+  std::vector<std::vector<Values>> all(static_cast<size_t>(ranks));
+  on_gpus(ranks, [&](const dist::ProcessGroupPtr& group, Device device) {
+    Training training(group, device, options);
+    cuda::Graph graph;
+    for (int i = 0; i < kSteps; ++i) {
+      if (captured && i == kWarmUp) graph.capture([&] { training.step(); });
+      training.set_batch(i);
+      if (captured && i >= kWarmUp) {
+        graph.replay();
+      } else {
+        training.step();
+      }
+      all[static_cast<size_t>(group->rank())].push_back(training.state());
+    }
+    // Beside graphs, steps go on as before.
+    training.set_batch(kSteps);
+    training.step();
+    all[static_cast<size_t>(group->rank())].push_back(training.state());
+  });
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("replays of a captured DDP step leave on every rank what the steps by themselves leave, to the bit") {
+  for (const int ranks : {1, 2, 4}) {
+    if (device_count(DeviceType::CUDA) < ranks) {
+      MESSAGE("left out: ", ranks, " ranks over NCCL need as many GPUs");
+      continue;
+    }
+    for (const double bucket_mb : {25.0, 1e-6}) {
+      for (const bool as_view : {true, false}) {
+        CAPTURE(ranks);
+        CAPTURE(bucket_mb);
+        CAPTURE(as_view);
+        dist::DDPOptions options;
+        options.bucket_cap_mb = options.first_bucket_mb = bucket_mb;
+        options.gradient_as_bucket_view = as_view;
+        const auto plain = states(ranks, options, false);
+        const auto captured = states(ranks, options, true);
+        for (size_t rank = 0; rank < plain.size(); ++rank) {
+          REQUIRE(captured[rank].size() == plain[rank].size());
+          for (size_t step = 0; step < plain[rank].size(); ++step) {
+            CAPTURE(step);
+            CHECK(captured[rank][step] == plain[rank][step]);
+            CHECK(plain[rank][step] == plain[0][step]);
+          }
+        }
+        CHECK(plain[0].front() != plain[0].back());
+      }
+    }
+  }
+}
+
+TEST_CASE("in a world of one a captured DDP step launches what the step without DDP launches, and nothing more") {
+  on_gpus(1, [](const dist::ProcessGroupPtr& group, Device device) {
+    Training wrapped(group, device, {});
+    BranchingNet net;
+    net->to(device);
+    optim::SGD optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9});
+    const auto plain_step = [&] {
+      optimizer.zero_grad();
+      const Tensor y = net(wrapped.x);
+      (y * y).mean().backward();
+      optimizer.step();
+    };
+    for (int i = 0; i < 2; ++i) {
+      wrapped.step();
+      plain_step();
+    }
+    cuda::Graph with;
+    cuda::Graph without;
+    with.capture([&] { wrapped.step(); });
+    without.capture(plain_step);
+    CHECK(without.nodes() > 10);
+    CHECK(with.nodes() == without.nodes());
+  });
+}

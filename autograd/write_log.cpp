@@ -1,6 +1,8 @@
 // The thread's latest writes, searched for those that overlap a tensor's bytes.
 #include <brigade/autograd/write_log.h>
 
+#include <brigade/autograd/detail/thread_state.h>
+
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -24,6 +26,8 @@ struct Followed {
   uint32_t version;
   bool by_step = false;
   bool by_hand = false;
+  bool only_replaced = true;
+  uint64_t number = 0;
 };
 thread_local std::unordered_map<const Storage*, std::vector<Followed>> followed;
 thread_local uint64_t by_hand = 0;
@@ -50,13 +54,18 @@ void for_each_followed(const Tensor& tensor, F&& f) {
 }
 
 void set_latest(const Tensor& tensor, std::string_view what, SourceLocation where, bool by_step) {
+  const bool replaces = (what == "copy_" || what == "load_state_dict") && detail::current_call == 0;
   for_each_followed(tensor, [&](Followed& each) {
+    const uint32_t version = tensor.storage()->version();
+    // A gap: something has written that left no line, the kernel of a batch norm for one.
+    each.only_replaced = each.only_replaced && replaces && version - each.version <= 1;
     if (each.what != what) each.what = what;
     each.where = where;
-    each.version = tensor.storage()->version();
+    each.version = version;
     each.by_step = by_step;
     each.by_hand = !by_step;
     by_hand += !by_step;
+    each.number = by_hand;
   });
 }
 
@@ -114,8 +123,13 @@ void note_update(const Tensor& tensor, const std::string& optimizer, SourceLocat
 std::optional<LastWrite> last_write(const Tensor& tensor) {
   std::optional<LastWrite> result;
   for_each_followed(tensor, [&](const Followed& each) {
-    result = LastWrite{each.by_step ? "step of " + each.what : each.what, each.where,
-                       each.version == tensor.storage()->version(), each.by_hand};
+    const bool is_latest = each.version == tensor.storage()->version();
+    result = LastWrite{each.by_step ? "step of " + each.what : each.what,
+                       each.where,
+                       is_latest,
+                       each.by_hand,
+                       each.only_replaced && is_latest,
+                       each.number};
   });
   return result;
 }

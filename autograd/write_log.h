@@ -52,6 +52,9 @@ struct LastWrite {
   SourceLocation where;
   bool is_latest;  // false: the memory was written since, by something that left no line
   bool by_hand;    // by an operation in place, since it was followed and since the latest step of an optimizer
+  // Nothing has written to it since it was followed but copy_() and load_state_dict(), outside every module's forward.
+  bool only_replaced;
+  uint64_t number;  // by hand: writes_by_hand() after it
 };
 // Whether any tensor is followed on this thread.
 bool follows_writes() noexcept;

@@ -5,6 +5,7 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>
+#include <brigade/dist/checks/replaced_buffers.h>
 #include <brigade/dist/checks/shared_warnings.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/diagnosis/kinds.h>
@@ -186,6 +187,13 @@ std::vector<std::pair<size_t, autograd::LastWrite>> StepCheck::written_by_hand(c
   return found;
 }
 
+std::vector<StepOnRank::Edit> StepCheck::buffers_replaced(const autograd::Update& update) const {
+  const auto known = steps_.find(update.optimizer);
+  const uint64_t seen = known == steps_.end() ? 0 : known->second.writes_seen;
+  if (!options_.own_buffers || autograd::writes_by_hand() == seen || !reducer_.past().backward.sent) return {};
+  return replaced_buffers(buffers_(), seen);
+}
+
 std::vector<autograd::Write> StepCheck::edits_of(uint32_t managed, const Tensor& grad) const {
   const uint64_t since = reducer_.accumulation().local(managed).writes_at_reduction;
   return autograd::writes_so_far() == since ? std::vector<autograd::Write>{} : autograd::writes_to(grad, since);
@@ -219,6 +227,9 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
   }
   for (const auto& [i, write] : written_by_hand(update))
     result.values.add(update.parameters.size() + i, values_of(update.parameters[i].detach()));
+  // Which, and not to what: all ranks may have replaced it by values of their own.
+  for (const StepOnRank::Edit& write : buffers_replaced(update))
+    hash = fnv(write.parameter, hash);
   // In local SGD the ranks hold states of their own.
   if (update.state_loaded_at.line() != 0 && reducer_.past().backward.sent) {
     const std::vector<GradientValues> state = state_of(update);
@@ -244,7 +255,8 @@ void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdi
   std::vector<std::string> paragraphs;
   for (Verdict& verdict : verdicts) {
     std::string names = names_in_words(verdict.parameters);
-    if (!names.empty()) names += fmt::format(" on {}: ", ranks_in_words(verdict.ranks));
+    // None is named where nothing speaks for one rank more than for another.
+    if (!names.empty()) names += verdict.ranks.empty() ? ": " : fmt::format(" on {}: ", ranks_in_words(verdict.ranks));
     verdict.message = fmt::format("{}{}\n    fix:   {}", names, verdict.cause.text, verdict.advice);
     paragraphs.push_back(verdict.message);
   }
@@ -258,7 +270,7 @@ void StepCheck::verify(const autograd::Update& update) {
     tensors.push_back({"parameter", each.name, each.tensor});
   for (const NamedParameter& each : reducer_.parameters())
     tensors.push_back({"gradient", each.name, each.tensor.grad()});
-  if (options_.verify_buffers) {
+  if (options_.own_buffers) {
     for (const NamedParameter& each : buffers_())
       tensors.push_back({"buffer", each.name, each.tensor});
   }

@@ -24,10 +24,10 @@
 namespace brigade::dist {
 
 struct StepCheckOptions {
-  // Every K-th step of an optimizer: compare parameters, gradients and (where they are not
-  // broadcast) buffers by hash. 0: never.
+  // Every K-th step of an optimizer: compare parameters, gradients and the ranks' own buffers by
+  // hash. 0: never.
   uint64_t verify_every = 0;
-  bool verify_buffers = false;
+  bool own_buffers = false;  // each rank keeps its own: they are not broadcast
 };
 
 class StepCheck {
@@ -75,6 +75,8 @@ class StepCheck {
   std::vector<GradientValues> state_of(const autograd::Update& update) const;
   // Of the optimizer's, those that were written by hand since its latest step, by their positions there.
   std::vector<std::pair<size_t, autograd::LastWrite>> written_by_hand(const autograd::Update& update) const;
+  // Buffers that this rank has replaced since the optimizer's latest step.
+  std::vector<StepOnRank::Edit> buffers_replaced(const autograd::Update& update) const;
   // Writes to a managed gradient since it was reduced.
   std::vector<autograd::Write> edits_of(uint32_t managed, const Tensor& grad) const;
   // Of the named ones, those that have other values on some rank.
@@ -84,7 +86,7 @@ class StepCheck {
   // Where the ranks hold other states of the optimizer since some have loaded one.
   std::optional<Verdict> differing_state(const autograd::Update& update, std::span<const StepOnRank> steps,
                                          std::string_view about) const;
-  // The ranks' agreements differ: in what?
+  // The ranks' agreements differ: in what? Warnings are kept, the same on all ranks.
   std::vector<Verdict> compare(const autograd::Update& update, std::string_view about) const;
   void verify(const autograd::Update& update);
   void warn_of_retained_graphs(const autograd::Update& update);

@@ -2,6 +2,8 @@
 #include <brigade/dist/checks/step.h>
 
 #include <brigade/autograd/meta.h>
+#include <brigade/autograd/tape.h>
+#include <brigade/dist/checks/replaced_buffers.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/majority.h>
 #include <brigade/dist/diagnosis/wire.h>
@@ -48,6 +50,14 @@ std::unordered_set<std::string> written_to(const std::vector<StepOnRank>& steps)
   return names;
 }
 
+// What values_of() takes: buffers may be integers.
+Tensor numbers_of(const Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  const autograd::Tape::Pause pause;
+  const Tensor values = tensor.detach();
+  return is_floating_point(values.dtype()) ? values : values.to(kFloat64);
+}
+
 }  // namespace
 
 StepOnRank StepCheck::own_step(const autograd::Update& update) const {
@@ -61,6 +71,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
                   .edits = {},
                   .set_by_hand = {},
                   .writes = {},
+                  .buffers = buffers_replaced(update),
                   .state_was_loaded = update.state_loaded_at.line() != 0,
                   .state_loaded_at = update.state_loaded_at,
                   .in_join = count.in_join,
@@ -106,7 +117,7 @@ std::vector<GradientsApart> StepCheck::differing(const std::vector<NamedParamete
   const Tensor all = group_.allocate(count * group_.size(), kFloat64);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& parameter = parameters[i].tensor;
-    const GradientValues values = values_of(compared == Compared::Gradients ? parameter.grad() : parameter.detach());
+    const GradientValues values = values_of(compared == Compared::Gradients ? parameter.grad() : numbers_of(parameter));
     own.data_ptr<double>()[2 * i] = values.direction;
     own.data_ptr<double>()[2 * i + 1] = values.size;
   }
@@ -155,10 +166,18 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
     const std::vector<GradientsApart> written =
         differing(named(reducer_.parameters(), written_to(steps)), Compared::Parameters, about, update.where);
     if (std::optional<Verdict> verdict = parameters_written(steps, written)) verdicts.push_back(std::move(*verdict));
+    const std::vector<NamedParameter> replaced = replaced_on_some_ranks(buffers_(), steps);
+    for (Verdict& verdict : buffers_written(steps, differing(replaced, Compared::Parameters, about, update.where)))
+      verdicts.push_back(std::move(verdict));
     if (std::optional<Verdict> verdict = differing_state(update, steps, about)) verdicts.push_back(std::move(*verdict));
   }
   for (Verdict& verdict : verdicts)
     verdict.iteration = reducer_.rounds();
+  std::erase_if(verdicts, [&](Verdict& verdict) {
+    if (verdict.severity == Severity::Error) return false;
+    reducer_.advisories().add(verdict.kind + " " + verdict.parameters.front().name, verdict);
+    return true;
+  });
   return verdicts;
 }
 

@@ -104,7 +104,9 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
   autograd::add_listener(reducer_);
   if (!options_.diagnosis) return;
   autograd::Tape::enable();
-  followed_writes_ = std::make_unique<autograd::FollowedWrites>(module_->parameters(), "wrapping", where);
+  std::vector<Tensor> followed = module_->parameters();
+  if (!options_.broadcast_buffers) followed.insert(followed.end(), buffers_.begin(), buffers_.end());
+  followed_writes_ = std::make_unique<autograd::FollowedWrites>(followed, "wrapping", where);
 }
 
 // Also fills parameters_, buffers_ and ignored_parameters_. Throws ValueError for a name to be

@@ -225,7 +225,7 @@ class DistributedDataParallelBase : public Joinable {
   std::vector<std::unique_ptr<optim::Optimizer>> in_backward_;
   std::vector<Tensor> ignored_parameters_;
   std::vector<std::pair<Tensor, uint64_t>> step_hooks_;
-  std::unique_ptr<autograd::FollowedWrites> followed_writes_;  // of the parameters
+  std::unique_ptr<autograd::FollowedWrites> followed_writes_;  // of the parameters, and of buffers that each rank keeps
   std::thread::id thread_;
 };
 

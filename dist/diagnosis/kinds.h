@@ -100,6 +100,7 @@ struct StepOnRank {
   };
   std::vector<SetByHand> set_by_hand;
   std::vector<Edit> writes;       // to parameters, by hand, since the latest step
+  std::vector<Edit> buffers;      // replaced from outside forward, where each rank keeps its own
   bool state_was_loaded = false;  // since the latest step
   Place state_loaded_at;
   // Of the optimizer's steps: those up to the end of the latest join, and which one this is since.
@@ -112,7 +113,7 @@ std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const 
 // `odd`: the ranks whose states of the optimizer are unlike those of most, since some have loaded one.
 Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd,
                            const std::string& optimizer);
-// A reduced parameter whose gradients (or own values) are not alike on all ranks.
+// A reduced parameter whose gradients (or own values) are not alike on all ranks; or a buffer, by its values.
 struct GradientsApart {
   NamedParameter parameter;
   std::vector<int> odd;  // unlike those of more than half of the ranks; empty where so many are not alike
@@ -123,6 +124,8 @@ const GradientsApart* find(std::span<const GradientsApart> apart, const std::str
 std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 // `apart`: of the parameters that some rank has written by hand those whose own values are not alike on all ranks.
 std::optional<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
+// `apart`: of the buffers that some ranks have replaced, and not all, those whose values are not alike on all ranks.
+std::vector<Verdict> buffers_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 // As gradients_edited, for those that were put in place by hand.
 std::vector<Verdict> gradients_set_by_hand(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart);
 

@@ -1,0 +1,154 @@
+// Buffers with broadcast_buffers off: one that a rank alone replaces from outside forward is told before the next step, and
+// nothing is said of those that differ by design.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+namespace brigade::test {
+
+using namespace mechanisms;  // NOLINT: loss_of and batch_of
+
+namespace {
+
+// `scale` is what forward computes with; `log` is read nowhere; a batch norm has statistics of its own.
+struct ScaledImpl : nn::Module {
+  nn::Linear fc{nullptr};
+  nn::BatchNorm1d norm{nullptr};
+  Tensor scale, log;
+  std::function<void(ScaledImpl&)> in_forward;
+  ScaledImpl() {
+    fc = register_module("fc", nn::Linear(4, 3));
+    norm = register_module("norm", nn::BatchNorm1d(3));
+    scale = register_buffer("scale", ones({1}, kFloat64));
+    log = register_buffer("log", zeros({1}, kFloat64));
+    to(kFloat64);
+  }
+  Tensor forward(const Tensor& x) {
+    if (in_forward) in_forward(*this);
+    return norm(fc(x)) * scale;
+  }
+};
+BRIGADE_MODULE(Scaled);
+
+struct Training {
+  explicit Training(const dist::ProcessGroupPtr& process_group, dist::DDPOptions options = {.broadcast_buffers = false})
+      : group(process_group), ddp(net, group, options), optimizer(net->parameters(), {.lr = 0.01}) {}
+  void step() {
+    optimizer.zero_grad();
+    loss_of(ddp(batch_of(group->rank(), number++))).backward();
+    optimizer.step();
+  }
+  // `write` comes before each step but the first.
+  std::vector<dist::Verdict> run(const std::function<void(Training&)>& write) {
+    step();
+    for (int s = 0; s < 3; ++s) {
+      write(*this);
+      step();
+    }
+    return ddp.advisories();
+  }
+  int rank() const { return group->rank(); }
+  bool is_last() const { return rank() == group->size() - 1; }
+
+  dist::ProcessGroupPtr group;
+  Scaled net;
+  dist::DistributedDataParallel<Scaled> ddp;
+  optim::SGD optimizer;
+  int number = 0;
+};
+
+Tensor number(double value) { return full({1}, value, kFloat64); }
+
+// That of `expected` on the last rank and no more.
+std::string check_told(const std::vector<dist::Verdict>& said, const char* op, unsigned line, int last) {
+  if (said.size() != 1) return fmt::format("{} verdicts", said.size());
+  const dist::Verdict& verdict = said[0];
+  if (verdict.kind != "buffers_written" || verdict.severity != dist::Severity::Warning) return verdict.message;
+  if (verdict.ranks != std::vector<int>{last} || verdict.parameters.at(0).name != "scale") return verdict.message;
+  const Place expected("dist/own_buffers_cases.cpp", line);
+  return verdict.cause.op == op && to_string(verdict.cause.place) == to_string(expected) ? "" : verdict.message;
+}
+
+std::string check_replaced(const dist::ProcessGroupPtr& group) {
+  const int last = group->size() - 1;
+  const unsigned copied = __LINE__ + 2;
+  std::string wrong = check_told(Training(group).run([](Training& of) {
+    if (of.is_last()) of.net->scale.copy_(number(2));
+  }),
+                                 "copy_", copied, last);
+  if (!wrong.empty()) return "copy_: " + wrong;
+  const unsigned loaded = __LINE__ + 2;
+  wrong = check_told(Training(group).run([](Training& of) {
+    if (of.is_last()) of.net->load_state_dict({{"scale", number(2)}}, false);
+  }),
+                     "load_state_dict", loaded, last);
+  return wrong.empty() ? "" : "load_state_dict: " + wrong;
+}
+const AddRankCase add_replaced(
+    "a buffer that one rank alone replaces is told with the line, where ranks keep their own", &check_replaced,
+    everywhere({2, 3}));
+
+std::string check_healthy(const dist::ProcessGroupPtr& group) {
+  const std::pair<const char*, std::function<void(Training&)>> writes[] = {
+      {"all write the same", [](Training& of) { of.net->scale.copy_(number(2)); }},
+      {"each writes its own", [](Training& of) { of.net->scale.copy_(number(1 + of.rank())); }},
+      {"one writes what all hold",
+       [](Training& of) {
+         if (of.is_last()) of.net->scale.copy_(number(1));
+       }},
+      {"one loads its own state",
+       [](Training& of) {
+         if (of.is_last()) of.net->load_state_dict(of.net->state_dict());
+       }},
+      {"one swaps in, and back",
+       [](Training& of) {
+         if (!of.is_last()) return;
+         of.net->scale.copy_(number(3));
+         of.net->scale.copy_(number(1));
+       }},
+      {"one counts",
+       [](Training& of) {
+         if (of.is_last()) of.net->log.add_(number(1));
+       }},
+      {"one keeps a log that forward does not read",
+       [](Training& of) {
+         if (of.is_last()) of.net->log.copy_(number(of.number));
+       }},
+      {"a moving average in place",
+       [](Training& of) {
+         of.net->scale.mul_(0.9);
+         of.net->scale.add_(number(0.1 * (1 + of.rank())));
+       }},
+      {"one resets its statistics after a bad batch", [](Training& of) {
+         if (of.is_last()) of.net->norm->running_mean.copy_(zeros({3}, kFloat64));
+       }}};
+  for (const auto& [what, write] : writes) {
+    const auto said = Training(group).run(write);
+    if (!said.empty()) return fmt::format("{}: {}", what, said[0].message);
+  }
+  return "";
+}
+const AddRankCase add_healthy("buffers that differ by design are no matter where ranks keep their own", &check_healthy,
+                              everywhere({2, 3}));
+
+std::string check_elsewhere(const dist::ProcessGroupPtr& group) {
+  // A bank that forward itself fills, on the rank whose batches need it.
+  Training banked(group);
+  banked.net->in_forward = [&](ScaledImpl& net) {
+    if (banked.is_last()) net.scale.copy_(number(1 + banked.number));
+  };
+  if (const auto said = banked.run([](Training&) {}); !said.empty()) return "in forward: " + said[0].message;
+  const auto replaces = [](Training& of) {
+    if (of.is_last()) of.net->scale.copy_(number(2));
+  };
+  if (const auto said = Training(group, {}).run(replaces); !said.empty()) return "broadcast: " + said[0].message;
+  Training ignored(group, {.broadcast_buffers = false, .parameters_and_buffers_to_ignore = {"scale"}});
+  const auto said = ignored.run(replaces);
+  return said.empty() ? "" : "ignored: " + said[0].message;
+}
+const AddRankCase add_elsewhere(
+    "a buffer that forward writes, that is broadcast or that is ignored may be one rank's own", &check_elsewhere,
+    everywhere({2, 3}));
+
+}  // namespace
+
+}  // namespace brigade::test

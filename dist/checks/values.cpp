@@ -153,14 +153,14 @@ ConsistencyReport compare_over_ranks(ProcessGroup& group, std::span<const Checke
     DifferentValues found{.what = tensor.kind, .name = tensor.name, .odd = odd_ranks(hashes), .others = {}};
     if (found.odd.empty()) continue;
     found.bytes = tensor.tensor.defined() ? static_cast<int64_t>(tensor.tensor.nbytes()) : 0;
-    bool missing = false;
+    std::vector<int> defined;
     for (int r = 0; r < group.size(); ++r) {
-      missing = missing || hashes[static_cast<size_t>(r)] == 0;
+      if (hashes[static_cast<size_t>(r)] != 0) defined.push_back(r);
       if (std::find(found.odd.begin(), found.odd.end(), r) == found.odd.end()) found.others.push_back(r);
     }
     // Values only for the first: where it began is what matters.
-    if (missing) {
-      found.details = "it is defined on some ranks only";
+    if (std::ssize(defined) < group.size()) {
+      found.details = fmt::format("it is defined on {} only", ranks_in_words(defined));
     } else if (report.verdicts.empty()) {
       found.details = first_difference(group, tensor.tensor, where);
     }

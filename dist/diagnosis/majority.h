@@ -32,4 +32,9 @@ std::vector<int> odd_ranks(const Values& values, Same same = {}) {
   return odd;
 }
 
+// Of the odd ranks, those that stand against more than half of all: none of two, where either may be the wrong one.
+inline std::vector<int> outvoted(const std::vector<int>& odd, size_t ranks) {
+  return 2 * odd.size() < ranks ? odd : std::vector<int>{};
+}
+
 }  // namespace brigade::dist

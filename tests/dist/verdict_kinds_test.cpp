@@ -77,6 +77,10 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
   CHECK(verdicts[0].parameters[0].name == "b.weight");
   CHECK(verdicts[0].ranks == std::vector<int>{2});
 
+  CHECK(verdicts[0].cause.text ==
+        "b.weight has a gradient on ranks 0 and 1 and none on rank 2, so it would move there only");
+  CHECK(verdicts[0].parameters[0].missing_ranks == std::vector<int>{2});
+
   // In another step nothing else can be compared.
   steps[2].name = "step 4 of SGD";
   verdicts = dist::optimizers_differ(steps, "SGD", parameters);
@@ -93,6 +97,54 @@ TEST_CASE("optimizers_differ: the step, a hyperparameter, the set of gradients; 
   CHECK(verdicts[0].ranks == std::vector<int>{2});
   CHECK(verdicts[0].cause.text.find("rank 1: 2 steps; rank 2: 3 steps") != std::string::npos);
   CHECK(verdicts[0].advice.find("join") != std::string::npos);
+}
+
+TEST_CASE("optimizers_differ: of two ranks none is blamed, and both are told with their values and lines") {
+  const auto parameters = three_parameters();
+  std::vector<dist::StepOnRank> steps(2, {"step 3 of SGD", {"a.cpp", 5}, "group 0: lr 0.1", "111", {}});
+  steps[1].options = "group 0: lr 0.2";
+  auto verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].ranks.empty());
+  CHECK(
+      verdicts[0].cause.text ==
+      "lr of group 0 differs between the ranks before SGD (at a.cpp:5): rank 0: group 0: lr 0.1; rank 1: group 0: lr 0.2");
+  steps[1].where = {"a.cpp", 9};
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(
+      verdicts[0].cause.text ==
+      "lr of group 0 differs between the ranks before SGD: rank 0: group 0: lr 0.1 at a.cpp:5; rank 1: group 0: lr 0.2 "
+      "at a.cpp:9");
+  steps[1].options = steps[0].options;
+  steps[1].gradients = "101";
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].ranks.empty());
+  CHECK(verdicts[0].cause.text == "b.weight has a gradient on rank 0 and none on rank 1, so it would move there only");
+  steps[1].name = "step 4 of SGD";
+  verdicts = dist::optimizers_differ(steps, "SGD", parameters);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].ranks.empty());
+  CHECK(
+      verdicts[0].cause.text ==
+      "the ranks are in different optimizer steps: rank 0: step 3 of SGD at a.cpp:5; rank 1: step 4 of SGD at a.cpp:9");
+}
+
+TEST_CASE("parameters_differ: the ranks against most are blamed, and of two none is") {
+  dist::DifferentValues found{.what = "parameter", .name = "b.weight", .bytes = 8, .odd = {1}, .others = {0, 2}};
+  dist::Verdict verdict = dist::parameters_differ(found, {});
+  CHECK(verdict.ranks == std::vector<int>{1});
+  CHECK(verdict.cause.text == "parameter `b.weight` is not the same on rank 1 as on ranks 0 and 2");
+  CHECK(verdict.parameters[0].missing_ranks == std::vector<int>{1});
+  found.others = {0};
+  found.details = "first at element 0 of [2]: rank 0 holds 1, rank 1 holds 2";
+  verdict = dist::parameters_differ(found, {});
+  CHECK(verdict.ranks.empty());
+  CHECK(verdict.parameters[0].missing_ranks.empty());
+  CHECK(
+      verdict.cause.text ==
+      "parameter `b.weight` is not the same on ranks 0 and 1; first at element 0 of [2]: rank 0 holds 1, rank 1 holds 2");
 }
 
 TEST_CASE("optimizers_differ: of the ranks that have loaded a state those are named that hold another than most") {
@@ -112,7 +164,11 @@ TEST_CASE("optimizers_differ: of the ranks that have loaded a state those are na
   // Of two ranks none is more suspect than the other.
   steps.resize(2);
   steps[0].state_was_loaded = true;
-  CHECK(dist::other_state_loaded(steps, {1}, "Adam").ranks == std::vector<int>{0, 1});
+  steps[0].state_loaded_at = {"a.cpp", 2};
+  verdict = dist::other_state_loaded(steps, {1}, "Adam");
+  CHECK(verdict.ranks == std::vector<int>{0, 1});
+  CHECK(verdict.cause.text ==
+        "the ranks loaded different states into Adam (moments, momentum): rank 0: at a.cpp:2; rank 1: at a.cpp:3");
 }
 
 TEST_CASE("rank_lost: a rank whose word has not come has called collectives, where the others are past their first") {

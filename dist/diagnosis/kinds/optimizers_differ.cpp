@@ -60,17 +60,26 @@ std::string each_rank(std::span<const StepOnRank> steps, const Key& say) {
   return text;
 }
 
-Verdict new_verdict(CauseKind cause, const std::vector<int>& ranks, const StepOnRank& odd) {
+// "at a.cpp:5", or "" where the ranks are at different lines.
+std::string common_line(std::span<const StepOnRank> steps) {
+  for (const StepOnRank& step : steps) {
+    if (!(step.where == steps.front().where)) return "";
+  }
+  return "at " + to_string(steps.front().where);
+}
+
+// `odd`: the ranks that do not hold what the usual rank does. None is blamed where they are not outvoted.
+Verdict new_verdict(CauseKind cause, std::span<const StepOnRank> steps, const std::vector<int>& odd) {
   Verdict verdict;
   verdict.kind = "optimizers_differ";
   verdict.cause.kind = cause;
-  verdict.ranks = ranks;
-  verdict.cause.place = odd.where;
+  verdict.ranks = outvoted(odd, steps.size());
+  verdict.cause.place = steps[verdict.ranks.empty() ? 0 : static_cast<size_t>(odd.front())].where;
   return verdict;
 }
 
-Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int>& ranks) {
-  Verdict verdict = new_verdict(CauseKind::StepsDiffer, ranks, steps[static_cast<size_t>(ranks.front())]);
+Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int>& odd) {
+  Verdict verdict = new_verdict(CauseKind::StepsDiffer, steps, odd);
   verdict.cause.text = "the ranks are in different optimizer steps: " + each_rank(steps, [](const StepOnRank& step) {
                          return step.name + " at " + to_string(step.where);
                        });
@@ -80,9 +89,9 @@ Verdict different_steps(std::span<const StepOnRank> steps, const std::vector<int
 
 // The ranks go on together after a join in which some have stepped less often. Only where the
 // optimizer keeps state are these steps not alike.
-Verdict different_steps_in_join(std::span<const StepOnRank> steps, const std::vector<int>& ranks,
+Verdict different_steps_in_join(std::span<const StepOnRank> steps, const std::vector<int>& odd,
                                 const std::string& optimizer) {
-  Verdict verdict = new_verdict(CauseKind::StepsDiffer, ranks, steps[static_cast<size_t>(ranks.front())]);
+  Verdict verdict = new_verdict(CauseKind::StepsDiffer, steps, odd);
   verdict.cause.text = fmt::format(
       "{} keeps state from step to step (momentum, moments, a count), and by the end of the join the ranks had taken "
       "different numbers of steps, so their models would part: {}",
@@ -94,18 +103,20 @@ Verdict different_steps_in_join(std::span<const StepOnRank> steps, const std::ve
   return verdict;
 }
 
-Verdict different_options(std::span<const StepOnRank> steps, const std::vector<int>& ranks,
+Verdict different_options(std::span<const StepOnRank> steps, const std::vector<int>& odd_ranks,
                           const std::string& optimizer) {
-  const StepOnRank& odd = steps[static_cast<size_t>(ranks.front())];
+  const StepOnRank& odd = steps[static_cast<size_t>(odd_ranks.front())];
   const auto usual =
       std::find_if(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.options != odd.options; });
-  Verdict verdict = new_verdict(CauseKind::OptionsDiffer, ranks, odd);
+  Verdict verdict = new_verdict(CauseKind::OptionsDiffer, steps, odd_ranks);
   const auto is_scaled = [](const StepOnRank& step) { return step.options.find(kLossScaler) != std::string::npos; };
   verdict.cause.op = is_scaled(odd) != is_scaled(*usual) ? fmt::format("whether a {} steps", kLossScaler)
                                                          : differing_options(usual->options, odd.options);
-  verdict.cause.text =
-      fmt::format("{} differs between the ranks before {} (at {}): {}", verdict.cause.op, optimizer,
-                  to_string(odd.where), each_rank(steps, [](const StepOnRank& step) { return step.options; }));
+  const std::string line = common_line(steps);
+  verdict.cause.text = fmt::format("{} differs between the ranks before {}{}: {}", verdict.cause.op, optimizer,
+                                   line.empty() ? "" : " (" + line + ")", each_rank(steps, [&](const StepOnRank& step) {
+                                     return line.empty() ? step.options + " at " + to_string(step.where) : step.options;
+                                   }));
   verdict.advice = is_scaled(odd) != is_scaled(*usual)
                        ? "step by the scaler on every rank, scaler.step(optimizer), or on none"
                    : verdict.cause.op.find(kLossScaler) != std::string::npos
@@ -116,17 +127,22 @@ Verdict different_options(std::span<const StepOnRank> steps, const std::vector<i
   return verdict;
 }
 
-Verdict different_gradients(std::span<const StepOnRank> steps, const std::vector<int>& ranks,
+Verdict different_gradients(std::span<const StepOnRank> steps, const std::vector<int>& odd,
                             std::span<const NamedParameter> parameters) {
-  const StepOnRank& odd = steps[static_cast<size_t>(ranks.front())];
-  const auto usual =
-      std::find_if(steps.begin(), steps.end(), [&](const StepOnRank& step) { return step.gradients != odd.gradients; });
-  Verdict verdict = new_verdict(CauseKind::StepsDiffer, ranks, odd);
-  for (size_t i = 0; i < parameters.size() && i < odd.gradients.size() && i < usual->gradients.size(); ++i) {
-    if (odd.gradients[i] != usual->gradients[i]) verdict.parameters.push_back(about(parameters[i], {}, ranks));
+  Verdict verdict = new_verdict(CauseKind::StepsDiffer, steps, odd);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<int> with, without;
+    for (size_t r = 0; r < steps.size(); ++r)
+      (steps[r].gradients.substr(i, 1) == "1" ? with : without).push_back(static_cast<int>(r));
+    if (!with.empty() && !without.empty()) verdict.parameters.push_back(about(parameters[i], with, without));
   }
-  verdict.cause.text = fmt::format("{} has a gradient on some ranks only, so it would move there only",
-                                   verdict.parameters.empty() ? "a parameter" : verdict.parameters.front().name);
+  if (verdict.parameters.empty()) {
+    verdict.cause.text = "a parameter has a gradient on some ranks only, so it would move there only";
+  } else {
+    const ParameterVerdict& first = verdict.parameters.front();
+    verdict.cause.text = fmt::format("{} has a gradient on {} and none on {}, so it would move there only", first.name,
+                                     ranks_in_words(first.ready_ranks), ranks_in_words(first.missing_ranks));
+  }
   verdict.advice = "clear and set gradients on every rank alike";
   return verdict;
 }
@@ -155,20 +171,27 @@ std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const 
 Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd,
                            const std::string& optimizer) {
   // Ranks that have loaded what most hold have changed nothing, where there is such a most.
-  const bool most_agree = 2 * odd.size() < steps.size();
+  const std::vector<int> against_most = outvoted(odd, steps.size());
   std::vector<int> loaded, odd_and_loaded;
   for (size_t r = 0; r < steps.size(); ++r) {
     const int rank = static_cast<int>(r);
     if (!steps[r].state_was_loaded) continue;
     loaded.push_back(rank);
-    if (most_agree && std::find(odd.begin(), odd.end(), rank) != odd.end()) odd_and_loaded.push_back(rank);
+    if (std::find(against_most.begin(), against_most.end(), rank) != against_most.end()) odd_and_loaded.push_back(rank);
   }
   const std::vector<int>& ranks = odd_and_loaded.empty() ? loaded : odd_and_loaded;
-  Verdict verdict = new_verdict(CauseKind::ValuesDiffer, ranks, steps[static_cast<size_t>(ranks.front())]);
+  const StepOnRank& first = steps[static_cast<size_t>(ranks.front())];
+  Verdict verdict = new_verdict(CauseKind::ValuesDiffer, steps, ranks);
+  verdict.ranks = ranks;
   verdict.cause.op = "load_state_dict";
-  verdict.cause.place = steps[static_cast<size_t>(ranks.front())].state_loaded_at;
-  verdict.cause.text = fmt::format("{} loaded another state into {} (moments, momentum) at {} than the others hold",
-                                   ranks_in_words(ranks), optimizer, to_string(verdict.cause.place));
+  verdict.cause.place = first.state_loaded_at;
+  verdict.cause.text =
+      ranks.size() == steps.size()
+          ? fmt::format(
+                "the ranks loaded different states into {} (moments, momentum): {}", optimizer,
+                each_rank(steps, [](const StepOnRank& step) { return "at " + to_string(step.state_loaded_at); }))
+          : fmt::format("{} loaded another state into {} (moments, momentum) at {} than the others hold",
+                        ranks_in_words(ranks), optimizer, to_string(verdict.cause.place));
   verdict.advice = "load the optimizer's state on every rank, from one file";
   return verdict;
 }

@@ -4,21 +4,32 @@
 // When: `verify_every`, `verify_consistency`
 // Causes: `values_differ`
 #include <brigade/dist/diagnosis/kinds.h>
+#include <brigade/dist/diagnosis/majority.h>
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace brigade::dist {
 
 Verdict parameters_differ(const DifferentValues& found, SourceLocation where) {
   Verdict verdict;
   verdict.kind = found.what + "s_differ";
-  verdict.ranks = found.odd;
+  verdict.ranks = outvoted(found.odd, found.odd.size() + found.others.size());
   verdict.cause.kind = CauseKind::ValuesDiffer;
   verdict.cause.place = where;
   verdict.cause.module = module_of(found.name);
-  verdict.parameters.push_back({found.name, found.bytes, found.others, found.odd});
-  verdict.cause.text = fmt::format("{} `{}` is not the same on {} as on {}", found.what, found.name,
-                                   ranks_in_words(found.odd), ranks_in_words(found.others));
+  if (verdict.ranks.empty()) {
+    std::vector<int> all = found.others;
+    all.insert(all.end(), found.odd.begin(), found.odd.end());
+    std::sort(all.begin(), all.end());
+    verdict.parameters.push_back({found.name, found.bytes, {}, {}});
+    verdict.cause.text = fmt::format("{} `{}` is not the same on {}", found.what, found.name, ranks_in_words(all));
+  } else {
+    verdict.parameters.push_back({found.name, found.bytes, found.others, found.odd});
+    verdict.cause.text = fmt::format("{} `{}` is not the same on {} as on {}", found.what, found.name,
+                                     ranks_in_words(found.odd), ranks_in_words(found.others));
+  }
   if (!found.details.empty()) verdict.cause.text += "; " + found.details;
   verdict.message = verdict.cause.text;
   verdict.advice = found.what == "buffer"

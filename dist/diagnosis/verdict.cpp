@@ -146,7 +146,12 @@ std::string advice_for(CauseKind kind, bool some_ranks_only) {
     case CauseKind::NotUsed:
       advice = "use it in forward, remove it, freeze it before wrapping (requires_grad_(false)), " + tail;
       break;
-    case CauseKind::OutputDropped: advice = "add that output to the loss, do not compute it, " + tail; break;
+    case CauseKind::OutputDropped:
+      // data_ptr() leaves no record: kernels call it, too.
+      advice =
+          "add that output to the loss (the tensor itself, where data_ptr() reads its value), do not compute it, " +
+          tail;
+      break;
     case CauseKind::Detached:
       advice =
           "remove the detach() if the gradient should flow; if it should not (a generator and a discriminator), say "

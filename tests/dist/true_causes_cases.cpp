@@ -131,6 +131,23 @@ std::string check_custom_function(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_custom_function("a custom function that returns no gradient is named", &check_custom_function,
                                       everywhere({2}));
 
+// data_ptr() is not on the tape. What is said is true all the same: nothing took the result further, or the parameter.
+std::string check_read_by_pointer(const dist::ProcessGroupPtr& group) {
+  const unsigned line = __LINE__ + 2;
+  const auto of_result = [](PathsImpl& net, const Tensor& h) {
+    const Tensor y = net.b(h);
+    return h * *y.data_ptr<double>();
+  };
+  const auto of_parameter = [](PathsImpl& net, const Tensor& h) { return h * *net.b->weight.data_ptr<double>(); };
+  const unsigned numbers = __LINE__ + 1;
+  const auto to_numbers = [](PathsImpl& net, const Tensor& h) { return h * net.b(h).to_vector<double>()[0]; };
+  return first_of({missed(group, of_result, {CauseKind::OutputDropped, "linear", line, ""}),
+                   missed(group, of_parameter, {CauseKind::ModuleNotCalled, "", 0, ""}),
+                   missed(group, to_numbers, {CauseKind::OutputDropped, "linear", numbers, ""})});
+}
+const AddRankCase add_read_by_pointer("a result that is read through data_ptr is told as the last on its way",
+                                      &check_read_by_pointer, everywhere({2}));
+
 std::string check_segment(const dist::ProcessGroupPtr& group) {
   const auto segment = [](const std::function<Tensor(PathsImpl&, const Tensor&)>& inside) {
     return [inside](PathsImpl& net, const Tensor& h) {

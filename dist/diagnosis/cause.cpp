@@ -83,21 +83,10 @@ const autograd::ModuleCall* unregistered_call(const Tape& tape, const char* type
   return found == calls.end() ? nullptr : &*found;
 }
 
-// Where and how long ago the parameter was used, when this tape still knows.
-void note_older_use(Cause& cause, const Tape& tape, const Fate& fate, const autograd::ModuleCall* earlier) {
+// Where the parameter was used last, when this tape still knows.
+void note_older_use(Cause& cause, const Fate& fate, const autograd::ModuleCall* earlier) {
   if (!fate.older_use) return;
-  const auto records = tape.records();
-  const auto use = std::find_if(records.begin(), records.end(), [&](const Tape::Record& record) {
-    return record.first_id == fate.older_use->first_id;
-  });
-  const uint64_t position = tape.first_position() + static_cast<uint64_t>(use - records.begin());
-  const auto ago = std::count_if(tape.backwards().begin(), tape.backwards().end(), [&](const Tape::Backward& each) {
-    return each.record > position && each.record <= fate.end;
-  });
-  cause.note = fmt::format(
-      "{}, by {} at {}",
-      ago == 1 ? "used in the previous backward and not in this one" : fmt::format("last used {} backwards ago", ago),
-      fate.older_use->op, to_string(fate.older_use->where));
+  cause.note = fmt::format("last taken by {} at {}", fate.older_use->op, to_string(fate.older_use->where));
   if (earlier && to_string(earlier->where) != to_string(fate.older_use->where))
     cause.note += fmt::format("; module `{}` was then called at {}", cause.module, to_string(earlier->where));
 }
@@ -130,7 +119,7 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
           module, other->type, to_string(other->where));
     }
   }
-  note_older_use(cause, tape, fate, earlier_call(tape, cause.module, fate));
+  note_older_use(cause, fate, earlier_call(tape, cause.module, fate));
 }
 
 // Read under no_grad outside all modules (an average, a copy) for nothing that the loss depends on, while its own module

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/core/place.h>
+#include <brigade/dist/reducer/use_history.h>
 
 #include <cstdint>
 #include <vector>
@@ -29,7 +30,8 @@ struct Past {
   std::vector<uint32_t> ready_order;  // of the latest
   bool alike = false;                 // all ranks' gradients seemed the same
   ReducedBackward backward;
-  std::vector<uint64_t> last_used;  // per parameter: number of the latest in which a rank used it; 0: none
+  std::vector<UseHistory> used_here;  // per parameter
+  std::vector<uint64_t> last_used;    // per parameter: number of the latest in which a rank used it; 0: none
 };
 
 }  // namespace brigade::dist

@@ -42,6 +42,7 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, 
       advisor_(setup_, buckets_, accumulation_) {
   last_.users.resize(setup_.count());
   last_.last_used.resize(setup_.count());
+  last_.used_here.resize(setup_.count());
   for (uint32_t i = 0; i < setup_.count(); ++i)
     autograd::observe(setup_.parameters[i].tensor, *this, i);
 }
@@ -371,6 +372,7 @@ void Reducer::remember(bool sound) {
   for (uint32_t i = 0; i < setup_.count(); ++i) {
     backward.used[i] = !round_->joined() && round_->uses(i);
     backward.buckets[i] = buckets_.slot(i).bucket;
+    if (backward.used[i]) last_.used_here[i].add(backward.number);
     if (outcome.users[i] > 0) last_.last_used[i] = backward.number;
   }
   backward.users = outcome.users;
@@ -420,7 +422,7 @@ void Reducer::rebuild(SourceLocation where) {
 void Reducer::report(const TracedBackward* backward, const std::string& failure) {
   std::exception_ptr error;
   try {
-    error = round_->error(backward, failure);
+    error = round_->error(backward, failure, last_.used_here);
   } catch (const DistError&) {
     error = broken_ = std::current_exception();
   }

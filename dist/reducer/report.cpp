@@ -30,9 +30,18 @@ Cause replaced(const NamedParameter& named, const Tensor& successor) {
   return cause;
 }
 
+// When it worked last comes first, then where that was.
+void note_uses(Cause& cause, const UseHistory& history, uint64_t backward) {
+  const bool is_not_taken = cause.kind == CauseKind::ModuleNotCalled || cause.kind == CauseKind::NotUsed;
+  const std::string uses = history.in_words(is_not_taken ? "used" : "ready", backward);
+  if (uses.empty()) return;
+  cause.note = cause.note.empty() ? uses : uses + "; " + cause.note;
+}
+
 }  // namespace
 
-RankReport Round::own_report(const TracedBackward* backward, const std::string& failure) const {
+RankReport Round::own_report(const TracedBackward* backward, const std::string& failure,
+                             std::span<const UseHistory> used) const {
   RankReport mine;
   mine.rank = setup_.group->rank();
   mine.round = start_.number;
@@ -53,14 +62,17 @@ RankReport Round::own_report(const TracedBackward* backward, const std::string& 
     const auto successor = std::find_if(current.begin(), current.end(), [&](const NamedParameter& each) {
       return each.name == named.name && !each.tensor.is_same(named.tensor);
     });
-    mine.causes.emplace(i, successor != current.end()
-                               ? replaced(named, successor->tensor)
-                               : find_cause(named.name, named.tensor, *backward, reached, setup_.options.diagnosis));
+    Cause cause = successor != current.end()
+                      ? replaced(named, successor->tensor)
+                      : find_cause(named.name, named.tensor, *backward, reached, setup_.options.diagnosis);
+    note_uses(cause, used[i], start_.number);
+    mine.causes.emplace(i, std::move(cause));
   }
   return mine;
 }
 
-std::exception_ptr Round::error(const TracedBackward* backward, const std::string& failure) {
+std::exception_ptr Round::error(const TracedBackward* backward, const std::string& failure,
+                                std::span<const UseHistory> used) {
   if (!outcome_.hooks.empty() && outcome_.failed == 0) {
     std::string message =
         "the communication hook does not give the mean of the ranks' gradients. The gradients of this backward were "
@@ -70,7 +82,7 @@ std::exception_ptr Round::error(const TracedBackward* backward, const std::strin
     return std::make_exception_ptr(ReductionError(message, outcome_.hooks, start_.where));
   }
   std::vector<RankReport> reports;
-  for (const std::string& text : exchange(to_text(own_report(backward, failure)), "error report"))
+  for (const std::string& text : exchange(to_text(own_report(backward, failure, used)), "error report"))
     reports.push_back(decoded<RankReport>(text));
   for (const RankReport& report : reports)
     told_.push_back(report.ready);

@@ -13,10 +13,12 @@
 #include <brigade/dist/groups/work.h>
 #include <brigade/dist/reducer/buckets.h>
 #include <brigade/dist/reducer/numbers.h>
+#include <brigade/dist/reducer/use_history.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,7 +82,9 @@ class Round {
   // The error of all ranks. `backward` may be null: then causes are not looked for. `failure`: the
   // text of the exception on this rank, or "". Throws DistError when the ranks cannot exchange what
   // it takes.
-  std::exception_ptr error(const TracedBackward* backward, const std::string& failure);
+  // `used`: per parameter, in which backwards before this one this rank has used it.
+  std::exception_ptr error(const TracedBackward* backward, const std::string& failure,
+                           std::span<const UseHistory> used);
   // Gradients are final.
   void settle_all();
   // For the timeline, at the end.
@@ -157,7 +161,8 @@ class Round {
   bool is_sound(std::span<const uint32_t> parameters) const;
   void settle(uint32_t index);
   void settle_parameter(uint32_t parameter, std::vector<Tensor>& to_fill);
-  RankReport own_report(const TracedBackward* backward, const std::string& failure) const;
+  RankReport own_report(const TracedBackward* backward, const std::string& failure,
+                        std::span<const UseHistory> used) const;
 
   const ReducerSetup& setup_;
   Buckets& buckets_;

@@ -38,7 +38,7 @@ std::string check_branch(const dist::ProcessGroupPtr& group) {
   const auto verdict = verdict_after(group, path, 3, [&](Paths&) { skips = true; });
   if (!verdict) return "nothing was said";
   const std::string expected = fmt::format(
-      "used in the previous backward and not in this one, by linear at dist/since_it_worked_cases.cpp:{}", line);
+      "used in backwards 1 to 3, not in 4; last taken by linear at dist/since_it_worked_cases.cpp:{}", line);
   if (verdict->cause.kind != CauseKind::ModuleNotCalled) return verdict->message;
   if (verdict->cause.note != expected) return "note: " + verdict->message;
   skips = false;
@@ -46,6 +46,34 @@ std::string check_branch(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_branch("a branch that is left out is told with where it was last taken", &check_branch,
                              everywhere({2}));
+
+// Left out in backwards 3 and 4, where the program goes on after the error, and in 7.
+std::string check_ranges(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  bool skips = false;
+  Paths net([&](PathsImpl& of, const Tensor& h) { return skips ? h : of.b(h); });
+  dist::DistributedDataParallel<Paths> ddp(net, group);
+  std::vector<std::string> notes;
+  for (int number = 1; number <= 7; ++number) {
+    skips = number == 3 || number == 4 || number == 7;
+    net->zero_grad();
+    try {
+      loss_of(ddp(batch_of(group->rank(), number))).backward();
+    } catch (const dist::ReductionError& error) {
+      notes.push_back(error.verdicts().at(0).cause.note);
+    }
+  }
+  const std::vector<std::string> expected{"used in backwards 1 to 2, not in 3; ",
+                                          "used in backwards 1 to 2, not since 3; ",
+                                          "used in backwards 1 to 2 and 5 to 6, not in 3 to 4 and 7; "};
+  if (notes.size() != expected.size()) return fmt::format("{} errors", notes.size());
+  for (size_t i = 0; i < notes.size(); ++i) {
+    if (!notes[i].starts_with(expected[i] + "last taken by linear at ")) return notes[i];
+  }
+  return "";
+}
+const AddRankCase add_ranges("a layer that comes and goes is told with the ranges of backwards that used it",
+                             &check_ranges, everywhere({2}));
 
 std::string check_assigned(const dist::ProcessGroupPtr& group) {
   const unsigned line = __LINE__ + 1;

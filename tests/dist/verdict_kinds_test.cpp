@@ -301,6 +301,33 @@ TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {
   }
 }
 
+TEST_CASE(
+    "unused_parameters: a note that does not hold of all parameters, or ranks, with one cause says of whom it is") {
+  const auto parameters = three_parameters();
+  dist::Cause cause;
+  cause.kind = CauseKind::LossNotConnected;
+  cause.text = "the loss does not depend on the module at all";
+  cause.note = "ready in backwards 1 to 3, not in 4";
+  dist::RankReport report{.rank = 0, .round = 4, .ready = {false, false, true}};
+  report.causes = {{0, cause}, {1, cause}};
+  const dist::ErrorContext context{.expected = {1, 1, 1}, .buckets = {0, 1, 1}};
+  const auto noted = [&](std::vector<dist::RankReport> reports) {
+    const std::vector<dist::Verdict> verdicts = dist::unused_parameters(reports, parameters, context);
+    return verdicts.size() == 1 && verdicts[0].parameters.size() == 2 ? verdicts[0].cause.note : "not one verdict";
+  };
+  CHECK(noted({report}) == "ready in backwards 1 to 3, not in 4");
+  dist::RankReport other = report;
+  other.rank = 1;
+  CHECK(noted({report, other}) == "ready in backwards 1 to 3, not in 4");
+  for (const uint32_t i : {0U, 1U})
+    other.causes[i].note = "ready in backward 1, not since 2";
+  CHECK(noted({report, other}) == "ready in backwards 1 to 3, not in 4; on rank 1: ready in backward 1, not since 2");
+  CHECK(dist::unused_parameters(std::vector{report}, parameters, context)[0].message.find(
+            "; held up buckets 0 and 1") != std::string::npos);
+  report.causes[1].note = "ready in backward 2, not since 3";
+  CHECK(noted({report}) == "of a.weight: ready in backwards 1 to 3, not in 4");
+}
+
 TEST_CASE("a verdict goes over the wire unharmed, bytes that are no text included") {
   dist::Verdict verdict = dist::verdict_at(kMoment, "slow_rank", Severity::Warning, CauseKind::Slow);
   verdict.message = "a line\n\"quoted\" \x1f";

@@ -8,7 +8,6 @@
 #include <brigade/dist/diagnosis/report.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <set>
 
@@ -23,11 +22,30 @@ std::string parameters_in_words(const Verdict& verdict) {
   return fmt::format("{} ({})", names_in_words(verdict.parameters), bytes_in_words(bytes));
 }
 
+// "b.weight (64 B): never ready on rank 1 (ready on rank 0); held up bucket 0"
+std::string concerned_in_words(const Verdict& verdict, std::span<const NamedParameter> parameters,
+                               const ErrorContext& context) {
+  const ParameterVerdict& first = verdict.parameters.front();
+  std::string concerned =
+      fmt::format("{}: never ready on {}", parameters_in_words(verdict), ranks_in_words(first.missing_ranks));
+  if (!first.ready_ranks.empty()) concerned += fmt::format(" (ready on {})", ranks_in_words(first.ready_ranks));
+  std::set<uint32_t> buckets;
+  for (uint32_t i = 0; i < parameters.size(); ++i) {
+    for (const ParameterVerdict& each : verdict.parameters) {
+      if (each.name == parameters[i].name) buckets.insert(context.buckets[i]);
+    }
+  }
+  concerned +=
+      fmt::format("; held up bucket{} {}", buckets.size() > 1 ? "s" : "", list_of({buckets.begin(), buckets.end()}));
+  return concerned;
+}
+
 }  // namespace
 
 std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std::span<const NamedParameter> parameters,
                                        const ErrorContext& context) {
   std::vector<Verdict> verdicts;
+  std::set<std::string> of_first_only;  // first parameters whose notes do not hold of the others with the same cause
   for (uint32_t i = 0; i < parameters.size(); ++i) {
     ParameterVerdict parameter{parameters[i].name, static_cast<int64_t>(parameters[i].tensor.nbytes()), {}, {}};
     Cause cause;
@@ -44,6 +62,8 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
         cause = found->second;
       } else if (!cause.same_as(found->second)) {
         elsewhere += fmt::format("; on rank {}: {}", report.rank, found->second.text);
+      } else if (!found->second.note.empty() && found->second.note != cause.note) {
+        elsewhere += fmt::format("; on rank {}: {}", report.rank, found->second.note);
       }
     }
     if (parameter.missing_ranks.empty() || !context.expected[i]) continue;
@@ -52,6 +72,7 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
     for (Verdict& verdict : verdicts) {
       if (!verdict.cause.same_as(cause) || verdict.parameters.front().missing_ranks != parameter.missing_ranks)
         continue;
+      if (verdict.cause.note != cause.note) of_first_only.insert(verdict.parameters.front().name);
       verdict.parameters.push_back(parameter);
       grouped = true;
       break;
@@ -70,18 +91,10 @@ std::vector<Verdict> unused_parameters(std::span<const RankReport> reports, std:
     verdicts.push_back(std::move(verdict));
   }
   for (Verdict& verdict : verdicts) {
-    const ParameterVerdict& first = verdict.parameters.front();
-    std::string concerned =
-        fmt::format("{}: never ready on {}", parameters_in_words(verdict), ranks_in_words(first.missing_ranks));
-    if (!first.ready_ranks.empty()) concerned += fmt::format(" (ready on {})", ranks_in_words(first.ready_ranks));
-    std::set<uint32_t> buckets;
-    for (uint32_t i = 0; i < parameters.size(); ++i) {
-      for (const ParameterVerdict& each : verdict.parameters) {
-        if (each.name == parameters[i].name) buckets.insert(context.buckets[i]);
-      }
-    }
-    concerned += fmt::format("; held up bucket{} {}", buckets.size() > 1 ? "s" : "", fmt::join(buckets, ", "));
-    verdict.message = paragraph(verdict, concerned);
+    const std::string& first = verdict.parameters.front().name;
+    if (of_first_only.contains(first) && !verdict.cause.note.empty())
+      verdict.cause.note = fmt::format("of {}: {}", first, verdict.cause.note);
+    verdict.message = paragraph(verdict, concerned_in_words(verdict, parameters, context));
   }
   return verdicts;
 }

@@ -38,7 +38,7 @@ const AddFault add(Fault{.id = "UNU-32",
                                       .parameters = {"b.weight"},
                                       .cause = "module_not_called",
                                       .module = "b",
-                                      .note = "used in the previous backward and not in this one, by linear at "},
+                                      .note = "used in backwards 1 to 3, not in 4; last taken by linear at "},
                          .run = &run});
 
 }  // namespace layer_not_used_any_more

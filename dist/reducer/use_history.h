@@ -1,0 +1,27 @@
+// In which of its reduced backwards this rank has used a parameter: a few ranges of their numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace brigade::dist {
+
+class UseHistory {
+ public:
+  // Numbers grow.
+  void add(uint64_t backward);
+  // "used in backwards 1 to 3 and 7 to 9, not in 4 to 6 and since 10", as `backward` sees it, in which it is not used;
+  // `verb` is "used". "" where there was no use.
+  std::string in_words(std::string_view verb, uint64_t backward) const;
+
+ private:
+  static constexpr size_t kRanges = 3;  // the latest
+
+  std::vector<std::pair<uint64_t, uint64_t>> ranges_;  // first and last, oldest first
+  bool has_forgotten_ = false;
+};
+
+}  // namespace brigade::dist

@@ -1,0 +1,31 @@
+// The backwards in which a parameter was used, in words.
+#include <brigade/dist/reducer/use_history.h>
+
+#include <doctest/doctest.h>
+
+using brigade::dist::UseHistory;
+
+namespace {
+
+std::string words(std::initializer_list<uint64_t> used, uint64_t now) {
+  UseHistory history;
+  for (const uint64_t backward : used)
+    history.add(backward);
+  return history.in_words("used", now);
+}
+
+}  // namespace
+
+TEST_CASE("the history of uses tells ranges and the gaps between them, and of many the latest three") {
+  CHECK(words({}, 3) == "");
+  CHECK(words({1}, 2) == "used in backward 1, not in 2");
+  CHECK(words({1, 2, 3}, 4) == "used in backwards 1 to 3, not in 4");
+  CHECK(words({1, 2, 3}, 7) == "used in backwards 1 to 3, not since 4");
+  CHECK(words({1, 2, 3, 7, 8, 9}, 12) == "used in backwards 1 to 3 and 7 to 9, not in 4 to 6 and since 10");
+  CHECK(words({1, 3, 5}, 6) == "used in backwards 1, 3 and 5, not in 2, 4 and 6");
+  CHECK(words({1, 3, 5, 7, 9}, 12) == "lately used in backwards 5, 7 and 9, not in 6, 8 and since 10");
+  UseHistory twice;
+  twice.add(4);
+  twice.add(4);
+  CHECK(twice.in_words("ready", 5) == "ready in backward 4, not in 5");
+}

@@ -80,6 +80,8 @@ class DeviceRuntime {
   // beside the CPU.
   virtual void copy_async(void* to, const void* from, size_t bytes, int index) const = 0;
 
+  // Waits for all that is queued on any stream of `index`.
+  virtual void synchronize(int index) const = 0;
   // Whether what is queued on the current stream of `index` goes into a graph instead of running.
   virtual bool is_capturing(int index) const = 0;
 

@@ -83,6 +83,10 @@ class Runtime final : public DeviceRuntime {
     record_pinned(from, stream);
   }
 
+  void synchronize(int index) const override {
+    const DeviceGuard guard(index);
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
   bool is_capturing(int index) const override {
     const DeviceGuard guard(index);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

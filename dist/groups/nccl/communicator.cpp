@@ -92,6 +92,18 @@ std::optional<std::string> Communicator::asynchronous_error() {
   return in_words("a collective", error);
 }
 
+void* Communicator::register_memory(void* data, size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  void* registration = nullptr;
+  if (!comm_ || library_.comm_register(comm_, data, bytes, &registration) != Result::Success) return nullptr;
+  return registration;
+}
+
+void Communicator::deregister(void* registration) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (comm_ && registration) library_.comm_deregister(comm_, registration);
+}
+
 void Communicator::abort() noexcept {
   const std::lock_guard lock(mutex_);
   if (comm_) library_.comm_abort(std::exchange(comm_, nullptr));

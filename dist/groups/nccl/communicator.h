@@ -31,6 +31,9 @@ class Communicator {
   // A call that queues work. `what`: "ncclAllReduce". Throws DistError, PeerError when a
   // peer is the reason, TimeoutError.
   void call(const char* what, const std::function<Result(Comm)>& function);
+  // So that collectives on it need no copy into NCCL's buffers; null where NCCL does not want to.
+  void* register_memory(void* data, size_t bytes) noexcept;
+  void deregister(void* registration) noexcept;
   // What went wrong beside the calls, in words; nothing when all is well.
   std::optional<std::string> asynchronous_error();
   // Nothing can be called afterwards.

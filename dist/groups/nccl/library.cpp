@@ -16,9 +16,11 @@ constexpr const char* kAdvice =
     "install NCCL 2.14 or later (libnccl2 of NVIDIA's repository, or the package nvidia-nccl-cu12 of PyPI), name its "
     "file in BRIGADE_NCCL_LIBRARY, or use shm or gloo, which stage through the host's memory";
 
+constexpr int kOldestWithMemory = 21900;
+
 // `handle` is never closed: the functions are used for the life of the process.
 Library from(void* handle, const std::string& path) {
-  Library found;
+  Library found = {};
   const auto find = [&](auto& function, const char* name) {
     void* const address = dlsym(handle, name);
     if (!address) throw DistError("NCCL: {} has no {}; {}", path, name, kAdvice);
@@ -40,6 +42,11 @@ Library from(void* handle, const std::string& path) {
   find(found.broadcast, "ncclBroadcast");
   find(found.all_gather, "ncclAllGather");
   find(found.reduce_scatter, "ncclReduceScatter");
+  if (found.version < kOldestWithMemory) return found;
+  find(found.mem_alloc, "ncclMemAlloc");
+  find(found.mem_free, "ncclMemFree");
+  find(found.comm_register, "ncclCommRegister");
+  find(found.comm_deregister, "ncclCommDeregister");
   return found;
 }
 

@@ -22,6 +22,11 @@ struct Library {
   Result (*all_gather)(const void* from, void* to, size_t count_of_one, DataType type, Comm comm, Stream stream);
   Result (*reduce_scatter)(const void* from, void* to, size_t count_of_one, DataType type, RedOp op, Comm comm,
                            Stream stream);
+  // Null before 2.19.
+  Result (*mem_alloc)(void** data, size_t bytes);
+  Result (*mem_free)(void* data);
+  Result (*comm_register)(Comm comm, void* data, size_t bytes, void** handle);
+  Result (*comm_deregister)(Comm comm, void* handle);
   int version = 0;  // 22809 is 2.28.9
 };
 

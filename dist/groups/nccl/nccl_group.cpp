@@ -17,6 +17,7 @@
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/nccl/communicator.h>
+#include <brigade/dist/groups/nccl/registered_memory.h>
 #include <brigade/dist/groups/nccl/works.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/meeting/rank_hosts.h>
@@ -100,8 +101,14 @@ class NcclGroup final : public ProcessGroup {
   void choose_way(Device device, SourceLocation where) override {
     if (way_ == Way::Open && (may_stage_ || size() > 1)) connect(device, where);
   }
-  using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override { return control_->allocate(numel, dtype); }
+  Tensor allocate(int64_t numel, DType dtype, Device device) override {
+    if (memory_ && device == device_ && numel >= 0) {
+      const Tensor registered = memory_->allocate(numel, dtype);
+      if (registered.defined()) return registered;
+    }
+    return ProcessGroup::allocate(numel, dtype, device);
+  }
 
   void note_activity(std::string_view what, SourceLocation where) override { control_->note_activity(what, where); }
   void note_failure(std::string_view reason) override {
@@ -221,6 +228,7 @@ class NcclGroup final : public ProcessGroup {
     }
     CollectiveOptions how{.description = options.description, .iteration = options.iteration, .where = options.where};
     how.step_of = &info;
+    if (memory_) memory_->sweep();
     if (check_) collective.met = meet(how);
     const DeviceRuntime& runtime = device_runtime(device);
     collective.captured = runtime.is_capturing(device.index);
@@ -303,7 +311,7 @@ class NcclGroup final : public ProcessGroup {
     }
     way_ = Way::Nccl;
     device_ = device;
-    if (size() == 1) return;
+    if (size() == 1) return;  // nothing is sent
     control_->broadcast(id, {.description = "the communicator of NCCL"}, where)->wait();
     const DeviceRuntime& runtime = device_runtime(device);
     stream_ = runtime.new_stream(device.index);
@@ -315,6 +323,7 @@ class NcclGroup final : public ProcessGroup {
       works_.fail(std::current_exception());
       throw;
     }
+    memory_ = std::make_shared<nccl::RegisteredMemory>(*library_, communicator_, stream_, device);
     works_.watch(communicator_);
   }
 
@@ -361,9 +370,10 @@ class NcclGroup final : public ProcessGroup {
   std::atomic<bool> has_failed_{false};
   const nccl::Library* library_ = nullptr;
   Device device_;
-  std::unique_ptr<DeviceStream> stream_;
+  std::shared_ptr<DeviceStream> stream_;
   std::unique_ptr<DeviceEvent> ready_;
   std::shared_ptr<nccl::Communicator> communicator_;
+  std::shared_ptr<nccl::RegisteredMemory> memory_;
   nccl::Works works_;  // last: its thread uses the others
 };
 

@@ -103,6 +103,18 @@ struct World {
 std::mutex worlds_mutex;
 std::map<std::string, std::shared_ptr<World>> worlds;
 
+std::mutex registrations_mutex;
+struct Registration {
+  size_t bytes = 0;
+  const void* comm = nullptr;
+};
+std::map<const void*, Registration> registrations;
+
+void forget_registrations(const void* comm) {
+  const std::lock_guard lock(registrations_mutex);
+  std::erase_if(registrations, [&](const auto& each) { return each.second.comm == comm; });
+}
+
 size_t bytes_sent(const Call& call, size_t ranks) {
   const size_t elements = call.kind == Call::ReduceScatter ? ranks * call.count : call.count;
   return elements * brigade::itemsize(dtype_of(call.type));
@@ -335,11 +347,13 @@ Result ncclCommFinalize(Comm comm) {
 }
 
 Result ncclCommDestroy(Comm comm) {
+  forget_registrations(comm);
   delete comm;
   return Result::Success;
 }
 
 Result ncclCommAbort(Comm comm) {
+  forget_registrations(comm);
   {
     const std::lock_guard lock(comm->world->mutex);
     comm->world->given_up = comm->world->aborted[comm->rank] = true;
@@ -352,6 +366,41 @@ Result ncclCommAbort(Comm comm) {
   cudaSetDevice(device);
   delete comm;
   return Result::Success;
+}
+
+Result ncclMemAlloc(void** data, size_t bytes) {
+  return cudaMalloc(data, bytes) == cudaSuccess ? Result::Success : refuse(Result::UnhandledCudaError, "cudaMalloc");
+}
+
+Result ncclMemFree(void* data) {
+  const std::lock_guard lock(registrations_mutex);
+  if (registrations.count(data) > 0) return refuse(Result::InvalidUsage, "memory is freed that is registered");
+  return cudaFree(data) == cudaSuccess ? Result::Success : refuse(Result::UnhandledCudaError, "cudaFree");
+}
+
+Result ncclCommRegister(Comm comm, void* data, size_t bytes, void** handle) {
+  cudaPointerAttributes attributes{};
+  cudaPointerGetAttributes(&attributes, data);
+  if (attributes.type != cudaMemoryTypeDevice || attributes.device != comm->device || bytes == 0)
+    return refuse(Result::InvalidArgument, "what is registered is not memory of the communicator's device");
+  const std::lock_guard lock(registrations_mutex);
+  if (!registrations.emplace(data, Registration{bytes, comm}).second)
+    return refuse(Result::InvalidUsage, "registered twice");
+  *handle = data;
+  return Result::Success;
+}
+
+Result ncclCommDeregister(Comm, void* handle) {
+  const std::lock_guard lock(registrations_mutex);
+  return registrations.erase(handle) > 0 ? Result::Success
+                                         : refuse(Result::InvalidArgument, "this memory is not registered");
+}
+
+// For tests: bytes at `data` that are registered.
+size_t nccl_stand_in_registered(const void* data) {
+  const std::lock_guard lock(registrations_mutex);
+  const auto found = registrations.find(data);
+  return found == registrations.end() ? 0 : found->second.bytes;
 }
 
 Result ncclAllReduce(const void* from, void* to, size_t count, DataType type, RedOp op, Comm comm, void* stream) {

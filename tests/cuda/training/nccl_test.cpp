@@ -99,6 +99,12 @@ static_assert(offsetof(nccl::Config, size) == offsetof(ncclConfig_t, size) &&
               offsetof(nccl::Config, magic) == offsetof(ncclConfig_t, magic) &&
               offsetof(nccl::Config, version) == offsetof(ncclConfig_t, version) &&
               offsetof(nccl::Config, blocking) == offsetof(ncclConfig_t, blocking));
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+static_assert(std::is_invocable_v<decltype(&ncclMemAlloc), void**, size_t>);
+static_assert(std::is_invocable_v<decltype(&ncclMemFree), void*>);
+static_assert(std::is_invocable_v<decltype(&ncclCommRegister), ncclComm_t, void*, size_t, void**>);
+static_assert(std::is_invocable_v<decltype(&ncclCommDeregister), ncclComm_t, void*>);
+#endif
 // As functions: the handles and enumerations are passed alike.
 static_assert(
     std::is_invocable_v<decltype(&ncclCommInitRankConfig), ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*>);
@@ -332,6 +338,39 @@ TEST_CASE("ranks that share a device, and tensors of another one, are refused in
   CHECK_THROWS_AS(dist::make_nccl_group(nullptr), ValueError);
 }
 
+#ifndef BRIGADE_REAL_CUDA
+extern "C" size_t nccl_stand_in_registered(const void* data);
+TEST_CASE("buckets are memory of NCCL's, registered while the communicator and they live") {
+  std::vector<Tensor> left(2);
+  on_gpus(2, [&](const dist::ProcessGroupPtr& group, Device device) {
+    manual_seed(11);
+    BranchingNet net;
+    net->to(device);
+    const void* gone = nullptr;
+    {
+      dist::DistributedDataParallel ddp(net, group);
+      const Tensor y = ddp(numbers({6, 4}, kFloat32, 3).to(device));
+      (y * y).mean().backward();
+      const Tensor grad = net->parameters()[0].grad();
+      gone = grad.storage()->data();
+      CHECK(nccl_stand_in_registered(gone) >= grad.storage()->bytes());
+      net->zero_grad();
+    }
+    // What the device may still use is not freed; later collectives see to it.
+    const std::jthread held = hold_stream(device);
+    group->all_reduce(filled(1, {4}, kFloat32, device))->wait();
+    CHECK(nccl_stand_in_registered(gone) > 0);
+    cuda::current_stream(device.index).synchronize();
+    group->all_reduce(filled(1, {4}, kFloat32, device))->wait();
+    CHECK(nccl_stand_in_registered(gone) == 0);
+    // What is left when the group goes is freed later.
+    left[static_cast<size_t>(group->rank())] = group->allocate(8, kFloat32, device);
+    CHECK(nccl_stand_in_registered(left[static_cast<size_t>(group->rank())].raw_data()) == 32);
+    CHECK(group->allocate(0, kFloat32, device).numel() == 0);
+  });
+}
+#endif
+
 namespace {
 
 // How the ranks' devices go, and what a wrapper's bucket holds.
@@ -507,12 +546,12 @@ TEST_CASE("a device that is given up after a backward: a later backward throws, 
           net->zero_grad();
         };
         step();
+        cuda::current_stream(device.index).synchronize();
         std::jthread held;
         if (group->rank() == 1) held = hold_stream(device);
-        for (int i = 0; i < 25; ++i) {
-          step();
-          std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        }
+        step();
+        cuda::current_stream(device.index).synchronize();  // as who reads the loss
+        step();
       },
       std::chrono::milliseconds(300));
   if (device_count(DeviceType::CUDA) < 2) return;

@@ -27,8 +27,8 @@ class RegisteredMemory : public std::enable_shared_from_this<RegisteredMemory> {
   // 1-d, uninitialised. Undefined where NCCL has no such memory (before 2.19) or refuses, and for no
   // elements.
   Tensor allocate(int64_t numel, DType dtype);
-  // Frees what was given back before everything that the current stream has come to. Waits for
-  // nothing; not while a graph is captured.
+  // Frees what was given back before everything that the current stream has come to, if there is
+  // something; not while a graph is captured. Freeing may wait for the device, as cudaFree does.
   void sweep();
 
  private:

@@ -368,13 +368,19 @@ Result ncclCommAbort(Comm comm) {
   return Result::Success;
 }
 
+// For tests: bytes at `data` that are registered.
+size_t nccl_stand_in_registered(const void* data) {
+  const std::lock_guard lock(registrations_mutex);
+  const auto found = registrations.find(data);
+  return found == registrations.end() ? 0 : found->second.bytes;
+}
+
 Result ncclMemAlloc(void** data, size_t bytes) {
   return cudaMalloc(data, bytes) == cudaSuccess ? Result::Success : refuse(Result::UnhandledCudaError, "cudaMalloc");
 }
 
 Result ncclMemFree(void* data) {
-  const std::lock_guard lock(registrations_mutex);
-  if (registrations.count(data) > 0) return refuse(Result::InvalidUsage, "memory is freed that is registered");
+  if (nccl_stand_in_registered(data) > 0) return refuse(Result::InvalidUsage, "memory is freed that is registered");
   return cudaFree(data) == cudaSuccess ? Result::Success : refuse(Result::UnhandledCudaError, "cudaFree");
 }
 
@@ -394,13 +400,6 @@ Result ncclCommDeregister(Comm, void* handle) {
   const std::lock_guard lock(registrations_mutex);
   return registrations.erase(handle) > 0 ? Result::Success
                                          : refuse(Result::InvalidArgument, "this memory is not registered");
-}
-
-// For tests: bytes at `data` that are registered.
-size_t nccl_stand_in_registered(const void* data) {
-  const std::lock_guard lock(registrations_mutex);
-  const auto found = registrations.find(data);
-  return found == registrations.end() ? 0 : found->second.bytes;
 }
 
 Result ncclAllReduce(const void* from, void* to, size_t count, DataType type, RedOp op, Comm comm, void* stream) {

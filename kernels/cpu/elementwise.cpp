@@ -129,8 +129,7 @@ Tensor unary_cpu(const Tensor& x, UnaryOp op) {
   }
   const int64_t cost = op == UnaryOp::Exp || op == UnaryOp::Log ? 8 : 1;
   return cpu::map(
-      "unary operation", x, cost,
-      [op](const float* const* in, float* out, int64_t n) { cpu::unary_floats(op, in[0], out, n); },
+      "unary operation", x, cost, [op](const cpu::FloatArrays& arrays) { cpu::unary_floats(op, arrays); },
       [op](const double* const* in, double* out, int64_t n) {
         with_unary(op, [&](auto f) { loop1<double>(f)(in, out, n); });
       });

@@ -63,17 +63,17 @@ void function_loop(Function f, const float* x, float* y, int64_t n) {
   }
 }
 
-void unary_loop(UnaryOp op, const float* x, float* y, int64_t n) {
+void unary_loop(UnaryOp op, const FloatArrays& arrays) {
   switch (op) {
-    case UnaryOp::Neg: return run(x, y, n, [](auto v) HWY_ATTR { return hn::Neg(v); });
-    case UnaryOp::Abs: return run(x, y, n, [](auto v) HWY_ATTR { return hn::Abs(v); });
-    case UnaryOp::Exp: return run(x, y, n, [](auto v) HWY_ATTR { return exp(v); });
-    case UnaryOp::Log: return run(x, y, n, [](auto v) HWY_ATTR { return log(v); });
-    case UnaryOp::Sqrt: return run(x, y, n, [](auto v) HWY_ATTR { return hn::Sqrt(v); });
-    case UnaryOp::Reciprocal: return run(x, y, n, [](auto v) HWY_ATTR { return all<Vector>(1) / v; });
-    case UnaryOp::Square: return run(x, y, n, [](auto v) HWY_ATTR { return v * v; });
+    case UnaryOp::Neg: return each_of<1>(arrays, [](auto v) HWY_ATTR { return hn::Neg(v); });
+    case UnaryOp::Abs: return each_of<1>(arrays, [](auto v) HWY_ATTR { return hn::Abs(v); });
+    case UnaryOp::Exp: return each_of<1>(arrays, [](auto v) HWY_ATTR { return exp(v); });
+    case UnaryOp::Log: return each_of<1>(arrays, [](auto v) HWY_ATTR { return log(v); });
+    case UnaryOp::Sqrt: return each_of<1>(arrays, [](auto v) HWY_ATTR { return hn::Sqrt(v); });
+    case UnaryOp::Reciprocal: return each_of<1>(arrays, [](auto v) HWY_ATTR { return all<Vector>(1) / v; });
+    case UnaryOp::Square: return each_of<1>(arrays, [](auto v) HWY_ATTR { return v * v; });
     case UnaryOp::Sign:
-      return run(x, y, n, [](auto v) HWY_ATTR {
+      return each_of<1>(arrays, [](auto v) HWY_ATTR {
         const Vector zero = hn::Zero(Floats());
         const Vector one = all<Vector>(1);
         return hn::IfThenElseZero(hn::Gt(v, zero), one) - hn::IfThenElseZero(hn::Lt(v, zero), one);
@@ -93,7 +93,7 @@ HWY_EXPORT(unary_loop);
 void function_floats(Function f, const float* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(function_loop)(f, x, y, n);
 }
-void unary_floats(UnaryOp op, const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(unary_loop)(op, x, y, n); }
+void unary_floats(UnaryOp op, const FloatArrays& arrays) { HWY_DYNAMIC_DISPATCH(unary_loop)(op, arrays); }
 
 }  // namespace brigade::kernels::cpu
 #endif

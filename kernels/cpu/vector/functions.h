@@ -2,6 +2,7 @@
 // f(x[i]). y may be x.
 #pragma once
 
+#include <brigade/kernels/cpu/vector/float_arrays.h>
 #include <brigade/kernels/elementary.h>
 #include <brigade/kernels/elementwise.h>
 
@@ -10,6 +11,7 @@
 namespace brigade::kernels::cpu {
 
 void function_floats(Function f, const float* x, float* y, int64_t n);
-void unary_floats(UnaryOp op, const float* x, float* y, int64_t n);
+// The same of an input of any of their dtypes.
+void unary_floats(UnaryOp op, const FloatArrays& arrays);
 
 }  // namespace brigade::kernels::cpu

@@ -150,28 +150,20 @@ void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, 
   map_stretches<float, float>(inputs, out, loop, cost);
 }
 void map_floats(std::initializer_list<const Tensor*> inputs, const Tensor& out, FloatLoop loop, int64_t cost) {
-  bool is_direct = is_half(out.dtype()) && out.is_contiguous();
-  for (const Tensor* input : inputs)
-    is_direct = is_direct && is_like(*input, out) && input->dtype() == out.dtype();
-  if (!is_direct) {
-    map_floats(
-        inputs, out,
-        [&](const float* const* in, float* to, int64_t n) {
-          const void* const arrays[kMostInputs] = {in[0], inputs.size() > 1 ? in[1] : nullptr,
-                                                   inputs.size() > 2 ? in[2] : nullptr};
-          loop({kFloat32, arrays, to, n});
-        },
-        cost);
-    return;
-  }
-  parallel_for(
-      out.numel(),
-      [&](int64_t begin, int64_t end) {
-        const void* in[kMostInputs];
-        std::transform(inputs.begin(), inputs.end(), in, [&](const Tensor* x) { return element(*x, begin); });
-        loop({out.dtype(), in, element(out, begin), end - begin});
-      },
-      cost);
+  const auto run = [&]<class T>() {
+    const auto each = [&](const T* const* in, T* to, int64_t n) {
+      const void* arrays[kMostInputs] = {};
+      std::copy_n(in, inputs.size(), arrays);
+      loop({dtype_of<T>, arrays, to, n});
+    };
+    map_stretches<T, T>(inputs, out, each, cost);
+  };
+  // Halves stay halves whatever their layout: a loop may have other functions for them.
+  const bool is_one_type =
+      std::all_of(inputs.begin(), inputs.end(), [&](const Tensor* x) { return x->dtype() == out.dtype(); });
+  if (is_one_type && out.dtype() == kFloat16) return run.template operator()<float16>();
+  if (is_one_type && out.dtype() == kBFloat16) return run.template operator()<bfloat16>();
+  run.template operator()<float>();
 }
 void map_doubles(std::initializer_list<const Tensor*> inputs, const Tensor& out, Loop<double> loop, int64_t cost) {
   map_stretches<double, double>(inputs, out, loop, cost);

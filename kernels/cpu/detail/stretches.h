@@ -19,8 +19,8 @@ namespace brigade::kernels::cpu {
 template <class C, class Out = C>
 using Loop = FunctionRef<void(const C* const* in, Out* out, int64_t n)>;
 
-// The same where the loop takes the half types too (vector/float_arrays.h): dense halves need no
-// buffer then.
+// The same where the loop takes the half types too (vector/float_arrays.h). It gets halves wherever
+// all operands are of one half type, so that the same numbers give the same bits in any layout.
 using FloatLoop = FunctionRef<void(const FloatArrays& arrays)>;
 
 // One to three inputs, which broadcast to the shape of `out`, of dtypes that are computed in C;

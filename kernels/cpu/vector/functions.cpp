@@ -7,6 +7,7 @@
 #include <brigade/kernels/cpu/vector/functions.h>
 #include <brigade/kernels/cpu/vector/loops.inl.h>
 #include <brigade/kernels/cpu/vector/math.inl.h>
+#include <brigade/kernels/cpu/vector/short_math.inl.h>
 #include <brigade/kernels/cpu/vector/wide_math.inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -67,7 +68,9 @@ void unary_loop(UnaryOp op, const FloatArrays& arrays) {
   switch (op) {
     case UnaryOp::Neg: return each_of<1>(arrays, [](auto v) HWY_ATTR { return hn::Neg(v); });
     case UnaryOp::Abs: return each_of<1>(arrays, [](auto v) HWY_ATTR { return hn::Abs(v); });
-    case UnaryOp::Exp: return each_of<1>(arrays, [](auto v) HWY_ATTR { return exp(v); });
+    case UnaryOp::Exp:
+      return each_of<1>(
+          arrays, [](auto v) HWY_ATTR { return exp(v); }, [](auto v) HWY_ATTR { return short_exp(v); });
     case UnaryOp::Log: return each_of<1>(arrays, [](auto v) HWY_ATTR { return log(v); });
     case UnaryOp::Sqrt: return each_of<1>(arrays, [](auto v) HWY_ATTR { return hn::Sqrt(v); });
     case UnaryOp::Reciprocal: return each_of<1>(arrays, [](auto v) HWY_ATTR { return all<Vector>(1) / v; });

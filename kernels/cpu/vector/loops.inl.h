@@ -78,12 +78,17 @@ HWY_INLINE void each_as(std::index_sequence<k...>, const FloatArrays& arrays, F 
   const T* const in[] = {static_cast<const T*>(arrays.in[k])...};
   each(in, static_cast<T*>(arrays.out), arrays.n, f);
 }
-template <int inputs, class F>
-HWY_INLINE void each_of(const FloatArrays& arrays, F f) {
+// `of_halves`: the same function to the digits that halves keep.
+template <int inputs, class F, class Halves>
+HWY_INLINE void each_of(const FloatArrays& arrays, F f, Halves of_halves) {
   const std::make_index_sequence<inputs> every_input;
   if (arrays.dtype == kFloat32) return each_as<float>(every_input, arrays, f);
-  if (arrays.dtype == kFloat16) return each_as<float16>(every_input, arrays, f);
-  each_as<bfloat16>(every_input, arrays, f);
+  if (arrays.dtype == kFloat16) return each_as<float16>(every_input, arrays, of_halves);
+  each_as<bfloat16>(every_input, arrays, of_halves);
+}
+template <int inputs, class F>
+HWY_INLINE void each_of(const FloatArrays& arrays, F f) {
+  each_of<inputs>(arrays, f, f);
 }
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE

@@ -1,0 +1,72 @@
+// Functions of vectors of float32 whose results are rounded to float16 or bfloat16 afterwards, with
+// the few digits that those keep: relative errors of about 2^-17, so that of all halves fewer than
+// one in a hundred gets the neighbour of the nearest half number (tested for every half). Compiled
+// for each instruction set. Polynomials and quotients are fits as in math.inl.h.
+#if defined(BRIGADE_KERNELS_CPU_VECTOR_SHORT_MATH) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRIGADE_KERNELS_CPU_VECTOR_SHORT_MATH
+#undef BRIGADE_KERNELS_CPU_VECTOR_SHORT_MATH
+#else
+#define BRIGADE_KERNELS_CPU_VECTOR_SHORT_MATH
+#endif
+
+#include <brigade/kernels/cpu/vector/math.inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace brigade::kernels::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// 2^(x * factor), where its exponent is that of a normal number; a NaN stays one. To 2^-18 where
+// x * factor is below 2^7: it has the digits of a float32 number.
+template <class V>
+HWY_INLINE V short_power(V x, double factor) {
+  const TagOf<V> d;
+  const hn::RebindToUnsigned<TagOf<V>> du;
+  const V to_exponent = all<V>(12582912.0);  // the last bits are then the whole part, as in exp_nonpositive
+  const V shifted = hn::MulAdd(x, all<V>(factor), to_exponent);
+  const V t = hn::MulSub(x, all<V>(factor), shifted - to_exponent);
+  const V p = polynomial(t, 9.57009667e-3, 5.59178599e-2, 2.40247450e-1, 6.93121815e-1, 9.99999261e-1);
+  return hn::BitCast(d, hn::BitCast(du, p) + hn::ShiftLeft<23>(hn::BitCast(du, shifted)));
+}
+inline constexpr double kHalfLog2E = 0.72134752044448170;
+
+// The square of exp(x / 2), whose exponent needs no care at the ends of the range.
+template <class V>
+HWY_INLINE V short_exp(V x) {
+  const V root = short_power(hn::Max(hn::Min(x, all<V>(89)), all<V>(-104)), kHalfLog2E);
+  return or_nan(x, root * root);
+}
+
+// By exp(-|x|), which does not overflow.
+template <class V>
+HWY_INLINE V short_sigmoid(V x) {
+  const V a = hn::Neg(hn::Abs(x));
+  const V root = short_power(hn::IfThenElse(hn::Lt(a, all<V>(-104)), all<V>(-104), a), kHalfLog2E);
+  const V e = root * root;
+  const V one = all<V>(1);
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(TagOf<V>())), e, one) / (one + e);
+}
+
+// A quotient up to 4.9, from where on the result is rounded to 1.
+template <class V>
+HWY_INLINE V short_tanh(V x) {
+  const V near = hn::Max(hn::Min(x, all<V>(4.9)), all<V>(-4.9));
+  const V s = near * near;
+  const V p = polynomial(s, 1.6491855e-3, 1.16784268e-1, 9.99998239e-1);
+  const V q = polynomial(s, 6.53093449e-5, 1.83696921e-2, 4.50103382e-1, 1.0);
+  return or_nan(x, near * p / q);
+}
+
+// As normal_tail_factor: to 2^-16 up to z = 6, from where on no float16 number has a tail, to 2^-11
+// beyond.
+template <class V>
+HWY_INLINE V short_tail_factor(V z) {
+  const V p = polynomial(z, 5.43337841e-2, 2.57712771e-1, 5.00004159e-1);
+  const V q = polynomial(z, 1.35735566e-1, 6.55089114e-1, 1.31360525, 1.0);
+  return p / q;
+}
+
+}  // namespace brigade::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

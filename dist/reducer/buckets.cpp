@@ -77,9 +77,9 @@ std::vector<BucketLayout> Buckets::layouts() const {
 }
 
 bool Buckets::are_captured() const {
-  return std::ranges::any_of(buckets_, [](const Bucket& bucket) {
-    const Device device = bucket.layout.device;
-    return device != Device() && device_runtime(device).is_capturing(device.index);
+  return std::ranges::any_of(reading_, [](const auto& each) {
+    const Device device = each.first;
+    return device_runtime(device).is_capturing(device.index);
   });
 }
 

@@ -60,7 +60,7 @@ class Buckets {
   std::vector<uint8_t> delayed_;  // per parameter
   std::vector<Bucket> buckets_;
   std::vector<Slot> slots_;
-  std::map<Device, std::shared_ptr<DeviceStream>> reading_;  // see Payload
+  std::map<Device, std::shared_ptr<DeviceStream>> reading_;  // of each device; see Payload
   bool rebuilt_ = false;
 };
 

@@ -16,7 +16,7 @@ namespace brigade::dist {
 struct Numbers {
   Moment moment;
   std::vector<double> sums_of_squares;  // per parameter; 0 where none was measured
-  std::vector<uint8_t> on_the_way;      // per parameter: measured by a device, not read yet
+  std::vector<uint8_t> on_the_way;      // per parameter: measured by a device, not read yet; may be empty
   NonFinite non_finite;
 
   void take(uint32_t parameter, double sum) {

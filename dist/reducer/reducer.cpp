@@ -158,14 +158,11 @@ Round& Reducer::start_round(Round::Start start) {
   start.was_alike = last_.alike;
   start.forward_began = std::exchange(forward_.began, 0);
   start.rows = forward_.rows;
-  start.earlier = std::exchange(untold_, std::nullopt);
-  if (start.earlier) {
-    if (buckets_.are_captured()) {
-      start.earlier.reset();
-    } else {
-      buckets_.receive(*start.earlier);
-    }
+  if (untold_ && !buckets_.are_captured()) {
+    buckets_.receive(*untold_);
+    start.earlier = std::move(untold_);
   }
+  untold_.reset();
   return round_.emplace(setup_, buckets_, accumulation_, advisor_, recorded_, std::move(start));
 }
 

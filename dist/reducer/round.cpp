@@ -70,7 +70,6 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
       progress_(buckets.size()) {
   own_.moment = moment();
   own_.sums_of_squares.assign(setup_.count(), 0);
-  own_.on_the_way.assign(setup_.count(), 0);
   outcome_.users.assign(setup_.count(), 0);
   gathered_ = accumulation_.most_gathered() + (start_.absent ? 0 : 1);
   for (uint32_t i = 0; i < recorded_.used.size() && !start_.joined && !start_.failed; ++i)
@@ -318,7 +317,8 @@ void Round::fill_words(uint32_t index, int64_t now) {
   payload.set_with_square(Word::Rows, static_cast<double>(start_.rows));
   const bool may_wait = !(captured_ && payload.has_tail_on_host());
   if (!setup_.options.diagnosis || start_.absent || start_.failed || !may_wait) progress.measured.clear();
-  if (payload.has_tail_on_host()) {
+  if (tells_later_ && !progress.measured.empty()) {
+    own_.on_the_way.resize(setup_.count());
     for (size_t k = 0; k < progress.measured.size(); ++k)
       own_.on_the_way[bucket.layout.parameters[k]] = progress.measured[k] != 0;
   }

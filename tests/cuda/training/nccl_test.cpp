@@ -5,9 +5,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/cuda/stream.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/nccl/library.h>
-#include <brigade/dist/reducer/payload.h>
 #include <brigade/kernels/elementwise.h>
 #include "../../dist/branching_net.h"
 
@@ -370,129 +368,6 @@ TEST_CASE("buckets are memory of NCCL's, registered while the communicator and t
   });
 }
 #endif
-
-namespace {
-
-// How the ranks' devices go, and what a wrapper's bucket holds.
-struct Chosen {
-  std::string before, after;
-  double sum = 0;
-  bool reaches = false;
-  size_t staged_words = 0;  // elements of a bucket beside the gradients
-};
-
-Chosen chosen_way(const dist::ProcessGroupPtr& control, Device device) {
-  const dist::ProcessGroupPtr group = dist::make_nccl_or_staged_group(control);
-  set_current_device(device);
-  Chosen found{.before = group->backend()};
-  const Tensor on_host = full({1}, 1);
-  group->all_reduce(on_host)->wait();
-  CHECK(found.before == group->backend());
-  const Tensor x = filled(control->rank() + 1, {4}, kFloat32, device);
-  group->all_reduce(x)->wait();
-  found.sum = x.to_vector<double>()[3];
-  found.after = group->backend();
-  found.reaches = group->reaches(device);
-  const dist::BucketLayout layout{.device = device, .parameters = {0}, .offsets = {0}, .gradient_numel = 16};
-  const dist::Payload payload(*group, layout, device_runtime(device).new_stream(device.index));
-  found.staged_words = static_cast<size_t>(payload.whole().numel()) - 16;
-  all_are(on_host, control->size());
-  return found;
-}
-
-}  // namespace
-
-TEST_CASE("auto: nccl where each rank has a device, by way of the host's memory where they share one; CPUs as before") {
-  if (device_count(DeviceType::CUDA) < 2) return;
-  for (const bool shared : {false, true}) {
-    CAPTURE(shared);
-    std::mutex mutex;
-    std::vector<Chosen> all;
-    dist::run_threads(2, [&](const dist::ProcessGroupPtr& control) {
-      const Chosen found = chosen_way(control, Device(kCUDA, shared ? 0 : control->rank()));
-      const std::lock_guard lock(mutex);
-      all.push_back(found);
-    });
-    REQUIRE(all.size() == 2);
-    for (const Chosen& found : all) {
-      CHECK(found.before == "threads");
-      CHECK(found.after == (shared ? "threads" : "nccl"));
-      CHECK(found.sum == 3);
-      CHECK(found.reaches == !shared);
-      CHECK((found.staged_words > 0) == shared);
-    }
-  }
-}
-
-TEST_CASE("auto: a second device of a rank goes by way of the host's memory") {
-  if (device_count(DeviceType::CUDA) < 4) return;
-  dist::run_threads(2, [&](const dist::ProcessGroupPtr& control) {
-    const dist::ProcessGroupPtr group = dist::make_nccl_or_staged_group(control);
-    for (const int index : {control->rank(), control->rank() + 2}) {
-      const Device device(kCUDA, index);
-      set_current_device(device);
-      const Tensor x = filled(control->rank() + 1, {4}, kFloat32, device);
-      group->all_reduce(x)->wait();
-      all_are(x, 3);
-      CHECK(group->reaches(device) == (index < 2));
-    }
-  });
-}
-
-namespace {
-
-// A group of any size, for what is kept of a bucket on the device.
-class Paper final : public dist::ProcessGroup {
- public:
-  explicit Paper(int size) : ProcessGroup(0, size, std::chrono::seconds(1)) {}
-  const char* backend() const noexcept override { return "paper"; }
-  bool reaches(Device) const noexcept override { return true; }
-  Tensor allocate(int64_t numel, DType dtype) override { return empty({numel}, dtype); }
-  void abort(std::string_view) override {}
-
- protected:
-  dist::WorkPtr do_all_reduce(const Tensor&, const dist::CollectiveOptions&) override { return nullptr; }
-  dist::WorkPtr do_broadcast(const Tensor&, const dist::CollectiveOptions&) override { return nullptr; }
-  dist::WorkPtr do_all_gather(const Tensor&, const Tensor&, const dist::CollectiveOptions&) override { return nullptr; }
-  dist::WorkPtr do_reduce_scatter(const Tensor&, const Tensor&, const dist::CollectiveOptions&) override {
-    return nullptr;
-  }
-  dist::WorkPtr do_barrier(const dist::CollectiveOptions&) override { return nullptr; }
-};
-
-}  // namespace
-
-TEST_CASE("a flag is counted exactly for any world up to 65,536 ranks, whatever the bucket's dtype") {
-  for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
-    for (const int ranks : {1, 2, 3, 7, 12, 100, 255, 257, 1000, 2047, 2048, 2049, 4097, 65535, 65536}) {
-      Paper group(ranks);
-      const dist::BucketLayout layout{
-          .dtype = dtype, .device = kDevice, .parameters = {0, 1}, .offsets = {0, 32}, .gradient_numel = 64};
-      dist::Payload payload(group, layout);
-      CHECK(payload.has_tail_on_host());
-      CHECK(payload.whole().dtype() == dtype);
-      CHECK(payload.whole().numel() == 64);
-      const Tensor of_others = kernels::clone(payload.tail());
-      payload.set_flag(1, 1);
-      payload.set(dist::Word::Present, 1);
-      payload.set_with_square(dist::Word::Round, 3);
-      payload.send({}, false);
-      const Tensor of_user = kernels::clone(payload.tail());
-      for (const int users : {0, 1, ranks / 2, ranks - 1, ranks}) {
-        // As the groups of the host reduce it.
-        std::vector<void*> inputs(static_cast<size_t>(ranks), of_others.raw_data());
-        std::fill_n(inputs.begin(), users, of_user.raw_data());
-        void* const output = payload.tail().raw_data();
-        dist::reduce_elements(inputs, {&output, 1}, kFloat32, dist::ReduceOp::Avg, 0, payload.tail().numel());
-        payload.receive(*dist::completed_work());
-        CHECK(payload.flag_count(0, ranks) == 0);
-        CHECK(payload.flag_count(1, ranks) == users);
-        CHECK(payload.count(dist::Word::Present, ranks) == users);
-        CHECK(payload.all_equal(dist::Word::Round, 3) == (users == ranks));
-      }
-    }
-  }
-}
 
 TEST_CASE("a backward waits for the peers' hosts and for no device; the numbers of a device are told by the next") {
   std::mutex mutex;

@@ -14,12 +14,14 @@
 
 namespace {
 
+// In one piece: ranks share standard error.
+void tell(const std::string& text) { std::cerr << "brigade: " + text + "\n"; }
+
 // A full disk or a closed pipe must not pass for success.
 int with_output_written(int status, const brigade::lab::Printable& output) {
   std::cout.flush();
   if (std::cout.good()) return status;
-  std::cerr << "brigade: not all of the output could be written to standard output: " << std::strerror(output.reason())
-            << "\n";
+  tell(std::string("not all of the output could be written to standard output: ") + std::strerror(output.reason()));
   return status != 0 ? status : 3;
 }
 
@@ -46,19 +48,19 @@ int run(int argc, char** argv) {
     return lab::run_command_line(argc, argv, "Brigade: autograd and distributed data parallel, from scratch",
                                  version_text, add_commands);
   } catch (const brigade::ValueError& error) {
-    std::cerr << "brigade: " << error.what() << "\n";
+    tell(error.what());
     return 2;
   } catch (const brigade::IoError& error) {
-    std::cerr << "brigade: " << error.what() << "\n";
+    tell(error.what());
     return 3;
   } catch (const brigade::DeviceError& error) {
-    std::cerr << "brigade: " << error.what() << "\n";
+    tell(error.what());
     return 3;
   } catch (const std::bad_alloc&) {
-    std::cerr << "brigade: out of memory\n";
+    tell("out of memory");
     return 3;
   } catch (const std::exception& error) {
-    std::cerr << "brigade: " << error.what() << "\n";
+    tell(error.what());
     return 1;
   }
 }

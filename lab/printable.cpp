@@ -9,10 +9,10 @@ namespace {
 
 constexpr unsigned char kFirstByte = 0xc2;  // in UTF-8, of U+0080 to U+00BF
 
-bool put_escaped(std::streambuf& to, unsigned char byte) {
+void append_escaped(std::string& text, unsigned char byte) {
   constexpr const char* kDigits = "0123456789abcdef";
-  const char text[] = {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-  return to.sputn(text, 4) == 4;
+  for (const char c : {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]})
+    text += c;
 }
 
 }  // namespace
@@ -33,27 +33,33 @@ bool Printable::put_begun() {
   return to_->sputc(static_cast<char>(kFirstByte)) != traits_type::eof();
 }
 
-bool Printable::put(unsigned char byte) {
-  if (begun_ && byte >= 0x80 && byte < 0xa0) {
+void Printable::append(std::string& text, unsigned char byte) {
+  if (begun_) {
     begun_ = false;
-    return put_escaped(*to_, byte);
+    if (byte >= 0x80 && byte < 0xa0) return append_escaped(text, byte);
+    text += static_cast<char>(kFirstByte);
   }
-  if (!put_begun()) return false;
-  if (byte == kFirstByte) return begun_ = true;
-  if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) return put_escaped(*to_, byte);
-  return to_->sputc(static_cast<char>(byte)) != traits_type::eof();
+  if (byte == kFirstByte)
+    begun_ = true;
+  else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f)
+    append_escaped(text, byte);
+  else
+    text += static_cast<char>(byte);
 }
 
 int Printable::overflow(int character) {
   if (character == traits_type::eof()) return sync() == 0 ? 0 : traits_type::eof();
-  return noted(put(static_cast<unsigned char>(character))) ? character : traits_type::eof();
+  const char c = static_cast<char>(character);
+  return xsputn(&c, 1) == 1 ? character : traits_type::eof();
 }
 
 std::streamsize Printable::xsputn(const char* text, std::streamsize count) {
-  std::streamsize done = 0;
-  while (done < count && noted(put(static_cast<unsigned char>(text[done]))))
-    ++done;
-  return done;
+  std::string printable;
+  printable.reserve(static_cast<size_t>(count));
+  for (std::streamsize i = 0; i < count; ++i)
+    append(printable, static_cast<unsigned char>(text[i]));
+  const auto size = static_cast<std::streamsize>(printable.size());
+  return noted(to_->sputn(printable.data(), size) == size) ? count : 0;
 }
 
 int Printable::sync() { return noted(put_begun() && to_->pubsync() == 0) ? 0 : -1; }

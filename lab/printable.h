@@ -4,12 +4,14 @@
 
 #include <ostream>
 #include <streambuf>
+#include <string>
 
 namespace brigade::lab {
 
 // While it lives, characters of `stream` that control a terminal (all of ASCII's but the newline
 // and the tab, and Unicode's from U+0080 to U+009F) are written as \x1b, \x9b, ...; all others as
-// they are.
+// they are. A text that is written to it at once goes on at once: standard error has no buffer of its own, and the
+// ranks of a job share it.
 class Printable : public std::streambuf {
  public:
   explicit Printable(std::ostream& stream) : stream_(stream), to_(stream.rdbuf(this)) {}
@@ -26,7 +28,7 @@ class Printable : public std::streambuf {
   int sync() override;
 
  private:
-  bool put(unsigned char byte);
+  void append(std::string& text, unsigned char byte);
   bool noted(bool done);
   bool put_begun();
 

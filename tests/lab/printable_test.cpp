@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <sstream>
+#include <streambuf>
 #include <string>
+#include <vector>
 
 using brigade::lab::Printable;
 
@@ -43,6 +45,24 @@ TEST_CASE("a character that comes in two pieces is seen, and the stream is given
   }
   out << "\x1b";
   CHECK(out.str() == "\\x9b\\x1b.\x1b");
+}
+
+TEST_CASE("what is written at once goes on at once, so that texts of several ranks do not mix") {
+  struct Pieces : std::streambuf {
+    std::vector<std::string> taken;
+    int overflow(int character) override {
+      taken.emplace_back(1, static_cast<char>(character));
+      return character;
+    }
+    std::streamsize xsputn(const char* text, std::streamsize count) override {
+      taken.emplace_back(text, static_cast<size_t>(count));
+      return count;
+    }
+  } pieces;
+  std::ostream stream(&pieces);
+  const Printable printable(stream);
+  stream << "a text\x1b of ü\n";
+  CHECK(pieces.taken == std::vector<std::string>{"a text\\x1b of ü\n"});
 }
 
 TEST_CASE("a stream that takes no more says so") {

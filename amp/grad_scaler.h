@@ -122,7 +122,10 @@ class GradScaler {
   const PerOptimizer* find(const optim::Optimizer& optimizer) const noexcept;
   void require_scale(const char* function, const optim::Optimizer* optimizer, SourceLocation where) const;
   void require_stage_ready(const PerOptimizer& state, SourceLocation where) const;
-  void check_gradients(const optim::Optimizer& optimizer, SourceLocation where) const;
+  // What the caller is about to do: before a step the other ranks are told of a fault.
+  enum class Before : uint8_t { Step, AnotherCall };
+  void check_gradients(const optim::Optimizer& optimizer, Before before, SourceLocation where) const;
+  void unscale_before(Before before, optim::Optimizer& optimizer, SourceLocation where);
   float inverse_scale() const noexcept { return static_cast<float>(1.0 / static_cast<double>(scale_)); }
   // Whether the optimizer can do the division; then its gradients were looked at.
   bool prepare_fused_step(PerOptimizer& state, SourceLocation where);

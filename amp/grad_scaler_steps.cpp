@@ -126,11 +126,14 @@ void GradScaler::PerOptimizer::look_at(const std::vector<Tensor>& grads, float f
 }
 
 void GradScaler::unscale_(optim::Optimizer& optimizer, SourceLocation where) {
-  if (!enabled_) return;
+  if (enabled_) unscale_before(Before::AnotherCall, optimizer, where);
+}
+
+void GradScaler::unscale_before(Before before, optim::Optimizer& optimizer, SourceLocation where) {
   require_scale("unscale_", &optimizer, where);
   PerOptimizer& state = state_of(optimizer);
   require_stage_ready(state, where);
-  check_gradients(optimizer, where);
+  check_gradients(optimizer, before, where);
   state.look_at(gradients_to_unscale(optimizer, false, where), inverse_scale());
   for (const Tensor& parameter : optimizer.parameters()) {
     autograd::AutogradMeta* const known = autograd::meta(parameter);
@@ -149,7 +152,7 @@ bool GradScaler::prepare_fused_step(PerOptimizer& state, SourceLocation where) {
   const bool in_copies = optimizer.keeps_master_weights();
   const bool wanted = options_.fused_step || (in_copies && has_float16_gradients(optimizer));
   if (!wanted || !optimizer.can_step_scaled() || !std::isfinite(inverse_scale())) return false;
-  check_gradients(optimizer, where);
+  check_gradients(optimizer, Before::Step, where);
   state.look_at(gradients_to_unscale(optimizer, in_copies, where), 1);
   return !state.found_inf.empty();
 }
@@ -182,7 +185,7 @@ bool GradScaler::step(optim::Optimizer& optimizer, SourceLocation where) {
                       optimizer.name(), to_string(state.stepped_at));
   }
   const bool is_fused = state.stage == Stage::Ready && prepare_fused_step(state, where);
-  if (state.stage == Stage::Ready && !is_fused) unscale_(optimizer, where);
+  if (state.stage == Stage::Ready && !is_fused) unscale_before(Before::Step, optimizer, where);
   if (state.found_inf.empty()) throw_no_gradients(optimizer, where);
   autograd::ScaledStep question{.loss_scale = scale_,
                                 .grad_factor = is_fused ? inverse_scale() : 1.0F,

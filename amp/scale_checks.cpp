@@ -78,33 +78,30 @@ std::string fault_of(const ScaleLabel& label, const Asking& scaler) {
 
 }  // namespace
 
-void GradScaler::check_gradients(const optim::Optimizer& optimizer, SourceLocation where) const {
+void GradScaler::check_gradients(const optim::Optimizer& optimizer, Before before, SourceLocation where) const {
   Asking scaler{.number = number_, .scale = scale_, .change = ""};
   if (change_) {
     scaler.change = "; " + std::string(change_->by) + " at " + to_string(change_->where) + " has set the scale to " +
                     in_words(scaler.scale);
   }
-  std::string fault, name;
-  size_t others = 0;
+  autograd::ScaleFault fault;
   const std::vector<Tensor> parameters = optimizer.parameters();
   autograd::announce_reading(parameters);  // a reducer may have to end what it waits for
-  const auto look = [&](size_t i, const Tensor& parameter, const Tensor& gradient, ScaleStamp& stamp) {
+  const auto look = [&](size_t i, const Tensor&, const Tensor& gradient, ScaleStamp& stamp) {
     stamp.settle(gradient);
     std::string found = fault_of(stamp.label, scaler);
     // Zeros are as good at any scale.
     if (found.empty() || optim::detail::is_all_zero(gradient)) return;
-    if (!fault.empty()) {
-      ++others;
+    if (!fault.text.empty()) {
+      ++fault.others;
       return;
     }
-    fault = std::move(found);
-    name = optim::detail::parameter_in_words(parameter, i);
+    fault = {.position = i, .text = std::move(found)};
   };
   optim::detail::for_each_labelled(parameters, look);
-  if (fault.empty()) return;
-  const std::string more = others == 0 ? "" : " (and those of " + std::to_string(others) + " other parameters)";
-  throw autograd::ScalerError(where, "{}: the gradient of {}{} {}. No weight has moved", optimizer.name(), name, more,
-                              fault);
+  if (fault.text.empty()) return;
+  if (before == Before::Step) optimizer.refuse_step(fault, where);
+  optim::detail::throw_scale_fault(optimizer.name(), parameters, fault, where);
 }
 
 }  // namespace brigade::amp

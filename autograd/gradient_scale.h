@@ -12,6 +12,7 @@
 #include <brigade/core/tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <unordered_set>
 
 namespace brigade::autograd {
@@ -20,6 +21,13 @@ namespace brigade::autograd {
 // they are taken for.
 class ScalerError : public Error {
   using Error::Error;
+};
+
+// A gradient that an optimizer must not use as it is.
+struct ScaleFault {
+  size_t position = 0;  // of its parameter in the optimizer
+  size_t others = 0;    // gradients of which the same is true
+  std::string text;     // "is 1024 times too large, since nothing has unscaled it: ..."
 };
 
 // What a node does to the scale of the gradients that go through it (Node::scale_mark).

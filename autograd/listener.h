@@ -17,6 +17,7 @@ namespace brigade::autograd {
 
 class Engine;
 class Listener;
+struct ScaleFault;
 
 // Where this thread is in what it records: the number of its next node.
 uint64_t recorded_nodes() noexcept;
@@ -77,6 +78,9 @@ struct Update {
   ScaledStep* scaled = nullptr;
   // false: no step follows; only `scaled` is asked for.
   bool moves = true;
+  // What the optimizer has found itself: it throws that when the listeners have been told, so that other ranks do
+  // not step without this one. Null: nothing.
+  const ScaleFault* scale_fault = nullptr;
 };
 
 // Hears every backward of the threads on which it is registered, and every backward of any thread

@@ -75,6 +75,13 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
 void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where) {
   const std::vector<Tensor> all = parameters();
   if (moves) autograd::announce_reading(all);
+  // A scaler has looked already; where hooks come before the step, they may unscale.
+  std::optional<autograd::ScaleFault> fault;
+  if (moves && !scaled && pre_hooks_.empty()) fault = detail::scale_fault_of_step(all);
+  if (fault) {
+    refuse_step(*fault, where);
+    detail::throw_scale_fault(name() + ".step()", all, *fault, where);
+  }
   const autograd::AnnouncedUpdate announced(all, [&] { return announcement(all, scaled, moves, where); });
   if (!moves) return;
   if (scaled && scaled->found_inf) {
@@ -84,6 +91,19 @@ void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceL
   }
   const GradFactor factor(*this, scaled ? scaled->grad_factor : 1);
   move_all(all, where);
+}
+
+void Optimizer::refuse_step(const autograd::ScaleFault& fault, SourceLocation where) const noexcept {
+  try {
+    const std::vector<Tensor> all = parameters();
+    const autograd::AnnouncedUpdate announced(all, [&] {
+      autograd::Update update = announcement(all, nullptr, true, where);
+      update.scale_fault = &fault;
+      return update;
+    });
+  } catch (const std::exception&) {
+    return;  // the caller throws the fault, whatever else is wrong
+  }
 }
 
 void Optimizer::step(SourceLocation where) { announced_step(nullptr, true, where); }
@@ -98,7 +118,7 @@ void Optimizer::move_all(const std::vector<Tensor>& all, SourceLocation where) {
   // Over copies: hooks may remove themselves.
   for (const auto hooks = pre_hooks_; const auto& [handle, hook] : hooks)
     hook(*this, where);
-  check_scale(all, where);
+  if (!pre_hooks_.empty()) check_scale(all, where);
   stepping_at_ = where;
   {
     const NoGradGuard no_grad(where);
@@ -119,7 +139,9 @@ void Optimizer::move_all(const std::vector<Tensor>& all, SourceLocation where) {
 }
 
 void Optimizer::check_scale(std::span<const Tensor> parameters, SourceLocation where) const {
-  if (grad_factor_ == 1) detail::check_scale_of_step(*this, parameters, where);
+  if (grad_factor_ != 1) return;
+  if (const auto fault = detail::scale_fault_of_step(parameters))
+    detail::throw_scale_fault(name() + ".step()", parameters, *fault, where);
 }
 
 void Optimizer::zero_grad(bool set_to_none, SourceLocation where) {

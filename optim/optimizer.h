@@ -16,6 +16,7 @@
 #include <vector>
 
 namespace brigade::autograd {
+struct ScaleFault;
 struct ScaledStep;
 struct Update;
 }  // namespace brigade::autograd
@@ -60,6 +61,10 @@ class Optimizer {
   // Whether a grad_factor is taken: by SGD, Adam and AdamW, where no hook might look at the gradients.
   virtual bool takes_grad_factor() const { return false; }
   bool can_step_scaled() const { return pre_hooks_.empty() && post_hooks_.empty() && takes_grad_factor(); }
+
+  // Tells those who listen that a step is not taken because of what is wrong with its gradients: all ranks that step
+  // together stop then. Throws nothing of theirs; the caller throws the fault.
+  void refuse_step(const autograd::ScaleFault& fault, SourceLocation where) const noexcept;
 
   // All parameters, group after group.
   std::vector<Tensor> parameters() const;

@@ -2,6 +2,7 @@
 #include <brigade/dist/checks/step.h>
 
 #include <brigade/autograd/backward.h>
+#include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/fnv.h>
 #include <brigade/core/warning.h>
@@ -154,6 +155,22 @@ std::vector<Verdict> StepCheck::audit(const autograd::Update& update) {
   return found;
 }
 
+Verdict StepCheck::scale_fault(const autograd::Update& update) const {
+  const autograd::ScaleFault& fault = *update.scale_fault;
+  const Tensor& parameter = update.parameters[fault.position];
+  const int64_t managed = reducer_.find(parameter);
+  const std::string& registered = autograd::meta(parameter)->registered_as;
+  ParameterVerdict named{.name = registered.empty() ? fmt::format("parameter {}", fault.position) : registered,
+                         .bytes = static_cast<int64_t>(parameter.nbytes()),
+                         .ready_ranks = {},
+                         .missing_ranks = {}};
+  if (managed >= 0) named.name = reducer_.parameters()[static_cast<size_t>(managed)].name;
+  Verdict verdict = wrongly_scaled(fault.text, fault.others, update.where, std::move(named));
+  verdict.ranks = {group_.rank()};
+  verdict.iteration = reducer_.rounds();
+  return verdict;
+}
+
 void StepCheck::resume_after_join() noexcept {
   rests_ = false;
   for (auto& [optimizer, steps] : steps_)
@@ -300,7 +317,7 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
 void StepCheck::operator()(const autograd::Update& update) {
   const bool found_inf = update.scaled && update.scaled->found_inf;
   agree(update);
-  if (!update.moves) return;
+  if (!update.moves || update.scale_fault) return;
   reducer_.timeline().add(StepEvents{.optimizer = update.name,
                                      .number = update.number,
                                      .where = update.where,
@@ -322,9 +339,10 @@ void StepCheck::agree(const autograd::Update& update) {
   }
   std::vector<Verdict> verdicts;
   if (update.moves) verdicts = audit(update);
+  if (update.scale_fault) verdicts.push_back(scale_fault(update));
   if (!ours) {
     // Not all ranks need to have found something, and those that have not do not wait here.
-    if (!verdicts.empty()) raise(update, std::move(verdicts));
+    if (!verdicts.empty() && !update.scale_fault) raise(update, std::move(verdicts));
     return;
   }
   warn_of_retained_graphs(update);
@@ -354,6 +372,7 @@ void StepCheck::agree(const autograd::Update& update) {
     std::vector<std::vector<Verdict>> by_rank;
     for (const std::string& text : group_.all_gather_text(to_text(verdicts), description, update.where))
       by_rank.push_back(decoded<std::vector<Verdict>>(text));
+    if (update.scale_fault) return;  // the optimizer throws it
     raise(update, merge(by_rank));
   }
   if (differs) {

@@ -60,6 +60,8 @@ class StepCheck {
   void count(const autograd::Update& update);
   // What this rank alone can see.
   std::vector<Verdict> audit(const autograd::Update& update);
+  // What the optimizer has found itself.
+  Verdict scale_fault(const autograd::Update& update) const;
   // By another wrapper; or that one leaves it alone because its user wants so.
   bool is_managed_elsewhere(const Tensor& parameter) const;
   Verdict unmanaged(const autograd::Update& update, size_t position, const std::vector<NamedParameter>& current) const;

@@ -62,6 +62,10 @@ struct UnreducedGradient {
 };
 Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict parameter);
 
+// The scale of a gradient is not the one that its step takes it for; `fault`: "is 1024 times too large, ...". `others`:
+// gradients of which the same is true.
+Verdict wrongly_scaled(const std::string& fault, size_t others, SourceLocation step_at, ParameterVerdict parameter);
+
 // It has gathered `backwards`, and a step at `used_at` has used part of it already.
 Verdict gradients_accumulate(uint32_t backwards, SourceLocation used_at, SourceLocation step_at,
                              ParameterVerdict parameter);

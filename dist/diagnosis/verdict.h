@@ -49,7 +49,7 @@ enum class CauseKind : uint8_t {
   RankGone,             // a rank left or died
   RankBehind,           // a rank has not come
   Exception,            // an exception on a rank
-  WrongScale,           // a communication hook does not give the mean
+  WrongScale,           // a communication hook does not give the mean, or a gradient carries a loss scaler's factor
   Overflow,             // finite before a communication hook, not after
   NonFinite,            // infinite or NaN on some rank before the reduction
   NormOutlier,          // one rank's gradients are of another size

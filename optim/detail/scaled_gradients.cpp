@@ -3,10 +3,10 @@
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/foreach.h>
-#include <brigade/optim/optimizer.h>
 
 namespace brigade::optim::detail {
 
+using autograd::ScaleFault;
 using autograd::ScaleKnown;
 using autograd::ScaleLabel;
 using autograd::ScaleOrigin;
@@ -73,33 +73,36 @@ bool is_all_zero(const Tensor& gradient) {
   return brigade::detail::element_as_double(largest, 0) == 0;
 }
 
-void check_scale_of_step(const Optimizer& optimizer, std::span<const Tensor> parameters, SourceLocation where) {
-  Finding finding;
-  for_each_labelled(parameters, [&](size_t i, const Tensor& parameter, const Tensor& gradient, ScaleStamp& stamp) {
+std::optional<ScaleFault> scale_fault_of_step(std::span<const Tensor> parameters) {
+  std::optional<ScaleFault> fault;
+  for_each_labelled(parameters, [&](size_t i, const Tensor&, const Tensor& gradient, ScaleStamp& stamp) {
     if (!carries_scale(stamp.label)) return;
     stamp.settle(gradient);
     if (!carries_scale(stamp.label) || is_all_zero(gradient)) return;
-    if (!finding.parameter.empty()) {
-      ++finding.others;
+    if (fault) {
+      ++fault->others;
       return;
     }
-    finding.parameter = parameter_in_words(parameter, i);
-    finding.label = stamp.label;
+    fault = ScaleFault{.position = i};
+    if (stamp.label == ScaleKnown::Mixed) {
+      fault->text = mixture_in_words(stamp.label);
+      return;
+    }
+    fault->text =
+        "is " + in_words(stamp.label.first.scale) + " times too large, since nothing has unscaled it: its scale is " +
+        origin_in_words(stamp.label.first).substr(6) +
+        ", expected 1. Call scaler.step(optimizer) in place of optimizer.step(), or scaler.unscale_(optimizer) "
+        "before it. (Whoever has unscaled it through a raw pointer says so by set_grad().)";
   });
-  if (finding.parameter.empty()) return;
-  const std::string others =
-      finding.others == 0 ? "" : " (and those of " + std::to_string(finding.others) + " other parameters)";
-  if (finding.label == ScaleKnown::Mixed) {
-    throw ScalerError(where, "{}.step(): the gradient of {}{} {}. No weight has moved", optimizer.name(),
-                      finding.parameter, others, mixture_in_words(finding.label));
-  }
-  throw ScalerError(where,
-                    "{}.step(): the gradient of {}{} is {} times too large, since nothing has unscaled it: its scale "
-                    "is {}, expected 1. Call scaler.step(optimizer) in place of optimizer.step(), or "
-                    "scaler.unscale_(optimizer) before it. (Whoever has unscaled it through a raw pointer says so by "
-                    "set_grad().) No weight has moved",
-                    optimizer.name(), finding.parameter, others, finding.label.first.scale,
-                    origin_in_words(finding.label.first).substr(6));
+  return fault;
+}
+
+void throw_scale_fault(const std::string& function, std::span<const Tensor> parameters, const ScaleFault& fault,
+                       SourceLocation where) {
+  throw ScalerError(where, "{}: the gradient of {}{} {}{} No weight has moved", function,
+                    parameter_in_words(parameters[fault.position], fault.position),
+                    fault.others == 0 ? "" : " (and those of " + std::to_string(fault.others) + " other parameters)",
+                    fault.text, fault.text.ends_with(".)") ? "" : ".");
 }
 
 void check_scale_of_clipping(const Clipping& clipping, std::span<const Tensor> parameters, SourceLocation where) {

@@ -4,12 +4,9 @@
 
 #include <brigade/autograd/meta.h>
 
+#include <optional>
 #include <span>
 #include <string>
-
-namespace brigade::optim {
-class Optimizer;
-}  // namespace brigade::optim
 
 namespace brigade::optim::detail {
 
@@ -32,9 +29,11 @@ void for_each_labelled(std::span<const Tensor> parameters, F&& f) {
   }
 }
 
-// Before `optimizer` moves anything. Throws autograd::ScalerError for a gradient that nobody has
-// unscaled, or only a part of.
-void check_scale_of_step(const Optimizer& optimizer, std::span<const Tensor> parameters, SourceLocation where);
+// Of the gradients that a step is about to use, the first that nobody has unscaled, or only a part of.
+std::optional<autograd::ScaleFault> scale_fault_of_step(std::span<const Tensor> parameters);
+// Throws it as an autograd::ScalerError. `function`: "SGD.step()".
+[[noreturn]] void throw_scale_fault(const std::string& function, std::span<const Tensor> parameters,
+                                    const autograd::ScaleFault& fault, SourceLocation where);
 
 // What clipping is about to compare: the norm, or the largest element, that it has seen, and its
 // limit.

@@ -82,25 +82,20 @@ void backward_slice(bool logarithm, const double* grad, const double* y, double*
     out[i] = logarithm ? grad[i] - std::exp(y[i]) * sum : y[i] * (grad[i] - sum);
 }
 
-// Rows of halves that are brought to float32 one by one stay in the first two caches; other slices
-// of halves are cast as a whole.
-constexpr int64_t kHalfRow = 4096;
+// Other slices of halves are cast as a whole.
 bool goes_by_rows(DType dtype, const Slices& slices) {
-  return is_half(dtype) && slices.inner == 1 && slices.n <= kHalfRow;
+  return is_half(dtype) && slices.inner == 1 && slices.n <= cpu::kLongestHalfRow;
 }
 
 Tensor forward_of_half_rows(bool logarithm, const Tensor& x, const Slices& slices) {
   const Tensor source = contiguous(x);
   const Tensor result = empty(x.sizes(), x.options());
   cpu::parallel_for(
-      slices.outer,
+      result.numel() == 0 ? 0 : slices.outer,
       [&](int64_t begin, int64_t end) {
-        float room[kHalfRow];
-        for (int64_t row = begin; row < end; ++row) {
-          cpu::read_elements(source, row * slices.n, kFloat32, room, slices.n);
-          cpu::softmax_rows(logarithm, room, room, 1, slices.n);
-          cpu::write_elements(kFloat32, room, result, row * slices.n, slices.n);
-        }
+        const void* const in[] = {cpu::element(source, begin * slices.n)};
+        cpu::softmax_half_rows(
+            logarithm, {x.dtype(), in, cpu::element(result, begin * slices.n), (end - begin) * slices.n}, end - begin);
       },
       8 * slices.n);
   return result;

@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.h:
 #include <brigade/kernels/cpu/vector/exponentials.h>
+#include <brigade/kernels/cpu/vector/short_math.inl.h>
 #include <brigade/kernels/cpu/vector/sums.inl.h>
 
 #include <cmath>
@@ -78,6 +79,56 @@ void softmax_rows_loop(bool logarithm, const float* x, float* y, int64_t rows, i
       for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(y + i) * factor, y + i); });
     }
   }
+}
+
+namespace {
+
+// The logarithm of a sum near 1 needs every digit.
+template <class T>
+void log_softmax_of_halves(const T* x, T* y, int64_t n) {
+  const V from = every(largest_of(x, n));
+  const V log_sum = every(std::log(static_cast<float>(
+      sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return exp_nonpositive(load(x + i) - from); }))));
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store((load(x + i) - from) - log_sum, y + i); });
+}
+
+template <class T>
+void softmax_of_halves(const T* x, T* y, int64_t n) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
+  HWY_ALIGN float powers[kLongestHalfRow + hn::MaxLanes(Floats())];  // the last vector may be filled in part
+  float* const room = powers;
+  const V from = every(largest_of(x, n));
+  const double sum = sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
+    const V e = short_exp_nonpositive(load(x + i) - from);
+    store_vector(e, room + i);
+    return e;
+  });
+  const V factor = every(static_cast<float>(1 / sum));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes)
+    store_vectors(load_vector(room + i) * factor, load_vector(room + i + lanes) * factor, y + i);
+  for_vectors(n - i, [=](int64_t j, auto load, auto store) HWY_ATTR { store(load(room + i + j) * factor, y + i + j); });
+}
+
+template <class T>
+void softmax_rows_of_halves(bool logarithm, const FloatArrays& arrays, int64_t rows) {
+  const int64_t n = arrays.n / rows;
+  const T* x = static_cast<const T*>(arrays.in[0]);
+  T* y = static_cast<T*>(arrays.out);
+  for (int64_t row = 0; row < rows; ++row, x += n, y += n) {
+    if (logarithm) {
+      log_softmax_of_halves(x, y, n);
+    } else {
+      softmax_of_halves(x, y, n);
+    }
+  }
+}
+
+}  // namespace
+
+void softmax_half_rows_loop(bool logarithm, const FloatArrays& arrays, int64_t rows) {
+  if (arrays.dtype == kFloat16) return softmax_rows_of_halves<float16>(logarithm, arrays, rows);
+  softmax_rows_of_halves<bfloat16>(logarithm, arrays, rows);
 }
 
 namespace {
@@ -167,6 +218,7 @@ HWY_EXPORT(exp_loop);
 HWY_EXPORT(exp_gradient_loop);
 HWY_EXPORT(log_sum_rows_loop);
 HWY_EXPORT(softmax_rows_loop);
+HWY_EXPORT(softmax_half_rows_loop);
 HWY_EXPORT(softmax_gradient_rows_loop);
 HWY_EXPORT(log_sum_columns_loop);
 HWY_EXPORT(softmax_columns_loop);
@@ -186,6 +238,9 @@ void log_sum_rows(const float* x, int64_t rows, int64_t n, float* largest, float
 }
 void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t n) {
   HWY_DYNAMIC_DISPATCH(softmax_rows_loop)(logarithm, x, y, rows, n);
+}
+void softmax_half_rows(bool logarithm, const FloatArrays& arrays, int64_t rows) {
+  HWY_DYNAMIC_DISPATCH(softmax_half_rows_loop)(logarithm, arrays, rows);
 }
 void softmax_gradient_rows(bool logarithm, const FloatArrays& arrays, int64_t rows) {
   HWY_DYNAMIC_DISPATCH(softmax_gradient_rows_loop)(logarithm, arrays, rows);

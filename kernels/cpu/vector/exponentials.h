@@ -23,6 +23,9 @@ void exp_gradient_floats(const float* x, float shift, float log_sum, float facto
 void log_sum_rows(const float* x, int64_t rows, int64_t n, float* largest, float* log_sums);
 // Softmax of rows, or its logarithm; y [rows, n]. x and y may be one.
 void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t n);
+// The same of `rows` rows of halves, each of up to kLongestHalfRow elements; softmax with the digits that halves keep.
+inline constexpr int64_t kLongestHalfRow = 4096;
+void softmax_half_rows(bool logarithm, const FloatArrays& arrays, int64_t rows);
 // Its gradient, from the gradient and the result y of `rows` rows.
 void softmax_gradient_rows(bool logarithm, const FloatArrays& arrays, int64_t rows);
 

@@ -16,6 +16,12 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// 2^t for t between -1/2 and 1/2.
+template <class V>
+HWY_INLINE V short_power_of_part(V t) {
+  return polynomial(t, 9.57009667e-3, 5.59178599e-2, 2.40247450e-1, 6.93121815e-1, 9.99999261e-1);
+}
+
 // 2^(x * factor), where its exponent is that of a normal number; a NaN stays one. To 2^-18 where
 // x * factor is below 2^7: it has the digits of a float32 number.
 template <class V>
@@ -25,8 +31,7 @@ HWY_INLINE V short_power(V x, double factor) {
   const V to_exponent = all<V>(12582912.0);  // the last bits are then the whole part, as in exp_nonpositive
   const V shifted = hn::MulAdd(x, all<V>(factor), to_exponent);
   const V t = hn::MulSub(x, all<V>(factor), shifted - to_exponent);
-  const V p = polynomial(t, 9.57009667e-3, 5.59178599e-2, 2.40247450e-1, 6.93121815e-1, 9.99999261e-1);
-  return hn::BitCast(d, hn::BitCast(du, p) + hn::ShiftLeft<23>(hn::BitCast(du, shifted)));
+  return hn::BitCast(d, hn::BitCast(du, short_power_of_part(t)) + hn::ShiftLeft<23>(hn::BitCast(du, shifted)));
 }
 inline constexpr double kHalfLog2E = 0.72134752044448170;
 
@@ -35,6 +40,18 @@ template <class V>
 HWY_INLINE V short_exp(V x) {
   const V root = short_power(hn::Max(hn::Min(x, all<V>(89)), all<V>(-104)), kHalfLog2E);
   return or_nan(x, root * root);
+}
+
+// As exp_nonpositive: 0 below -87.7. To 2^-17.
+template <class V>
+HWY_INLINE V short_exp_nonpositive(V x) {
+  const TagOf<V> d;
+  const hn::RebindToUnsigned<TagOf<V>> du;
+  const V to_exponent = all<V>(12582912.0 + 127.0);
+  const V clamped = hn::IfThenElse(hn::Lt(x, all<V>(-88)), all<V>(-88), x);
+  const V shifted = hn::MulAdd(clamped, all<V>(2 * kHalfLog2E), to_exponent);
+  const V t = hn::MulSub(clamped, all<V>(2 * kHalfLog2E), shifted - to_exponent);
+  return short_power_of_part(t) * hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted)));
 }
 
 // By exp(-|x|), which does not overflow.

@@ -1,4 +1,4 @@
-// Sums and largest elements of rows of float32, with several vectors under way at once. Compiled
+// Sums and largest elements of rows that are computed in float32, with several vectors under way at once. Compiled
 // for each instruction set.
 #if defined(BRIGADE_KERNELS_CPU_VECTOR_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRIGADE_KERNELS_CPU_VECTOR_SUMS
@@ -64,7 +64,8 @@ HWY_INLINE double sum_of(int64_t n, F f) {
 }
 
 // The largest element; a NaN is passed over.
-HWY_INLINE float largest_of(const float* x, int64_t n) {
+template <class T>
+HWY_INLINE float largest_of(const T* x, int64_t n) {
   const Floats d;
   const Vector nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
   const Vector found = combine_vectors(

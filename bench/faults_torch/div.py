@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import nn
 
 from job import row
-from models import Gate, Pair, batch_norm_net, linear, local_gradients, loss_of, sgd
+from models import Gate, Pair, ScaledInputs, batch_norm_net, linear, local_gradients, loss_of, sgd
 
 WITHOUT_SYNC = r"no_sync|without (a )?sync|not reduced|never reduced"
 
@@ -320,3 +320,17 @@ def adam_after_an_uneven_join(rank, world, job):
     job.iteration = 4
     job.report_progress()
     train()
+
+
+@row("DIV-27", ranks=[1], iteration=3, names=["spread"], cause=r"copy_|written|replaced")
+def buffer_measured_anew_on_one_rank(rank, world, job):
+    ddp = job.wrap(ScaledInputs(), broadcast_buffers=False)
+    optimizer = sgd(ddp)
+    for i in job.iterations(4):
+        x = job.batch()
+        optimizer.zero_grad()
+        loss_of(ddp(x)).backward()
+        job.step(optimizer)
+        if i == 2 and rank == 1:
+            with torch.no_grad():
+                ddp.module.spread.copy_(x.square().mean(0).sqrt())  # FAULT DIV-27

@@ -33,6 +33,18 @@ class Heads(nn.Module):
         return self.h1(features), self.h2(features)
 
 
+class ScaledInputs(nn.Module):
+    """layer(x / spread), of which spread is a buffer"""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = linear()
+        self.register_buffer("spread", torch.ones(4))
+
+    def forward(self, x):
+        return self.layer(x / self.spread)
+
+
 class Gate(nn.Module):
     """a, then b only where asked"""
 

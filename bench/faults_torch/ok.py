@@ -9,7 +9,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.utils.checkpoint import checkpoint
 
 from job import control
-from models import Gan, Heads, Pair, linear, loss_of, sgd
+from models import Gan, Heads, Pair, ScaledInputs, linear, loss_of, sgd
 
 
 def train(job, module, iterations=3, loss=loss_of, trained=None, **options):
@@ -458,3 +458,17 @@ def autocast_without_a_scaler(rank, world, job):
         loss.backward()
         nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
         job.step(optimizer)
+
+
+@control("OK-35")
+def buffer_of_each_rank(rank, world, job):
+    ddp = job.wrap(ScaledInputs(), broadcast_buffers=False)
+    optimizer = sgd(ddp)
+    for i in job.iterations(4):
+        x = job.batch()
+        optimizer.zero_grad()
+        loss_of(ddp(x)).backward()
+        job.step(optimizer)
+        if i == 2:
+            with torch.no_grad():
+                ddp.module.spread.copy_(x.square().mean(0).sqrt())

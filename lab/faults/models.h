@@ -76,6 +76,18 @@ struct NormedImpl : nn::Module {
 };
 BRIGADE_MODULE(Normed);
 
+// A layer whose inputs are divided by a buffer.
+struct ScaledInputsImpl : nn::Module {
+  nn::Linear layer{nullptr};
+  Tensor spread;
+  ScaledInputsImpl() {
+    layer = register_module("layer", nn::Linear(4, 4, false));
+    spread = register_buffer("spread", ones({4}));
+  }
+  Tensor forward(const Tensor& x) { return layer(x / spread); }
+};
+BRIGADE_MODULE(ScaledInputs);
+
 // A frozen teacher beside a student.
 struct DistillationImpl : nn::Module {
   nn::Linear teacher{nullptr}, student{nullptr};

@@ -17,7 +17,7 @@ BatchNormLayout layout_of(const Tensor& x) {
   return layout;
 }
 
-void check_device(const Tensor& tensor, const Tensor& x, const char* what) {
+void check_device_in_batch_norm(const Tensor& tensor, const Tensor& x, const char* what) {
   if (tensor.device() == x.device()) return;
   throw DeviceError("batch_norm: {} is on {}, the input on {}", what, tensor.device(), x.device());
 }
@@ -32,7 +32,7 @@ void check_channels(const Tensor& tensor, const Tensor& x, const char* what) {
   if (!is_floating_point(tensor.dtype())) {
     throw DTypeError("batch_norm: {} must have a floating dtype, got {}", what, name(tensor.dtype()));
   }
-  check_device(tensor, x, what);
+  check_device_in_batch_norm(tensor, x, what);
 }
 
 DType statistics_dtype(const Tensor& x) { return is_half(x.dtype()) ? kFloat32 : x.dtype(); }
@@ -74,14 +74,14 @@ void check_batch_norm_pairs(const Tensor& pairs, const Tensor& x, const char* wh
   if (pairs.dtype() != kFloat64 || pairs.sizes() != sizes || !pairs.is_contiguous()) {
     throw ShapeError("batch_norm: {} must be float64 {}, got {}", what, sizes, describe(pairs));
   }
-  check_device(pairs, x, what);
+  check_device_in_batch_norm(pairs, x, what);
 }
 
 BatchNormGradientPlan prepare_batch_norm_gradient(const Tensor& grad, const Tensor& x, const Tensor& weight,
                                                   const Tensor& mean, const Tensor& invstd) {
   const BatchNormLayout layout = layout_of(x);
   check_gradient_like(grad, x, "batch_norm backward");
-  check_device(grad, x, "the gradient");
+  check_device_in_batch_norm(grad, x, "the gradient");
   check_channels(weight, x, "weight");
   check_channels(mean, x, "mean");
   check_channels(invstd, x, "invstd");

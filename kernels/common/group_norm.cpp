@@ -28,7 +28,7 @@ GroupNormLayout layout_of(const Tensor& x, int64_t groups) {
   return layout;
 }
 
-void check_device(const Tensor& tensor, const Tensor& x, const char* which) {
+void check_device_in_group_norm(const Tensor& tensor, const Tensor& x, const char* which) {
   if (tensor.device() == x.device()) return;
   throw DeviceError("group_norm: {} is on {}, the input on {}", which, tensor.device(), x.device());
 }
@@ -42,7 +42,7 @@ void check_parameter(const Tensor& tensor, const Tensor& x, const char* which) {
   if (!is_floating_point(tensor.dtype())) {
     throw DTypeError("group_norm: {} must have a floating dtype, got {}", which, name(tensor.dtype()));
   }
-  check_device(tensor, x, which);
+  check_device_in_group_norm(tensor, x, which);
 }
 
 DType statistics_dtype(const Tensor& x) { return is_half(x.dtype()) ? kFloat32 : x.dtype(); }
@@ -53,7 +53,7 @@ void check_statistics(const Tensor& tensor, const Tensor& x, const GroupNormLayo
     throw ShapeError("group_norm: {} must be {} {} as forward gave it, got {}", which, name(statistics_dtype(x)), sizes,
                      describe(tensor));
   }
-  check_device(tensor, x, which);
+  check_device_in_group_norm(tensor, x, which);
 }
 
 Tensor in_dtype(const Tensor& parameter, DType dtype) {
@@ -85,7 +85,7 @@ GroupNormGradientPlan prepare_group_norm_gradient(const Tensor& grad, const Tens
   GroupNormGradientPlan plan;
   plan.layout = layout_of(x, options.groups);
   check_gradient_like(grad, x, "group_norm backward");
-  check_device(grad, x, "the gradient");
+  check_device_in_group_norm(grad, x, "the gradient");
   check_parameter(weight, x, "weight");
   check_statistics(mean, x, plan.layout, "mean");
   check_statistics(rstd, x, plan.layout, "rstd");

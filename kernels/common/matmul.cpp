@@ -20,7 +20,7 @@ void check_operands(const Tensor& a, const Tensor& b, const char* what) {
   }
 }
 
-void check_device(const Tensor& x, const Tensor& other, const char* what) {
+void check_operand_device(const Tensor& x, const Tensor& other, const char* what) {
   if (x.device() == other.device()) return;
   throw DeviceError("{}: all tensors must be on one device, got {} and {}", what, x.device(), other.device());
 }
@@ -49,7 +49,7 @@ MatrixOperand prepare_operand(const Tensor& x, bool transpose) {
 
 MatmulPlan prepare_matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   check_operands(a, b, "matmul");
-  check_device(a, b, "matmul");
+  check_operand_device(a, b, "matmul");
   if (a.dim() < 2 || b.dim() < 2) {
     throw ShapeError("matmul kernel: expected at least 2 dimensions, got {} and {}", a.sizes(), b.sizes());
   }
@@ -74,7 +74,7 @@ MatmulPlan prepare_matmul(const Tensor& a, const Tensor& b, const MatmulOptions&
   plan.out = options.out;
   plan.accumulate = options.accumulate && options.out.defined();
   if (plan.out.defined()) {
-    check_device(a, plan.out, "matmul");
+    check_operand_device(a, plan.out, "matmul");
     check_out(plan.out, sizes, a.dtype());
   } else {
     plan.out = empty(sizes, a.options());
@@ -86,7 +86,7 @@ MatmulPlan prepare_matmul(const Tensor& a, const Tensor& b, const MatmulOptions&
 
 LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check_operands(x, weight, "linear");
-  check_device(x, weight, "linear");
+  check_operand_device(x, weight, "linear");
   if (weight.dim() != 2 || x.dim() < 1 || x.sizes().back() != weight.sizes()[1]) {
     throw ShapeError(
         "linear: expected input [..., in] and weight [out, in], got input {} and weight {}; mat1 and "
@@ -96,7 +96,7 @@ LinearPlan prepare_linear(const Tensor& x, const Tensor& weight, const Tensor& b
   const int64_t in = weight.sizes()[1];
   const int64_t out_features = weight.sizes()[0];
   if (bias.defined()) {
-    check_device(x, bias, "linear");
+    check_operand_device(x, bias, "linear");
     if (bias.dim() != 1 || bias.sizes()[0] != out_features || bias.dtype() != x.dtype()) {
       throw ShapeError("linear: expected a bias {} [{}], got {}", name(x.dtype()), out_features, describe(bias));
     }

@@ -15,10 +15,10 @@
 #include <brigade/core/view.h>
 #include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/dist/reducer/hooks/iteration.h>
-#include <brigade/dist/reducer/hooks/orthogonalize.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/matmul.h>
+#include <brigade/kernels/orthogonalize.h>
 
 #include <fmt/format.h>
 
@@ -34,6 +34,7 @@ namespace {
 struct Feedback {
   Tensor error;  // n x m
   Tensor q;      // m x r
+  Tensor fresh;  // m x r: random columns, for those of q that vanish
 };
 
 struct Compressed {
@@ -49,10 +50,6 @@ struct Compression {
   std::vector<Tensor> uncompressed;
   WorkPtr p_sent, plain_sent;
 };
-
-Tensor column(const Tensor& matrix, int64_t j) {
-  return view::as_strided(matrix, {matrix.size(0)}, {matrix.size(1)}, matrix.storage_offset() + j);
-}
 
 // A gradient in its shape, inside a flat tensor.
 Tensor slot(const Tensor& flat, const Tensor& gradient, int64_t at) {
@@ -153,24 +150,21 @@ class PowerSgdHook final : public CommHook {
   // there is none. A column that has vanished (a gradient of zeros, or of low rank) begins anew as
   // well: nothing would ever come out of it again.
   void begin_q(const Compressed& each, uint64_t iteration) {
-    Generator generator(options_.seed + 7919 * uint64_t{each.parameter} +
-                        (options_.warm_start ? 0 : 104729 * (iteration + 1)));
-    const auto random = [&] { return brigade::randn({each.q.size(0), each.q.size(1)}, kFloat32, &generator); };
-    Tensor& kept = feedback_[each.parameter].q;
-    if (!options_.warm_start || !kept.defined()) {
-      kernels::copy(each.q, random());
-      orthogonalize(each.q);
-      return;
+    const auto random = [&](uint64_t seed) {
+      Generator generator(options_.seed + 7919 * uint64_t{each.parameter} + seed);
+      const Tensor numbers = empty_like(each.q);
+      kernels::copy(numbers, brigade::randn({each.q.size(0), each.q.size(1)}, kFloat32, &generator));
+      return numbers;
+    };
+    if (!options_.warm_start) {
+      kernels::copy(each.q, random(104729 * (iteration + 1)));
+      return kernels::orthogonalize(each.q, Tensor());
     }
-    check_kept(kept, each.q, each.parameter, "q");
-    kernels::copy(each.q, kept);
-    const std::vector<int64_t> vanished = orthogonalize(each.q);
-    if (vanished.empty()) return;
-    const Tensor fresh = empty_like(each.q);
-    kernels::copy(fresh, random());
-    for (const int64_t j : vanished)
-      kernels::copy(column(each.q, j), column(fresh, j));
-    orthogonalize(each.q);
+    Feedback& feedback = feedback_[each.parameter];
+    if (!feedback.fresh.defined()) feedback.fresh = random(0);
+    if (feedback.q.defined()) check_kept(feedback.q, each.q, each.parameter, "q");
+    kernels::copy(each.q, feedback.q.defined() ? feedback.q : feedback.fresh);
+    kernels::orthogonalize(each.q, feedback.fresh);
   }
 
   Compression prepare(ProcessGroup& group, const GradBucket& bucket, uint64_t iteration) {
@@ -233,7 +227,7 @@ class PowerSgdHook final : public CommHook {
     if (!round.p_sent) return;
     round.p_sent->wait();
     for (const Compressed& each : round.matrices) {
-      orthogonalize(each.p);
+      kernels::orthogonalize(each.p, Tensor());
       kernels::copy(each.q, kernels::matmul(each.m, each.p, {.transpose_a = true}));
     }
     group.all_reduce(round.all_q, {.op = op, .description = description, .iteration = number}, where)->wait();

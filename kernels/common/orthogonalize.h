@@ -1,0 +1,83 @@
+// What making columns orthonormal shares on every device.
+#pragma once
+
+#include <brigade/core/dtype.h>
+#include <brigade/core/host_device.h>
+#include <brigade/core/tensor.h>
+#include <brigade/kernels/orthogonalize.h>
+
+#include <cmath>
+#include <type_traits>
+
+namespace brigade::kernels {
+
+// Throws ShapeError and DTypeError.
+void check_orthogonalize(const Tensor& matrix, const Tensor& fresh);
+
+// By how much neighbouring numbers near 1 differ.
+template <class T>
+constexpr double spacing_at_one() {
+  if constexpr (std::is_same_v<T, double>) return 0x1p-52;
+  if constexpr (std::is_same_v<T, float>) return 0x1p-23;
+  return std::is_same_v<T, float16> ? 0x1p-10 : 0x1p-7;
+}
+
+// Columns of a row-major matrix. Rows: `sum(f)` is the sum of f(i) over all rows, `each(f)` calls f(i) for each; what
+// one call has written the next may read.
+template <class T, class Rows>
+struct Columns {
+  T* data;
+  const T* fresh;  // may be null
+  int64_t r;
+  Rows rows;
+
+  BRIGADE_HOST_DEVICE double at(int64_t i, int64_t j) const {
+    return static_cast<double>(static_cast<compute_type<T>>(data[i * r + j]));
+  }
+  BRIGADE_HOST_DEVICE void put(int64_t i, int64_t j, double value) const {
+    data[i * r + j] = static_cast<T>(static_cast<compute_type<T>>(value));
+  }
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable  // `rows` is of one side
+#endif
+  BRIGADE_HOST_DEVICE double norm(int64_t j) const {
+    return std::sqrt(rows.sum([&](int64_t i) { return at(i, j) * at(i, j); }));
+  }
+
+  // Whether something of column j is left beside those before it; zeros where not.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+  BRIGADE_HOST_DEVICE bool settle(int64_t j) const {
+    // What one pass leaves of a column that depends on others is rounding alone, or not quite orthogonal to them: then a
+    // second has hardly anything to take off.
+    constexpr double kNothing = 4 * spacing_at_one<T>();
+    const double whole = norm(j);
+    const double bounds[] = {whole * kNothing, 1e-3};
+    for (const double least : bounds) {
+      for (int64_t k = 0; k < j; ++k) {
+        const double dot = rows.sum([&](int64_t i) { return at(i, j) * at(i, k); });
+        rows.each([&](int64_t i) { put(i, j, at(i, j) - dot * at(i, k)); });
+      }
+      const double left = norm(j);
+      const bool vanishes = !(left > least);
+      rows.each([&](int64_t i) { put(i, j, vanishes ? 0 : at(i, j) / left); });
+      if (vanishes) return false;
+    }
+    return true;
+  }
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+  BRIGADE_HOST_DEVICE void orthogonalize() const {
+    for (int64_t j = 0; j < r; ++j) {
+      if (settle(j) || !fresh) continue;
+      rows.each([&](int64_t i) { data[i * r + j] = fresh[i * r + j]; });
+      settle(j);
+    }
+  }
+};
+
+}  // namespace brigade::kernels

@@ -59,6 +59,7 @@ void judge_devices(const Machine& machine, Findings& found) {
     if (gpu.numa_node >= 0) value += fmt::format(", NUMA node {}", gpu.numa_node);
     add("bus " + gpu.address, value);
   }
+  if (!machine.gpu_pairs.empty()) add("between GPUs", in_words(machine.gpu_pairs));
   const bool is_there = !machine.gpus.empty();
   if (is_there || !machine.driver.empty()) {
     add("driver", machine.driver.empty() ? "none is loaded" : "NVIDIA " + machine.driver,

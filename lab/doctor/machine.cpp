@@ -119,6 +119,7 @@ void read_devices(const fs::path& root, Machine& machine) {
     gpu.numa_node = static_cast<int>(number_in(first_line(each / "numa_node"), -1));
     machine.gpus.push_back(std::move(gpu));
   }
+  if (machine.gpus.size() > 1) machine.gpu_pairs = read_gpu_pairs();
 }
 
 uint64_t limit_of(decltype(RLIMIT_NOFILE) what) {

@@ -2,6 +2,8 @@
 // (lab/doctor/findings.h) can be tested with machines that are not there.
 #pragma once
 
+#include <brigade/lab/doctor/gpu_topology.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -49,6 +51,7 @@ struct Machine {
   std::string nccl_fault;  // why it cannot
   std::string driver;      // of NVIDIA, as the kernel tells it; "" where there is none
   std::vector<GpuOnBus> gpus;
+  std::vector<GpuPair> gpu_pairs;  // how they reach each other; empty where that is not known
 
   // Ranks on this host and on others
   std::string shared_memory_fault;  // why ranks cannot share memory; "" where they can

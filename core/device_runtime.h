@@ -9,6 +9,7 @@
 #include <brigade/core/allocator.h>
 #include <brigade/core/device.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +53,10 @@ class DeviceEvent {
   // Whether the point was reached; true when none was recorded.
   virtual bool query() const = 0;
   virtual void synchronize() const = 0;
+  // When the recorded point was reached, in nanoseconds of the host's steady clock, to within some ten microseconds; 0
+  // while it was not, and for an event without times. Waits for nothing that runs on a stream of the user's; not while
+  // the current stream is captured.
+  virtual int64_t reached_at() const = 0;
 };
 
 class DeviceRuntime {
@@ -87,7 +92,8 @@ class DeviceRuntime {
 
   // Before others where the device has to choose.
   virtual std::unique_ptr<DeviceStream> new_stream(int index) const = 0;
-  virtual std::unique_ptr<DeviceEvent> new_event(int index) const = 0;
+  // `timed`: one that keeps times.
+  virtual std::unique_ptr<DeviceEvent> new_event(int index, bool timed = false) const = 0;
 };
 
 // From a static object of the library that knows the device; `runtime` lives as long as the

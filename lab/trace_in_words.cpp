@@ -41,6 +41,7 @@ void add_collective(const TraceSlice& slice, std::vector<Moment>& moments) {
     moments.push_back({details.at("filled_us").get<double>() + 1e-3, fmt::format("{} is full", slice.name)});
     moments.push_back({slice.begin, fmt::format("{} is launched: {} of payload (gradients, flags, words)", slice.name,
                                                 bytes(details.at("bytes").get<int64_t>()))});
+    if (details.at("on_device").get<bool>()) return;
     moments.push_back({slice.end, details.at("arrival_known").get<bool>()
                                       ? fmt::format("{} is seen to be averaged", slice.name)
                                       : fmt::format("{} is averaged {:.1f} us after its launch; how much of that was "
@@ -117,6 +118,13 @@ std::string trace_in_words(const json& trace) {
       moments.push_back({slice.begin, fmt::format("gradient of {} is ready", name)});
     } else if (slice.category == "collective") {
       add_collective(slice, moments);
+    } else if (slice.category == "collective on a device") {
+      moments.push_back({slice.end, fmt::format("bucket {} is averaged on the device, {:.1f} us after its turn came "
+                                                "(peers that came later included): {:.2f} GB/s on the bus",
+                                                details.at("bucket").get<int>(), slice.end - slice.begin,
+                                                details.at("busbw_GBps").get<double>())});
+    } else if (name == "backward on the device") {
+      moments.push_back({slice.end, "the device has run all nodes"});
     } else if (name == "forward") {
       moments.push_back({slice.begin, "forward begins"});
     } else if (name == "backward") {

@@ -221,8 +221,23 @@ fi
 
 # --- the tests ---
 
+# DDP over NCCL with as many ranks: on the GPUs that there are, or all on one, where they talk over sockets.
+run_ranks() {
+  local ranks=$1 share=''
+  [ "$(nvidia-smi --list-gpus | wc -l)" -ge "$ranks" ] || share=BRIGADE_NCCL_SHARE_GPU=1
+  step "train-$ranks-ranks" 60 env $share "$build/bin/brigade" train digits --device cuda --backend nccl --ranks "$ranks" --epochs 2 \
+    --quiet --timeout 40 --json "$logs/train-$ranks-ranks.json"
+  {
+    echo "## brigade train digits, $ranks ranks over NCCL${share:+ that share one GPU}"
+    echo
+    cat "$logs/train-$ranks-ranks.log"
+  } >"$logs/1-train-$ranks-ranks.part"
+}
+
 run_tests() {
   step tests 120 ctest --test-dir "$build" -L gpu --timeout 90 --output-on-failure
+  local ranks
+  for ranks in 1 2 4; do run_ranks "$ranks"; done
   {
     echo "## Tests on the device"
     echo

@@ -5,6 +5,9 @@
 #include <brigade/core/cuda/pinned.h>
 #include <brigade/core/device_runtime.h>
 
+#include <chrono>
+#include <map>
+#include <mutex>
 #include <optional>
 
 namespace brigade::cuda {
@@ -24,10 +27,59 @@ class SideStream final : public DeviceStream {
   std::optional<StreamGuard> guard_;
 };
 
+// A device has a clock of its own, which tells how long before or after another event one was reached. So there is
+// one whose moment the host knows: recorded on a stream that does nothing else, and made anew when it is old, since
+// clocks drift apart and a float has few digits.
+class Anchors {
+ public:
+  int64_t moment_of(const Event& event, int index) {
+    const std::lock_guard lock(mutex_);
+    Anchor& anchor = anchors_[index];
+    if (anchor.moment == 0 || now() - anchor.moment > kOld) renew(anchor, index);
+    const double ms = event.elapsed_since(anchor.event);  // negative where it came before
+    return anchor.moment + static_cast<int64_t>(ms * 1e6);
+  }
+
+ private:
+  static constexpr int64_t kOld = 1'000'000'000;
+  struct Anchor {
+    std::optional<Stream> stream;
+    Event event{true};
+    int64_t moment = 0;
+  };
+
+  static int64_t now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  static void renew(Anchor& anchor, int index) {
+    const DeviceGuard guard(index);
+    if (!anchor.stream) anchor.stream = Stream::create(true);
+    const int64_t before = now();
+    anchor.event.record(*anchor.stream);
+    anchor.event.synchronize();
+    anchor.moment = before + (now() - before) / 2;
+  }
+
+  std::mutex mutex_;
+  std::map<int, Anchor> anchors_;
+};
+
+Anchors& anchors() {
+  static auto* const all = new Anchors;  // never destroyed: the driver may be gone before
+  return *all;
+}
+
 class StreamEvent final : public DeviceEvent {
  public:
-  explicit StreamEvent(int index) : index_(index) {}
-  void record() override { event_.record(current_stream(index_)); }
+  StreamEvent(int index, bool timed) : event_(timed), index_(index), timed_(timed) {}
+  void record() override {
+    event_.record(current_stream(index_));
+    recorded_ = true;
+  }
+  int64_t reached_at() const override {
+    return timed_ && recorded_ && event_.query() ? anchors().moment_of(event_, index_) : 0;
+  }
   void block() const override { event_.block(current_stream(index_)); }
   bool query() const override { return event_.query(); }
   void synchronize() const override { event_.synchronize(); }
@@ -35,6 +87,7 @@ class StreamEvent final : public DeviceEvent {
  private:
   Event event_;
   int index_;
+  bool timed_, recorded_ = false;
 };
 
 class Runtime final : public DeviceRuntime {
@@ -98,7 +151,9 @@ class Runtime final : public DeviceRuntime {
     const DeviceGuard guard(index);
     return std::make_unique<SideStream>(Stream::create(true));
   }
-  std::unique_ptr<DeviceEvent> new_event(int index) const override { return std::make_unique<StreamEvent>(index); }
+  std::unique_ptr<DeviceEvent> new_event(int index, bool timed) const override {
+    return std::make_unique<StreamEvent>(index, timed);
+  }
 };
 
 const bool registered = [] {

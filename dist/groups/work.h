@@ -16,6 +16,12 @@ struct WorkTimes {
   int64_t reduced = 0;  // the result was there, which this rank may have seen later
 };
 
+// The same of a collective that a device runs; 0 until it has.
+struct DeviceSpan {
+  int64_t began = 0;  // its turn came; it may have waited for peers since
+  int64_t ended = 0;
+};
+
 class Work {
  public:
   virtual ~Work() = default;
@@ -40,6 +46,8 @@ class Work {
   }
   // Once it is complete.
   virtual WorkTimes times() const { return {}; }
+  // At any time; waits for nothing.
+  virtual DeviceSpan on_device() const { return {}; }
 };
 
 using WorkPtr = std::shared_ptr<Work>;

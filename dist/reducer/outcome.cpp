@@ -83,6 +83,7 @@ void Round::complete(uint32_t index) {
     const WorkTimes times = progress.work->times();
     events.arrived = times.arrived;
     events.reduced = times.reduced;
+    if (device_times_ && buckets_[index].payload.has_tail_on_host()) device_times_->add(index, progress.work);
   }
   progress.work.reset();
   progress.tail_work.reset();
@@ -171,6 +172,7 @@ void Round::send_rest() {
 
 void Round::finish() {
   events_.compute_ended = now_ns();
+  if (device_times_) device_times_->on_compute_end();
   // All are posted before the first is waited for: what a hook posts while it is waited for comes
   // after.
   if (order_) {
@@ -296,6 +298,11 @@ RoundEvents Round::take_events(bool rebuilt) {
   const Cause& cause = own_.non_finite.cause;
   if (!cause.op.empty()) events_.non_finite = fmt::format("{} at {}", cause.op, to_string(cause.place));
   return std::move(events_);
+}
+
+Timeline::Complete Round::take_device_times() {
+  if (!device_times_) return nullptr;
+  return [times = std::move(device_times_)](RoundEvents& events) { return times->complete(events); };
 }
 
 }  // namespace brigade::dist

@@ -398,7 +398,7 @@ void Reducer::conclude() {
     }
     // Earlier backwards and this one have reached every parameter together.
     if (std::find(setup_.covered.begin(), setup_.covered.end(), 1) != setup_.covered.end()) take_kept_back();
-    if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()));
+    if (!joined) timeline_.add(round_->take_events(!buckets_.is_rebuilt()), round_->take_device_times());
   }
   if (present && round_->tells_later()) untold_ = std::move(round_->own_numbers());
   end_round();

@@ -81,6 +81,8 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
   const std::optional<uint32_t>& trigger = setup_.options.trigger;
   for (uint32_t b = 0; b < buckets_.size(); ++b) {
     tells_later_ = tells_later_ || (buckets_[b].payload.has_tail_on_host() && !setup_.hook);
+    if (tells_later_ && !captured_ && !device_times_)
+      device_times_ = std::make_shared<DeviceTimes>(buckets_[b].payload.whole().device());
     events_.buckets.emplace_back().bytes = static_cast<int64_t>(buckets_[b].payload.whole().nbytes());
     for (const uint32_t parameter : buckets_[b].layout.parameters)
       progress_[b].pending += start_.planned[parameter];

@@ -12,6 +12,7 @@
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/groups/work.h>
 #include <brigade/dist/reducer/buckets.h>
+#include <brigade/dist/reducer/device_times.h>
 #include <brigade/dist/reducer/numbers.h>
 #include <brigade/dist/reducer/use_history.h>
 #include <brigade/dist/timeline/timeline.h>
@@ -89,6 +90,7 @@ class Round {
   void settle_all();
   // For the timeline, at the end.
   RoundEvents take_events(bool rebuilt);
+  Timeline::Complete take_device_times();
 
   uint64_t number() const noexcept { return start_.number; }
   SourceLocation where() const noexcept { return start_.where; }
@@ -189,6 +191,7 @@ class Round {
   std::vector<uint32_t> ready_order_;
   std::vector<std::vector<bool>> told_;
   RoundEvents events_;
+  std::shared_ptr<DeviceTimes> device_times_;  // where a device runs the collectives
 };
 
 }  // namespace brigade::dist

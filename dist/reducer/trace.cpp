@@ -13,10 +13,10 @@
 namespace brigade::dist {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BucketEvents, parameters, bytes, filled, launched, arrived, reduced, finished,
-                                   wait_began, wait_ended)
+                                   wait_began, wait_ended, device_began, device_ended)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepEvents, optimizer, number, where, at, loss_scale, found_inf, skipped)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoundEvents, round, backward, forward_began, began, compute_ended, ended, ready,
-                                   buckets, rebuilt, non_finite, steps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoundEvents, round, backward, forward_began, began, compute_ended, ended,
+                                   device_began, device_compute_ended, ready, buckets, rebuilt, non_finite, steps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTimeline, clock, rounds)
 
 namespace {

@@ -11,17 +11,32 @@ int64_t now_ns() noexcept {
       .count();
 }
 
+namespace {
+struct Span {
+  int64_t began, ended;
+};
+Span span_of(const BucketEvents& bucket) {
+  return bucket.device_ended > 0 ? Span{bucket.device_began, bucket.device_ended}
+                                 : Span{bucket.launched, bucket.finished};
+}
+}  // namespace
+
 int64_t RoundEvents::communication() const noexcept {
   int64_t total = 0;
-  for (const BucketEvents& bucket : buckets)
-    total += std::max<int64_t>(0, bucket.finished - bucket.launched);
+  for (const BucketEvents& bucket : buckets) {
+    const Span span = span_of(bucket);
+    total += std::max<int64_t>(0, span.ended - span.began);
+  }
   return total;
 }
 
 int64_t RoundEvents::hidden() const noexcept {
   int64_t total = 0;
-  for (const BucketEvents& bucket : buckets)
-    total += std::max<int64_t>(0, std::min(bucket.finished, compute_ended) - bucket.launched);
+  for (const BucketEvents& bucket : buckets) {
+    const Span span = span_of(bucket);
+    const int64_t end = bucket.device_ended > 0 ? device_compute_ended : compute_ended;
+    total += std::max<int64_t>(0, std::min(span.ended, end) - span.began);
+  }
   return total;
 }
 
@@ -32,13 +47,23 @@ double RoundEvents::overlap() const noexcept {
 
 void Timeline::keep(size_t rounds) {
   kept_ = std::max<size_t>(1, rounds);
-  while (rounds_.size() > kept_)
+  while (rounds_.size() > kept_) {
     rounds_.pop_front();
+    open_.pop_front();
+  }
 }
 
-void Timeline::add(RoundEvents events) {
+void Timeline::add(RoundEvents events, Complete complete) {
   rounds_.push_back(std::move(events));
-  if (rounds_.size() > kept_) rounds_.pop_front();
+  open_.push_back(std::move(complete));
+  keep(kept_);
+}
+
+const std::deque<RoundEvents>& Timeline::rounds() const {
+  for (size_t i = 0; i < rounds_.size(); ++i) {
+    if (open_[i] && open_[i](rounds_[i])) open_[i] = nullptr;
+  }
+  return rounds_;
 }
 
 void Timeline::add(StepEvents step) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct BucketEvents {
   int64_t finished = 0;    // seen complete
   int64_t wait_began = 0;  // backward had nothing else to do
   int64_t wait_ended = 0;
+  // Where a device runs the collective: its turn came, which is before the last peer's did; the result was there.
+  int64_t device_began = 0;
+  int64_t device_ended = 0;
 };
 
 // An optimizer's step, taken or left out.
@@ -41,9 +45,12 @@ struct RoundEvents {
   uint64_t round = 0;  // number of the reduced backward, from 1
   Place backward;      // of the call
   int64_t forward_began = 0;
-  int64_t began = 0;           // the plan was known
-  int64_t compute_ended = 0;   // all nodes had run
-  int64_t ended = 0;           // gradients are final
+  int64_t began = 0;          // the plan was known
+  int64_t compute_ended = 0;  // all nodes had run
+  int64_t ended = 0;          // gradients are final
+  // The same moments where a device runs the nodes; the host is ahead of it.
+  int64_t device_began = 0;
+  int64_t device_compute_ended = 0;
   std::vector<int64_t> ready;  // per parameter
   std::vector<BucketEvents> buckets;
   bool rebuilt = false;  // buckets were rebuilt after it
@@ -52,8 +59,8 @@ struct RoundEvents {
   std::string non_finite;
   std::vector<StepEvents> steps;  // up to the next one's backward
 
-  // Communication: from launch to finish, summed over buckets; and the part of it that passed while
-  // nodes still ran.
+  // Communication: from launch to finish, on the device where that runs it, summed over buckets; and the part of it
+  // that passed while nodes still ran.
   int64_t communication() const noexcept;
   int64_t hidden() const noexcept;
   // hidden / communication; 0 without any.
@@ -63,15 +70,20 @@ struct RoundEvents {
 // The last rounds of one rank.
 class Timeline {
  public:
+  // Fills in what was not known when a round ended; true when nothing is missing any more.
+  using Complete = std::function<bool(RoundEvents&)>;
+
   // How many rounds to keep (default 1: the last).
   void keep(size_t rounds);
-  void add(RoundEvents events);
+  void add(RoundEvents events, Complete complete = nullptr);
   // Of the latest round.
   void add(StepEvents step);
-  const std::deque<RoundEvents>& rounds() const noexcept { return rounds_; }
+  // With what is known by now; nothing is waited for.
+  const std::deque<RoundEvents>& rounds() const;
 
  private:
-  std::deque<RoundEvents> rounds_;
+  mutable std::deque<RoundEvents> rounds_;
+  mutable std::deque<Complete> open_;  // of each; null: it is complete
   size_t kept_ = 1;
 };
 

@@ -12,8 +12,8 @@ namespace brigade::dist {
 namespace {
 
 // Lanes of a rank.
-enum Lane { kCompute, kReady, kSteps };
-constexpr const char* kLanes[] = {"compute", "gradients ready", "optimizer steps"};
+enum Lane { kCompute, kReady, kSteps, kDevice };
+constexpr const char* kLanes[] = {"compute", "gradients ready", "optimizer steps", "compute on the device"};
 
 // Exactly, which a floating-point number need not be.
 std::string microseconds(int64_t nanoseconds) {
@@ -53,19 +53,27 @@ class RankWriter {
              std::string_view backend)
       : events_(events), rank_(rank), ranks_(ranks), shift_(shift), parameters_(parameters), backend_(backend) {}
 
-  void name_lanes() {
+  void name_lanes(bool has_device) {
     add("M", "process_name", fmt::format(R"("args": {{"name": "rank {}"}})", rank_));
-    for (const Lane lane : {kCompute, kReady, kSteps})
+    for (const Lane lane : {kCompute, kReady, kSteps, kDevice}) {
+      if (lane == kDevice && !has_device) continue;
       add("M", "thread_name",
           fmt::format(R"("tid": {}, "args": {{"name": "{}"}})", static_cast<int>(lane), kLanes[lane]));
+    }
   }
 
   void write(const RoundEvents& round) {
     iteration_ = fmt::format(R"("iteration": {}, "backward": {})", round.round, json_string(to_string(round.backward)));
-    if (round.forward_began > 0) slice("forward", round.forward_began, round.began, "");
-    slice("backward", round.began, round.compute_ended,
+    if (round.forward_began > 0) slice(kCompute, "forward", round.forward_began, round.began, "");
+    if (round.device_compute_ended > 0) {
+      // A device's clock is known to some microseconds.
+      const int64_t began = std::max(round.device_began, device_ended_);
+      device_ended_ = std::max(began, round.device_compute_ended);
+      slice(kDevice, "backward on the device", began, device_ended_, "");
+    }
+    slice(kCompute, "backward", round.began, round.compute_ended,
           round.non_finite.empty() ? "" : fmt::format(R"(, "non_finite": {})", json_string(round.non_finite)));
-    slice("wait for collectives", round.compute_ended, round.ended,
+    slice(kCompute, "wait for collectives", round.compute_ended, round.ended,
           fmt::format(R"(, "overlap": {:.4f}, "rebuilt": {})", round.overlap(), round.rebuilt));
     for (size_t b = 0; b < round.buckets.size(); ++b)
       write(round.buckets[b], b);
@@ -91,18 +99,20 @@ class RankWriter {
                            json_string(name), phase, rank_, rest);
   }
 
-  void slice(const char* name, int64_t begin, int64_t end, const std::string& arguments) {
+  void slice(Lane lane, const char* name, int64_t begin, int64_t end, const std::string& arguments) {
     add("B", name,
-        fmt::format(R"("tid": {}, "ts": {}, "args": {{{}{}}})", static_cast<int>(kCompute), at(begin), iteration_,
+        fmt::format(R"("tid": {}, "ts": {}, "args": {{{}{}}})", static_cast<int>(lane), at(begin), iteration_,
                     arguments));
-    add("E", name, fmt::format(R"("tid": {}, "ts": {})", static_cast<int>(kCompute), at(end)));
+    add("E", name, fmt::format(R"("tid": {}, "ts": {})", static_cast<int>(lane), at(end)));
   }
 
   // Of bucket `b`; events of one id nest.
-  void asynchronous(const char* phase, std::string_view name, size_t b, int64_t time, const std::string& arguments) {
+  void asynchronous(const char* phase, std::string_view name, size_t b, int64_t time, const std::string& arguments,
+                    const char* category = "collective") {
+    const size_t track = category == std::string_view("collective") ? 0 : 1;
     add(phase, name,
-        fmt::format(R"("tid": {}, "cat": "collective", "id": "{:#x}", "ts": {}, "args": {{{}}})",
-                    static_cast<int>(kCompute), (rank_ + 1) << 20 | b, at(time), arguments));
+        fmt::format(R"("tid": {}, "cat": "{}", "id": "{:#x}", "ts": {}, "args": {{{}}})", static_cast<int>(kCompute),
+                    category, (rank_ + 1) << 20 | track << 19 | b, at(time), arguments));
   }
 
   void write(const BucketEvents& bucket, size_t b) {
@@ -113,23 +123,41 @@ class RankWriter {
     asynchronous(
         "b", name, b, bucket.launched,
         fmt::format(R"({}, "bucket": {}, "bytes": {}, "algorithm": "all_reduce over {}", "arrival_known": {}, )"
-                    R"("filled_us": {}, "wait_began_us": {}, "wait_ended_us": {}, "parameters": [{}])",
-                    iteration_, b, bucket.bytes, backend_, bucket.arrived > 0, at(bucket.filled), at(bucket.wait_began),
-                    at(bucket.wait_ended), names));
+                    R"("on_device": {}, "filled_us": {}, "wait_began_us": {}, "wait_ended_us": {}, "parameters": [{}])",
+                    iteration_, b, bucket.bytes, backend_, bucket.arrived > 0, bucket.device_ended > 0,
+                    at(bucket.filled), at(bucket.wait_began), at(bucket.wait_ended), names));
+    // A clock that jumps, or one that ranks do not quite share, must not break the nesting.
+    const int64_t arrived = std::clamp(bucket.arrived, bucket.launched, bucket.finished);
     if (bucket.arrived > 0) {
-      // A clock that jumps, or one that ranks do not quite share, must not break the nesting.
-      const int64_t arrived = std::clamp(bucket.arrived, bucket.launched, bucket.finished);
-      const int64_t reduced = std::clamp(end_of(bucket), arrived, bucket.finished);
-      const double algorithm = bandwidth(bucket.bytes, reduced - arrived);
-      const auto n = static_cast<double>(ranks_);
       asynchronous("b", "wait for peers", b, bucket.launched, fmt::format(R"({}, "bucket": {})", iteration_, b));
       asynchronous("e", "wait for peers", b, arrived, "");
+    }
+    if (bucket.arrived > 0 && bucket.reduced > 0) {
+      const int64_t reduced = std::clamp(bucket.reduced, arrived, bucket.finished);
       asynchronous("b", "reduce", b, arrived,
-                   fmt::format(R"({}, "bucket": {}, "bytes": {}, "algbw_GBps": {:.6g}, "busbw_GBps": {:.6g})",
-                               iteration_, b, bucket.bytes, algorithm, algorithm * 2 * (n - 1) / n));
+                   fmt::format(R"({}, "bucket": {}, {})", iteration_, b, speed(bucket, reduced - arrived)));
       asynchronous("e", "reduce", b, reduced, "");
     }
     asynchronous("e", name, b, bucket.finished, "");
+    if (bucket.device_ended > 0) write_on_device(bucket, b);
+  }
+
+  std::string speed(const BucketEvents& bucket, int64_t nanoseconds) const {
+    const double algorithm = bandwidth(bucket.bytes, nanoseconds);
+    const auto n = static_cast<double>(ranks_);
+    return fmt::format(R"("bytes": {}, "algbw_GBps": {:.6g}, "busbw_GBps": {:.6g})", bucket.bytes, algorithm,
+                       algorithm * 2 * (n - 1) / n);
+  }
+
+  // The host has gone on by then.
+  void write_on_device(const BucketEvents& bucket, size_t b) {
+    constexpr const char* kCategory = "collective on a device";
+    const std::string name = fmt::format("bucket {} on the device", b);
+    asynchronous(
+        "b", name, b, bucket.device_began,
+        fmt::format(R"({}, "bucket": {}, {})", iteration_, b, speed(bucket, bucket.device_ended - bucket.device_began)),
+        kCategory);
+    asynchronous("e", name, b, std::max(bucket.device_began, bucket.device_ended), "", kCategory);
   }
 
   void write(const StepEvents& step) {
@@ -149,7 +177,8 @@ class RankWriter {
   int64_t shift_;  // what makes a time of this rank's clock one of the trace
   std::span<const std::string> parameters_;
   std::string_view backend_;
-  std::string iteration_;  // arguments that say which
+  std::string iteration_;     // arguments that say which
+  int64_t device_ended_ = 0;  // of the backward before
 };
 
 }  // namespace
@@ -168,7 +197,8 @@ std::string trace_events(std::span<const RankTimeline> ranks, std::span<const st
   std::string events;
   for (size_t r = 0; r < ranks.size(); ++r) {
     RankWriter writer(events, r, ranks.size(), offsets[r] - origin, parameters, backend);
-    writer.name_lanes();
+    writer.name_lanes(
+        std::ranges::any_of(ranks[r].rounds, [](const RoundEvents& round) { return round.device_compute_ended > 0; }));
     for (const RoundEvents& round : ranks[r].rounds)
       writer.write(round);
   }

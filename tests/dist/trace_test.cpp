@@ -48,6 +48,20 @@ json trace_of(const std::vector<dist::RankTimeline>& ranks, const char* backend 
   return {{"traceEvents", json::parse(dist::trace_events(ranks, kParameters, backend))}};
 }
 
+// The same where a device runs it: the host has gone on before the device is done.
+dist::RoundEvents device_round_of(int64_t start) {
+  dist::RoundEvents round = round_of(start);
+  round.device_began = start + 130000;
+  round.device_compute_ended = start + 400000;
+  for (dist::BucketEvents& bucket : round.buckets)
+    bucket.reduced = 0;
+  round.buckets[0].device_began = start + 300000;
+  round.buckets[0].device_ended = start + 350000;
+  round.buckets[1].device_began = start + 350000;
+  round.buckets[1].device_ended = start + 450004;
+  return round;
+}
+
 // "name begin end", without the arguments.
 std::vector<std::string> in_words(const std::vector<test::ImportedSlice>& slices) {
   std::vector<std::string> words;
@@ -85,7 +99,7 @@ TEST_CASE("a made-up timeline gives an exact trace") {
     {"name": "wait for collectives", "ph": "E", "pid": 0, "tid": 0, "ts": 300.788},
     {"name": "bucket 0", "ph": "b", "pid": 0, "tid": 0, "cat": "collective", "id": "0x100000", "ts": 150.000,
      "args": {"iteration": 3, "backward": "train.cpp:12", "bucket": 0, "bytes": 40004, "algorithm": "all_reduce over threads",
-              "arrival_known": true, "filled_us": 120.006, "wait_began_us": 239.999,
+              "arrival_known": true, "on_device": false, "filled_us": 120.006, "wait_began_us": 239.999,
               "wait_ended_us": 249.999, "parameters": ["b"]}},
     {"name": "wait for peers", "ph": "b", "pid": 0, "tid": 0, "cat": "collective", "id": "0x100000", "ts": 150.000,
      "args": {"iteration": 3, "backward": "train.cpp:12", "bucket": 0}},
@@ -210,4 +224,27 @@ TEST_CASE("the rules find what viewers drop") {
     CAPTURE(c.events);
     CHECK(test::import_trace(json::parse(fmt::format(R"({{"traceEvents": [{}]}})", c.events))).problems == c.problems);
   }
+}
+
+TEST_CASE("what a device runs has a lane and tracks of its own, and the hidden share is that of its times") {
+  const dist::RoundEvents round = device_round_of(1000);
+  CHECK(round.communication() == 150004);
+  CHECK(round.hidden() == 100000);
+  dist::RoundEvents next = device_round_of(300500);  // read by a clock that is a little off
+  next.device_began = round.device_compute_ended - 700;
+  const test::ImportedTrace imported = test::import_trace(trace_of({{"clock", {round, next}}}, "nccl"));
+  CHECK(imported.problems.empty());
+  std::vector<std::string> on_device;
+  for (const auto& [track, slices] : imported.tracks) {
+    for (const std::string& slice : in_words(slices)) {
+      CHECK(slice.find("reduce") == std::string::npos);
+      if (slice.find("on the device") != std::string::npos) on_device.push_back(slice);
+    }
+  }
+  std::ranges::sort(on_device);
+  // From the beginning of the first forward, at 1001 ns.
+  CHECK(on_device ==
+        std::vector<std::string>{"backward on the device 129999 399999", "backward on the device 399999 699499",
+                                 "bucket 0 on the device 299999 349999", "bucket 0 on the device 599499 649499",
+                                 "bucket 1 on the device 349999 450003", "bucket 1 on the device 649499 749503"});
 }

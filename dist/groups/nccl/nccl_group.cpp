@@ -18,6 +18,7 @@
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/nccl/communicator.h>
 #include <brigade/dist/groups/nccl/registered_memory.h>
+#include <brigade/dist/groups/nccl/shared_gpu.h>
 #include <brigade/dist/groups/nccl/works.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/meeting/rank_hosts.h>
@@ -232,8 +233,8 @@ class NcclGroup final : public ProcessGroup {
     if (check_) collective.met = meet(how);
     const DeviceRuntime& runtime = device_runtime(device);
     collective.captured = runtime.is_capturing(device.index);
-    collective.begun = runtime.new_event(device.index);
-    collective.done = runtime.new_event(device.index);
+    collective.begun = runtime.new_event(device.index, true);
+    collective.done = runtime.new_event(device.index, true);
     collective.on_finish = [this, number = info.sequence] { recorder().finish(number); };
     ready_->record();
     try {
@@ -288,6 +289,7 @@ class NcclGroup final : public ProcessGroup {
     const Tensor id = control_->allocate(sizeof(nccl::UniqueId), kUInt8);
     auto* const unique = static_cast<nccl::UniqueId*>(id.raw_data());
     try {
+      if (nccl::may_share_gpu()) nccl::pose_as_host(rank());
       library_ = &nccl::library();
       own = {"", host_identity(), device_runtime(device).bus_id(device.index), to_string(device),
              nccl::version_in_words(library_->version)};
@@ -337,7 +339,7 @@ class NcclGroup final : public ProcessGroup {
         throw DistError(where, "nccl: rank 0 has version {}, rank {} has {}; all ranks need the same", seats[0].version,
                         r, seats[r].version);
       for (size_t other = 0; other < r; ++other) {
-        if (seats[other].host == seats[r].host && seats[other].bus == seats[r].bus)
+        if (seats[other].host == seats[r].host && seats[other].bus == seats[r].bus && !nccl::may_share_gpu())
           throw DistError(
               where,
               "nccl: ranks {} and {} share a GPU ({}, {}), and NCCL takes one rank for each; give each rank "

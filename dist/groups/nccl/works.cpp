@@ -81,7 +81,17 @@ class NcclWork final : public Work {
   void wait(std::chrono::milliseconds timeout) override {
     wait_with([&] { met_->wait(timeout); });
   }
-  WorkTimes times() const override { return met_ ? met_->times() : WorkTimes(); }
+  WorkTimes times() const override {
+    WorkTimes times = met_ ? met_->times() : WorkTimes();
+    if (entry_->collective.done) times.reduced = 0;  // what the host has reduced is not what was asked for
+    return times;
+  }
+  DeviceSpan on_device() const override {
+    const Collective& collective = entry_->collective;
+    if (!collective.done || collective.captured) return {};
+    const int64_t ended = collective.done->reached_at();
+    return ended == 0 ? DeviceSpan() : DeviceSpan{collective.begun->reached_at(), ended};
+  }
 
  private:
   template <class Wait>

@@ -323,7 +323,7 @@ Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Conf
   int& place = world->devices[static_cast<size_t>(rank)];
   if (place >= 0) return refuse(Result::InvalidUsage, "rank " + std::to_string(rank) + " came twice");
   for (const int other : world->devices)
-    world->duplicate = world->duplicate || other == device;
+    world->duplicate = world->duplicate || (other == device && !std::getenv("NCCL_HOSTID"));
   place = device;
   *comm = new brigade::dist::nccl::OpaqueComm{world, static_cast<size_t>(rank), device};
   return Result::InProgress;

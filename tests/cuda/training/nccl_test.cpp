@@ -1,5 +1,6 @@
 // The process group over NCCL; without a GPU over the stand-in of tests/cuda/library.
 #include "device_collectives.h"
+#include "hold_stream.h"
 #include "on_gpus.h"
 
 #include <brigade/autograd/functional.h>
@@ -18,9 +19,6 @@
 #if defined(BRIGADE_REAL_CUDA) && __has_include(<nccl.h>)
 #include <nccl.h>
 #define BRIGADE_TEST_HAS_NCCL_H
-#endif
-#ifndef BRIGADE_REAL_CUDA
-#include <simt/runtime.h>
 #endif
 
 using namespace brigade;
@@ -50,28 +48,6 @@ std::vector<std::string> errors_of(int ranks, const OnGpu& body,
   } catch (const std::exception&) {
   }
   return errors;
-}
-
-// Keeps the current stream for a while, longer than the group waits.
-constexpr auto kHeld = std::chrono::milliseconds(1500);
-std::jthread hold_stream(Device device) {
-  const cudaStream_t stream = cuda::current_stream(device.index).get();
-#ifdef BRIGADE_REAL_CUDA
-  REQUIRE(cudaLaunchHostFunc(
-              stream, [](void*) { std::this_thread::sleep_for(kHeld); }, nullptr) == cudaSuccess);
-  return {};
-#else
-  // Not by a sleep: whoever drains the streams would sleep.
-  const auto until = std::chrono::steady_clock::now() + kHeld;
-  const auto is_ready = [until] { return std::chrono::steady_clock::now() >= until; };
-  REQUIRE(simt::enqueue(
-              stream, [] {}, is_ready) == cudaSuccess);
-  return std::jthread([until, device] {
-    std::this_thread::sleep_until(until);
-    cudaSetDevice(device.index);
-    simt::enqueue(nullptr, [] {});  // who waits looks again
-  });
-#endif
 }
 
 #ifdef BRIGADE_TEST_HAS_NCCL_H
@@ -304,6 +280,23 @@ TEST_CASE("abort ends what is under way, on this rank and on its peers") {
   CHECK_MESSAGE(has(errors[0], "enough"), errors[0]);
   CHECK_MESSAGE(has(errors[1], "the nccl group was aborted on rank 1: enough"), errors[1]);
 }
+
+#ifndef BRIGADE_REAL_CUDA
+// There the ranks have to be processes (scripts/gpu-check.sh).
+TEST_CASE("ranks may share a device where that is asked for, to test with") {
+  setenv("BRIGADE_NCCL_SHARE_GPU", "1", 1);
+  dist::run_threads(2, [&](const dist::ProcessGroupPtr& control) {
+    const dist::ProcessGroupPtr group = dist::make_nccl_group(control);
+    set_current_device(kDevice);
+    const Tensor x = filled(group->rank() + 1, {4}, kFloat32, kDevice);
+    group->all_reduce(x)->wait();
+    all_are(x, 3);
+  });
+  for (const char* name : {"BRIGADE_NCCL_SHARE_GPU", "NCCL_HOSTID", "NCCL_SOCKET_IFNAME", "NCCL_NET", "NCCL_IB_DISABLE",
+                           "NCCL_MNNVL_ENABLE", "NCCL_NVLS_ENABLE"})
+    unsetenv(name);
+}
+#endif
 
 TEST_CASE("ranks that share a device, and tensors of another one, are refused in words") {
   std::mutex mutex;

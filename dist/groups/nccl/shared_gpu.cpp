@@ -1,0 +1,26 @@
+// What NCCL reads from the environment when it looks for its peers.
+#include <brigade/dist/groups/nccl/shared_gpu.h>
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace brigade::dist::nccl {
+
+bool may_share_gpu() {
+  const char* const asked = std::getenv("BRIGADE_NCCL_SHARE_GPU");
+  return asked && *asked && std::string_view(asked) != "0";
+}
+
+// NCCL takes two ranks for one host by the hash of its name, which NCCL_HOSTID replaces (NCCL's documentation,
+// "Environment Variables"). What goes by memory of a host or of a switch is left out.
+void pose_as_host(int rank) {
+  setenv("NCCL_HOSTID", ("rank" + std::to_string(rank)).c_str(), 1);
+  setenv("NCCL_SOCKET_IFNAME", "=lo", 0);
+  setenv("NCCL_NET", "Socket", 0);
+  setenv("NCCL_IB_DISABLE", "1", 0);
+  setenv("NCCL_MNNVL_ENABLE", "0", 0);
+  setenv("NCCL_NVLS_ENABLE", "0", 0);
+}
+
+}  // namespace brigade::dist::nccl

@@ -1,8 +1,10 @@
 // Checks and records every collective before the transport gets it, and stages tensors of devices.
 #include <brigade/dist/groups/process_group.h>
 
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/staging.h>
 #include <brigade/dist/groups/wrapper_history.h>
 
@@ -69,7 +71,8 @@ WrapperHistory& ProcessGroup::wrappers() {
 }
 
 Tensor ProcessGroup::allocate(int64_t numel, DType dtype, Device device) {
-  return device.type == DeviceType::CPU ? allocate(numel, dtype) : empty({numel}, {dtype, device});
+  if (device.type == DeviceType::CPU) return allocate(numel, dtype);
+  return memory_of_group(this, numel, dtype, device, [device](size_t bytes) { return allocate_on(device, bytes); });
 }
 
 void ProcessGroup::post_staged() {

@@ -16,6 +16,7 @@
 #include <brigade/dist/groups/gloo/messages.h>
 #include <brigade/dist/groups/gloo/reduce.h>
 #include <brigade/dist/groups/gloo/whereabouts.h>
+#include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/work_queue.h>
 #include <brigade/dist/timeline/timeline.h>
@@ -72,10 +73,7 @@ class GlooGroup final : public ChainGroup {
   const char* backend() const noexcept override { return "gloo"; }
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override {
-    if (numel < 0) throw ShapeError("allocate: the number of elements must not be negative, got {}", numel);
-    const size_t bytes = checked_bytes(numel, itemsize(dtype));
-    auto storage = make_intrusive<Storage>(cpu_allocate(bytes), bytes, Device(), context_.get());
-    return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
+    return memory_of_group(context_.get(), numel, dtype, Device(), cpu_allocate);
   }
   void note_activity(std::string_view what, SourceLocation where) override { whereabouts_->note_activity(what, where); }
   void note_failure(std::string_view reason) override { failure_ = reason; }

@@ -1,8 +1,8 @@
 // Takes memory from NCCL, and gives it back when nothing on the device can use it any more.
 #include <brigade/dist/groups/nccl/registered_memory.h>
 
-#include <brigade/core/factory.h>
 #include <brigade/core/shape.h>
+#include <brigade/dist/groups/group_memory.h>
 
 #include <exception>
 #include <utility>
@@ -34,8 +34,17 @@ Tensor RegisteredMemory::allocate(int64_t numel, DType dtype) {
     if (library_.mem_alloc(&block.data, bytes) != Result::Success) return {};
   }
   block.registration = communicator->register_memory(block.data, bytes);
-  return from_blob(block.data, {numel}, {dtype, device_},
-                   [self = shared_from_this(), block] { self->take_back(block); });
+  struct Owner {
+    std::shared_ptr<RegisteredMemory> memory;
+    Block block;
+  };
+  const auto give_back = [](void*, void* context, size_t) {
+    const std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
+    owner->memory->take_back(owner->block);
+  };
+  return memory_of_group(this, numel, dtype, device_, [&](size_t) {
+    return Allocation{block.data, new Owner{shared_from_this(), block}, give_back};
+  });
 }
 
 // On whichever thread lets go of the last tensor.

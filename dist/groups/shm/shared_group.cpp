@@ -4,6 +4,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
 #include <brigade/dist/groups/collective_errors.h>
+#include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/shm/counter.h>
 #include <brigade/dist/groups/shm/header.h>
 #include <brigade/dist/groups/shm/whereabouts.h>
@@ -88,10 +89,8 @@ void SharedGroup::keep_pending() {
 }
 
 Tensor SharedGroup::allocate(int64_t numel, DType dtype) {
-  if (numel < 0) throw ShapeError("allocate: the number of elements must not be negative, got {}", numel);
-  const size_t bytes = checked_bytes(numel, itemsize(dtype));
-  auto storage = make_intrusive<Storage>(allocate_shared(bytes), bytes, Device(), control_.get());
-  return Tensor(make_intrusive<TensorImpl>(std::move(storage), Shape{numel}, Shape{1}, 0, dtype));
+  return memory_of_group(control_.get(), numel, dtype, Device(),
+                         [this](size_t bytes) { return allocate_shared(bytes); });
 }
 
 bool SharedGroup::reaches(const Tensor& tensor) const {

@@ -135,13 +135,20 @@ void Round::read_words(uint32_t index) {
     const double gathered = payload.countable(static_cast<uint64_t>(gathered_));
     outcome_.uneven_gathered = outcome_.uneven_gathered || !payload.all_equal(Word::Gathered, gathered);
   }
-  if (payload.count(Word::Silent, size) > 0) return;
+  const bool silent = payload.count(Word::Silent, size) > 0;
+  // Where numbers are told later, silence is about those of an earlier backward.
+  const bool all_took_part = tells_later_ ? setup_.options.diagnosis && outcome_.present == size &&
+                                                outcome_.failed == 0 && outcome_.joined == 0
+                                          : !silent;
+  if (all_took_part) {
+    outcome_.late = outcome_.late || may_have_slow_rank(payload.mean(Word::Time), payload.variance(Word::Time), size);
+    const double rows = payload.mean(Word::Rows);
+    outcome_.uneven = outcome_.uneven || (size > 1 && payload.variance(Word::Rows) > 1e-3 * rows * rows);
+  }
+  if (silent) return;
   if (size > 1 && !payload.on_device() && payload.all_equal(Word::Likeness, progress_[index].likeness))
     ++outcome_.alike;
-  outcome_.late = outcome_.late || may_have_slow_rank(payload.mean(Word::Time), payload.variance(Word::Time), size);
   outcome_.outlier = outcome_.outlier || distance_of_one(payload.variance(Word::Norm), size) > 9;  // 22 times the norm
-  const double rows = payload.mean(Word::Rows);
-  outcome_.uneven = outcome_.uneven || (size > 1 && payload.variance(Word::Rows) > 1e-3 * rows * rows);
   // Looking at the result would wait for a device: later, when that is idle.
   if (!payload.on_device()) check_hook_result(index);
 }

@@ -2,8 +2,10 @@
 
 #include "../runtime/scheduler.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <stdexcept>
 #include <string>
 
@@ -19,7 +21,11 @@ Options& current_options() {
 uint64_t default_seed() {
   static const uint64_t seed = [] {
     const char* text = std::getenv("SIMT_SEED");
-    return text == nullptr ? uint64_t{1} : static_cast<uint64_t>(std::strtoull(text, nullptr, 10));
+    if (text == nullptr) return uint64_t{1};
+    if (std::strcmp(text, "random") != 0) return static_cast<uint64_t>(std::strtoull(text, nullptr, 10));
+    const uint64_t drawn = std::random_device{}();
+    std::fprintf(stderr, "simt: SIMT_SEED=%llu draws these orders again\n", static_cast<unsigned long long>(drawn));
+    return drawn;
   }();
   return seed;
 }

@@ -15,7 +15,8 @@ enum class Order { Forward, Reverse, Random, Warps };
 // The environment variable SIMT_ORDER (forward, reverse, random, warps), or Forward. Throws std::invalid_argument.
 Order default_order();
 
-// The environment variable SIMT_SEED, or 1.
+// The environment variable SIMT_SEED, or 1. SIMT_SEED=random: another one for each process, which says it on standard
+// error.
 uint64_t default_seed();
 
 struct Options {

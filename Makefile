@@ -51,10 +51,10 @@ coverage: deps
 	cmake --build --preset coverage -j $(JOBS) --target test_core test_kernels test_autograd test_nn test_optim test_cuda_emulated test_cuda_training_emulated
 	scripts/coverage.py build/coverage
 
-# The tests with the label tsan are in these two.
+# The tests with the label tsan are in these three.
 tsan: deps
 	cmake --preset tsan $(CMAKE_FLAGS)
-	cmake --build --preset tsan -j $(JOBS) --target test_dist test_amp
+	cmake --build --preset tsan -j $(JOBS) --target test_data test_dist test_amp
 	ctest --preset tsan -j $(TEST_JOBS)
 
 format:

@@ -21,6 +21,7 @@
 #include <brigade/core/safetensors.h>
 #include <brigade/core/version.h>
 #include <brigade/core/warning.h>
+#include <brigade/data/data.h>
 #include <brigade/dist/checks/values.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/explanation.h>

@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import sys
 
-FOLDERS = ["core", "kernels", "autograd", "nn", "optim", "amp", "dist", "lab"]
+FOLDERS = ["core", "kernels", "autograd", "nn", "optim", "amp", "data", "dist", "lab"]
 SUFFIXES = (".cpp", ".cu")
 
 

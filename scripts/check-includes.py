@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 # Bottom to top. A folder may include itself and all folders before it.
-ORDER = ["core", "kernels", "autograd", "nn", "optim", "amp", "dist", "lab"]
+ORDER = ["core", "kernels", "autograd", "nn", "optim", "amp", "data", "dist", "lab"]
 # The same for the rooms inside a folder.
 ROOMS = {"dist": ["timeline", "diagnosis", "meeting", "groups", "reducer", "checks", "ddp"]}
 # Free to include anything.

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that brigade.h brings every public header: all of core, autograd, nn, optim, amp and dist but those listed here."""
+"""Checks that brigade.h brings every public header: all of core, autograd, nn, optim, amp, data and dist but those listed here."""
 import pathlib
 import re
 import sys
 
-FOLDERS = ["core", "autograd", "nn", "optim", "amp", "dist"]
+FOLDERS = ["core", "autograd", "nn", "optim", "amp", "data", "dist"]
 # Inside the libraries: no program includes them. A folder stands for all in it.
 INTERNAL = [
     "autograd/engine.h", "autograd/record.h", "autograd/write_log.h",

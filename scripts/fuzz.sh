@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 shift || true
 readers=("$@")
-[ ${#readers[@]} -gt 0 ] || readers=(safetensors npy checkpoint digits)
+[ ${#readers[@]} -gt 0 ] || readers=(safetensors npy checkpoint digits idx cifar10)
 
 # The newest clang; Debian numbers them.
 if [ -z "${FUZZ_CXX:-}" ]; then

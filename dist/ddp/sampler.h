@@ -1,7 +1,10 @@
 // DistributedSampler: which examples a rank sees.
 #pragma once
 
+#include <brigade/data/sampler.h>
+
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace brigade::dist {
@@ -16,17 +19,22 @@ struct DistributedSamplerOptions {
 // takes every world_size-th index from r on. All ranks get the same count: without drop_last the
 // head is repeated to fill up, with it the tail is left out. So the union of the ranks' batches
 // number b is the same set of examples for every world size with the same global batch.
-class DistributedSampler {
+//   auto sampler = std::make_shared<dist::DistributedSampler>(dataset->size(), group->rank(), group->size());
+//   data::DataLoader loader(dataset, {.batch_size = 32, .sampler = sampler});
+class DistributedSampler : public data::Sampler {
  public:
   // Throws ValueError ("Invalid rank 3, rank should be in the interval [0, 1]").
   DistributedSampler(int64_t size, int rank, int world_size, const DistributedSamplerOptions& options = {});
 
-  // Call at the start of each epoch, or every epoch repeats the same order.
-  void set_epoch(uint64_t epoch) noexcept { epoch_ = epoch; }
+  // Call at the start of each epoch, or every epoch repeats the same order. A DataLoader does it.
+  void set_epoch(uint64_t epoch) noexcept override { epoch_ = epoch; }
   // Indices of this rank in this epoch.
-  std::vector<int64_t> indices() const;
+  std::vector<int64_t> indices() const override;
   // Their number.
-  int64_t size() const noexcept { return per_rank_; }
+  int64_t size() const noexcept override { return per_rank_; }
+  int world_size() const noexcept override { return world_size_; }
+  // Of the permutation, whatever the rank and the world size: a job may be resumed on more ranks.
+  uint64_t fingerprint() const override;
 
  private:
   int64_t size_;
@@ -35,6 +43,25 @@ class DistributedSampler {
   DistributedSamplerOptions options_;
   uint64_t epoch_ = 0;
   int64_t per_rank_;
+};
+
+// Every world_size-th index of a sampler of your own, from this rank's number on; the head is
+// repeated so that all ranks get the same count.
+class DistributedSamplerWrapper : public data::Sampler {
+ public:
+  // Throws ValueError without a sampler, and as DistributedSampler for the rank.
+  DistributedSamplerWrapper(std::shared_ptr<data::Sampler> sampler, int rank, int world_size);
+
+  void set_epoch(uint64_t epoch) noexcept override { sampler_->set_epoch(epoch); }
+  std::vector<int64_t> indices() const override;
+  int64_t size() const noexcept override { return (sampler_->size() + world_size_ - 1) / world_size_; }
+  int world_size() const noexcept override { return world_size_; }
+  uint64_t fingerprint() const override { return sampler_->fingerprint(); }
+
+ private:
+  std::shared_ptr<data::Sampler> sampler_;
+  int rank_;
+  int world_size_;
 };
 
 }  // namespace brigade::dist

@@ -6,6 +6,8 @@
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
+#include <brigade/data/data_loader.h>
+#include <brigade/data/tensor_dataset.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/reducer/trace.h>
@@ -46,8 +48,6 @@ auto under(const Precision& precision, Device device, F&& body) {
   const amp::autocast region(device.type, precision.autocast, precision.autocast.has_value());
   return body();
 }
-
-Tensor rows(const Tensor& tensor, const Tensor& indices) { return index_select(tensor, 0, indices); }
 
 Examples on(Device device, const Examples& examples) {
   return {examples.images.to(device), examples.labels.to(device)};
@@ -127,7 +127,6 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
                      digits.train.labels.numel());
   }
   digits = {on(device, digits.train), on(device, digits.test)};
-  const int64_t batch = options.global_batch / group->size();
 
   manual_seed(options.seed);
   DigitsNet net;
@@ -152,27 +151,26 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   }
   dist::DistributedDataParallel ddp(net, group, ddp_options);
   if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
-  dist::DistributedSampler sampler(digits.train.labels.numel(), group->rank(), group->size(),
-                                   {.seed = options.seed, .drop_last = true});
+  const auto examples = std::make_shared<data::TensorDataset>(digits.train.images, digits.train.labels);
+  const auto sampler = std::make_shared<dist::DistributedSampler>(
+      examples->size(), group->rank(), group->size(),
+      dist::DistributedSamplerOptions{.seed = options.seed, .drop_last = true});
+  data::DataLoader loader(examples, {.batch_size = options.global_batch / group->size(),
+                                     .seed = options.seed,
+                                     .sampler = sampler,
+                                     .drop_last = true});
 
-  const int64_t steps_per_epoch = digits.train.labels.numel() / options.global_batch;
-  ProgressBar bar("training", options.epochs * steps_per_epoch, options.progress && group->rank() == 0);
+  ProgressBar bar("training", options.epochs * loader.size(), options.progress && group->rank() == 0);
   TrainResult result;
   result.device = to_string(device);
   const auto begin = Clock::now();
   result.from_epoch = static_cast<int>(progress.epochs);
   for (int epoch = result.from_epoch; epoch < options.epochs; ++epoch) {
-    sampler.set_epoch(static_cast<uint64_t>(epoch));
-    const std::vector<int64_t> mine = sampler.indices();
-    for (int64_t step = 0; step < steps_per_epoch; ++step) {
-      const auto step_begin = Clock::now();
-      const Tensor chosen =
-          from_values(std::span(mine).subspan(static_cast<size_t>(step * batch), static_cast<size_t>(batch)), {batch})
-              .to(device);
+    loader.set_epoch(static_cast<uint64_t>(epoch));
+    auto step_begin = Clock::now();
+    for (const data::Example& batch : loader) {
       optimizer.zero_grad();
-      const Tensor loss = under(precision, device, [&] {
-        return cross_entropy(ddp(rows(digits.train.images, chosen)), rows(digits.train.labels, chosen));
-      });
+      const Tensor loss = under(precision, device, [&] { return cross_entropy(ddp(batch.data), batch.target); });
       scaler.scale(loss).backward();
       scaler.step(optimizer);
       scaler.update();
@@ -180,7 +178,9 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
       group->all_reduce(mean, {.op = dist::ReduceOp::Avg, .description = "loss, for the report"})->wait();
       result.loss.push_back(mean.item());
       result.step_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - step_begin).count());
-      bar.update(epoch * steps_per_epoch + step + 1, fmt::format("loss {:.4f}", result.loss.back()));
+      bar.update(result.from_epoch * loader.size() + static_cast<int64_t>(result.loss.size()),
+                 fmt::format("loss {:.4f}", result.loss.back()));
+      step_begin = Clock::now();
     }
     progress.epochs = epoch + 1;
     if (!options.checkpoint.empty() && group->rank() == 0) checkpoint.save(options.checkpoint);

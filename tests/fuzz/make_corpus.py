@@ -71,3 +71,26 @@ put("digits", "two_members", gzip.compress(line + b",3\n", mtime=0) + gzip.compr
 put("digits", "columns", line + b",3,4\n")
 put("digits", "range", b"17," * 64 + b"3\n-1\n")
 put("digits", "ends", line + b",")
+
+
+def idx(sizes, values, kind=8):
+    return bytes([0, 0, kind, len(sizes)]) + b"".join(struct.pack(">I", size) for size in sizes) + values
+
+
+put("idx", "images", idx([2, 3, 2], bytes(range(12))))
+put("idx", "labels", idx([3], b"\1\2\3"))
+put("idx", "packed", gzip.compress(idx([2, 3, 2], bytes(12)), mtime=0))
+put("idx", "packed_and_cut", gzip.compress(idx([2, 30, 20], bytes(i * 7 % 256 for i in range(1200))), mtime=0)[:-9])
+put("idx", "empty", idx([0, 28, 28], b""))
+put("idx", "overflow", idx([2**32 - 1] * 3, bytes(8)))
+put("idx", "overflow_beside_zero", idx([2**32 - 1, 0, 2**32 - 1], b""))
+put("idx", "too_long", idx([2], b"\1\2\3"))
+put("idx", "floats", idx([1], bytes(4), kind=13))
+put("idx", "header_cut", idx([2, 3, 2], b"")[:-2])
+
+record = bytes([9]) + bytes(i % 256 for i in range(3072))
+put("cifar10", "two", gzip.compress(record * 2, mtime=0))
+put("cifar10", "label", gzip.compress(record + bytes([10]) + bytes(3072), mtime=0))
+put("cifar10", "cut", gzip.compress(record[:-1], mtime=0))
+put("cifar10", "packed_and_cut", gzip.compress(record, mtime=0)[:-9])
+put("cifar10", "plain", record)

@@ -20,6 +20,8 @@ TEST_CASE("a file that unpacks to far more than the digits is refused before it 
   gzclose(file);
   CHECK(std::filesystem::file_size(path) < 200'000);
   CHECK_THROWS_AS(lab::read_digits_file(path), IoError);
-  CHECK(test::error_of([&] { lab::read_digits_file(path); }) ==
-        path + " unpacks to more than 64 MiB of text; expected digits.csv.gz, about 0.3 MiB");
+  CHECK(
+      test::error_of([&] { lab::read_digits_file(path); }) ==
+      path +
+          " unpacks to more than 64 MiB; expected digits.csv.gz, a gzip-compressed CSV file of 0.3 MiB when unpacked");
 }

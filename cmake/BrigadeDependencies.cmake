@@ -16,6 +16,7 @@ endif()
 include(BrigadeOptional)
 brigade_optional(BRIGADE_ONEDNN dnnl DNNL::dnnl oneapi/dnnl/dnnl.hpp BRIGADE_HAVE_ONEDNN)
 brigade_optional(BRIGADE_GLOO Gloo gloo gloo/config.h BRIGADE_HAVE_GLOO)
+brigade_optional(BRIGADE_PNG PNG PNG::PNG png.h BRIGADE_HAVE_PNG MODULE)
 
 find_program(BRIGADE_CCACHE ccache)
 set(launcher ${BRIGADE_CCACHE})

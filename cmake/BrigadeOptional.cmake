@@ -3,18 +3,23 @@
 # package brings), so a project of a few lines asks first, in a process of its own: it finds the package, includes a header and links.
 
 # brigade_optional(SWITCH package target header result): result is ON or OFF. SWITCH is the name of the user's setting: AUTO takes the package
-# where it is whole, ON demands it, OFF does not look. A macro, since find_package's own variables belong to the caller.
+# where it is whole, ON demands it, OFF does not look. A macro, since find_package's own variables belong to the caller. A sixth word,
+# MODULE: CMake's own FindPACKAGE looks for it, where the package brings no file of its own for CMake.
 macro(brigade_optional switch package target header result)
   set(${result} OFF)
+  set(brigade_mode CONFIG)
+  if(${ARGC} GREATER 5)
+    set(brigade_mode ${ARGV5})
+  endif()
   set(brigade_problem "switched off by ${switch}")
   if("${${switch}}" STREQUAL "AUTO")
-    brigade_probe(${package} ${target} ${header} brigade_problem)
+    brigade_probe(${package} ${target} ${header} ${brigade_mode} brigade_problem)
     if(NOT brigade_problem)
-      find_package(${package} QUIET CONFIG)
+      find_package(${package} QUIET ${brigade_mode})
     endif()
   elseif(NOT "${${switch}}" STREQUAL "OFF")
     set(brigade_problem "")
-    find_package(${package} REQUIRED CONFIG)
+    find_package(${package} REQUIRED ${brigade_mode})
     if(NOT TARGET ${target})
       message(FATAL_ERROR "brigade: ${switch} is ${${switch}}, but the package ${package} (${${package}_DIR}) has no target ${target}")
     endif()
@@ -23,13 +28,13 @@ macro(brigade_optional switch package target header result)
     message(STATUS "brigade: without ${package}: ${brigade_problem}")
   else()
     set(${result} ON)
-    message(STATUS "brigade: with ${package} ${${package}_VERSION}")
+    message(STATUS "brigade: with ${package} ${${package}_VERSION}${${package}_VERSION_STRING}")
   endif()
 endmacro()
 
 # Why the package cannot be used, in one line; empty where it can. The project stays in the build folder, so that a later configuration
 # does not look at the compiler again.
-function(brigade_probe package target header problem)
+function(brigade_probe package target header mode problem)
   # Where to look and what to compile with, as here.
   set(same -DCMAKE_BUILD_TYPE=Release)
   foreach(variable CMAKE_CXX_COMPILER CMAKE_CXX_FLAGS CMAKE_EXE_LINKER_FLAGS CMAKE_MAKE_PROGRAM CMAKE_TOOLCHAIN_FILE CMAKE_PREFIX_PATH
@@ -48,7 +53,7 @@ function(brigade_probe package target header problem)
   file(CONFIGURE OUTPUT ${folder}/CMakeLists.txt @ONLY CONTENT [[
 cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES CXX)
-find_package(@package@ QUIET CONFIG)
+find_package(@package@ QUIET @mode@)
 if(NOT @package@_FOUND)
   message(FATAL_ERROR "not found ${@package@_NOT_FOUND_MESSAGE}")
 endif()

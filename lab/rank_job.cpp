@@ -36,10 +36,16 @@ const RankJob& find_job(const std::string& name) {
 
 RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const auto failed = [](const char* kind, const std::exception& error) {
-    return RankResult{false, error.what(), kind};
+    RankResult result{.text = error.what(), .error = kind};
+    const auto* diagnosed = dynamic_cast<const dist::Diagnosed*>(&error);
+    if (diagnosed && !diagnosed->verdicts().empty()) {
+      result.verdict = diagnosed->verdicts().front().kind;
+      result.cause = dist::name(diagnosed->verdicts().front().cause.kind);
+    }
+    return result;
   };
   try {
-    return {true, job(group, arguments), ""};
+    return {.ok = true, .text = job(group, arguments)};
   } catch (const dist::ReductionError& error) {
     return failed("ReductionError", error);
   } catch (const TimeoutError& error) {
@@ -157,14 +163,16 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
   for (int rank = 0; rank < ranks; ++rank) {
     const std::filesystem::path file = folder.path / std::to_string(rank);
     if (!std::filesystem::exists(file)) {
-      outcome.ranks.push_back({false, launched.summary, "lost"});
+      outcome.ranks.push_back({.text = launched.summary, .error = "lost"});
       continue;
     }
-    // First line: the kind of error or nothing; then the text.
+    // First line: nothing, or the kind of error, and those of its verdict and cause; then the text.
     const std::string text = read_file(file);
     const size_t newline = text.find('\n');
-    const std::string error = text.substr(0, newline);
-    outcome.ranks.push_back({error.empty(), text.substr(newline + 1), error});
+    std::istringstream words(text.substr(0, newline));
+    RankResult result{.ok = newline == 0, .text = text.substr(newline + 1)};
+    words >> result.error >> result.verdict >> result.cause;
+    outcome.ranks.push_back(std::move(result));
   }
   return outcome;
 }
@@ -194,15 +202,22 @@ void require_ok(const JoinedJob& joined) {
   if (!joined.result.ok) throw_as(joined.result.error, error_in_words(joined));
 }
 
-void require_ok(const RankJobOutcome& outcome) {
+int first_failed(const RankJobOutcome& outcome) {
   // A rank whose peer has gone has nothing to tell but that.
   for (const bool peers_too : {false, true}) {
     for (size_t rank = 0; rank < outcome.ranks.size(); ++rank) {
       const RankResult& result = outcome.ranks[rank];
-      if (result.ok || (result.error == "PeerError" && !peers_too)) continue;
-      throw_as(result.error, "rank " + std::to_string(rank) + " (" + result.error + "): " + result.text);
+      if (!result.ok && (result.error != "PeerError" || peers_too)) return static_cast<int>(rank);
     }
   }
+  return -1;
+}
+
+void require_ok(const RankJobOutcome& outcome) {
+  const int rank = first_failed(outcome);
+  if (rank < 0) return;
+  const RankResult& result = outcome.ranks[static_cast<size_t>(rank)];
+  throw_as(result.error, "rank " + std::to_string(rank) + " (" + result.error + "): " + result.text);
 }
 
 JoinedJob join_rank_job(const std::string& job, const std::string& arguments, const std::string& backend,
@@ -229,7 +244,8 @@ int rank_job_main(const std::string& job) {
   options.timeout = std::chrono::milliseconds(std::atoll(timeout));
   dist::ProcessGroupPtr group = dist::init_process_group(options);
   const RankResult result = run_one(find_job(job), group, read_file(std::filesystem::path(folder) / "arguments"));
-  write_file(std::filesystem::path(folder) / std::to_string(group->rank()), result.error + "\n" + result.text);
+  const std::string words = result.ok ? "" : result.error + " " + result.verdict + " " + result.cause;
+  write_file(std::filesystem::path(folder) / std::to_string(group->rank()), words + "\n" + result.text);
   return 0;
 }
 

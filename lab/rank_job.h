@@ -22,6 +22,8 @@ struct RankResult {
   bool ok = false;
   std::string text;   // the result, or the text of the error
   std::string error;  // "": none; else the kind of the error ("ReductionError", "PeerError", ...)
+  // Of the first verdict of the error (docs/verdicts.md), where it has one: "unused_parameters", "detached".
+  std::string verdict, cause;
 };
 
 struct RankJobOutcome {
@@ -37,7 +39,10 @@ struct RankJobOutcome {
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
                             std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
-// Throws the error of the first rank that failed by itself: ValueError, IoError and DeviceError as
+// The first rank that failed by itself, not because of a peer; of those the first where there is
+// none; -1 where all are well.
+int first_failed(const RankJobOutcome& outcome);
+// Throws the error of that rank: ValueError, IoError and DeviceError as
 // such, every other as DistError.
 void require_ok(const RankJobOutcome& outcome);
 

@@ -10,7 +10,7 @@ namespace brigade::lab {
 
 // "ddp", "ddp_find_unused_parameters_true".
 const std::vector<std::string>& strategy_names();
-// Throws ValueError that lists the known names.
-dist::DDPOptions strategy_options(const std::string& name);
+// `bucket_mb`: cap of the buckets in MiB; 0: DDP's own. Throws ValueError that lists the known names.
+dist::DDPOptions strategy_options(const std::string& name, double bucket_mb = 0);
 
 }  // namespace brigade::lab

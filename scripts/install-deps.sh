@@ -5,13 +5,13 @@ set -euo pipefail
 
 required=(g++ cmake ninja-build python3 libfmt-dev libhwy-dev libxxhash-dev libssl-dev zlib1g-dev doctest-dev libcli11-dev nlohmann-json3-dev git make)
 # Faster builds; oneDNN for GEMM and convolution, whose CMake package demands OpenCL where it is version 2 (libdnnl-dev only recommends it);
-# ranks on several hosts; counted instructions.
-optional=(ccache libdnnl-dev ocl-icd-opencl-dev libgloo-dev valgrind)
+# ranks on several hosts; pictures that recipes make; counted instructions.
+optional=(ccache libdnnl-dev ocl-icd-opencl-dev libgloo-dev libpng-dev valgrind)
 
 list_for_humans() {
   cat >&2 <<'TEXT'
 Brigade needs: a C++20 compiler (g++ 12 or later), CMake 3.25 or later, Ninja, Python 3, fmt, Highway, xxHash, OpenSSL, zlib,
-doctest, CLI11, nlohmann-json; better with ccache, oneDNN (libdnnl) and Gloo. Install them with your package manager, then run make again.
+doctest, CLI11, nlohmann-json; better with ccache, oneDNN (libdnnl), Gloo and libpng. Install them with your package manager, then run make again.
 TEXT
 }
 

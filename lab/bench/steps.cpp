@@ -6,6 +6,7 @@
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/results.h>
+#include <brigade/lab/traffic.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <limits>
 
 namespace brigade::lab::bench {
 
@@ -24,18 +24,6 @@ using nlohmann::json;
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
-}
-
-// What the group did since collective number `before`.
-void count_collectives(const dist::ProcessGroup& group, uint64_t before, Way& way) {
-  const std::vector<dist::CollectiveInfo> entries = group.flight_recorder().entries();
-  if (entries.empty()) return;
-  way.collectives += entries.back().sequence - before;
-  if (entries.front().sequence > before + 1) way.bytes = std::numeric_limits<double>::quiet_NaN();
-  for (const dist::CollectiveInfo& info : entries) {
-    if (info.sequence > before && !info.dtype.empty())
-      way.bytes += static_cast<double>(info.count) * static_cast<double>(itemsize(dtype_from_name(info.dtype)));
-  }
 }
 
 // Of the times of neighbouring steps, with the middle half of them.
@@ -116,13 +104,15 @@ void interleave(dist::ProcessGroup& group, std::vector<Way>& ways, int warm_up, 
     for (size_t k = 0; k < ways.size(); ++k) {
       Way& way = ways[(k + static_cast<size_t>(step + warm_up)) % ways.size()];
       group.barrier();
-      const uint64_t before = group.flight_recorder().entries().back().sequence;
+      const uint64_t before = latest_collective(group);
       const auto begin = Clock::now();
       way.step();
       const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
       if (step < 0) continue;
       way.ms.push_back(ms);
-      count_collectives(group, before, way);
+      const Traffic traffic = traffic_since(group, before);
+      way.collectives += traffic.collectives;
+      way.bytes += traffic.bytes;
     }
   }
 }

@@ -31,8 +31,13 @@ using nlohmann::json;
 std::string trace_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const json given = json::parse(arguments);
   const Recipe& recipe = find_recipe(given.at("recipe"));
-  if (!given.at("amp").get<bool>()) return recipe.trace(group, given.at("bucket_mb"));
-  return recipe.train(group, {.precision = "16-mixed", .epochs = 3, .progress = false, .trace_steps = 1000}).trace;
+  if (!given.at("amp").get<bool>()) return short_trace(recipe, group, given.at("bucket_mb"));
+  TrainOptions options = recipe.defaults;
+  options.precision = "16-mixed";
+  options.epochs = 3;
+  options.trace_steps = 1000;
+  options.progress = false;
+  return recipe.train(group, options).trace;
 }
 
 constexpr const char* kTraceJob = "explain";

@@ -1,0 +1,60 @@
+// Cuts the sampler's order of an epoch into batches.
+#include <brigade/lab/recipes/digits_batches.h>
+
+#include <brigade/autograd/functional.h>
+#include <brigade/kernels/factory.h>
+
+#include <algorithm>
+#include <span>
+
+namespace brigade::lab {
+
+namespace {
+
+int64_t checked(const Examples& examples, const dist::ProcessGroup& group, const TrainOptions& options) {
+  if (options.global_batch < group.size() || options.global_batch % group.size() != 0)
+    throw ValueError("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group.size());
+  if (options.epochs < 1) throw ValueError("expected at least 1 epoch, got {}", options.epochs);
+  if (options.global_batch > examples.labels.numel())
+    throw ValueError("the global batch of {} is larger than the {} examples to train on", options.global_batch,
+                     examples.labels.numel());
+  return options.global_batch / group.size();
+}
+
+}  // namespace
+
+DigitsBatches::DigitsBatches(Examples examples, const dist::ProcessGroup& group, const TrainOptions& options)
+    : examples_(std::move(examples)),
+      rank_(group.rank()),
+      ranks_(group.size()),
+      seed_(options.seed),
+      batch_(checked(examples_, group, options)),
+      per_epoch_(examples_.labels.numel() / options.global_batch),
+      steps_(per_epoch_ * options.epochs),
+      sampler_(examples_.labels.numel(), group.rank(), group.size(), {.seed = options.seed, .drop_last = true}) {
+  if (options.steps > 0) steps_ = std::min(steps_, options.steps);
+}
+
+Examples DigitsBatches::at(int64_t step) {
+  if (step / per_epoch_ != epoch_) {
+    epoch_ = step / per_epoch_;
+    sampler_.set_epoch(static_cast<uint64_t>(epoch_));
+    order_ = sampler_.indices();
+  }
+  const auto first = static_cast<size_t>(step % per_epoch_ * batch_);
+  const Tensor chosen =
+      from_values(std::span<const int64_t>(order_).subspan(first, static_cast<size_t>(batch_)), {batch_})
+          .to(examples_.labels.device());
+  return {index_select(examples_.images, 0, chosen), index_select(examples_.labels, 0, chosen)};
+}
+
+Tensor DigitsBatches::noise(int64_t step, const Shape& shape, TensorOptions options) const {
+  // A stream for each step. The sampler deals examples to ranks in turns; so it is done here.
+  Generator random(seed_ * 1000003 + static_cast<uint64_t>(step));
+  Shape all{batch_ * ranks_};
+  for (const int64_t size : shape)
+    all.push_back(size);
+  return randn(all, options.dtype, &random).slice(0, rank_, batch_ * ranks_, ranks_).contiguous().to(options.device);
+}
+
+}  // namespace brigade::lab

@@ -1,0 +1,195 @@
+// The recipe `deep-supervision`: a U-Net finds the digit in a noisy image, with a loss at each of
+// three scales, in the forms in which people write that loss under DDP.
+#include <brigade/lab/recipes/deep_supervision/unet.h>
+#include <brigade/lab/recipes/recipe.h>
+
+#include <brigade/autograd/functional.h>
+#include <brigade/core/device_runtime.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/reducer/trace.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/lab/png.h>
+#include <brigade/lab/precision.h>
+#include <brigade/lab/rank_job.h>
+#include <brigade/lab/recipes/digits_batches.h>
+#include <brigade/lab/recipes/progress.h>
+#include <brigade/lab/recipes/replicas.h>
+#include <brigade/lab/recipes/step_log.h>
+#include <brigade/lab/strategy.h>
+#include <brigade/optim/optim.h>
+
+#include <fmt/format.h>
+
+#include <functional>
+
+namespace brigade::lab {
+
+namespace {
+
+// What each scale counts in the loss, the full size first.
+const std::vector<double> kWeights{1, 0.5, 0.25};
+constexpr double kNoise = 0.4;
+constexpr double kForeground = 0.4;  // grey values above are the digit
+
+struct Scene {
+  Tensor images;  // [n, 1, 16, 16]: the digit, twice as large, under noise
+  Tensor masks;   // [n, 1, 16, 16]: 1 where the digit is
+};
+
+Scene scene_of(const Tensor& digits, const Tensor& noise) {
+  const Tensor clean = interpolate(digits, {.scale_factor = {{2, 2}}, .mode = InterpolateMode::Bilinear});
+  return {clean + noise * kNoise, gt(clean, kForeground).to(digits.dtype())};
+}
+
+// Of one scale: the mask is made as small as the output.
+Tensor loss_at(const Tensor& output, const Tensor& masks) {
+  const Tensor small = interpolate(masks, {.size = Shape{output.size(2), output.size(3)}});
+  return binary_cross_entropy_with_logits(output, small);
+}
+
+// How much of the digit and of what was found they have in common (intersection over union).
+double overlap(SmallUNetImpl& net, const Scene& scene) {
+  const NoGradGuard no_grad;
+  const Tensor found = gt(net.forward(scene.images).front(), 0.0);
+  const Tensor wanted = gt(scene.masks, 0.5);
+  const double both = logical_and(found, wanted).to(kFloat64).sum().item();
+  return both / logical_or(found, wanted).to(kFloat64).sum().item();
+}
+
+// Ten images, the masks that were wanted, and those that were found.
+Tensor sheet_of(SmallUNetImpl& net, const Scene& scene) {
+  const NoGradGuard no_grad;
+  const Tensor images = scene.images.narrow(0, 0, 10);
+  return cat({images, scene.masks.narrow(0, 0, 10), sigmoid(net.forward(images).front())});
+}
+
+// The backwards of a step, by the form.
+using Backward = std::function<Tensor(const std::vector<Tensor>& outputs, const Tensor& masks)>;
+
+Tensor all_scales(const std::vector<Tensor>& outputs, const Tensor& masks) {
+  Tensor loss = kWeights[0] * loss_at(outputs[0], masks);
+  for (size_t i = 1; i < outputs.size(); ++i)
+    loss = loss + kWeights[i] * loss_at(outputs[i], masks);
+  loss.backward();
+  return loss;
+}
+
+// The coarsest output is made, and forgotten here.
+Tensor without_the_coarse(const std::vector<Tensor>& outputs, const Tensor& masks) {
+  const Tensor loss = kWeights[0] * loss_at(outputs[0], masks) + kWeights[1] * loss_at(outputs[1], masks);
+  loss.backward();
+  return loss;
+}
+
+// The popular advice for the error that this gives: let each output take part by a backward of its
+// own. In strict mode it is the same error twice over. Where unused parameters are allowed both
+// backwards are averaged, and the optimizer makes the sum of an output small, which nobody wants.
+Tensor with_a_backward_for_the_coarse(const std::vector<Tensor>& outputs, const Tensor& masks) {
+  outputs[2].sum().backward({.retain_graph = true});
+  return without_the_coarse(outputs, masks);
+}
+
+// One training with a module that is a U-Net.
+template <nn::Holder Net>
+TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& options, Net net, bool find_unused,
+                  const Backward& backward) {
+  const DType dtype = find_precision(options.precision).parameters;
+  const Device device = choose_device(options.device, local_rank(*group));
+  const Digits digits = load_digits(digits_path(), dtype);
+  const Tensor test_digits = digits.test.images.to(device);
+  DigitsBatches batches({digits.train.images.to(device), digits.train.labels.to(device)}, *group, options);
+  net->to(dtype);
+  net->to(device);
+  optim::Adam optimizer(net->parameters(), {.lr = options.lr});
+  Progress progress(options);
+  progress.checkpoint.module("model", *net).optimizer("adam", optimizer);
+  progress.resume(batches.steps());
+  dist::DDPOptions ddp_options = strategy_options(options.strategy, options.bucket_mb);
+  if (find_unused) ddp_options.find_unused_parameters = true;
+  dist::DistributedDataParallel ddp(net, group, ddp_options);
+  if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
+
+  TrainResult result;
+  result.device = to_string(device);
+  result.from_epoch = static_cast<int>(progress.steps / batches.per_epoch());
+  StepLog log(group, options, batches.steps(), progress.steps);
+  while (progress.steps < batches.steps()) {
+    const Tensor images = batches.at(progress.steps).images;
+    const Scene scene = scene_of(images, batches.noise(progress.steps, {1, 16, 16}, images.options()));
+    log.begin();
+    optimizer.zero_grad();
+    const Tensor loss = backward(ddp(scene.images), scene.masks);
+    optimizer.step();
+    log.end({{"loss", loss}});
+    ++progress.steps;
+    progress.save(*group, batches.per_epoch(), batches.steps());
+  }
+  log.finish(result);
+  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());
+
+  Generator random(options.seed);
+  const Tensor noise = randn({test_digits.size(0), 1, 16, 16}, dtype, &random).to(device);
+  const Scene test = scene_of(test_digits, noise);
+  result.metrics["iou"] = overlap(*net, test);
+  if (!options.picture.empty() && group->rank() == 0) write_png(options.picture, sheet_of(*net, test), 10, 6);
+  result.gradients_equal = same_on_all_ranks(*group, gradients_of(net->parameters()));
+  result.parameters_equal = same_on_all_ranks(*group, net->parameters());
+  log.tell(result);
+  return result;
+}
+
+TrainResult train_deep_supervision(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
+  const std::string form = find_form(find_recipe("deep-supervision"), options.form).name;
+  const Precision& precision = find_precision(options.precision);
+  if (precision.autocast || itemsize(precision.parameters) < 4)
+    throw ValueError("the recipe deep-supervision trains in 32-true or 64-true, got --precision {}", options.precision);
+  set_current_device(choose_device(options.device, local_rank(*group)));
+  manual_seed(options.seed);
+  if (form == "weights-in-a-buffer") {
+    WeightedUNet net(kWeights);
+    return train(group, options, net, false, [net](const std::vector<Tensor>& outputs, const Tensor& masks) {
+      std::vector<Tensor> losses;
+      for (const Tensor& output : outputs)
+        losses.push_back(loss_at(output, masks));
+      Tensor loss = (stack(losses) * net->weights).sum();
+      loss.backward();
+      return loss;
+    });
+  }
+  SmallUNet net;
+  if (form == "left-out") return train(group, options, net, false, &without_the_coarse);
+  if (form == "extra-backward") return train(group, options, net, false, &with_a_backward_for_the_coarse);
+  if (form == "extra-backward-find-unused") return train(group, options, net, true, &with_a_backward_for_the_coarse);
+  return train(group, options, net, false, &all_scales);
+}
+
+std::string in_words(const TrainResult& result) {
+  return fmt::format("intersection over union {:.3f}", result.metrics.at("iou"));
+}
+
+const AddRecipe add(
+    {.name = "deep-supervision",
+     .about = "a small U-Net finds the digit in a noisy image, with a loss at each of three scales",
+     .forms = {{.name = "all-scales", .about = "every output is in the loss"},
+               {.name = "left-out",
+                .about = "the coarsest output is made, and left out of the loss",
+                .verdict = {"unused_parameters", "output_dropped"},
+                .fault = "UNU-04"},
+               {.name = "weights-in-a-buffer",
+                .about = "every output is in the loss; what each counts is a buffer of the module",
+                .fault = "OK-16"},
+               {.name = "extra-backward",
+                .about = "left out of the loss, and given a backward of its own: output.sum().backward(retain_graph)",
+                .verdict = {"unused_parameters", "output_dropped"},
+                .fault = "TWI-02"},
+               {.name = "extra-backward-find-unused",
+                .about = "the same with find_unused_parameters: averaged right here, and trains towards a small sum",
+                .fault = "TWI-03"}},
+     .defaults = {.epochs = 10, .global_batch = 32, .lr = 3e-3},
+     .makes_pictures = true,
+     .train = &train_deep_supervision,
+     .metrics_in_words = &in_words});
+
+}  // namespace
+
+}  // namespace brigade::lab

@@ -1,0 +1,30 @@
+// A small U-Net (Ronneberger, Fischer and Brox, arXiv 1505.04597) with an output at each of three
+// scales (deep supervision: Lee et al., arXiv 1409.5185).
+#pragma once
+
+#include <brigade/nn/nn.h>
+
+#include <vector>
+
+namespace brigade::lab {
+
+struct SmallUNetImpl : nn::Module {
+  nn::Conv2d down_fine{nullptr}, down_middle{nullptr}, bottom{nullptr}, up_middle{nullptr}, up_fine{nullptr};
+  nn::Conv2d head_fine{nullptr}, head_middle{nullptr}, head_coarse{nullptr};
+
+  SmallUNetImpl();
+  // Images [n, 1, H, W], H and W multiples of 4 -> logits of the mask, at full, half and quarter
+  // size: [n, 1, H, W], [n, 1, H / 2, W / 2], [n, 1, H / 4, W / 4].
+  std::vector<Tensor> forward(const Tensor& images);
+};
+BRIGADE_MODULE(SmallUNet);
+
+// The same, with what each scale counts in the loss as a buffer [3]: it is saved with the model,
+// moves with it, is the same on all ranks, and is not trained.
+struct WeightedUNetImpl : SmallUNetImpl {
+  Tensor weights;
+  explicit WeightedUNetImpl(const std::vector<double>& weights);
+};
+BRIGADE_MODULE(WeightedUNet);
+
+}  // namespace brigade::lab

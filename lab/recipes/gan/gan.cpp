@@ -1,0 +1,149 @@
+// The recipe `gan`: trains a generator of digits, and has a classifier that has seen only real
+// digits name what it makes.
+#include <brigade/lab/recipes/gan/step.h>
+#include <brigade/lab/recipes/recipe.h>
+
+#include <brigade/autograd/functional.h>
+#include <brigade/core/device_runtime.h>
+#include <brigade/dist/reducer/trace.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/lab/png.h>
+#include <brigade/lab/precision.h>
+#include <brigade/lab/rank_job.h>
+#include <brigade/lab/recipes/digits_batches.h>
+#include <brigade/lab/recipes/progress.h>
+#include <brigade/lab/recipes/replicas.h>
+#include <brigade/lab/recipes/step_log.h>
+#include <brigade/lab/strategy.h>
+
+#include <fmt/format.h>
+
+namespace brigade::lab {
+
+namespace {
+
+constexpr double kConfident = 0.9;  // of the probability that the judge gives to its answer
+
+// How real and made images are told apart, and what a classifier sees in the made ones.
+void judge(DigitsGan& net, DigitsNet& judge_net, const Examples& real, const TrainOptions& options,
+           TrainResult& result) {
+  const NoGradGuard no_grad;
+  Generator random(options.seed);
+  const int64_t count = real.labels.numel();
+  const Tensor noise = randn({count, kGanNoise}, real.images.dtype(), &random).to(real.images.device());
+  const Tensor made = net->generator(noise, real.labels);
+  const double real_called_real = gt(net->discriminator(real.images).logits, 0.0).to(kFloat64).mean().item();
+  const double made_called_real = gt(net->discriminator(made).logits, 0.0).to(kFloat64).mean().item();
+  const Tensor probabilities = softmax(judge_net(made), 1);
+  const Tensor surest = amax(probabilities, {1});
+  result.metrics["discriminator accuracy"] = (real_called_real + 1 - made_called_real) / 2;
+  result.metrics["named with confidence"] = gt(surest, kConfident).to(kFloat64).mean().item();
+  result.metrics["named as asked"] = eq(argmax(probabilities, 1), real.labels).to(kFloat64).mean().item();
+}
+
+// Ten images of each digit.
+Tensor sheet_of_digits(DigitsGan& net, const TrainOptions& options, TensorOptions like) {
+  const NoGradGuard no_grad;
+  Generator random(options.seed + 1);
+  const Tensor noise = randn({100, kGanNoise}, like.dtype, &random).to(like.device);
+  const Tensor labels = arange(0, 10).unsqueeze(1).expand({10, 10}).contiguous().flatten().to(like.device);
+  return net->generator(noise, labels);
+}
+
+TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
+  const Form& form = find_form(find_recipe("gan"), options.form);
+  const Precision& precision = find_precision(options.precision);
+  if (precision.autocast || precision.parameters == kFloat16 || precision.parameters == kBFloat16)
+    throw ValueError("the recipe gan trains in 32-true or 64-true, got --precision {}", options.precision);
+  const Device device = choose_device(options.device, local_rank(*group));
+  set_current_device(device);
+  const Digits digits = load_digits(digits_path(), precision.parameters);
+  const auto on_device = [&](const Examples& examples) {
+    return Examples{examples.images.to(device), examples.labels.to(device)};
+  };
+  const Examples train = on_device(digits.train), test = on_device(digits.test);
+  DigitsBatches batches(train, *group, options);
+
+  manual_seed(options.seed);
+  DigitsGan net;
+  DigitsNet judge_net;
+  net->to(precision.parameters);
+  net->to(device);
+  judge_net->to(precision.parameters);
+  judge_net->to(device);
+  // Two classifiers, so that the one that names the images is not the one that they were made to
+  // please. A look at a few steps needs no good ones.
+  const int epochs = options.steps > 0 && options.steps < 100 ? 1 : 8;
+  net->perception->requires_grad_(true);
+  train_classifier(net->perception, train, epochs, options.seed + 1);
+  net->perception->requires_grad_(false);
+  train_classifier(judge_net, train, epochs, options.seed + 2);
+
+  GanTraining training(net, group, form.name, options.lr, strategy_options(options.strategy, options.bucket_mb));
+  Progress progress(options);
+  progress.checkpoint.module("model", *net).optimizer("generator", training.for_generator);
+  progress.checkpoint.optimizer("discriminator", training.for_discriminator);
+  progress.resume(batches.steps());
+  if (options.trace_steps > 0) training.reducer().timeline().keep(2 * static_cast<size_t>(options.trace_steps));
+
+  TrainResult result;
+  result.device = to_string(device);
+  result.from_epoch = static_cast<int>(progress.steps / batches.per_epoch());
+  StepLog log(group, options, batches.steps(), progress.steps);
+  while (progress.steps < batches.steps()) {
+    const Examples real = batches.at(progress.steps);
+    const Tensor noise = batches.noise(progress.steps, {kGanNoise}, real.images.options());
+    log.begin();
+    const GanTraining::Losses losses = training.step({real.images, real.labels, noise});
+    log.end({{"generator", losses.generator}, {"discriminator", losses.discriminator}});
+    ++progress.steps;
+    progress.save(*group, batches.per_epoch(), batches.steps());
+  }
+  log.finish(result);
+  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, training.reducer());
+  judge(net, judge_net, test, options, result);
+  if (!options.picture.empty() && group->rank() == 0)
+    write_png(options.picture, sheet_of_digits(net, options, test.images.options()), 10);
+  result.gradients_equal = same_on_all_ranks(*group, gradients_of(net->parameters()));
+  result.parameters_equal = same_on_all_ranks(*group, net->parameters());
+  log.tell(result);
+  return result;
+}
+
+std::string in_words(const TrainResult& result) {
+  return fmt::format(
+      "discriminator right on {:.0f} %, {:.0f} % of the made digits named with confidence, {:.0f} % as asked",
+      100 * result.metrics.at("discriminator accuracy"), 100 * result.metrics.at("named with confidence"),
+      100 * result.metrics.at("named as asked"));
+}
+
+const AddRecipe add(
+    {.name = "gan",
+     .about = "a generator of digits and a discriminator, two optimizers, feature matching, a frozen feature net",
+     .forms = {{.name = "expect",
+                .about = "one wrapper; each backward says what it is to reach: ddp.expect(optimizer)"},
+               {.name = "failing",
+                .about = "one wrapper, and detach() keeps the discriminator's backward out of the generator",
+                .verdict = {"unused_parameters", "detached"},
+                .fault = "UNU-12"},
+               {.name = "find-unused",
+                .about = "one wrapper with find_unused_parameters: unused per backward, nothing over the step",
+                .fault = "OK-07"},
+               {.name = "two-forwards",
+                .about = "one wrapper, no detach(): the images are made twice, first under NoGradGuard",
+                .verdict = {"unused_parameters", "no_grad"},
+                .fault = "UNU-13"},
+               {.name = "two-wrappers",
+                .about = "generator and discriminator each in a wrapper of its own",
+                .fault = "OK-09"},
+               {.name = "no-detach",
+                .about = "one wrapper, no detach(): the discriminator's backward goes through the generator as well",
+                .fault = "OK-08"}},
+     .defaults = {.epochs = 30, .global_batch = 64, .lr = 2e-3},
+     .makes_pictures = true,
+     .train = &train_gan,
+     .metrics_in_words = &in_words});
+
+}  // namespace
+
+}  // namespace brigade::lab

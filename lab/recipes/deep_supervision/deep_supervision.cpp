@@ -66,10 +66,10 @@ Tensor sheet_of(SmallUNetImpl& net, const Scene& scene) {
 // The backwards of a step, by the form.
 using Backward = std::function<Tensor(const std::vector<Tensor>& outputs, const Tensor& masks)>;
 
-Tensor all_scales(const std::vector<Tensor>& outputs, const Tensor& masks) {
-  Tensor loss = kWeights[0] * loss_at(outputs[0], masks);
+Tensor all_scales(const std::vector<Tensor>& outputs, const Tensor& masks, const std::vector<double>& weights) {
+  Tensor loss = weights[0] * loss_at(outputs[0], masks);
   for (size_t i = 1; i < outputs.size(); ++i)
-    loss = loss + kWeights[i] * loss_at(outputs[i], masks);
+    loss = loss + weights[i] * loss_at(outputs[i], masks);
   loss.backward();
   return loss;
 }
@@ -146,7 +146,7 @@ TrainResult train_deep_supervision(const dist::ProcessGroupPtr& group, const Tra
   set_current_device(choose_device(options.device, local_rank(*group)));
   manual_seed(options.seed);
   if (form == "weights-in-a-buffer") {
-    WeightedUNet net(kWeights);
+    WeightedUNet net(kWeights, false);
     return train(group, options, net, false, [net](const std::vector<Tensor>& outputs, const Tensor& masks) {
       std::vector<Tensor> losses;
       for (const Tensor& output : outputs)
@@ -156,11 +156,21 @@ TrainResult train_deep_supervision(const dist::ProcessGroupPtr& group, const Tra
       return loss;
     });
   }
+  if (form == "weights-in-a-parameter") {
+    WeightedUNet net(kWeights, true);
+    return train(group, options, net, false, [net](const std::vector<Tensor>& outputs, const Tensor& masks) {
+      // Numbers, so that they are not trained: and the wrapper waits for their gradient.
+      const std::vector<double> weights = net->weights.to_vector<double>();
+      return all_scales(outputs, masks, weights);
+    });
+  }
   SmallUNet net;
   if (form == "left-out") return train(group, options, net, false, &without_the_coarse);
   if (form == "extra-backward") return train(group, options, net, false, &with_a_backward_for_the_coarse);
   if (form == "extra-backward-find-unused") return train(group, options, net, true, &with_a_backward_for_the_coarse);
-  return train(group, options, net, false, &all_scales);
+  return train(group, options, net, false, [](const std::vector<Tensor>& outputs, const Tensor& masks) {
+    return all_scales(outputs, masks, kWeights);
+  });
 }
 
 std::string in_words(const TrainResult& result) {
@@ -178,6 +188,10 @@ const AddRecipe add(
                {.name = "weights-in-a-buffer",
                 .about = "every output is in the loss; what each counts is a buffer of the module",
                 .fault = "OK-16"},
+               {.name = "weights-in-a-parameter",
+                .about = "the same, and what each counts is a parameter that is read as numbers",
+                .verdict = {"unused_parameters", "read_as_number"},
+                .fault = "UNU-11"},
                {.name = "extra-backward",
                 .about = "left out of the loss, and given a backward of its own: output.sum().backward(retain_graph)",
                 .verdict = {"unused_parameters", "output_dropped"},

@@ -34,8 +34,9 @@ std::vector<Tensor> SmallUNetImpl::forward(const Tensor& images) {
   return {head_fine(fine_again), head_middle(middle_again), head_coarse(coarse)};
 }
 
-WeightedUNetImpl::WeightedUNetImpl(const std::vector<double>& values) {
-  weights = register_buffer("weights", tensor<double>(values, {static_cast<int64_t>(values.size())}).to(kFloat32));
+WeightedUNetImpl::WeightedUNetImpl(const std::vector<double>& values, bool as_parameter) {
+  const Tensor given = tensor(values, {static_cast<int64_t>(values.size())}).to(kFloat32);
+  weights = as_parameter ? register_parameter("weights", given) : register_buffer("weights", given);
 }
 
 }  // namespace brigade::lab

@@ -19,11 +19,12 @@ struct SmallUNetImpl : nn::Module {
 };
 BRIGADE_MODULE(SmallUNet);
 
-// The same, with what each scale counts in the loss as a buffer [3]: it is saved with the model,
-// moves with it, is the same on all ranks, and is not trained.
+// The same, with what each scale counts in the loss as a tensor [3] of the module.
 struct WeightedUNetImpl : SmallUNetImpl {
   Tensor weights;
-  explicit WeightedUNetImpl(const std::vector<double>& weights);
+  // As a buffer: it is saved with the model, moves with it, is the same on all ranks, and is not
+  // trained. As a parameter it would be trained as well.
+  WeightedUNetImpl(const std::vector<double>& weights, bool as_parameter);
 };
 BRIGADE_MODULE(WeightedUNet);
 

@@ -5,6 +5,7 @@
 #include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/amp/op_lists.h>
+#include <brigade/amp/precision.h>
 #include <brigade/autograd/anomaly_mode.h>
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/function.h>
@@ -33,6 +34,7 @@
 #include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/fabric/strategy.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/meeting/launch/environment.h>

@@ -1,16 +1,17 @@
 // brigade train: one training job.
 #include <brigade/lab/commands/train.h>
 
+#include <brigade/amp/precision.h>
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/device_runtime.h>
+#include <brigade/dist/fabric/strategy.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/png.h>
-#include <brigade/lab/precision.h>
 #include <brigade/lab/rank_job.h>
+#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/results.h>
-#include <brigade/lab/strategy.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -124,7 +125,7 @@ void check(Arguments& given, const Recipe& recipe, const Given& by_user) {
   static_cast<void>(find_form(recipe, given.options.form));
   strategy_options(given.options.strategy);
   check_backend(given.where.backend);
-  static_cast<void>(find_precision(given.options.precision));
+  static_cast<void>(amp::find_precision(given.options.precision));
   choose_device(given.options.device);
   const int launched = launched_ranks();
   if (launched > 0 && by_user.ranks.is_given() && given.where.ranks != launched)
@@ -200,8 +201,8 @@ void add_train(Command& app) {
   train.add_option("--timeout", given->timeout_s, "seconds that a collective may take")
       .check(number_from(0.1, 86400.0))
       .show_default();
-  train.add_option("--strategy", options.strategy, "ddp or ddp_find_unused_parameters_true").show_default();
-  train.add_option("--precision", options.precision, precision_names()).show_default();
+  train.add_option("--strategy", options.strategy, dist::strategy_names()).show_default();
+  train.add_option("--precision", options.precision, amp::precision_names()).show_default();
   train
       .add_option("--device", options.device,
                   "cpu, cuda (the ranks take turns over the GPUs), cuda:N, or auto: cuda where there is one")

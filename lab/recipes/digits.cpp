@@ -4,19 +4,19 @@
 
 #include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
+#include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/digits.h>
-#include <brigade/lab/precision.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/strategy.h>
+#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>
@@ -58,7 +58,7 @@ namespace {
 
 // Forward and loss under the autocast of `precision`, if it has one.
 template <class F>
-auto under(const Precision& precision, Device device, F&& body) {
+auto under(const amp::Precision& precision, Device device, F&& body) {
   const amp::autocast region(device.type, precision.autocast, precision.autocast.has_value());
   return body();
 }
@@ -67,14 +67,14 @@ Examples on(Device device, const Examples& examples) {
   return {examples.images.to(device), examples.labels.to(device)};
 }
 
-double accuracy_of(DigitsNet& net, const Examples& examples, const Precision& precision) {
+double accuracy_of(DigitsNet& net, const Examples& examples, const amp::Precision& precision) {
   const NoGradGuard no_grad;
   const Tensor guessed = under(precision, examples.images.device(), [&] { return argmax(net(examples.images), 1); });
   return eq(guessed, examples.labels).to(kFloat64).mean().item();
 }
 
 TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
-  const Precision& precision = find_precision(options.precision);
+  const amp::Precision& precision = amp::find_precision(options.precision);
   const dist::DDPOptions ddp_options = strategy_options(options.strategy, options.bucket_mb);
   const Device device = choose_device(options.device, local_rank(*group));
   set_current_device(device);

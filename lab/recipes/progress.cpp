@@ -1,7 +1,7 @@
 // Writes and reads checkpoints of recipes, and refuses those of other jobs.
 #include <brigade/lab/recipes/progress.h>
 
-#include <brigade/lab/precision.h>
+#include <brigade/amp/precision.h>
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace brigade::lab {
 namespace {
 
 int64_t dtype_of_forward(const TrainOptions& options) {
-  const Precision& precision = find_precision(options.precision);
+  const amp::Precision& precision = amp::find_precision(options.precision);
   return static_cast<int64_t>(precision.autocast.value_or(precision.parameters));
 }
 

@@ -1,8 +1,6 @@
 // Rows of docs/known-failures.md that a planted fault or a control stands for: it comes to its verdict, and what the
 // verdict advises works. What is claimed about DDP beside them: tests/dist/known_failures_cases.cpp.
 #include <brigade/lab/faults/diagnosis.h>
-#include <brigade/lab/precision.h>
-#include <brigade/lab/strategy.h>
 
 #include <doctest/doctest.h>
 

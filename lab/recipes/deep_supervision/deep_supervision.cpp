@@ -3,19 +3,19 @@
 #include <brigade/lab/recipes/deep_supervision/unet.h>
 #include <brigade/lab/recipes/recipe.h>
 
+#include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/png.h>
-#include <brigade/lab/precision.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/strategy.h>
+#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>
@@ -93,7 +93,7 @@ Tensor with_a_backward_for_the_coarse(const std::vector<Tensor>& outputs, const 
 template <nn::Holder Net>
 TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& options, Net net, bool find_unused,
                   const Backward& backward) {
-  const DType dtype = find_precision(options.precision).parameters;
+  const DType dtype = amp::find_precision(options.precision).parameters;
   const Device device = choose_device(options.device, local_rank(*group));
   const Digits digits = load_digits(digits_path(), dtype);
   const Tensor test_digits = digits.test.images.to(device);
@@ -140,7 +140,7 @@ TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& option
 
 TrainResult train_deep_supervision(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
   const std::string form = find_form(find_recipe("deep-supervision"), options.form).name;
-  const Precision& precision = find_precision(options.precision);
+  const amp::Precision& precision = amp::find_precision(options.precision);
   if (precision.autocast || itemsize(precision.parameters) < 4)
     throw ValueError("the recipe deep-supervision trains in 32-true or 64-true, got --precision {}", options.precision);
   set_current_device(choose_device(options.device, local_rank(*group)));

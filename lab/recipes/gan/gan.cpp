@@ -3,18 +3,18 @@
 #include <brigade/lab/recipes/gan/step.h>
 #include <brigade/lab/recipes/recipe.h>
 
+#include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/png.h>
-#include <brigade/lab/precision.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/strategy.h>
+#include <brigade/lab/recipes/strategy_options.h>
 
 #include <fmt/format.h>
 
@@ -52,7 +52,7 @@ Tensor sheet_of_digits(DigitsGan& net, const TrainOptions& options, TensorOption
 
 TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
   const Form& form = find_form(find_recipe("gan"), options.form);
-  const Precision& precision = find_precision(options.precision);
+  const amp::Precision& precision = amp::find_precision(options.precision);
   if (precision.autocast || precision.parameters == kFloat16 || precision.parameters == kBFloat16)
     throw ValueError("the recipe gan trains in 32-true or 64-true, got --precision {}", options.precision);
   const Device device = choose_device(options.device, local_rank(*group));

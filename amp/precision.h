@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace brigade::lab {
+namespace brigade::amp {
 
 struct Precision {
   std::string name;               // "16-mixed"
@@ -15,9 +15,10 @@ struct Precision {
   bool scales = false;            // the loss, by a gradient scaler
 };
 
-// Throws ValueError that lists the known names.
+// Also takes Lightning's short names: "64", "32", "16" (16-mixed) and "bf16" (bf16-mixed). Throws
+// ValueError that lists the known names.
 const Precision& find_precision(const std::string& name);
 // "32-true, 16-mixed, ..."
 std::string precision_names();
 
-}  // namespace brigade::lab
+}  // namespace brigade::amp

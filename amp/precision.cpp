@@ -1,10 +1,10 @@
 // The known precisions.
-#include <brigade/lab/precision.h>
+#include <brigade/amp/precision.h>
 
 #include <algorithm>
 #include <array>
 
-namespace brigade::lab {
+namespace brigade::amp {
 
 namespace {
 
@@ -19,11 +19,17 @@ const std::array<Precision, 6>& precisions() {
   return known;
 }
 
+std::string long_name(const std::string& name) {
+  if (name == "64" || name == "32") return name + "-true";
+  if (name == "16" || name == "bf16") return name + "-mixed";
+  return name;
+}
+
 }  // namespace
 
 const Precision& find_precision(const std::string& name) {
-  const auto found =
-      std::find_if(precisions().begin(), precisions().end(), [&](const Precision& each) { return each.name == name; });
+  const auto found = std::find_if(precisions().begin(), precisions().end(),
+                                  [&](const Precision& each) { return each.name == long_name(name); });
   if (found == precisions().end()) throw ValueError("unknown precision '{}'; known are {}", name, precision_names());
   return *found;
 }
@@ -35,4 +41,4 @@ std::string precision_names() {
   return names;
 }
 
-}  // namespace brigade::lab
+}  // namespace brigade::amp

@@ -34,7 +34,7 @@
 #include <brigade/dist/ddp/sync_batch_norm.h>
 #include <brigade/dist/ddp/zero_redundancy_optimizer.h>
 #include <brigade/dist/diagnosis/advice.h>
-#include <brigade/dist/fabric/strategy.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/meeting/launch/environment.h>

@@ -1,0 +1,56 @@
+// What goes into a module and comes out of it, in the dtypes of a precision.
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace brigade::dist::detail {
+
+template <class T>
+concept IsTensor = std::same_as<std::remove_cvref_t<T>, Tensor>;
+template <class T>
+concept IsTensors = std::same_as<std::remove_cvref_t<T>, std::vector<Tensor>>;
+
+inline Tensor floats_to(const Tensor& tensor, DType dtype, SourceLocation where) {
+  const bool is_float = tensor.defined() && is_floating_point(tensor.dtype());
+  return is_float && tensor.dtype() != dtype ? tensor.to(dtype, where) : tensor;
+}
+
+// Floating tensors become `dtype`; everything else goes on as it is.
+template <class T>
+decltype(auto) input_to(T&& value, DType dtype, SourceLocation where) {
+  if constexpr (IsTensor<T>) {
+    return floats_to(value, dtype, where);
+  } else if constexpr (IsTensors<T>) {
+    std::vector<Tensor> converted;
+    for (const Tensor& each : value)
+      converted.push_back(floats_to(each, dtype, where));
+    return converted;
+  } else {
+    return std::forward<T>(value);
+  }
+}
+
+// Half types become float32.
+template <class T>
+std::remove_cvref_t<T> output_of(T&& value, SourceLocation where) {
+  const auto one = [&](const Tensor& each) {
+    return each.defined() && is_half(each.dtype()) ? each.to(kFloat32, where) : each;
+  };
+  if constexpr (IsTensor<T>) {
+    return one(value);
+  } else if constexpr (IsTensors<T>) {
+    std::vector<Tensor> converted;
+    for (const Tensor& each : value)
+      converted.push_back(one(each));
+    return converted;
+  } else {
+    return std::forward<T>(value);
+  }
+}
+
+}  // namespace brigade::dist::detail

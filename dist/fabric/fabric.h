@@ -1,0 +1,278 @@
+// Fabric: one object for the device, the ranks, the strategy and the precision of a training loop, as
+// Lightning's Fabric: the loop stays the user's own.
+//
+//   dist::Fabric fabric({.devices = 2, .strategy = "ddp", .precision = "bf16-mixed"});
+//   fabric.launch([](dist::Fabric& fabric) {
+//     dist::Fabric::seed_everything(1);
+//     Net net;
+//     optim::AdamW adamw(net->parameters(), {.lr = 1e-3});
+//     auto [model, optimizer] = fabric.setup(net, adamw);
+//     auto loader = fabric.setup_dataloaders(data::DataLoader(dataset, {.batch_size = 32, .shuffle = true}));
+//     for (const data::Example& batch : loader) {
+//       optimizer.zero_grad();
+//       const Tensor loss = cross_entropy(model(batch.data), batch.target);
+//       fabric.backward(loss);
+//       optimizer.step();
+//     }
+//   });
+//
+// The ranks are those of the launcher that has started the program (brigade run, torchrun, mpirun,
+// srun); without one, `devices` threads of this process. What differs from Lightning is in
+// docs/fabric.md.
+#pragma once
+
+#include <brigade/amp/precision.h>
+#include <brigade/autograd/backward.h>
+#include <brigade/core/random.h>
+#include <brigade/dist/fabric/fabric_data_loader.h>
+#include <brigade/dist/fabric/fabric_module.h>
+#include <brigade/dist/fabric/fabric_optimizer.h>
+#include <brigade/dist/fabric/logger.h>
+#include <brigade/dist/fabric/strategy.h>
+#include <brigade/optim/checkpoint.h>
+#include <brigade/optim/clip_grad.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace brigade::dist {
+
+struct FabricOptions {
+  std::string accelerator = "auto";  // "cpu", "cuda" or "gpu", "auto": cuda where there is a device
+  int devices = -1;                  // ranks of this host; -1: as the launcher says, else all GPUs, or one CPU
+  int num_nodes = 1;
+  Strategy strategy = "auto";          // a name, or DDPStrategy{...}
+  std::string precision = "32-true";   // amp::precision_names()
+  amp::GradScalerOptions scaler = {};  // for "16-mixed"; `enabled` and `device` follow from the rest
+  std::vector<std::shared_ptr<Logger>> loggers = {};
+  InitOptions group = {};  // backend, time-outs and how to meet, for ranks of a launcher
+};
+
+struct ClipGradients {
+  // One of the two.
+  std::optional<double> max_norm = std::nullopt;
+  std::optional<double> clip_val = std::nullopt;
+  double norm_type = 2;
+  // Unless given: true, but under a loss scaler, which skips such a step and lowers its scale.
+  std::optional<bool> error_if_nonfinite = std::nullopt;
+};
+
+class Fabric {
+ public:
+  // Starts no rank: see launch(). Where there is to be one rank, this object is it. Throws ValueError for an unknown accelerator, strategy or precision, with those that
+  // are known, and for numbers of devices and nodes that make no sense or are not what the launcher has
+  // started.
+  explicit Fabric(FabricOptions options = {}, SourceLocation where = SourceLocation::current());
+  // A rank of a group that is there already.
+  Fabric(FabricOptions options, ProcessGroupPtr group, SourceLocation where = SourceLocation::current());
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  // --- Ranks.
+
+  // Runs `body` on every rank with the Fabric of that rank, and returns when those of this process have
+  // ended. Throws what the body of the first rank that failed has thrown (the others are told), and
+  // what init_process_group throws.
+  void launch(const std::function<void(Fabric&)>& body, SourceLocation where = SourceLocation::current());
+  // Makes this object a rank: of the launcher, or the only one. Throws ValueError where the ranks would
+  // have to be threads.
+  void launch(SourceLocation where = SourceLocation::current());
+  int global_rank() const { return group()->rank(); }
+  int world_size() const { return group()->size(); }
+  // Among those of this host, and which host it is.
+  int local_rank() const;
+  int node_rank() const;
+  bool is_global_zero() const { return global_rank() == 0; }
+  // Calls `body` on rank 0 alone; nobody waits for it.
+  template <class F>
+  void rank_zero_only(F&& body) const {
+    if (is_global_zero()) body();
+  }
+  // Throws ValueError "To use Fabric with more than one device, you must call `.launch()`" (all of the
+  // calls below do so too).
+  const ProcessGroupPtr& group() const;
+  Device device() const;
+  const amp::Precision& precision() const noexcept { return *precision_; }
+  const Strategy& strategy() const noexcept { return options_.strategy; }
+
+  // Seeds the generator of this rank, with the same number on all, as in Lightning: models begin alike.
+  // Draw with number + rank afterwards where ranks should differ (dropout, noise). Returns it.
+  static uint64_t seed_everything(uint64_t seed) noexcept {
+    manual_seed(seed);
+    return seed;
+  }
+
+  // --- Setting up.
+
+  // The module in the precision's dtype, on this rank's device, and reduced over the ranks if the
+  // strategy wraps; its parameters keep their identity, so that optimizers may be made before. Collective.
+  // Throws ValueError "A model should be passed only once to the `setup` method" and what
+  // DistributedDataParallel throws.
+  template <nn::Holder Module>
+  FabricModule<Module> setup_module(Module module, SourceLocation where = SourceLocation::current()) {
+    prepare_module(module.ptr(), where);
+    std::shared_ptr<DistributedDataParallel<Module>> ddp;
+    if (options_.strategy.wraps(world_size())) {
+      ddp = std::make_shared<DistributedDataParallel<Module>>(module, group(), options_.strategy.options(), where);
+      wrappers_.push_back(ddp);
+    }
+    return {std::move(module), std::move(ddp), *precision_, device()};
+  }
+  // It has to live as long as this. Throws ValueError for one that was set up before.
+  FabricOptimizer setup_optimizers(optim::Optimizer& optimizer, SourceLocation where = SourceLocation::current()) {
+    steps()->add(optimizer, where);
+    return {optimizer, steps()};
+  }
+  std::tuple<FabricOptimizer, FabricOptimizer> setup_optimizers(optim::Optimizer& first, optim::Optimizer& second,
+                                                                SourceLocation where = SourceLocation::current()) {
+    return {setup_optimizers(first, where), setup_optimizers(second, where)};
+  }
+  std::tuple<FabricOptimizer, FabricOptimizer, FabricOptimizer> setup_optimizers(
+      optim::Optimizer& first, optim::Optimizer& second, optim::Optimizer& third,
+      SourceLocation where = SourceLocation::current()) {
+    return {setup_optimizers(first, where), setup_optimizers(second, where), setup_optimizers(third, where)};
+  }
+  // A module with its optimizers: auto [model, optimizer] = fabric.setup(net, adam).
+  template <nn::Holder Module>
+  FabricModule<Module> setup(Module module, SourceLocation where = SourceLocation::current()) {
+    return setup_module(std::move(module), where);
+  }
+  template <nn::Holder Module>
+  std::tuple<FabricModule<Module>, FabricOptimizer> setup(Module module, optim::Optimizer& optimizer,
+                                                          SourceLocation where = SourceLocation::current()) {
+    return {setup_module(std::move(module), where), setup_optimizers(optimizer, where)};
+  }
+  template <nn::Holder Module>
+  std::tuple<FabricModule<Module>, FabricOptimizer, FabricOptimizer> setup(
+      Module module, optim::Optimizer& first, optim::Optimizer& second,
+      SourceLocation where = SourceLocation::current()) {
+    return {setup_module(std::move(module), where), setup_optimizers(first, where), setup_optimizers(second, where)};
+  }
+  // Where there are several ranks each gets its part of the examples (DistributedSampler, with the
+  // loader's shuffle, seed and drop_last); a sampler that already knows several ranks stays, and of
+  // one of the user's own each rank takes every world_size-th index. Batches come on this rank's
+  // device.
+  template <class E, class Batch>
+  FabricDataLoader<E, Batch> setup_dataloaders(data::DataLoader<E, Batch> loader) {
+    share_out(loader);
+    return {std::make_shared<data::DataLoader<E, Batch>>(std::move(loader)), device()};
+  }
+  template <class... Loaders>
+  requires(sizeof...(Loaders) > 1) auto setup_dataloaders(Loaders... loaders) {
+    return std::tuple{setup_dataloaders(std::move(loaders))...};
+  }
+
+  // --- The loop.
+
+  // In place of loss.backward(): scales the loss where the precision asks for it. Throws what backward
+  // throws.
+  void backward(const Tensor& loss, const BackwardOptions& options = {},
+                SourceLocation where = SourceLocation::current());
+  void backward(const Tensor& loss, SourceLocation where) { backward(loss, {}, where); }
+  // The same, as LightningModules call it.
+  void manual_backward(const Tensor& loss, const BackwardOptions& options = {},
+                       SourceLocation where = SourceLocation::current()) {
+    backward(loss, options, where);
+  }
+  // While the guard lives, and if `enabled`, backwards accumulate gradients on each rank; the next one
+  // outside reduces what has gathered. Around *backward*: where forward runs does not matter.
+  template <nn::Holder Module>
+  [[nodiscard]] std::optional<DistributedDataParallelBase::NoSync> no_backward_sync(
+      const FabricModule<Module>& module, bool enabled = true, SourceLocation where = SourceLocation::current()) const {
+    if (!enabled || !module.ddp()) return std::nullopt;
+    return std::optional<DistributedDataParallelBase::NoSync>(module.ddp()->no_sync(where));
+  }
+  // Of the optimizer's gradients, which are unscaled before. Returns the norm before clipping, 0 for
+  // clip_val. Throws ValueError "Only one of `clip_val` or `max_norm` can be set ...", "You have to
+  // specify either `clip_val` or `max_norm` to do gradient clipping!", and what clip_grad_norm_ throws.
+  double clip_gradients(const FabricOptimizer& optimizer, const ClipGradients& options,
+                        SourceLocation where = SourceLocation::current());
+  // For what is computed outside of a module: the region of the precision while it lives.
+  [[nodiscard]] PrecisionRegion autocast(SourceLocation where = SourceLocation::current()) const {
+    return {*precision_, device(), where};
+  }
+
+  // --- Several optimizers (manual optimization).
+
+  // Only this optimizer's parameters require grad until untoggle_optimizer(): of those of all
+  // optimizers that were set up. A backward then has to reach those of them that a module of this
+  // Fabric holds, and no others, so that a generator and a discriminator may share one wrapper. The same
+  // on every rank. Throws ValueError while another one is toggled.
+  void toggle_optimizer(const FabricOptimizer& optimizer, SourceLocation where = SourceLocation::current());
+  // Everything requires grad, and has to be reached, as before. Nothing to do for one that is not toggled.
+  void untoggle_optimizer(const FabricOptimizer& optimizer, SourceLocation where = SourceLocation::current());
+  // Called in the place of every optimizer's step (LightningModule.optimizer_step); nothing: none.
+  void set_optimizer_step(OptimizerStepHook hook) { steps()->set_hook(std::move(hook)); }
+  // The loss scaler, which is not enabled but under "16-mixed"; the Fabric calls it.
+  const amp::GradScaler& scaler() const { return steps()->scaler(); }
+
+  // --- Between ranks. Collective: every rank calls them, in the same order.
+
+  // A new tensor: `op` over the ranks. Throws what ProcessGroup::all_reduce throws (Avg takes floating
+  // dtypes).
+  Tensor all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::Avg,
+                    SourceLocation where = SourceLocation::current()) const;
+  double all_reduce(double value, ReduceOp op = ReduceOp::Avg, SourceLocation where = SourceLocation::current()) const;
+  // [..] on each rank -> [world_size, ..], also for one rank.
+  Tensor all_gather(const Tensor& tensor, SourceLocation where = SourceLocation::current()) const;
+  // That of rank `src`, in a new tensor; all have one of the same shape and dtype.
+  Tensor broadcast(const Tensor& tensor, int src = 0, SourceLocation where = SourceLocation::current()) const;
+  // Any length.
+  std::string broadcast(const std::string& text, int src = 0, SourceLocation where = SourceLocation::current()) const;
+  void barrier(SourceLocation where = SourceLocation::current()) const;
+
+  // --- Files and words.
+
+  // To which modules, optimizers, schedules, loaders and numbers are added. Under "16-mixed" the loss
+  // scaler is in it already, as "scaler".
+  optim::Checkpoint checkpoint();
+  // Rank 0 writes what is alike on all ranks; all wait for it. Collective. Throws, on every rank, what
+  // Checkpoint::save throws on rank 0.
+  void save(const std::string& path, const optim::Checkpoint& checkpoint,
+            SourceLocation where = SourceLocation::current()) const;
+  // Every rank reads the file. Collective. Throws what Checkpoint::load throws; where another rank could
+  // not read it, IoError that names the rank and its reason.
+  void load(const std::string& path, optim::Checkpoint& checkpoint,
+            SourceLocation where = SourceLocation::current()) const;
+  // A line on standard output, from rank 0.
+  void print(std::string_view text) const;
+  // To all loggers, from rank 0. Average what the ranks have of their own before: all_reduce().
+  void log(const std::string& name, double value, int64_t step = -1) const { log_dict({{name, value}}, step); }
+  void log_dict(const std::map<std::string, double>& metrics, int64_t step = -1) const;
+
+ private:
+  // How many ranks there have to be, and who starts them.
+  struct Plan {
+    int ranks = 1;
+    bool is_launched = false;
+  };
+  void check(SourceLocation where);
+  void join(ProcessGroupPtr group);
+  const std::shared_ptr<OptimizerSteps>& steps() const;
+  void prepare_module(const std::shared_ptr<nn::Module>& module, SourceLocation where);
+  void share_out(data::DataLoaderBase& loader) const;
+  void expect_toggled(const optim::Optimizer& optimizer) const;
+
+  FabricOptions options_;
+  const amp::Precision* precision_ = nullptr;
+  Plan plan_;
+  ProcessGroupPtr group_;
+  Device device_;
+  std::shared_ptr<OptimizerSteps> steps_;
+  std::vector<std::weak_ptr<DistributedDataParallelBase>> wrappers_;
+  std::vector<std::weak_ptr<nn::Module>> modules_;
+  // While an optimizer is toggled: what required grad before.
+  const optim::Optimizer* toggled_ = nullptr;
+  std::vector<std::pair<Tensor, bool>> required_grad_;
+};
+
+}  // namespace brigade::dist

@@ -1,0 +1,33 @@
+// FabricOptimizer: an optimizer that was set up by a Fabric, which steps it as the precision asks.
+#pragma once
+
+#include <brigade/dist/fabric/optimizer_steps.h>
+#include <brigade/optim/optimizer.h>
+
+#include <memory>
+#include <utility>
+
+namespace brigade::dist {
+
+// A handle: copies mean the same optimizer, which has to live as long as its Fabric.
+class FabricOptimizer {
+ public:
+  FabricOptimizer(optim::Optimizer& optimizer, std::shared_ptr<OptimizerSteps> steps) noexcept
+      : optimizer_(&optimizer), steps_(std::move(steps)) {}
+
+  // See OptimizerSteps.
+  bool step(SourceLocation where = SourceLocation::current()) { return steps_->step(*optimizer_, where); }
+  void zero_grad(bool set_to_none = true, SourceLocation where = SourceLocation::current()) {
+    steps_->zero_grad(*optimizer_, set_to_none, where);
+  }
+
+  // The optimizer itself: for schedules and checkpoints.
+  optim::Optimizer& operator*() const noexcept { return *optimizer_; }
+  optim::Optimizer* operator->() const noexcept { return optimizer_; }
+
+ private:
+  optim::Optimizer* optimizer_;
+  std::shared_ptr<OptimizerSteps> steps_;
+};
+
+}  // namespace brigade::dist

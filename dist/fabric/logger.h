@@ -1,0 +1,30 @@
+// Loggers: where the metrics of a training go.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace brigade::dist {
+
+class Logger {
+ public:
+  virtual ~Logger() = default;
+  // `step`: -1 where none was given. Called on rank 0 only.
+  virtual void log_metrics(const std::map<std::string, double>& metrics, int64_t step) = 0;
+};
+
+// A line of JSON for each call: {"loss": 0.5, "step": 3}. Numbers that are not finite are null.
+class JsonLinesLogger : public Logger {
+ public:
+  // Appends to the file, which is made with the first line.
+  explicit JsonLinesLogger(std::string path) : path_(std::move(path)) {}
+  // Throws IoError when the file cannot be written.
+  void log_metrics(const std::map<std::string, double>& metrics, int64_t step) override;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace brigade::dist

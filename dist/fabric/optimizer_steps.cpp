@@ -1,0 +1,113 @@
+// Steps by the scaler, and finds out where an iteration ends.
+#include <brigade/dist/fabric/optimizer_steps.h>
+
+#include <brigade/autograd/meta.h>
+
+#include <algorithm>
+
+namespace brigade::dist {
+
+namespace {
+
+// What the scaler's own advice leaves out: its calls are Fabric's.
+std::string advice_for(const std::string& message, const std::string& precision, const std::string& optimizer) {
+  const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
+  if (says("not scaled") || says("_scale is None")) {
+    return ". Under a Fabric of precision " + precision +
+           " the loss is scaled by fabric.backward(loss): call it in the place of loss.backward()";
+  }
+  if (says("step() has already been called since the last update()") || says("unscaled already")) {
+    return ". Under a Fabric the scale is updated once per iteration: clear the gradients of " + optimizer +
+           " between its steps (zero_grad()), and those of the other optimizers that its loss reaches, or toggle it";
+  }
+  return "";
+}
+
+}  // namespace
+
+void OptimizerSteps::add(optim::Optimizer& optimizer, SourceLocation where) {
+  for (const Entry& each : entries_) {
+    if (each.optimizer == &optimizer) {
+      throw ValueError(where, "An optimizer should be passed only once to the `setup` method; {} was set up before",
+                       optimizer.name());
+    }
+  }
+  entries_.push_back({&optimizer});
+}
+
+std::vector<optim::Optimizer*> OptimizerSteps::all() const {
+  std::vector<optim::Optimizer*> optimizers;
+  for (const Entry& each : entries_)
+    optimizers.push_back(each.optimizer);
+  return optimizers;
+}
+
+OptimizerSteps::Entry& OptimizerSteps::find(const optim::Optimizer& optimizer, SourceLocation where) {
+  for (Entry& each : entries_) {
+    if (each.optimizer == &optimizer) return each;
+  }
+  throw ValueError(where, "{} is not set up: call fabric.setup() or fabric.setup_optimizers()", optimizer.name());
+}
+
+bool OptimizerSteps::holds_scaled_gradients(const optim::Optimizer& optimizer) {
+  const std::vector<Tensor> parameters = optimizer.parameters();
+  return std::any_of(parameters.begin(), parameters.end(), [](const Tensor& parameter) {
+    const autograd::AutogradMeta* const known = autograd::meta(parameter);
+    if (!known || !known->grad.defined()) return false;
+    const autograd::ScaleLabel& label = known->stamp.scale.label;
+    if (label == autograd::ScaleKnown::Mixed) return true;
+    return label == autograd::ScaleKnown::One && label.first.scaler != 0 && !label.first.is_unscaled();
+  });
+}
+
+void OptimizerSteps::end_iteration(SourceLocation where) {
+  scaler_.update(where);
+  for (Entry& each : entries_)
+    each.has_stepped = each.is_unscaled = false;
+}
+
+void OptimizerSteps::unscale(optim::Optimizer& optimizer, SourceLocation where) {
+  Entry& entry = find(optimizer, where);
+  if (!scaler_.is_enabled() || entry.is_unscaled) return;
+  scaler_.unscale_(optimizer, where);
+  entry.is_unscaled = true;
+}
+
+bool OptimizerSteps::step_now(optim::Optimizer& optimizer, SourceLocation where) {
+  Entry& entry = find(optimizer, where);
+  if (!scaler_.is_enabled()) {
+    optimizer.step(where);
+    return true;
+  }
+  bool has_moved = false;
+  try {
+    has_moved = scaler_.step(optimizer, where);
+  } catch (const autograd::ScalerError& error) {
+    const std::string advice = advice_for(error.what(), precision_, optimizer.name());
+    if (advice.empty()) throw;
+    throw autograd::ScalerError(error.what() + advice, where);
+  }
+  entry.has_stepped = true;
+  if (std::all_of(entries_.begin(), entries_.end(), [](const Entry& each) { return each.has_stepped; }))
+    end_iteration(where);
+  return has_moved;
+}
+
+bool OptimizerSteps::step(optim::Optimizer& optimizer, SourceLocation where) {
+  if (!hook_) return step_now(optimizer, where);
+  bool has_moved = false;
+  hook_(optimizer, [&] { return has_moved = step_now(optimizer, where); });
+  return has_moved;
+}
+
+void OptimizerSteps::zero_grad(optim::Optimizer& optimizer, bool set_to_none, SourceLocation where) {
+  const Entry& entry = find(optimizer, where);
+  optimizer.zero_grad(set_to_none, where);
+  if (!entry.has_stepped) return;
+  const bool others_wait = std::any_of(entries_.begin(), entries_.end(), [](const Entry& each) {
+    return !each.has_stepped && holds_scaled_gradients(*each.optimizer);
+  });
+  if (!others_wait) end_iteration(where);
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,210 @@
+// What a Fabric is told, whom it starts, and what it does on one rank.
+#include <brigade/autograd/functional.h>
+#include <brigade/dist/fabric/fabric.h>
+#include <brigade/kernels/factory.h>
+#include <brigade/nn/nn.h>
+#include <brigade/optim/optim.h>
+
+#include <core/error_of.h>
+#include <core/temporary_folder.h>
+
+#include <doctest/doctest.h>
+
+#include <mutex>
+#include <set>
+
+using namespace brigade;
+using dist::Fabric;
+using test::error_of;
+
+namespace {
+
+const dist::FabricOptions kOneCpu{.accelerator = "cpu", .devices = 1};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("strategies and precisions have Lightning's names; a wrong one lists the right ones") {
+  CHECK(dist::Strategy("ddp").options().find_unused_parameters == false);
+  CHECK(dist::Strategy("ddp_find_unused_parameters_true").options().find_unused_parameters);
+  CHECK(!dist::Strategy("ddp_find_unused_parameters_false").options().find_unused_parameters);
+  CHECK(dist::Strategy("ddp_static_graph").options().static_graph);
+  CHECK(dist::Strategy("ddp").wraps(1));
+  CHECK(!dist::Strategy("auto").wraps(1));
+  CHECK(dist::Strategy("auto").wraps(2));
+  const dist::Strategy with_options = dist::DDPStrategy{.find_unused_parameters = true, .bucket_cap_mb = 50};
+  CHECK(with_options.options().bucket_cap_mb == 50);
+  CHECK(with_options.name() == "ddp");
+  CHECK(with_options.wraps(1));
+  CHECK(error_of([] { Fabric({.strategy = "fsdp"}); }) ==
+        "unknown strategy 'fsdp'; known are ddp, ddp_find_unused_parameters_true, ddp_find_unused_parameters_false, "
+        "ddp_static_graph, auto");
+  CHECK(has(error_of([] { Fabric({.precision = "8-true"}); }),
+            "unknown precision '8-true'; known are 32-true, 16-mixed, bf16-mixed, 16-true, bf16-true, 64-true"));
+  CHECK(has(error_of([] { Fabric({.accelerator = "tpu"}); }),
+            "unknown accelerator 'tpu'; known are auto, cpu, cuda, gpu"));
+  CHECK(amp::find_precision("16").name == "16-mixed");
+  CHECK(amp::find_precision("bf16").name == "bf16-mixed");
+  CHECK(amp::find_precision("32").name == "32-true");
+  CHECK(amp::find_precision("64").name == "64-true");
+}
+
+TEST_CASE("numbers of ranks that make no sense are refused, with what to do") {
+  CHECK_THROWS_AS(Fabric({.accelerator = "cpu", .devices = 0}), ValueError);
+  CHECK_THROWS_AS(Fabric({.accelerator = "cpu", .devices = -2}), ValueError);
+  CHECK_THROWS_AS(Fabric({.accelerator = "cpu", .num_nodes = 0}), ValueError);
+  CHECK(has(error_of([] { Fabric({.accelerator = "cpu", .devices = 1, .num_nodes = 2}); }),
+            "num_nodes = 2, and no launcher has started this program: start it on each node, with brigade run"));
+  Fabric two({.accelerator = "cpu", .devices = 2});
+  CHECK(has(error_of([&] { two.barrier(); }), "To use Fabric with more than one device, you must call `.launch()`"));
+  CHECK(has(error_of([&] { two.launch(); }), "give launch() the function that the ranks are to run"));
+}
+
+TEST_CASE("launch() runs the function on every rank, each with a Fabric of its own") {
+  std::mutex mutex;
+  std::set<int> ranks;
+  Fabric fabric({.accelerator = "cpu", .devices = 3});
+  fabric.launch([&](Fabric& rank) {
+    const std::lock_guard lock(mutex);
+    CHECK(rank.world_size() == 3);
+    CHECK(rank.local_rank() == rank.global_rank());
+    CHECK(rank.node_rank() == 0);
+    CHECK(rank.is_global_zero() == (rank.global_rank() == 0));
+    CHECK(rank.device() == Device());
+    rank.rank_zero_only([&] { CHECK(rank.global_rank() == 0); });
+    ranks.insert(rank.global_rank());
+  });
+  CHECK(ranks == std::set<int>{0, 1, 2});
+}
+
+TEST_CASE("launch() throws what the first rank that failed has thrown, and the others do not wait for it") {
+  Fabric fabric({.accelerator = "cpu", .devices = 2});
+  CHECK(has(error_of([&] {
+              fabric.launch([](Fabric& rank) {
+                if (rank.global_rank() == 1) throw IoError("no data on this rank");
+                rank.barrier();
+              });
+            }),
+            "no data on this rank"));
+}
+
+TEST_CASE("one rank needs no launch, and is not wrapped unless the strategy says so") {
+  Fabric fabric(kOneCpu);
+  CHECK(fabric.world_size() == 1);
+  CHECK(fabric.all_reduce(ones({2}), dist::ReduceOp::Sum).to_vector<int>() == std::vector<int>{1, 1});
+  CHECK(fabric.all_gather(ones({2})).sizes() == Shape{1, 2});
+  int calls = 0;
+  fabric.launch([&](Fabric& rank) {
+    CHECK(&rank == &fabric);
+    ++calls;
+  });
+  CHECK(calls == 1);
+  CHECK(!fabric.setup(nn::Linear(2, 1)).ddp());
+  dist::FabricOptions options = kOneCpu;
+  options.strategy = "ddp";
+  CHECK(Fabric(options).setup(nn::Linear(2, 1)).ddp());
+}
+
+TEST_CASE("a module computes in the precision, and gives float32 back") {
+  struct DtypesImpl : nn::Module {
+    nn::Linear fc{nullptr};
+    DType seen = kBool, inside = kBool;
+    DtypesImpl() { fc = register_module("fc", nn::Linear(3, 2)); }
+    Tensor forward(const Tensor& x) {
+      seen = x.dtype();
+      const Tensor y = fc(x);
+      inside = y.dtype();
+      return y;
+    }
+  };
+  using Dtypes = nn::ModuleHolder<DtypesImpl>;
+  const struct {
+    const char* precision;
+    DType parameters, inside, result;
+  } rows[] = {{"32-true", kFloat32, kFloat32, kFloat32},  {"64-true", kFloat64, kFloat64, kFloat64},
+              {"16-true", kFloat16, kFloat16, kFloat32},  {"bf16-true", kBFloat16, kBFloat16, kFloat32},
+              {"16-mixed", kFloat32, kFloat16, kFloat32}, {"bf16-mixed", kFloat32, kBFloat16, kFloat32}};
+  for (const auto& row : rows) {
+    CAPTURE(row.precision);
+    Fabric fabric({.accelerator = "cpu", .devices = 1, .precision = row.precision});
+    const auto model = fabric.setup(Dtypes());
+    for (const DType given : {kFloat32, kFloat64}) {
+      const Tensor y = model(ones({4, 3}, given));
+      CHECK(model->seen == row.parameters);
+      CHECK(model->inside == row.inside);
+      CHECK(y.dtype() == row.result);
+    }
+    CHECK(model->fc->weight.dtype() == row.parameters);
+    // Round the wrapper: in the region only where it is asked for.
+    if (amp::find_precision(row.precision).autocast) {
+      CHECK(model->fc(ones({1, 3})).dtype() == kFloat32);
+      const auto region = fabric.autocast();
+      CHECK(model->fc(ones({1, 3})).dtype() == row.inside);
+    }
+  }
+}
+
+TEST_CASE("what was set up once is not set up again, and what was not is not used") {
+  Fabric fabric(kOneCpu);
+  nn::Linear net(2, 1);
+  optim::SGD sgd(net->parameters(), {.lr = 0.1});
+  auto [model, optimizer] = fabric.setup(net, sgd);
+  CHECK(has(error_of([&] { fabric.setup(net); }), "A model should be passed only once to the `setup` method"));
+  CHECK(has(error_of([&] { fabric.setup_optimizers(sgd); }),
+            "An optimizer should be passed only once to the `setup` method"));
+  CHECK(has(error_of([&] { fabric.setup(nn::Linear{nullptr}); }), "the module to set up is empty"));
+  CHECK(has(error_of([&] { fabric.clip_gradients(optimizer, {}); }), "You have to specify either `clip_val` or"));
+  CHECK(has(error_of([&] { fabric.clip_gradients(optimizer, {.max_norm = 1, .clip_val = 1}); }),
+            "Only one of `clip_val` or `max_norm` can be set"));
+}
+
+TEST_CASE("clip_gradients clips by norm or by value, of what the scaler has divided") {
+  for (const char* precision : {"32-true", "16-mixed"}) {
+    CAPTURE(precision);
+    Fabric fabric({.accelerator = "cpu", .devices = 1, .precision = precision});
+    const Tensor weight = tensor<float>({3, 4});
+    weight.requires_grad_();
+    optim::SGD sgd({weight}, {.lr = 1});
+    auto optimizer = fabric.setup_optimizers(sgd);
+    optimizer.zero_grad();
+    fabric.backward((weight * tensor<float>({3, 4})).sum());
+    CHECK(fabric.clip_gradients(optimizer, {.max_norm = 1}) == doctest::Approx(5));
+    CHECK(weight.grad().to_vector<double>()[0] == doctest::Approx(0.6).epsilon(1e-5));
+    CHECK(optimizer.step());
+    optimizer.zero_grad();
+    fabric.backward((weight * tensor<float>({3, -4})).sum());
+    fabric.clip_gradients(optimizer, {.clip_val = 3.5});
+    CHECK(weight.grad().to_vector<double>() == std::vector<double>{3, -3.5});
+    CHECK(optimizer.step());
+    // Not finite: an error where nobody would skip the step, and a step that is skipped where somebody does.
+    optimizer.zero_grad();
+    fabric.backward((weight * tensor<float>({INFINITY, 1})).sum());
+    const auto clip = [&] { fabric.clip_gradients(optimizer, {.max_norm = 1}); };
+    if (fabric.precision().scales) {
+      clip();
+      CHECK(!optimizer.step());
+    } else {
+      CHECK_THROWS_AS(clip(), ValueError);
+    }
+  }
+}
+
+TEST_CASE("metrics go to all loggers as they come, as a line of JSON each") {
+  const test::TemporaryFolder folder;
+  dist::FabricOptions options = kOneCpu;
+  options.loggers = {std::make_shared<dist::JsonLinesLogger>(folder / "metrics.jsonl")};
+  Fabric fabric(options);
+  fabric.log("loss", 0.5, 3);
+  fabric.log_dict({{"accuracy", 0.25}, {"loss", INFINITY}});
+  CHECK(test::read_bytes(folder / "metrics.jsonl") == "{\"loss\":0.5,\"step\":3}\n{\"accuracy\":0.25,\"loss\":null}\n");
+  dist::JsonLinesLogger nowhere(folder / "none/metrics.jsonl");
+  CHECK(has(error_of([&] { nowhere.log_metrics({{"loss", 1}}, 0); }), "cannot write " + folder / "none/metrics.jsonl"));
+}
+
+TEST_CASE("seed_everything seeds the generator of the rank") {
+  CHECK(Fabric::seed_everything(5) == 5);
+  const double first = rand({}).item();
+  manual_seed(5);
+  CHECK(rand({}).item() == first);
+}

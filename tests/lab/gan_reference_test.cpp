@@ -43,6 +43,7 @@ TEST_CASE("the losses of the recipe gan in float64 are PyTorch's over 50 steps, 
   const int64_t batch = fixture.at("batch");
   REQUIRE(expected_d.size() == 50);
   const lab::Digits digits = lab::load_digits(lab::digits_path(), kFloat64);
+  double worst_of_all = 0;
   for (const std::string form : {"expect", "find-unused", "two-wrappers", "no-detach"}) {
     CAPTURE(form);
     std::vector<double> found_d, found_g;
@@ -73,5 +74,7 @@ TEST_CASE("the losses of the recipe gan in float64 are PyTorch's over 50 steps, 
       worst = test::worse(worst, std::abs(found_g[i] / expected_g[i] - 1));
     }
     CHECK(worst < 1e-9);
+    worst_of_all = test::worse(worst_of_all, worst);
   }
+  MESSAGE("losses of the recipe gan over 50 steps: largest relative difference to PyTorch " << worst_of_all);
 }

@@ -10,6 +10,7 @@
 #include <brigade/core/device.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +60,11 @@ class DeviceEvent {
   virtual int64_t reached_at() const = 0;
 };
 
+// Called when a graph is about to be replayed, on the thread and with the current stream that
+// replay it; what it returns is called once the replay is queued. Where it throws, nothing is
+// replayed.
+using ReplayHook = std::function<std::function<void()>()>;
+
 class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
@@ -89,6 +95,9 @@ class DeviceRuntime {
   virtual void synchronize(int index) const = 0;
   // Whether what is queued on the current stream of `index` goes into a graph instead of running.
   virtual bool is_capturing(int index) const = 0;
+  // Of the graph that this thread captures: `hook` hears of its replays, as long as it holds the
+  // capture. One for each owner, whatever it captures.
+  virtual void on_replay(const void* owner, const ReplayHook& hook) const = 0;
 
   // Before others where the device has to choose.
   virtual std::unique_ptr<DeviceStream> new_stream(int index) const = 0;

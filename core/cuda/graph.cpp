@@ -48,7 +48,8 @@ struct Graph::State {
   size_t nodes = 0;
   Event replayed;
   std::vector<RandomSource> sources{{nullptr}};
-  Allocation words;  // a PhiloxReplay for each source
+  std::map<const void*, ReplayHook> hooks;  // by owner
+  Allocation words;                         // a PhiloxReplay for each source
 
   const PhiloxReplay* words_of(const RandomSource& source) const noexcept {
     return static_cast<const PhiloxReplay*>(words.data) + (&source - sources.data());
@@ -148,6 +149,7 @@ void Graph::State::release() {
   replayed = Event();
   if (executable) cudaGraphExecDestroy(std::exchange(executable, nullptr));
   nodes = 0;
+  hooks.clear();
   if (words.deleter) words.deleter(words.data, words.context, words_bytes());
   words = {};
   detail::release_pinned(std::exchange(capture, 0));
@@ -221,6 +223,9 @@ void Graph::replay(std::source_location where) {
   const Stream stream = current_stream(state_->device);
   if (detail::capture_of(stream.get()) != 0)
     throw DeviceError("replay: the current stream is being captured: a graph cannot be a part of another one");
+  std::vector<std::function<void()>> when_queued;
+  for (const auto& [owner, hook] : state_->hooks)
+    when_queued.push_back(hook());
   bool random = false;
   for (const RandomSource& source : state_->sources)
     random = random || source.drawn > 0;
@@ -228,6 +233,12 @@ void Graph::replay(std::source_location where) {
   note_launch("a replayed graph", where);
   check(cudaGraphLaunch(state_->executable, stream.get()), "cudaGraphLaunch");
   state_->replayed.record(stream);
+  for (const auto& call : when_queued)
+    call();
+}
+
+void detail::on_replay(const void* owner, const ReplayHook& hook) {
+  if (capturing) capturing->state_->hooks.insert_or_assign(owner, hook);
 }
 
 void Graph::reset() {

@@ -29,6 +29,7 @@
 
 #include <brigade/core/cuda/allocator.h>
 #include <brigade/core/cuda/stream.h>
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/random.h>
 
 #include <functional>
@@ -36,6 +37,10 @@
 #include <source_location>
 
 namespace brigade::cuda {
+
+namespace detail {
+void on_replay(const void* owner, const ReplayHook& hook);
+}
 
 // Not for several threads at once. Errors of the runtime are CudaError, misuse is DeviceError.
 class Graph {
@@ -76,6 +81,7 @@ class Graph {
   void register_generator(Generator& generator);
 
  private:
+  friend void detail::on_replay(const void* owner, const ReplayHook& hook);
   void check_may_begin() const;
 
   struct State;

@@ -1,5 +1,6 @@
 // Makes CUDA devices known to the core.
 #include <brigade/core/cuda/allocator.h>
+#include <brigade/core/cuda/detail/capture.h>
 #include <brigade/core/cuda/device.h>
 #include <brigade/core/cuda/error.h>
 #include <brigade/core/cuda/pinned.h>
@@ -146,6 +147,8 @@ class Runtime final : public DeviceRuntime {
     check(cudaStreamIsCapturing(current_stream(index).get(), &status), "cudaStreamIsCapturing");
     return status != cudaStreamCaptureStatusNone;
   }
+
+  void on_replay(const void* owner, const ReplayHook& hook) const override { detail::on_replay(owner, hook); }
 
   std::unique_ptr<DeviceStream> new_stream(int index) const override {
     const DeviceGuard guard(index);

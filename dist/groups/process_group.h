@@ -119,6 +119,10 @@ class ProcessGroup {
   // A failure that is not of the group: if this rank leaves, its peers are told so.
   virtual void note_failure(std::string_view reason) { static_cast<void>(reason); }
 
+  // The first peer that is known to have left or failed, and why, as "rank 1 failed: no more data";
+  // "" for none. Waits for nothing; from any thread.
+  virtual std::string lost_peer() { return ""; }
+
   // Tells the peers that this rank gives up, with a reason; their waits throw PeerError with it.
   // The group is unusable afterwards. May be called while another thread waits in this group.
   virtual void abort(std::string_view reason) = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <brigade/core/cuda/allocator.h>
+#include <brigade/core/device_runtime.h>
 
 #include <cuda_runtime_api.h>
 
@@ -20,6 +21,9 @@ void capture_ended(CaptureId capture) noexcept;
 // when there is none. An atomic load while no Graph captures.
 CaptureId capture_of(cudaStream_t stream);
 MemPoolId pool_of(cudaStream_t stream);
+
+// Of the Graph that this thread captures: see DeviceRuntime. Nothing where it captures none.
+void on_replay(const void* owner, const ReplayHook& hook);
 
 // To a thread that captures, the runtime forbids calls that may wait for the device. Some of ours
 // harm no capture: new memory, and questions about events that were recorded outside. They are

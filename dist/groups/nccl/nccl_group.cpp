@@ -80,7 +80,9 @@ class NcclGroup final : public ProcessGroup {
       : ProcessGroup(control->rank(), control->size(), control->timeout()),
         control_(std::move(control)),
         may_stage_(may_stage),
-        works_(timeout(), [this](const std::exception_ptr& error) { on_failure(error); }) {}
+        works_(
+            timeout(), [this](const std::exception_ptr& error) { on_failure(error); },
+            [this] { return control_->lost_peer(); }) {}
 
   ~NcclGroup() override {
     forget_staged();
@@ -116,6 +118,7 @@ class NcclGroup final : public ProcessGroup {
     has_failed_ = true;
     control_->note_failure(reason);
   }
+  std::string lost_peer() override { return control_->lost_peer(); }
   void abort(std::string_view reason) override {
     control_->abort(reason);
     works_.fail(std::make_exception_ptr(DistError("the nccl group was aborted on rank {}: {}", rank(), reason)));
@@ -233,6 +236,7 @@ class NcclGroup final : public ProcessGroup {
     if (check_) collective.met = meet(how);
     const DeviceRuntime& runtime = device_runtime(device);
     collective.captured = runtime.is_capturing(device.index);
+    if (collective.captured) runtime.on_replay(this, works_.replays(device));
     collective.begun = runtime.new_event(device.index, true);
     collective.done = runtime.new_event(device.index, true);
     collective.on_finish = [this, number = info.sequence] { recorder().finish(number); };
@@ -244,15 +248,19 @@ class NcclGroup final : public ProcessGroup {
       if (tensors.front().numel() > 0) queue(stream_->handle());
       collective.done->record();
     } catch (const PeerError&) {
-      const std::exception_ptr error = reason_for(std::current_exception(), collective.met, how);
-      works_.fail(error);
-      std::rethrow_exception(error);
+      fail_and_throw(reason_for(std::current_exception(), collective.met, how));
     } catch (...) {
-      works_.fail(std::current_exception());
-      throw;
+      fail_and_throw(std::current_exception());
     }
     collective.tensors = std::move(tensors);
     return works_.add(std::move(collective));
+  }
+
+  // With what failed first: another thread may have given up the communicator meanwhile.
+  [[noreturn]] void fail_and_throw(const std::exception_ptr& error) {
+    works_.fail(error);
+    works_.throw_if_failed();
+    std::rethrow_exception(error);
   }
 
   // A peer is why NCCL failed: the host knows which, and why, at the latest when it is asked to meet

@@ -123,8 +123,9 @@ class NcclWork final : public Work {
   bool has_met_ = false;
 };
 
-Works::Works(std::chrono::milliseconds timeout, std::function<void(const std::exception_ptr&)> on_failure)
-    : state_(std::make_shared<State>(timeout)) {
+Works::Works(std::chrono::milliseconds timeout, std::function<void(const std::exception_ptr&)> on_failure,
+             std::function<std::string()> lost_peer)
+    : state_(std::make_shared<State>(timeout)), lost_peer_(std::move(lost_peer)) {
   state_->on_failure = std::move(on_failure);
 }
 
@@ -155,6 +156,23 @@ WorkPtr Works::add(Collective collective) {
   if (state_->error) std::rethrow_exception(state_->error);
   if (entry->collective.done && !entry->collective.captured) state_->entries.push_back(entry);
   return std::make_shared<NcclWork>(state_, std::move(entry));
+}
+
+ReplayHook Works::replays(Device device) const {
+  return [state = state_, device]() -> std::function<void()> {
+    state->throw_if_failed();
+    auto entry = std::make_shared<Entry>();
+    Collective& replay = entry->collective;
+    replay.description = "a replay of a CUDA graph with collectives";
+    replay.begun = device_runtime(device).new_event(device.index);
+    replay.done = device_runtime(device).new_event(device.index);
+    replay.begun->record();
+    return [state, entry] {
+      entry->collective.done->record();
+      const std::lock_guard lock(state->mutex);
+      if (!state->error) state->entries.push_back(entry);
+    };
+  };
 }
 
 void Works::fail(const std::exception_ptr& error) { state_->fail(error); }
@@ -192,7 +210,7 @@ void Works::run() {
     lock.unlock();
     std::exception_ptr failure;
     std::vector<std::shared_ptr<Entry>> done;
-    bool is_waiting = false;  // the device, for its peers
+    const Entry* waits = nullptr;  // the device is in it, perhaps for its peers
     try {
       for (const std::shared_ptr<Entry>& entry : entries) {
         if (entry->collective.done->query()) {
@@ -201,21 +219,24 @@ void Works::run() {
         }
         // What the host has queued before may take as long as it takes.
         if (!entry->begun && entry->collective.begun->query()) entry->begun = Clock::now();
-        is_waiting = is_waiting || entry->begun;
+        if (entry->begun && !waits) waits = entry.get();
         if (entry->begun && Clock::now() - *entry->begun > 2 * state_->timeout) {
           // Ranks that did not come are found on the host within the time-out itself.
-          throw TimeoutError(
-              "{}: the device did not come to its end within {} ms; a peer may have ended while NCCL ran",
-              entry->collective.description, (2 * state_->timeout).count());
+          const std::string lost = lost_peer_();
+          throw TimeoutError("{}: the device did not come to its end within {} ms; {}", entry->collective.description,
+                             (2 * state_->timeout).count(),
+                             lost.empty() ? "a peer may have ended while NCCL ran" : lost);
         }
       }
-      const auto error = is_waiting ? communicator->asynchronous_error() : std::nullopt;
+      const auto error = waits ? communicator->asynchronous_error() : std::nullopt;
       if (!error) {
         troubled_since.reset();
       } else if (!troubled_since) {
         troubled_since = Clock::now();
       } else if (Clock::now() - *troubled_since > kReasonsTake) {
-        throw DistError(*error);
+        const std::string lost = lost_peer_();
+        if (!lost.empty()) throw PeerError("{}: {} ({})", waits->collective.description, lost, *error);
+        throw DistError("{}: {}", waits->collective.description, *error);
       }
     } catch (...) {
       failure = std::current_exception();

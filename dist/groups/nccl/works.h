@@ -41,8 +41,10 @@ struct Collective {
 
 class Works {
  public:
-  // `on_failure` is called once, on whichever thread finds that something failed.
-  Works(std::chrono::milliseconds timeout, std::function<void(const std::exception_ptr&)> on_failure);
+  // `on_failure` is called once, on whichever thread finds that something failed; `lost_peer` says
+  // then whom the host knows to be gone, "" for nobody.
+  Works(std::chrono::milliseconds timeout, std::function<void(const std::exception_ptr&)> on_failure,
+        std::function<std::string()> lost_peer);
   // What is not finished ends with an error.
   ~Works();
   Works(const Works&) = delete;
@@ -51,6 +53,8 @@ class Works {
   // From now on the thread asks this one for its errors.
   void watch(std::shared_ptr<Communicator> communicator);
   WorkPtr add(Collective collective);
+  // Of each graph that holds collectives: its replays are works that nobody waits for.
+  ReplayHook replays(Device device) const;
   // The group is over: everything that is under way, and all that comes, ends with this.
   void fail(const std::exception_ptr& error);
   void throw_if_failed() const;
@@ -65,6 +69,7 @@ class Works {
   void run();
 
   std::shared_ptr<State> state_;
+  const std::function<std::string()> lost_peer_;
   std::thread thread_;
 };
 

@@ -102,6 +102,14 @@ void SharedGroup::announce_failure(std::string_view reason) noexcept {
   if (!announced_.exchange(true)) leave(block(rank()), Status::Failed, reason);
 }
 
+std::string SharedGroup::lost_peer() {
+  for (int peer = 0; peer < size(); ++peer) {
+    const std::string how = peer == rank() ? "" : how_it_left(block(peer));
+    if (!how.empty()) return fmt::format("rank {} {}", named(peer), how);
+  }
+  return "";
+}
+
 void SharedGroup::abort(std::string_view reason) {
   {
     std::lock_guard lock(abort_mutex_);

@@ -31,6 +31,7 @@ class SharedGroup : public ProcessGroup {
 
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override;
+  std::string lost_peer() override;
   void abort(std::string_view reason) override;
   void note_activity(std::string_view what, SourceLocation where) override;
   void note_failure(std::string_view reason) override { failure_ = reason; }

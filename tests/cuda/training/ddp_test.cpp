@@ -11,6 +11,7 @@
 #include <brigade/optim/optim.h>
 #include "../../dist/branching_net.h"
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 
@@ -18,8 +19,6 @@ using namespace brigade;
 using namespace brigade::test;
 
 namespace {
-
-constexpr int kRanks = 2;
 
 struct Job {
   dist::DDPOptions options;
@@ -30,6 +29,7 @@ struct Job {
   int skip_step = 1;
   int accumulate = 1;  // backwards per step, all but the last under no_sync
   int steps = 3;
+  int ranks = 2;
 };
 
 struct Outcome {
@@ -43,8 +43,8 @@ struct Outcome {
 Outcome run(const Job& job, const std::string& where) {
   Outcome outcome;
   std::mutex mutex;
-  std::vector<std::vector<std::vector<double>>> gradients(kRanks);
-  dist::run_threads(kRanks, [&](const dist::ProcessGroupPtr& threads) {
+  std::vector<std::vector<std::vector<double>>> gradients(static_cast<size_t>(job.ranks));
+  dist::run_threads(job.ranks, [&](const dist::ProcessGroupPtr& threads) {
     const int rank = threads->rank();
     const Device device = choose_device(where == "nccl" ? "cuda" : where, rank);
     set_current_device(device);
@@ -94,7 +94,7 @@ Outcome run(const Job& job, const std::string& where) {
         outcome.advice.push_back(verdict.kind);
     }
   });
-  outcome.equal = gradients[0] == gradients[1];
+  outcome.equal = std::ranges::all_of(gradients, [&](const auto& each) { return each == gradients[0]; });
   outcome.gradients = gradients[0];
   return outcome;
 }
@@ -116,12 +116,16 @@ void compare(const Outcome& here, const Outcome& there, double bound) {
   CHECK(worst <= bound);
 }
 
-// On the CPU, on devices, and over NCCL where each rank can have one; the gradients agree within `bound`, and everything
-// else is the same.
-void compare(const Job& job, double bound) {
-  const Outcome here = run(job, "cpu");
-  compare(here, run(job, "cuda"), bound);
-  if (device_count(DeviceType::CUDA) >= kRanks) compare(here, run(job, "nccl"), bound);
+// On the CPU, on devices, and over NCCL on 2 and 4 ranks where each can have one; the gradients agree within `bound`, and
+// everything else is the same.
+void compare(Job job, double bound) {
+  for (const int ranks : {2, 4}) {
+    CAPTURE(ranks);
+    job.ranks = ranks;
+    const Outcome here = run(job, "cpu");
+    if (ranks == 2) compare(here, run(job, "cuda"), bound);
+    if (device_count(DeviceType::CUDA) >= ranks) compare(here, run(job, "nccl"), bound);
+  }
 }
 
 }  // namespace
@@ -192,7 +196,7 @@ TEST_CASE("communication hooks run on a device") {
 TEST_CASE("a loss that is not finite is found and explained without looking at it beforehand") {
   std::mutex mutex;
   std::vector<std::string> messages;
-  dist::run_threads(kRanks, [&](const dist::ProcessGroupPtr& group) {
+  dist::run_threads(2, [&](const dist::ProcessGroupPtr& group) {
     const Device device = choose_device("cuda", group->rank());
     set_current_device(device);
     manual_seed(11);

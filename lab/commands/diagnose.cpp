@@ -1,6 +1,7 @@
 // brigade diagnose: planted faults and the verdicts on them.
 #include <brigade/lab/commands/diagnose.h>
 
+#include <brigade/core/device_runtime.h>
 #include <brigade/lab/commands/commands.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
@@ -21,6 +22,7 @@ nlohmann::json diagnosis_row(const Fault& fault, const DiagnoseOptions& options,
                      {"control", !fault.expected.detected},
                      {"ranks", options.ranks ? options.ranks : fault.ranks},
                      {"backend", options.backend},
+                     {"device", options.device},
                      {"passed", found.passed},
                      {"skipped", found.skipped},
                      {"detected", found.detected},
@@ -94,6 +96,10 @@ void add_diagnose(Command& app) {
   command.add_option("--ranks", given->options.ranks, "number of ranks (default: 2, or what the fault needs)")
       .check(number_from(2, 64));
   command.add_option("--backend", given->options.backend, backends_in_words()).show_default();
+  command
+      .add_option("--device", given->options.device,
+                  "where the ranks train: cpu, cuda (a device per rank where there are as many), auto")
+      .show_default();
   command.add_option("--bucket-mb", given->options.bucket_mb, "cap of the buckets in MiB")
       .check(number_from(1e-6, 1e6))
       .show_default();
@@ -105,6 +111,7 @@ void add_diagnose(Command& app) {
       return 0;
     }
     check_backend(given->options.backend);
+    choose_device(given->options.device);  // throws here, and not on every rank
     std::vector<const Fault*> chosen;
     for (const std::string& id : given->ids)
       for (const Fault* fault : find_faults(id))

@@ -2,6 +2,7 @@
 #include <brigade/lab/faults/diagnosis.h>
 
 #include <brigade/autograd/gradient_scale.h>
+#include <brigade/core/device_runtime.h>
 #include <brigade/core/random.h>
 #include <brigade/core/warning_collector.h>
 #include <brigade/dist/diagnosis/advisories.h>
@@ -87,8 +88,11 @@ json all_to_json(const std::vector<dist::Verdict>& verdicts) {
 
 std::string bits_of(const std::vector<Tensor>& tensors) {
   std::string bits;
-  for (const Tensor& tensor : tensors)
-    bits.append(static_cast<const char*>(tensor.raw_data()), tensor.nbytes());
+  for (const Tensor& tensor : tensors) {
+    const size_t begin = bits.size();
+    bits.resize(begin + tensor.nbytes());
+    copy_bytes(bits.data() + begin, kCPU, tensor.raw_data(), tensor.device(), tensor.nbytes());
+  }
   return bits;
 }
 
@@ -110,15 +114,23 @@ std::vector<dist::Verdict> with_warnings(std::vector<dist::Verdict> verdicts, co
   return verdicts;
 }
 
+// The group in which ranks train on `device`, which this makes the current one.
+dist::ProcessGroupPtr group_over_devices(const dist::ProcessGroupPtr& group, Device device) {
+  set_current_device(device);
+  const bool needs_way = device.type != DeviceType::CPU && std::string(group->backend()) == "threads";
+  return needs_way ? dist::make_nccl_or_staged_group(group) : group;
+}
+
 // On one rank: runs the steps and tells what was reported, and whether the parameters are equal
 // over ranks.
-std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
+std::string fault_job(const dist::ProcessGroupPtr& of_host, const std::string& arguments) {
   const json given = json::parse(arguments);
   const Fault& fault = find_fault(given.at("id").get_ref<const std::string&>());
   FaultContext context;
   std::vector<Tensor> watched;
   std::set<uint32_t> fault_lines;
-  context.group = group;
+  context.device = choose_device(given.at("device").get<std::string>(), local_rank(*of_host));
+  const dist::ProcessGroupPtr group = context.group = group_over_devices(of_host, context.device);
   context.fixed = given.at("fixed");
   context.options.find_unused_parameters = given.at("find_unused");
   context.options.bucket_cap_mb = context.options.first_bucket_mb = given.at("bucket_mb");
@@ -159,6 +171,7 @@ std::string fault_job(const dist::ProcessGroupPtr& group, const std::string& arg
   }
   result["advisories"] = all_to_json(with_warnings(collector.verdicts(), warnings.warnings()));
   result["fault_lines"] = fault_lines;
+  result["group"] = group->backend();
   return result.dump();
 }
 
@@ -168,8 +181,11 @@ const AddRankJob add_fault_job("fault", &fault_job);
 std::vector<json> run_fault(const Fault& fault, const DiagnoseOptions& options, int ranks, bool fixed) {
   const bool find_unused =
       fixed && (fault.expected.kind == "unused_parameters" || fault.expected.kind == "static_graph_changed");
-  const json arguments{
-      {"id", fault.id}, {"fixed", fixed}, {"find_unused", find_unused}, {"bucket_mb", options.bucket_mb}};
+  const json arguments{{"id", fault.id},
+                       {"fixed", fixed},
+                       {"find_unused", find_unused},
+                       {"bucket_mb", options.bucket_mb},
+                       {"device", options.device}};
   const RankJobOutcome outcome =
       run_rank_job("fault", arguments.dump(), options.backend, ranks, fixed ? std::chrono::seconds(30) : fault.timeout);
   std::vector<json> results;
@@ -272,6 +288,18 @@ std::string expect_silence(const std::vector<json>& results) {
   return "";
 }
 
+// A rank names its own device, where all others say the same.
+std::string without_numbers_of_devices(const std::string& text) {
+  std::string result;
+  for (size_t at = 0; at < text.size(); ++at) {
+    result += text[at];
+    if (!result.ends_with("cuda:")) continue;
+    while (at + 1 < text.size() && std::isdigit(static_cast<unsigned char>(text[at + 1])) != 0)
+      ++at;
+  }
+  return result;
+}
+
 void judge_error(const Fault& fault, const std::vector<json>& results, int ranks, Diagnosis& found) {
   const Expectation& expected = fault.expected;
   // A rank at fault need not see what its peers see.
@@ -304,7 +332,7 @@ void judge_error(const Fault& fault, const std::vector<json>& results, int ranks
     if (found.why_not.empty())
       found.why_not = compare_text(fault, result.at("text"), verdicts, result.at("fault_lines"));
     if (!found.why_not.empty()) return;
-    if (!about_a_rank && result.at("text") != found.text) {
+    if (!about_a_rank && without_numbers_of_devices(result.at("text")) != without_numbers_of_devices(found.text)) {
       found.why_not = fmt::format("rank {} raised another text than rank {}", rank, witnesses.front());
       return;
     }
@@ -351,6 +379,8 @@ Diagnosis diagnose(const Fault& fault, const DiagnoseOptions& options) {
     return found;
   }
   const std::vector<json> results = run_fault(fault, options, ranks, false);
+  for (const json& result : results)
+    if (!result.is_null()) found.group = result.at("group");
   if (!fault.expected.detected) {
     found.why_not = expect_silence(results);
     found.detected = !found.why_not.empty();

@@ -18,6 +18,7 @@ struct Diagnosis {
   std::vector<dist::Verdict> verdicts;
   // Whether the replicas were still equal when the error came; unknown when the group was gone.
   std::optional<bool> in_time;
+  std::string group;  // of the ranks, when they ended: "threads", "nccl", ...
   double seconds = 0;
 };
 
@@ -25,6 +26,8 @@ struct DiagnoseOptions {
   std::string backend = "threads";
   int ranks = 0;  // 0: the fault's own number
   double bucket_mb = 25;
+  // "cuda": the ranks train on devices. Ranks that are threads send by NCCL then, where each has one of its own.
+  std::string device = "cpu";
 };
 
 // Runs the fault, compares what every rank reported with the expectation, applies the advised fix and runs again: then

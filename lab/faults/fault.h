@@ -15,6 +15,7 @@ namespace brigade::lab {
 // What a fault may depend on.
 struct FaultContext {
   dist::ProcessGroupPtr group;
+  Device device;             // of parameters, batches and what else is trained with
   dist::DDPOptions options;  // to wrap with: the buckets of this run, and the strategy of the fixed run
   bool fixed = false;        // run the repaired program
   // Parameters that are looked at when an error comes: are the replicas still equal?
@@ -35,10 +36,11 @@ struct FaultContext {
   }
 };
 
-// Wraps, and has the parameters watched.
+// Moves the module to the device of this run, wraps it, and has the parameters watched.
 template <nn::Holder Module>
 dist::DistributedDataParallel<Module> wrap(const FaultContext& context, Module module, const dist::DDPOptions& options,
                                            SourceLocation where = SourceLocation::current()) {
+  module->to(context.device);
   if (context.watched) *context.watched = module->parameters();
   return dist::DistributedDataParallel<Module>(std::move(module), context.group, options, where);
 }

@@ -3,8 +3,8 @@
 
 #include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/groups/process_group.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/lab/faults/fault.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
 
@@ -101,9 +101,9 @@ struct DistillationImpl : nn::Module {
 BRIGADE_MODULE(Distillation);
 
 // A batch [rows, 4] that differs between ranks.
-inline Tensor rank_batch(const dist::ProcessGroupPtr& group, int64_t rows = 8) {
-  Generator generator(100 + static_cast<uint64_t>(group->rank()));
-  return randn({rows, 4}, kFloat32, &generator);
+inline Tensor rank_batch(const FaultContext& context, int64_t rows = 8) {
+  Generator generator(100 + static_cast<uint64_t>(context.rank()));
+  return randn({rows, 4}, {kFloat32, context.device}, &generator);
 }
 
 inline Tensor loss_of(const Tensor& output, SourceLocation where = SourceLocation::current()) {

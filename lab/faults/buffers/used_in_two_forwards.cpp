@@ -16,7 +16,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   WithBuffer net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 2; ++step) {
-    const Tensor x = rank_batch(context.group);
+    const Tensor x = rank_batch(context);
     (loss_of(ddp(x)) + loss_of(ddp(x + 1.0))).backward();
     sgd_step(net->parameters());
   }

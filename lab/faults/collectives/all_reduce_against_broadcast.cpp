@@ -8,9 +8,9 @@ namespace all_reduce_against_broadcast {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
-  const Tensor value = ones({4});
+  const Tensor value = ones({4}, {kFloat32, context.device});
   if (context.rank() == 1 && !context.fixed) {
     context.group->broadcast(value)->wait();
   } else {

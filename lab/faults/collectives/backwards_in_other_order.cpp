@@ -21,10 +21,11 @@ BRIGADE_MODULE(Large);
 std::vector<Tensor> run(const FaultContext& context) {
   Small small;
   Large large;
+  large->to(context.device);
   auto first = wrap(context, small);
   dist::DistributedDataParallel second(large, context.group, context.options);
-  const Tensor a = loss_of(first(rank_batch(context.group)));
-  const Tensor b = loss_of(second(rank_batch(context.group)));
+  const Tensor a = loss_of(first(rank_batch(context)));
+  const Tensor b = loss_of(second(rank_batch(context)));
   const bool other_order = context.rank() == 1 && !context.fixed;
   (other_order ? b : a).backward();
   (other_order ? a : b).backward();

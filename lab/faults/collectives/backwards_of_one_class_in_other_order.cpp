@@ -11,8 +11,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   Chain critic;
   auto first = wrap(context, student);
   auto second = wrap(context, critic);
-  const Tensor a = loss_of(first(rank_batch(context.group)));
-  const Tensor b = loss_of(second(rank_batch(context.group)));
+  const Tensor a = loss_of(first(rank_batch(context)));
+  const Tensor b = loss_of(second(rank_batch(context)));
   const bool other_order = context.rank() == 1 && !context.fixed;
   (other_order ? b : a).backward();
   (other_order ? a : b).backward();

@@ -9,16 +9,16 @@ std::vector<Tensor> run(const FaultContext& context) {
   Normed net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 2; ++step) {
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
     if (context.rank() != 0) continue;
     if (context.fixed) {
       const NoGradGuard no_grad;
       net->eval();
-      net(rank_batch(context.group));
+      net(rank_batch(context));
       net->train();
     } else {
-      ddp(rank_batch(context.group));
+      ddp(rank_batch(context));
     }
   }
   return net->parameters();

@@ -21,7 +21,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   for (int step = 0; step < 3; ++step) {
     net->fails = step == 1 && context.rank() == 1 && !context.fixed;
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

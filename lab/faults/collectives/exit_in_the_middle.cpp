@@ -15,7 +15,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   for (int step = 0; step < 3; ++step) {
     std::this_thread::sleep_for(std::chrono::milliseconds(150));       // as long as a step of a real model
     if (step == 1 && context.rank() == 1 && !context.fixed) _exit(0);  // "the budget of this job is used up"
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

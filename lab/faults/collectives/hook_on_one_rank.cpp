@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
   if (context.rank() == 1 || context.fixed) ddp.register_comm_hook(dist::fp16_compress_hook());
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

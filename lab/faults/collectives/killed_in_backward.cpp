@@ -13,7 +13,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   for (int step = 0; step < 3; ++step) {
     std::this_thread::sleep_for(std::chrono::milliseconds(150));  // as long as a step of a real model
-    const Tensor output = ddp(rank_batch(context.group));
+    const Tensor output = ddp(rank_batch(context));
     if (step == 1 && context.rank() == 1 && !context.fixed) {
       output.register_hook([](const Tensor&) -> Tensor {
         std::raise(SIGKILL);

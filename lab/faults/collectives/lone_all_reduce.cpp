@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 3; ++step) {
-    const Tensor loss = loss_of(ddp(rank_batch(context.group)));
+    const Tensor loss = loss_of(ddp(rank_batch(context)));
     loss.backward();
     sgd_step(net->parameters());
     if (step == 1 && (context.rank() == 0 || context.fixed))

@@ -10,7 +10,7 @@ namespace missing_at_barrier {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   if (context.rank() == 1 && !context.fixed) {
     const dist::Activity busy(*context.group, "writing a checkpoint");

@@ -10,7 +10,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   const int batches = context.rank() == 1 && !context.fixed ? 2 : 3;
   for (int step = 0; step < batches; ++step) {
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   context.group->barrier({.description = "end of training"});

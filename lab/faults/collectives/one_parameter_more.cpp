@@ -8,7 +8,7 @@ namespace one_parameter_more {
 std::vector<Tensor> run(const FaultContext& context) {
   nn::Linear net(4, 4, context.rank() == 1 && !context.fixed);
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -8,11 +8,11 @@ namespace other_dtype {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
-  const Tensor value = ones({4});
+  const Tensor value = ones({4}, {kFloat32, context.device});
   if (context.rank() == 1 && !context.fixed) {
-    context.group->all_reduce(ones({4}, kInt32))->wait();
+    context.group->all_reduce(ones({4}, {kInt32, context.device}))->wait();
   } else {
     context.group->all_reduce(value)->wait();
   }

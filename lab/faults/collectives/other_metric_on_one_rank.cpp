@@ -8,11 +8,11 @@ namespace other_metric_on_one_rank {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   const std::string last = context.rank() == 1 && !context.fixed ? "recall" : "precision";
   for (const std::string& metric : {std::string("accuracy"), last}) {
-    const Tensor value = ones({1});
+    const Tensor value = ones({1}, {kFloat32, context.device});
     context.group->all_reduce(value, {.op = dist::ReduceOp::Avg, .description = "metric " + metric})->wait();
   }
   return net->parameters();

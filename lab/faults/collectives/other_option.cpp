@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   const bool odd = context.rank() == 1 && !context.fixed;
   auto ddp = wrap(context, net, odd ? context.find_unused() : context.options);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   nn::Linear net(4, 4, false);
   if (context.rank() == 1 && !context.fixed) net->to(kFloat64);
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

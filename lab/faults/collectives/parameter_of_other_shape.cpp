@@ -8,7 +8,7 @@ namespace parameter_of_other_shape {
 std::vector<Tensor> run(const FaultContext& context) {
   nn::Linear net(4, context.rank() == 1 && !context.fixed ? 5 : 4, false);
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

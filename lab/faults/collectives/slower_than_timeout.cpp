@@ -15,7 +15,7 @@ std::vector<Tensor> run(const FaultContext& context) {
       const dist::Activity loading(*context.group, "loading data");
       std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     }
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

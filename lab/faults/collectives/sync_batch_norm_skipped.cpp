@@ -18,7 +18,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   dist::convert_sync_batchnorm(net, context.group);
   auto ddp = wrap(context, net, context.find_unused());
   net->skip = context.rank() == 1 && !context.fixed;
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

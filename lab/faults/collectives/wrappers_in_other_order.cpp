@@ -10,6 +10,8 @@ namespace wrappers_in_other_order {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain chain;
   Heads heads;
+  chain->to(context.device);
+  heads->to(context.device);
   std::optional<dist::DistributedDataParallel<Chain>> first;
   std::optional<dist::DistributedDataParallel<Heads>> second;
   const bool other_order = context.rank() == 1 && !context.fixed;

@@ -10,6 +10,8 @@ namespace wrappers_of_one_class_in_other_order {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain student;
   Chain critic;
+  student->to(context.device);
+  critic->to(context.device);
   std::optional<dist::DistributedDataParallel<Chain>> first;
   std::optional<dist::DistributedDataParallel<Chain>> second;
   const bool other_order = context.rank() == 1 && !context.fixed;

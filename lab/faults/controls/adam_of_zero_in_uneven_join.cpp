@@ -14,7 +14,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   dist::ZeroRedundancyOptimizer<optim::Adam> optimizer(net->parameters(), {.lr = 0.1}, context.group);
   const auto train = [&] {
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer.step();
   };
   dist::Join join({ddp, optimizer});

@@ -13,7 +13,7 @@ std::vector<Tensor> dead_relu(const FaultContext& context) {
     net->a->weight.fill_(-1);
   }
   auto ddp = wrap(context, net);
-  mean(square(ddp(abs(rank_batch(context.group))))).backward();
+  mean(square(ddp(abs(rank_batch(context))))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }
@@ -24,7 +24,7 @@ std::vector<Tensor> frozen_before(const FaultContext& context) {
   Chain net;
   net->a->requires_grad_(false);
   auto ddp = wrap(context, net);
-  mean(square(ddp(rank_batch(context.group)))).backward();
+  mean(square(ddp(rank_batch(context)))).backward();
   sgd_step(net->b->parameters());
   return net->parameters();
 }
@@ -40,7 +40,7 @@ BRIGADE_MODULE(Tied);
 std::vector<Tensor> tied(const FaultContext& context) {
   Tied net;
   auto ddp = wrap(context, net);
-  mean(square(ddp(rank_batch(context.group)))).backward();
+  mean(square(ddp(rank_batch(context)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }
@@ -50,10 +50,12 @@ const AddFault add_tied(Fault{"OK-03", "tied weights", {.detected = false}, &tie
 std::vector<Tensor> two_wrappers(const FaultContext& context) {
   nn::Linear generator(4, 4);
   nn::Linear discriminator(4, 1);
+  generator->to(context.device);
+  discriminator->to(context.device);
   dist::DistributedDataParallel g(generator, context.group, context.options);
   dist::DistributedDataParallel d(discriminator, context.group, context.options);
   for (int step = 0; step < 2; ++step) {
-    const Tensor fake = brigade::tanh(g(rank_batch(context.group)));
+    const Tensor fake = brigade::tanh(g(rank_batch(context)));
     const Tensor of_detached = d(fake.detach());
     binary_cross_entropy_with_logits(of_detached, zeros_like(of_detached)).backward();
     sgd_step(discriminator->parameters());
@@ -74,7 +76,7 @@ const AddFault add_wrappers(Fault{
 std::vector<Tensor> two_forwards(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  const Tensor x = rank_batch(context.group);
+  const Tensor x = rank_batch(context);
   (mean(square(ddp(x))) + mean(square(ddp(x * 2.0)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
@@ -85,7 +87,7 @@ const AddFault add_forwards(Fault{"OK-11", "two forwards, one backward", {.detec
 std::vector<Tensor> two_backwards(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  const Tensor x = rank_batch(context.group);
+  const Tensor x = rank_batch(context);
   const Tensor first = mean(square(ddp(x)));
   const Tensor second = mean(square(ddp(x * 2.0)));
   first.backward();
@@ -109,7 +111,7 @@ BRIGADE_MODULE(NormedConv);
 std::vector<Tensor> batch_norm_twice(const FaultContext& context) {
   NormedConv net;
   auto ddp = wrap(context, net);
-  const Tensor x = rank_batch(context.group).reshape({8, 1, 2, 2});
+  const Tensor x = rank_batch(context).reshape({8, 1, 2, 2});
   (mean(square(ddp(x))) + mean(abs(ddp(x + 1.0)))).backward();
   sgd_step(net->parameters());
   return net->parameters();

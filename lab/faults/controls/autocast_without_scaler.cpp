@@ -14,8 +14,8 @@ std::vector<Tensor> run(const FaultContext& context) {
     optimizer.zero_grad();
     Tensor loss;
     {
-      const amp::autocast region(kCPU, kBFloat16);
-      loss = loss_of(ddp(rank_batch(context.group)));
+      const amp::autocast region(context.device.type, kBFloat16);
+      loss = loss_of(ddp(rank_batch(context)));
     }
     loss.backward();
     optim::clip_grad_norm_(net->parameters(), 0.1);

@@ -26,14 +26,14 @@ std::vector<Tensor> run(const FaultContext& context) {
   };
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer.step();
     const NoGradGuard no_grad;
     for (size_t i = 0; i < averages.size(); ++i)
       averages[i].mul_(0.9).add_(net->parameters()[i], 0.1);
     if (step == 0 || (step == 1 && context.rank() == 0)) {
       swap_all();
-      loss_of(net(rank_batch(context.group))).item<float>();
+      loss_of(net(rank_batch(context))).item<float>();
       swap_all();
     }
   }

@@ -16,7 +16,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Shared net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 2; ++step) {
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

@@ -15,7 +15,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Supervised net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 2; ++step) {
-    const auto [a, b] = ddp(rank_batch(context.group));
+    const auto [a, b] = ddp(rank_batch(context));
     const Tensor weights = net->weights;
     (loss_of(a) * weights.select(0, 0) + loss_of(b) * weights.select(0, 1)).backward();
     sgd_step(net->parameters());

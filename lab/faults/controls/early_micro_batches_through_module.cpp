@@ -9,8 +9,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 2; ++step) {
-    loss_of(net(rank_batch(context.group))).backward();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(net(rank_batch(context))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

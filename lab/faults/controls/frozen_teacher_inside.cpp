@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Distillation net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 2; ++step) {
-    ddp(rank_batch(context.group)).backward();
+    ddp(rank_batch(context)).backward();
     sgd_step(net->student->parameters());
   }
   return net->parameters();

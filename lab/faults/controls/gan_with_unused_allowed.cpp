@@ -9,10 +9,10 @@ std::vector<Tensor> run(const FaultContext& context) {
   OneGan net;
   auto ddp = wrap(context, net, context.find_unused());
   for (int step = 0; step < 2; ++step) {
-    real_or_fake(ddp(rank_batch(context.group), true), false).backward();
+    real_or_fake(ddp(rank_batch(context), true), false).backward();
     sgd_step(net->discriminator->parameters());
     net->zero_grad();
-    real_or_fake(ddp(rank_batch(context.group), false), true).backward();
+    real_or_fake(ddp(rank_batch(context), false), true).backward();
     sgd_step(net->generator->parameters());
     net->zero_grad();
   }

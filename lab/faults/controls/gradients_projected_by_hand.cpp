@@ -20,7 +20,7 @@ std::vector<Tensor> run(const FaultContext& context) {
     std::vector<std::vector<Tensor>> of_tasks;
     for (const double target : {1.0, -1.0}) {
       optimizer.zero_grad();
-      loss_of(ddp(rank_batch(context.group)) - target).backward();
+      loss_of(ddp(rank_batch(context)) - target).backward();
       of_tasks.emplace_back();
       for (const Tensor& parameter : net->parameters())
         of_tasks.back().push_back(parameter.grad().clone());

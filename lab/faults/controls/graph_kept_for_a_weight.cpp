@@ -20,7 +20,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    const Tensor output = ddp(rank_batch(context.group));
+    const Tensor output = ddp(rank_batch(context));
     const Tensor likeness = loss_of(output - 1.0);
     const Tensor opinion = mean(abs(output));
     const double share = norm_at(likeness, net->b->weight) / (norm_at(opinion, net->b->weight) + 1e-4);

@@ -15,7 +15,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   dist::PeriodicModelAverager averager(context.group, 2, 2);
   for (int step = 0; step < 7; ++step) {
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer.step();
     averager.average_parameters(net);
   }

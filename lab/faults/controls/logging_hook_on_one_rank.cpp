@@ -17,7 +17,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   if (context.rank() == 0) net->a->weight.register_hook(logs);
   for (int step = 0; step < 8; ++step) {
     optimizer.zero_grad();
-    const Tensor output = ddp(rank_batch(context.group));
+    const Tensor output = ddp(rank_batch(context));
     if (context.rank() == 0) output.register_hook(logs);
     loss_of(output).backward();
     optimizer.step();

@@ -11,10 +11,10 @@ std::vector<Tensor> run(const FaultContext& context) {
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   const int64_t tokens = 3 + 4 * context.rank();
   for (int step = 0; step < 3; ++step) {
-    const Tensor all_tokens = full({1}, static_cast<double>(tokens));
+    const Tensor all_tokens = full({1}, static_cast<double>(tokens), {kFloat32, context.device});
     context.group->all_reduce(all_tokens, {.op = dist::ReduceOp::Sum})->wait();
     optimizer.zero_grad();
-    const Tensor sum_of_losses = square(ddp(rank_batch(context.group, tokens))).sum();
+    const Tensor sum_of_losses = square(ddp(rank_batch(context, tokens))).sum();
     // The wrapper divides by the ranks.
     (sum_of_losses * (context.group->size() / all_tokens.item<float>())).backward();
     optimizer.step();

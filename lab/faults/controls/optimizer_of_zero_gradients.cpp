@@ -18,7 +18,7 @@ std::vector<Tensor> run(const FaultContext& context) {
     const double weight = step < 2 ? 0.0 : 1.0;
     of_trunk.zero_grad();
     of_heads.zero_grad();
-    const auto [first, second] = ddp(rank_batch(context.group));
+    const auto [first, second] = ddp(rank_batch(context));
     scaler.scale((loss_of(first) + loss_of(second)) * weight).backward();
     scaler.step(of_trunk);
     scaler.step(of_heads);

@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Heads net;
   auto ddp = wrap(context, net, context.find_unused());
   for (int step = 0; step < 2; ++step) {
-    loss_of(ddp(rank_batch(context.group)).first).backward();
+    loss_of(ddp(rank_batch(context)).first).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

@@ -13,7 +13,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   amp::GradScaler scaler({.init_scale = 1024, .growth_interval = 1});
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    const Tensor loss = loss_of(ddp(rank_batch(context.group)));
+    const Tensor loss = loss_of(ddp(rank_batch(context)));
     const std::vector<Tensor> scaled =
         autograd::grad(std::vector<Tensor>{scaler.scale(loss)}, net->parameters(), {.create_graph = true});
     const double inverse = 1 / scaler.get_scale();

@@ -10,10 +10,11 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   nn::Linear probe(4, 1);
+  probe->to(context.device);
   optim::SGD of_probe(probe->parameters(), {.lr = 0.1});
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    const Tensor output = ddp(rank_batch(context.group));
+    const Tensor output = ddp(rank_batch(context));
     if (context.rank() == 1) {
       of_probe.zero_grad();
       loss_of(probe(output.detach())).backward();

@@ -18,8 +18,8 @@ std::vector<Tensor> run(const FaultContext& context) {
     optimizer.zero_grad();
     Tensor loss;
     {
-      const amp::autocast region(kCPU, kFloat16);
-      loss = loss_of(ddp(rank_batch(context.group))) * 500.0;
+      const amp::autocast region(context.device.type, kFloat16);
+      loss = loss_of(ddp(rank_batch(context))) * 500.0;
     }
     scaler.scale(loss).backward();
     if (scaler.step(optimizer)) {

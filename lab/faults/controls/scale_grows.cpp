@@ -13,7 +13,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   amp::GradScaler scaler({.init_scale = 1024, .growth_interval = 2});
   for (int step = 0; step < 5; ++step) {
     optimizer.zero_grad();
-    scaler.scale(loss_of(ddp(rank_batch(context.group)))).backward();
+    scaler.scale(loss_of(ddp(rank_batch(context)))).backward();
     scaler.unscale_(optimizer);
     optim::clip_grad_norm_(net->parameters(), 0.1);
     scaler.step(optimizer);

@@ -7,9 +7,10 @@ namespace student_alone_wrapped {
 
 std::vector<Tensor> run(const FaultContext& context) {
   Distillation net;
+  net->to(context.device);
   auto ddp = wrap(context, net->student);
   for (int step = 0; step < 2; ++step) {
-    const Tensor x = rank_batch(context.group);
+    const Tensor x = rank_batch(context);
     mean(square(ddp(x) - net->teacher(x))).backward();
     sgd_step(net->student->parameters());
   }

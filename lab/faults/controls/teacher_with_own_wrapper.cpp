@@ -7,9 +7,10 @@ namespace teacher_with_own_wrapper {
 
 std::vector<Tensor> run(const FaultContext& context) {
   Distillation net;
+  net->to(context.device);
   auto teacher = wrap(context, net->teacher);
   dist::DistributedDataParallel student(net->student, context.group, context.options);
-  const Tensor x = rank_batch(context.group);
+  const Tensor x = rank_batch(context);
   mean(square(student(x) - teacher(x))).backward();
   sgd_step(net->student->parameters());
   return net->student->parameters();

@@ -12,7 +12,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   dist::Join join(ddp);
   for (int batch = 0; batch < 2 + context.rank(); ++batch) {
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   join.finish();

@@ -16,7 +16,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   optimizer.emplace(net->parameters(), optim::AdamOptions{.lr = 0.1});
   const auto train = [&] {
     optimizer->zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer->step();
   };
   for (int epoch = 0; epoch < 2; ++epoch) {

@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Distillation net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 3; ++step) {
-    const Tensor x = rank_batch(context.group);
+    const Tensor x = rank_batch(context);
     const Tensor loss = mean(square(net->student(x) - net->teacher(x)));
     loss.backward();
     context.group->all_reduce(loss.detach(), {.op = dist::ReduceOp::Avg, .description = "loss"})->wait();

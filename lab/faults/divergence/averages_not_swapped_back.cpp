@@ -12,14 +12,14 @@ std::vector<Tensor> run(const FaultContext& context) {
   const Tensor average = net->b->weight.detach().clone();
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer.step();
     const NoGradGuard no_grad;
     average.mul_(0.9).add_(net->b->weight, 0.1);
     if (step != 1 || context.rank() != 0) continue;
     const Tensor trained = net->b->weight.clone();
     net->b->weight.copy_(average);
-    loss_of(net(rank_batch(context.group))).item<float>();
+    loss_of(net(rank_batch(context))).item<float>();
     if (context.fixed) net->b->weight.copy_(trained);
   }
   return net->parameters();

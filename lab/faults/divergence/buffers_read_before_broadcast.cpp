@@ -11,7 +11,7 @@ namespace buffers_read_before_broadcast {
 std::vector<Tensor> run(const FaultContext& context) {
   Normed net;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   if (context.fixed) {
     dist::broadcast_coalesced(*context.group, net->buffers(), 0, "buffers before they are saved");

@@ -16,7 +16,7 @@ std::vector<Tensor> run(const FaultContext& context) {
     const bool is_worse = step == 2;  // by its own validation loss
     if (is_worse && (context.rank() == 1 || context.fixed)) net->load_state_dict(best);
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer.step();
   }
   return net->parameters();

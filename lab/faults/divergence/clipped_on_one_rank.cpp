@@ -10,7 +10,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   dist::DDPOptions options = context.options;
   options.gradient_as_bucket_view = false;
   auto ddp = wrap(context, net, options);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   if (context.rank() == 1 || context.fixed) optim::clip_grad_norm_(net->parameters(), 0.01);
   sgd_step(net->parameters());
   return net->parameters();

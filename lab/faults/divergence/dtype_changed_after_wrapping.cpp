@@ -10,7 +10,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   if (context.fixed) net->to(kFloat64);
   auto ddp = wrap(context, net);
   if (!context.fixed) net->to(kFloat64);
-  loss_of(ddp(rank_batch(context.group).to(net->a->weight.dtype()))).backward();
+  loss_of(ddp(rank_batch(context).to(net->a->weight.dtype()))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -12,7 +12,7 @@ std::vector<Tensor> run(const FaultContext& context) {
     Tensor loss;
     {
       const auto no_sync = ddp.no_sync();
-      loss = loss_of(ddp(rank_batch(context.group)));
+      loss = loss_of(ddp(rank_batch(context)));
     }
     loss.backward();
     sgd_step(net->parameters());

@@ -8,7 +8,7 @@ namespace gradient_changed_after_reduction {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   if (context.rank() == 1 || context.fixed) net->a->weight.grad().mul_(0.5);
   sgd_step(net->parameters());
   return net->parameters();

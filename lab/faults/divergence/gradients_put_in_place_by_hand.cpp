@@ -8,7 +8,7 @@ namespace gradients_put_in_place_by_hand {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  const Tensor loss[] = {loss_of(ddp(rank_batch(context.group)))};
+  const Tensor loss[] = {loss_of(ddp(rank_batch(context)))};
   const std::vector<Tensor> parameters = net->parameters();
   const std::vector<Tensor> gradients = autograd::grad(loss, parameters);
   for (size_t i = 0; i < parameters.size(); ++i) {

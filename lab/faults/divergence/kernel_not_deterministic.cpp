@@ -1,4 +1,5 @@
 // DIV-21: a parameter that every rank computes for itself, with a kernel that is not deterministic on rank 1.
+#include <brigade/core/device_runtime.h>
 #include <brigade/lab/faults/fault.h>
 #include <brigade/lab/faults/models.h>
 
@@ -13,10 +14,12 @@ std::vector<Tensor> run(const FaultContext& context) {
   options.verify_every = 1;
   auto ddp = wrap(context, net, options);
   for (int step = 0; step < 3; ++step) {
-    ddp(rank_batch(context.group)).backward();
+    ddp(rank_batch(context)).backward();
     if (step == 1 && context.rank() == 1 && !context.fixed) {
-      auto* const values = net->teacher->weight.data_ptr<float>();
+      const Tensor& weight = net->teacher->weight;
+      std::vector<float> values = weight.to_vector<float>();
       values[5] = std::nextafter(values[5], 10.0F);
+      copy_bytes(weight.raw_data(), context.device, values.data(), kCPU, weight.nbytes());
     }
     sgd_step(net->student->parameters());
   }

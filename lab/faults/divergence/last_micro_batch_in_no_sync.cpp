@@ -11,10 +11,10 @@ std::vector<Tensor> run(const FaultContext& context) {
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   {
     const auto no_sync = ddp.no_sync();
-    loss_of(ddp(rank_batch(context.group))).backward();
-    if (!context.fixed) loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
+    if (!context.fixed) loss_of(ddp(rank_batch(context))).backward();
   }
-  if (context.fixed) loss_of(ddp(rank_batch(context.group))).backward();
+  if (context.fixed) loss_of(ddp(rank_batch(context))).backward();
   optimizer.step();
   return net->parameters();
 }

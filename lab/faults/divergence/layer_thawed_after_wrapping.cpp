@@ -10,7 +10,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   net->b->requires_grad_(context.fixed);
   auto ddp = wrap(context, net);
   net->b->requires_grad_(true);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -12,10 +12,10 @@ std::vector<Tensor> run(const FaultContext& context) {
     {
       const auto no_sync = ddp.no_sync();
       net->skip_b = false;
-      loss_of(ddp(rank_batch(context.group))).backward();
+      loss_of(ddp(rank_batch(context))).backward();
     }
     net->skip_b = true;
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

@@ -21,7 +21,7 @@ BRIGADE_MODULE(Ordered);
 std::vector<Tensor> run(const FaultContext& context) {
   Ordered net(context.rank() == 1 && !context.fixed);
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

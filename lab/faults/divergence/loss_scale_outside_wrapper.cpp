@@ -17,10 +17,11 @@ BRIGADE_MODULE(Scale);
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   Scale scale;
+  scale->to(context.device);
   auto ddp = wrap(context, net);
   std::optional<dist::DistributedDataParallel<Scale>> second;
   if (context.fixed) second.emplace(scale, context.group, context.options);
-  const Tensor output = ddp(rank_batch(context.group));
+  const Tensor output = ddp(rank_batch(context));
   loss_of(scale(output)).backward();
   std::vector<Tensor> parameters = net->parameters();
   parameters.push_back(scale->logit_scale);

@@ -17,7 +17,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   optim::Adam optimizer(net->parameters(), {.lr = 0.1});
   const auto train = [&] {
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer.step();
   };
   train();

@@ -11,7 +11,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     const bool skip = step == 1 && (context.rank() == 1 || context.fixed);
     if (!skip) optimizer.step();
   }

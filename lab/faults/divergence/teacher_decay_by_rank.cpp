@@ -11,7 +11,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   options.verify_every = 1;
   auto ddp = wrap(context, net, options);
   for (int step = 0; step < 3; ++step) {
-    ddp(rank_batch(context.group)).backward();
+    ddp(rank_batch(context)).backward();
     sgd_step(net->student->parameters());
     const NoGradGuard no_grad;
     const double decay = context.rank() == 1 && !context.fixed ? 0.9 : 0.99;

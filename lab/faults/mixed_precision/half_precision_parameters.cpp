@@ -17,8 +17,8 @@ std::vector<Tensor> run(const FaultContext& context) {
     optimizer.zero_grad();
     Tensor loss;
     {
-      const amp::autocast region(kCPU, kFloat16, context.fixed);
-      loss = loss_of(ddp(rank_batch(context.group).to(net->a->weight.dtype())));
+      const amp::autocast region(context.device.type, kFloat16, context.fixed);
+      loss = loss_of(ddp(rank_batch(context).to(net->a->weight.dtype())));
     }
     scaler.scale(loss).backward();
     context.fault_on_next_line();

@@ -17,7 +17,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   amp::GradScaler scaler({.init_scale = 1 << 22});
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    scaler.scale(loss_of(ddp(rank_batch(context.group)))).backward();
+    scaler.scale(loss_of(ddp(rank_batch(context)))).backward();
     if (!scaler.step(optimizer) && context.fixed) throw Error("a step was skipped");
     scaler.update();
   }

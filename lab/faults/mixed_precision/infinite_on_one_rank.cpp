@@ -28,7 +28,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
     const double spike = step == 1 && context.rank() == 1 ? std::numeric_limits<double>::infinity() : 1.0;
-    const auto [of_shared, of_own] = ddp(rank_batch(context.group));
+    const auto [of_shared, of_own] = ddp(rank_batch(context));
     scaler.scale(loss_of(of_shared) + loss_of(of_own) * spike).backward();
     scaler.step(optimizer);
     scaler.update();

@@ -13,7 +13,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   amp::GradScaler scaler({.init_scale = 1024});
   for (int step = 0; step < 2; ++step) {
     optimizer.zero_grad();
-    const Tensor output = ddp(rank_batch(context.group));
+    const Tensor output = ddp(rank_batch(context));
     const Tensor likeness = loss_of(output - 1.0);
     const Tensor size = mean(abs(output));
     if (context.fixed) {

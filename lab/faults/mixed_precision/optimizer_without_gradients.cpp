@@ -16,7 +16,7 @@ std::vector<Tensor> run(const FaultContext& context) {
     of_generator.zero_grad();
     of_discriminator.zero_grad();
     const bool of_fake = step == 0;  // the discriminator's turn
-    scaler.scale(real_or_fake(ddp(rank_batch(context.group), of_fake), !of_fake)).backward();
+    scaler.scale(real_or_fake(ddp(rank_batch(context), of_fake), !of_fake)).backward();
     if (!of_fake || !context.fixed) {
       context.fault_on_next_line();
       scaler.step(of_generator);

@@ -13,7 +13,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   amp::GradScaler scaler;
   for (int step = 0; step < 2; ++step) {
     optimizer.zero_grad();
-    const Tensor loss = loss_of(ddp(rank_batch(context.group)));
+    const Tensor loss = loss_of(ddp(rank_batch(context)));
     if (context.fixed) {
       scaler.scale(loss).backward();
     } else {

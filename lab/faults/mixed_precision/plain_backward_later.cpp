@@ -13,7 +13,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   amp::GradScaler scaler({.init_scale = 1024});
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    const Tensor loss = loss_of(ddp(rank_batch(context.group)));
+    const Tensor loss = loss_of(ddp(rank_batch(context)));
     if (context.fixed || step == 0) {
       scaler.scale(loss).backward();
     } else {

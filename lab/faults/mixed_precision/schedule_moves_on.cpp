@@ -17,7 +17,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
     const double spike = step == 1 ? std::numeric_limits<double>::infinity() : 1.0;
-    scaler.scale(loss_of(ddp(rank_batch(context.group))) * spike).backward();
+    scaler.scale(loss_of(ddp(rank_batch(context))) * spike).backward();
     context.fault_on_next_line();
     const bool has_stepped = scaler.step(optimizer);
     scaler.update();

@@ -13,7 +13,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   amp::GradScaler scaler;
   for (int step = 0; step < 2; ++step) {
     optimizer.zero_grad();
-    scaler.scale(loss_of(ddp(rank_batch(context.group)))).backward();
+    scaler.scale(loss_of(ddp(rank_batch(context)))).backward();
     context.fault_on_next_line();
     scaler.unscale_(optimizer);
     if (!context.fixed) {

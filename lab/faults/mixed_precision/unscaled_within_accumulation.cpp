@@ -19,7 +19,7 @@ std::vector<Tensor> run(const FaultContext& context) {
       std::optional<decltype(ddp)::NoSync> local;
       if (!is_last) local.emplace(ddp.no_sync());
       context.fault_on_next_line();
-      scaler.scale(loss_of(ddp(rank_batch(context.group))) / 2.0).backward();
+      scaler.scale(loss_of(ddp(rank_batch(context))) / 2.0).backward();
     }
     if (!is_last && context.fixed) continue;
     context.fault_on_next_line();

@@ -15,7 +15,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   for (int step = 0; step < 3; ++step) {
     of_a.zero_grad();
     of_b.zero_grad();
-    scaler.scale(loss_of(ddp(rank_batch(context.group)))).backward();
+    scaler.scale(loss_of(ddp(rank_batch(context)))).backward();
     scaler.step(of_a);
     if (!context.fixed && step == 1) {
       context.fault_on_next_line();

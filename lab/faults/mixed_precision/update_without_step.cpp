@@ -18,7 +18,7 @@ std::vector<Tensor> run(const FaultContext& context) {
     {
       std::optional<decltype(ddp)::NoSync> local;
       if (!is_last) local.emplace(ddp.no_sync());
-      scaler.scale(loss_of(ddp(rank_batch(context.group))) / 2.0).backward();
+      scaler.scale(loss_of(ddp(rank_batch(context))) / 2.0).backward();
     }
     if (is_last) {
       scaler.step(optimizer);

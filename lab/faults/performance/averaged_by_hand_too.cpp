@@ -8,7 +8,7 @@ namespace averaged_by_hand_too {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   for (const Tensor& parameter : net->parameters()) {
     if (!context.fixed) context.group->all_reduce(parameter.grad(), {.op = dist::ReduceOp::Avg})->wait();
   }

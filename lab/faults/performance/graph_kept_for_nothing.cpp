@@ -8,9 +8,10 @@ namespace graph_kept_for_nothing {
 std::vector<Tensor> run(const FaultContext& context) {
   nn::Linear generator(4, 4);
   nn::Linear discriminator(4, 1);
+  discriminator->to(context.device);
   auto g = wrap(context, generator);
   dist::DistributedDataParallel d(discriminator, context.group, context.options);
-  const Tensor fake = brigade::tanh(g(rank_batch(context.group)));
+  const Tensor fake = brigade::tanh(g(rank_batch(context)));
   real_or_fake(d(fake.detach()), false).backward({.retain_graph = !context.fixed});
   sgd_step(discriminator->parameters());
   real_or_fake(d(fake), true).backward();

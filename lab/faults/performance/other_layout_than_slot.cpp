@@ -7,8 +7,8 @@ namespace other_layout_than_slot {
 
 struct TransposedImpl : nn::Module {
   Tensor weight;
-  explicit TransposedImpl(bool contiguous) {
-    const Tensor values = randn({3, 4});
+  TransposedImpl(bool contiguous, Device device) {
+    const Tensor values = randn({3, 4}, {kFloat32, device});
     weight = register_parameter("weight", contiguous ? values.t().contiguous() : values.t());
   }
   Tensor forward(const Tensor& x) { return matmul(x, weight); }
@@ -16,9 +16,9 @@ struct TransposedImpl : nn::Module {
 BRIGADE_MODULE(Transposed);
 
 std::vector<Tensor> run(const FaultContext& context) {
-  Transposed net(context.fixed);
+  Transposed net(context.fixed, context.device);
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   return {net->weight.grad()};
 }
 

@@ -13,7 +13,7 @@ std::vector<Tensor> run(const FaultContext& context) {
     const int batch = context.fixed ? step * context.group->size() + context.rank() : step;
     Generator generator(static_cast<uint64_t>(batch));
     optimizer.zero_grad();
-    loss_of(ddp(randn({8, 4}, kFloat32, &generator))).backward();
+    loss_of(ddp(randn({8, 4}, {kFloat32, context.device}, &generator))).backward();
     optimizer.step();
   }
   return net->parameters();

@@ -27,7 +27,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   net->slow = context.rank() == 1 && !context.fixed;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 6; ++step) {
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

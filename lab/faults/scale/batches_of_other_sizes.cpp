@@ -8,7 +8,7 @@ namespace batches_of_other_sizes {
 std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group, context.rank() == 0 && !context.fixed ? 7 : 1))).backward();
+  loss_of(ddp(rank_batch(context, context.rank() == 0 && !context.fixed ? 7 : 1))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -10,10 +10,10 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   {
     const auto no_sync = ddp.no_sync();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     if (!context.fixed) optim::clip_grad_norm_(net->parameters(), 0.01);
   }
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   if (context.fixed) optim::clip_grad_norm_(net->parameters(), 0.01);
   sgd_step(net->parameters());
   return net->parameters();

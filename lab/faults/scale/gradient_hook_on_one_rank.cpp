@@ -10,8 +10,10 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   if (context.rank() == 1 && !context.fixed)
     net->a->weight.register_hook([](const Tensor& grad) { return grad * 100.0; });
-  loss_of(ddp(rank_batch(context.group))).backward();
-  sgd_step(net->parameters());
+  for (int step = 0; step < 2; ++step) {
+    loss_of(ddp(rank_batch(context))).backward();
+    sgd_step(net->parameters());
+  }
   return net->parameters();
 }
 

@@ -10,8 +10,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   ddp.register_comm_hook(context.fixed ? dist::bf16_compress_hook() : dist::fp16_compress_hook());
   // The gradient of b is large, that of a is small.
-  const Tensor out = net->b(relu(net->a(abs(rank_batch(context.group)))).detach());
-  (out.sum() * 1e6 + loss_of(net->a(rank_batch(context.group)))).backward();
+  const Tensor out = net->b(relu(net->a(abs(rank_batch(context)))).detach());
+  (out.sum() * 1e6 + loss_of(net->a(rank_batch(context)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

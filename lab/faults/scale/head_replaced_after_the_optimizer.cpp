@@ -16,7 +16,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   for (int step = 0; step < 36; ++step) {
     optimizer->zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer->step();
   }
   return net->parameters();

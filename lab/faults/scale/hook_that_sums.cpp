@@ -12,7 +12,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   ddp.register_comm_hook(dist::make_comm_hook("mine", [op](dist::ProcessGroup& group, const dist::GradBucket& bucket) {
     return group.all_reduce(bucket.buffer(), {.op = op});
   }));
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

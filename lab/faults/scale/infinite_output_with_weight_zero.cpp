@@ -8,15 +8,17 @@ namespace infinite_output_with_weight_zero {
 std::vector<Tensor> run(const FaultContext& context) {
   Heads net;
   auto ddp = wrap(context, net);
-  const auto [used, unused] = ddp(rank_batch(context.group));
-  const bool bad = context.rank() == 1 && !context.fixed;
-  const Tensor divided = unused / full({1}, bad ? 0.0 : 2.0);
-  (loss_of(used) + 0.0 * divided.sum()).backward();
-  sgd_step(net->parameters());
-  // Zeros in place of NaN, so that what is compared is a number.
-  for (const Tensor& parameter : net->parameters()) {
-    const NoGradGuard no_grad;
-    if (!context.fixed) parameter.fill_(0);
+  for (int step = 0; step < 2; ++step) {
+    const auto [used, unused] = ddp(rank_batch(context));
+    const bool bad = step == 0 && context.rank() == 1 && !context.fixed;
+    const Tensor divided = unused / full({1}, bad ? 0.0 : 2.0, {kFloat32, context.device});
+    (loss_of(used) + 0.0 * divided.sum()).backward();
+    sgd_step(net->parameters());
+    // Numbers in place of NaN, to go on with.
+    for (const Tensor& parameter : net->parameters()) {
+      const NoGradGuard no_grad;
+      if (step == 0 && !context.fixed) parameter.fill_(0.5);
+    }
   }
   return net->parameters();
 }

@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   net->skip_b = context.rank() == 1;
   auto ddp = wrap(context, net, context.find_unused());
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   // To be shown, not scolded: the users of each parameter are known on every rank.
   if (ddp.reducer().users()[1] != context.group->size() - 1) throw ValueError("the number of users is not known");
   sgd_step(net->parameters());

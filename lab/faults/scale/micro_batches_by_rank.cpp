@@ -17,7 +17,7 @@ std::vector<Tensor> run(const FaultContext& context) {
     for (int micro = 0; micro < micro_batches; ++micro) {
       std::optional<decltype(ddp)::NoSync> local;
       if (micro + 1 < micro_batches) local.emplace(ddp.no_sync());
-      (loss_of(ddp(rank_batch(context.group))) / static_cast<double>(micro_batches)).backward();
+      (loss_of(ddp(rank_batch(context))) / static_cast<double>(micro_batches)).backward();
     }
     optimizer.step();
   }

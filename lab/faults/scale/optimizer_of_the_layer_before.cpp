@@ -11,9 +11,10 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net, context.find_unused());
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   if (!context.fixed) net->b = net->replace_module("b", nn::Linear(4, 4, false));
+  net->to(context.device);
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer.step();
   }
   return net->parameters();

@@ -11,7 +11,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   for (int step = 0; step < 2; ++step) {
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer.step();
     if (!context.fixed) optimizer.step();  // the trainer's own, beside that of a callback
   }

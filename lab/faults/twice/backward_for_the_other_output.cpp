@@ -8,7 +8,7 @@ namespace backward_for_the_other_output {
 std::vector<Tensor> run(const FaultContext& context) {
   Heads net;
   auto ddp = wrap(context, net);
-  const auto [a, b] = ddp(rank_batch(context.group));
+  const auto [a, b] = ddp(rank_batch(context));
   loss_of(a).backward({.retain_graph = true});
   b.sum().backward();
   sgd_step(net->parameters());

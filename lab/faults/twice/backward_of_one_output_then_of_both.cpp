@@ -8,7 +8,7 @@ namespace backward_of_one_output_then_of_both {
 std::vector<Tensor> run(const FaultContext& context) {
   Heads net;
   auto ddp = wrap(context, net, context.find_unused());
-  const auto [a, b] = ddp(rank_batch(context.group));
+  const auto [a, b] = ddp(rank_batch(context));
   const Tensor loss_a = loss_of(a);
   loss_a.backward({.retain_graph = true});
   (loss_a + loss_of(b)).backward();

@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Heads net;
   auto ddp = wrap(context, net, context.find_unused());
   for (int step = 0; step < 2; ++step) {
-    const auto [a, b] = ddp(rank_batch(context.group));
+    const auto [a, b] = ddp(rank_batch(context));
     loss_of(a).backward({.retain_graph = true});
     b.sum().backward();
     sgd_step(net->parameters());

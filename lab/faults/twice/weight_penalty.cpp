@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   net->skip_b = true;
   auto ddp = wrap(context, net, context.find_unused());
-  (loss_of(ddp(rank_batch(context.group))) + loss_of(net->b->weight)).backward();
+  (loss_of(ddp(rank_batch(context))) + loss_of(net->b->weight)).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

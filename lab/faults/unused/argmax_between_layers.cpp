@@ -13,7 +13,7 @@ BRIGADE_MODULE(HardChoice);
 std::vector<Tensor> run(const FaultContext& context) {
   HardChoice net;
   auto ddp = wrap(context, net);
-  mean(square(ddp(rank_batch(context.group)))).backward();
+  mean(square(ddp(rank_batch(context)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

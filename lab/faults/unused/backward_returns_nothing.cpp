@@ -31,7 +31,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Multiplied net;
   net->forgets = !context.fixed;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -15,7 +15,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Branch net;
   net->skip = context.group->rank() == 1;
   auto ddp = wrap(context, net);
-  mean(square(ddp(rank_batch(context.group)))).backward();
+  mean(square(ddp(rank_batch(context)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

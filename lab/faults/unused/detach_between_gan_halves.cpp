@@ -25,7 +25,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   optim::Adam for_generator(net->generator->parameters(), {.lr = 1e-2});
   optim::Adam for_discriminator(net->discriminator->parameters(), {.lr = 1e-2});
   for (int step = 0; step < 2; ++step) {
-    const auto [of_detached, of_fake] = ddp(rank_batch(context.group));
+    const auto [of_detached, of_fake] = ddp(rank_batch(context));
     for_discriminator.zero_grad();
     binary_cross_entropy_with_logits(of_detached, zeros_like(of_detached)).backward();
     // Keep the path of the second backward sound: the discriminator moves after it.

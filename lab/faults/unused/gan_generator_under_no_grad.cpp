@@ -21,8 +21,8 @@ BRIGADE_MODULE(TwoForwards);
 std::vector<Tensor> run(const FaultContext& context) {
   TwoForwards net;
   auto ddp = wrap(context, net);
-  real_or_fake(ddp(rank_batch(context.group), false), false).backward();
-  real_or_fake(ddp(rank_batch(context.group), true), true).backward();
+  real_or_fake(ddp(rank_batch(context), false), false).backward();
+  real_or_fake(ddp(rank_batch(context), true), true).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -14,9 +14,9 @@ std::vector<Tensor> run(const FaultContext& context) {
   Toggled net;
   auto ddp = wrap(context, net);
   net->generator->requires_grad_(false);
-  real_or_fake(ddp(rank_batch(context.group)), false).backward();
+  real_or_fake(ddp(rank_batch(context)), false).backward();
   net->generator->requires_grad_(true);
-  real_or_fake(ddp(rank_batch(context.group)), true).backward();
+  real_or_fake(ddp(rank_batch(context)), true).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

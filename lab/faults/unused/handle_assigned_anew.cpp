@@ -10,7 +10,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   for (int task = 0; task < 2; ++task) {
     if (task > 0 && !context.fixed) net->b = nn::Linear(4, 4, false);
-    loss_of(ddp(rank_batch(context.group))).backward();
+    net->b->to(context.device);
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

@@ -19,7 +19,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   WithAux net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 2; ++step) {
-    mean(square(ddp(rank_batch(context.group)))).backward();
+    mean(square(ddp(rank_batch(context)))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

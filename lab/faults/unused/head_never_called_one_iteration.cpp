@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   net->skip_b = true;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -23,7 +23,7 @@ BRIGADE_MODULE(TwoHeads);
 std::vector<Tensor> run(const FaultContext& context) {
   TwoHeads net;
   auto ddp = wrap(context, net);
-  const auto [first, second] = ddp(rank_batch(context.group));
+  const auto [first, second] = ddp(rank_batch(context));
   mean(square(first)).backward();
   sgd_step(net->parameters());
   return net->parameters();

@@ -19,7 +19,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   MultiTask net;
   auto ddp = wrap(context, net);
   for (int step = 0; step < 3; ++step) {
-    loss_of(ddp(rank_batch(context.group), step)).backward();
+    loss_of(ddp(rank_batch(context), step)).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

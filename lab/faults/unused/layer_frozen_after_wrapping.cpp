@@ -9,7 +9,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Chain net;
   auto ddp = wrap(context, net);
   net->b->requires_grad_(false);
-  mean(square(ddp(rank_batch(context.group)))).backward();
+  mean(square(ddp(rank_batch(context)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

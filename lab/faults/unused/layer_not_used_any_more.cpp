@@ -26,7 +26,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   for (int step = 0; step < 5; ++step) {
     net->is_warm = step >= 3;
     optimizer.zero_grad();
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     optimizer.step();
   }
   return net->parameters();

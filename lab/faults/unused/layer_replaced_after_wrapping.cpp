@@ -10,7 +10,8 @@ std::vector<Tensor> run(const FaultContext& context) {
   if (context.fixed) net->b = net->replace_module("b", nn::Linear(4, 4, false));
   auto ddp = wrap(context, net);
   if (!context.fixed) net->b = net->replace_module("b", nn::Linear(4, 4, false));
-  loss_of(ddp(rank_batch(context.group))).backward();
+  net->to(context.device);
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

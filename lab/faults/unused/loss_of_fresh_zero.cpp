@@ -13,9 +13,9 @@ BRIGADE_MODULE(Detector);
 std::vector<Tensor> run(const FaultContext& context) {
   Detector net;
   auto ddp = wrap(context, net);
-  const Tensor output = ddp(rank_batch(context.group));
+  const Tensor output = ddp(rank_batch(context));
   Tensor loss = mean(square(output));
-  if (context.group->rank() == 1) loss = zeros({}).requires_grad_();
+  if (context.group->rank() == 1) loss = zeros({}, {kFloat32, context.device}).requires_grad_();
   loss.backward();
   sgd_step(net->parameters());
   return net->parameters();

@@ -23,7 +23,7 @@ BRIGADE_MODULE(Segment);
 std::vector<Tensor> run(const FaultContext& context) {
   Segment net;
   auto ddp = wrap(context, net);
-  loss_of(ddp(rank_batch(context.group))).backward();
+  loss_of(ddp(rank_batch(context))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

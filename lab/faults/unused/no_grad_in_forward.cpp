@@ -20,7 +20,7 @@ BRIGADE_MODULE(Quiet);
 std::vector<Tensor> run(const FaultContext& context) {
   Quiet net;
   auto ddp = wrap(context, net);
-  mean(square(ddp(rank_batch(context.group)))).backward();
+  mean(square(ddp(rank_batch(context)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -10,7 +10,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   for (int step = 0; step < 5; ++step) {
     net->skip_b = step == 2;
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

@@ -19,7 +19,7 @@ BRIGADE_MODULE(Boxed);
 std::vector<Tensor> run(const FaultContext& context) {
   Boxed net;
   auto ddp = wrap(context, net);
-  const Box out = ddp(rank_batch(context.group));
+  const Box out = ddp(rank_batch(context));
   loss_of(out.a).backward();
   sgd_step(net->parameters());
   return net->parameters();

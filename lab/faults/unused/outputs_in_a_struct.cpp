@@ -20,7 +20,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   Boxed net;
   auto ddp = wrap(context, net, context.find_unused());
   for (int step = 0; step < 2; ++step) {
-    const Box out = ddp(rank_batch(context.group));
+    const Box out = ddp(rank_batch(context));
     (loss_of(out.a) + loss_of(out.b)).backward();
     sgd_step(net->parameters());
   }

@@ -19,7 +19,7 @@ BRIGADE_MODULE(Weighted);
 std::vector<Tensor> run(const FaultContext& context) {
   Weighted net;
   auto ddp = wrap(context, net);
-  mean(square(ddp(rank_batch(context.group)))).backward();
+  mean(square(ddp(rank_batch(context)))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -11,7 +11,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   options.static_graph = true;
   auto ddp = wrap(context, net, options);
   for (int step = 0; step < 4; ++step) {
-    loss_of(ddp(rank_batch(context.group)).first).backward();
+    loss_of(ddp(rank_batch(context)).first).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

@@ -12,7 +12,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net, options);
   for (int step = 0; step < 2; ++step) {
     net->skip_b = step == 0;
-    loss_of(ddp(rank_batch(context.group))).backward();
+    loss_of(ddp(rank_batch(context))).backward();
     sgd_step(net->parameters());
   }
   return net->parameters();

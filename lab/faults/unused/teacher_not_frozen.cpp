@@ -21,7 +21,7 @@ BRIGADE_MODULE(Unfrozen);
 std::vector<Tensor> run(const FaultContext& context) {
   Unfrozen net;
   auto ddp = wrap(context, net);
-  ddp(rank_batch(context.group)).backward();
+  ddp(rank_batch(context)).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

@@ -20,9 +20,9 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net);
   {
     const NoGradGuard no_grad;
-    net->forward(rank_batch(context.group).to(kFloat64));
+    net->forward(rank_batch(context).to(kFloat64));
   }
-  loss_of(ddp(rank_batch(context.group).to(kFloat64))).backward();
+  loss_of(ddp(rank_batch(context).to(kFloat64))).backward();
   sgd_step(net->parameters());
   return net->parameters();
 }

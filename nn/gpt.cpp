@@ -1,6 +1,7 @@
 // Builds the parts of GPT, and runs its blocks with a residual connection around each half.
 #include <brigade/nn/gpt.h>
 
+#include <brigade/autograd/checkpoint.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/init.h>
@@ -74,8 +75,10 @@ Tensor GPTImpl::forward(const Tensor& tokens, SourceLocation where) {
   }
   const Tensor positions = arange(0, static_cast<double>(tokens.size(1)), 1, {kInt64, tokens.device()});
   Tensor x = drop(add(wte(tokens, where), wpe(positions, where), where), where);
-  for (GPTBlock& block : *h)
-    x = block(x, where);
+  for (GPTBlock& block : *h) {
+    const auto run = [block, where](const Tensor& in) { return block(in, where); };
+    x = options.checkpoint_blocks ? autograd::checkpoint(run, x, where) : run(x);
+  }
   return lm_head(ln_f(x, where), where);
 }
 

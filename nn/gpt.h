@@ -19,6 +19,8 @@ struct GPTOptions {
   int64_t n_embd = 768;
   double dropout = 0;
   bool bias = true;  // in Linears and LayerNorms
+  // Keep the inputs of the blocks only, and run each again in backward (autograd/checkpoint.h).
+  bool checkpoint_blocks = false;
   DType dtype = DType::Float32;
 };
 

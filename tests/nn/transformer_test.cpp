@@ -334,28 +334,36 @@ TEST_CASE("TransformerEncoder gives PyTorch's results; its layers start alike") 
   CHECK_THROWS_AS(nn::TransformerEncoder(options, 0), ValueError);
 }
 
-TEST_CASE("GPT with tied weights gives PyTorch's logits, loss and gradients") {
-  nn::GPT model({.vocab_size = 7, .block_size = 5, .n_layer = 2, .n_head = 2, .n_embd = 4, .dtype = kFloat64});
-  fill(*model);
-  const Tensor tokens = tensor(std::vector<int64_t>{0, 3, 6, 1, 2, 2, 5, 4}, {2, 4});
-  const Tensor targets = tensor(std::vector<int64_t>{3, 6, 1, 0, 2, 5, 4, 4}, {8});
-  const Tensor logits = model(tokens);
-  const Tensor loss = cross_entropy(logits.reshape({8, 7}), targets);
-  loss.backward();
+TEST_CASE("GPT with tied weights gives PyTorch's logits, loss and gradients, its blocks kept or run again") {
   const auto expected =
       std::vector<Values>{{0.06780824126934482, 0.5416155099395752, -0.17065520746864035, -0.6660497175307751},
                           {2.254804754366756},
                           {-0.14724178088127743, 0.02342558275798094, -0.10735478928181239, 0.11405433212708123},
                           {13.310146060153954}};
-  check_close(pick(logits, {0, 3, 7, -1}), expected[0]);
-  check_close({loss.item()}, expected[1]);
-  check_close(pick(model->wte->weight.grad(), {0, 5, 9, -1}), expected[2]);
-  double sum = 0;
-  for (const double each : gradient_sizes(*model))
-    sum += each;
-  check_close({sum}, expected[3]);
-  CHECK(model->parameters().size() == 28);
-  CHECK_THROWS_WITH_AS(model(zeros({1, 6}, kInt64)), Contains("a length of at most 5"), ShapeError);
+  for (const bool checkpoint_blocks : {false, true}) {
+    nn::GPT model({.vocab_size = 7,
+                   .block_size = 5,
+                   .n_layer = 2,
+                   .n_head = 2,
+                   .n_embd = 4,
+                   .checkpoint_blocks = checkpoint_blocks,
+                   .dtype = kFloat64});
+    fill(*model);
+    const Tensor tokens = tensor(std::vector<int64_t>{0, 3, 6, 1, 2, 2, 5, 4}, {2, 4});
+    const Tensor targets = tensor(std::vector<int64_t>{3, 6, 1, 0, 2, 5, 4, 4}, {8});
+    const Tensor logits = model(tokens);
+    const Tensor loss = cross_entropy(logits.reshape({8, 7}), targets);
+    loss.backward();
+    check_close(pick(logits, {0, 3, 7, -1}), expected[0]);
+    check_close({loss.item()}, expected[1]);
+    check_close(pick(model->wte->weight.grad(), {0, 5, 9, -1}), expected[2]);
+    double sum = 0;
+    for (const double each : gradient_sizes(*model))
+      sum += each;
+    check_close({sum}, expected[3]);
+    CHECK(model->parameters().size() == 28);
+    CHECK_THROWS_WITH_AS(model(zeros({1, 6}, kInt64)), Contains("a length of at most 5"), ShapeError);
+  }
   CHECK_THROWS_AS(nn::GPTBlock(nn::GPTOptions{.n_head = 3, .n_embd = 4}), ValueError);
 }
 

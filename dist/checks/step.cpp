@@ -281,6 +281,14 @@ void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdi
   throw ConsistencyError(message, std::move(verdicts), update.where);
 }
 
+void StepCheck::raise_of_all(const autograd::Update& update, const std::vector<Verdict>& own,
+                             std::string_view about) const {
+  std::vector<std::vector<Verdict>> by_rank;
+  for (const std::string& text : group_.all_gather_text(to_text(own), about, update.where))
+    by_rank.push_back(decoded<std::vector<Verdict>>(text));
+  if (!update.scale_fault) raise(update, merge(by_rank));
+}
+
 void StepCheck::verify(const autograd::Update& update) {
   std::vector<CheckedTensor> tensors;
   for (const NamedParameter& each : parameters_())
@@ -367,14 +375,8 @@ void StepCheck::agree(const autograd::Update& update) {
       ->wait();
   const bool differs = values[0] != ~values[1] || ValuesDigest::differ(values + 4);
   if (values[2] == 1) share_warnings(reducer_.advisories(), group_, update.where);
-  if (values[2] == 2) {
-    // What a rank has found says more than that the steps differ: they do because of it.
-    std::vector<std::vector<Verdict>> by_rank;
-    for (const std::string& text : group_.all_gather_text(to_text(verdicts), description, update.where))
-      by_rank.push_back(decoded<std::vector<Verdict>>(text));
-    if (update.scale_fault) return;  // the optimizer throws it
-    raise(update, merge(by_rank));
-  }
+  // What a rank has found says more than that the steps differ: they do because of it.
+  if (values[2] == 2) return raise_of_all(update, verdicts, description);
   if (differs) {
     const std::vector<Verdict> differing = compare(update, description);
     if (!differing.empty()) raise(update, differing);

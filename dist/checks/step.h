@@ -92,6 +92,8 @@ class StepCheck {
   std::vector<Verdict> compare(const autograd::Update& update, std::string_view about) const;
   void verify(const autograd::Update& update);
   void warn_of_retained_graphs(const autograd::Update& update);
+  // What the ranks have found, on all of them; not where the optimizer throws what it has found itself.
+  void raise_of_all(const autograd::Update& update, const std::vector<Verdict>& own, std::string_view about) const;
   [[noreturn]] void raise(const autograd::Update& update, std::vector<Verdict> verdicts) const;
 
   Reducer& reducer_;

@@ -2,7 +2,7 @@
 //
 // Severity: error
 // When: before `step()`
-// Causes: `wrong_scale`: told to the ranks whose own gradients are right; the others throw `ScalerError`
+// Causes: `wrong_scale`: told to the ranks whose own gradients are right; the others throw the error of the scaler
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>

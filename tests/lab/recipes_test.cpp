@@ -88,7 +88,8 @@ TEST_CASE("the first form of a recipe is right, names are told apart, and every 
   }
 }
 
-TEST_CASE("every right form of gan makes digits that a classifier names, and the discriminator cannot tell them") {
+TEST_CASE(
+    "[000.7] [000.12] every right form of gan makes digits that a classifier names, and the discriminator cannot tell them") {
   const lab::Recipe& recipe = lab::find_recipe("gan");
   lab::TrainOptions options = recipe.defaults;
   options.epochs = 15;
@@ -105,7 +106,7 @@ TEST_CASE("every right form of gan makes digits that a classifier names, and the
   }
 }
 
-TEST_CASE("deep supervision finds the digits, and the popular backward of an unused output harms it") {
+TEST_CASE("[001.4] deep supervision finds the digits, and the popular backward of an unused output harms it") {
   const lab::Recipe& recipe = lab::find_recipe("deep-supervision");
   lab::TrainOptions options = recipe.defaults;
   options.progress = false;

@@ -260,7 +260,7 @@ const AddRankCase held("explain: the optimizers that hold a parameter, while the
 const AddRankCase writes("explain: the line that wrote a parameter last", check_writes);
 const AddRankCase states("explain: frozen, thawed, ignored and replaced parameters", check_states);
 const AddRankCase quiet("explain: no collective", check_no_collective);
-const AddRankCase texts("explain: a table and JSON", check_texts);
+const AddRankCase texts("[004.9] explain: a table and JSON", check_texts);
 
 }  // namespace
 

@@ -100,8 +100,8 @@ void check_loop(const std::string& backend, int ranks) {
     });
   }
 }
-const AddRankCase add_loop("a loop on a Fabric gives the weights of the loop by hand, to the bit", &check_loop,
-                           everywhere({2, 3}));
+const AddRankCase add_loop("[002.1] [004.4] a loop on a Fabric gives the weights of the loop by hand, to the bit",
+                           &check_loop, everywhere({2, 3}));
 
 // In PyTorch the gradients of a student that is called round its wrapper stay local.
 std::string reduces_a_submodule(const ProcessGroupPtr& group) {

@@ -150,8 +150,9 @@ void check_three(const std::string& backend, int ranks) {
     return "";
   });
 }
-const AddRankCase add_three("three optimizers under 16-mixed: one update per iteration, however the loop clears",
-                            &check_three, everywhere({2}));
+const AddRankCase add_three(
+    "[003.2] [003.5] three optimizers under 16-mixed: one update per iteration, however the loop clears", &check_three,
+    everywhere({2}));
 
 // Two backwards per iteration, and a discriminator that steps in every second one.
 std::string alternates(const ProcessGroupPtr& group) {

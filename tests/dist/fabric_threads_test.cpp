@@ -25,7 +25,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("strategies and precisions have Lightning's names; a wrong one lists the right ones") {
+TEST_CASE("[002.2] [003.1] strategies and precisions have Lightning's names; a wrong one lists the right ones") {
   CHECK(dist::Strategy("ddp").options().find_unused_parameters == false);
   CHECK(dist::Strategy("ddp_find_unused_parameters_true").options().find_unused_parameters);
   CHECK(!dist::Strategy("ddp_find_unused_parameters_false").options().find_unused_parameters);

@@ -71,7 +71,7 @@ std::string check_price_of_flag(const dist::ProcessGroupPtr& group) {
   return all[2] == all[0] ? "" : "what is unused is not sent";
 }
 const AddRankCase add_price_of_flag(
-    "[000.14] [001.3] [002.5] [002.6] find_unused_parameters costs no collective, and spares none either",
+    "[000.14] [001.1] [001.3] [002.5] [002.6] find_unused_parameters costs no collective, and spares none either",
     &check_price_of_flag, everywhere({2, 3}));
 
 // `grad is None` is no test of what this rank has used.

@@ -109,7 +109,7 @@ TEST_CASE("explain tells buckets, ready order and one iteration; its trace tells
   std::filesystem::remove(file);
 }
 
-TEST_CASE("explain --amp tells the scale of each step, who found an infinity, and what made it") {
+TEST_CASE("[003.8] explain --amp tells the scale of each step, who found an infinity, and what made it") {
   const std::string file = (std::filesystem::temp_directory_path() / "brigade-amp-trace.json").string();
   const test::Outcome outcome = test::run_program("explain digits --amp --backend threads --trace " + file);
   REQUIRE_MESSAGE(outcome.status == 0, outcome.output);

@@ -67,7 +67,7 @@ if(CLI11_FOUND)
     set_source_files_properties(lab/png.cpp PROPERTIES COMPILE_DEFINITIONS BRIGADE_HAVE_PNG=1)
   endif()
   # In the files that look there only: elsewhere a compiler cache would take two checkouts for two programs.
-  set_source_files_properties(lab/digits.cpp PROPERTIES COMPILE_DEFINITIONS BRIGADE_DATA_DIR="${CMAKE_CURRENT_SOURCE_DIR}/lab/data")
+  set_source_files_properties(lab/data_path.cpp PROPERTIES COMPILE_DEFINITIONS BRIGADE_DATA_DIR="${CMAKE_CURRENT_SOURCE_DIR}/lab/data")
   set_source_files_properties(lab/reference/table.cpp PROPERTIES COMPILE_DEFINITIONS BRIGADE_REFERENCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}/tests/reference")
   add_executable(brigade_program lab/main.cpp)
   set_target_properties(brigade_program PROPERTIES OUTPUT_NAME brigade)

@@ -1,12 +1,11 @@
-// Splits the examples into training and test tensors, and looks for the file.
+// Splits the examples into training and test tensors.
 #include <brigade/lab/digits.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
+#include <brigade/lab/data_path.h>
 #include <brigade/lab/digits_file.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <vector>
 
 namespace brigade::lab {
@@ -33,27 +32,6 @@ Digits load_digits(const std::string& path, DType dtype) {
   return {pick(file, false, dtype), pick(file, true, dtype)};
 }
 
-std::string digits_path() {
-  namespace fs = std::filesystem;
-  constexpr const char* kFile = "digits.csv.gz";
-  std::vector<fs::path> places;
-  if (const char* chosen = std::getenv("BRIGADE_DATA_DIR")) {
-    places.emplace_back(fs::path(chosen) / kFile);
-  } else {
-#ifdef BRIGADE_DATA_DIR
-    places.emplace_back(fs::path(BRIGADE_DATA_DIR) / kFile);
-#endif
-    std::error_code ignored;
-    const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-    places.emplace_back(program.parent_path().parent_path() / "share/brigade/data" / kFile);
-  }
-  std::string tried;
-  for (const fs::path& place : places) {
-    if (fs::exists(place)) return place.string();
-    tried += (tried.empty() ? "" : ", ") + place.string();
-  }
-  throw IoError(
-      "cannot find the digits data; looked for {}. Set BRIGADE_DATA_DIR to the folder that holds digits.csv.gz", tried);
-}
+std::string digits_path() { return data_path("digits.csv.gz", "digits data"); }
 
 }  // namespace brigade::lab

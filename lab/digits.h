@@ -23,8 +23,7 @@ struct Digits {
 // range.
 Digits load_digits(const std::string& path, DType dtype = kFloat32);
 
-// Where the program finds its data: $BRIGADE_DATA_DIR, the source tree it was built from, or
-// ../share/brigade/data beside it.
+// As data_path.
 std::string digits_path();
 
 }  // namespace brigade::lab

@@ -1,6 +1,7 @@
 // Starts the ranks as threads or processes; processes pass arguments and results by files.
 #include <brigade/lab/rank_job.h>
 
+#include <brigade/autograd/gradient_scale.h>
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/threads/run_threads.h>
@@ -41,6 +42,8 @@ RankResult run_one(const RankJob& job, const dist::ProcessGroupPtr& group, const
     if (diagnosed && !diagnosed->verdicts().empty()) {
       result.verdict = diagnosed->verdicts().front().kind;
       result.cause = dist::name(diagnosed->verdicts().front().cause.kind);
+    } else if (dynamic_cast<const autograd::ScalerError*>(&error)) {
+      result.verdict = "error";  // the loss scaler's own; the text says all
     }
     return result;
   };

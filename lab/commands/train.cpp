@@ -25,7 +25,7 @@ namespace brigade::lab {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainOptions, form, strategy, precision, device, epochs, steps, global_batch, lr,
                                    seed, progress, trace_steps, bucket_mb, checkpoint, resume, metrics, picture)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainResult, from_epoch, loss, device, metrics, parameters_equal, gradients_equal,
-                                   seconds, step_ms, collectives_per_step, bytes_per_step, peak_bytes, trace)
+                                   seconds, step_ms, collectives_per_step, bytes_per_step, peak_bytes, trace, sample)
 
 namespace {
 
@@ -83,24 +83,26 @@ FormOutcome run_form(const Recipe& recipe, const Form& form, const TrainRanks& r
 
 json train_row(const Recipe& recipe, int ranks, const std::string& backend, const TrainOptions& options,
                const TrainResult& result) {
-  return {{"recipe", recipe.name},
-          {"form", find_form(recipe, options.form).name},
-          {"ranks", ranks},
-          {"backend", backend},
-          {"device", result.device},
-          {"strategy", options.strategy},
-          {"precision", options.precision},
-          {"epochs", options.epochs},
-          {"from_epoch", result.from_epoch},
-          {"loss", result.loss},
-          {"metrics", result.metrics},
-          {"seconds", result.seconds},
-          {"step_ms", statistics(result.step_ms)},
-          {"collectives_per_step", result.collectives_per_step},
-          {"bytes_per_step", result.bytes_per_step},
-          {"peak_bytes", result.peak_bytes},
-          {"gradients_equal", result.gradients_equal},
-          {"parameters_equal", result.parameters_equal}};
+  json row{{"recipe", recipe.name},
+           {"form", find_form(recipe, options.form).name},
+           {"ranks", ranks},
+           {"backend", backend},
+           {"device", result.device},
+           {"strategy", options.strategy},
+           {"precision", options.precision},
+           {"epochs", options.epochs},
+           {"from_epoch", result.from_epoch},
+           {"loss", result.loss},
+           {"metrics", result.metrics},
+           {"seconds", result.seconds},
+           {"step_ms", statistics(result.step_ms)},
+           {"collectives_per_step", result.collectives_per_step},
+           {"bytes_per_step", result.bytes_per_step},
+           {"peak_bytes", result.peak_bytes},
+           {"gradients_equal", result.gradients_equal},
+           {"parameters_equal", result.parameters_equal}};
+  if (!result.sample.empty()) row["sample"] = result.sample;
+  return row;
 }
 
 namespace {
@@ -117,7 +119,7 @@ struct Arguments {
 
 // Options that are told apart by whether they were given.
 struct Given {
-  Option ranks, backend, epochs, batch, lr;
+  Option ranks, backend, precision, epochs, batch, lr;
 };
 
 // Wrong names are told before any rank starts.
@@ -125,6 +127,7 @@ void check(Arguments& given, const Recipe& recipe, const Given& by_user) {
   static_cast<void>(find_form(recipe, given.options.form));
   strategy_options(given.options.strategy);
   check_backend(given.where.backend);
+  if (!by_user.precision.is_given()) given.options.precision = recipe.defaults.precision;
   static_cast<void>(amp::find_precision(given.options.precision));
   choose_device(given.options.device);
   const int launched = launched_ranks();
@@ -167,6 +170,7 @@ int train_one(Arguments& given, const Recipe& recipe, bool backend_given) {
       recipe.forms.size() == 1 ? recipe.name : recipe.name + ", form " + form.name + ",", given.where.ranks,
       given.where.backend, result.device, result.loss.front(), result.loss.back(), result.loss.size(),
       recipe.metrics_in_words(result), result.seconds, result.parameters_equal ? "identical" : "DIFFERENT");
+  if (!result.sample.empty()) std::cout << "\n" << result.sample << "\n";
   if (!form.is_right()) std::cout << fmt::format("NOT as expected: it should end in {}\n", form.verdict.kind);
   if (!given.trace_file.empty()) write_file(given.trace_file, result.trace);
   given.results.add(train_row(recipe, given.where.ranks, given.where.backend, given.options, result));
@@ -202,7 +206,8 @@ void add_train(Command& app) {
       .check(number_from(0.1, 86400.0))
       .show_default();
   train.add_option("--strategy", options.strategy, dist::strategy_names()).show_default();
-  train.add_option("--precision", options.precision, amp::precision_names()).show_default();
+  const Option precision =
+      train.add_option("--precision", options.precision, amp::precision_names() + " (without it: see --list)");
   train
       .add_option("--device", options.device,
                   "cpu, cuda (the ranks take turns over the GPUs), cuda:N, or auto: cuda where there is one")
@@ -229,7 +234,7 @@ void add_train(Command& app) {
   train.add_option("--trace", given->trace_file,
                    "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");
   given->results.add_json_option(train);
-  train.action([given, by_user = Given{ranks, backend, epochs, batch, lr}] {
+  train.action([given, by_user = Given{ranks, backend, precision, epochs, batch, lr}] {
     if (given->list) {
       given->results.begin();
       list_recipes(given->results);

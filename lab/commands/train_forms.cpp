@@ -48,9 +48,9 @@ std::string FormOutcome::in_words() const {
 
 void list_recipes(Results& results) {
   for (const Recipe* recipe : all_recipes()) {
-    std::cout << fmt::format("{:<26} {} (without options: --epochs {} --batch {} --lr {})\n", recipe->name,
-                             recipe->about, recipe->defaults.epochs, recipe->defaults.global_batch,
-                             recipe->defaults.lr);
+    std::cout << fmt::format("{:<26} {} (without options: --epochs {} --batch {} --lr {} --precision {})\n",
+                             recipe->name, recipe->about, recipe->defaults.epochs, recipe->defaults.global_batch,
+                             recipe->defaults.lr, recipe->defaults.precision);
     for (const Form& form : recipe->forms) {
       json row{{"recipe", recipe->name},
                {"form", form.name},

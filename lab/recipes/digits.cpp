@@ -2,21 +2,18 @@
 #include <brigade/lab/recipes/digits.h>
 #include <brigade/lab/recipes/recipe.h>
 
-#include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
-#include <brigade/core/device_runtime.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/digits.h>
-#include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/strategy_options.h>
+#include <brigade/lab/recipes/training.h>
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>
@@ -56,31 +53,12 @@ void train_classifier(DigitsNet& net, const Examples& examples, int epochs, uint
 
 namespace {
 
-// Forward and loss under the autocast of `precision`, if it has one.
-template <class F>
-auto under(const amp::Precision& precision, Device device, F&& body) {
-  const amp::autocast region(device.type, precision.autocast, precision.autocast.has_value());
-  return body();
-}
-
-Examples on(Device device, const Examples& examples) {
-  return {examples.images.to(device), examples.labels.to(device)};
-}
-
-double accuracy_of(DigitsNet& net, const Examples& examples, const amp::Precision& precision) {
-  const NoGradGuard no_grad;
-  const Tensor guessed = under(precision, examples.images.device(), [&] { return argmax(net(examples.images), 1); });
-  return eq(guessed, examples.labels).to(kFloat64).mean().item();
-}
-
 TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
   const amp::Precision& precision = amp::find_precision(options.precision);
   const dist::DDPOptions ddp_options = strategy_options(options.strategy, options.bucket_mb);
-  const Device device = choose_device(options.device, local_rank(*group));
-  set_current_device(device);
-  const Digits digits = load_digits(digits_path(), precision.parameters);
-  const Examples test = on(device, digits.test);
-  DigitsBatches batches(on(device, digits.train), *group, options);
+  const Device device = ready_device(options, *group);
+  const Digits digits = digits_on(device, precision);
+  DigitsBatches batches(digits.train, *group, options);
 
   manual_seed(options.seed);
   DigitsNet net;
@@ -90,10 +68,7 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   amp::GradScaler scaler({.enabled = precision.scales, .device = device.type});
   Progress progress(options);
   progress.checkpoint.module("model", *net).optimizer("sgd", optimizer);
-  if (precision.scales) {
-    progress.checkpoint.part(
-        "scaler", [&] { return scaler.state_dict(); }, [&](const auto& state) { scaler.load_state_dict(state); });
-  }
+  add_scaler(progress.checkpoint, scaler);
   progress.resume(batches.steps());
   for (size_t g = 0; g < optimizer.groups(); ++g)
     optimizer.set_lr(g, options.lr);
@@ -118,7 +93,11 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   }
   log.finish(result);
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());
-  result.metrics["accuracy"] = accuracy_of(net, test, precision);
+  {
+    const NoGradGuard no_grad;
+    const Tensor logits = under(precision, device, [&] { return net(digits.test.images); });
+    result.metrics["accuracy"] = accuracy_of(logits, digits.test.labels);
+  }
   if (precision.scales) {
     result.metrics["loss scale"] = scaler.get_scale();
     result.metrics["skipped steps"] = static_cast<double>(optimizer.steps_skipped());

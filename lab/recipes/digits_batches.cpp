@@ -23,7 +23,8 @@ int64_t checked(const Examples& examples, const dist::ProcessGroup& group, const
 
 }  // namespace
 
-DigitsBatches::DigitsBatches(Examples examples, const dist::ProcessGroup& group, const TrainOptions& options)
+DigitsBatches::DigitsBatches(Examples examples, const dist::ProcessGroup& group, const TrainOptions& options,
+                             bool shuffle)
     : examples_(std::move(examples)),
       rank_(group.rank()),
       ranks_(group.size()),
@@ -31,7 +32,8 @@ DigitsBatches::DigitsBatches(Examples examples, const dist::ProcessGroup& group,
       batch_(checked(examples_, group, options)),
       per_epoch_(examples_.labels.numel() / options.global_batch),
       steps_(per_epoch_ * options.epochs),
-      sampler_(examples_.labels.numel(), group.rank(), group.size(), {.seed = options.seed, .drop_last = true}) {
+      sampler_(examples_.labels.numel(), group.rank(), group.size(),
+               {.shuffle = shuffle, .seed = options.seed, .drop_last = true}) {
   if (options.steps > 0) steps_ = std::min(steps_, options.steps);
 }
 

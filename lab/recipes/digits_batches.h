@@ -12,8 +12,8 @@ namespace brigade::lab {
 class DigitsBatches {
  public:
   // Throws ValueError where the global batch is not a multiple of the ranks, or larger than what
-  // there is, and for less than 1 epoch.
-  DigitsBatches(Examples examples, const dist::ProcessGroup& group, const TrainOptions& options);
+  // there is, and for less than 1 epoch. Without `shuffle` the examples stay in their order.
+  DigitsBatches(Examples examples, const dist::ProcessGroup& group, const TrainOptions& options, bool shuffle = true);
 
   // Batches in an epoch; what does not fill one is left out.
   int64_t per_epoch() const noexcept { return per_epoch_; }

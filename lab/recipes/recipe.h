@@ -47,9 +47,11 @@ struct TrainResult {
   double bytes_per_step = 0;        // that a rank gave to them; -1: not known
   double peak_bytes = 0;            // of memory for tensors, in the process of rank 0
   std::string trace;                // dist::trace_json of the last trace_steps steps; empty for 0
+  std::string sample;               // what the trained model has written, to be printed; "": nothing
 };
 
-// How a run ends that has to fail: kind and cause of the verdict (docs/verdicts.md).
+// How a run ends that has to fail: kind and cause of the verdict (docs/verdicts.md); "error" and ""
+// for an error of the loss scaler.
 struct ExpectedVerdict {
   std::string kind;   // "unused_parameters"; "": none, the run is right
   std::string cause;  // "detached"
@@ -61,6 +63,7 @@ struct Form {
   ExpectedVerdict verdict = {};
   // The planted fault or control that is the same in small ("UNU-12"); "": none.
   std::string fault = {};
+  int64_t shows_in = 3;  // steps after which a verdict has come for certain
 
   bool is_right() const noexcept { return verdict.kind.empty(); }
 };
@@ -70,7 +73,7 @@ struct Recipe {
   std::string about;  // one line
   // The first is right, and is what runs when none is named. None: a recipe has one form, "default".
   std::vector<Form> forms = {};
-  // What is taken for options that are not given: epochs, global_batch, lr.
+  // What is taken for options that are not given: epochs, global_batch, lr, precision.
   TrainOptions defaults = {};
   bool makes_pictures = false;
   // On one rank; the result is the same on every rank. Throws ValueError for options that do not

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -38,11 +39,16 @@ TEST_CASE("every form ends as it says, on threads, in shared memory and over Glo
   std::vector<std::string> backends{"threads", "shm"};
   if (dist::find_backend("gloo").missing.empty()) backends.emplace_back("gloo");
   for (const lab::Recipe* recipe : lab::all_recipes()) {
+    int64_t steps = 3;
+    for (const lab::Form& form : recipe->forms)
+      steps = std::max(steps, form.shows_in);
     for (const std::string& backend : backends) {
       CAPTURE(recipe->name);
       CAPTURE(backend);
-      const test::Outcome outcome = test::run_program(
-          "train " + recipe->name + " --compare --quiet --steps 3 --backend " + backend + " --json " + file, "", 300);
+      const test::Outcome outcome =
+          test::run_program("train " + recipe->name + " --compare --quiet --steps " + std::to_string(steps) +
+                                " --backend " + backend + " --json " + file,
+                            "", 300);
       REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
       const nlohmann::json rows = nlohmann::json::parse(contents(file)).at("results");
       REQUIRE(rows.size() == recipe->forms.size());
@@ -56,10 +62,11 @@ TEST_CASE("every form ends as it says, on threads, in shared memory and over Glo
         CHECK(row.at("verdict").is_null() == form.is_right());
         CHECK(test::contains(outcome.output, form.name));
         if (!form.is_right()) {
-          CHECK(test::contains(row.at("error"), "fix: "));
+          // Errors of the loss scaler say it in their own words.
+          if (form.verdict.kind != "error") CHECK(test::contains(row.at("error"), "fix: "));
           continue;
         }
-        CHECK(row.at("loss").size() == 3);
+        CHECK(row.at("loss").size() == static_cast<size_t>(steps));
         CHECK(row.at("gradients_equal") == true);
         CHECK(row.at("parameters_equal") == true);
         CHECK(row.at("collectives_per_step") >= 1);
@@ -124,7 +131,7 @@ TEST_CASE("[001.4] deep supervision finds the digits, and the popular backward o
 
 TEST_CASE("recipes with several networks and optimizers resume bit for bit, in the middle of an epoch") {
   const std::string file = temporary("brigade-recipe.safetensors");
-  for (const std::string name : {"gan", "deep-supervision"}) {
+  for (const std::string name : {"gan", "deep-supervision", "distill", "amp-manual", "branches"}) {
     CAPTURE(name);
     const lab::Recipe& recipe = lab::find_recipe(name);
     const lab::TrainResult whole = lab::run_recipe(recipe, "threads", 2, short_setting(recipe, 8));

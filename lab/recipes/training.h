@@ -1,0 +1,36 @@
+// What the training loops of recipes share: the region of their precision, the scaler in the
+// checkpoint, and numbers that are asked of all ranks.
+#pragma once
+
+#include <brigade/amp/autocast.h>
+#include <brigade/amp/grad_scaler.h>
+#include <brigade/amp/precision.h>
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/lab/digits.h>
+#include <brigade/lab/recipes/recipe.h>
+#include <brigade/optim/checkpoint.h>
+
+namespace brigade::lab {
+
+// Forward and loss under the autocast of `precision`, if it has one.
+template <class F>
+auto under(const amp::Precision& precision, Device device, F&& body) {
+  const amp::autocast region(device.type, precision.autocast, precision.autocast.has_value());
+  return body();
+}
+
+// The device of the options, made the current one. Throws DeviceError.
+Device ready_device(const TrainOptions& options, const dist::ProcessGroup& group);
+// The digits in the dtype of the precision, on that device.
+Digits digits_on(Device device, const amp::Precision& precision);
+// The scaler's state as a part of a checkpoint, where there is a scaler.
+void add_scaler(optim::Checkpoint& checkpoint, amp::GradScaler& scaler);
+
+// Share of the examples whose largest logit is the label's.
+double accuracy_of(const Tensor& logits, const Tensor& labels);
+// The mean of a number over the ranks. Collective.
+double mean_over_ranks(dist::ProcessGroup& group, double value, const char* about);
+// Each kind of warning that the wrapper has given, as a metric: "warning gradients_accumulate".
+void note_warnings(const dist::DistributedDataParallelBase& wrapper, TrainResult& result);
+
+}  // namespace brigade::lab

@@ -1,0 +1,60 @@
+// The recipe amp-manual: what its mistakes are told as, and what the right loop learns. (recipes_test.cpp runs every form on
+// every backend.)
+#include <brigade/lab/commands/train.h>
+
+#include "program.h"
+
+#include <doctest/doctest.h>
+
+using namespace brigade;
+
+namespace {
+
+lab::FormOutcome train(const std::string& form, int epochs, const std::string& precision) {
+  const lab::Recipe& recipe = lab::find_recipe("amp-manual");
+  lab::TrainOptions options = recipe.defaults;
+  options.epochs = epochs;
+  options.precision = precision;
+  options.progress = false;
+  return lab::run_form(recipe, lab::find_form(recipe, form), {.backend = "threads"}, options);
+}
+
+}  // namespace
+
+TEST_CASE("one update() per iteration, and schedules by the mean loss: three optimizers train in float16") {
+  const lab::FormOutcome outcome = train("right", 20, "16-mixed");
+  REQUIRE_MESSAGE(outcome.expected, outcome.error.text);
+  CHECK(outcome.result.metrics.at("accuracy") >= 0.97);
+  CHECK(outcome.result.metrics.at("loss scale") > 65536);
+  CHECK(outcome.result.metrics.count("warning gradients_accumulate") == 0);
+}
+
+TEST_CASE("AMP-01, AMP-03, DIV-15, SCL-07: each mistake is an error before a weight moves wrongly, with its line") {
+  struct Row {
+    const char* form;
+    std::vector<std::string> words;
+  };
+  const std::vector<Row> rows{
+      {"plain-backward", {"Attempted unscale_ but _scale is None", "whose loss was not scaled"}},
+      {"update-per-optimizer", {"was made at another scale", "Call update() once per iteration"}},
+      {"local-schedule", {"lr of group 0", "all_reduce the loss or metric first"}},
+      {"no-zero-grad", {"holds parts of two scales", "zero_grad() before the next one. No weight has moved"}}};
+  for (const Row& row : rows) {
+    const lab::FormOutcome outcome = train(row.form, 6, "16-mixed");
+    CAPTURE(row.form);
+    CAPTURE(outcome.error.text);
+    CHECK(outcome.expected);
+    CHECK(test::contains(outcome.error.text, "amp_manual.cpp:"));
+    for (const std::string& word : row.words)
+      CHECK_MESSAGE(test::contains(outcome.error.text, word), word);
+  }
+}
+
+TEST_CASE("in 32-true, where there is no scaler, a plain backward is right, and a missing zero_grad() a warning") {
+  const lab::FormOutcome plain = train("plain-backward", 1, "32-true");
+  REQUIRE_MESSAGE(plain.error.ok, plain.error.text);
+  CHECK(plain.result.loss == train("right", 1, "32-true").result.loss);
+  const lab::FormOutcome piled_up = train("no-zero-grad", 1, "32-true");
+  REQUIRE_MESSAGE(piled_up.error.ok, piled_up.error.text);
+  CHECK(piled_up.result.metrics.count("warning gradients_accumulate") == 1);
+}

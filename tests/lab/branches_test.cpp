@@ -1,0 +1,43 @@
+// The recipe branches: what is learned where branches may come and go. (recipes_test.cpp runs every form on every backend.)
+#include <brigade/lab/commands/train.h>
+
+#include "program.h"
+
+#include <doctest/doctest.h>
+
+using namespace brigade;
+
+namespace {
+
+lab::FormOutcome train(const std::string& form, int epochs, const std::string& precision) {
+  const lab::Recipe& recipe = lab::find_recipe("branches");
+  lab::TrainOptions options = recipe.defaults;
+  options.epochs = epochs;
+  options.precision = precision;
+  options.progress = false;
+  return lab::run_form(recipe, lab::find_form(recipe, form), {.backend = "threads"}, options);
+}
+
+}  // namespace
+
+TEST_CASE("branches that come and go are trained where a form allows them") {
+  for (const std::string form : {"dynamic", "static-graph-one-branch", "experts", "experts-idle-called"}) {
+    const lab::FormOutcome outcome = train(form, 12, "32-true");
+    CAPTURE(form);
+    REQUIRE_MESSAGE(outcome.expected, outcome.error.text);
+    CHECK(outcome.result.metrics.at("accuracy") >= 0.95);
+    // The error that the strict form reports has its reason here as well.
+    if (form.starts_with("experts")) CHECK(outcome.result.metrics.at("idle experts") > 0);
+  }
+  const lab::FormOutcome mixed = train("experts", 3, "16-mixed");
+  REQUIRE_MESSAGE(mixed.expected, mixed.error.text);
+  CHECK(mixed.result.metrics.at("accuracy") >= 0.85);
+}
+
+TEST_CASE("the verdict on an idle expert names it, the ranks that had no image for it, and the lines") {
+  const lab::FormOutcome outcome = train("experts-strict", 1, "32-true");
+  CAPTURE(outcome.error.text);
+  CHECK(outcome.expected);
+  CHECK(test::contains(outcome.error.text, "experts."));
+  CHECK(test::contains(outcome.error.text, "was never called"));
+}

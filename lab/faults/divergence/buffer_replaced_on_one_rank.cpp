@@ -12,7 +12,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   auto ddp = wrap(context, net, options);
   optim::SGD optimizer(net->parameters(), {.lr = 0.1});
   for (int step = 0; step < 3; ++step) {
-    const Tensor x = rank_batch(context.group);
+    const Tensor x = rank_batch(context);
     optimizer.zero_grad();
     loss_of(ddp(x)).backward();
     optimizer.step();

@@ -151,16 +151,15 @@ Pass::Pass(PassPlan plan, MakeBatch make) : state_(std::make_shared<State>()) {
   default_generator();
   const int64_t left = state_->plan.batches() - state_->plan.first;
   const auto workers = static_cast<int>(std::min<int64_t>(state_->plan.workers, left));
+  state_->running = workers;
   try {
-    for (int i = 0; i < workers; ++i) {
-      ++state_->running;
+    for (int i = 0; i < workers; ++i)
       threads_.emplace_back([state = state_] { state->run_worker(); });
-    }
   } catch (...) {
-    // The one that could not be started does not run.
+    // Those that could not be started do not run.
     {
       const std::lock_guard lock(state_->mutex);
-      --state_->running;
+      state_->running -= workers - static_cast<int>(threads_.size());
     }
     stop();
     throw;

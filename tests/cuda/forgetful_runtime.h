@@ -57,8 +57,8 @@ class ForgetfulRuntime final : public DeviceRuntime {
   bool is_capturing(int index) const override { return real_.is_capturing(index); }
   void on_replay(const void* owner, const ReplayHook& hook) const override { real_.on_replay(owner, hook); }
   std::unique_ptr<DeviceStream> new_stream(int index) const override { return real_.new_stream(index); }
-  std::unique_ptr<DeviceEvent> new_event(int index) const override {
-    return std::make_unique<Event>(real_.new_event(index), index, left_out_);
+  std::unique_ptr<DeviceEvent> new_event(int index, bool timed) const override {
+    return std::make_unique<Event>(real_.new_event(index, timed), index, left_out_);
   }
 
  private:
@@ -75,6 +75,7 @@ class ForgetfulRuntime final : public DeviceRuntime {
     }
     bool query() const override { return real_->query(); }
     void synchronize() const override { real_->synchronize(); }
+    int64_t reached_at() const override { return real_->reached_at(); }
 
    private:
     std::unique_ptr<DeviceEvent> real_;

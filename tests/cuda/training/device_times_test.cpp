@@ -1,5 +1,6 @@
 // When a device ran a backward and its collectives; without a GPU over the stand-in of tests/cuda/library.
 #include "hold_stream.h"
+#include "on_device.h"
 #include "on_gpus.h"
 
 #include <brigade/autograd/functional.h>

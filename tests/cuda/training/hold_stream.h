@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/core/cuda/stream.h>
+#include <brigade/core/device.h>
 
 #include <doctest/doctest.h>
 

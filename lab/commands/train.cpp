@@ -35,7 +35,10 @@ std::string train_job(const dist::ProcessGroupPtr& group, const std::string& arg
   const json given = json::parse(arguments);
   TrainResult result = find_recipe(given.at("recipe")).train(group, given.at("options").get<TrainOptions>());
   if (group->rank() != 0) result.trace.clear();
-  return json(result).dump();
+  // In CBOR: a loss may be NaN, for which JSON has no number.
+  std::string bytes;
+  json::to_cbor(json(result), bytes);
+  return bytes;
 }
 
 const AddRankJob add_train_job(kTrainJob, &train_job);
@@ -54,7 +57,7 @@ std::string train_arguments(const Recipe& recipe, const TrainOptions& options) {
   return json{{"recipe", recipe.name}, {"options", options}}.dump();
 }
 
-TrainResult parse_train_result(const std::string& text) { return json::parse(text).get<TrainResult>(); }
+TrainResult parse_train_result(const std::string& text) { return json::from_cbor(text).get<TrainResult>(); }
 
 TrainResult run_recipe(const Recipe& recipe, const std::string& backend, int ranks, const TrainOptions& options,
                        std::chrono::milliseconds timeout) {

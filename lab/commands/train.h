@@ -36,6 +36,7 @@ FormOutcome run_form(const Recipe& recipe, const Form& form, const TrainRanks& r
 // What rank processes get: the name of the job, and its arguments.
 inline constexpr const char* kTrainJob = "train";
 std::string train_arguments(const Recipe& recipe, const TrainOptions& options);
+// What such a job gives back.
 TrainResult parse_train_result(const std::string& text);
 
 // A row of "results" (docs/cli.md).

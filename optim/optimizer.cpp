@@ -75,9 +75,10 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
 void Optimizer::announced_step(autograd::ScaledStep* scaled, bool moves, SourceLocation where) {
   const std::vector<Tensor> all = parameters();
   if (moves) autograd::announce_reading(all);
-  // A scaler has looked already; where hooks come before the step, they may unscale.
+  // Where hooks come before the step, they may unscale. A step that multiplies was looked at by its scaler.
+  const bool is_skipped_or_multiplies = scaled && (scaled->found_inf || scaled->grad_factor != 1);
   std::optional<autograd::ScaleFault> fault;
-  if (moves && !scaled && pre_hooks_.empty()) fault = detail::scale_fault_of_step(all);
+  if (moves && !is_skipped_or_multiplies && pre_hooks_.empty()) fault = detail::scale_fault_of_step(all);
   if (fault) {
     refuse_step(*fault, where);
     detail::throw_scale_fault(name() + ".step()", all, *fault, where);

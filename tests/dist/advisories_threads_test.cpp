@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <mutex>
 
 using namespace brigade;
@@ -178,6 +179,15 @@ TEST_CASE("ranks that train on the same data are told so after ten backwards, an
         ddp(full({1, 3}, group->rank() == 0 ? 1.0 : -1.0)).sum().backward();
       }
       return expect(ddp.advisories().empty() ? "" : ddp.advisories()[0].kind, "");
+    });
+    // Those that are not finite are alike whatever the data.
+    test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
+      return expect(kinds(group,
+                          [&](int step) {
+                            Generator own(static_cast<uint64_t>(100 * step + group->rank()));
+                            return randn({5, 3}, kFloat32, &own) * std::numeric_limits<double>::quiet_NaN();
+                          }),
+                    "non_finite_gradients at 0;");
     });
     test::expect_well(backend, ranks, [&](const dist::ProcessGroupPtr& group) {
       return expect(kinds(group,

@@ -29,7 +29,9 @@ class SameBatches final : public Advice {
  public:
   std::optional<Verdict> examine(FinishedBackward& backward) override {
     if (said_) return std::nullopt;
-    in_a_row_ = backward.outcome().alike == backward.buckets() ? in_a_row_ + 1 : 0;
+    // NaN is like NaN, whatever it was made of.
+    const bool is_finite = backward.outcome().non_finite == 0;
+    in_a_row_ = is_finite && backward.outcome().alike == backward.buckets() ? in_a_row_ + 1 : 0;
     said_ = in_a_row_ == kInARow;
     return said_ ? std::optional(same_batches(kInARow, backward.moment())) : std::nullopt;
   }

@@ -13,7 +13,7 @@ namespace simt::runtime {
 
 namespace {
 
-constexpr double kMillisecondsPerCommand = 0.001;
+constexpr double kLeastMilliseconds = 0.001;  // between two commands
 constexpr auto kPatience = std::chrono::seconds(10);
 
 bool may_run(const CUstream_st& stream) {
@@ -25,7 +25,10 @@ bool may_run(const CUstream_st& stream) {
 
 void complete(const Ticket& ticket) {
   ticket->done = true;
-  ticket->milliseconds = state().clock += kMillisecondsPerCommand;
+  const double now =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  state().clock = std::max(state().clock + kLeastMilliseconds, now);
+  ticket->milliseconds = state().clock;
 }
 
 void forget_when_finished(const StreamPtr& stream) {

@@ -22,7 +22,7 @@
 
 namespace simt::runtime {
 
-// Whether a command is done, and when by the fake clock. An event is recorded by holding one.
+// Whether a command is done, and when by the host's clock, each later than the one before. An event is recorded by holding one.
 struct Completion {
   bool done = false;
   double milliseconds = 0;

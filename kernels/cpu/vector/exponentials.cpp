@@ -83,31 +83,49 @@ void softmax_rows_loop(bool logarithm, const float* x, float* y, int64_t rows, i
 
 namespace {
 
+// A row of float32; its last vector may be filled in part.
+struct HalfRow {
+  HWY_ALIGN float numbers[kLongestHalfRow + hn::MaxLanes(Floats())];
+
+  // y = f(number) for n elements, two vectors at a time.
+  template <class T, class F>
+  HWY_INLINE void write(T* y, int64_t n, F f) const {
+    const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
+    const float* const from = numbers;
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes)
+      store_vectors(f(load_vector(from + i)), f(load_vector(from + i + lanes)), y + i);
+    for_vectors(n - i, [=](int64_t j, auto load, auto store) HWY_ATTR { store(f(load(from + i + j)), y + i + j); });
+  }
+};
+
 // The logarithm of a sum near 1 needs every digit.
 template <class T>
 void log_softmax_of_halves(const T* x, T* y, int64_t n) {
+  HalfRow row;
+  float* const distances = row.numbers;
   const V from = every(largest_of(x, n));
-  const V log_sum = every(std::log(static_cast<float>(
-      sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return exp_nonpositive(load(x + i) - from); }))));
-  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store((load(x + i) - from) - log_sum, y + i); });
+  const double sum = sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
+    const V distance = load(x + i) - from;
+    store_vector(distance, distances + i);
+    return exp_nonpositive(distance);
+  });
+  const V log_sum = every(std::log(static_cast<float>(sum)));
+  row.write(y, n, [=](V distance) HWY_ATTR { return distance - log_sum; });
 }
 
 template <class T>
 void softmax_of_halves(const T* x, T* y, int64_t n) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
-  HWY_ALIGN float powers[kLongestHalfRow + hn::MaxLanes(Floats())];  // the last vector may be filled in part
-  float* const room = powers;
+  HalfRow row;
+  float* const powers = row.numbers;
   const V from = every(largest_of(x, n));
   const double sum = sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
     const V e = short_exp_nonpositive(load(x + i) - from);
-    store_vector(e, room + i);
+    store_vector(e, powers + i);
     return e;
   });
   const V factor = every(static_cast<float>(1 / sum));
-  int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes)
-    store_vectors(load_vector(room + i) * factor, load_vector(room + i + lanes) * factor, y + i);
-  for_vectors(n - i, [=](int64_t j, auto load, auto store) HWY_ATTR { store(load(room + i + j) * factor, y + i + j); });
+  row.write(y, n, [=](V e) HWY_ATTR { return e * factor; });
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include <brigade/lab/commands/train.h>
 
 #include "program.h"
+#include "recipe_ranks.h"
 
 #include <doctest/doctest.h>
 
@@ -11,12 +12,7 @@ using namespace brigade;
 namespace {
 
 lab::FormOutcome train(const std::string& form, int epochs, const std::string& precision) {
-  const lab::Recipe& recipe = lab::find_recipe("amp-manual");
-  lab::TrainOptions options = recipe.defaults;
-  options.epochs = epochs;
-  options.precision = precision;
-  options.progress = false;
-  return lab::run_form(recipe, lab::find_form(recipe, form), {.backend = "threads"}, options);
+  return test::run_form_of("amp-manual", form, epochs, precision);
 }
 
 }  // namespace

@@ -80,6 +80,16 @@ Trained train_on(const std::string& backend, const Train& train, int ranks) {
   return trained;
 }
 
+lab::FormOutcome run_form_of(const std::string& recipe, const std::string& form, int epochs,
+                             const std::string& precision) {
+  const lab::Recipe& found = lab::find_recipe(recipe);
+  lab::TrainOptions options = found.defaults;
+  options.epochs = epochs;
+  options.precision = precision;
+  options.progress = false;
+  return lab::run_form(found, lab::find_form(found, form), {.backend = "threads"}, options);
+}
+
 nn::Named<Tensor> parameters_of(const SafetensorsFile& fixture) {
   const std::string prefix = "parameter.";
   nn::Named<Tensor> parameters;

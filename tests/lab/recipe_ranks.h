@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/core/safetensors.h>
+#include <brigade/lab/commands/train.h>
 #include <brigade/lab/recipes/recipe.h>
 #include <brigade/nn/module.h>
 
@@ -33,6 +34,10 @@ std::vector<std::string> recipe_backends();
 
 using Train = std::function<lab::TrainResult(const dist::ProcessGroupPtr& group)>;
 Trained train_on(const std::string& backend, const Train& train, int ranks = 2);
+
+// A form of a recipe on two threads, as `brigade train --form` runs it.
+lab::FormOutcome run_form_of(const std::string& recipe, const std::string& form, int epochs,
+                             const std::string& precision);
 
 // The tensors "parameter.NAME" of a fixture.
 nn::Named<Tensor> parameters_of(const SafetensorsFile& fixture);

@@ -7,7 +7,6 @@
 A file holds the parameters at the start ("parameter.NAME", float32, exact in float64 too) and "loss" (float64). The data are those of lab/data,
 in the order of the files. tests/lab/charlm_test.cpp and distill_test.cpp train from the same parameters on two ranks.
 """
-import csv
 import gzip
 import pathlib
 
@@ -15,6 +14,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from safetensors.torch import save_file
+
+from digits import DigitsNet, normalised, train_digits
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = 50
@@ -86,25 +87,6 @@ def charlm():
     return start, losses
 
 
-def normalised(images):
-    return (images - 0.3053) / 0.3760
-
-
-class Teacher(nn.Module):
-    """The names of lab/recipes/digits.h."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 16, 3, padding=1)
-        self.conv2 = nn.Conv2d(16, 32, 3, padding=1)
-        self.fc1 = nn.Linear(32 * 4 * 4, 64)
-        self.fc2 = nn.Linear(64, 10)
-
-    def forward(self, images):
-        small = F.avg_pool2d(F.gelu(self.conv1(normalised(images))), 2)
-        return self.fc2(F.gelu(self.fc1(F.gelu(self.conv2(small)).flatten(1))))
-
-
 class Student(nn.Module):
     """The names of lab/recipes/distill.h."""
 
@@ -120,10 +102,8 @@ class Student(nn.Module):
 
 def distill():
     torch.manual_seed(2)
-    with gzip.open(ROOT / "lab/data/digits.csv.gz", "rt") as file:
-        rows = torch.tensor([[int(value) for value in row] for i, row in enumerate(csv.reader(file)) if i % 5 != 4])
-    images, labels = rows[:, :64].double().reshape(-1, 1, 8, 8) / 16, rows[:, 64]
-    pair = nn.ModuleDict({"teacher": Teacher(), "student": Student()})
+    images, labels = train_digits()
+    pair = nn.ModuleDict({"teacher": DigitsNet(), "student": Student()})
     start = {name: value.clone() for name, value in pair.state_dict().items()}
     pair.double()
     pair["teacher"].requires_grad_(False)

@@ -7,7 +7,6 @@ Two ranks: each computes the losses of its half of a batch, and the gradients ar
 Parameters and noise come from a formula that both sides compute to the bit (`fill`), images from lab/data/digits.csv.gz, so that the file
 holds losses only. The other side: tests/lab/gan_reference_test.cpp, with the networks of lab/recipes/gan.
 """
-import gzip
 import json
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from digits import DigitsNet, train_digits
 from table import HERE
 
 STEPS, RANKS, BATCH, NOISE, LR = 50, 2, 16, 16, 2e-3
@@ -58,30 +58,14 @@ class Discriminator(nn.Module):
         return features, self.head(features)
 
 
-class Classifier(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 16, 3, padding=1)
-        self.conv2 = nn.Conv2d(16, 32, 3, padding=1)
-        self.fc1 = nn.Linear(32 * 4 * 4, 64)
-        self.fc2 = nn.Linear(64, 10)
-
-    def features(self, images):
-        small = F.avg_pool2d(F.gelu(self.conv1((images - 0.3053) / 0.3760)), 2)
-        return F.gelu(self.fc1(F.gelu(self.conv2(small)).flatten(1)))
-
-
 def called(logits, real):
     return F.binary_cross_entropy_with_logits(logits, torch.full_like(logits, real))
 
 
 def main():
     torch.set_num_threads(1)
-    rows = np.loadtxt(gzip.open(HERE.parent.parent / "lab/data/digits.csv.gz", "rt"), delimiter=",", dtype=np.int64)
-    rows = rows[np.arange(len(rows)) % 5 != 4]
-    images = torch.from_numpy(rows[:, :64] / 16).reshape(-1, 1, 8, 8)
-    labels = torch.from_numpy(rows[:, 64])
-    generator, discriminator, perception = Generator().double(), Discriminator().double(), Classifier().double()
+    images, labels = train_digits()
+    generator, discriminator, perception = Generator().double(), Discriminator().double(), DigitsNet().double()
     fill_parameters(generator, 0)
     fill_parameters(discriminator, 100)
     fill_parameters(perception, 200)

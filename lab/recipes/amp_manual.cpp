@@ -15,7 +15,6 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
-#include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
@@ -174,19 +173,16 @@ TrainResult ManualLoop::run() {
   Progress progress(options_);
   add_parts(progress.checkpoint);
   progress.resume(batches_.steps());
-  TrainResult result;
-  result.device = to_string(device_);
-  result.from_epoch = static_cast<int>(progress.steps / batches_.per_epoch());
+  TrainResult result = begun(device_, progress, batches_.per_epoch());
   StepLog log(group_, options_, batches_.steps(), progress.steps);
   while (progress.steps < batches_.steps()) {
     const Examples batch = batches_.at(progress.steps);
     log.begin();
     const Tensor loss = step(batch);
     if (!form_.averages_schedule) step_schedules(loss.to(kFloat64).item());
-    log.end({{"loss", loss}});
-    ++progress.steps;
     // The mean over all ranks: the same number everywhere, as the schedules need it.
-    loss_sum_ += mean_over_ranks(*group_, loss.to(kFloat64).item(), "loss, for the schedules");
+    loss_sum_ += log.end({{"loss", loss}});
+    ++progress.steps;
     if (progress.steps % batches_.per_epoch() == 0) {
       if (form_.averages_schedule) step_schedules(loss_sum_ / static_cast<double>(batches_.per_epoch()));
       loss_sum_ = 0;
@@ -196,8 +192,7 @@ TrainResult ManualLoop::run() {
   log.finish(result);
   if (options_.trace_steps > 0) result.trace = dist::trace_json(*group_, ddp_.reducer());
   evaluate(result);
-  log.tell(result);
-  return result;
+  return ended(std::move(result), *group_, net_->parameters(), log);
 }
 
 void ManualLoop::evaluate(TrainResult& result) {
@@ -212,8 +207,6 @@ void ManualLoop::evaluate(TrainResult& result) {
     result.metrics["skipped steps"] = static_cast<double>(optimizers_[0].steps_skipped());
   }
   note_warnings(ddp_, result);
-  result.gradients_equal = same_on_all_ranks(*group_, gradients_of(net_->parameters()));
-  result.parameters_equal = same_on_all_ranks(*group_, net_->parameters());
 }
 
 std::string in_words(const TrainResult& result) {

@@ -18,7 +18,6 @@
 #include <brigade/lab/recipes/branches_nets.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
-#include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
@@ -85,9 +84,7 @@ TrainResult train(Net net, const dist::ProcessGroupPtr& group, const TrainOption
   dist::DistributedDataParallel ddp(net, group, chosen);
   if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
 
-  TrainResult result;
-  result.device = to_string(device);
-  result.from_epoch = static_cast<int>(progress.steps / batches.per_epoch());
+  TrainResult result = begun(device, progress, batches.per_epoch());
   StepLog log(group, options, batches.steps(), progress.steps);
   while (progress.steps < batches.steps()) {
     const Examples batch = batches.at(progress.steps);
@@ -109,10 +106,7 @@ TrainResult train(Net net, const dist::ProcessGroupPtr& group, const TrainOption
     const NoGradGuard no_grad;
     result.metrics["accuracy"] = accuracy(net, digits.test);
   }
-  result.gradients_equal = same_on_all_ranks(*group, gradients_of(net->parameters()));
-  result.parameters_equal = same_on_all_ranks(*group, net->parameters());
-  log.tell(result);
-  return result;
+  return ended(std::move(result), *group, net->parameters(), log);
 }
 
 TrainResult train_branch_net(const dist::ProcessGroupPtr& group, const TrainOptions& options,

@@ -10,7 +10,6 @@
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/progress.h>
-#include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
@@ -174,9 +173,7 @@ TrainResult Training::run() {
     // seeds are each rank's own.
     default_generator().set_offset(static_cast<uint64_t>(random_offset_));
   }
-  TrainResult result;
-  result.device = to_string(device_);
-  result.from_epoch = static_cast<int>(progress_.steps / steps_per_epoch_);
+  TrainResult result = begun(device_, progress_, steps_per_epoch_);
   StepLog log(group_, options_, steps_, progress_.steps);
   std::vector<int64_t> begins = begins_of(progress_.steps / steps_per_epoch_);
   while (progress_.steps < steps_) {
@@ -194,10 +191,7 @@ TrainResult Training::run() {
   if (options_.trace_steps > 0) result.trace = dist::trace_json(*group_, ddp_.reducer());
   result.metrics["bits per character"] = bits_per_character();
   result.sample = sample();
-  result.gradients_equal = same_on_all_ranks(*group_, gradients_of(model_->parameters()));
-  result.parameters_equal = same_on_all_ranks(*group_, model_->parameters());
-  log.tell(result);
-  return result;
+  return ended(std::move(result), *group_, model_->parameters(), log);
 }
 
 // How many bits the network needs for a letter of the held-out text, on average: its loss in bits.

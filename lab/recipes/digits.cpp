@@ -10,7 +10,6 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
-#include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
@@ -75,9 +74,7 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   dist::DistributedDataParallel ddp(net, group, ddp_options);
   if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
 
-  TrainResult result;
-  result.device = to_string(device);
-  result.from_epoch = static_cast<int>(progress.steps / batches.per_epoch());
+  TrainResult result = begun(device, progress, batches.per_epoch());
   StepLog log(group, options, batches.steps(), progress.steps);
   while (progress.steps < batches.steps()) {
     const Examples batch = batches.at(progress.steps);
@@ -102,10 +99,7 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
     result.metrics["loss scale"] = scaler.get_scale();
     result.metrics["skipped steps"] = static_cast<double>(optimizer.steps_skipped());
   }
-  result.gradients_equal = same_on_all_ranks(*group, gradients_of(net->parameters()));
-  result.parameters_equal = same_on_all_ranks(*group, net->parameters());
-  log.tell(result);
-  return result;
+  return ended(std::move(result), *group, net->parameters(), log);
 }
 
 const AddRecipe add({.name = "digits",

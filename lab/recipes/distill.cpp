@@ -16,7 +16,6 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
-#include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
@@ -175,9 +174,7 @@ TrainResult Distillation::run() {
   if (options_.resume.empty()) train_classifier(pair_->teacher, digits_.train, settings_.teacher_epochs, options_.seed);
   wrap();
 
-  TrainResult result;
-  result.device = to_string(device_);
-  result.from_epoch = static_cast<int>(progress.steps / batches_.per_epoch());
+  TrainResult result = begun(device_, progress, batches_.per_epoch());
   StepLog log(group_, options_, batches_.steps(), progress.steps);
   while (progress.steps < batches_.steps()) {
     const Examples batch = batches_.at(progress.steps);
@@ -193,10 +190,7 @@ TrainResult Distillation::run() {
   const auto accuracy = [&](const Tensor& logits) { return accuracy_of(logits, digits_.test.labels); };
   result.metrics["accuracy"] = accuracy(pair_->student(digits_.test.images));
   result.metrics["teacher accuracy"] = accuracy(pair_->teacher(digits_.test.images));
-  result.gradients_equal = same_on_all_ranks(*group_, gradients_of(pair_->parameters()));
-  result.parameters_equal = same_on_all_ranks(*group_, pair_->parameters());
-  log.tell(result);
-  return result;
+  return ended(std::move(result), *group_, pair_->parameters(), log);
 }
 
 std::string in_words(const TrainResult& result) {

@@ -34,7 +34,7 @@ void StepLog::begin() {
   step_began_ = Clock::now();
 }
 
-void StepLog::end(const std::vector<std::pair<std::string, Tensor>>& losses) {
+double StepLog::end(const std::vector<std::pair<std::string, Tensor>>& losses) {
   step_ms_.push_back(std::chrono::duration<double, std::milli>(Clock::now() - step_began_).count());
   const Traffic traffic = traffic_since(*group_, collectives_before_);
   collectives_ += traffic.collectives;
@@ -57,6 +57,7 @@ void StepLog::end(const std::vector<std::pair<std::string, Tensor>>& losses) {
   }
   write_line(line.dump());
   bar_.update(done_, note);
+  return loss_.back();
 }
 
 void StepLog::finish(TrainResult& result) const {

@@ -32,8 +32,9 @@ class StepLog {
   StepLog& operator=(const StepLog&) = delete;
 
   void begin();
-  // Collective: losses, which have one element each, are averaged over the ranks for the report.
-  void end(const std::vector<std::pair<std::string, Tensor>>& losses);
+  // Collective: losses, which have one element each, are averaged over the ranks for the report. Returns the mean of the
+  // first.
+  double end(const std::vector<std::pair<std::string, Tensor>>& losses);
   // Training is over, evaluation comes: fills in losses, times and traffic.
   void finish(TrainResult& result) const;
   // The last line of the file: {"metrics": {...}}.

@@ -1,10 +1,11 @@
-// Finds the device and the data of a recipe, and averages numbers over the ranks.
+// Finds the device and the data of a recipe, and asks all ranks.
 #include <brigade/lab/recipes/training.h>
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/lab/rank_job.h>
+#include <brigade/lab/recipes/replicas.h>
 
 namespace brigade::lab {
 
@@ -27,6 +28,20 @@ void add_scaler(optim::Checkpoint& checkpoint, amp::GradScaler& scaler) {
   checkpoint.part(
       "scaler", [&scaler] { return scaler.state_dict(); },
       [&scaler](const optim::OptimizerState& state) { scaler.load_state_dict(state); });
+}
+
+TrainResult begun(Device device, const Progress& progress, int64_t steps_per_epoch) {
+  TrainResult result;
+  result.device = to_string(device);
+  result.from_epoch = static_cast<int>(progress.steps / steps_per_epoch);
+  return result;
+}
+
+TrainResult ended(TrainResult result, dist::ProcessGroup& group, const std::vector<Tensor>& parameters, StepLog& log) {
+  result.gradients_equal = same_on_all_ranks(group, gradients_of(parameters));
+  result.parameters_equal = same_on_all_ranks(group, parameters);
+  log.tell(result);
+  return result;
 }
 
 double accuracy_of(const Tensor& logits, const Tensor& labels) {

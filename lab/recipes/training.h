@@ -1,5 +1,5 @@
-// What the training loops of recipes share: the region of their precision, the scaler in the
-// checkpoint, and numbers that are asked of all ranks.
+// What the training loops of recipes share: device and data, the region of their precision, the scaler
+// in the checkpoint, the ends of a result, and numbers that are asked of all ranks.
 #pragma once
 
 #include <brigade/amp/autocast.h>
@@ -7,7 +7,9 @@
 #include <brigade/amp/precision.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/lab/digits.h>
+#include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/recipe.h>
+#include <brigade/lab/recipes/step_log.h>
 #include <brigade/optim/checkpoint.h>
 
 namespace brigade::lab {
@@ -25,6 +27,11 @@ Device ready_device(const TrainOptions& options, const dist::ProcessGroup& group
 Digits digits_on(Device device, const amp::Precision& precision);
 // The scaler's state as a part of a checkpoint, where there is a scaler.
 void add_scaler(optim::Checkpoint& checkpoint, amp::GradScaler& scaler);
+
+// What is known of a training before its first step.
+TrainResult begun(Device device, const Progress& progress, int64_t steps_per_epoch);
+// Whether the ranks ended alike, and the last line of the log. Collective.
+TrainResult ended(TrainResult result, dist::ProcessGroup& group, const std::vector<Tensor>& parameters, StepLog& log);
 
 // Share of the examples whose largest logit is the label's.
 double accuracy_of(const Tensor& logits, const Tensor& labels);

@@ -5,17 +5,15 @@
 
 #include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
-#include <brigade/core/device_runtime.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/png.h>
-#include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
-#include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/strategy_options.h>
+#include <brigade/lab/recipes/training.h>
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>
@@ -93,11 +91,12 @@ Tensor with_a_backward_for_the_coarse(const std::vector<Tensor>& outputs, const 
 template <nn::Holder Net>
 TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& options, Net net, bool find_unused,
                   const Backward& backward) {
-  const DType dtype = amp::find_precision(options.precision).parameters;
-  const Device device = choose_device(options.device, local_rank(*group));
-  const Digits digits = load_digits(digits_path(), dtype);
-  const Tensor test_digits = digits.test.images.to(device);
-  DigitsBatches batches({digits.train.images.to(device), digits.train.labels.to(device)}, *group, options);
+  const amp::Precision& precision = amp::find_precision(options.precision);
+  const DType dtype = precision.parameters;
+  const Device device = ready_device(options, *group);
+  const Digits digits = digits_on(device, precision);
+  const Tensor& test_digits = digits.test.images;
+  DigitsBatches batches(digits.train, *group, options);
   net->to(dtype);
   net->to(device);
   optim::Adam optimizer(net->parameters(), {.lr = options.lr});
@@ -109,9 +108,7 @@ TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& option
   dist::DistributedDataParallel ddp(net, group, ddp_options);
   if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
 
-  TrainResult result;
-  result.device = to_string(device);
-  result.from_epoch = static_cast<int>(progress.steps / batches.per_epoch());
+  TrainResult result = begun(device, progress, batches.per_epoch());
   StepLog log(group, options, batches.steps(), progress.steps);
   while (progress.steps < batches.steps()) {
     const Tensor images = batches.at(progress.steps).images;
@@ -132,10 +129,7 @@ TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& option
   const Scene test = scene_of(test_digits, noise);
   result.metrics["iou"] = overlap(*net, test);
   if (!options.picture.empty() && group->rank() == 0) write_png(options.picture, sheet_of(*net, test), 10, 6);
-  result.gradients_equal = same_on_all_ranks(*group, gradients_of(net->parameters()));
-  result.parameters_equal = same_on_all_ranks(*group, net->parameters());
-  log.tell(result);
-  return result;
+  return ended(std::move(result), *group, net->parameters(), log);
 }
 
 TrainResult train_deep_supervision(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
@@ -143,7 +137,6 @@ TrainResult train_deep_supervision(const dist::ProcessGroupPtr& group, const Tra
   const amp::Precision& precision = amp::find_precision(options.precision);
   if (precision.autocast || itemsize(precision.parameters) < 4)
     throw ValueError("the recipe deep-supervision trains in 32-true or 64-true, got --precision {}", options.precision);
-  set_current_device(choose_device(options.device, local_rank(*group)));
   manual_seed(options.seed);
   if (form == "weights-in-a-buffer") {
     WeightedUNet net(kWeights, false);

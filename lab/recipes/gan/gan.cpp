@@ -5,16 +5,14 @@
 
 #include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
-#include <brigade/core/device_runtime.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/png.h>
-#include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
-#include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/strategy_options.h>
+#include <brigade/lab/recipes/training.h>
 
 #include <fmt/format.h>
 
@@ -55,13 +53,8 @@ TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& op
   const amp::Precision& precision = amp::find_precision(options.precision);
   if (precision.autocast || precision.parameters == kFloat16 || precision.parameters == kBFloat16)
     throw ValueError("the recipe gan trains in 32-true or 64-true, got --precision {}", options.precision);
-  const Device device = choose_device(options.device, local_rank(*group));
-  set_current_device(device);
-  const Digits digits = load_digits(digits_path(), precision.parameters);
-  const auto on_device = [&](const Examples& examples) {
-    return Examples{examples.images.to(device), examples.labels.to(device)};
-  };
-  const Examples train = on_device(digits.train), test = on_device(digits.test);
+  const Device device = ready_device(options, *group);
+  const auto [train, test] = digits_on(device, precision);
   DigitsBatches batches(train, *group, options);
 
   manual_seed(options.seed);
@@ -86,9 +79,7 @@ TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& op
   progress.resume(batches.steps());
   if (options.trace_steps > 0) training.reducer().timeline().keep(2 * static_cast<size_t>(options.trace_steps));
 
-  TrainResult result;
-  result.device = to_string(device);
-  result.from_epoch = static_cast<int>(progress.steps / batches.per_epoch());
+  TrainResult result = begun(device, progress, batches.per_epoch());
   StepLog log(group, options, batches.steps(), progress.steps);
   while (progress.steps < batches.steps()) {
     const Examples real = batches.at(progress.steps);
@@ -104,10 +95,7 @@ TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& op
   judge(net, judge_net, test, options, result);
   if (!options.picture.empty() && group->rank() == 0)
     write_png(options.picture, sheet_of_digits(net, options, test.images.options()), 10);
-  result.gradients_equal = same_on_all_ranks(*group, gradients_of(net->parameters()));
-  result.parameters_equal = same_on_all_ranks(*group, net->parameters());
-  log.tell(result);
-  return result;
+  return ended(std::move(result), *group, net->parameters(), log);
 }
 
 std::string in_words(const TrainResult& result) {

@@ -160,12 +160,10 @@ Verdict StepCheck::scale_fault(const autograd::Update& update) const {
   const Tensor& parameter = update.parameters[fault.position];
   const int64_t managed = reducer_.find(parameter);
   const std::string& registered = autograd::meta(parameter)->registered_as;
-  ParameterVerdict named{.name = registered.empty() ? fmt::format("parameter {}", fault.position) : registered,
-                         .bytes = static_cast<int64_t>(parameter.nbytes()),
-                         .ready_ranks = {},
-                         .missing_ranks = {}};
-  if (managed >= 0) named.name = reducer_.parameters()[static_cast<size_t>(managed)].name;
-  Verdict verdict = wrongly_scaled(fault.text, fault.others, update.where, std::move(named));
+  const std::string name = managed >= 0         ? reducer_.parameters()[static_cast<size_t>(managed)].name
+                           : registered.empty() ? fmt::format("parameter {}", fault.position)
+                                                : registered;
+  Verdict verdict = wrongly_scaled(fault.text, fault.others, update.where, about({name, parameter}, {}, {}));
   verdict.ranks = {group_.rank()};
   verdict.iteration = reducer_.rounds();
   return verdict;

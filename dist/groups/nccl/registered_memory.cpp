@@ -63,12 +63,21 @@ void RegisteredMemory::free_all(std::vector<Block>& blocks) {
   blocks.clear();
 }
 
-void RegisteredMemory::sweep() {
+bool RegisteredMemory::got_some_back() {
   const std::lock_guard lock(mutex_);
-  if ((returned_.empty() && waiting_.empty()) || device_runtime(device_).is_capturing(device_.index)) return;
+  return !returned_.empty();
+}
+
+// What waits for the device is not done under the lock: the thread that ends a collective which holds the device gives
+// memory back itself.
+void RegisteredMemory::sweep() {
+  if ((waiting_.empty() && !got_some_back()) || device_runtime(device_).is_capturing(device_.index)) return;
   if (!waiting_.empty() && reached_->query()) free_all(waiting_);
-  if (!waiting_.empty() || returned_.empty()) return;
-  waiting_.swap(returned_);
+  if (!waiting_.empty() || !got_some_back()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.swap(returned_);
+  }
   if (!reached_) reached_ = device_runtime(device_).new_event(device_.index);
   reached_->record();
 }

@@ -38,6 +38,7 @@ class RegisteredMemory : public std::enable_shared_from_this<RegisteredMemory> {
   };
 
   void take_back(const Block& block);
+  bool got_some_back();
   void free_all(std::vector<Block>& blocks);
 
   const Library& library_;
@@ -45,8 +46,8 @@ class RegisteredMemory : public std::enable_shared_from_this<RegisteredMemory> {
   const std::shared_ptr<DeviceStream> stream_;
   const Device device_;
   std::mutex mutex_;
-  std::vector<Block> returned_;
-  std::vector<Block> waiting_;  // for `reached_`
+  std::vector<Block> returned_;  // under the mutex; what follows is of the thread that sweeps
+  std::vector<Block> waiting_;   // for `reached_`
   std::unique_ptr<DeviceEvent> reached_;
 };
 

@@ -362,6 +362,26 @@ TEST_CASE("buckets are memory of NCCL's, registered while the communicator and t
 }
 #endif
 
+TEST_CASE("memory is given back on one thread while another frees some, and waits for the device") {
+  on_gpus(2, [](const dist::ProcessGroupPtr& group, Device device) {
+    const auto meet = [&] { group->all_reduce(filled(1, {4}, kFloat32, device))->wait(); };
+    meet();
+    Tensor early = group->allocate(8, kFloat32, device), late = group->allocate(8, kFloat32, device);
+    early = Tensor();
+    meet();  // puts it aside
+    device_runtime(device).synchronize(device.index);
+    const auto reached = device_runtime(device).new_event(device.index);
+    const std::jthread held = hold_stream(device);
+    reached->record();
+    std::jthread other([&] {
+      std::this_thread::sleep_for(kHeld / 5);
+      late = Tensor();
+      CHECK(!reached->query());
+    });
+    meet();  // frees it
+  });
+}
+
 TEST_CASE("a backward waits for the peers' hosts and for no device; the numbers of a device are told by the next") {
   std::mutex mutex;
   std::vector<std::string> told;

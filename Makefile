@@ -25,14 +25,14 @@ test: build
 	@grep -hE '^[0-9]+ kernels, |^[0-9]+ operations in |largest relative difference' $(BUILD)/Testing/Temporary/LastTest.log || true
 
 asan: deps
-	cmake --preset asan $(CMAKE_FLAGS)
+	cmake --preset asan -DBRIGADE_FEW_INSTRUCTION_SETS=OFF $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(TEST_JOBS)
 
 # What every change runs of that: the layers below lab, where memory is handled by hand, and CUDA's kernels in the emulation. The rest takes
 # twice as long again (scripts/nightly.sh).
 asan-change: deps
-	cmake --preset asan $(CMAKE_FLAGS)
+	cmake --preset asan -DBRIGADE_FEW_INSTRUCTION_SETS=ON $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS) --target memory_tests
 	ctest --preset asan-change -j $(TEST_JOBS)
 
@@ -53,7 +53,7 @@ coverage: deps
 
 # The tests with the label tsan are in these three.
 tsan: deps
-	cmake --preset tsan $(CMAKE_FLAGS)
+	cmake --preset tsan -DBRIGADE_FEW_INSTRUCTION_SETS=ON $(CMAKE_FLAGS)
 	cmake --build --preset tsan -j $(JOBS) --target test_data test_dist test_amp
 	ctest --preset tsan -j $(TEST_JOBS)
 

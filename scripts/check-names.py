@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that each constant and each type has one definition: a name that two files define in one namespace, outside an
-unnamed one, breaks the one-definition rule, and the linker takes either without a word."""
+unnamed one, breaks the one-definition rule, and the linker takes either without a word. And that each file of tests has a
+namespace of its own, so that several can be compiled together."""
 import collections
 import pathlib
 import re
@@ -33,6 +34,17 @@ def definitions(text: str):
         before = line
 
 
+def without_own_namespace(files, root):
+    """Files *_test.cpp and *_cases.cpp of what tests/CMakeLists.txt compiles together, without `namespace brigade::test::NAME {`."""
+    for name in files:
+        path = pathlib.PurePosixPath(name)
+        batched = re.match(r"tests/(core|kernels|autograd|nn|optim|amp|data|dist|lab|cuda)/", name)
+        if batched and re.search(r"_(test|cases)\.cpp$", name):
+            wanted = f"namespace brigade::test::{path.stem} {{"
+            if wanted not in (root / name).read_text().splitlines():
+                yield name, wanted
+
+
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.h", "*.cpp", "*.cu", "*.cuh"],
@@ -54,7 +66,10 @@ def main() -> int:
         if len({name for name, _ in places}) > 1:
             wrong += 1
             print(f"{namespace}::{defined} is defined in " + " and in ".join(f"{name}:{line}" for name, line in sorted(places)))
-    print(f"{count} constants and types in {len(files)} files, {wrong} defined twice")
+    for name, wanted in without_own_namespace(files, root):
+        wrong += 1
+        print(f"{name}: all of it stands in a namespace of its own, since several files are compiled together: {wanted}")
+    print(f"{count} constants and types in {len(files)} files, {wrong} wrong")
     return 1 if wrong or count == 0 else 0
 
 

@@ -280,7 +280,7 @@ void Round::check_hook_result(uint32_t index) {
   const bool is_finite = std::isfinite(found.found_probe);
   if (!is_finite && !found.was_finite) return;
   for (const uint32_t parameter : bucket.layout.parameters) {
-    if (is_finite || kernels::has_non_finite(detail::on_host(buckets_.slot(parameter).view)))
+    if (is_finite || kernels::has_non_finite(brigade::detail::on_host(buckets_.slot(parameter).view)))
       found.parameters.push_back(about(setup_.parameters[parameter], {}, {}));
   }
   std::optional<Verdict> verdict = hook_result(found, moment());

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::autocast_cache_test {
 using amp::autocast;
 using Values = std::vector<double>;
 
@@ -129,3 +129,5 @@ TEST_CASE("the cache can be cleared inside of a region") {
   mm(matrix(), w);
   CHECK(amp::autocast_cache_size() == 1);
 }
+
+}  // namespace brigade::test::autocast_cache_test

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::autocast_graph_test {
 using amp::autocast;
 using autograd::AutogradContext;
 using Tensors = std::vector<Tensor>;
@@ -231,3 +231,5 @@ TEST_CASE("the tape hears of each use of a weight, also where its cast was kept"
   CHECK(uses == 3);
   autograd::Tape::disable();
 }
+
+}  // namespace brigade::test::autocast_graph_test

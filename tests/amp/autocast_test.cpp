@@ -8,7 +8,7 @@
 #include <core/error_of.h>
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::autocast_test {
 using amp::autocast;
 
 namespace {
@@ -161,3 +161,5 @@ TEST_CASE("a module's parameters get their gradients in float32") {
   CHECK(layer->weight.grad().to_vector<double>() == std::vector<double>{2, 2, 2, 2});
   CHECK(layer->bias.grad().to_vector<double>() == std::vector<double>{2, 2});
 }
+
+}  // namespace brigade::test::autocast_test

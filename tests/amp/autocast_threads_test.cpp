@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::autocast_threads_test {
 using amp::autocast;
 
 TEST_CASE("a thread that begins inside of a region is outside of it") {
@@ -39,3 +39,5 @@ TEST_CASE("threads in regions of their own use one weight, each through its own 
     thread.join();
   CHECK(right == 80);
 }
+
+}  // namespace brigade::test::autocast_threads_test

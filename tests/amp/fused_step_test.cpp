@@ -3,7 +3,7 @@
 
 #include <memory>
 
-using namespace brigade;
+namespace brigade::test::fused_step_test {
 using test::error_of;
 using test::OneWeight;
 using test::says_all;
@@ -101,3 +101,5 @@ TEST_CASE("a fused step after unscale_ does not divide again") {
   scaler.step(model.optimizer);
   CHECK(model.value() == -1);
 }
+
+}  // namespace brigade::test::fused_step_test

@@ -8,7 +8,7 @@
 #include <amp/training.h>
 #include <core/temporary_folder.h>
 
-using namespace brigade;
+namespace brigade::test::grad_scaler_test {
 using test::at;
 using test::error_of;
 using test::OneWeight;
@@ -173,3 +173,5 @@ TEST_CASE("a checkpoint carries the scaler, and one that does not fit changes no
   CHECK(says_all(error_of([&] { loaded.load_state_dict(state); }), {"'more' is not known"}));
   CHECK(loaded.get_scale() == 8);
 }
+
+}  // namespace brigade::test::grad_scaler_test

@@ -7,7 +7,7 @@
 
 #include <amp/training.h>
 
-using namespace brigade;
+namespace brigade::test::healthy_programs_test {
 using test::OneWeight;
 
 namespace {
@@ -344,3 +344,5 @@ TEST_CASE("a step that failed for its scale can be taken after it was mended") {
   CHECK(scaler.step(model.optimizer));
   CHECK(model.value() == -1);
 }
+
+}  // namespace brigade::test::healthy_programs_test

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::layers_test {
 using amp::autocast;
 using nn::AnyModule;
 
@@ -143,3 +143,5 @@ TEST_CASE("attention with a matrix of weights, and one with masks, run under aut
     }
   }
 }
+
+}  // namespace brigade::test::layers_test

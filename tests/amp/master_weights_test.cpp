@@ -2,7 +2,7 @@
 #include <amp/training.h>
 #include <brigade/autograd/listener.h>
 
-using namespace brigade;
+namespace brigade::test::master_weights_test {
 using test::error_of;
 using test::says_all;
 
@@ -128,3 +128,5 @@ TEST_CASE("what only this rank has found lowers the scale when the others have h
   CHECK(wrapper->told == std::vector<bool>{true, false, true, false});
   CHECK(own.optimizer.steps_skipped() == 2);
 }
+
+}  // namespace brigade::test::master_weights_test

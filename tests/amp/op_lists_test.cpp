@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::op_lists_test {
 using amp::CastRule;
 using amp::ListedOperation;
 using nlohmann::json;
@@ -168,3 +168,5 @@ TEST_CASE("names are there once, and a rule that is not PyTorch's own says why")
   CHECK(amp::cast_rule("relu", kCPU) == CastRule::Unlisted);
   CHECK(amp::cast_rule("no such operation", kCUDA) == CastRule::Unlisted);
 }
+
+}  // namespace brigade::test::op_lists_test

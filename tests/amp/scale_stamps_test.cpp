@@ -3,7 +3,7 @@
 
 #include <amp/training.h>
 
-using namespace brigade;
+namespace brigade::test::scale_stamps_test {
 using test::at;
 using test::error_of;
 using test::OneWeight;
@@ -236,3 +236,5 @@ TEST_CASE("a schedule that moves on after a skipped step is told once, and nothi
   CHECK(says_all(warnings.texts[0], {"StepLR.step() at " + at(checked - 3),
                                      "the step of SGD before it, at " + at(checked - 6), "was skipped"}));
 }
+
+}  // namespace brigade::test::scale_stamps_test

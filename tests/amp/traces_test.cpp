@@ -13,7 +13,7 @@
 #include <memory>
 #include <set>
 
-using namespace brigade;
+namespace brigade::test::traces_test {
 using nlohmann::json;
 
 namespace {
@@ -188,3 +188,5 @@ TEST_CASE("every call of more than 200 sequences does what PyTorch's does") {
   CHECK(fused > 30);
   CHECK(errors.size() == 12);  // all that PyTorch has for dense gradients and scales given as numbers
 }
+
+}  // namespace brigade::test::traces_test

@@ -12,7 +12,7 @@
 #include <optional>
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::backward_refusals_test {
 using doctest::Contains;
 using Tensors = std::vector<Tensor>;
 
@@ -132,3 +132,5 @@ TEST_CASE("grad() through a graph that is gone is refused, whatever else was ask
   CHECK_THROWS_WITH_AS(autograd::grad(outputs, inputs, {.allow_unused = true}),
                        doctest::Contains("Trying to backward through the graph a second time"), AutogradError);
 }
+
+}  // namespace brigade::test::backward_refusals_test

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::create_graph_test {
 using Values = std::vector<double>;
 
 namespace {
@@ -129,3 +129,5 @@ TEST_CASE("what a recorded backward records carries the line of the forward oper
   const Tensor g = derivative(y, x);
   CHECK(autograd::grad_fn(g)->where.line() == line);
 }
+
+}  // namespace brigade::test::create_graph_test

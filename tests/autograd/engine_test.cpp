@@ -9,7 +9,7 @@
 
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::engine_test {
 
 namespace {
 
@@ -348,3 +348,5 @@ TEST_CASE("the graph may be used again after a backward that failed") {
   CHECK_NOTHROW(root.backward());
   CHECK(grad_of(x)[0] == doctest::Approx(2.7182817));
 }
+
+}  // namespace brigade::test::engine_test

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::function_test {
 using autograd::AutogradContext;
 using autograd::Function;
 using Tensors = std::vector<Tensor>;
@@ -173,3 +173,5 @@ TEST_CASE("what a custom function saved is guarded and freed like the rest") {
   y.backward();
   CHECK_THROWS_WITH_AS(y.backward(), doctest::Contains("a second time"), AutogradError);
 }
+
+}  // namespace brigade::test::function_test

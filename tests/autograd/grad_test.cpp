@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::grad_test {
 
 namespace {
 
@@ -176,3 +176,5 @@ TEST_CASE("gradients carry a stamp") {
   a.set_grad(Tensor());
   CHECK_FALSE(stamp().by_hand);
 }
+
+}  // namespace brigade::test::grad_test

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::gradient_scale_test {
 using autograd::ScaleKnown;
 using autograd::ScaleLabel;
 using autograd::ScaleMark;
@@ -88,3 +88,5 @@ TEST_CASE("a backward of several roots hands down the label of each") {
   CHECK(autograd::meta(b)->stamp.scale.label == ScaleKnown::Untold);
   CHECK(autograd::meta(both)->stamp.scale.label == ScaleKnown::Untold);
 }
+
+}  // namespace brigade::test::gradient_scale_test

@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::graph_picture_test {
 
 namespace {
 
@@ -97,3 +97,5 @@ TEST_CASE("graphviz draws the picture, and its absence is named") {
     CHECK_THROWS_WITH_AS(autograd::write_svg(dot, path), doctest::Contains("install graphviz"), ValueError);
   }
 }
+
+}  // namespace brigade::test::graph_picture_test

@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::hooks_test {
 using autograd::SavedTensorHooks;
 using Values = std::vector<double>;
 
@@ -212,3 +212,5 @@ TEST_CASE("a hook that only looks is told from one that changes the gradient") {
   CHECK(meta.hooks[3].has_changed);
   CHECK(x.grad().to_vector<float>() == std::vector<float>{4, 4});
 }
+
+}  // namespace brigade::test::hooks_test

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::inplace_test {
 
 namespace {
 
@@ -223,3 +223,5 @@ TEST_CASE("indices that were given away may not be written to before backward") 
                          AutogradError);
   }
 }
+
+}  // namespace brigade::test::inplace_test

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cstdlib>
 
-using namespace brigade;
+namespace brigade::test::tape_test {
 using autograd::Cut;
 using autograd::Fate;
 using autograd::Tape;
@@ -299,3 +299,5 @@ TEST_CASE("a backward of something else does not end what is known of a use") {
   CHECK(unused.kind == Fate::Kind::NotUsed);
   CHECK(std::string(unused.older_use->op) == "exp");
 }
+
+}  // namespace brigade::test::tape_test

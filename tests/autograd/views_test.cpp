@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::views_test {
 
 namespace {
 
@@ -255,3 +255,5 @@ TEST_CASE("the tape follows a parameter into a tensor that was written through a
   autograd::Tape::disable();
   CHECK(fate.kind == autograd::Fate::Kind::Reached);
 }
+
+}  // namespace brigade::test::views_test

@@ -16,7 +16,7 @@
 #include <csignal>
 #include <iterator>
 
-using namespace brigade;
+namespace brigade::test::atomic_file_test {
 using test::after_power_cut;
 using test::DiskCall;
 using test::error_of;
@@ -270,3 +270,5 @@ TEST_CASE("what /dev/fd names is added to, and never replaced") {
   ::close(descriptor);
   CHECK(read_bytes(path) == "before after");
 }
+
+}  // namespace brigade::test::atomic_file_test

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::compare_test {
 
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -101,3 +101,5 @@ TEST_CASE("a file says what is expected; another floating dtype has the bound of
   CHECK_FALSE(check::compare(file, {{"loss", scalar_tensor<double>(2.0)}, {"grad.w", values({0.1001})}}).passed());
   CHECK_THROWS_AS(check::compare(folder / "none.safetensors", {}), IoError);
 }
+
+}  // namespace brigade::test::compare_test

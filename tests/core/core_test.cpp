@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::core_test {
 
 TEST_CASE("Philox4x32-10 gives the published values") {
   // Known answers of Random123's kat_vectors.
@@ -216,3 +216,5 @@ TEST_CASE("tensors print") {
   CHECK(describe(tensor<bool>({true})) == "bool [1]");
   CHECK(!version().empty());
 }
+
+}  // namespace brigade::test::core_test

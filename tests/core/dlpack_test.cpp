@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-using namespace brigade;
+namespace brigade::test::dlpack_test {
 using test::error_of;
 
 namespace {
@@ -244,3 +244,5 @@ TEST_CASE("DLPack: what cannot be taken is named, and stays the caller's") {
         "from_dlpack: the pointer is null; expected a DLManagedTensorVersioned");
   CHECK(error_of([] { to_dlpack(Tensor()); }) == "to_dlpack: the tensor is undefined; expected a tensor");
 }
+
+}  // namespace brigade::test::dlpack_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-using namespace brigade;
+namespace brigade::test::error_test {
 
 namespace {
 constexpr std::source_location kNowhere = {};
@@ -46,3 +46,5 @@ TEST_CASE("an error of any kind takes its words in each of these ways") {
   CHECK(std::string(TimeoutError("rank {}", 3).what()) == "rank 3");
   CHECK_THROWS_AS(throw TimeoutError("rank {}", 3), DistError);
 }
+
+}  // namespace brigade::test::error_test

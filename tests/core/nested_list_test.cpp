@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::nested_list_test {
 
 TEST_CASE("the dtype of a tensor from braces is that of libtorch") {
   CHECK(tensor({1, 2}).dtype() == kInt64);
@@ -51,3 +51,5 @@ TEST_CASE("whole numbers keep all their bits") {
   constexpr int64_t kLarge = std::numeric_limits<int64_t>::max() - 1;
   CHECK(tensor({kLarge, int64_t{1}}).to_vector<int64_t>() == std::vector<int64_t>{kLarge, 1});
 }
+
+}  // namespace brigade::test::nested_list_test

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::npy_test {
 using test::error_of;
 using test::read_bytes;
 using test::TemporaryFolder;
@@ -223,3 +223,5 @@ TEST_CASE("npy: what cannot be saved is refused before the old file is touched")
   CHECK(error_of([&] { save_npy(path, Tensor()); }) == "save_npy: the tensor is undefined; expected a tensor");
   CHECK(read_bytes(path) == before);
 }
+
+}  // namespace brigade::test::npy_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-using namespace brigade;
+namespace brigade::test::place_test {
 
 TEST_CASE("a place made from a location has its line, and the file with its folder as messages name it") {
   const int here = __LINE__ + 1;
@@ -36,3 +36,5 @@ TEST_CASE("places are equal in file and line") {
   CHECK(Place("train.cpp", 12) != Place("train.cpp", 13));
   CHECK(Place("train.cpp", 12) != Place("model.cpp", 12));
 }
+
+}  // namespace brigade::test::place_test

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::safetensors_test {
 using test::error_of;
 using test::read_bytes;
 using test::TemporaryFolder;
@@ -458,3 +458,5 @@ TEST_CASE("safetensors: checksums that are not the file's, or none, are named") 
           save_safetensors(path, {}, {{"brigade/xxh3", ""}});
         }) == "save_safetensors: metadata cannot be called \"brigade/xxh3\"; that name is kept for checksums");
 }
+
+}  // namespace brigade::test::safetensors_test

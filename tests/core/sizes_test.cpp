@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::sizes_test {
 using brigade::test::error_of;
 
 namespace {
@@ -161,3 +161,5 @@ TEST_CASE("the allocator refuses what no address space holds, instead of roundin
     CHECK_THROWS_AS(cpu_allocate(bytes), OutOfMemoryError);
   }
 }
+
+}  // namespace brigade::test::sizes_test

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::warning_collector_test {
 
 TEST_CASE("a collector keeps each warning of its thread once, also one that was told before") {
   std::vector<std::string> told;
@@ -30,3 +30,5 @@ TEST_CASE("a collector keeps each warning of its thread once, also one that was 
   set_warning_handler(before);
   CHECK(told == std::vector<std::string>{"collector test: first", "collector test: third", "collector test: second"});
 }
+
+}  // namespace brigade::test::warning_collector_test

@@ -11,9 +11,8 @@
 #include <functional>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::activation_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -217,3 +216,5 @@ TEST_CASE("optimizer steps: SGD and Adam in all their forms, with odd sizes and 
                        doctest::Contains("gradient must be contiguous and like the parameter"), ShapeError);
   CHECK_THROWS_AS(sgd_step(p, ones({3}), Tensor(), SgdParams{0.1, 0, 0, 0, false, false, false}), ShapeError);
 }
+
+}  // namespace brigade::test::activation_test

@@ -9,8 +9,7 @@
 #include <random>
 #include <thread>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::allocator_test {
 
 namespace {
 
@@ -157,3 +156,5 @@ TEST_CASE("random requests on several streams and threads never overlap, and all
   CHECK(fine[1]);
   start_afresh();
 }
+
+}  // namespace brigade::test::allocator_test

@@ -6,9 +6,8 @@
 
 #include <array>
 
-using namespace brigade;
+namespace brigade::test::attention_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -204,3 +203,5 @@ TEST_CASE("attention on the device says what does not fit") {
                        ShapeError);
   CHECK_THROWS_AS(attention(x, x, on_device(ones({2, 5, 4})), {}), ShapeError);
 }
+
+}  // namespace brigade::test::attention_test

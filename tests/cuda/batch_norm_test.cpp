@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/batch_norm.h>
 
-using namespace brigade;
+namespace brigade::test::batch_norm_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -25,6 +24,7 @@ Statistics statistics(int64_t channels, DType dtype) {
   return {numbers({channels}, dtype, 7), unary(numbers({channels}, dtype, 8), UnaryOp::Abs)};
 }
 
+using test::on_device;
 Statistics on_device(const Statistics& s) { return {test::on_device(s.mean), test::on_device(s.var)}; }
 
 }  // namespace
@@ -171,3 +171,5 @@ TEST_CASE("an empty batch has moments and sums of zero; what does not fit is ref
   CHECK_THROWS_AS(batch_norm_apply(x, {}, {}, {}, {}, three, 5, 0.1, 0), ShapeError);
   CHECK_THROWS_AS(batch_norm_backward(three, x, {}, three, three, true), ShapeError);
 }
+
+}  // namespace brigade::test::batch_norm_test

@@ -5,9 +5,8 @@
 
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::bucket_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -197,3 +196,5 @@ TEST_CASE("a bucket on two devices is refused") {
   CHECK_THROWS_AS(bucket_words(on_device(zeros({4})), zeros({1}, kFloat64), false), DeviceError);
   CHECK_THROWS_AS(bucket_probe(flat, zeros({1}, kFloat64)), DeviceError);
 }
+
+}  // namespace brigade::test::bucket_test

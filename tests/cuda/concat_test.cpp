@@ -4,9 +4,8 @@
 #include <brigade/core/cuda/device.h>
 #include <brigade/kernels/concat.h>
 
-using namespace brigade;
+namespace brigade::test::concat_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -131,3 +130,5 @@ TEST_CASE("classes as zeros and ones") {
   CHECK_THROWS_AS(one_hot(on_device(ones({2})), 3), DTypeError);
   CHECK_THROWS_AS(one_hot(on_device(zeros({2}, kInt64)), 0), ValueError);
 }
+
+}  // namespace brigade::test::concat_test

@@ -7,9 +7,8 @@
 #include <brigade/kernels/conv.h>
 #include <brigade/kernels/cuda/detail/conv_library.h>
 
-using namespace brigade;
+namespace brigade::test::conv_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 namespace device = brigade::cuda;
 namespace library = brigade::kernels::cuda;
 
@@ -232,3 +231,5 @@ TEST_CASE("what is no convolution is refused before the library sees it") {
         "conv2d backward (weight) of float16 [1048576, 1, 64, 64] with weight [1, 1, 1, 1], stride [1, 1], padding "
         "[0, 0], dilation [1, 1], groups 1");
 }
+
+}  // namespace brigade::test::conv_test

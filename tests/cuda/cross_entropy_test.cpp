@@ -6,9 +6,8 @@
 
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::cross_entropy_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -144,3 +143,5 @@ TEST_CASE("errors name devices, dtypes and shapes") {
   CHECK_THROWS_AS(cross_entropy(on_device(ones({2, 3})), on_device(zeros({2}, kInt64)), {.weight = ones({3})}),
                   DeviceError);
 }
+
+}  // namespace brigade::test::cross_entropy_test

@@ -12,9 +12,8 @@
 #include <limits>
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::device_error_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -134,3 +133,5 @@ TEST_CASE("with CUDA_LAUNCH_BLOCKING=1 a bad target is an error of its own call"
                      "' --no-skip --test-case='where launches block a bad target*' > /dev/null")
                         .c_str()) == 0);
 }
+
+}  // namespace brigade::test::device_error_test

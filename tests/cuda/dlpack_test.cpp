@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::dlpack_test {
 
 namespace {
 
@@ -41,3 +41,5 @@ TEST_CASE("DLPack: read-only memory of a device is copied on the device") {
   CHECK(sent.storage()->use_count() == 1);
   CHECK(copied.to_vector<float>() == std::vector<float>{0, 1, 2, 3, 4, 5});
 }
+
+}  // namespace brigade::test::dlpack_test

@@ -4,9 +4,8 @@
 #include <brigade/kernels/binary_function.h>
 #include <brigade/kernels/elementary.h>
 
-using namespace brigade;
+namespace brigade::test::elementary_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -68,3 +67,5 @@ TEST_CASE("functions of two numbers: every dtype, dense, broadcast and strided, 
   CHECK_THROWS_AS(binary_function(x, on_device(ones({3})), BinaryFunction::Pow), ShapeError);
   CHECK_THROWS_AS(binary_function_scalar(on_device(ones({2}, kBool)), 2, BinaryFunction::Pow, false), DTypeError);
 }
+
+}  // namespace brigade::test::elementary_test

@@ -4,9 +4,8 @@
 
 #include <brigade/kernels/common/elementwise_functors.h>
 
-using namespace brigade;
+namespace brigade::test::elementwise_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -206,3 +205,5 @@ TEST_CASE("ranges and unit matrices are made where the options say") {
   CHECK(on_cpu(range).to_vector<float>() == std::vector<float>{1, 2, 3});
   CHECK(on_cpu(unit).to_vector<double>() == std::vector<double>{1, 0, 0, 1});
 }
+
+}  // namespace brigade::test::elementwise_test

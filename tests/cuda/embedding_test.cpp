@@ -4,9 +4,8 @@
 #include <brigade/core/cuda/device.h>
 #include <brigade/kernels/embedding.h>
 
-using namespace brigade;
+namespace brigade::test::embedding_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -177,3 +176,5 @@ TEST_CASE("a bad index gives zeros, adds nothing, and is told at the next synchr
   CHECK_THROWS_WITH_AS(embedding_backward(on_device(ones({2, 2})), two, {.rows = 5, .out = on_device(ones({5, 3}))}),
                        doctest::Contains("out must be a contiguous float32 [5, 2]"), ShapeError);
 }
+
+}  // namespace brigade::test::embedding_test

@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/fold.h>
 
-using namespace brigade;
+namespace brigade::test::fold_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 TEST_CASE("unfold and fold: padding, strides, dilation, every dtype; strided tensors") {
   struct Row {
@@ -41,3 +40,5 @@ TEST_CASE("unfold and fold: padding, strides, dilation, every dtype; strided ten
   CHECK_THROWS_AS(unfold2d(on_device(zeros({1, 1, 2, 2})), {.kernel_size = {3, 1}}), ShapeError);
   CHECK_THROWS_AS(fold2d(on_device(zeros({1, 8, 10})), {4, 4}, {.kernel_size = {2, 2}}), ShapeError);
 }
+
+}  // namespace brigade::test::fold_test

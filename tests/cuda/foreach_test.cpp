@@ -6,9 +6,8 @@
 
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::foreach_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 TEST_CASE("unscale: every place of what is not finite is seen, and found_inf stays when all is well") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -148,3 +147,5 @@ TEST_CASE("tensors on two devices are refused") {
   // Nothing moved.
   CHECK(on_cpu(one[0]).to_vector<float>() == std::vector<float>(3, 1));
 }
+
+}  // namespace brigade::test::foreach_test

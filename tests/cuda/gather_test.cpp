@@ -6,9 +6,8 @@
 
 #include <functional>
 
-using namespace brigade;
+namespace brigade::test::gather_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -163,3 +162,5 @@ TEST_CASE("ranges and identities are made on the device that is asked for") {
   CHECK(difference(eye(3, {kInt64, kDevice}), eye(3, {kInt64})) == 0);
   CHECK(eye(3, {kInt64, kDevice}).device() == kDevice);
 }
+
+}  // namespace brigade::test::gather_test

@@ -12,8 +12,7 @@
 #include <simt/runtime.h>
 #endif
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::graph_memory_test {
 using kernels::BinaryOp;
 
 namespace {
@@ -278,3 +277,5 @@ TEST_CASE("memory that runs out inside of a capture says what to do, and the gra
   graph.reset();
   CHECK(cuda::allocator_stats(0).bytes_reserved == 0);
 }
+
+}  // namespace brigade::test::graph_memory_test

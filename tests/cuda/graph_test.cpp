@@ -14,8 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::graph_test {
 using kernels::BinaryOp;
 
 namespace {
@@ -322,3 +321,5 @@ TEST_CASE("while one thread captures, others work, and their memory is their own
   for (const void* address : captured)
     CHECK(std::find(outside.begin(), outside.end(), address) == outside.end());
 }
+
+}  // namespace brigade::test::graph_test

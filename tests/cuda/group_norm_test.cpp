@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/group_norm.h>
 
-using namespace brigade;
+namespace brigade::test::group_norm_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -93,3 +92,5 @@ TEST_CASE("rows that start where no vector may, that are not dense, and none at 
     CHECK(run(none).x.sizes() == Shape{0, 4, 3});
   }
 }
+
+}  // namespace brigade::test::group_norm_test

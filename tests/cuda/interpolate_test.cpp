@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/interpolate.h>
 
-using namespace brigade;
+namespace brigade::test::interpolate_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -76,3 +75,5 @@ TEST_CASE("resizing of strided images and gradients; what is refused") {
   CHECK_THROWS_WITH_AS(interpolate2d_backward(there, {1, 1, 2, 2}, params),
                        doctest::Contains("expected a gradient [1, 1, 5, 9]"), ShapeError);
 }
+
+}  // namespace brigade::test::interpolate_test

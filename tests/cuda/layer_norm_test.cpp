@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/layer_norm.h>
 
-using namespace brigade;
+namespace brigade::test::layer_norm_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -165,3 +164,5 @@ TEST_CASE("what does not fit is refused on the device as well") {
   CHECK_THROWS_AS(rms_norm(on_device(ones({2, 4}, kInt64)), {4}, {}, 1e-5), DTypeError);
   CHECK_THROWS_AS(rms_norm_backward(x, x, {}, on_device(ones({3})), {{4}}), ShapeError);
 }
+
+}  // namespace brigade::test::layer_norm_test

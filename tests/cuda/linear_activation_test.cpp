@@ -17,9 +17,8 @@ constexpr bool kEmulated = true;
 constexpr bool kEmulated = false;
 #endif
 
-using namespace brigade;
+namespace brigade::test::linear_activation_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 namespace device = brigade::cuda;
 namespace library = brigade::kernels::cuda;
 
@@ -282,3 +281,5 @@ TEST_CASE("what does not fit together is refused as by linear") {
   CHECK_THROWS_AS(call(on_device(zeros({8, 8})), zeros({8})), DeviceError);
   CHECK(library_calls() == before);
 }
+
+}  // namespace brigade::test::linear_activation_test

@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/loss.h>
 
-using namespace brigade;
+namespace brigade::test::loss_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -81,3 +80,5 @@ TEST_CASE("losses of views, of NaN and of numbers that are no probabilities; err
                                           PairSide::Input, Reduction::Sum),
                        doctest::Contains("expected a gradient [] or [3]"), ShapeError);
 }
+
+}  // namespace brigade::test::loss_test

@@ -9,9 +9,8 @@
 
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::matmul_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 namespace device = brigade::cuda;
 namespace library = brigade::kernels::cuda;
 
@@ -322,3 +321,5 @@ TEST_CASE("what does not fit together is refused before the library sees it") {
   CHECK(library::describe({.m = 3, .n = 5, .k = 4, .activation = FusedActivation::GeluTanh}, false) ==
         "float32 [3, 4] x [4, 5], gelu");
 }
+
+}  // namespace brigade::test::matmul_test

@@ -7,9 +7,8 @@
 #include <brigade/kernels/foreach.h>
 #include <brigade/kernels/optimizer.h>
 
-using namespace brigade;
+namespace brigade::test::optimizer_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -157,3 +156,5 @@ TEST_CASE("RAdam and NAdam steps of many parameters") {
     }
   });
 }
+
+}  // namespace brigade::test::optimizer_test

@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/orthogonalize.h>
 
-using namespace brigade;
+namespace brigade::test::orthogonalize_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 TEST_CASE("columns become orthonormal on the device as on the CPU; fresh ones take the place of what vanishes") {
   for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
@@ -27,3 +26,5 @@ TEST_CASE("columns become orthonormal on the device as on the CPU; fresh ones ta
   }
   CHECK_THROWS_AS(orthogonalize(on_device(ones({3, 2})), ones({3, 2})), ShapeError);
 }
+
+}  // namespace brigade::test::orthogonalize_test

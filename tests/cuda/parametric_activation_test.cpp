@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/parametric_activation.h>
 
-using namespace brigade;
+namespace brigade::test::parametric_activation_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 TEST_CASE("activations by kind and their gradients") {
   for (int i = 0; i < kActivations; ++i) {
@@ -40,3 +39,5 @@ TEST_CASE("activations by kind and their gradients") {
                     ShapeError);
   }
 }
+
+}  // namespace brigade::test::parametric_activation_test

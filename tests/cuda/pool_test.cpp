@@ -5,9 +5,8 @@
 
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::pool_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 TEST_CASE("pooling and its backward: windows that overlap, leave gaps, hang over the edge; every dtype") {
   struct Row {
@@ -92,3 +91,5 @@ TEST_CASE("pooling of equal values, infinities and NaN, of strided inputs and gr
   CHECK_THROWS_AS(max_pool2d_backward(there_x, on_device(indices), {2, 3, 5, 6}, params), ShapeError);
   CHECK_THROWS_AS(avg_pool2d(on_device(ones({1, 2, 2}, kInt64)), {}), DTypeError);
 }
+
+}  // namespace brigade::test::pool_test

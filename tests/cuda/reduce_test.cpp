@@ -5,9 +5,8 @@
 
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::reduce_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -134,3 +133,5 @@ TEST_CASE("extremes and where they are: the first of equals, and a NaN wins") {
   CHECK(on_cpu(argmax(on_device(x), 0, false)).to_vector<double>() == std::vector<double>{77});
   CHECK_THROWS_AS(kernels::max(on_device(zeros({2, 0})), 1, false), ShapeError);
 }
+
+}  // namespace brigade::test::reduce_test

@@ -9,8 +9,7 @@
 
 #include <limits>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::reductions_test {
 
 namespace {
 
@@ -138,3 +137,5 @@ TEST_CASE("NaN and infinities in reductions, and a mean far from 0") {
   const Tensor none = full({3, 40}, -kLarge);
   CHECK(difference(kernels::logsumexp(on_device(none), {1}, false), kernels::logsumexp(none, {1}, false)) == 0);
 }
+
+}  // namespace brigade::test::reductions_test

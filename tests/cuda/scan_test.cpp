@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/scan.h>
 
-using namespace brigade;
+namespace brigade::test::scan_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -78,3 +77,5 @@ TEST_CASE("the same bits each time") {
   for (int i = 0; i < 3; ++i)
     CHECK(on_cpu(scan(x, 1, ScanOp::Sum, false)).to_vector<float>() == first);
 }
+
+}  // namespace brigade::test::scan_test

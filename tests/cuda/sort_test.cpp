@@ -3,9 +3,8 @@
 
 #include <brigade/kernels/sort.h>
 
-using namespace brigade;
+namespace brigade::test::sort_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -83,3 +82,5 @@ TEST_CASE("the first k, by selection and by sorting whole rows") {
   CHECK(topk(on_device(same), 0, 1, true).values.sizes() == Shape{2, 0});
   CHECK_THROWS_AS(topk(on_device(same), 2101, 1, true), ValueError);
 }
+
+}  // namespace brigade::test::sort_test

@@ -10,8 +10,7 @@
 #include <cstring>
 #include <thread>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::streams_test {
 
 TEST_CASE("devices are counted, described and chosen for a scope") {
   REQUIRE(cuda::device_count() >= 1);
@@ -124,3 +123,5 @@ TEST_CASE("page-locked memory is kept for reuse, but not while a copy still read
   cuda::pinned_empty_cache();
   CHECK(cuda::pinned_allocator_stats().bytes_cached == 0);
 }
+
+}  // namespace brigade::test::streams_test

@@ -6,9 +6,8 @@
 
 #include <cstring>
 
-using namespace brigade;
+namespace brigade::test::transpose_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 namespace {
 
@@ -22,8 +21,8 @@ bool same_bits(const Tensor& found, const Tensor& expected) {
 // What an error says about the kernel that was launched last.
 bool was_transposed() {
   try {
-    cuda::check(cudaErrorInvalidValue, "a question");
-  } catch (const cuda::CudaError& error) {
+    brigade::cuda::check(cudaErrorInvalidValue, "a question");
+  } catch (const brigade::cuda::CudaError& error) {
     return std::string(error.what()).find("launched last was copy_transposed") != std::string::npos;
   }
   return false;
@@ -31,7 +30,7 @@ bool was_transposed() {
 
 // clone(x), of a tensor on the device.
 Tensor transposed_clone(const Tensor& x, bool through_tiles = true) {
-  cuda::note_launch("nothing", std::source_location::current());
+  brigade::cuda::note_launch("nothing", std::source_location::current());
   const Tensor result = clone(x);
   CHECK(was_transposed() == through_tiles);
   return result;
@@ -74,7 +73,7 @@ TEST_CASE("permuted tensors are copied through tiles, in every dtype, and back i
 
       const Tensor target = empty(expected.sizes(), {dtype, kDevice});
       const Tensor source = on_device(x);
-      cuda::note_launch("nothing", std::source_location::current());
+      brigade::cuda::note_launch("nothing", std::source_location::current());
       copy(view::permute(target, inverse(each.order)), source);
       CHECK(was_transposed());
       CHECK(same_bits(target, expected));
@@ -117,7 +116,7 @@ TEST_CASE("views with offsets and gaps, and broadcast batches, are transposed wi
     const Tensor there = on_device(x);
     const Tensor source = on_device(values);
     copy(part(here), values);
-    cuda::note_launch("nothing", std::source_location::current());
+    brigade::cuda::note_launch("nothing", std::source_location::current());
     copy(part(there), source);
     CHECK(was_transposed());
     CHECK(same_bits(there, here));
@@ -147,3 +146,5 @@ TEST_CASE("a transposed copy keeps the bits of every NaN") {
   }
   CHECK(wrong == 0);
 }
+
+}  // namespace brigade::test::transpose_test

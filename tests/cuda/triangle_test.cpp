@@ -4,9 +4,8 @@
 #include <brigade/kernels/common/reversed.h>
 #include <brigade/kernels/triangle.h>
 
-using namespace brigade;
+namespace brigade::test::triangle_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 TEST_CASE("triangles of any dtype, of rows that are whole vectors and that are not") {
   for (const DType dtype : kAllDTypes) {
@@ -41,3 +40,5 @@ TEST_CASE("views that run backwards are copied from and into") {
     }
   }
 }
+
+}  // namespace brigade::test::triangle_test

@@ -5,9 +5,8 @@
 #include <brigade/kernels/ternary.h>
 #include <brigade/kernels/where.h>
 
-using namespace brigade;
+namespace brigade::test::where_test {
 using namespace brigade::kernels;
-using namespace brigade::test;
 
 TEST_CASE("where: every dtype; dense, broadcast, strided and unaligned operands, numbers on either side") {
   for (const DType dtype : kAllDTypes) {
@@ -95,3 +94,5 @@ TEST_CASE("addcmul, addcdiv and lerp: every floating dtype and layout") {
   CHECK_THROWS_AS(ternary(x, x, ones({2}), TernaryOp::Lerp, 1), DeviceError);
   CHECK_THROWS_AS(lerp(x, on_device(ones({3})), 0.5), ShapeError);
 }
+
+}  // namespace brigade::test::where_test

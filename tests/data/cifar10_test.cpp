@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::cifar10_test {
 using test::error_of;
 using test::TemporaryFolder;
 using test::write_bytes;
@@ -68,3 +68,5 @@ TEST_CASE("broken files of CIFAR-10 are named, with the record and what was expe
           data::CIFAR10{folder.text()};
         }).starts_with("CIFAR-10: found neither data_batch_3.bin nor data_batch_3.bin.gz in " + folder.text()));
 }
+
+}  // namespace brigade::test::cifar10_test

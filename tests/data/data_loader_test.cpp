@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-using namespace brigade;
+namespace brigade::test::data_loader_test {
 using test::Augmented;
 using test::error_of;
 using test::pass_of;
@@ -151,3 +151,5 @@ TEST_CASE("a sampler for a larger dataset is found before the first batch") {
   CHECK_THROWS_AS(loader.begin(), IndexError);
   CHECK(error_of([&] { loader.begin(); }).find("gives index 3, but the dataset has 3 examples") != std::string::npos);
 }
+
+}  // namespace brigade::test::data_loader_test

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
-using namespace brigade;
+namespace brigade::test::dataset_test {
 using test::error_of;
 
 namespace {
@@ -134,3 +134,5 @@ TEST_CASE("a Subset refuses indices that its dataset does not have, and those th
   const data::Subset last(std::make_shared<data::Subset<>>(two), {1});
   CHECK(last.get(0).target.item() == 0);
 }
+
+}  // namespace brigade::test::dataset_test

@@ -15,7 +15,7 @@
 #include <set>
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::loader_workers_threads_test {
 using namespace std::chrono_literals;
 using test::Augmented;
 using test::Broken;
@@ -197,3 +197,5 @@ TEST_CASE("iterators may outlive their loader") {
     ++count;
   CHECK(count == 5);
 }
+
+}  // namespace brigade::test::loader_workers_threads_test

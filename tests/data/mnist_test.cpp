@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::mnist_test {
 using test::error_of;
 using test::TemporaryFolder;
 using test::write_bytes;
@@ -128,3 +128,5 @@ TEST_CASE("a packed file that is damaged, and a folder in the place of a file, a
   CHECK(error_of([&] { data::MNIST{folder.text()}; }) ==
         "cannot read " + folder / kImages + ": it is not a regular file");
 }
+
+}  // namespace brigade::test::mnist_test

@@ -14,7 +14,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::resume_test {
 using test::Augmented;
 using test::error_of;
 using test::pass_of;
@@ -154,3 +154,5 @@ TEST_CASE("a state that no loader has saved is refused by name") {
           state.numbers.emplace_back("lr", 1);
         }).starts_with("DataLoader: the state holds \"lr\", which no DataLoader has saved"));
 }
+
+}  // namespace brigade::test::resume_test

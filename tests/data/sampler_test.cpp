@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-using namespace brigade;
+namespace brigade::test::sampler_test {
 
 TEST_CASE("a sequential sampler counts up, and a random one gives every index once, in another order each epoch") {
   CHECK(data::SequentialSampler(4).indices() == std::vector<int64_t>{0, 1, 2, 3});
@@ -57,3 +57,5 @@ TEST_CASE("samplers refuse a negative size") {
   CHECK_THROWS_AS(data::RandomSampler(-1), ValueError);
   CHECK_THROWS_AS(data::permutation(-1, 0), ValueError);
 }
+
+}  // namespace brigade::test::sampler_test

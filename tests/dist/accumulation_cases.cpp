@@ -4,7 +4,7 @@
 
 #include <brigade/dist/ddp/join.h>
 
-namespace brigade::test {
+namespace brigade::test::accumulation_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -119,4 +119,4 @@ const AddRankCase add_another_backward(
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::accumulation_cases

@@ -12,7 +12,7 @@
 
 #include <functional>
 
-namespace brigade::test {
+namespace brigade::test::advice_cases {
 
 namespace {
 
@@ -117,4 +117,4 @@ const AddRankCase wrong("advice that returns an error is refused", [](const dist
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::advice_cases

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::advice_threads_test {
 using dist::CauseKind;
 using dist::Severity;
 using test::Advised;
@@ -217,3 +217,5 @@ TEST_CASE("nothing_unused is noted in the tenth backward, unless a rank left som
   };
   CHECK(said(test::advise("nothing_unused", 2, backwards)).empty());
 }
+
+}  // namespace brigade::test::advice_threads_test

@@ -12,7 +12,7 @@
 #include <limits>
 #include <mutex>
 
-using namespace brigade;
+namespace brigade::test::advisories_threads_test {
 
 namespace {
 
@@ -228,3 +228,5 @@ TEST_CASE("another number of micro-batches on one rank is told in the backward t
     });
   });
 }
+
+}  // namespace brigade::test::advisories_threads_test

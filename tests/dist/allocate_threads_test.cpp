@@ -5,7 +5,7 @@
 
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::allocate_threads_test {
 
 TEST_CASE("a group does not allocate what it cannot count") {
   dist::run_threads(1, [](dist::ProcessGroupPtr group) {
@@ -18,3 +18,5 @@ TEST_CASE("a group does not allocate what it cannot count") {
     CHECK(group->allocate(0, kFloat64).numel() == 0);
   });
 }
+
+}  // namespace brigade::test::allocate_threads_test

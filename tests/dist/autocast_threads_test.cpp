@@ -4,7 +4,7 @@
 
 #include <brigade/amp/autocast.h>
 
-using namespace brigade;
+namespace brigade::test::autocast_threads_test {
 using namespace brigade::test::mechanisms;  // NOLINT: the cases are about this network
 
 namespace {
@@ -90,3 +90,5 @@ TEST_CASE("a loss that float16 could not hold is blamed on the operation that le
     return "nothing was said";
   });
 }
+
+}  // namespace brigade::test::autocast_threads_test

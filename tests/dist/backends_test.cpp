@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-using namespace brigade;
+namespace brigade::test::backends_test {
 
 TEST_CASE("a program adds a backend, and init_process_group makes it") {
   static int made = 0;
@@ -47,3 +47,5 @@ TEST_CASE("a program adds a backend, and init_process_group makes it") {
   CHECK_THROWS_AS(dist::AddBackend({"shm", "", {}}), ValueError);
   CHECK_THROWS_AS(dist::AddBackend({"auto", "", {}}), ValueError);
 }
+
+}  // namespace brigade::test::backends_test

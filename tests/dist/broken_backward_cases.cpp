@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace brigade::test {
+namespace brigade::test::broken_backward_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -97,4 +97,4 @@ const AddRankCase add_hook("after a hook that threw on every rank, every later b
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::broken_backward_cases

@@ -7,7 +7,7 @@
 
 #include <mutex>
 
-using namespace brigade;
+namespace brigade::test::bucket_views_threads_test {
 using namespace brigade::test::mechanisms;  // NOLINT: the cases are about this network
 
 namespace {
@@ -71,3 +71,5 @@ TEST_CASE("create_graph under views says that the gradient has no history") {
     if (views) CHECK_MESSAGE(warnings[0].starts_with("backward with create_graph at "), warnings[0]);
   }
 }
+
+}  // namespace brigade::test::bucket_views_threads_test

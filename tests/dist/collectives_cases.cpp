@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-namespace brigade::test {
+namespace brigade::test::collectives_cases {
 
 namespace {
 
@@ -134,4 +134,4 @@ const AddRankCase add_texts("texts of several lengths reach every rank", &check_
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::collectives_cases

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::collectives_test {
 using test::run_ranks;
 
 TEST_CASE("SIGKILL of a rank in the middle of a collective is an error of the survivors that names it") {
@@ -70,3 +70,5 @@ TEST_CASE("a rank that does not come is a timeout which names it, on every backe
     if (backend != "gloo") CHECK(outcome[0].text.find("waiting for rank 1") != std::string::npos);
   }
 }
+
+}  // namespace brigade::test::collectives_test

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::collectives_threads_test {
 using test::run_ranks;
 
 TEST_CASE("ranks that meet in different collectives learn of both, and nothing is summed") {
@@ -75,3 +75,5 @@ TEST_CASE("run_threads rethrows the first error and ends the others") {
                                       }),
                     "rank 1 stumbled");
 }
+
+}  // namespace brigade::test::collectives_threads_test

@@ -5,7 +5,7 @@
 #include <brigade/core/view.h>
 #include <brigade/dist/ddp/model_averaging.h>
 
-namespace brigade::test {
+namespace brigade::test::comm_hooks_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -204,4 +204,4 @@ const AddRankCase add_local_sgd_and_averaging("local SGD with model averaging", 
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::comm_hooks_cases

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <set>
 
-namespace brigade::test {
+namespace brigade::test::ddp_cases {
 
 namespace {
 
@@ -368,4 +368,4 @@ const AddRankCase add_models_differ(
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::ddp_cases

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace brigade::test {
+namespace brigade::test::ddp_options_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -175,4 +175,4 @@ const AddRankCase add_order("rebuilt buckets hold what was not ready last, small
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::ddp_options_cases

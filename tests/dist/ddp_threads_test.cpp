@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::ddp_threads_test {
 
 TEST_CASE("a module that is wrapped twice at a time is refused, and may be wrapped again afterwards") {
   const auto group = dist::make_thread_groups(1).front();
@@ -22,3 +22,5 @@ TEST_CASE("a module that is wrapped twice at a time is refused, and may be wrapp
   CHECK(frozen.advisories()[0].kind == "nothing_to_reduce");
   CHECK(frozen.advisories()[0].severity == dist::Severity::Note);
 }
+
+}  // namespace brigade::test::ddp_threads_test

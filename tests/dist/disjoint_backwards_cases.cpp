@@ -2,7 +2,7 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
-namespace brigade::test {
+namespace brigade::test::disjoint_backwards_cases {
 
 using mechanisms::batch_of;
 using mechanisms::compare;
@@ -122,4 +122,4 @@ const AddRankCase add_still_missing("what no backward before the next forward ha
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::disjoint_backwards_cases

@@ -7,7 +7,7 @@
 
 #include <set>
 
-using namespace brigade;
+namespace brigade::test::environment_test {
 using dist::Variables;
 
 namespace {
@@ -231,3 +231,5 @@ TEST_CASE("the first host of a list of Slurm's") {
   for (const char* bad : {"", ",a", "a[1-2", "a[1]["})
     CHECK_THROWS_AS(dist::first_host(bad), DistError);
 }
+
+}  // namespace brigade::test::environment_test

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::error_once_test {
 using dist::ErrorOnce;
 
 namespace {
@@ -112,3 +112,5 @@ TEST_CASE("of a rank that announces without end the last errors are known") {
   CHECK(shown(errors, {{0, "error 1!"}, {1, "error 1!"}, {0, "error 99!"}, {1, "error 99!"}}) ==
         Lines{"0: error 1!", "1: error 1!", "0: error 99!", "1: (the same error as on rank 0, above)"});
 }
+
+}  // namespace brigade::test::error_once_test

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-using namespace brigade;
+namespace brigade::test::error_texts_test {
 
 namespace {
 
@@ -116,3 +116,5 @@ TEST_CASE("ranks in words: one by one while they are few, then by ranges") {
   CHECK(dist::list_of({0, 1, 2, 3, 4, 5, 7, 9, 10}) == "0 to 5, 7, 9 and 10");
   CHECK(dist::list_of({}) == "");
 }
+
+}  // namespace brigade::test::error_texts_test

@@ -16,7 +16,7 @@
 
 #include <functional>
 
-namespace brigade::test {
+namespace brigade::test::explain_cases {
 
 namespace {
 
@@ -264,4 +264,4 @@ const AddRankCase texts("[004.9] explain: a table and JSON", check_texts);
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::explain_cases

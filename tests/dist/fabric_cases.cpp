@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace brigade::test {
+namespace brigade::test::fabric_cases {
 
 namespace {
 
@@ -273,4 +273,4 @@ const AddRankCase add_files("a training is saved and resumed to the bit; a failu
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::fabric_cases

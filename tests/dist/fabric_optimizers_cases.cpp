@@ -6,7 +6,7 @@
 #include <brigade/dist/diagnosis/verdict.h>
 #include <brigade/dist/fabric/fabric.h>
 
-namespace brigade::test {
+namespace brigade::test::fabric_optimizers_cases {
 
 namespace {
 
@@ -304,4 +304,4 @@ const AddRankCase add_never_clears("gradients that are never cleared are named a
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::fabric_optimizers_cases

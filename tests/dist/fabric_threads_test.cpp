@@ -13,7 +13,7 @@
 #include <mutex>
 #include <set>
 
-using namespace brigade;
+namespace brigade::test::fabric_threads_test {
 using dist::Fabric;
 using test::error_of;
 
@@ -208,3 +208,5 @@ TEST_CASE("seed_everything seeds the generator of the rank") {
   manual_seed(5);
   CHECK(rand({}).item() == first);
 }
+
+}  // namespace brigade::test::fabric_threads_test

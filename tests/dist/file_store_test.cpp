@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::file_store_test {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
@@ -149,3 +149,5 @@ TEST_CASE("ranks that expect another number of ranks are told so, and the first 
   first->set("a", "b");
   CHECK(second->get("a", 1s) == "b");
 }
+
+}  // namespace brigade::test::file_store_test

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-using namespace brigade;
+namespace brigade::test::first_failure_test {
 using dist::ErrorRecord;
 using dist::find_first_failure;
 using dist::RankEnd;
@@ -59,3 +59,5 @@ TEST_CASE("a rank that others gave up on while it still ran was first, and the s
   CHECK(find_first_failure({{{0, 20, 134, SIGABRT, false, because(15, 5)}, {1, 30, 143, SIGTERM, true, {}}}}).rank ==
         0);
 }
+
+}  // namespace brigade::test::first_failure_test

@@ -5,7 +5,7 @@
 
 #include <brigade/autograd/backward.h>
 
-namespace brigade::test {
+namespace brigade::test::foreign_backwards_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -164,4 +164,4 @@ const AddRankCase add_taken_part("where parameters may be unused, a rank whose l
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::foreign_backwards_cases

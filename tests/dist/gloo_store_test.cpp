@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::gloo_store_test {
 using namespace std::chrono_literals;
 
 namespace {
@@ -72,3 +72,5 @@ TEST_CASE("gloo: of ranks that cannot be asked for nothing is said") {
   for (const std::string& text : {two, three})
     CHECK_MESSAGE(text.find("has not called") == std::string::npos, text);
 }
+
+}  // namespace brigade::test::gloo_store_test

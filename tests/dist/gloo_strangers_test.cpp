@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::gloo_strangers_test {
 using namespace std::chrono_literals;
 
 namespace {
@@ -160,3 +160,5 @@ TEST_CASE("gloo: strangers at the listeners change nothing while the ranks meet"
     CHECK(open_descriptors() == before);
   }
 }
+
+}  // namespace brigade::test::gloo_strangers_test

@@ -3,7 +3,7 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
-namespace brigade::test {
+namespace brigade::test::gradients_by_hand_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -149,4 +149,4 @@ const AddRankCase add_many_parameters("an edit is found among those of 400 other
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::gradients_by_hand_cases

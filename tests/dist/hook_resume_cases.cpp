@@ -6,7 +6,7 @@
 #include <brigade/core/view.h>
 #include <brigade/dist/ddp/model_averaging.h>
 
-namespace brigade::test {
+namespace brigade::test::hook_resume_cases {
 
 using namespace mechanisms;  // NOLINT: the batches and the loss
 
@@ -214,4 +214,4 @@ const AddRankCase add_refused("states of hooks that do not fit are refused", &ch
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::hook_resume_cases

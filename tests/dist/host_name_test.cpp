@@ -9,7 +9,7 @@
 
 #include <netinet/in.h>
 
-using namespace brigade;
+namespace brigade::test::host_name_test {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
@@ -51,3 +51,5 @@ TEST_CASE("an address in numbers needs no name server") {
 }
 
 TEST_CASE("a name is found") { CHECK(dist::resolve("localhost", 1234, false, Clock::now() + 10s)->ai_addr != nullptr); }
+
+}  // namespace brigade::test::host_name_test

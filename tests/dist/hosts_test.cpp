@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::hosts_test {
 using namespace std::chrono_literals;
 using test::run_ranks;
 
@@ -384,3 +384,5 @@ TEST_CASE("processes in other network or user namespaces count as another host")
     CHECK(status == 0);
   }
 }
+
+}  // namespace brigade::test::hosts_test

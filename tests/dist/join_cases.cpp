@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace brigade::test {
+namespace brigade::test::join_cases {
 
 namespace {
 
@@ -452,4 +452,4 @@ const AddRankCase add_not_enabled("join: enable = false does nothing", &check_no
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::join_cases

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace brigade::test {
+namespace brigade::test::known_failures_cases {
 
 using namespace mechanisms;  // NOLINT: batch_of, loss_of and values_of
 
@@ -179,4 +179,4 @@ const AddRankCase add_two_optimizers("[000.3] [000.6] two optimizers that step i
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::known_failures_cases

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace brigade::test {
+namespace brigade::test::late_ranks_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -103,4 +103,4 @@ const AddRankCase add_after("what a communication hook throws after its all-redu
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::late_ranks_cases

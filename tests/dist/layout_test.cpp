@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <numeric>
 
-using namespace brigade;
+namespace brigade::test::layout_test {
 
 TEST_CASE("buckets close when they reach their limit, the first one early, one list for each dtype") {
   const std::vector<dist::ParameterInfo> parameters{{100, kFloat32}, {100, kFloat32}, {100, kFloat64},
@@ -152,3 +152,5 @@ TEST_CASE("the common error is composed from what each rank saw") {
   CHECK(dist::list_of({0, 1, 3}) == "0, 1 and 3");
   CHECK(dist::bytes_in_words(1536) == "1.5 KiB");
 }
+
+}  // namespace brigade::test::layout_test

@@ -21,7 +21,7 @@
 
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::leaving_ranks_test {
 using test::BranchingNet;
 
 namespace {
@@ -173,3 +173,5 @@ TEST_CASE("a rank that is killed is one verdict for the others") {
   for (const char* backend : {"shm", "gloo", "gloo by rank 0"})
     expect_one_verdict(backend, Way::Kill);
 }
+
+}  // namespace brigade::test::leaving_ranks_test

@@ -3,7 +3,7 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
-namespace brigade::test {
+namespace brigade::test::loaded_state_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -120,4 +120,4 @@ const AddRankCase add_line("a model's state that one rank has loaded is told wit
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::loaded_state_cases

@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::lost_ranks_test {
 
 namespace {
 
@@ -106,3 +106,5 @@ TEST_CASE("kill -9 of a rank in its backward") { expect(Trouble::Kill); }
 TEST_CASE("a rank that is stopped") { expect(Trouble::Stop); }
 TEST_CASE("an exception in one rank's forward") { expect(Trouble::ExceptionInForward); }
 TEST_CASE("a rank that leaves out a step") { expect(Trouble::SkippedStep); }
+
+}  // namespace brigade::test::lost_ranks_test

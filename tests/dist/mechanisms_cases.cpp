@@ -6,7 +6,7 @@
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/ddp/logging_data.h>
 
-namespace brigade::test {
+namespace brigade::test::mechanisms_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -285,4 +285,4 @@ const AddRankCase add_logging_data("logging data and the timeline", &check_loggi
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::mechanisms_cases

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace brigade::test {
+namespace brigade::test::mismatch_cases {
 
 namespace {
 
@@ -226,4 +226,4 @@ const AddRankCase gloo("a mismatch is the same verdict over Gloo",
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::mismatch_cases

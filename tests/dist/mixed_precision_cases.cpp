@@ -20,7 +20,7 @@
 #include <optional>
 #include <string_view>
 
-namespace brigade::test {
+namespace brigade::test::mixed_precision_cases {
 
 namespace {
 
@@ -164,4 +164,4 @@ const AddRankCase add_master_weights(
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::mixed_precision_cases

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace brigade::test {
+namespace brigade::test::model_averaging_cases {
 
 namespace {
 
@@ -146,4 +146,4 @@ const AddRankCase add_local_sgd("PeriodicModelAverager: local SGD equals the sam
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::model_averaging_cases

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::nodes_test {
 using namespace std::chrono_literals;
 
 namespace {
@@ -64,3 +64,5 @@ TEST_CASE("a store knows the address of this end of the way to it") {
   dist::TcpStoreServer server("127.0.0.1", 0);
   CHECK(dist::connect_tcp_store("127.0.0.1", server.port(), 5s)->local_address() == "127.0.0.1");
 }
+
+}  // namespace brigade::test::nodes_test

@@ -7,7 +7,7 @@
 
 #include <limits>
 
-namespace brigade::test {
+namespace brigade::test::non_finite_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
@@ -81,4 +81,4 @@ const AddRankCase add_first_operation("the first operation that made an infinity
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::non_finite_cases

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::outlier_test {
 using dist::GradientSize;
 using dist::Outlier;
 
@@ -50,3 +50,5 @@ TEST_CASE("a streak is six backwards with the same ranks, without a sound one be
   streak.end();
   CHECK(!streak.add(found));
 }
+
+}  // namespace brigade::test::outlier_test

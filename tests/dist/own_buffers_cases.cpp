@@ -3,7 +3,7 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
-namespace brigade::test {
+namespace brigade::test::own_buffers_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
@@ -151,4 +151,4 @@ const AddRankCase add_elsewhere(
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::own_buffers_cases

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-namespace brigade::test {
+namespace brigade::test::own_lines_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -124,4 +124,4 @@ const AddRankCase add_time_out("a step that has ended is not what a late rank is
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::own_lines_cases

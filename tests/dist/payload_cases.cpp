@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace brigade::test {
+namespace brigade::test::payload_cases {
 
 namespace {
 
@@ -124,4 +124,4 @@ const AddRankCase add_batches("equal batches are equal and others are not, in ev
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::payload_cases

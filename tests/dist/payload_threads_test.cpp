@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::payload_threads_test {
 
 TEST_CASE("flags and words survive the average in every dtype, on up to 16 ranks") {
   for (const DType dtype : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
@@ -92,3 +92,5 @@ TEST_CASE("sizes of large gradients do not overflow before they do; what is not 
     CHECK(std::isnan(kernels::sum_of_squares(x)));
   }
 }
+
+}  // namespace brigade::test::payload_threads_test

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::place_test {
 
 TEST_CASE("a place goes through text unharmed: colons and quotes in the file, and no place at all") {
   for (const Place& place : {Place("train.cpp", 12), Place("a:7/\"b\":3.cpp", 4294967295u), Place()})
@@ -17,3 +17,5 @@ TEST_CASE("what is no place is refused") {
   CHECK_THROWS_AS(dist::decoded<Place>(R"("train.cpp:12")"), DistError);
   CHECK_THROWS_AS(dist::decoded<Place>(R"({"file":"train.cpp"})"), DistError);
 }
+
+}  // namespace brigade::test::place_test

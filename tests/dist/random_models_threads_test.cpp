@@ -16,7 +16,7 @@
 #include <random>
 #include <set>
 
-using namespace brigade;
+namespace brigade::test::random_models_threads_test {
 
 namespace {
 
@@ -252,3 +252,5 @@ TEST_CASE("random models and random usage: flags, gradients and verdicts are tho
   }
   MESSAGE(count << " random models");
 }
+
+}  // namespace brigade::test::random_models_threads_test

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::random_numbers_threads_test {
 
 TEST_CASE("ranks that are threads drop different elements, the same ones in every run, unless they seed alike") {
   using Masks = std::vector<std::vector<float>>;
@@ -28,3 +28,5 @@ TEST_CASE("ranks that are threads drop different elements, the same ones in ever
   CHECK(alike[0] == alike[1]);
   CHECK(alike[0] == alike[2]);
 }
+
+}  // namespace brigade::test::random_numbers_threads_test

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <random>
 
-namespace brigade::test {
+namespace brigade::test::rank_order_cases {
 
 namespace {
 
@@ -136,4 +136,4 @@ const AddRankCase add_range("an average of halves whose sum is too large for the
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::rank_order_cases

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <optional>
 
-using namespace brigade;
+namespace brigade::test::rank_warnings_test {
 
 namespace {
 
@@ -211,3 +211,5 @@ TEST_CASE("an optimizer that holds a replaced parameter is told where unused one
   CHECK(contains(train_after(true), "holds an earlier `1.weight`"));
   CHECK(train_after(false) == "");
 }
+
+}  // namespace brigade::test::rank_warnings_test

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::run_threads_test {
 using namespace std::chrono_literals;
 
 TEST_CASE("run_threads: a rank that runs on after the others ends the process, and is named") {
@@ -72,3 +72,5 @@ TEST_CASE("run_threads: a time that is none is refused") {
       2, [](const dist::ProcessGroupPtr& group) { std::this_thread::sleep_for(group->rank() * 50ms); }, 5s,
       std::chrono::milliseconds::max());
 }
+
+}  // namespace brigade::test::run_threads_test

@@ -5,7 +5,7 @@
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/dist/checks/values.h>
 
-namespace brigade::test {
+namespace brigade::test::scale_fault_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -94,4 +94,4 @@ const AddRankCase add_unscaled_by_hook("gradients that a hook before the step un
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::scale_fault_cases

@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace brigade::test {
+namespace brigade::test::scaler_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -304,4 +304,4 @@ const AddRankCase add_scaler_of_another_model("a scaler of another model hides n
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::scaler_cases

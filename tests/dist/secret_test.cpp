@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::secret_test {
 
 namespace {
 
@@ -149,3 +149,5 @@ TEST_CASE("a file of another user is refused") {
   place.set("", name);
   CHECK(has(refusal(), "belongs to user 12345, and this process to user 0"));
 }
+
+}  // namespace brigade::test::secret_test

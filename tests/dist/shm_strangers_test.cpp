@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::shm_strangers_test {
 using namespace brigade::dist::shm;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -393,3 +393,5 @@ TEST_CASE("shm: a first rank that is gone, silent or somebody else is an error i
   impostor.wait();
   CHECK(open_descriptors() <= before);
 }
+
+}  // namespace brigade::test::shm_strangers_test

@@ -3,7 +3,7 @@
 #include "paths_net.h"
 #include "rank_case.h"
 
-namespace brigade::test {
+namespace brigade::test::since_it_worked_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
@@ -104,4 +104,4 @@ const AddRankCase add_assigned("a handle that was assigned anew leaves the old m
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::since_it_worked_cases

@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+namespace brigade::test::slow_rank_test {
+
 using namespace brigade::dist;
 
 namespace {
@@ -127,3 +129,5 @@ TEST_CASE("a streak is four backwards in a row in which the same rank is slow") 
     CHECK(found == row.expected);
   }
 }
+
+}  // namespace brigade::test::slow_rank_test

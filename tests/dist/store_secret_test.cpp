@@ -17,7 +17,7 @@
 
 #include <sys/socket.h>
 
-using namespace brigade;
+namespace brigade::test::store_secret_test {
 using namespace std::chrono_literals;
 
 namespace {
@@ -253,3 +253,5 @@ TEST_CASE("ranks that meet by tcp:// or env:// bring the secret of their environ
   const auto without = open(0, "", true);
   CHECK(open(1, "", true)->add("count", 1) == 1);
 }
+
+}  // namespace brigade::test::store_secret_test

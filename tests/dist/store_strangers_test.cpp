@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::store_strangers_test {
 using namespace std::chrono_literals;
 
 namespace {
@@ -274,3 +274,5 @@ TEST_CASE("a campaign of strangers: the ranks of the job meet as they would have
     CHECK(text == "");
   CHECK(dist::connect_tcp_store("127.0.0.1", server.port(), 5s, job)->get("sum", 1s) == "120");
 }
+
+}  // namespace brigade::test::store_strangers_test

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::store_test {
 using namespace std::chrono_literals;
 
 namespace {
@@ -386,3 +386,5 @@ TEST_CASE("who only hangs up is no foreign service for sure") {
   hanging_up.join();
   CHECK_MESSAGE(text.find("hangs up without a greeting, for 300 ms now") != std::string::npos, text);
 }
+
+}  // namespace brigade::test::store_test

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <optional>
 
-namespace brigade::test {
+namespace brigade::test::sync_batch_norm_cases {
 
 namespace {
 
@@ -252,4 +252,4 @@ const AddRankCase add_sync_refusals("SyncBatchNorm: too few values, evaluation a
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::sync_batch_norm_cases

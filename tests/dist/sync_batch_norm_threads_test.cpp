@@ -6,7 +6,7 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
 
-using namespace brigade;
+namespace brigade::test::sync_batch_norm_threads_test {
 
 namespace {
 
@@ -105,3 +105,5 @@ TEST_CASE("convert_sync_batchnorm finds every layer of the tree once, and train(
   net(random_tensor({1, 4}, 1, kFloat32));
   CHECK(group->flight_recorder().entries().size() == 4);
 }
+
+}  // namespace brigade::test::sync_batch_norm_threads_test

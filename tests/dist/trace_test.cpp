@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-using namespace brigade;
+namespace brigade::test::trace_test {
 using nlohmann::json;
 
 namespace {
@@ -249,3 +249,5 @@ TEST_CASE("what a device runs has a lane and tracks of its own, and the hidden s
                                  "bucket 0 on the device 299999 349999", "bucket 0 on the device 699999 749999",
                                  "bucket 1 on the device 349999 450003", "bucket 1 on the device 749999 850003"});
 }
+
+}  // namespace brigade::test::trace_test

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-using namespace brigade;
+namespace brigade::test::trace_threads_test {
 using nlohmann::json;
 using test::mechanisms::Net;
 
@@ -91,3 +91,5 @@ TEST_CASE("of a run of two ranks on threads nothing is dropped, and the ranks ag
     }
   }
 }
+
+}  // namespace brigade::test::trace_threads_test

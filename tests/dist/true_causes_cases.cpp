@@ -8,7 +8,7 @@
 
 #include <thread>
 
-namespace brigade::test {
+namespace brigade::test::true_causes_cases {
 
 using namespace mechanisms;  // NOLINT: loss_of and batch_of
 
@@ -201,4 +201,4 @@ const AddRankCase add_switched_off("only where diagnosis is off the advice is to
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::true_causes_cases

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::umbrella_test {
 
 namespace {
 
@@ -46,3 +46,5 @@ TEST_CASE("functions, checks of gradients, pictures, hooks, anomaly mode and ran
   });
   CHECK(total == 4);
 }
+
+}  // namespace brigade::test::umbrella_test

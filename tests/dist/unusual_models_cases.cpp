@@ -2,7 +2,7 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
-namespace brigade::test {
+namespace brigade::test::unusual_models_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -226,4 +226,4 @@ const AddRankCase add_cut_inside_checkpoint("a cut inside a checkpoint, which on
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::unusual_models_cases

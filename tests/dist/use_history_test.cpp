@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace brigade::test::use_history_test {
+
 using brigade::dist::UseHistory;
 
 namespace {
@@ -29,3 +31,5 @@ TEST_CASE("the history of uses tells ranges and the gaps between them, and of ma
   twice.add(4);
   CHECK(twice.in_words("ready", 5) == "ready in backward 4, not in 5");
 }
+
+}  // namespace brigade::test::use_history_test

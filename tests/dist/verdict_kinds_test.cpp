@@ -12,7 +12,7 @@
 
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::verdict_kinds_test {
 using dist::CauseKind;
 using dist::Severity;
 
@@ -375,3 +375,5 @@ TEST_CASE("names in words stop at the given number; the odd ranks are those unli
   CHECK(dist::odd_ranks(std::vector<int>{1, 2}) == std::vector<int>{1});
   CHECK(dist::odd_ranks(std::vector<int>{5, 5}).empty());
 }
+
+}  // namespace brigade::test::verdict_kinds_test

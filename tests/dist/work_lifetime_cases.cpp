@@ -8,7 +8,7 @@
 
 #include <thread>
 
-namespace brigade::test {
+namespace brigade::test::work_lifetime_cases {
 
 namespace {
 
@@ -56,4 +56,4 @@ const AddRankCase add_not_complete("a Work that was not complete when its group 
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::work_lifetime_cases

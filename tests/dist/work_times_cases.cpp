@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <sstream>
 
-namespace brigade::test {
+namespace brigade::test::work_times_cases {
 
 namespace {
 
@@ -87,4 +87,4 @@ const AddRankCase add_work_times(
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::work_times_cases

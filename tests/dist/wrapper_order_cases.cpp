@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace brigade::test {
+namespace brigade::test::wrapper_order_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -126,4 +126,4 @@ const AddRankCase add_together("two wrappers in one backward, and a rank that le
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::wrapper_order_cases

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-namespace brigade::test {
+namespace brigade::test::zero_buffers_cases {
 
 namespace {
 
@@ -187,4 +187,4 @@ const AddRankCase add_refused("ZeRO over buffers refuses memory that others hold
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::zero_buffers_cases

@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace brigade::test {
+namespace brigade::test::zero_cases {
 
 namespace {
 
@@ -304,4 +304,4 @@ const AddRankCase add_zero_refusals(
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::zero_cases

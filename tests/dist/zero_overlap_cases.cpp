@@ -16,7 +16,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace brigade::test {
+namespace brigade::test::zero_overlap_cases {
 
 namespace {
 
@@ -304,4 +304,4 @@ const AddRankCase add_join("ZeRO that steps in backward, in a join", &check_join
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::zero_overlap_cases

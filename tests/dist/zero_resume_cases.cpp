@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace brigade::test {
+namespace brigade::test::zero_resume_cases {
 
 namespace {
 
@@ -273,4 +273,4 @@ const AddRankCase add_groups("ZeRO takes new groups of parameters, as the plain 
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::zero_resume_cases

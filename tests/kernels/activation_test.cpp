@@ -12,7 +12,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::activation_test {
 using namespace brigade::kernels;
 using test::at;
 using test::largest_difference;
@@ -73,3 +73,5 @@ TEST_CASE("activations in every floating dtype agree with float64") {
   CHECK(relu(empty({0, 3})).numel() == 0);
   CHECK(std::isnan(at(relu(tensor<float>({std::nanf("")})), 0)));
 }
+
+}  // namespace brigade::test::activation_test

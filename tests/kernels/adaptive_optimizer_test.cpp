@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::adaptive_optimizer_test {
 using namespace brigade::kernels;
 using doctest::Contains;
 using test::check_steps;
@@ -217,3 +217,5 @@ TEST_CASE("lists of adaptive steps that do not fit are named, and nothing moves"
   foreach_nadam_step(List{}, List{}, List{}, List{}, {});
   foreach_lion_step(List{}, List{}, List{}, {});
 }
+
+}  // namespace brigade::test::adaptive_optimizer_test

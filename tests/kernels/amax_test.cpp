@@ -10,8 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::amax_test {
 
 TEST_CASE("the largest and the smallest, of every dtype") {
   for_reduced_rows(kEveryDType, [&](const ReducedRow& row, DType dtype) {
@@ -57,3 +56,5 @@ TEST_CASE("errors of extremes say what was expected") {
   CHECK_THROWS_WITH_AS(kernels::amax(ones({2, 2}), {0, -2}, false), doctest::Contains("appears twice"), ShapeError);
   CHECK_THROWS_AS(kernels::amin(ones({2}), {1}, false), IndexError);
 }
+
+}  // namespace brigade::test::amax_test

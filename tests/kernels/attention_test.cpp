@@ -13,7 +13,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::attention_test {
 using namespace brigade::kernels;
 
 namespace {
@@ -272,3 +272,5 @@ TEST_CASE("attention says what does not fit") {
   CHECK_THROWS_AS(attention(x, x, x, {.dropout_p = 1.5}), ValueError);
   CHECK_THROWS_AS(attention_backward(ones({2, 3, 5}), x, x, x, attention(x, x, x, {}), {}, {}), ShapeError);
 }
+
+}  // namespace brigade::test::attention_test

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::batch_norm_test {
 using namespace brigade::kernels;
 using test::at;
 using test::random;
@@ -77,3 +77,5 @@ TEST_CASE("batch norm in parts is batch norm, bit for bit; an empty batch has mo
   CHECK(batch_norm_apply(none, {}, {}, {}, {}, ones({2, 3}, kFloat64), 5, 0.1, 1e-5).y.sizes() == Shape{0, 3});
   CHECK_THROWS_AS(batch_norm_apply(none, {}, {}, {}, {}, ones({2, 3}), 5, 0.1, 1e-5), ShapeError);
 }
+
+}  // namespace brigade::test::batch_norm_test

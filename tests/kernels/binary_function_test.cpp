@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::binary_function_test {
 using namespace brigade::kernels;
 
 namespace {
@@ -122,3 +122,5 @@ TEST_CASE("integers: powers wrap around, remainders have the sign of the divisor
   for (const BinaryFunction f : {BinaryFunction::Pow, BinaryFunction::Remainder, BinaryFunction::Fmod})
     CHECK(binary_function_scalar(a, 2, f, false).dtype() == kInt64);
 }
+
+}  // namespace brigade::test::binary_function_test

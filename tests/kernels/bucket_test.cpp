@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::bucket_test {
 
 namespace {
 
@@ -158,3 +158,5 @@ TEST_CASE("equal elements do not cancel out in a probe, and it is linear") {
     CHECK(kernels::probe(full({n}, -2.5, kFloat64)) == doctest::Approx(-2.5 * of_ones));
   }
 }
+
+}  // namespace brigade::test::bucket_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::clamp_test {
 using namespace brigade::kernels;
 using test::at;
 
@@ -95,3 +95,5 @@ TEST_CASE("errors of clamp say what was expected") {
                        doctest::Contains("clamp backward: expected a gradient like float32 [4], got float32 [3]"),
                        ShapeError);
 }
+
+}  // namespace brigade::test::clamp_test

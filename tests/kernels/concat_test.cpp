@@ -9,7 +9,7 @@
 
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::concat_test {
 using namespace brigade::kernels;
 
 TEST_CASE("cat and row selection") {
@@ -40,3 +40,5 @@ TEST_CASE("one_hot of classes in any layout") {
   CHECK_THROWS_WITH_AS(one_hot(zeros({2}, kInt64), 0), "one_hot: classes must be at least 1, got 0", ValueError);
   CHECK_THROWS_AS(one_hot(tensor<int64_t>({0, 3}), 3), IndexError);
 }
+
+}  // namespace brigade::test::concat_test

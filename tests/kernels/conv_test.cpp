@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::conv_test {
 using namespace brigade::kernels;
 using test::at;
 using test::largest_difference;
@@ -82,3 +82,5 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
   CHECK_THROWS_AS(conv2d(zeros({1, 1, 2, 2}), zeros({1, 1, 3, 3}), {}, {}), ShapeError);
   CHECK(conv2d(zeros({0, 1, 4, 4}), zeros({2, 1, 3, 3}), {}, {}).sizes() == Shape{0, 2, 2, 2});
 }
+
+}  // namespace brigade::test::conv_test

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::copy_test {
 using namespace brigade::kernels;
 using test::at;
 using test::numbers;
@@ -37,3 +37,5 @@ TEST_CASE("copies cast between all dtypes, through any strides") {
   CHECK(x.to_vector<float>() == std::vector<float>{1, 2, 3, 10, 20, 30});
   CHECK_THROWS_AS(add_inplace(x, zeros({2, 2, 3}), 1), ShapeError);
 }
+
+}  // namespace brigade::test::copy_test

@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::cross_entropy_test {
 using test::check_near;
 using namespace brigade::kernels;
 
@@ -229,3 +229,5 @@ TEST_CASE("views; sums of half types; errors name positions, shapes and dtypes")
   CHECK_THROWS_AS(cross_entropy_backward(ones({}), logits, good, ones({3}, kFloat64), {}, {}), ShapeError);
   CHECK_THROWS_AS(nll_loss_backward(ones({2}), {3, 4}, good, {}, {}), ShapeError);
 }
+
+}  // namespace brigade::test::cross_entropy_test

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::dropout_test {
 using namespace brigade::kernels;
 using test::at;
 using test::largest_difference;
@@ -24,3 +24,5 @@ TEST_CASE("dropout keeps by the documented stream and repeats from its position"
   CHECK(largest_difference(dropout(x, 0.25, state), y) == 0);
   CHECK(at(dropout(x, 1, state), 3) == 0);
 }
+
+}  // namespace brigade::test::dropout_test

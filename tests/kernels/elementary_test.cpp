@@ -15,7 +15,7 @@
 #include <cmath>
 #include <functional>
 
-using namespace brigade;
+namespace brigade::test::elementary_test {
 using namespace brigade::kernels;
 
 namespace {
@@ -121,3 +121,5 @@ TEST_CASE("rounding goes to the even number from the middle, and keeps the sign 
   CHECK(function(x, Function::Ceil).to_vector<float>() == std::vector<float>{-2, -1, 0, 1, 2, 3, 3});
   CHECK(function(x, Function::Trunc).to_vector<float>() == std::vector<float>{-2, -1, 0, 0, 1, 2, 2});
 }
+
+}  // namespace brigade::test::elementary_test

@@ -14,7 +14,7 @@
 #include <limits>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::elementwise_test {
 using namespace brigade::kernels;
 using test::at;
 using test::broadcast_at;
@@ -111,3 +111,5 @@ TEST_CASE("a few elements are computed to the same bits as many") {
     }
   }
 }
+
+}  // namespace brigade::test::elementwise_test

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::embedding_test {
 using namespace brigade::kernels;
 using test::at;
 using test::random;
@@ -119,3 +119,5 @@ TEST_CASE("embedding: rows by index; gradients of a row add up in order, whateve
   CHECK_THROWS_AS(embedding(zeros({5, 2}), zeros({2})), DTypeError);
   CHECK_THROWS_AS(embedding(zeros({5}), zeros({2}, kInt64)), ShapeError);
 }
+
+}  // namespace brigade::test::embedding_test

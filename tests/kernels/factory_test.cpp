@@ -10,7 +10,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::factory_test {
 using namespace brigade::kernels;
 using test::at;
 
@@ -72,3 +72,5 @@ TEST_CASE("fills of any range, and of any mean and spread, are those of the stan
     CHECK(seen.to_vector<double>() == dense.to_vector<double>());
   }
 }
+
+}  // namespace brigade::test::factory_test

@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::fold_test {
 using namespace brigade::kernels;
 using test::random;
 
@@ -114,3 +114,5 @@ TEST_CASE("what does not fit is refused with the sizes that would") {
   CHECK_THROWS_AS(fold2d(zeros({1, 7, 9}), {4, 4}, {.kernel_size = {2, 2}}), ShapeError);
   CHECK_THROWS_AS(fold2d(zeros({8, 9}), {4, 4}, {.kernel_size = {2, 2}}), ShapeError);
 }
+
+}  // namespace brigade::test::fold_test

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::foreach_test {
 using doctest::Contains;
 using test::row;
 
@@ -152,3 +152,5 @@ TEST_CASE("arguments of the kernels over many tensors that do not fit are named"
                        DTypeError);
   CHECK_THROWS_AS(kernels::foreach_scale(grads, 1, ones({2})), ShapeError);
 }
+
+}  // namespace brigade::test::foreach_test

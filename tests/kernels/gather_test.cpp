@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::gather_test {
 using namespace brigade::kernels;
 
 namespace {
@@ -236,3 +236,5 @@ TEST_CASE("the coordinates of what is not zero") {
   CHECK(nonzero(view::transpose(tensor(std::vector<float>{0, 1, 2, 0}, {2, 2}), 0, 1)).to_vector<int64_t>() ==
         std::vector<int64_t>{0, 1, 1, 0});
 }
+
+}  // namespace brigade::test::gather_test

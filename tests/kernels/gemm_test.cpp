@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::gemm_test {
 
 namespace {
 
@@ -73,3 +73,5 @@ TEST_CASE("gemm: every size around what vectors and blocks hold, transposed, add
     }
   }
 }
+
+}  // namespace brigade::test::gemm_test

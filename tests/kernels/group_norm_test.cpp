@@ -12,7 +12,7 @@
 #include <cmath>
 #include <tuple>
 
-using namespace brigade;
+namespace brigade::test::group_norm_test {
 using test::check_near;
 using namespace brigade::kernels;
 
@@ -140,3 +140,5 @@ TEST_CASE("views and empty batches; errors name shapes and dtypes") {
   CHECK_THROWS_AS(group_norm_backward(x, x, {}, ones({6, 4}, kFloat64), ones({6, 2}, kFloat64), {2}), ShapeError);
   CHECK_THROWS_AS(group_norm_backward(random({6, 3, 4}, 1), x, {}, norm.mean, norm.rstd, {2}), ShapeError);
 }
+
+}  // namespace brigade::test::group_norm_test

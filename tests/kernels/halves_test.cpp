@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::halves_test {
 using namespace brigade::kernels;
 using test::random;
 
@@ -284,3 +284,5 @@ TEST_CASE(
     }
   }
 }
+
+}  // namespace brigade::test::halves_test

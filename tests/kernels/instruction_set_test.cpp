@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::instruction_set_test {
 using namespace brigade::kernels;
 
 namespace {
@@ -198,3 +198,5 @@ TEST_CASE("float32 numbers are rounded to halves and bfloat16 as one by one: tie
   CHECK(wrong(float16()) == 0);
   CHECK(wrong(bfloat16()) == 0);
 }
+
+}  // namespace brigade::test::instruction_set_test

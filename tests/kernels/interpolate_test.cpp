@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::interpolate_test {
 using namespace brigade::kernels;
 
 namespace {
@@ -114,3 +114,5 @@ TEST_CASE("the weights of an output add up to one, whatever the sizes") {
     }
   }
 }
+
+}  // namespace brigade::test::interpolate_test

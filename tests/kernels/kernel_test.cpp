@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::kernel_test {
 
 namespace {
 
@@ -51,3 +51,5 @@ TEST_CASE("a device without a kernel is refused by name") {
   const Kernel<std::string(const TensorOptions&)> nowhere("nowhere", nullptr);
   CHECK_THROWS_WITH_AS(nowhere({kInt64}), doctest::Contains("'nowhere' has no kernel for cpu"), DeviceError);
 }
+
+}  // namespace brigade::test::kernel_test

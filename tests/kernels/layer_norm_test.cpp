@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::layer_norm_test {
 using test::check_near;
 using namespace brigade::kernels;
 
@@ -146,3 +146,5 @@ TEST_CASE("views and empty batches; errors name shapes and dtypes") {
   CHECK_THROWS_AS(rms_norm_backward(x, x, {}, ones({5}, kFloat64), {{6}}), ShapeError);
   CHECK_THROWS_AS(rms_norm_backward(random({6, 4}, 1), x, {}, ones({4}, kFloat64), {{6}}), ShapeError);
 }
+
+}  // namespace brigade::test::layer_norm_test

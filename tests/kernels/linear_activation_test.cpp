@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::linear_activation_test {
 using namespace brigade::kernels;
 using test::random;
 
@@ -110,3 +110,5 @@ TEST_CASE("linear with an activation refuses what linear refuses") {
   CHECK_THROWS_AS(call(zeros({4, 3}), zeros({3})), ShapeError);
   CHECK_THROWS_AS(call(zeros({4, 3}, kFloat64), {}), DTypeError);
 }
+
+}  // namespace brigade::test::linear_activation_test

@@ -10,8 +10,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::logsumexp_test {
 
 namespace {
 
@@ -68,3 +67,5 @@ TEST_CASE("errors of logsumexp say what was expected") {
   CHECK_THROWS_WITH_AS(kernels::logsumexp(ones({2, 2}), {0, -2}, false), doctest::Contains("appears twice"),
                        ShapeError);
 }
+
+}  // namespace brigade::test::logsumexp_test

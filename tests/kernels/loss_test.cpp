@@ -13,7 +13,7 @@
 #include <cmath>
 #include <functional>
 
-using namespace brigade;
+namespace brigade::test::loss_test {
 using test::check_near;
 using namespace brigade::kernels;
 
@@ -220,3 +220,5 @@ TEST_CASE("losses of views and of nothing; sums of half types; errors name shape
   CHECK_THROWS_WITH_AS(pair_loss_backward(ones({2}), x, x, squared, PairSide::Input, Reduction::None),
                        doctest::Contains("expected a gradient [] or [4, 6]"), ShapeError);
 }
+
+}  // namespace brigade::test::loss_test

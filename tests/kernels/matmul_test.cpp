@@ -10,7 +10,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::matmul_test {
 using namespace brigade::kernels;
 using test::at;
 using test::numbers;
@@ -75,3 +75,5 @@ TEST_CASE("matrix products agree with plain loops, in every dtype and layout, an
                        doctest::Contains("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"), ShapeError);
   CHECK_THROWS_AS(matmul(zeros({2, 3}), zeros({3, 2}, kFloat64), {}), DTypeError);
 }
+
+}  // namespace brigade::test::matmul_test

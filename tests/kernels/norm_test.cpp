@@ -9,8 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::norm_test {
 
 namespace {
 
@@ -63,3 +62,5 @@ TEST_CASE("errors of norms say what was expected") {
   CHECK_THROWS_AS(kernels::norm(ones({2}), 2, {1}, false), IndexError);
   CHECK_THROWS_WITH_AS(kernels::norm(ones({2, 2}), 2, {0, -2}, false), doctest::Contains("appears twice"), ShapeError);
 }
+
+}  // namespace brigade::test::norm_test

@@ -14,7 +14,7 @@
 #include <limits>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::optimizer_test {
 using doctest::Contains;
 using test::check_steps;
 using test::Lists;
@@ -190,3 +190,5 @@ TEST_CASE("no parameters need no step, and rows with gaps are refused") {
   CHECK_THROWS_AS(kernels::foreach_sgd_step(List{ones({2}, kInt64)}, List{ones({2}, kInt64)}, {}, sgd), DTypeError);
   CHECK(dense[0].to_vector<double>() == Values(6, 1));
 }
+
+}  // namespace brigade::test::optimizer_test

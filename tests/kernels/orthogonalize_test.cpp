@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::orthogonalize_test {
 
 namespace {
 
@@ -115,3 +115,5 @@ TEST_CASE("more columns than rows, none, and what is refused") {
   CHECK_THROWS_AS(kernels::orthogonalize(empty({3, 2}, kInt64), Tensor()), DTypeError);
   CHECK_THROWS_AS(kernels::orthogonalize(empty({3, 2}), empty({2, 3})), ShapeError);
 }
+
+}  // namespace brigade::test::orthogonalize_test

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <functional>
 
-using namespace brigade;
+namespace brigade::test::parametric_activation_test {
 using namespace brigade::kernels;
 
 namespace {
@@ -184,3 +184,5 @@ TEST_CASE(
     CHECK(std::isnan(gelu_backward(ones({1}), tensor<float>({infinity}), false).to_vector<float>()[0]));
   CHECK_THROWS_AS(gelu_backward(zeros({3}), zeros({2}), false), ShapeError);
 }
+
+}  // namespace brigade::test::parametric_activation_test

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::pool_test {
 using namespace brigade::kernels;
 using test::random;
 
@@ -251,3 +251,5 @@ TEST_CASE("pooling: windows, padding, ceil mode, indices") {
   CHECK_THROWS_AS(max_pool2d(zeros({1, 1, 1, 1}), {}), ShapeError);
   CHECK_THROWS_AS(max_pool2d(x, {{2, 2}, {2, 2}, {2, 2}}), ValueError);
 }
+
+}  // namespace brigade::test::pool_test

@@ -11,8 +11,7 @@
 #include <functional>
 #include <numeric>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::prod_test {
 
 TEST_CASE("products of every dtype; of integers and bool they are int64") {
   for_reduced_rows(kEveryDType, [&](const ReducedRow& row, DType dtype) {
@@ -62,3 +61,5 @@ TEST_CASE("errors of products say what was expected") {
   CHECK_THROWS_AS(kernels::prod(ones({2}), {1}, false), IndexError);
   CHECK_THROWS_WITH_AS(kernels::prod(ones({2, 2}), {0, -2}, false), doctest::Contains("appears twice"), ShapeError);
 }
+
+}  // namespace brigade::test::prod_test

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <string>
 
-using namespace brigade;
+namespace brigade::test::promotion_test {
 using kernels::check_result_type;
 using kernels::result_type;
 
@@ -95,3 +95,5 @@ TEST_CASE("an in-place operation whose result would lose its fraction, or its nu
                        doctest::Contains("result type Int can't be cast to the desired output type Bool: add_ on bool"),
                        DTypeError);
 }
+
+}  // namespace brigade::test::promotion_test

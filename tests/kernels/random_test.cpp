@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::random_test {
 
 namespace {
 
@@ -107,3 +107,5 @@ TEST_CASE("threads that nobody has seeded draw different numbers; seeded alike t
   CHECK(second != third);
   CHECK(drawn(true) == drawn(true));
 }
+
+}  // namespace brigade::test::random_test

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::reduce_test {
 using namespace brigade::kernels;
 using test::at;
 using test::numbers;
@@ -74,3 +74,5 @@ TEST_CASE("argmax is the first of the largest, and the gradient of extremes goes
                        doctest::Contains("max/min: expected a gradient and an index for each slice along dimension 1"),
                        ShapeError);
 }
+
+}  // namespace brigade::test::reduce_test

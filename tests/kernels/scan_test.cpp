@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::scan_test {
 using test::check_near;
 using namespace brigade::kernels;
 
@@ -141,3 +141,5 @@ TEST_CASE("linear recurrences") {
   CHECK_THROWS_AS(linear_recurrence(ones({2}), ones({2}, kFloat64), 0, false), ShapeError);
   CHECK_THROWS_AS(linear_recurrence(ones({2}, kInt64), ones({2}, kInt64), 0, false), DTypeError);
 }
+
+}  // namespace brigade::test::scan_test

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::softmax_test {
 using namespace brigade::kernels;
 using test::at;
 using test::random;
@@ -28,3 +28,5 @@ TEST_CASE("softmax stays finite for large logits and sums to one along any dimen
     }
   }
 }
+
+}  // namespace brigade::test::softmax_test

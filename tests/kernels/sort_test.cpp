@@ -14,7 +14,7 @@
 #include <limits>
 #include <numeric>
 
-using namespace brigade;
+namespace brigade::test::sort_test {
 using namespace brigade::kernels;
 
 namespace {
@@ -139,3 +139,5 @@ TEST_CASE("integers at the ends of their range, and a strided tensor") {
   check_sorted(sort(turned, 1, false), turned, 1, false, 40);
   check_sorted(topk(turned, 3, 0, true), turned, 0, true, 3);
 }
+
+}  // namespace brigade::test::sort_test

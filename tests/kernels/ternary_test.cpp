@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::ternary_test {
 using namespace brigade::kernels;
 using test::at;
 using test::counted;
@@ -108,3 +108,5 @@ TEST_CASE("errors of operations of three tensors say what was expected") {
                        "lerp: expected a floating dtype, got int64; convert with .to(kFloat32)", DTypeError);
   CHECK_THROWS_AS(lerp(zeros({2}), zeros({3}), 0.5), ShapeError);
 }
+
+}  // namespace brigade::test::ternary_test

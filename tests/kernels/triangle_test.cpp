@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::triangle_test {
 using namespace brigade::kernels;
 using test::at;
 
@@ -88,3 +88,5 @@ TEST_CASE("errors of triangles say what was expected") {
   CHECK_THROWS_WITH_AS(triangle(ones({}), Triangle::Upper, 0), "triu: expected a matrix, or a batch of them, got []",
                        ShapeError);
 }
+
+}  // namespace brigade::test::triangle_test

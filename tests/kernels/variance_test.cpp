@@ -13,8 +13,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::variance_test {
 
 namespace {
 
@@ -112,3 +111,5 @@ TEST_CASE("errors of variances say what was expected") {
   CHECK_THROWS_AS(variance(ones({2}), {1}), IndexError);
   CHECK_THROWS_WITH_AS(variance(ones({2, 2}), {0, -2}), doctest::Contains("appears twice"), ShapeError);
 }
+
+}  // namespace brigade::test::variance_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::where_test {
 using namespace brigade::kernels;
 using test::counted;
 
@@ -73,3 +73,5 @@ TEST_CASE("a whole number leaves integers what they are, another one makes float
   CHECK(where(yes, ones({3}, kBool), 2.0).dtype() == kInt64);
   CHECK(where(yes, ones({3}, kFloat16), 0.5).dtype() == kFloat16);
 }
+
+}  // namespace brigade::test::where_test

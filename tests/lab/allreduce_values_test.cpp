@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::allreduce_values_test {
 using dist::ReduceOp;
 
 namespace {
@@ -114,3 +114,5 @@ TEST_CASE("bench allreduce finds nothing wrong in the narrow dtypes on 30 ranks,
     CHECK(rows[0].at("bytes") == (dtype == "bfloat16" ? 2 : 3));
   }
 }
+
+}  // namespace brigade::test::allreduce_values_test

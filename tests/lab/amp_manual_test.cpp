@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::amp_manual_test {
 
 namespace {
 
@@ -54,3 +54,5 @@ TEST_CASE("in 32-true, where there is no scaler, a plain backward is right, and 
   REQUIRE_MESSAGE(piled_up.error.ok, piled_up.error.text);
   CHECK(piled_up.result.metrics.count("warning gradients_accumulate") == 1);
 }
+
+}  // namespace brigade::test::amp_manual_test

@@ -18,7 +18,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::bad_input_test {
 using test::contains;
 using test::run_program;
 
@@ -174,3 +174,5 @@ TEST_CASE("SIGKILL of a rank in the middle of a training ends the job, names the
     CHECK(fs::is_empty(folder.path));
   }
 }
+
+}  // namespace brigade::test::bad_input_test

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::branches_test {
 
 namespace {
 
@@ -37,3 +37,5 @@ TEST_CASE("the verdict on an idle expert names it, the ranks that had no image f
   CHECK(test::contains(outcome.error.text, "experts."));
   CHECK(test::contains(outcome.error.text, "was never called"));
 }
+
+}  // namespace brigade::test::branches_test

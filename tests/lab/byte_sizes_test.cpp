@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::byte_sizes_test {
 using lab::parse_byte_size;
 using lab::parse_byte_sizes;
 
@@ -61,3 +61,5 @@ TEST_CASE("a size in words") {
   CHECK(lab::byte_size_in_words(3 << 20) == "3 MiB");
   CHECK(lab::byte_size_in_words(int64_t{2} << 30) == "2 GiB");
 }
+
+}  // namespace brigade::test::byte_sizes_test

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::charlm_test {
 using test::Trained;
 
 namespace {
@@ -130,3 +130,5 @@ TEST_CASE("brigade train charlm prints the bits per character and a sample") {
   CHECK(uneven.status == 2);
   CHECK(test::contains(uneven.output, "2 ranks with 2 micro-batches each can share evenly"));
 }
+
+}  // namespace brigade::test::charlm_test

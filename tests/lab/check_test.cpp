@@ -16,7 +16,7 @@
 #include <filesystem>
 #include <fstream>
 
-using namespace brigade;
+namespace brigade::test::check_test {
 using namespace brigade::lab;
 using test::contains;
 using test::run_program;
@@ -344,3 +344,5 @@ TEST_CASE("files and arguments that make no sense get clear errors") {
   says("--all --only no_such_case", 2, "no case is in 'no_such_case'");
   says("--all --dtype float12", 2, "float12");
 }
+
+}  // namespace brigade::test::check_test

@@ -10,7 +10,7 @@
 #include <regex>
 #include <string>
 
-using namespace brigade;
+namespace brigade::test::cookbook_test {
 
 namespace {
 
@@ -85,3 +85,5 @@ TEST_CASE("the cookbook prints what a Fabric in 16-mixed says of a plain backwar
   INFO(said);
   CHECK(stands_in_cookbook(said));
 }
+
+}  // namespace brigade::test::cookbook_test

@@ -7,7 +7,7 @@
 
 #include <zlib.h>
 
-using namespace brigade;
+namespace brigade::test::digits_file_test {
 
 TEST_CASE("a file that unpacks to far more than the digits is refused before it fills the memory") {
   const test::TemporaryFolder folder;
@@ -25,3 +25,5 @@ TEST_CASE("a file that unpacks to far more than the digits is refused before it 
       path +
           " unpacks to more than 64 MiB; expected digits.csv.gz, a gzip-compressed CSV file of 0.3 MiB when unpacked");
 }
+
+}  // namespace brigade::test::digits_file_test

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::distill_test {
 using test::Trained;
 
 namespace {
@@ -79,3 +79,5 @@ TEST_CASE("the curve of distill in float64 is PyTorch's") {
     CHECK(test::worst_difference(trained.loss, expected) < 1e-9);
   }
 }
+
+}  // namespace brigade::test::distill_test

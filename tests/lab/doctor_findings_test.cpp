@@ -8,7 +8,7 @@
 #include <fstream>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::doctor_findings_test {
 using lab::Finding;
 using lab::Health;
 
@@ -222,3 +222,5 @@ TEST_CASE("the kernel's files are read: GPUs on the bus, the driver, control gro
   CHECK(std::any_of(machine.interfaces.begin(), machine.interfaces.end(),
                     [](const auto& each) { return each.is_loopback; }));
 }
+
+}  // namespace brigade::test::doctor_findings_test

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-using namespace brigade;
+namespace brigade::test::doctor_test {
 using nlohmann::json;
 using test::contains;
 
@@ -49,3 +49,5 @@ TEST_CASE("doctor --amp shows the table that operations ask, and says what its w
     CHECK(rows[i].at("cuda") == amp::name(amp::op_lists()[i].cuda));
   }
 }
+
+}  // namespace brigade::test::doctor_test

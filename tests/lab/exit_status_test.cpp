@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::exit_status_test {
 using test::contains;
 
 namespace {
@@ -206,3 +206,5 @@ TEST_CASE("a file that a command cannot write anew stays as it is") {
   std::ifstream file(path);
   CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == "old");
 }
+
+}  // namespace brigade::test::exit_status_test

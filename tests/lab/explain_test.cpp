@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-using namespace brigade;
+namespace brigade::test::explain_test {
 
 namespace {
 
@@ -224,3 +224,5 @@ TEST_CASE("a trace whose events do not begin or do not end is refused") {
   CHECK_THROWS_WITH_AS(lab::slices_of(trace), "trace: 'bucket 0' of rank 0 ends at 150 us and did not begin",
                        ValueError);
 }
+
+}  // namespace brigade::test::explain_test

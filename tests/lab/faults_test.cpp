@@ -11,7 +11,7 @@
 #include <fstream>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::faults_test {
 
 namespace {
 
@@ -103,3 +103,5 @@ TEST_CASE("an expectation that does not hold fails the run: the judge is awake")
   fault.expected.detected = false;
   CHECK(test::contains(why(), "a control was reported"));
 }
+
+}  // namespace brigade::test::faults_test

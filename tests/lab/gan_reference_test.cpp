@@ -12,7 +12,7 @@
 #include <functional>
 #include <numeric>
 
-using namespace brigade;
+namespace brigade::test::gan_reference_test {
 
 namespace {
 
@@ -78,3 +78,5 @@ TEST_CASE("the losses of the recipe gan in float64 are PyTorch's over 50 steps, 
   }
   MESSAGE("losses of the recipe gan over 50 steps: largest relative difference to PyTorch " << worst_of_all);
 }
+
+}  // namespace brigade::test::gan_reference_test

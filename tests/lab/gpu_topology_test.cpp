@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::gpu_topology_test {
 
 TEST_CASE("pairs of GPUs are read from the table, beside network cards and affinities") {
   const auto pairs = lab::gpu_pairs_in(
@@ -26,3 +26,5 @@ TEST_CASE("one way between all, one GPU, and what is no table") {
   CHECK(lab::gpu_pairs_in("nvidia-smi has failed\x1b[").empty());
   CHECK(lab::gpu_pairs_in("GPU0 GPU1\nGPU0 X\n").empty());  // cut off
 }
+
+}  // namespace brigade::test::gpu_topology_test

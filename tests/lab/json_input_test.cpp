@@ -7,6 +7,8 @@
 
 #include <string>
 
+namespace brigade::test::json_input_test {
+
 using brigade::lab::parse_json;
 
 namespace {
@@ -35,3 +37,5 @@ TEST_CASE("what is not JSON is discarded") {
     CHECK(parse_json(text).is_discarded());
   }
 }
+
+}  // namespace brigade::test::json_input_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::known_failures_test {
 
 namespace {
 
@@ -59,3 +59,5 @@ TEST_CASE("[003.3] so does the scaler's") {
   const lab::Diagnosis found = lab::diagnose(lab::find_fault("AMP-01"), {});
   CHECK(found.text.find("Attempted unscale_ but _scale is None") != std::string::npos);
 }
+
+}  // namespace brigade::test::known_failures_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-using namespace brigade;
+namespace brigade::test::launched_test {
 
 TEST_CASE("what a launcher left out, or what contradicts it, is wrong usage before anything starts") {
   struct Row {
@@ -52,3 +52,5 @@ TEST_CASE("brigade run in the process of another launcher starts its ranks when 
   // In a batch script, outside of srun, nothing needs to be said.
   CHECK(test::run_program("run -n 2 true", "SLURM_JOB_ID=1 SLURM_PROCID=0 SLURM_NTASKS=2").status == 0);
 }
+
+}  // namespace brigade::test::launched_test

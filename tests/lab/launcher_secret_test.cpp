@@ -15,7 +15,7 @@
 
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::launcher_secret_test {
 using test::contains;
 using test::run_program;
 
@@ -121,3 +121,5 @@ TEST_CASE("launchers of several nodes meet with the same secret or with none; el
     CHECK_FALSE(contains(first.output + second.output, "of-another-job"));
   }
 }
+
+}  // namespace brigade::test::launcher_secret_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::launcher_test {
 using test::contains;
 using test::run_program;
 
@@ -167,3 +167,5 @@ TEST_CASE("a command that starts its ranks itself leaves no folder in the tempor
   CHECK(std::filesystem::is_empty(own));
   std::filesystem::remove_all(own);
 }
+
+}  // namespace brigade::test::launcher_test

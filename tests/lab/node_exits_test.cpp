@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-using namespace brigade;
+namespace brigade::test::node_exits_test {
 using test::contains;
 
 namespace {
@@ -76,3 +76,5 @@ TEST_CASE("a node that fails last is the outcome of those whose ranks were ended
   CHECK_MESSAGE(contains(first.output, "node 1 failed with status 5: rank 1 exited with status 5 first"), first.output);
   CHECK_MESSAGE(second.status == 5, second.output);
 }
+
+}  // namespace brigade::test::node_exits_test

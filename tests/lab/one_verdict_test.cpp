@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::one_verdict_test {
 
 namespace {
 
@@ -116,3 +116,5 @@ TEST_CASE("a rank of another launcher prints what all raise on rank 0 only, and 
   joined.result.error = "PeerError";
   CHECK(lab::error_in_words(joined) == "rank 1 (PeerError): cause: x");
 }
+
+}  // namespace brigade::test::one_verdict_test

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace brigade::test::printable_test {
+
 using brigade::lab::Printable;
 
 namespace {
@@ -73,3 +75,5 @@ TEST_CASE("a stream that takes no more says so") {
   nowhere << "text";
   CHECK_FALSE(nowhere.good());
 }
+
+}  // namespace brigade::test::printable_test

@@ -12,7 +12,7 @@
 
 #include <string>
 
-using namespace brigade;
+namespace brigade::test::recipes_known_failures_test {
 
 namespace {
 
@@ -116,3 +116,5 @@ TEST_CASE("[001.9] with the flag it trains, and with the output in the loss it t
   CHECK(train("deep-supervision", "all-scales", "ddp").parameters_equal);
   CHECK_THROWS_AS(train("deep-supervision", "left-out", "ddp"), DistError);
 }
+
+}  // namespace brigade::test::recipes_known_failures_test

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <fstream>
 
-using namespace brigade;
+namespace brigade::test::recipes_test {
 
 namespace {
 
@@ -219,3 +219,5 @@ TEST_CASE("--metrics gets a line of JSON for each step, and --picture a PNG") {
   }
   std::filesystem::remove(picture);
 }
+
+}  // namespace brigade::test::recipes_test

@@ -13,7 +13,7 @@
 #include <set>
 #include <sstream>
 
-using namespace brigade;
+namespace brigade::test::results_test {
 using nlohmann::json;
 
 namespace {
@@ -157,3 +157,5 @@ TEST_CASE("rows as CSV: columns of nested values, quoted fields, empty fields") 
         "plain,,,true,\"[1,2]\",\n");
   CHECK(lab::to_csv(json::array()) == "\n");
 }
+
+}  // namespace brigade::test::results_test

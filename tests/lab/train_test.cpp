@@ -14,7 +14,7 @@
 #include <fstream>
 #include <numeric>
 
-using namespace brigade;
+namespace brigade::test::train_test {
 
 namespace {
 
@@ -202,3 +202,5 @@ TEST_CASE("a trace of the last steps is written, and explain reads it; a file th
     CHECK(test::contains(wrong.output, "cannot write /no-such-folder/file.json"));
   }
 }
+
+}  // namespace brigade::test::train_test

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::batch_norm_test {
 
 namespace {
 
@@ -105,3 +104,5 @@ TEST_CASE("parameters and buffers have PyTorch's names, order and dtypes") {
   CHECK(norm->num_batches_tracked.dtype() == kInt64);
   CHECK(norm(ones({2, 2, 2, 2}, kFloat64)).dtype() == kFloat64);
 }
+
+}  // namespace brigade::test::batch_norm_test

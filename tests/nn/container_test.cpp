@@ -3,8 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::container_test {
 using Names = std::vector<std::string>;
 
 namespace {
@@ -111,3 +110,5 @@ TEST_CASE("ModuleList and ModuleDict hold modules of one type, or of any as AnyM
   CHECK((*dict)["z"](ones({1, 1})).item() == 4);
   CHECK_THROWS_AS(dict->replace_module("z", Negate()), ValueError);
 }
+
+}  // namespace brigade::test::container_test

@@ -11,8 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::conv_test {
 
 namespace {
 
@@ -81,3 +80,5 @@ TEST_CASE("weights start uniform within one over the root of the second dimensio
   CHECK(reach(conv->weight) >= 0.99 / std::sqrt(32 * 5.0));
   CHECK(reach(conv->bias) >= 0.9 / std::sqrt(32 * 5.0));
 }
+
+}  // namespace brigade::test::conv_test

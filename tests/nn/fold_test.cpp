@@ -7,8 +7,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::fold_test {
 
 TEST_CASE("Unfold, Fold and the shuffles of pixels hand their options on") {
   const Tensor x = randn({2, 4, 6, 8});
@@ -34,3 +33,5 @@ TEST_CASE("Unfold, Fold and the shuffles of pixels hand their options on") {
                        ValueError);
   CHECK_THROWS_WITH_AS(nn::PixelShuffle(0), doctest::Contains("upscale_factor must be at least 1"), ValueError);
 }
+
+}  // namespace brigade::test::fold_test

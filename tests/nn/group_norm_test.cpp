@@ -5,8 +5,7 @@
 
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::group_norm_test {
 
 namespace {
 
@@ -123,3 +122,5 @@ TEST_CASE("the layers that normalise samples print their options and refuse what
   CHECK_THROWS_WITH_AS(group_norm(ones({1, 4, 1}), 4),
                        doctest::Contains("Expected more than 1 value per channel when training"), ValueError);
 }
+
+}  // namespace brigade::test::group_norm_test

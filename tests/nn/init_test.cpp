@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::init_test {
 using nn::init::FanMode;
 using nn::init::Nonlinearity;
 
@@ -226,3 +225,5 @@ TEST_CASE("sparse_ zeroes its part of every column") {
   CHECK_THROWS_AS(nn::init::sparse_(empty({3}), 0.1), ShapeError);
   CHECK_THROWS_AS(nn::init::sparse_(empty({3, 3}), 1.5), ValueError);
 }
+
+}  // namespace brigade::test::init_test

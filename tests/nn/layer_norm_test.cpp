@@ -7,8 +7,7 @@
 
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::layer_norm_test {
 
 TEST_CASE("LayerNorm starts as plain normalisation; its weight and bias then scale and shift") {
   nn::LayerNorm norm(2);
@@ -85,3 +84,5 @@ TEST_CASE("gradients reach input and parameters; one that has a place is born th
   CHECK(!plain->weight.grad().defined());
   CHECK(z.grad().defined());
 }
+
+}  // namespace brigade::test::layer_norm_test

@@ -8,8 +8,7 @@
 
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::layers_test {
 
 namespace {
 const Tensor kRow = tensor(std::vector<float>{-2, 0.5, 3}, {1, 3});
@@ -174,3 +173,5 @@ TEST_CASE("losses reduce as they were told") {
   CHECK(nn::BCEWithLogitsLoss()(zero, zero).item() == doctest::Approx(std::log(2.0)));
   CHECK(nn::BCEWithLogitsLoss(Reduction::Sum)(zero, zero).item() == doctest::Approx(3 * std::log(2.0)));
 }
+
+}  // namespace brigade::test::layers_test

@@ -5,8 +5,7 @@
 
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::loss_test {
 
 namespace {
 
@@ -107,3 +106,5 @@ TEST_CASE("likelihoods, by hand") {
   CHECK_THROWS_AS(gaussian_nll_loss(x, z, ones({2}, kFloat64)), ShapeError);
   CHECK(gaussian_nll_loss(ones({2, 3}), ones({2, 3}), ones({2})).item() == 0);
 }
+
+}  // namespace brigade::test::loss_test

@@ -6,8 +6,7 @@
 #include <memory>
 #include <type_traits>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::module_holder_test {
 using autograd::Tape;
 
 namespace {
@@ -192,3 +191,5 @@ TEST_CASE("type names are readable") {
   CHECK(nn::ModuleList<nn::ModuleList<nn::Linear>>()->name() == "ModuleList");
   CHECK(TemplatedImpl<std::vector<int>>().name() == "Templated");
 }
+
+}  // namespace brigade::test::module_holder_test

@@ -5,8 +5,7 @@
 
 #include <sstream>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::module_test {
 using Names = std::vector<std::string>;
 
 namespace {
@@ -170,3 +169,5 @@ TEST_CASE("a tree prints as PyTorch prints it") {
         "  )\n"
         ")");
 }
+
+}  // namespace brigade::test::module_test

@@ -5,8 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::parametric_activation_test {
 
 namespace {
 
@@ -62,3 +61,5 @@ TEST_CASE("PReLU has a slope that is learned: one, or one per channel") {
   CHECK_THROWS_WITH_AS(three(kRow), doctest::Contains("expected a weight of 1 or 6 elements"), ShapeError);
   CHECK_THROWS_WITH_AS(nn::PReLU({.num_parameters = 0}), doctest::Contains("at least 1, got 0"), ValueError);
 }
+
+}  // namespace brigade::test::parametric_activation_test

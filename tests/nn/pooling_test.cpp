@@ -8,8 +8,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::pooling_test {
 
 namespace {
 
@@ -76,3 +75,5 @@ TEST_CASE("errors of pooling over sequences speak of sequences") {
                        doctest::Contains("max_pool2d: input [2, 3, 4] is too small for kernel_size [5, 1]"),
                        ShapeError);
 }
+
+}  // namespace brigade::test::pooling_test

@@ -3,8 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::sharing_test {
 using doctest::Contains;
 
 namespace {
@@ -133,3 +132,5 @@ TEST_CASE("Unflatten splits a dimension, and undoes Flatten") {
                          ShapeError);
   }
 }
+
+}  // namespace brigade::test::sharing_test

@@ -3,8 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::state_dict_test {
 
 TEST_CASE("state_dict lists parameters and buffers, detached and sharing memory") {
   Net net;
@@ -93,3 +92,5 @@ TEST_CASE("saving and loading are no use of the parameters: a diagnosis must not
   CHECK(fate.kind == autograd::Fate::Kind::NotUsed);
   autograd::Tape::disable();
 }
+
+}  // namespace brigade::test::state_dict_test

@@ -5,8 +5,7 @@
 
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::transformer_test {
 using doctest::Contains;
 
 namespace {
@@ -381,3 +380,5 @@ TEST_CASE("a new GPT: deviations of 0.02, smaller into the residual stream, and 
   CHECK(deviation((*model->h)[1]->mlp_proj->weight) == doctest::Approx(0.01).epsilon(0.03));
   CHECK(deviation((*model->h)[0]->c_attn->bias) == 0);
 }
+
+}  // namespace brigade::test::transformer_test

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::unregistered_test {
 
 namespace {
 
@@ -135,3 +134,5 @@ TEST_CASE("a handle knows the line where it was made, whatever its arguments") {
   CHECK(line(copy) == line(two));
   CHECK(line(std::make_shared<nn::LinearImpl>(2, 2)) == 0);
 }
+
+}  // namespace brigade::test::unregistered_test

@@ -8,8 +8,7 @@
 
 #include <sstream>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::upsample_test {
 
 TEST_CASE("Upsample resizes by a size or by factors, and passes gradients on") {
   const Tensor x = tensor(std::vector<float>{1, 2, 3, 4}, {1, 1, 2, 2}).requires_grad_();
@@ -64,3 +63,5 @@ TEST_CASE("Upsample says what it is, and what it does not take") {
   CHECK_THROWS_AS(interpolate(x, {.scale_factor = {{0.1, 1}}}), ShapeError);
   CHECK_THROWS_AS(interpolate(ones({2, 2}), {.size = {{3, 3}}}), ShapeError);
 }
+
+}  // namespace brigade::test::upsample_test

@@ -1,7 +1,6 @@
 #include <optim/reference.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::adam_test {
 
 namespace {
 
@@ -87,3 +86,5 @@ TEST_CASE("Adam refuses bad options with PyTorch's words") {
   CHECK_THROWS_WITH_AS(optim::AdamW({p}, {.eps = -1}), "Invalid epsilon value: -1", ValueError);
   CHECK_THROWS_WITH_AS(optim::AdamW({p}, {.weight_decay = -1}), "Invalid weight_decay value: -1", ValueError);
 }
+
+}  // namespace brigade::test::adam_test

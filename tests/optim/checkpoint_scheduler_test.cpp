@@ -14,8 +14,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::checkpoint_scheduler_test {
 
 namespace {
 
@@ -110,3 +109,5 @@ TEST_CASE("a schedule of another kind is named, and then nothing has been change
   const std::string kinds = error_of([&] { as_optimizer.load(path); });
   CHECK(kinds.find("\"rate\" is of kind \"scheduler\", expected optimizer") != std::string::npos);
 }
+
+}  // namespace brigade::test::checkpoint_scheduler_test

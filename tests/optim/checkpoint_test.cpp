@@ -21,7 +21,7 @@
 #include <memory>
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::checkpoint_test {
 using test::error_of;
 using test::read_bytes;
 using test::TemporaryFolder;
@@ -472,3 +472,5 @@ TEST_CASE("a process killed while it saves, many times, leaves the last checkpoi
   }
   CHECK(advanced == kKills);
 }
+
+}  // namespace brigade::test::checkpoint_test

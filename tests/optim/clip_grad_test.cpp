@@ -1,6 +1,6 @@
 #include <optim/reference.h>
 
-using namespace brigade;
+namespace brigade::test::clip_grad_test {
 
 namespace {
 Tensor with_gradient(const std::vector<double>& gradient, DType dtype = kFloat64) {
@@ -117,3 +117,5 @@ TEST_CASE("clip_grad_value_ bounds every element, whatever its dtype and strides
   CHECK_THROWS_WITH_AS(optim::clip_grad_value_({wide}, -1), doctest::Contains("clip_value must be at least 0, got -1"),
                        ValueError);
 }
+
+}  // namespace brigade::test::clip_grad_test

@@ -12,8 +12,7 @@
 #include <string>
 #include <type_traits>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::master_weights_test {
 
 namespace {
 
@@ -213,3 +212,5 @@ TEST_CASE("a checkpoint of a half model with master weights resumes bit for bit"
   }
   std::filesystem::remove(path);
 }
+
+}  // namespace brigade::test::master_weights_test

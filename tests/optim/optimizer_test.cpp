@@ -7,8 +7,7 @@
 #include <string>
 #include <type_traits>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::optimizer_test {
 
 namespace {
 double first(const Tensor& tensor) { return tensor.to_vector<double>()[0]; }
@@ -242,3 +241,5 @@ TEST_CASE("hooks run around a step with the caller's line, and can prevent it or
   CHECK(p.version() == version);
   CHECK(optimizer.name() == "SGD");
 }
+
+}  // namespace brigade::test::optimizer_test

@@ -5,8 +5,7 @@
 #include <string>
 #include <type_traits>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::sequences_test {
 
 namespace {
 
@@ -180,3 +179,5 @@ TEST_CASE("NAdam's product of momenta is each parameter's own") {
   CHECK(early.to_vector<double>() == early_alone.to_vector<double>());
   CHECK(late.to_vector<double>() == late_alone.to_vector<double>());
 }
+
+}  // namespace brigade::test::sequences_test

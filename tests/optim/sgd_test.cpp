@@ -1,7 +1,6 @@
 #include <optim/reference.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::sgd_test {
 
 TEST_CASE("SGD agrees with its formula") {
   const std::vector<optim::SGDOptions> table = {
@@ -59,3 +58,5 @@ TEST_CASE("SGD refuses bad options with PyTorch's words") {
   CHECK_THROWS_WITH_AS(optim::SGD({p}, {.nesterov = true}), nesterov, ValueError);
   CHECK_THROWS_WITH_AS(optim::SGD({p}, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}), nesterov, ValueError);
 }
+
+}  // namespace brigade::test::sgd_test

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <functional>
 
-using namespace brigade;
+namespace brigade::test::steady_step_test {
 
 namespace {
 
@@ -95,3 +95,5 @@ TEST_CASE("a GPT's step after warm-up makes no page fault") {
     optimizer.step();
   });
 }
+
+}  // namespace brigade::test::steady_step_test

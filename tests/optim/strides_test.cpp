@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 
-using namespace brigade;
+namespace brigade::test::strides_test {
 
 namespace {
 
@@ -90,3 +90,5 @@ TEST_CASE("a parameter whose elements share memory is refused") {
   one.requires_grad_();
   CHECK_NOTHROW(optim::SGD({one}, {.lr = 0.1}));
 }
+
+}  // namespace brigade::test::strides_test

@@ -3,7 +3,7 @@
 #include <brigade/nn/nn.h>
 #include <optim/reference.h>
 
-using namespace brigade;
+namespace brigade::test::tied_test {
 
 namespace {
 
@@ -41,3 +41,5 @@ TEST_CASE("ten AdamW steps of a GPT whose head shares the table of tokens have P
   CHECK(model->lm_head->weight.is_same(model->wte->weight));
   CHECK(optimizer.state_dict().tensors.size() == 2 * 28);
 }
+
+}  // namespace brigade::test::tied_test

@@ -13,8 +13,12 @@
 #define HWY_DISABLE_PCLMUL_AES
 // Everything but these: a target more is a compilation more. Bits 14 and 29 are SSE2 and NEON
 // without encryption, which old versions of Highway do not name.
+#ifdef BRIGADE_FEW_INSTRUCTION_SETS
+#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | (1LL << 14) | HWY_NEON | (1LL << 29) | HWY_EMU128 | HWY_SCALAR))
+#else
 #define HWY_DISABLED_TARGETS \
   (~(HWY_SSE4 | HWY_AVX2 | HWY_AVX3 | (1LL << 14) | HWY_NEON | (1LL << 29) | HWY_EMU128 | HWY_SCALAR))
+#endif
 
 namespace brigade::kernels::cpu {
 // Before anything is dispatched, BRIGADE_CPU has its say; that file is linked where this one is

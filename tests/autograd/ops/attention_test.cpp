@@ -5,8 +5,7 @@
 
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::attention_test {
 
 TEST_CASE("attention and its gradients are those of matmul, softmax, dropout and matmul") {
   const Shape sizes{2, 3, 7, 4};
@@ -69,3 +68,5 @@ TEST_CASE("attention without a width, and without keys") {
   const Tensor none = zeros({0, 4});
   CHECK(scaled_dot_product_attention(ones({3, 4}), none, none).to_vector<float>() == std::vector<float>(12));
 }
+
+}  // namespace brigade::test::attention_test

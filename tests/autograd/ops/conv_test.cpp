@@ -4,8 +4,7 @@
 
 #include <string>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::conv_test {
 
 namespace {
 
@@ -187,3 +186,5 @@ TEST_CASE("an empty batch is convolved to an empty batch, forward and backward")
   CHECK(x.grad().sizes() == x.sizes());
   CHECK(weight.grad().to_vector<double>() == std::vector<double>(54, 0));
 }
+
+}  // namespace brigade::test::conv_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::edges_test {
 using test::check_near;
 
 namespace {
@@ -437,3 +437,5 @@ TEST_CASE("a shuffle by 1 gives a copy, and what has no dimension is flattened a
   CHECK_THROWS_AS(full({}, 3).flatten(1), IndexError);
   CHECK_THROWS_AS(full({}, 3).flatten(-3, -2), IndexError);
 }
+
+}  // namespace brigade::test::edges_test

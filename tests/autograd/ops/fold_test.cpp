@@ -1,8 +1,7 @@
 // What unfold, fold and the shuffles of pixels give, as PyTorch does.
 #include "compositions.h"
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::fold_test {
 
 TEST_CASE("fold after unfold counts the windows over each pixel") {
   const Tensor x = ones({1, 3, 4}, kFloat64);
@@ -37,3 +36,5 @@ TEST_CASE("pixel_shuffle makes pixels of channels, pixel_unshuffle channels of p
   CHECK_THROWS_AS(pixel_shuffle(ones({2, 2}), 1), ShapeError);
   CHECK_THROWS_WITH_AS(unfold(ones({2, 2}), 1), doctest::Contains("fold_test.cpp:"), ShapeError);
 }
+
+}  // namespace brigade::test::fold_test

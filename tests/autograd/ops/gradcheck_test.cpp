@@ -11,8 +11,7 @@
 
 #include <cmath>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::gradcheck_test {
 
 TEST_CASE("the gradient of every operation agrees with central differences") {
   for (const Case& each : cases()) {
@@ -75,3 +74,5 @@ TEST_CASE("no differentiable operation is missing from the table") {
   for (const std::string& operation : operations)
     CHECK_MESSAGE(covered.contains(operation), "operation '" << operation << "' has no row in cases/");
 }
+
+}  // namespace brigade::test::gradcheck_test

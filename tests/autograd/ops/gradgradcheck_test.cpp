@@ -7,8 +7,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::gradgradcheck_test {
 
 TEST_CASE("the second derivative of every operation agrees with central differences") {
   for (const Case& each : cases()) {
@@ -41,3 +40,5 @@ TEST_CASE("gradgradcheck finds gradients that differ with create_graph, though t
   CHECK_FALSE(result.ok);
   CHECK(result.report.find("without create_graph") != std::string::npos);
 }
+
+}  // namespace brigade::test::gradgradcheck_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::gradient_range_test {
 
 namespace {
 
@@ -167,3 +167,5 @@ TEST_CASE("rms_norm without an eps adds that of the type it computes in") {
       CHECK(found[i] == doctest::Approx(expected[i]).epsilon(1e-6));
   }
 }
+
+}  // namespace brigade::test::gradient_range_test

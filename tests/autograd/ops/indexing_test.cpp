@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-using namespace brigade;
+namespace brigade::test::indexing_test {
 
 namespace {
 
@@ -126,3 +126,5 @@ TEST_CASE("sort and topk give back where the values were; integers have no gradi
   CHECK(cumsum(tensor<bool>({true, true}), 0).to_vector<int64_t>() == std::vector<int64_t>{1, 2});
   CHECK_THROWS_WITH_AS(topk(x, 4), doctest::Contains("indexing_test.cpp"), ValueError);
 }
+
+}  // namespace brigade::test::indexing_test

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::infinities_test {
 using test::check_near;
 
 namespace {
@@ -134,3 +134,5 @@ TEST_CASE("an infinite gradient of cross_entropy goes to every class") {
     }
   }
 }
+
+}  // namespace brigade::test::infinities_test

@@ -3,8 +3,7 @@
 
 #include <brigade/autograd/meta.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::linear_activation_test {
 
 namespace {
 
@@ -80,3 +79,5 @@ TEST_CASE("an error of a fused linear layer names the caller's line") {
   CHECK_THROWS_WITH_AS(linear_relu(normal_input({2, 3}, 1), normal_input({4, 5}, 2)),
                        doctest::Contains("mat1 and mat2 shapes cannot be multiplied"), ShapeError);
 }
+
+}  // namespace brigade::test::linear_activation_test

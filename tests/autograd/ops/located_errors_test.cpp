@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::located_errors_test {
 
 namespace {
 
@@ -218,3 +218,5 @@ TEST_CASE("what an operation is made of says the name of the one that was called
   CHECK_THROWS_WITH_AS(swapaxes(ones({2, 3}), 0, 5), doctest::Contains("swapaxes: transpose: dimension out of range"),
                        IndexError);
 }
+
+}  // namespace brigade::test::located_errors_test

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::operation_refusals_test {
 using doctest::Contains;
 
 namespace {
@@ -132,3 +132,5 @@ TEST_CASE("what is asked of an undefined tensor") {
   CHECK_FALSE(x.grad().requires_grad());
   CHECK(x.grad().use_count() == 0);
 }
+
+}  // namespace brigade::test::operation_refusals_test

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::pad_test {
 
 namespace {
 
@@ -56,3 +56,5 @@ TEST_CASE("borders made of the tensor itself") {
   CHECK_THROWS_WITH_AS(pad(row, {0, 4}, PadMode::Circular), doctest::Contains("borders of at most 3"), ShapeError);
   CHECK_THROWS_AS(pad(zeros({1, 0}), {1, 0}, PadMode::Replicate), ShapeError);
 }
+
+}  // namespace brigade::test::pad_test

@@ -6,8 +6,7 @@
 #include <map>
 #include <sstream>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::products_test {
 
 namespace {
 
@@ -243,3 +242,5 @@ TEST_CASE("errors of products say what was expected, and where they were called"
   CHECK_THROWS_AS(kron(ones({1, 1, 1, 1, 2}), ones({2})), ShapeError);
   CHECK_THROWS_AS(trace(ones({2})), ShapeError);
 }
+
+}  // namespace brigade::test::products_test

@@ -8,7 +8,7 @@
 
 #include <string>
 
-using namespace brigade;
+namespace brigade::test::promotion_test {
 using test::check_near;
 
 namespace {
@@ -122,3 +122,5 @@ TEST_CASE("operands of integers have no gradient, and hinder nobody else's") {
   check_near(slopes([](const Tensor& i, const Tensor& x) { return addcmul(i, x, x); }), {2, 4, 1}, 1e-6);
   check_near(slopes([](const Tensor& i, const Tensor& x) { return addcdiv(x, i, x); }), {-1, 0.25, 1}, 1e-6);
 }
+
+}  // namespace brigade::test::promotion_test

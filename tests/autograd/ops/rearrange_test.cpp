@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::rearrange_test {
 
 namespace {
 
@@ -130,3 +130,5 @@ TEST_CASE("tril and triu of matrices, with the diagonal anywhere") {
   CHECK(tril(zeros({3, 0})).sizes() == Shape{3, 0});
   CHECK_THROWS_WITH_AS(tril(zeros({3})), doctest::Contains("tril: expected a matrix"), ShapeError);
 }
+
+}  // namespace brigade::test::rearrange_test

@@ -5,8 +5,7 @@
 #include <functional>
 #include <limits>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::reductions_test {
 
 namespace {
 
@@ -159,3 +158,5 @@ TEST_CASE("sums of integers are int64, means of them an error") {
     CHECK_THROWS_AS(mean(ones({3}, dtype)), DTypeError);
   }
 }
+
+}  // namespace brigade::test::reductions_test

@@ -9,7 +9,7 @@
 #include <functional>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::sizes_test {
 
 namespace {
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
@@ -186,3 +186,5 @@ TEST_CASE("eye has ones on its diagonal in every shape") {
   CHECK(eye(3, 2, kInt64).to_vector<int64_t>() == std::vector<int64_t>{1, 0, 0, 1, 0, 0});
   CHECK(eye(0, 2).sizes() == Shape{0, 2});
 }
+
+}  // namespace brigade::test::sizes_test

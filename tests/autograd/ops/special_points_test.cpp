@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::special_points_test {
 
 namespace {
 
@@ -172,3 +172,5 @@ TEST_CASE("flattening one dimension gives the tensor itself, without recording t
   CHECK(x.flatten(1, 1).is_same(x));
   CHECK_FALSE(x.flatten(0, 1).is_same(x));
 }
+
+}  // namespace brigade::test::special_points_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::faults_test {
 
 namespace {
 
@@ -87,3 +87,5 @@ TEST_CASE("2 ranks on devices: every fault gets its verdict and its fix works, e
 TEST_CASE("4 ranks on devices: every fault gets its verdict and its fix works, every control stays silent") {
   check_all_on(4);
 }
+
+}  // namespace brigade::test::faults_test

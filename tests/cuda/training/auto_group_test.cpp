@@ -9,8 +9,7 @@
 
 #include <mutex>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::auto_group_test {
 
 namespace {
 
@@ -79,3 +78,5 @@ TEST_CASE("auto: a second device of a rank goes by way of the host's memory") {
     }
   });
 }
+
+}  // namespace brigade::test::auto_group_test

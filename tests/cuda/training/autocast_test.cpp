@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-using namespace brigade;
+namespace brigade::test::autocast_test {
 using amp::autocast;
 using amp::CastRule;
 
@@ -188,3 +188,5 @@ TEST_CASE("a module trains in float16 on a device, its parameters and gradients 
   CHECK(layer->weight.grad().dtype() == kFloat32);
   CHECK(layer->bias.grad().dtype() == kFloat32);
 }
+
+}  // namespace brigade::test::autocast_test

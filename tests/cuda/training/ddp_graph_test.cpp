@@ -11,8 +11,7 @@
 
 #include <mutex>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::ddp_graph_test {
 
 namespace {
 
@@ -130,3 +129,5 @@ TEST_CASE("in a world of one a captured DDP step launches what the step without 
     CHECK(with.nodes() == without.nodes());
   });
 }
+
+}  // namespace brigade::test::ddp_graph_test

@@ -15,8 +15,7 @@
 #include <limits>
 #include <mutex>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::ddp_test {
 
 namespace {
 
@@ -220,3 +219,5 @@ TEST_CASE("a loss that is not finite is found and explained without looking at i
   CHECK(messages[0].find("rank 1") != std::string::npos);
   CHECK(messages[0].find("the loss of the backward at") != std::string::npos);
 }
+
+}  // namespace brigade::test::ddp_test

@@ -9,8 +9,7 @@
 #include <limits>
 #include <sstream>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::device_test {
 
 TEST_CASE("tensors move to a device and back, and are read from there") {
   for (const DType dtype : kAllDTypes) {
@@ -115,3 +114,5 @@ TEST_CASE("a module moves with its parameters and buffers, and training goes on 
   CHECK_THROWS_AS(norm->cuda(99), DeviceError);
   CHECK(norm->buffers().front().device() == kDevice);
 }
+
+}  // namespace brigade::test::device_test

@@ -9,8 +9,7 @@
 #include "../../dist/branching_net.h"
 #include "../../dist/trace_rules.h"
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::device_times_test {
 
 TEST_CASE("an event tells when it was reached, by the host's clock, and nothing before") {
   if (device_count(DeviceType::CUDA) == 0) return;
@@ -94,3 +93,5 @@ TEST_CASE("the timeline has the moments of the device when the device has passed
     CHECK(on_device == expected);
   });
 }
+
+}  // namespace brigade::test::device_times_test

@@ -5,8 +5,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::fused_linear_test {
 
 namespace {
 
@@ -89,3 +88,5 @@ TEST_CASE("what GELU was taken of is written only when a gradient is wanted") {
   CHECK(by_library() == 1);
 }
 #endif
+
+}  // namespace brigade::test::fused_linear_test

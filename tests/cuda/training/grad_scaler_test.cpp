@@ -11,7 +11,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::grad_scaler_test {
 using test::kDevice;
 
 namespace {
@@ -72,3 +72,5 @@ TEST_CASE("unscale_ on the device leaves what it found there until it is asked")
   CHECK(weight.grad().to_vector<double>() == std::vector<double>{1, 1, 1});
   CHECK(scaler.found_inf(optimizer) == false);
 }
+
+}  // namespace brigade::test::grad_scaler_test

@@ -6,8 +6,7 @@
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::graph_step_test {
 
 namespace {
 
@@ -92,3 +91,5 @@ TEST_CASE("replays of a captured training step leave the parameters that the ste
   }
   CHECK(expected.front()[0] != expected.back()[0]);
 }
+
+}  // namespace brigade::test::graph_step_test

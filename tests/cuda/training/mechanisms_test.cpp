@@ -18,8 +18,7 @@
 
 #include <mutex>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::mechanisms_test {
 
 namespace {
 
@@ -186,3 +185,5 @@ TEST_CASE("a value that differs on one rank's device is found and named") {
     CHECK(message.find("rank 1 holds 0.75") != std::string::npos);
   }
 }
+
+}  // namespace brigade::test::mechanisms_test

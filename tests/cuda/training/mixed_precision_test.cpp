@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-using namespace brigade;
+namespace brigade::test::mixed_precision_test {
 using test::kDevice;
 
 namespace {
@@ -92,3 +92,5 @@ TEST_CASE("master weights on the device move as those on the CPU") {
     CHECK(train(kDevice) == train(kCPU));
   }
 }
+
+}  // namespace brigade::test::mixed_precision_test

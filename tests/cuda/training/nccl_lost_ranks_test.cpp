@@ -17,8 +17,7 @@
 #include <simt/runtime.h>
 #endif
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::nccl_lost_ranks_test {
 
 namespace {
 
@@ -226,3 +225,5 @@ TEST_CASE("a captured step: whatever happens to one rank, all end, and say what 
        {Trouble::HangsBeforeReplay, "hangs before a replay", "a replay of a CUDA graph", "replay"},
        {Trouble::GivesUpBeforeReplay, "gives up before a replay", "the budget is used up", "the budget is used up"}});
 }
+
+}  // namespace brigade::test::nccl_lost_ranks_test

@@ -18,8 +18,7 @@
 #include <simt/options.h>
 #include <simt/runtime.h>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::nccl_planted_bugs_test {
 
 namespace {
 
@@ -154,3 +153,5 @@ TEST_CASE("buckets that one rank sends in another order are named on all ranks, 
 }
 
 #endif
+
+}  // namespace brigade::test::nccl_planted_bugs_test

@@ -21,8 +21,7 @@
 #define BRIGADE_TEST_HAS_NCCL_H
 #endif
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::nccl_test {
 namespace nccl = brigade::dist::nccl;
 
 namespace {
@@ -474,3 +473,5 @@ TEST_CASE("a library that is missing, is something else or is too old is named, 
   CHECK(nccl::version_in_words(22809) == "2.28.9");
   CHECK(nccl::version_in_words(21000) == "2.10.0");
 }
+
+}  // namespace brigade::test::nccl_test

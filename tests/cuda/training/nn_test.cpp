@@ -12,8 +12,7 @@
 #include <set>
 #include <sstream>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::nn_test {
 
 namespace {
 
@@ -310,3 +309,5 @@ TEST_CASE("no layer is missing from the tables") {
   }
   CHECK(found > 20);
 }
+
+}  // namespace brigade::test::nn_test

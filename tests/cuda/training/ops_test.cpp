@@ -16,8 +16,7 @@
 #include <map>
 #include <set>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::ops_test {
 
 namespace {
 
@@ -111,3 +110,5 @@ TEST_CASE("gradients on the device agree with central differences there") {
       inputs);
   CHECK_FALSE(wrong.ok);
 }
+
+}  // namespace brigade::test::ops_test

@@ -8,8 +8,7 @@
 
 #include <memory>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::optim_devices_test {
 
 namespace {
 
@@ -74,3 +73,5 @@ TEST_CASE("SGD, Adam, AdamW and clipping on a device, with parameters of two dty
   adamw.lr = 0.1;
   compare<optim::AdamW>(adamw);
 }
+
+}  // namespace brigade::test::optim_devices_test

@@ -9,8 +9,7 @@
 #include <limits>
 #include <memory>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::optim_test {
 
 namespace {
 
@@ -216,3 +215,5 @@ TEST_CASE("clipping by norm: the total and the gradients are the CPU's") {
   CHECK_THROWS_WITH_AS(optim::clip_grad_norm_({a, b}, 1, {.error_if_nonfinite = true}),
                        doctest::Contains("is non-finite"), ValueError);
 }
+
+}  // namespace brigade::test::optim_test

@@ -12,8 +12,7 @@
 #include <algorithm>
 #include <vector>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::payload_test {
 
 namespace {
 
@@ -69,3 +68,5 @@ TEST_CASE("a flag is counted exactly for any world up to 65,536 ranks, whatever 
     }
   }
 }
+
+}  // namespace brigade::test::payload_test

@@ -10,8 +10,7 @@
 
 #include <thread>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::staging_test {
 
 namespace {
 
@@ -79,3 +78,5 @@ TEST_CASE("errors of the group come out of the wait, and nothing hangs") {
       group->all_reduce(filled(1, {100}, kFloat32, device));
   });
 }
+
+}  // namespace brigade::test::staging_test

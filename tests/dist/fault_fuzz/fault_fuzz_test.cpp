@@ -19,7 +19,7 @@
 #include <set>
 #include <sstream>
 
-using namespace brigade;
+namespace brigade::test::fault_fuzz_test {
 using namespace test::fuzz;  // NOLINT: the file is about it
 
 namespace {
@@ -197,3 +197,5 @@ TEST_CASE("random faults are found and explained, and the programs without them 
   CHECK(all.flawless * 100 >= all.planted * 97);
   CHECK(reported == 0);
 }
+
+}  // namespace brigade::test::fault_fuzz_test

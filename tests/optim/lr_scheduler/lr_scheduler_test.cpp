@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-using namespace brigade;
-using namespace brigade::test;
+namespace brigade::test::lr_scheduler_test {
 using doctest::Contains;
 
 namespace {
@@ -255,3 +254,5 @@ TEST_CASE("a rate can be set by hand between steps of a schedule that multiplies
   CHECK(optimizer->options(0).lr == 4);
   CHECK_THROWS_AS(optimizer->lr(7), std::out_of_range);
 }
+
+}  // namespace brigade::test::lr_scheduler_test

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::activation_cases {
 
 namespace {
 
@@ -21,4 +21,4 @@ const AddCases add_activation_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::activation_cases

@@ -4,7 +4,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 
-namespace brigade::test {
+namespace brigade::test::attention_cases {
 
 namespace {
 
@@ -42,4 +42,4 @@ const AddCases add_attention_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::attention_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::batch_norm_cases {
 
 namespace {
 
@@ -22,4 +22,4 @@ const AddCases add_batch_norm_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::batch_norm_cases

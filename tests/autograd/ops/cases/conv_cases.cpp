@@ -4,7 +4,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::conv_cases {
 
 namespace {
 
@@ -65,4 +65,4 @@ const AddCases add_conv_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::conv_cases

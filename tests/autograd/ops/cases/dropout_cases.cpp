@@ -4,7 +4,7 @@
 #include <brigade/core/factory.h>
 #include <brigade/core/random.h>
 
-namespace brigade::test {
+namespace brigade::test::dropout_cases {
 
 namespace {
 
@@ -21,4 +21,4 @@ const AddCases add_dropout_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::dropout_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::einsum_cases {
 
 namespace {
 
@@ -48,4 +48,4 @@ const AddCases add_einsum_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::einsum_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::elementary_cases {
 
 namespace {
 
@@ -34,4 +34,4 @@ const AddCases add_elementary_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::elementary_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::embedding_cases {
 
 namespace {
 
@@ -27,4 +27,4 @@ const AddCases add_embedding_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::embedding_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::extremes_cases {
 
 namespace {
 
@@ -31,4 +31,4 @@ const AddCases add_extremes_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::extremes_cases

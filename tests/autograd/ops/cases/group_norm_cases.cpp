@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::group_norm_cases {
 
 namespace {
 
@@ -34,4 +34,4 @@ const AddCases add_group_norm_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::group_norm_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::inplace_cases {
 
 namespace {
 
@@ -75,4 +75,4 @@ const AddCases add_inplace_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::inplace_cases

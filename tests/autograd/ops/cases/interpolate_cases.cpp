@@ -4,7 +4,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::interpolate_cases {
 
 namespace {
 
@@ -55,4 +55,4 @@ const AddCases add_interpolate_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::interpolate_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::layer_norm_cases {
 
 namespace {
 
@@ -32,4 +32,4 @@ const AddCases add_layer_norm_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::layer_norm_cases

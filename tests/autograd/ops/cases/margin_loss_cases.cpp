@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace brigade::test {
+namespace brigade::test::margin_loss_cases {
 
 namespace {
 
@@ -65,4 +65,4 @@ const AddCases add_margin_loss_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::margin_loss_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::matmul_cases {
 
 namespace {
 
@@ -43,4 +43,4 @@ const AddCases add_matmul_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::matmul_cases

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace brigade::test {
+namespace brigade::test::norm_cases {
 
 namespace {
 
@@ -49,4 +49,4 @@ const AddCases add_norm_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::norm_cases

@@ -2,7 +2,7 @@
 
 #include <brigade/autograd/functional.h>
 
-namespace brigade::test {
+namespace brigade::test::pad_cases {
 
 namespace {
 
@@ -43,4 +43,4 @@ const AddCases add_pad_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::pad_cases

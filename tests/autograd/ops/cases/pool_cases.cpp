@@ -4,7 +4,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::pool_cases {
 
 namespace {
 
@@ -77,4 +77,4 @@ const AddCases add_pool_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::pool_cases

@@ -2,7 +2,7 @@
 
 #include <brigade/autograd/functional.h>
 
-namespace brigade::test {
+namespace brigade::test::rearrange_cases {
 
 namespace {
 
@@ -60,4 +60,4 @@ const AddCases add_rearrange_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::rearrange_cases

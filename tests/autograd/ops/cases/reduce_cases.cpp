@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::reduce_cases {
 
 namespace {
 
@@ -47,4 +47,4 @@ const AddCases add_reduce_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::reduce_cases

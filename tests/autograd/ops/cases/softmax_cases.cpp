@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::softmax_cases {
 
 namespace {
 
@@ -20,4 +20,4 @@ const AddCases add_softmax_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::softmax_cases

@@ -2,7 +2,7 @@
 
 #include <brigade/autograd/functional.h>
 
-namespace brigade::test {
+namespace brigade::test::sort_cases {
 
 namespace {
 
@@ -21,4 +21,4 @@ const AddCases add_sort_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::sort_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::ternary_cases {
 
 namespace {
 
@@ -26,4 +26,4 @@ const AddCases add_ternary_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::ternary_cases

@@ -3,7 +3,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/factory.h>
 
-namespace brigade::test {
+namespace brigade::test::where_cases {
 
 namespace {
 
@@ -31,4 +31,4 @@ const AddCases add_where_cases([] {
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::where_cases

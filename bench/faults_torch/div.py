@@ -324,7 +324,8 @@ def adam_after_an_uneven_join(rank, world, job):
 
 @row("DIV-27", ranks=[1], iteration=3, names=["spread"], cause=r"copy_|written|replaced")
 def buffer_measured_anew_on_one_rank(rank, world, job):
-    ddp = job.wrap(ScaledInputs(), broadcast_buffers=False)
+    ddp = job.wrap(ScaledInputs(), forward_sync_buffers=False)
+    job.watch_buffers(ddp.module)
     optimizer = sgd(ddp)
     for i in job.iterations(4):
         x = job.batch()

@@ -462,7 +462,7 @@ def autocast_without_a_scaler(rank, world, job):
 
 @control("OK-35")
 def buffer_of_each_rank(rank, world, job):
-    ddp = job.wrap(ScaledInputs(), broadcast_buffers=False)
+    ddp = job.wrap(ScaledInputs(), forward_sync_buffers=False)
     optimizer = sgd(ddp)
     for i in job.iterations(4):
         x = job.batch()

@@ -65,7 +65,10 @@ class Earlier:
                 self.lines = [line.rstrip("\n") for line in file if re.match(r"\| [A-Z]+-\d+", line)]
 
     def date_with(self, date):
-        return date if self.date in (None, date) else "%s (rows added later: %s)" % (self.date.split(" ")[0], date)
+        if self.date is None or date in self.date:
+            return self.date or date
+        later = "; ".join(re.findall(r"[\d-]{10}", self.date)[1:] + [date])
+        return "%s (rows added later: %s)" % (self.date.split(" ")[0], later)
 
     def summary_with(self, counts):
         return {what: {level: number + self.summary.get(what, {}).get(level, 0) for level, number in by_level.items()}

@@ -12,7 +12,8 @@ namespace brigade::autograd {
 // tape: intern() them.
 class ScopeGuard {
  public:
-  ScopeGuard(const std::string* path, const char* type, SourceLocation where) noexcept;
+  // `unregistered`: as in ModuleCall.
+  ScopeGuard(const std::string* path, const char* type, SourceLocation where, uint64_t unregistered = 0) noexcept;
   ~ScopeGuard();
   ScopeGuard(const ScopeGuard&) = delete;
   ScopeGuard& operator=(const ScopeGuard&) = delete;

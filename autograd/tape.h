@@ -26,6 +26,8 @@ struct ModuleCall {
   SourceLocation where;   // the caller's line
   uint32_t parent = 0;    // index of the enclosing call, 0 when none
   uint64_t position = 0;  // of the first record made in it
+  // The id of its first trained parameter, where the module is registered nowhere and another one calls it; else 0.
+  uint64_t unregistered = 0;
 };
 
 class Tape {

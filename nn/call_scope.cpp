@@ -21,7 +21,10 @@ CallScope::CallScope(const Module& module, SourceLocation where) : outer_(innerm
   if (outer_ && !module.parent_ && !module.accounted_for_.load(std::memory_order_relaxed)) [[unlikely]]
     module.warn_if_unregistered(*outer_, where);
   // Path and type cost something to find: only a tape wants them.
-  if (autograd::Tape::current()) scope_.emplace(&module.path(), module.type_name(), where);
+  if (autograd::Tape::current()) {
+    const bool is_outside = outer_ && !module.parent_;
+    scope_.emplace(&module.path(), module.type_name(), where, is_outside ? module.first_trained() : 0);
+  }
   innermost = &module;
 }
 

@@ -157,6 +157,7 @@ class Module {
                SourceLocation where);
   friend class CallScope;
   void warn_if_unregistered(const Module& caller, SourceLocation where) const;
+  uint64_t first_trained() const;  // the id of the first parameter that requires grad, 0 where there is none
   Named<Tensor> list_parameters(bool recurse, const std::string& prefix) const;
   friend std::ostream& operator<<(std::ostream& out, const Module& module);
   void check_name(const std::string& name, const char* kind) const;

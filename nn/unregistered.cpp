@@ -1,4 +1,4 @@
-// The warning about a module that is used in another's forward and registered nowhere.
+// A module that is used in another's forward and registered nowhere: the warning about it, and by what the tape knows it.
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/core/warning.h>
 #include <brigade/nn/module.h>
@@ -25,6 +25,13 @@ void Module::warn_if_unregistered(const Module& caller, SourceLocation where) co
         "register it in the constructor of " + caller.name() +
             ": name = register_module(\"name\", ...); if it is not to be trained, freeze it (requires_grad_(false)) or "
             "call it under no_grad"});
+}
+
+uint64_t Module::first_trained() const {
+  const Named<Tensor> parameters = list_parameters(true, "");
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [](const auto& parameter) { return parameter.second.requires_grad(); });
+  return found == parameters.end() ? 0 : found->second.id();
 }
 
 }  // namespace brigade::nn

@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/autograd/scope.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/dist/checks/model.h>
@@ -14,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 namespace brigade::dist {
 
@@ -114,6 +116,9 @@ DistributedDataParallelBase::DistributedDataParallelBase(std::shared_ptr<nn::Mod
 DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(SourceLocation where) {
   Contents contents;
   std::vector<std::string> unknown = options_.parameters_and_buffers_to_ignore;
+  std::map<std::string, const char*> types;
+  for (const auto& [path, module] : module_->named_modules())
+    types.emplace(path, autograd::intern(module->name())->c_str());
   for (const auto& [name, parameter] : module_->named_parameters()) {
     std::erase(unknown, name);
     autograd::ensure_meta(parameter).registered_as = name;  // by which errors call it from now on
@@ -124,7 +129,7 @@ DistributedDataParallelBase::Contents DistributedDataParallelBase::sort_out(Sour
     }
     contents.replica.push_back({"parameter", name, parameter});
     parameters_.push_back(parameter);
-    if (parameter.requires_grad()) contents.trainable.push_back({name, parameter});
+    if (parameter.requires_grad()) contents.trainable.push_back({name, parameter, types.at(module_of(name))});
   }
   for (const auto& [name, buffer] : module_->named_buffers()) {
     std::erase(unknown, name);

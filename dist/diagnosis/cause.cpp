@@ -73,12 +73,17 @@ const autograd::ModuleCall* earlier_call(const Tape& tape, const std::string& pa
   return latest;
 }
 
-// A call, inside another module's, of one of that type that is registered nowhere.
-const autograd::ModuleCall* unregistered_call(const Tape& tape, const char* type, const Fate& fate) {
+// A call of what stands in for the module at `path`: of its type, registered nowhere, called by a module that holds
+// `path`, and made after every parameter of the wrapped module. (A layer that was never registered is made with the others.)
+const autograd::ModuleCall* stand_in_call(const Tape& tape, const std::string& path, std::string_view type,
+                                          uint64_t newest, const Fate& fate) {
+  const auto holds = [&](const std::string& caller) {
+    return caller.empty() || (path.starts_with(caller) && path.substr(caller.size()).starts_with('.'));
+  };
   const auto calls = tape.calls();
   const auto found = std::find_if(calls.begin(), calls.end(), [&](const autograd::ModuleCall& call) {
-    return call.position >= fate.begin && call.position < fate.end && call.parent != 0 && call.path->empty() &&
-           std::string_view(call.type) == type;
+    return call.position >= fate.begin && call.position < fate.end && call.unregistered > newest && call.type == type &&
+           holds(*tape.call(call.parent).path);
   });
   return found == calls.end() ? nullptr : &*found;
 }
@@ -92,9 +97,10 @@ void note_older_use(Cause& cause, const Fate& fate, const autograd::ModuleCall* 
 }
 
 // No operation took the parameter of cause.module in this backward, which was called at `backward`.
-void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceLocation backward, bool reached_any) {
+void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceLocation backward, const char* type,
+                       const WrappedModule& wrapped) {
   const std::string module = cause.module.empty() ? "the root module" : "module `" + cause.module + "`";
-  if (!reached_any) {
+  if (!wrapped.reached_any) {
     cause.kind = CauseKind::LossNotConnected;
     cause.place = backward;
     cause.text =
@@ -108,9 +114,7 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
     cause.kind = CauseKind::ModuleNotCalled;
     cause.place = backward;
     cause.text = fmt::format("{} was never called before the backward at {}", module, to_string(backward));
-    const autograd::ModuleCall* const earlier = earlier_call(tape, cause.module, fate);
-    const autograd::ModuleCall* const other = earlier ? unregistered_call(tape, earlier->type, fate) : nullptr;
-    if (other) {
+    if (const autograd::ModuleCall* other = stand_in_call(tape, cause.module, type, wrapped.newest, fate)) {
       cause.kind = CauseKind::Replaced;
       cause.place = other->where;
       cause.text = fmt::format(
@@ -235,38 +239,39 @@ std::optional<Cause> frozen(const Tensor& parameter) {
 
 }  // namespace
 
-Cause find_cause(const std::string& name, const Tensor& parameter, const TracedBackward& backward, bool reached_any,
-                 bool diagnosis) {
-  Cause cause = frozen(parameter).value_or(Cause());
-  cause.module = module_of(name);
+Cause find_cause(const NamedParameter& parameter, const TracedBackward& backward, const WrappedModule& wrapped) {
+  Cause cause = frozen(parameter.tensor).value_or(Cause());
+  const uint64_t id = parameter.tensor.id();
+  cause.module = module_of(parameter.name);
   if (cause.kind == CauseKind::Frozen) return cause;
   const Tape* tape = Tape::current();
   if (!tape) {
-    describe_not_recorded(cause, diagnosis, nullptr);
+    describe_not_recorded(cause, wrapped.diagnosis, nullptr);
     return cause;
   }
 
-  const Fate fate = backward.has_ended() ? autograd::trace(*tape, parameter.id(), backward.number())
-                                         : autograd::trace(*tape, parameter.id(), backward.roots());
+  const Fate fate = backward.has_ended() ? autograd::trace(*tape, id, backward.number())
+                                         : autograd::trace(*tape, id, backward.roots());
   if (fate.kind == Fate::Kind::NotUsed || fate.kind == Fate::Kind::Dropped) {
     if (const autograd::Node* elsewhere = recorded_elsewhere(*tape, backward.roots())) {
-      describe_not_recorded(cause, diagnosis, elsewhere);
+      describe_not_recorded(cause, wrapped.diagnosis, elsewhere);
       return cause;
     }
   }
   switch (fate.kind) {
     case Fate::Kind::Cut:
-      if (is_read_beside(*tape, fate, parameter.id(), cause.module)) {
-        describe_not_used(cause, *tape, fate, backward.where(), reached_any);
+      if (is_read_beside(*tape, fate, id, cause.module)) {
+        describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
       } else {
         describe_cut(cause, *tape, *fate.record);
       }
       break;
     case Fate::Kind::Dropped: describe_dropped(cause, *tape, *fate.record); break;
-    case Fate::Kind::NotUsed: describe_not_used(cause, *tape, fate, backward.where(), reached_any); break;
+    case Fate::Kind::NotUsed:
+      describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
+      break;
     case Fate::Kind::Reached:
-      if (autograd::detail::stopped_gradients().backward == backward.number() &&
-          describe_stopped(cause, *tape, parameter.id()))
+      if (autograd::detail::stopped_gradients().backward == backward.number() && describe_stopped(cause, *tape, id))
         break;
       cause.text =
           "a path from the loss exists, but backward did not take it (a hook or an option changed while it ran)";

@@ -30,11 +30,15 @@ class TracedBackward {
   uint64_t number_;
 };
 
-// `name`: full name of the parameter ("encoder.0.weight"). `reached_any`: whether the backward
-// reached any parameter of the module. `diagnosis`: whether the wrapper asked for a record. Looks at
-// the tape of the calling thread.
-Cause find_cause(const std::string& name, const Tensor& parameter, const TracedBackward& backward, bool reached_any,
-                 bool diagnosis);
+// What the wrapper knows of its module as a whole.
+struct WrappedModule {
+  bool reached_any = false;  // the backward reached any parameter of it
+  bool diagnosis = true;     // the wrapper asked for a record
+  uint64_t newest = 0;       // the largest id of its parameters: what was made later has a larger one
+};
+
+// `parameter`: with its full name ("encoder.0.weight"). Looks at the tape of the calling thread.
+Cause find_cause(const NamedParameter& parameter, const TracedBackward& backward, const WrappedModule& wrapped);
 // Whether the roots of a backward that has ended depend on one of the parameters, but for a cut.
 bool was_cut_off(std::span<const NamedParameter> parameters, const TracedBackward& backward);
 

@@ -10,6 +10,7 @@ namespace brigade::dist {
 struct NamedParameter {
   std::string name;
   Tensor tensor;
+  const char* module_type = "";  // of the module that holds it, as the tape has it ("Linear"); "" where not known
 };
 
 }  // namespace brigade::dist

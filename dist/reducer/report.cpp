@@ -49,8 +49,11 @@ RankReport Round::own_report(const TracedBackward* backward, const std::string& 
   mine.failure = failure;
   mine.recorded.assign(recorded_.used.begin(), recorded_.used.end());
   mine.recorded_at = recorded_.where;
-  const bool reached =
+  WrappedModule wrapped{.diagnosis = setup_.options.diagnosis};
+  wrapped.reached_any =
       std::any_of(start_.planned.begin(), start_.planned.end(), [](uint8_t planned) { return planned != 0; });
+  for (const NamedParameter& each : setup_.parameters)
+    wrapped.newest = std::max(wrapped.newest, each.tensor.id());
   std::vector<NamedParameter> current;
   if (setup_.options.current_parameters) current = setup_.options.current_parameters();
   for (uint32_t i = 0; i < setup_.count(); ++i) {
@@ -62,9 +65,8 @@ RankReport Round::own_report(const TracedBackward* backward, const std::string& 
     const auto successor = std::find_if(current.begin(), current.end(), [&](const NamedParameter& each) {
       return each.name == named.name && !each.tensor.is_same(named.tensor);
     });
-    Cause cause = successor != current.end()
-                      ? replaced(named, successor->tensor)
-                      : find_cause(named.name, named.tensor, *backward, reached, setup_.options.diagnosis);
+    Cause cause =
+        successor != current.end() ? replaced(named, successor->tensor) : find_cause(named, *backward, wrapped);
     note_uses(cause, used[i], start_.number);
     mine.causes.emplace(i, std::move(cause));
   }

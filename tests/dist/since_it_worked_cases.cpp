@@ -75,7 +75,8 @@ std::string check_ranges(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_ranges("a layer that comes and goes is told with the ranges of backwards that used it",
                              &check_ranges, everywhere({2}));
 
-std::string check_assigned(const dist::ProcessGroupPtr& group) {
+// What is wrong with the verdict of a backward after `net->b = ...`, which comes after so many sound ones.
+std::string wrong_about_assigned(const dist::ProcessGroupPtr& group, int sound) {
   const unsigned line = __LINE__ + 1;
   const auto path = [](PathsImpl& net, const Tensor& h) { return net.b(h); };
   const auto assign = [](Paths& net) {
@@ -83,21 +84,36 @@ std::string check_assigned(const dist::ProcessGroupPtr& group) {
     other->to(kFloat64);
     net->b = other;
   };
-  const auto verdict = verdict_after(group, path, 1, assign);
+  const auto verdict = verdict_after(group, path, sound, assign);
   if (!verdict) return "nothing was said";
   if (verdict->cause.kind != CauseKind::Replaced) return verdict->message;
   if (verdict->cause.place.line != line) return "line: " + verdict->message;
-  if (verdict->message.find("module `b` was not called; a Linear that is registered nowhere was") == std::string::npos)
-    return verdict->message;
-  // A helper that is registered nowhere beside a branch that is left out is another type, and no replacement.
-  bool skips = false;
-  const auto with_helper = [&](PathsImpl& net, const Tensor& h) {
-    const nn::Tanh helper;
-    return helper(skips ? h : net.b(h));
-  };
-  const auto skipped = verdict_after(group, with_helper, 1, [&](Paths&) { skips = true; });
-  if (!skipped) return "nothing was said of the branch";
-  return skipped->cause.kind == CauseKind::ModuleNotCalled ? "" : skipped->message;
+  const bool tells =
+      verdict->message.find("module `b` was not called; a Linear that is registered nowhere was") != std::string::npos;
+  return tells ? "" : verdict->message;
+}
+
+std::string check_assigned(const dist::ProcessGroupPtr& group) {
+  for (const int sound : {0, 1}) {
+    if (const std::string wrong = wrong_about_assigned(group, sound); !wrong.empty()) return wrong;
+  }
+  // Beside a branch that is left out a helper of another type, and a layer that was never registered, are no replacement.
+  nn::Linear forgotten(8, 8);
+  forgotten->to(kFloat64);
+  for (const bool has_tanh : {true, false}) {
+    bool skips = false;
+    const auto with_helper = [&](PathsImpl& net, const Tensor& h) {
+      const Tensor in = skips ? h : net.b(h);
+      return has_tanh ? nn::Tanh()(in) : forgotten(in);
+    };
+    for (const int sound : {0, 1}) {
+      skips = false;
+      const auto skipped = verdict_after(group, with_helper, sound, [&](Paths&) { skips = true; });
+      if (!skipped) return "nothing was said of the branch";
+      if (skipped->cause.kind != CauseKind::ModuleNotCalled) return skipped->message;
+    }
+  }
+  return "";
 }
 const AddRankCase add_assigned("a handle that was assigned anew leaves the old module in the tree", &check_assigned,
                                everywhere({2}));

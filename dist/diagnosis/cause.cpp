@@ -39,11 +39,17 @@ CauseKind kind_of(Cut cut) {
   return CauseKind::Unknown;
 }
 
+// A guard in std::optional, emplaced, is made in a header of the standard library: no line of the user's.
+bool is_in_standard_library(const SourceLocation& where) {
+  const std::string_view file = where.file_name();
+  return file.find("/include/c++/") != std::string_view::npos || file.find("/c++/v1/") != std::string_view::npos;
+}
+
 void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
   cause.kind = kind_of(record.cut);
   cause.op = record.op;
-  const bool under_no_grad = record.cut == Cut::NoGrad;
-  cause.place = under_no_grad ? record.cut_at : record.where;
+  const bool has_guard = record.cut == Cut::NoGrad && !is_in_standard_library(record.cut_at);
+  cause.place = has_guard ? record.cut_at : record.where;
   const std::string module = module_in_words(tape, record);
   const std::string at = to_string(record.where);
   switch (cause.kind) {
@@ -51,8 +57,9 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
       cause.text = fmt::format("the path from the loss was cut by detach() at {}{}", at, module);
       break;
     case CauseKind::NoGrad:
-      cause.text = fmt::format("used under no_grad, opened at {}", to_string(record.cut_at));
-      cause.note = fmt::format("first operation there: {} at {}{}", record.op, at, module);
+      cause.text = has_guard ? fmt::format("used under no_grad, opened at {}", to_string(record.cut_at))
+                             : fmt::format("used under no_grad, by {} at {}{}", record.op, at, module);
+      if (has_guard) cause.note = fmt::format("first operation there: {} at {}{}", record.op, at, module);
       break;
     case CauseKind::NotDifferentiable:
       cause.text = fmt::format("the path from the loss goes through {}{} at {}{}, which has no derivative",

@@ -1,8 +1,10 @@
 // A verdict points at the user's own line: never at one inside the library, nor at what has ended long since.
 #include "mechanisms_net.h"
+#include "paths_net.h"
 #include "rank_case.h"
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 namespace brigade::test::own_lines_cases {
@@ -78,6 +80,33 @@ std::string check_lines(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_lines("parameters of the library's layers belong to the line that made the layer", &check_lines,
                             everywhere({2}));
+
+// A guard in a std::optional is made by a header of the standard library: the line is that of the first operation under it.
+std::string check_emplaced_guard(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  unsigned line = 0;
+  Paths net([&](PathsImpl& of, const Tensor& h) {
+    std::optional<NoGradGuard> guard;
+    guard.emplace();
+    line = __LINE__ + 1;
+    const Tensor cut = of.b(h);
+    guard.reset();
+    return cut + h;
+  });
+  dist::DistributedDataParallel<Paths> ddp(net, group);
+  try {
+    loss_of(ddp(batch_of(group->rank(), 0))).backward();
+  } catch (const dist::ReductionError& error) {
+    const dist::Cause& cause = error.verdicts().at(0).cause;
+    const std::string at = to_string(Place(kThisFile, line));
+    if (cause.kind != CauseKind::NoGrad || to_string(cause.place) != at) return error.what();
+    const std::string text = "used under no_grad, by linear at " + at + " in module `b` (Linear)";
+    return cause.text == text ? "" : cause.text;
+  }
+  return "nothing was said";
+}
+const AddRankCase add_emplaced_guard("a no_grad guard that std::optional makes is told by what runs under it",
+                                     &check_emplaced_guard, everywhere({2}));
 
 // The last rank goes into its data loader after two steps, for longer than the group waits.
 void check_time_out(const std::string& backend, int ranks) {

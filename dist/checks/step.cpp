@@ -349,6 +349,7 @@ void StepCheck::agree(const autograd::Update& update) {
   if (!ours) {
     // Not all ranks need to have found something, and those that have not do not wait here.
     if (!verdicts.empty() && !update.scale_fault) raise(update, std::move(verdicts));
+    if (reducer_.options().diagnosis && update.moves) habits_.look_at_other(update);
     return;
   }
   warn_of_retained_graphs(update);

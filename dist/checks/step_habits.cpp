@@ -2,12 +2,14 @@
 #include <brigade/dist/checks/step_habits.h>
 
 #include <brigade/autograd/meta.h>
+#include <brigade/autograd/write_log.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/reducer/reducer.h>
 #include <brigade/optim/optimizer.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -37,7 +39,7 @@ void StepHabits::look_at(const autograd::Update& update) {
 // Nothing has come since its latest step: no gradients, or those that it has used.
 void StepHabits::look_for_backward(const autograd::Update& update) {
   const auto latest = backwards_at_.find(update.optimizer);
-  if (reducer_.rounds() != (latest == backwards_at_.end() ? 0 : latest->second)) return;
+  if (reducer_.rounds() != (latest == backwards_at_.end() ? 0 : latest->second)) return look_for_cleared(update);
   bool any = false;
   bool all_used = true;
   for (const Tensor& parameter : update.parameters) {
@@ -55,6 +57,24 @@ void StepHabits::look_for_backward(const autograd::Update& update) {
     warn(idle_step(
         {.optimizer = update.name, .used_at = autograd::meta(*first)->stamp.used_at, .step_at = update.where}));
   }
+}
+
+// A backward has come: is anything left of what it has given this optimizer?
+void StepHabits::look_for_cleared(const autograd::Update& update) {
+  const autograd::GradStamp* cleared = nullptr;
+  for (const Tensor& parameter : update.parameters) {
+    const int64_t position = reducer_.find(parameter);
+    const autograd::AutogradMeta* meta = autograd::meta(parameter);
+    const bool is_left = meta && meta->grad.defined() && (meta->stamp.backwards > 0 || meta->stamp.by_hand);
+    if (is_left) return;
+    if (meta && position >= 0 && reducer_.users()[static_cast<size_t>(position)] > 0) cleared = &meta->stamp;
+  }
+  if (!cleared) return;
+  warn(idle_step({.optimizer = update.name,
+                  .used_at = {},
+                  .step_at = update.where,
+                  .is_cleared = true,
+                  .cleared_at = cleared->set_at}));
 }
 
 void StepHabits::look_for_second_average(const autograd::Update& update) {
@@ -92,7 +112,10 @@ void StepHabits::look_for_gone(const autograd::Update& update) {
 
 void StepHabits::look_for_unheld(const autograd::Update& update) {
   if (looked_for_unheld_) return;
-  if (first_step_at_ == 0) first_step_at_ = reducer_.rounds() + 1;
+  if (first_step_at_ == 0) {
+    first_step_at_ = reducer_.rounds() + 1;
+    writes_at_first_step_ = autograd::writes_by_hand();
+  }
   if (reducer_.rounds() < first_step_at_ + kBackwardsWithoutHolder) return;
   looked_for_unheld_ = true;
   std::unordered_set<const TensorImpl*> held;
@@ -102,10 +125,15 @@ void StepHabits::look_for_unheld(const autograd::Update& update) {
   }
   for (const Tensor& parameter : update.parameters)
     held.insert(parameter.impl());
+  const auto is_moved_by_hand = [&](const Tensor& parameter) {
+    const std::optional<autograd::LastWrite> last = autograd::last_write(parameter);
+    return last && last->by_hand && last->number > writes_at_first_step_;
+  };
   std::vector<ParameterVerdict> unheld;
   for (size_t i = 0; i < reducer_.parameters().size(); ++i) {
     const NamedParameter& each = reducer_.parameters()[i];
-    if (reducer_.users()[i] > 0 && each.tensor.requires_grad() && !held.contains(each.tensor.impl()))
+    if (reducer_.users()[i] > 0 && each.tensor.requires_grad() && !held.contains(each.tensor.impl()) &&
+        !is_moved_by_hand(each.tensor))
       unheld.push_back(about(each, {}, {}));
   }
   if (!unheld.empty()) warn(unheld_parameters(std::move(unheld), update.where));

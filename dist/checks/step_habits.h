@@ -21,9 +21,12 @@ class StepHabits {
 
   // Before a step of an optimizer that holds a managed parameter. Warnings go to the reducer's advisories.
   void look_at(const autograd::Update& update);
+  // The same before a step of one that holds none.
+  void look_at_other(const autograd::Update& update) { look_for_unheld(update); }
 
  private:
   void look_for_backward(const autograd::Update& update);
+  void look_for_cleared(const autograd::Update& update);
   void look_for_second_average(const autograd::Update& update);
   void look_for_gone(const autograd::Update& update);
   void look_for_unheld(const autograd::Update& update);
@@ -33,6 +36,7 @@ class StepHabits {
   std::function<std::vector<NamedParameter>()> parameters_;
   std::unordered_map<const void*, uint64_t> backwards_at_;  // by optimizer: reduced ones before its latest step
   uint64_t first_step_at_ = 0;                              // backwards before the first step, and one more
+  uint64_t writes_at_first_step_ = 0;                       // autograd::writes_by_hand()
   bool looked_for_unheld_ = false;
 };
 

@@ -70,11 +70,14 @@ Verdict wrongly_scaled(const std::string& fault, size_t others, SourceLocation s
 Verdict gradients_accumulate(uint32_t backwards, SourceLocation used_at, SourceLocation step_at,
                              ParameterVerdict parameter);
 
-// A step for which there is no backward: without any gradient, or with those of which an earlier step has made use.
+// A step for which there is no backward: without any gradient, with those of which an earlier step has made use, or after
+// a backward whose gradients were cleared again.
 struct IdleStep {
   std::string optimizer;
   SourceLocation used_at;  // where the earlier step was; none: there is no gradient
   SourceLocation step_at;
+  bool is_cleared = false;
+  SourceLocation cleared_at = {};  // where that is known
 };
 Verdict idle_step(const IdleStep& found);
 // Averaged by the wrapper, and all-reduced by hand after that.

@@ -2,7 +2,8 @@
 //
 // Severity: warning
 // When: before `step()`
-// Causes: `no_backward`: no gradient at all, or those that an earlier step has used
+// Causes: `no_backward`: no gradient at all, those that an earlier step has used, or
+//   none of those of the latest backward, since they were cleared before the step
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
@@ -15,7 +16,14 @@ Verdict idle_step(const IdleStep& found) {
   verdict.severity = Severity::Warning;
   verdict.cause.kind = CauseKind::NoBackward;
   verdict.cause.place = found.step_at;
-  if (found.used_at.line() == 0) {
+  if (found.is_cleared) {
+    const bool is_known = found.cleared_at.line() != 0;
+    if (is_known) verdict.cause.place = found.cleared_at;
+    verdict.cause.text = fmt::format(
+        "{}.step() at {} uses nothing of the latest backward: its gradients were cleared{}", found.optimizer,
+        to_string(found.step_at), is_known ? " at " + to_string(found.cleared_at) : " before the step");
+    verdict.advice = "call zero_grad() before backward() or after step(), not between them";
+  } else if (found.used_at.line() == 0) {
     verdict.cause.text = fmt::format(
         "{}.step() at {} moves nothing: none of its parameters has a gradient, and no backward came since its last step",
         found.optimizer, to_string(found.step_at));

@@ -122,7 +122,7 @@ class GradScaler {
   const PerOptimizer* find(const optim::Optimizer& optimizer) const noexcept;
   void require_scale(const char* function, const optim::Optimizer* optimizer, SourceLocation where) const;
   void require_stage_ready(const PerOptimizer& state, SourceLocation where) const;
-  // What the caller is about to do: before a step the other ranks are told of a fault.
+  // What the caller is about to do. The other ranks are told of a fault, at their next step.
   enum class Before : uint8_t { Step, AnotherCall };
   void check_gradients(const optim::Optimizer& optimizer, Before before, SourceLocation where) const;
   void unscale_before(Before before, optim::Optimizer& optimizer, SourceLocation where);

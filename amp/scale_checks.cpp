@@ -100,7 +100,8 @@ void GradScaler::check_gradients(const optim::Optimizer& optimizer, Before befor
   };
   optim::detail::for_each_labelled(parameters, look);
   if (fault.text.empty()) return;
-  if (before == Before::Step) optimizer.refuse_step(fault, where);
+  // A step follows an unscale_(), and the other ranks go to it. One of a hook comes after they have agreed.
+  if (before == Before::Step || !optimizer.has_step_pre_hooks()) optimizer.refuse_step(fault, where);
   optim::detail::throw_scale_fault(optimizer.name(), parameters, fault, where);
 }
 

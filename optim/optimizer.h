@@ -60,6 +60,8 @@ class Optimizer {
   virtual bool keeps_master_weights() const { return false; }
   // Whether a grad_factor is taken: by SGD, Adam and AdamW, where no hook might look at the gradients.
   virtual bool takes_grad_factor() const { return false; }
+  // Whether a step looks at its gradients, and may change them, after the ranks have agreed on it.
+  bool has_step_pre_hooks() const noexcept { return !pre_hooks_.empty(); }
   bool can_step_scaled() const { return pre_hooks_.empty() && post_hooks_.empty() && takes_grad_factor(); }
 
   // Tells those who listen that a step is not taken because of what is wrong with its gradients: all ranks that step

@@ -67,6 +67,41 @@ std::string check_bypassed_on_one(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_bypassed_on_one("one rank's backward bypasses the scaler: no rank steps", &check_bypassed_on_one,
                                       everywhere({2, 3}));
 
+// The others clip between their unscale_() and the step that tells them.
+std::string check_unscaled_on_one(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Job job(group);
+  job.backward(true);
+  job.scaler.step(job.optimizer);
+  job.scaler.update(1024);
+  job.backward(!is_last(group));
+  const auto step = [&] {
+    job.scaler.unscale_(job.optimizer);
+    optim::clip_grad_norm_(job.net->parameters(), 1.0);
+    job.scaler.step(job.optimizer);
+  };
+  return job.refused(step, is_last(group), "bypassed the scaler", true);
+}
+const AddRankCase add_unscaled_on_one("unscale_() finds a wrong scale on one rank: the others are told at their step",
+                                      &check_unscaled_on_one, everywhere({2, 3}));
+
+// The hook of a step runs when the ranks have agreed: nobody waits for the rank whose unscale_() throws there.
+std::string check_unscaled_by_hook_on_one(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Job job(group);
+  job.optimizer.register_step_pre_hook(
+      [&](optim::Optimizer& optimizer, SourceLocation) { job.scaler.unscale_(optimizer); });
+  job.scaler.scale(ones({1}, kFloat64));  // puts the scale in place
+  job.backward(!is_last(group));
+  const auto step = [&] { job.optimizer.step(); };
+  const std::string wrong =
+      is_last(group) ? expect_error<autograd::ScalerError>(step, {"bypassed the scaler"}) : (step(), "");
+  group->barrier();
+  return wrong;
+}
+const AddRankCase add_unscaled_by_hook_on_one("unscale_() in the hook of a step throws on its rank alone",
+                                              &check_unscaled_by_hook_on_one, everywhere({2}));
+
 // Each throws its own error, and none waits for another.
 std::string check_on_all(const dist::ProcessGroupPtr& group) {
   manual_seed(1);

@@ -1,8 +1,16 @@
-// Reads the kernel's file about the processor, and asks for the number of pages.
+// Reads the kernel's files about processors and memory nodes, and asks for the number of pages.
 #include <brigade/lab/hardware.h>
 
+#include <brigade/kernels/instruction_set.h>
+
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <fstream>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
 #include <unistd.h>
 
@@ -17,5 +25,50 @@ std::string processor_name(const std::filesystem::path& root) {
 }
 
 int64_t memory_bytes() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE); }
+
+namespace {
+
+// Of folders "cpu0", "cpu1", ... of `folder`, those whose names are `prefix` and a number.
+std::vector<std::filesystem::path> numbered(const std::filesystem::path& folder, const std::string& prefix) {
+  std::vector<std::filesystem::path> found;
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+    const std::string name = entry.path().filename();
+    if (name.size() > prefix.size() && name.starts_with(prefix) &&
+        std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
+                    [](unsigned char c) { return std::isdigit(c); }))
+      found.push_back(entry.path());
+  }
+  return found;
+}
+
+}  // namespace
+
+int numa_nodes(const std::filesystem::path& root) {
+  return std::max<int>(1, static_cast<int>(numbered(root / "sys/devices/system/node", "node").size()));
+}
+
+std::string frequency_governor(const std::filesystem::path& root) {
+  std::set<std::string> names;
+  for (const std::filesystem::path& cpu : numbered(root / "sys/devices/system/cpu", "cpu")) {
+    std::ifstream in(cpu / "cpufreq/scaling_governor");
+    if (std::string name; in >> name) names.insert(name);
+  }
+  std::string all;
+  for (const std::string& name : names)
+    all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+double load_average() {
+  double load = -1;
+  return getloadavg(&load, 1) == 1 ? load : -1;
+}
+
+int vector_bits() {
+  const std::string_view set = kernels::instruction_set();
+  if (set == "portable") return 0;
+  return set == "x86-64-v4" ? 512 : set == "x86-64-v3" ? 256 : 128;
+}
 
 }  // namespace brigade::lab

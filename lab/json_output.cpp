@@ -6,6 +6,7 @@
 #include <brigade/core/error.h>
 #include <brigade/core/version.h>
 #include <brigade/dist/groups/backends.h>
+#include <brigade/kernels/instruction_set.h>
 #include <brigade/lab/hardware.h>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +16,16 @@
 #include <thread>
 
 namespace brigade::lab {
+
+namespace {
+
+#ifdef __clang__
+constexpr const char* kCompiler = "clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
+}  // namespace
 
 std::vector<std::string> command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
@@ -29,6 +40,7 @@ nlohmann::json json_envelope(const std::vector<std::string>& command) {
   nlohmann::json libraries;
   if (dist::find_backend("gloo").missing.empty()) libraries["gloo"] = true;
   const std::string processor = processor_name();
+  const std::string governor = frequency_governor();
   return {{"command", command},
           {"version", std::string(version())},
           {"commit", std::string(commit())},
@@ -37,7 +49,13 @@ nlohmann::json json_envelope(const std::vector<std::string>& command) {
             {"cores", std::thread::hardware_concurrency()},
             {"memory", memory_bytes()},
             {"gpus", loaded_devices()},
-            {"libraries", libraries}}},
+            {"libraries", libraries},
+            {"instruction_set", std::string(kernels::instruction_set())},
+            {"vector_bits", vector_bits()},
+            {"numa_nodes", numa_nodes()},
+            {"governor", governor.empty() ? "unknown" : governor},
+            {"load", load_average()},
+            {"compiler", kCompiler}}},
           {"results", nlohmann::json::array()}};
 }
 

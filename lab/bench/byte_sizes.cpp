@@ -1,10 +1,11 @@
-// Parses sizes such as 64K and ranges such as 1K-1M, and writes sizes in words.
+// Parses sizes such as 64K and ranges such as 1K-1M:x4, and writes sizes in words.
 #include <brigade/lab/bench/byte_sizes.h>
 
 #include <brigade/core/error.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <map>
@@ -20,6 +21,38 @@ const std::map<std::string, int64_t>& units() {
                                                     {"KiB", 1 << 10}, {"M", 1 << 20}, {"m", 1 << 20},  {"MiB", 1 << 20},
                                                     {"G", 1 << 30},   {"g", 1 << 30}, {"GiB", 1 << 30}};
   return known;
+}
+
+// How a range goes on: the next size is the one before times `factor`, plus `step`.
+struct Growth {
+  int64_t factor = 1;
+  int64_t step = 0;
+};
+
+// "x4", "+64K"
+Growth parse_growth(const std::string& text, const std::string& range) {
+  if (text.starts_with('+')) return {.step = parse_byte_size(text.substr(1))};
+  Growth growth;
+  const char* const end = text.data() + text.size();
+  if (text.starts_with('x')) {
+    const auto [stopped, error] = std::from_chars(text.data() + 1, end, growth.factor);
+    if (error == std::errc() && stopped == end && growth.factor >= 2) return growth;
+  }
+  throw ValueError(
+      "behind the colon of a range stands x and a factor of at least 2 (4K-64M:x4) or + and a step (1M-8M:+1M), got '{}'",
+      range);
+}
+
+void add_range(const std::string& range, size_t dash, int64_t factor, std::vector<int64_t>& sizes) {
+  const size_t colon = range.find(':');
+  const int64_t first = parse_byte_size(range.substr(0, dash));
+  const int64_t last = parse_byte_size(range.substr(dash + 1, colon - std::min(colon, dash + 1)));
+  if (first > last) throw ValueError("a range of sizes goes from the smaller to the larger, got '{}'", range);
+  const Growth growth =
+      colon == std::string::npos ? Growth{.factor = factor} : parse_growth(range.substr(colon + 1), range);
+  sizes.push_back(first);
+  while (sizes.back() <= (last - growth.step) / growth.factor)
+    sizes.push_back(sizes.back() * growth.factor + growth.step);
 }
 
 }  // namespace
@@ -43,14 +76,9 @@ std::vector<int64_t> parse_byte_sizes(const std::vector<std::string>& words, int
     const size_t dash = word.find('-', 1);
     if (dash == std::string::npos) {
       sizes.push_back(parse_byte_size(word));
-      continue;
+    } else {
+      add_range(word, dash, factor, sizes);
     }
-    const int64_t first = parse_byte_size(word.substr(0, dash));
-    const int64_t last = parse_byte_size(word.substr(dash + 1));
-    if (first > last) throw ValueError("a range of sizes goes from the smaller to the larger, got '{}'", word);
-    sizes.push_back(first);
-    while (sizes.back() <= last / factor)
-      sizes.push_back(sizes.back() * factor);
   }
   return sizes;
 }

@@ -1,0 +1,144 @@
+// Adds the options that a command takes, and turns their words into values.
+#include <brigade/lab/bench/bench_options.h>
+
+#include <brigade/core/error.h>
+#include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/options.h>
+#include <brigade/lab/rank_job.h>
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace brigade::lab::bench {
+
+namespace {
+
+constexpr dist::ReduceOp kOperations[] = {dist::ReduceOp::Sum, dist::ReduceOp::Avg, dist::ReduceOp::Max,
+                                          dist::ReduceOp::Min};
+
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
+  for (const dist::ReduceOp op : kOperations)
+    names.emplace_back(dist::name(op));
+  return names;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return words;
+}
+
+int number_of(const std::string& text) {
+  int value = 0;
+  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && stopped == text.data() + text.size() ? value : -1;
+}
+
+// A check by a function that throws.
+template <class F>
+ValueCheck check_by(const std::string& about, F parse) {
+  return {about, [parse](const std::string& text) -> std::string {
+            try {
+              parse(text);
+              return "";
+            } catch (const Error& error) {
+              return error.what();
+            }
+          }};
+}
+
+}  // namespace
+
+std::pair<int, int> parse_rounds(const std::string& text) {
+  const size_t dash = text.find('-', 1);
+  const int least = number_of(text.substr(0, dash));
+  const int most = dash == std::string::npos ? least : number_of(text.substr(dash + 1));
+  if (least < 1 || most < least || most > 1'000'000)
+    throw ValueError("rounds are a number from 1 to 1000000, or a range such as 5-200, got '{}'", text);
+  return {least, most};
+}
+
+dist::ReduceOp reduce_op_from_name(const std::string& name) {
+  for (const dist::ReduceOp op : kOperations) {
+    if (name == dist::name(op)) return op;
+  }
+  throw ValueError("unknown operation '{}'; known are sum, avg, max, min", name);
+}
+
+void BenchOptions::add_to(Command& command, const Takes& takes) {
+  const auto list = [&](const std::string& names, std::vector<std::string>& value, const std::string& usual,
+                        const std::string& help, ValueCheck check) {
+    if (usual.empty()) return;
+    value = split(usual);
+    command.add_option(names, value, help + fmt::format(" [{}]", usual)).separated_by(',').check(std::move(check));
+  };
+  list("--sizes", sizes_, takes.sizes, "bytes with K, M, G, and ranges: 4K,1M-64M, 4-1G:x4, 1M-8M:+1M",
+       check_by("SIZES", [](const std::string& text) { parse_byte_sizes({text}, 2); }));
+  if (!takes.sizes.empty()) {
+    command.add_option("--factor", factor_, "in a range without :x or :+ each size is so many times the one before")
+        .check(number_from(2, 1 << 30))
+        .show_default();
+  }
+  list("--dtypes,--dtype", dtypes_, takes.dtypes, "element types", dtype_name());
+  list("--ops,--op", ops_, takes.ops, "what the ranks reduce by", one_of(operation_names()));
+  list("--ranks", ranks_, takes.ranks, "numbers of ranks", check_by("FROM 1 TO 64", [](const std::string& text) {
+         if (number_of(text) < 1 || number_of(text) > 64)
+           throw ValueError("--ranks: expected numbers from 1 to 64, got '{}'", text);
+       }));
+  list("--backends,--backend", backends_, takes.backends, "some of " + backends_in_words(),
+       check_by("BACKENDS", [](const std::string& text) { check_backend(text); }));
+  rounds_ = takes.rounds;
+  noise_percent_ = takes.noise_percent;
+  seconds_ = takes.seconds;
+  warm_up_ = takes.warm_up;
+  command
+      .add_option("--rounds,--steps", rounds_,
+                  "counted rounds: exactly (5), or from-to (5-200), until --noise is reached")
+      .check(check_by("ROUNDS", [](const std::string& text) { parse_rounds(text); }))
+      .show_default();
+  command.add_option("--noise", noise_percent_, "percent of a median that its noise may be, before rounds end")
+      .check(positive_number())
+      .show_default();
+  command.add_option("--seconds", seconds_, "rounds of what takes turns end after so long, whatever the noise")
+      .check(number_from(0.001, 3600))
+      .show_default();
+  report.add_options(command, takes.measure, takes.plots);
+}
+
+std::vector<int64_t> BenchOptions::sizes() const { return parse_byte_sizes(sizes_, factor_); }
+
+std::vector<DType> BenchOptions::dtypes() const {
+  std::vector<DType> all;
+  for (const std::string& name : dtypes_)
+    all.push_back(dtype_from_name(name));
+  return all;
+}
+
+std::vector<dist::ReduceOp> BenchOptions::ops() const {
+  std::vector<dist::ReduceOp> all;
+  for (const std::string& name : ops_)
+    all.push_back(reduce_op_from_name(name));
+  return all;
+}
+
+std::vector<int> BenchOptions::ranks() const {
+  std::vector<int> all;
+  for (const std::string& text : ranks_)
+    all.push_back(number_of(text));
+  return all;
+}
+
+std::vector<std::string> BenchOptions::backends() const { return backends_; }
+
+RoundLimits BenchOptions::limits() const {
+  const auto [least, most] = parse_rounds(rounds_);
+  return {.least = least, .most = most, .noise = noise_percent_ / 100, .seconds = seconds_, .warm_up = warm_up_};
+}
+
+}  // namespace brigade::lab::bench

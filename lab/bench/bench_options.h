@@ -1,0 +1,59 @@
+// The one set of options that all commands of `brigade bench` share, read and checked.
+#pragma once
+
+#include <brigade/core/dtype.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/lab/bench/report.h>
+#include <brigade/lab/bench/rounds.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace brigade::lab::bench {
+
+// What a command takes, with its defaults as a user would write them; an option whose default is
+// empty is not there.
+struct Takes {
+  std::string sizes = "";     // "4K-64M:x4"
+  std::string dtypes = "";    // "float32"
+  std::string ops = "";       // "sum"
+  std::string ranks = "";     // "2", "1,2,4"
+  std::string backends = "";  // "shm,gloo"
+  std::string rounds = "5-200";
+  double noise_percent = 3;
+  double seconds = 5;
+  int warm_up = 1;
+  std::string measure = "time_us";  // what --baseline compares
+  bool plots = true;
+};
+
+// Lives as long as the command. The functions are for when the command runs; they throw ValueError
+// for what only more than one option together make wrong.
+class BenchOptions {
+ public:
+  void add_to(Command& command, const Takes& takes);
+
+  std::vector<int64_t> sizes() const;  // bytes
+  std::vector<DType> dtypes() const;
+  std::vector<dist::ReduceOp> ops() const;
+  std::vector<int> ranks() const;
+  std::vector<std::string> backends() const;  // each one known
+  RoundLimits limits() const;
+
+  Report report;
+
+ private:
+  std::vector<std::string> sizes_, dtypes_, ops_, ranks_, backends_;
+  int64_t factor_ = 2;
+  std::string rounds_;
+  double noise_percent_ = 0, seconds_ = 0;
+  int warm_up_ = 1;
+};
+
+// "5" (exactly), "5-200" (from, to). Throws ValueError.
+std::pair<int, int> parse_rounds(const std::string& text);
+// By its name; throws ValueError that lists them.
+dist::ReduceOp reduce_op_from_name(const std::string& name);
+
+}  // namespace brigade::lab::bench

@@ -1,0 +1,72 @@
+// Parts the backends into runs, and makes the groups of a run on each of its ranks.
+#include <brigade/lab/bench/on_ranks.h>
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+
+namespace brigade::lab::bench {
+
+namespace {
+
+using nlohmann::json;
+
+// Long enough for a collective of a gigabyte on a busy machine.
+constexpr std::chrono::seconds kTimeout(120);
+
+RanksRun run_once(const std::string& job, json arguments, const std::vector<std::string>& backends, int ranks) {
+  arguments["backends"] = backends;
+  const RankJobOutcome outcome = run_rank_job(job, arguments.dump(), backends.front(), ranks, kTimeout);
+  require_ok(outcome);
+  json answers = json::array();
+  for (const RankResult& result : outcome.ranks)
+    answers.push_back(json::parse(result.text));
+  return {backends, std::move(answers)};
+}
+
+}  // namespace
+
+RanksRun::RanksRun(std::vector<std::string> backends, json ranks)
+    : backends_(std::move(backends)), ranks_(std::make_unique<json>(std::move(ranks))) {}
+RanksRun::RanksRun(RanksRun&&) noexcept = default;
+RanksRun::~RanksRun() = default;
+
+const json& RanksRun::rank(size_t r) const { return ranks_->at(r); }
+
+Samples RanksRun::samples(size_t row, const char* field) const {
+  Samples all;
+  for (const json& answer : *ranks_)
+    all.push_back(answer.at(row).at(field).get<std::vector<double>>());
+  return all;
+}
+
+std::vector<RanksRun> run_on_ranks(const std::string& job, const json& arguments,
+                                   const std::vector<std::string>& backends, int ranks) {
+  std::vector<std::string> processes;
+  bool threads = false;
+  for (const std::string& backend : backends) {
+    threads = threads || backend == "threads";
+    if (backend != "threads") processes.push_back(backend);
+  }
+  std::vector<RanksRun> runs;
+  if (!processes.empty()) runs.push_back(run_once(job, arguments, processes, ranks));
+  if (threads) runs.push_back(run_once(job, arguments, {"threads"}, ranks));
+  return runs;
+}
+
+std::map<std::string, dist::ProcessGroupPtr> groups_of(const dist::ProcessGroupPtr& group, const json& arguments) {
+  std::map<std::string, dist::ProcessGroupPtr> groups;
+  for (const std::string backend : arguments.at("backends")) {
+    if (groups.empty()) {
+      groups[backend] = group;
+    } else if (!groups.contains(backend)) {
+      dist::InitOptions beside;
+      beside.backend = backend;
+      beside.timeout = group->timeout();
+      groups[backend] = dist::init_process_group(beside);
+    }
+  }
+  return groups;
+}
+
+}  // namespace brigade::lab::bench

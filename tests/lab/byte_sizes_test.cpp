@@ -1,4 +1,4 @@
-// Sizes in bytes as `brigade bench allreduce --sizes` takes them.
+// Sizes in bytes as `brigade bench --sizes` takes them.
 #include <brigade/lab/bench/byte_sizes.h>
 
 #include <brigade/core/error.h>
@@ -42,13 +42,20 @@ TEST_CASE("a range goes up to its end by a factor") {
                                          {{"4K-64K"}, 4, {4096, 16384, 65536}},
                                          {{"4K-63K"}, 4, {4096, 16384}},
                                          {{"1-5"}, 3, {1, 3}},
+                                         {{"4K-64K:x4"}, 2, {4096, 16384, 65536}},
+                                         {{"4K-64K:x4", "1-4"}, 3, {4096, 16384, 65536, 1, 3}},
+                                         {{"1M-4M:+1M"}, 2, {1 << 20, 2 << 20, 3 << 20, 4 << 20}},
+                                         {{"10-35:+10"}, 2, {10, 20, 30}},
+                                         {{"10-15:+10"}, 2, {10}},
+                                         {{"4-1G:x256"}, 2, {4, 1024, 1 << 18, 1 << 26}},
                                          {{"7M-7M"}, 2, {7 << 20}},
                                          {{"1K", "8-16", "2K"}, 2, {1024, 8, 16, 2048}},
                                          {{"8589934591G-8589934591G"}, 1000, {8589934591 * (1 << 30)}}}) {
     CAPTURE(row.words.front());
     CHECK(parse_byte_sizes(row.words, row.factor) == row.expected);
   }
-  for (const std::string word : {"64K-4K", "4K-", "-4K", "4K-8K-16K", "4K--8K"}) {
+  for (const std::string word : {"64K-4K", "4K-", "-4K", "4K-8K-16K", "4K--8K", "4K-8K:", "4K-8K:2", "4K-8K:x1",
+                                 "4K-8K:x", "4K-8K:x2K", "4K-8K:+0", "4K-8K:+", "4K:x2", "4K:+1-8K"}) {
     CAPTURE(word);
     CHECK_THROWS_AS(parse_byte_sizes({word}, 2), ValueError);
   }

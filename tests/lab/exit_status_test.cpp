@@ -126,14 +126,23 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"bench allreduce --op mean", "expected one of sum, avg, max, min, got 'mean'"},
           {"bench allreduce --op avg --dtype int32", "--op avg is for floating dtypes, got --dtype int32"},
           {"bench allreduce --backend mpi", "unknown backend 'mpi'"},
-          {"bench allreduce --backend shm,threads", "cannot be run beside shm or gloo"},
           {"bench allreduce --ranks -1", "--ranks"},
           {"bench allreduce --rounds 0", "--rounds"},
           {"bench allreduce --sizes 3parsec", "a size is a whole number above 0 with K, M, G"},
           {"bench allreduce --sizes 64K-4K", "a range of sizes goes from the smaller to the larger, got '64K-4K'"},
           {"bench allreduce --sizes 999999999999G", "is more than 64 bits hold"},
           {"bench allreduce --sizes 9000000G", "times as much memory"},
+          {"bench allreduce --sizes 4K-64K:x1", "behind the colon of a range stands x and a factor of at least 2"},
           {"bench allreduce --factor 1", "--factor"},
+          {"bench allreduce --noise 0", "--noise"},
+          {"bench allreduce --rounds 9-5",
+           "rounds are a number from 1 to 1000000, or a range such as 5-200, got '9-5'"},
+          {"bench allreduce --family bandwith", "expected one of bandwidth, latency, overlap, got 'bandwith'"},
+          {"bench allreduce --in-flight 0", "--in-flight"},
+          {"bench collectives --collectives all_to_none", "expected one of all_gather, all_reduce, barrier, broadcast"},
+          {"bench allreduce --plot picture.png", "expected a file that ends in .svg, got 'picture.png'"},
+          {"bench allreduce --baseline " + folder.file("other.json", "{\"results\": []}"), "other.json has none"},
+          {"bench allreduce --baseline " + folder.file("broken.json", "{"), "broken.json has none"},
           {"bench allreduce --json - --csv -", "cannot both go to standard output"},
           {"bench allreduce --csv /no-such-folder/file.csv", "cannot write /no-such-folder/file.csv"},
           {"bench ops --cases '['", "'[' is not a regular expression"},
@@ -165,15 +174,16 @@ TEST_CASE("status 3: a program, a device, a file or data that are not there, or 
           {"check --all", "/nowhere", "BRIGADE_REFERENCE_DIR=/nowhere"},
           {"check /no/such/file.safetensors", "/no/such/file.safetensors"},
           {"check " + folder.file("short.safetensors", "abc"), "short.safetensors"},
+          {"bench allreduce --baseline /no/such.json", "cannot read the baseline /no/such.json: No such file"},
           {"explain /no/such/trace.json", "cannot read /no/such/trace.json: No such file or directory"},
       },
       3);
 }
 
 TEST_CASE("status 0 for help, with examples, of every command") {
-  for (const char* command :
-       {"demo", "run", "train", "diagnose", "check", "explain", "doctor", "bench", "bench allreduce", "bench ops",
-        "bench autograd", "bench optim", "bench unused", "bench diagnosis", "bench mechanisms", "bench batch-norm"}) {
+  for (const char* command : {"demo", "run", "train", "diagnose", "check", "explain", "doctor", "bench",
+                              "bench collectives", "bench allreduce", "bench ops", "bench autograd", "bench optim",
+                              "bench unused", "bench diagnosis", "bench mechanisms", "bench batch-norm"}) {
     CAPTURE(command);
     const test::Streams help = test::run_program_apart(std::string(command) + " --help");
     CHECK(help.status == 0);

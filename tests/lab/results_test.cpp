@@ -33,6 +33,9 @@ std::vector<Call> calls() {
   const std::vector<std::string> micro{"case", "dtype", "device", "time_us"};
   const std::vector<std::string> steps{
       "mode", "ranks", "layers", "width", "step_ms", "ratios", "backend", "collectives_per_step", "bytes_per_step"};
+  const std::vector<std::string> collective{"collective", "backend",    "ranks",    "dtype",  "op",
+                                            "bytes",      "count",      "in_place", "memory", "time_us",
+                                            "algbw_GBps", "busbw_GBps", "wrong"};
   return {
       // One epoch is too few: a failure that was found is a result too.
       {"demo", "--epochs 1", {}, 1, "NOT all as expected"},
@@ -54,11 +57,8 @@ std::vector<Call> calls() {
        "Ready order"},
       {"doctor", "", {"section", "name", "value", "health", "advice"}, 0, "instruction set"},
       {"doctor", "--amp", {"operation", "cpu", "cuda", "torch", "why"}, 0, "lower precision"},
-      {"bench allreduce",
-       "--backend shm --sizes 4K --rounds 1",
-       {"backend", "ranks", "dtype", "op", "bytes", "in_place", "time_us", "algbw_GBps", "busbw_GBps", "wrong"},
-       0,
-       "busbw GB/s"},
+      {"bench collectives", "--backend shm --sizes 4K --rounds 1", collective, 0, "busbw"},
+      {"bench allreduce", "--backend shm --sizes 4K --rounds 1", collective, 0, "out-of-place"},
       {"bench ops", "--seconds 0.001 --cases '^matmul 64 '", micro, 0, "us, median"},
       {"bench ops", "--list", {"case", "dtype"}, 0, "matmul"},
       {"bench autograd", "--seconds 0.001 --cases add", micro, 0, "ns, median"},
@@ -117,7 +117,7 @@ TEST_CASE("--json - puts one JSON object on standard output, and nothing else, w
     if (name != "bench") CHECK_MESSAGE(called.contains(name), name);
   }
   const std::set<std::string> benchmarks = subcommands("bench");
-  CHECK(benchmarks.size() == 8);
+  CHECK(benchmarks.size() == 9);
   for (const std::string& name : benchmarks)
     CHECK_MESSAGE(called.contains("bench " + name), name);
 }
@@ -142,7 +142,7 @@ TEST_CASE("--csv writes a line of titles and a line for each row") {
   std::vector<std::string> all;
   for (std::string line; std::getline(lines, line);)
     all.push_back(line);
-  REQUIRE(all.size() == 1 + 2 * 2);  // sizes, in place and staged
+  REQUIRE(all.size() == 1 + 2 * 2 * 2);  // sizes, kinds of memory, out of place and in place
   CHECK(test::contains("," + all[0] + ",", ",time_us.median,"));
   for (const std::string& line : all)
     CHECK(std::count(line.begin(), line.end(), ',') == std::count(all[0].begin(), all[0].end(), ','));

@@ -1,5 +1,5 @@
-// What `brigade bench allreduce` expects is what groups compute, in every dtype, by every operation, on many ranks.
-#include <brigade/lab/bench/allreduce_values.h>
+// What `brigade bench collectives` expects is what groups compute, in every dtype, by every operation, on many ranks.
+#include <brigade/lab/bench/collectives/values.h>
 
 #include "program.h"
 
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-namespace brigade::test::allreduce_values_test {
+using namespace brigade;
 using dist::ReduceOp;
 
 namespace {
@@ -43,9 +43,9 @@ std::vector<int64_t> wrong_on(int ranks, const std::vector<Case>& all, F stand_i
   dist::run_threads(ranks, [&](const dist::ProcessGroupPtr& group) {
     for (size_t i = 0; i < all.size(); ++i) {
       const Tensor tensor = empty({kCount}, all[i].dtype);
-      lab::fill_contribution(tensor, stand_in(group->rank()), ranks);
+      lab::bench::fill_contribution(tensor, stand_in(group->rank()), ranks);
       group->all_reduce(tensor, {.op = all[i].op})->wait();
-      wrong[i] += lab::count_wrong(tensor, all[i].op, ranks);
+      wrong[i] += lab::bench::count_wrong(tensor, all[i].op, ranks);
     }
   });
   return {wrong.begin(), wrong.end()};
@@ -85,8 +85,8 @@ TEST_CASE("every element counts") {
   for (const DType dtype : kDTypes) {
     CAPTURE(name(dtype));
     const Tensor tensor = empty({kCount}, dtype);
-    lab::fill_contribution(tensor, 0, 1);
-    CHECK(lab::count_wrong(tensor, ReduceOp::Sum, 1) == 0);
+    lab::bench::fill_contribution(tensor, 0, 1);
+    CHECK(lab::bench::count_wrong(tensor, ReduceOp::Sum, 1) == 0);
     for (const int64_t at : {int64_t{0}, int64_t{100}, kCount - 1}) {
       const size_t size = itemsize(dtype);
       auto* const bytes = static_cast<std::byte*>(tensor.raw_data());
@@ -95,7 +95,7 @@ TEST_CASE("every element counts") {
       std::byte kept[8];
       std::memcpy(kept, element, size);
       std::memcpy(element, neighbour, size);
-      CHECK(lab::count_wrong(tensor, ReduceOp::Sum, 1) == 1);
+      CHECK(lab::bench::count_wrong(tensor, ReduceOp::Sum, 1) == 1);
       std::memcpy(element, kept, size);
     }
   }
@@ -108,11 +108,25 @@ TEST_CASE("bench allreduce finds nothing wrong in the narrow dtypes on 30 ranks,
         "bench allreduce --backend threads --ranks 30 --rounds 1 --sizes 3,4K --json - --dtype " + dtype);
     CHECK(found.status == 0);
     const nlohmann::json rows = nlohmann::json::parse(found.output).at("results");
-    REQUIRE(rows.size() == 4);
+    REQUIRE(rows.size() == 8);  // two sizes, two kinds of memory, out of place and in place
     for (const nlohmann::json& row : rows)
       CHECK(row.at("wrong") == 0);
     CHECK(rows[0].at("bytes") == (dtype == "bfloat16" ? 2 : 3));
   }
 }
 
-}  // namespace brigade::test::allreduce_values_test
+TEST_CASE("values of parts: the turns of a part begin where the part begins, and a copy of another rank is wrong") {
+  constexpr int kRanks = 3;
+  for (const DType dtype : kDTypes) {
+    CAPTURE(name(dtype));
+    const Tensor whole = empty({kCount}, dtype), part = empty({kCount - 50}, dtype);
+    lab::bench::fill_contribution(whole, 1, kRanks);
+    CHECK(lab::bench::count_wrong_copies(whole, 1, kRanks) == 0);
+    CHECK(lab::bench::count_wrong_copies(whole.narrow(0, 50, kCount - 50), 1, kRanks, 50) == 0);
+    // Of 4 places in turn the two ranks differ in 2; 197 elements begin with the places 0, 1, 2, 3, 0, ...
+    CHECK(lab::bench::count_wrong_copies(whole, 0, kRanks) == 50 + 49);
+    lab::bench::fill_contribution(part, 2, kRanks, 50);
+    CHECK(lab::bench::count_wrong_copies(part, 2, kRanks, 50) == 0);
+    CHECK(lab::bench::count_wrong_copies(part, 2, kRanks, 51) > 0);
+  }
+}

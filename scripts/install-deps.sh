@@ -5,8 +5,8 @@ set -euo pipefail
 
 required=(g++ cmake ninja-build python3 libfmt-dev libhwy-dev libxxhash-dev libssl-dev zlib1g-dev doctest-dev libcli11-dev nlohmann-json3-dev git make)
 # Faster builds; oneDNN for GEMM and convolution, whose CMake package demands OpenCL where it is version 2 (libdnnl-dev only recommends it);
-# ranks on several hosts; pictures that recipes make; counted instructions.
-optional=(ccache libdnnl-dev ocl-icd-opencl-dev libgloo-dev libpng-dev valgrind)
+# ranks on several hosts; pictures that recipes make; counted instructions; plots of benchmarks.
+optional=(ccache libdnnl-dev ocl-icd-opencl-dev libgloo-dev libpng-dev valgrind gnuplot-nox)
 
 list_for_humans() {
   cat >&2 <<'TEXT'

@@ -60,13 +60,12 @@ std::vector<Way> ways_of(const dist::ProcessGroupPtr& group, const StepsOptions&
   return ways;
 }
 
-const AddBenchmark add([](Command& bench) {
-  add_steps_benchmark(bench, {.name = "batch-norm",
-                              .about = "What batch norm costs: broadcast_buffers and SyncBatchNorm",
-                              .footer = "Each layer is a linear layer, batch norm and relu.",
-                              .usual = {.layers = 8, .width = 128, .steps = 60},
-                              .ways = &ways_of});
-});
+const AddStepsBenchmark add({.name = "batch-norm",
+                             .about = "What batch norm costs: broadcast_buffers and SyncBatchNorm",
+                             .footer = "Each layer is a linear layer, batch norm and relu.",
+                             .usual = {.layers = 8, .width = 128},
+                             .steps = 60,
+                             .ways = &ways_of});
 
 }  // namespace
 

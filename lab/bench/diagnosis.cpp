@@ -47,14 +47,13 @@ std::vector<Way> ways_of(const dist::ProcessGroupPtr& group, const StepsOptions&
   return ways;
 }
 
-const AddBenchmark add([](Command& bench) {
-  add_steps_benchmark(bench, {.name = "diagnosis",
-                              .about = "What the diagnosis costs when nothing is wrong",
-                              .footer = "Blocks of a transformer with four heads: the width is a multiple of 4.",
-                              .usual = {.layers = 4, .width = 256, .steps = 60},
-                              .width_multiple_of = 4,
-                              .ways = &ways_of});
-});
+const AddStepsBenchmark add({.name = "diagnosis",
+                             .about = "What the diagnosis costs when nothing is wrong",
+                             .footer = "Blocks of a transformer with four heads: the width is a multiple of 4.",
+                             .usual = {.layers = 4, .width = 256},
+                             .steps = 60,
+                             .width_multiple_of = 4,
+                             .ways = &ways_of});
 
 }  // namespace
 

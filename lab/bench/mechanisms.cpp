@@ -162,14 +162,13 @@ std::vector<Way> ways_of(const dist::ProcessGroupPtr& group, const StepsOptions&
   return std::move(ways.all);
 }
 
-const AddBenchmark add([](Command& bench) {
-  add_steps_benchmark(bench, {.name = "mechanisms",
-                              .about = "What each mechanism of DDP costs: options, hooks, optimizers, join, no_sync",
-                              .footer = "Blocks of a transformer with four heads: the width is a multiple of 4.",
-                              .usual = {.layers = 3, .width = 128, .steps = 60},
-                              .width_multiple_of = 4,
-                              .ways = &ways_of});
-});
+const AddStepsBenchmark add({.name = "mechanisms",
+                             .about = "What each mechanism of DDP costs: options, hooks, optimizers, join, no_sync",
+                             .footer = "Blocks of a transformer with four heads: the width is a multiple of 4.",
+                             .usual = {.layers = 3, .width = 128},
+                             .steps = 60,
+                             .width_multiple_of = 4,
+                             .ways = &ways_of});
 
 }  // namespace
 

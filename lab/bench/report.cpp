@@ -45,6 +45,8 @@ std::string Report::add(const nlohmann::json& key, const nlohmann::json& found) 
   return words;
 }
 
+void Report::add_unmeasured(const nlohmann::json& row) { results_.add(row); }
+
 void Report::write(const Plot& plot) {
   results_.write();
   if (!plot_file_.empty()) write_plot(plot_file_, plot);

@@ -31,6 +31,8 @@ class Report {
   // out), and "baseline_ratio" where the baseline has a row of this key: the median of now by that of
   // then. Returns it in words: "0.97x", "new" where the baseline has no such row, "" without one.
   std::string add(const nlohmann::json& key, const nlohmann::json& found);
+  // A row without a measure.
+  void add_unmeasured(const nlohmann::json& row);
   bool has_baseline() const noexcept { return baseline_ != nullptr; }
   bool wants_plot() const noexcept { return !plot_file_.empty(); }
   // Writes the files; `plot` where --plot was given. Throws IoError, and ValueError for a plot without

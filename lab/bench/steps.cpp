@@ -1,18 +1,17 @@
-// Takes the ways in turns, counts their collectives, and compares the times of neighbouring steps.
-#include <brigade/lab/bench/steps.h>
+// brigade bench unused, diagnosis, mechanisms, batch-norm: runs the steps on ranks, and compares the times
+// of neighbouring ones.
+#include <brigade/lab/bench/bench_options.h>
+#include <brigade/lab/bench/benchmark.h>
+#include <brigade/lab/bench/on_ranks.h>
+#include <brigade/lab/bench/steps_job.h>
+#include <brigade/lab/options.h>
 
 #include <brigade/core/error.h>
-#include <brigade/dist/groups/threads/run_threads.h>
-#include <brigade/lab/json_output.h>
-#include <brigade/lab/options.h>
-#include <brigade/lab/results.h>
-#include <brigade/lab/traffic.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <iostream>
 
 namespace brigade::lab::bench {
@@ -21,125 +20,135 @@ namespace {
 
 using nlohmann::json;
 
-double quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
+struct Arguments {
+  BenchOptions options;
+  StepsOptions model;
+};
+
+Samples in_milliseconds(Samples samples) {
+  for (std::vector<double>& of_rank : samples) {
+    for (double& time : of_rank)
+      time /= 1000;
+  }
+  return samples;
 }
 
-// Of the times of neighbouring steps, with the middle half of them.
-json ratio(const Way& a, const Way& b) {
-  std::vector<double> ratios;
-  for (size_t i = 0; i < a.ms.size(); ++i)
-    ratios.push_back(a.ms[i] / b.ms[i]);
-  json found = statistics(ratios);
-  found["low"] = quantile(ratios, 0.25);
-  found["high"] = quantile(ratios, 0.75);
-  found["of_minima"] = quantile(a.ms, 0) / quantile(b.ms, 0);
+// RATIO of docs/cli.md.
+json ratio(const Samples& a, const Samples& b) {
+  json found = to_json(spread_of(ratios(a, b)));
+  found["of_minima"] = spread_of(a).min / spread_of(b).min;
   return found;
 }
 
-json row_of(const std::vector<Way>& ways, const Way& way, const StepsOptions& options, int ranks) {
-  const auto steps = static_cast<double>(way.ms.size());
-  json ratios = json::object();
-  for (const size_t other : way.compared_with)
-    ratios[ways[other].name] = ratio(way, ways[other]);
-  return {{"mode", way.name},
-          {"ranks", ranks},
-          {"backend", "threads"},
-          {"layers", options.layers},
-          {"width", options.width},
-          {"step_ms", statistics(way.ms)},
-          {"ratios", std::move(ratios)},
-          {"collectives_per_step", static_cast<double>(way.collectives) / steps},
-          {"bytes_per_step", way.bytes / steps}};
+// What came out for a way, over all ranks.
+json found_of(const RanksRun& run, size_t row) {
+  const json& rows = run.rank(0);
+  json compared = json::object();
+  for (const size_t other : rows[row].at("compared_with"))
+    compared[rows[other].at("mode").get<std::string>()] = ratio(run.samples(row), run.samples(other));
+  return {{"step_ms", to_json(spread_of(in_milliseconds(run.samples(row))))},
+          {"ratios", std::move(compared)},
+          {"collectives_per_step", rows[row].at("collectives")},
+          {"bytes_per_step", rows[row].at("bytes")}};
 }
 
-void print(const json& row) {
-  std::string ratios;
-  for (const auto& [other, ratio] : row.at("ratios").items()) {
-    ratios +=
-        fmt::format("{}{:.3f} [{:.3f} - {:.3f}] x {}", ratios.empty() ? "" : ", ", ratio.at("median").get<double>(),
+void print(const json& key, const json& found, const std::string& before) {
+  std::string compared;
+  for (const auto& [other, ratio] : found.at("ratios").items()) {
+    compared +=
+        fmt::format("{}{:.3f} [{:.3f} - {:.3f}] x {}", compared.empty() ? "" : ", ", ratio.at("median").get<double>(),
                     ratio.at("low").get<double>(), ratio.at("high").get<double>(), other);
   }
-  std::cout << fmt::format("{:<36} {:>9.3f} {:>9.3f} {:>12.2f} {:>10.1f}  {}\n", row.at("mode").get<std::string>(),
-                           row.at("step_ms").at("median").get<double>(), row.at("step_ms").at("min").get<double>(),
-                           row.at("collectives_per_step").get<double>(), row.at("bytes_per_step").get<double>() / 1024,
-                           ratios);
+  const json& step = found.at("step_ms");
+  const json& bytes = found.at("bytes_per_step");
+  std::cout << fmt::format(
+      "{:<36} {:>9.3f} {:>9.3f} {:>7} {:>12.2f} {:>10}{}  {}\n", key.at("mode").get<std::string>(),
+      step.at("median").get<double>(), step.at("min").get<double>(),
+      step.at("noise").is_null() ? "-" : fmt::format("{:.1f}", step.at("noise").get<double>() * 100),
+      found.at("collectives_per_step").get<double>(),
+      bytes.is_null() ? "-" : fmt::format("{:.1f}", bytes.get<double>() / 1024),
+      before.empty() ? "" : fmt::format(" {:>8}", before), compared);
 }
 
-struct Arguments {
-  StepsOptions options;
-  int ranks = 2;
-  Results results;
-};
+// One backend and number of ranks: a table, its rows, and a point of each way's line.
+void run_once(const StepsBenchmark& benchmark, Arguments& given, const std::string& backend, int ranks, Plot& plot) {
+  const RoundLimits limits = given.options.limits();
+  const std::vector<RanksRun> runs = run_on_ranks(kStepsJob,
+                                                  {{"benchmark", benchmark.name},
+                                                   {"layers", given.model.layers},
+                                                   {"width", given.model.width},
+                                                   {"limits", to_json(limits)}},
+                                                  {backend}, ranks);
+  const RanksRun& run = runs.front();
+  const json& first = run.rank(0).at(0);
+  const json& noise = first.at("noise");
+  std::cout << fmt::format(
+      "{} layers of width {}, steps interleaved, {} ranks ({}); {}\n", given.model.layers, given.model.width, ranks,
+      backend,
+      in_words({.rounds = first.at("rounds"), .noise = noise.is_null() ? INFINITY : noise.get<double>()}, limits));
+  std::cout << fmt::format("{:<36} {:>9} {:>9} {:>7} {:>12} {:>10}{}  {}\n", "way", "median ms", "minimum", "noise %",
+                           "collectives", "KiB", given.options.report.has_baseline() ? "   before" : "",
+                           "ratio of neighbouring steps [middle half]");
+  for (size_t row = 0; row < run.rank(0).size(); ++row) {
+    const json key{{"benchmark", benchmark.name}, {"mode", run.rank(0)[row].at("mode")}, {"ranks", ranks},
+                   {"backend", backend},          {"layers", given.model.layers},        {"width", given.model.width}};
+    const json found = found_of(run, row);
+    print(key, found, given.options.report.add(key, found));
+    const json& step = found.at("step_ms");
+    const std::string name = fmt::format("{}, {}", key.at("mode").get<std::string>(), backend);
+    if (plot.series.empty() ||
+        std::none_of(plot.series.begin(), plot.series.end(), [&](const PlotSeries& each) { return each.name == name; }))
+      plot.series.push_back({name, {}});
+    for (PlotSeries& series : plot.series) {
+      if (series.name == name)
+        series.points.push_back({static_cast<double>(ranks), step.at("median"), step.at("low"), step.at("high")});
+    }
+  }
+}
 
-void run(const StepsBenchmark& benchmark, Arguments& given) {
-  if (given.options.width % benchmark.width_multiple_of != 0) {
+int run(const StepsBenchmark& benchmark, Arguments& given) {
+  if (given.model.width % benchmark.width_multiple_of != 0) {
     throw ValueError("bench {}: --width is a multiple of {}, got {}", benchmark.name, benchmark.width_multiple_of,
-                     given.options.width);
+                     given.model.width);
   }
-  given.results.begin();
-  dist::run_threads(given.ranks, [&](const dist::ProcessGroupPtr& group) {
-    std::vector<Way> ways = benchmark.ways(group, given.options);
-    interleave(*group, ways, benchmark.warm_up, given.options.steps);
-    if (group->rank() != 0) return;
-    std::cout << fmt::format("{} layers of width {}, {} steps of each way, interleaved; rank 0 of {} (threads)\n",
-                             given.options.layers, given.options.width, given.options.steps, given.ranks);
-    std::cout << fmt::format("{:<36} {:>9} {:>9} {:>12} {:>10}  {}\n", "way", "median ms", "minimum", "collectives",
-                             "KiB", "ratio of neighbouring steps [middle half]");
-    for (const Way& way : ways) {
-      json row = row_of(ways, way, given.options, given.ranks);
-      print(row);
-      given.results.add(std::move(row));
-    }
-  });
-  given.results.write();
+  given.options.report.begin();
+  Plot plot{
+      .title = "brigade bench " + benchmark.name, .x_label = "ranks", .y_label = "time of a step, ms", .series = {}};
+  for (const std::string& backend : given.options.backends()) {
+    for (const int ranks : given.options.ranks())
+      run_once(benchmark, given, backend, ranks, plot);
+  }
+  given.options.report.write(plot);
+  return 0;
 }
 
-}  // namespace
-
-void interleave(dist::ProcessGroup& group, std::vector<Way>& ways, int warm_up, int steps) {
-  using Clock = std::chrono::steady_clock;
-  for (int step = -warm_up; step < steps; ++step) {
-    for (size_t k = 0; k < ways.size(); ++k) {
-      Way& way = ways[(k + static_cast<size_t>(step + warm_up)) % ways.size()];
-      group.barrier();
-      const uint64_t before = latest_collective(group);
-      const auto begin = Clock::now();
-      way.step();
-      const double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-      if (step < 0) continue;
-      way.ms.push_back(ms);
-      const Traffic traffic = traffic_since(group, before);
-      way.collectives += traffic.collectives;
-      way.bytes += traffic.bytes;
-    }
-  }
-}
-
-void add_steps_benchmark(Command& bench, const StepsBenchmark& benchmark) {
+void add_command(Command& bench, const StepsBenchmark& benchmark) {
   auto given = std::make_shared<Arguments>();
-  given->options = benchmark.usual;
+  given->model = benchmark.usual;
   Command command = bench.add_command(benchmark.name, benchmark.about);
   command.footer(
       fmt::format("Examples:\n  brigade bench {0}\n  brigade bench {0} --layers {1} --steps 20 --json -\n"
+                  "  brigade bench {0} --ranks 1,2,4 --backends shm --plot {0}.svg\n"
                   "  brigade bench {0} --csv {0}.csv\n{2}",
                   benchmark.name, 2 * benchmark.usual.layers, benchmark.footer));
-  command.add_option("--layers", given->options.layers, "layers or blocks of the model")
+  command.add_option("--layers", given->model.layers, "layers or blocks of the model")
       .check(number_from(benchmark.least_layers, 10000))
       .show_default();
-  command.add_option("--width", given->options.width, "their width").check(number_from(1, 1 << 16)).show_default();
-  command.add_option("--steps", given->options.steps, "timed steps of each way")
-      .check(number_from(1, 1'000'000))
-      .show_default();
-  command.add_option("--ranks", given->ranks, "number of ranks, which are threads")
-      .check(number_from(1, 64))
-      .show_default();
-  given->results.add_options(command);
-  command.action([given, benchmark] {
-    run(benchmark, *given);
-    return 0;
-  });
+  command.add_option("--width", given->model.width, "their width").check(number_from(1, 1 << 16)).show_default();
+  given->options.add_to(command, {.ranks = "2",
+                                  .backends = "threads",
+                                  .rounds = fmt::format("{}-{}", benchmark.steps / 2, 5 * benchmark.steps),
+                                  .seconds = 20,
+                                  .warm_up = benchmark.warm_up,
+                                  .measure = "step_ms"});
+  command.action([given, benchmark] { return run(benchmark, *given); });
 }
+
+const AddBenchmark add([](Command& bench) {
+  for (const StepsBenchmark& each : steps_benchmarks())
+    add_command(bench, each);
+});
+
+}  // namespace
 
 }  // namespace brigade::lab::bench

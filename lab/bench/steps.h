@@ -1,10 +1,8 @@
-// Benchmarks of ways to take one training step: `brigade bench NAME`. The ways are timed in turns
-// within one run, on ranks that are threads, so that what else the machine does meets all of them
-// alike.
+// Benchmarks of ways to take one training step: `brigade bench NAME`. The ways take turns within one
+// run of the same ranks, so that what else the machine does meets all of them alike.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>
-#include <brigade/lab/bench/benchmark.h>
 
 #include <functional>
 #include <memory>
@@ -18,17 +16,12 @@ struct Way {
   std::shared_ptr<void> owns;  // model, wrapper, optimizer
   std::function<void()> step;
   std::vector<size_t> compared_with = {};  // positions of other ways
-  // Of the timed steps.
-  std::vector<double> ms = {};
-  uint64_t collectives = 0;
-  double bytes = 0;  // that this rank gave to them; NaN where the flight recorder has not kept all of a step
 };
 
-// The size of the model and the number of timed steps of each way.
+// The size of the model.
 struct StepsOptions {
   int layers = 0;
   int64_t width = 0;
-  int steps = 0;
 };
 
 struct StepsBenchmark {
@@ -36,6 +29,7 @@ struct StepsBenchmark {
   std::string about;
   std::string footer;  // more about it, under the examples
   StepsOptions usual;
+  int steps = 60;  // usual ones of each way; more of them while the noise is above the bound
   int least_layers = 1;
   int width_multiple_of = 1;
   int warm_up = 6;
@@ -43,10 +37,9 @@ struct StepsBenchmark {
   std::function<std::vector<Way>(const dist::ProcessGroupPtr& group, const StepsOptions& options)> ways;
 };
 
-void add_steps_benchmark(Command& bench, const StepsBenchmark& benchmark);
-
-// Every way's step `steps` times after `warm_up` more; the order turns, so that no way always comes
-// first. Collective.
-void interleave(dist::ProcessGroup& group, std::vector<Way>& ways, int warm_up, int steps);
+// A static object that adds `brigade bench NAME`, and makes it known to the ranks.
+struct AddStepsBenchmark {
+  explicit AddStepsBenchmark(StepsBenchmark benchmark);
+};
 
 }  // namespace brigade::lab::bench

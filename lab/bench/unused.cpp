@@ -62,15 +62,14 @@ std::vector<Way> ways_of(const dist::ProcessGroupPtr& group, const StepsOptions&
   return ways;
 }
 
-const AddBenchmark add([](Command& bench) {
-  add_steps_benchmark(bench, {.name = "unused",
-                              .about = "What find_unused_parameters costs, beside strict mode and static_graph",
-                              .footer = "Every tenth layer is left out in \"10 % unused\".",
-                              .usual = {.layers = 100, .width = 32, .steps = 400},
-                              .least_layers = 10,
-                              .warm_up = 20,
-                              .ways = &ways_of});
-});
+const AddStepsBenchmark add({.name = "unused",
+                             .about = "What find_unused_parameters costs, beside strict mode and static_graph",
+                             .footer = "Every tenth layer is left out in \"10 % unused\".",
+                             .usual = {.layers = 100, .width = 32},
+                             .steps = 400,
+                             .least_layers = 10,
+                             .warm_up = 20,
+                             .ways = &ways_of});
 
 }  // namespace
 

@@ -45,7 +45,10 @@ MicroCase find_micro_case(const std::string& suite, const std::string& name) {
 }
 
 std::vector<double> time_micro_case(const MicroCase& micro_case, double seconds) {
-  const std::function<double()> sample = micro_case.prepare();
+  return samples_for(micro_case.prepare(), seconds);
+}
+
+std::vector<double> samples_for(const std::function<double()>& sample, double seconds) {
   const auto warm_up = Clock::now();
   do {
     sample();

@@ -9,7 +9,7 @@
 namespace brigade::lab {
 
 struct MicroCase {
-  std::string suite;  // "ops", "autograd", "optim"
+  std::string suite;  // "ops", "autograd", "optim", "amp"
   std::string name;   // "matmul 512 forward"
   std::string dtype = "float32";
   // Of one call, for rates; 0 where a rate says nothing.
@@ -17,6 +17,7 @@ struct MicroCase {
   double bytes = 0;
   // Makes what the calls need; the result runs some calls and returns the microseconds of one.
   std::function<std::function<double()>()> prepare;
+  std::string beside = "";  // the case of this suite that it is compared with; "": none
 };
 
 // A file of cases adds its own from a static object.
@@ -31,6 +32,9 @@ MicroCase find_micro_case(const std::string& suite, const std::string& name);
 
 // Microseconds of one call, several times, after some to warm up; for about `seconds`.
 std::vector<double> time_micro_case(const MicroCase& micro_case, double seconds);
+
+// The same of a sample that has been prepared: some to warm up, then for about `seconds`, 3 at least.
+std::vector<double> samples_for(const std::function<double()>& sample, double seconds);
 
 // Microseconds of one of `calls` calls of f.
 double microseconds(int calls, const std::function<void()>& f);

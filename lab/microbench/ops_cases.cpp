@@ -21,6 +21,7 @@ struct Operation {
   std::function<Tensor(const Inputs&)> apply;
   double backward_flops = 0;
   DType dtype = kFloat32;
+  std::string in_float32 = "";  // of a half type: the name of the same operation in float32
 };
 
 Tensor random(const Shape& sizes, uint64_t seed = 1) {
@@ -129,6 +130,7 @@ bool is_run_in_halves(const std::string& name) {
 
 // The floating inputs in `dtype`.
 Operation in_dtype(Operation op, DType dtype) {
+  op.in_float32 = op.name;
   op.name += std::string(" ") + name(dtype);
   op.bytes /= 2;
   op.dtype = dtype;
@@ -162,7 +164,8 @@ std::vector<MicroCase> cases() {
                        const NoGradGuard no_grad;
                        op.apply(in);
                      });
-                   }});
+                   },
+                   .beside = op.in_float32.empty() ? "" : op.in_float32 + " forward"});
     all.push_back({.suite = "ops",
                    .name = op.name + " backward",
                    .dtype = dtype,
@@ -180,7 +183,8 @@ std::vector<MicroCase> cases() {
                        const Tensor outputs[] = {op.apply(in)};
                        return microseconds(1, [&] { autograd::grad(outputs, wanted, {.grad_outputs = {gradient}}); });
                      };
-                   }});
+                   },
+                   .beside = op.in_float32.empty() ? "" : op.in_float32 + " backward"});
   }
   return all;
 }

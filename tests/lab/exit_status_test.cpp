@@ -154,7 +154,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"bench optim --list --csv /no-such-folder/file.csv", "cannot write /no-such-folder/file.csv"},
           {"bench unused --layers 9", "--layers"},
           {"bench diagnosis --width 6", "bench diagnosis: --width is a multiple of 4, got 6"},
-          {"bench mechanisms --steps 0", "--steps"},
+          {"bench mechanisms --steps 0", "--rounds: rounds are a number from 1 to 1000000"},
           {"bench batch-norm --ranks 65", "--ranks"},
       },
       2);
@@ -183,7 +183,7 @@ TEST_CASE("status 3: a program, a device, a file or data that are not there, or 
 TEST_CASE("status 0 for help, with examples, of every command") {
   for (const char* command : {"demo", "run", "train", "diagnose", "check", "explain", "doctor", "bench",
                               "bench collectives", "bench allreduce", "bench ops", "bench autograd", "bench optim",
-                              "bench unused", "bench diagnosis", "bench mechanisms", "bench batch-norm"}) {
+                              "bench amp", "bench unused", "bench diagnosis", "bench mechanisms", "bench batch-norm"}) {
     CAPTURE(command);
     const test::Streams help = test::run_program_apart(std::string(command) + " --help");
     CHECK(help.status == 0);

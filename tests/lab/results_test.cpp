@@ -59,10 +59,11 @@ std::vector<Call> calls() {
       {"doctor", "--amp", {"operation", "cpu", "cuda", "torch", "why"}, 0, "lower precision"},
       {"bench collectives", "--backend shm --sizes 4K --rounds 1", collective, 0, "busbw"},
       {"bench allreduce", "--backend shm --sizes 4K --rounds 1", collective, 0, "out-of-place"},
-      {"bench ops", "--seconds 0.001 --cases '^matmul 64 '", micro, 0, "us, median"},
+      {"bench amp", "--rounds 1 --cases 'autocast, add'", micro, 0, "us, median"},
+      {"bench ops", "--rounds 1 --cases '^matmul 64 '", micro, 0, "us, median"},
       {"bench ops", "--list", {"case", "dtype"}, 0, "matmul"},
-      {"bench autograd", "--seconds 0.001 --cases add", micro, 0, "ns, median"},
-      {"bench optim", "--seconds 0.001 --cases '^SGD 10M in 1$'", micro, 0, "us, median"},
+      {"bench autograd", "--rounds 1 --cases add", micro, 0, "ns, median"},
+      {"bench optim", "--rounds 1 --cases '^SGD 10M in 1$'", micro, 0, "us, median"},
       {"bench unused", "--layers 10 --width 4 --steps 2", steps, 0, "strict again"},
       {"bench diagnosis", "--layers 1 --width 4 --steps 2", steps, 0, "off again"},
       {"bench mechanisms", "--layers 1 --width 4 --steps 2", steps, 0, "powersgd_hook"},
@@ -117,7 +118,7 @@ TEST_CASE("--json - puts one JSON object on standard output, and nothing else, w
     if (name != "bench") CHECK_MESSAGE(called.contains(name), name);
   }
   const std::set<std::string> benchmarks = subcommands("bench");
-  CHECK(benchmarks.size() == 9);
+  CHECK(benchmarks.size() == 10);
   for (const std::string& name : benchmarks)
     CHECK_MESSAGE(called.contains("bench " + name), name);
 }

@@ -19,7 +19,9 @@ double microseconds_since(Clock::time_point begin) {
 }
 
 // Repetitions that keep a size's share of a round short.
-int repetitions(int64_t bytes) { return bytes <= 64 << 10 ? 200 : bytes <= 1 << 20 ? 40 : bytes <= 16 << 20 ? 8 : 3; }
+int usual_repetitions(int64_t bytes) {
+  return bytes <= 64 << 10 ? 200 : bytes <= 1 << 20 ? 40 : bytes <= 16 << 20 ? 8 : 3;
+}
 
 void wait_for(std::vector<dist::WorkPtr>& works) {
   for (const dist::WorkPtr& work : works) {
@@ -57,12 +59,14 @@ void CallWay::check() {
   }
 }
 
+int CallWay::count_of_samples() const { return repetitions > 0 ? repetitions : usual_repetitions(bytes); }
+
 double CallWay::time() const {
   std::vector<double> us;
   std::vector<dist::WorkPtr> works;
   works.reserve(calls.size());
   group->barrier();
-  for (int i = 0; i < repetitions(bytes); ++i) {
+  for (int i = 0; i < count_of_samples(); ++i) {
     const auto begin = Clock::now();
     post(works);
     wait_for(works);
@@ -82,7 +86,7 @@ double CallWay::overlap(const Computation& computation, int progress) {
   };
   std::vector<double> alone, together;
   std::vector<dist::WorkPtr> works;
-  for (int i = 0; i < repetitions(bytes); ++i) {
+  for (int i = 0; i < count_of_samples(); ++i) {
     auto begin = Clock::now();
     compute(false);
     alone.push_back(microseconds_since(begin));

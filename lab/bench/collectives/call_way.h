@@ -20,8 +20,9 @@ struct CallWay {
   DType dtype = kFloat32;
   dist::ReduceOp op = dist::ReduceOp::Sum;
   int64_t bytes = 0, count = 0;
-  std::vector<Buffers> calls = {};                    // as many as are in flight at once
-  int64_t wrong = 0;                                  // elements, so far
+  int repetitions = 0;              // calls of each buffer in a sample; 0: as many as keep its time short
+  std::vector<Buffers> calls = {};  // as many as are in flight at once
+  int64_t wrong = 0;                // elements, so far
   std::vector<double> compute_us = {}, comm_us = {};  // of overlap()
 
   // All calls, then all waits.
@@ -39,6 +40,7 @@ struct CallWay {
   nlohmann::json key() const;
 
  private:
+  int count_of_samples() const;
   void post(std::vector<dist::WorkPtr>& works) const;
 };
 

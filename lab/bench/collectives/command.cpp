@@ -29,7 +29,7 @@ struct Arguments {
   std::vector<std::string> collectives;
   std::vector<std::string> memory{"group", "plain"}, place, in_flight{"1"};
   std::string family = "bandwidth", check = "every";
-  int progress = 0;
+  int progress = 0, calls = 0;
 };
 
 // Before any rank starts: throws ValueError.
@@ -169,6 +169,7 @@ int run(Arguments& given) {
                        {"in_flight", in_flight},
                        {"family", given.family},
                        {"progress", given.progress},
+                       {"calls", given.calls},
                        {"check", given.check},
                        {"limits", to_json(given.options.limits())}};
   given.options.report.begin();
@@ -235,6 +236,9 @@ void add_command(Command& bench, const std::string& name, const std::string& abo
       .separated_by(',')
       .check(number_from(1, 64));
   command.add_option("--progress", given->progress, "overlap: calls of progress() during the computation")
+      .check(number_from(0, 1'000'000))
+      .show_default();
+  command.add_option("--calls", given->calls, "calls in a round, whose median is its time (0: 200 to 3, by size)")
       .check(number_from(0, 1'000'000))
       .show_default();
   command.add_option("--check", given->check, "compare results with exact values in every round, or in the first")

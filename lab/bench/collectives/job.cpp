@@ -144,7 +144,8 @@ class Job {
             .backend = backend,
             .memory = memory,
             .dtype = dtype,
-            .op = op};
+            .op = op,
+            .repetitions = given_.at("calls")};
   }
 
   void fill_calls(CallWay& way, int64_t size, bool in_place, int in_flight, std::map<std::string, Memory>& memories) {

@@ -22,16 +22,16 @@ namespace brigade::lab::bench {
 
 namespace {
 
-// Middle grey: where a viewer knows no style sheet it can be read on both kinds of page.
+// Middle grey: where a viewer knows no colour schemes it can be read on both kinds of page.
 constexpr const char* kInk = "#777777";
 constexpr const char* kStyle = R"(<style>
-[stroke^="rgb(119"] { stroke: #24292f } [fill^="rgb(119"] { fill: #24292f }
+@media (prefers-color-scheme: light) { [stroke^="rgb(119"] { stroke: #24292f } [fill^="rgb(119"] { fill: #24292f } }
 @media (prefers-color-scheme: dark) { [stroke^="rgb(119"] { stroke: #d0d7de } [fill^="rgb(119"] { fill: #d0d7de } }
 </style>
 )";
 
 // In single quotes gnuplot takes every character as it is, but a quote, which is written twice.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
     if (static_cast<unsigned char>(c) < 0x20) continue;
@@ -46,8 +46,9 @@ bool shown(const Plot& plot, const PlotPoint& point) {
          (!plot.y_log || point.y > 0);
 }
 
-// 4, 64, 1K, ...: each power of 2 that fits, thinned to a dozen.
-std::string byte_ticks(const Plot& plot) {
+// The ticks of an axis of sizes, 4, 64, 1K, ... (each power of 2 that fits, thinned to a dozen), and a
+// range that has room for the first and the last.
+std::string byte_axis(const Plot& plot) {
   double least = INFINITY, most = 0;
   for (const PlotSeries& series : plot.series) {
     for (const PlotPoint& point : series.points) {
@@ -65,7 +66,45 @@ std::string byte_ticks(const Plot& plot) {
     ticks += fmt::format("{}'{}{}' {}", ticks.empty() ? "" : ", ", int64_t{1} << (power - 10 * unit),
                          std::array{"", "K", "M", "G"}[static_cast<size_t>(unit)], int64_t{1} << power);
   }
-  return ticks;
+  return fmt::format("set xtics ({})\nset xrange [{}:{}]\n", ticks, least / 1.05, most * 1.05);
+}
+
+std::vector<std::string> parts_of(const std::string& name) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find(", ", begin), name.size());
+    parts.push_back(name.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return parts;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts)
+    text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+// What the names of all series have in common stands once, in the title: the legend has room for what differs.
+void move_common_parts_to_title(Plot& plot) {
+  if (plot.series.size() < 2) return;
+  std::vector<std::string> common;
+  for (const std::string& part : parts_of(plot.series.front().name)) {
+    const bool everywhere = std::all_of(plot.series.begin(), plot.series.end(), [&](const PlotSeries& each) {
+      const std::vector<std::string> parts = parts_of(each.name);
+      return std::find(parts.begin(), parts.end(), part) != parts.end();
+    });
+    if (everywhere) common.push_back(part);
+  }
+  if (common.empty()) return;
+  plot.title += ": " + joined(common);
+  for (PlotSeries& series : plot.series) {
+    std::vector<std::string> parts = parts_of(series.name);
+    std::erase_if(
+        parts, [&](const std::string& part) { return std::find(common.begin(), common.end(), part) != common.end(); });
+    series.name = joined(parts);
+  }
 }
 
 std::string data_blocks(const Plot& plot) {
@@ -126,23 +165,28 @@ const std::vector<std::string>& series_colours() {
   return colours;
 }
 
-std::string gnuplot_script(const Plot& plot) {
-  std::string script = "set terminal svg size 860,480 dynamic noenhanced font 'sans-serif,13'\n";
-  script += fmt::format("set title {} tc rgb '{}'\n", quoted(plot.title), kInk);
-  script += fmt::format("set xlabel {} tc rgb '{}'\nset ylabel {} tc rgb '{}'\n", quoted(plot.x_label), kInk,
-                        quoted(plot.y_label), kInk);
+std::string gnuplot_script(const Plot& given) {
+  Plot plot = given;
+  move_common_parts_to_title(plot);
+  // The legend stands below, two series a line.
+  const size_t height = 440 + 18 * ((plot.series.size() + 1) / 2);
+  std::string script = fmt::format("set terminal svg size 860,{} dynamic noenhanced font 'sans-serif,13'\n", height);
+  script += fmt::format("set title {} tc rgb '{}'\n", in_quotes(plot.title), kInk);
+  script += fmt::format("set xlabel {} offset 0,0.3 tc rgb '{}'\nset ylabel {} tc rgb '{}'\n", in_quotes(plot.x_label),
+                        kInk, in_quotes(plot.y_label), kInk);
   script += fmt::format(
-      "set border 3 lc rgb '{0}'\nset tics nomirror tc rgb '{0}'\nset key outside right top tc rgb '{0}'\n", kInk);
+      "set border 3 lc rgb '{0}'\nset tics nomirror tc rgb '{0}'\nset key below left maxcols 2 Left reverse tc rgb '{0}'\n",
+      kInk);
   script += "set grid lc rgb '#8c8c8c' lw 0.4\nset bars small\n";
   if (plot.x_log) script += plot.x_bytes ? "set logscale x 2\n" : "set logscale x\n";
   if (plot.y_log) script += "set logscale y\n";
   if (!plot.y_log) script += "set yrange [0:*]\n";
-  if (plot.x_bytes) script += "set xtics (" + byte_ticks(plot) + ")\n";
+  if (plot.x_bytes) script += byte_axis(plot);
   script += data_blocks(plot) + "plot ";
   for (size_t s = 0; s < plot.series.size(); ++s) {
     script += fmt::format("{}$series{} using 1:2:3:4 with yerrorlines lw 1.8 pt {} ps 0.6 lc rgb '{}' title {}",
                           s == 0 ? "" : ", ", s, 4 + s % 10, series_colours()[s % series_colours().size()],
-                          quoted(plot.series[s].name));
+                          in_quotes(plot.series[s].name));
   }
   return script + "\n";
 }

@@ -99,6 +99,18 @@ TEST_CASE("gnuplot is told the points that can be drawn, in quotes that end wher
   CHECK(contains(gnuplot_script(plain), "0 1 1 1\n"));
 }
 
+TEST_CASE("what all series have in common stands in the title, once") {
+  Plot plot = example();
+  plot.series[0].name = "all_reduce, shm, in place";
+  plot.series[1].name = "all_reduce, gloo, in place";
+  const std::string script = gnuplot_script(plot);
+  CHECK(contains(script, "\"title\": all_reduce, in place'"));
+  CHECK(contains(script, "title 'shm'"));
+  CHECK(contains(script, "title 'gloo'"));
+  plot.series.pop_back();
+  CHECK(contains(gnuplot_script(plot), "title 'all_reduce, shm, in place'"));
+}
+
 TEST_CASE("every colour of a series stands out from a light page and from a dark one") {
   CHECK(series_colours().size() >= 6);
   for (const std::string& colour : series_colours()) {
@@ -131,8 +143,9 @@ TEST_CASE(
   CHECK(contains(svg, "<svg"));
   CHECK(contains(svg, "</svg>"));
   CHECK(contains(svg, "prefers-color-scheme: dark"));
-  CHECK(contains(svg, "all_reduce, threads, 2 ranks, plain memory, float32 sum in place"));
-  CHECK(contains(svg, "out of place"));
+  CHECK(contains(svg, "Bandwidth of collectives: all_reduce, threads, 2 ranks, plain memory, float32, sum<"));
+  CHECK(contains(svg, ">in place<"));
+  CHECK(contains(svg, ">out of place<"));
   CHECK(contains(svg, "busbw, GB/s"));
   CHECK(contains(svg, ">64K<"));
   // Three points of each series and its mark in the legend.

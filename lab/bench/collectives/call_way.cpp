@@ -20,7 +20,7 @@ double microseconds_since(Clock::time_point begin) {
 
 // Repetitions that keep a size's share of a round short.
 int usual_repetitions(int64_t bytes) {
-  return bytes <= 64 << 10 ? 200 : bytes <= 1 << 20 ? 40 : bytes <= 16 << 20 ? 8 : 3;
+  return bytes <= 64 << 10 ? 200 : bytes <= 1 << 20 ? 40 : bytes <= 16 << 20 ? 8 : bytes <= 64 << 20 ? 3 : 1;
 }
 
 void wait_for(std::vector<dist::WorkPtr>& works) {

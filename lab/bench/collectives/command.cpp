@@ -238,7 +238,7 @@ void add_command(Command& bench, const std::string& name, const std::string& abo
   command.add_option("--progress", given->progress, "overlap: calls of progress() during the computation")
       .check(number_from(0, 1'000'000))
       .show_default();
-  command.add_option("--calls", given->calls, "calls in a round, whose median is its time (0: 200 to 3, by size)")
+  command.add_option("--calls", given->calls, "calls in a round, whose median is its time (0: 200 to 1, by size)")
       .check(number_from(0, 1'000'000))
       .show_default();
   command.add_option("--check", given->check, "compare results with exact values in every round, or in the first")

@@ -194,7 +194,10 @@ Plot plot_of(const std::vector<Measured>& all, const std::string& family) {
   for (const Measured& one : all) {
     if (number(one, "bytes") > 0) rows.push_back(&one);
   }
-  for (const auto& [name, line] : grouped(rows, [](const Measured& one) { return title_of(one) + ", " + what(one); })) {
+  for (const auto& [name, line] : grouped(rows, [](const Measured& one) {
+         return title_of(one) + ", " + word(one, "dtype") + ", " + word(one, "op") +
+                (one.key->at("in_place").get<bool>() ? ", in place" : ", out of place");
+       })) {
     PlotSeries series{name, {}};
     for (const Measured* one : line)
       series.points.push_back(point_of(*one, family));

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace brigade::test {
+namespace brigade::test::idle_steps_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
 
@@ -126,4 +126,4 @@ const AddRankCase add_other_network("an optimizer that holds another network tha
 
 }  // namespace
 
-}  // namespace brigade::test
+}  // namespace brigade::test::idle_steps_cases

@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::bench_baseline_test {
 using nlohmann::json;
 
 namespace {
@@ -89,3 +89,5 @@ TEST_CASE("the JSON of one run is the baseline of the next: every row is found, 
   CHECK(!json::parse(other.output).at("results").at(0).contains("baseline_ratio"));
   std::filesystem::remove(file);
 }
+
+}  // namespace brigade::test::bench_baseline_test

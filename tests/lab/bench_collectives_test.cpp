@@ -17,7 +17,7 @@
 #include <mutex>
 #include <set>
 
-using namespace brigade;
+namespace brigade::test::bench_collectives_test {
 using namespace brigade::lab::bench;
 using doctest::Approx;
 using nlohmann::json;
@@ -163,3 +163,5 @@ TEST_CASE("a size that memory cannot hold, and an operation that a dtype has not
   CHECK(test::run_program("bench collectives --sizes 900G --ranks 2").status == 2);
   CHECK(test::run_program("bench collectives --op avg --dtypes float32,int32").status == 2);
 }
+
+}  // namespace brigade::test::bench_collectives_test

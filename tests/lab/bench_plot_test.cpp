@@ -15,7 +15,7 @@
 
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::bench_plot_test {
 using namespace brigade::lab::bench;
 using test::contains;
 
@@ -160,3 +160,5 @@ TEST_CASE("a plot without a point is an error, not an empty picture") {
     series.points.clear();
   CHECK_THROWS_WITH_AS(write_plot(picture(), empty), doctest::Contains("has no point"), ValueError);
 }
+
+}  // namespace brigade::test::bench_plot_test

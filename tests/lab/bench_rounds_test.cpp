@@ -11,7 +11,7 @@
 
 #include <mutex>
 
-using namespace brigade;
+namespace brigade::test::bench_rounds_test {
 using namespace brigade::lab::bench;
 
 namespace {
@@ -98,3 +98,5 @@ TEST_CASE("the limits of rounds on the command line, and as JSON") {
   CHECK(to_json(round_limits_from(to_json(limits))) == to_json(limits));
   CHECK(round_limits_from(to_json(limits)).warm_up == 4);
 }
+
+}  // namespace brigade::test::bench_rounds_test

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+namespace brigade::test::bench_spread_test {
+
 using namespace brigade::lab::bench;
 using doctest::Approx;
 
@@ -54,3 +56,5 @@ TEST_CASE("ratios are of the same round of the same rank") {
   CHECK(ratios({{2, 9}, {8}}, {{1, 3}, {4}}) == Samples{{2, 3}, {2}});
   CHECK(ratios({{2, 9, 5}}, {{1, 3}}) == Samples{{2, 3}});
 }
+
+}  // namespace brigade::test::bench_spread_test

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-using namespace brigade;
+namespace brigade::test::collective_values_test {
 using dist::ReduceOp;
 
 namespace {
@@ -130,3 +130,5 @@ TEST_CASE("values of parts: the turns of a part begin where the part begins, and
     CHECK(lab::bench::count_wrong_copies(part, 2, kRanks, 51) > 0);
   }
 }
+
+}  // namespace brigade::test::collective_values_test

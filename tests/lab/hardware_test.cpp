@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-using namespace brigade;
+namespace brigade::test::hardware_test {
 
 namespace {
 
@@ -48,3 +48,5 @@ TEST_CASE("this machine has vectors of a known width and a load") {
   CHECK(lab::load_average() >= 0);
   CHECK(lab::numa_nodes() >= 1);
 }
+
+}  // namespace brigade::test::hardware_test

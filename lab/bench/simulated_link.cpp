@@ -1,0 +1,222 @@
+// Hands every collective to the inner group, and holds its result back until the link is done.
+#include <brigade/lab/bench/simulated_link.h>
+
+#include <brigade/core/error.h>
+#include <brigade/dist/reducer/comm_hook.h>
+#include <brigade/dist/timeline/timeline.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace brigade::lab::bench {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// One collective under way.
+struct Transfer {
+  dist::WorkPtr inner;
+  int64_t bytes = 0;
+  dist::WorkTimes times = {};  // reduced: when it ends; 0 until all ranks have posted it
+  std::function<void()> on_end = {};
+};
+
+// Shared by the group and its Works, which may outlive it. Used by the rank's thread alone.
+class Link {
+ public:
+  explicit Link(const LinkSpeed& speed) : schedule_(speed) {}
+
+  std::shared_ptr<Transfer> add(dist::WorkPtr inner, int64_t bytes, std::function<void()> on_end) {
+    auto transfer = std::make_shared<Transfer>(Transfer{std::move(inner), bytes, {}, std::move(on_end)});
+    open_.push_back(transfer);
+    return transfer;
+  }
+
+  // Gives ends to those of which all ranks are known to have come. In the order of the calls, since
+  // an end depends on the one before.
+  void settle() {
+    while (!open_.empty() && open_.front()->inner->is_completed())
+      settle_front();
+  }
+
+  // The same up to this one; waits for the peers. Throws what the inner group throws.
+  void settle_up_to(const Transfer& last, milliseconds timeout) {
+    while (last.times.reduced == 0 && !open_.empty()) {
+      open_.front()->inner->wait(timeout);
+      settle_front();
+    }
+  }
+
+ private:
+  void settle_front() {
+    Transfer& transfer = *open_.front();
+    transfer.times = transfer.inner->times();
+    // 0 after an error, which wait() throws.
+    const int64_t arrived = transfer.times.arrived > 0 ? transfer.times.arrived : dist::now_ns();
+    transfer.times.reduced = std::max(transfer.times.reduced, schedule_.transfer(arrived, transfer.bytes));
+    open_.pop_front();
+  }
+
+  LinkSchedule schedule_;
+  std::deque<std::shared_ptr<Transfer>> open_;  // without an end, oldest first
+};
+
+class LinkedWork final : public dist::Work {
+ public:
+  LinkedWork(std::shared_ptr<Link> link, std::shared_ptr<Transfer> transfer, milliseconds timeout)
+      : link_(std::move(link)), transfer_(std::move(transfer)), timeout_(timeout) {}
+
+  bool is_completed() override {
+    link_->settle();
+    if (transfer_->times.reduced == 0 || dist::now_ns() < transfer_->times.reduced) return false;
+    end();
+    return true;
+  }
+  void wait() override { wait(timeout_); }
+  void wait(milliseconds timeout) override {
+    const int64_t until = dist::now_ns() + nanoseconds(timeout).count();
+    link_->settle_up_to(*transfer_, timeout);
+    transfer_->inner->wait(timeout);  // throws its error, where it has one
+    const int64_t ends = transfer_->times.reduced;
+    const auto at = [](int64_t time) { return std::chrono::steady_clock::time_point(nanoseconds(time)); };
+    std::this_thread::sleep_until(at(std::min(ends, until)));
+    if (ends > until) {
+      throw TimeoutError("the simulated link needs {} ms more for {} bytes than the time-out of {} ms; make it faster",
+                         (ends - until) / 1'000'000, transfer_->bytes, timeout.count());
+    }
+    end();
+  }
+  dist::WorkTimes times() const override { return transfer_->times; }
+
+ private:
+  void end() {
+    if (transfer_->on_end) std::exchange(transfer_->on_end, nullptr)();
+  }
+
+  std::shared_ptr<Link> link_;
+  std::shared_ptr<Transfer> transfer_;
+  milliseconds timeout_;
+};
+
+class LinkedGroup final : public dist::ProcessGroup {
+ public:
+  LinkedGroup(dist::ProcessGroupPtr inner, const LinkSpeed& speed)
+      : ProcessGroup(inner->rank(), inner->size(), inner->timeout()),
+        inner_(std::move(inner)),
+        link_(std::make_shared<Link>(speed)) {}
+
+  const char* backend() const noexcept override { return "simulated link"; }
+  using ProcessGroup::allocate;
+  Tensor allocate(int64_t numel, DType dtype) override { return inner_->allocate(numel, dtype); }
+  void note_activity(std::string_view what, SourceLocation where) override { inner_->note_activity(what, where); }
+  void note_failure(std::string_view reason) override { inner_->note_failure(reason); }
+  std::string lost_peer() override { return inner_->lost_peer(); }
+  void abort(std::string_view reason) override { inner_->abort(reason); }
+
+ protected:
+  dist::WorkPtr do_all_reduce(const Tensor& tensor, const dist::CollectiveOptions& options) override {
+    return carried("all_reduce", tensor, tensor, options, inner_->all_reduce(tensor, options, options.where));
+  }
+  dist::WorkPtr do_broadcast(const Tensor& tensor, const dist::CollectiveOptions& options) override {
+    return carried("broadcast", tensor, tensor, options, inner_->broadcast(tensor, options, options.where));
+  }
+  dist::WorkPtr do_all_gather(const Tensor& output, const Tensor& input,
+                              const dist::CollectiveOptions& options) override {
+    return carried("all_gather", input, output, options, inner_->all_gather(output, input, options, options.where));
+  }
+  dist::WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input,
+                                  const dist::CollectiveOptions& options) override {
+    return carried("reduce_scatter", input, input, options,
+                   inner_->reduce_scatter(output, input, options, options.where));
+  }
+  dist::WorkPtr do_barrier(const dist::CollectiveOptions& options) override {
+    inner_->barrier(options, options.where);
+    return dist::completed_work();
+  }
+  void do_progress() override {
+    inner_->progress();
+    link_->settle();
+  }
+
+ private:
+  // `given`: what this rank gives; `larger`: what the link carries.
+  dist::WorkPtr carried(const char* kind, const Tensor& given, const Tensor& larger,
+                        const dist::CollectiveOptions& options, dist::WorkPtr inner) {
+    const uint64_t number = record(kind, given, options).sequence;
+    // A Work may outlive the group, whose recorder it then leaves alone.
+    auto on_end = [this, number, lives = std::weak_ptr<bool>(lives_)] {
+      if (!lives.expired()) recorder().finish(number);
+    };
+    auto transfer = link_->add(std::move(inner), static_cast<int64_t>(larger.nbytes()), std::move(on_end));
+    return std::make_shared<LinkedWork>(link_, std::move(transfer), timeout());
+  }
+
+  dist::ProcessGroupPtr inner_;
+  std::shared_ptr<Link> link_;
+  std::shared_ptr<bool> lives_ = std::make_shared<bool>(true);
+};
+
+// "20us" -> 20
+double number_before(const std::string& text, std::string_view unit, const std::string& whole) {
+  size_t read = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &read);
+  } catch (const std::exception&) {
+    read = 0;
+  }
+  if (read == 0 || text.substr(read) != unit) {
+    throw ValueError("a link is LATENCYus,BANDWIDTHGB/s (20us,10GB/s); got '{}', where '{}' is no number of {}", whole,
+                     text, unit);
+  }
+  return value;
+}
+
+}  // namespace
+
+int64_t LinkSpeed::nanoseconds(int64_t bytes) const noexcept {
+  return std::llround(latency_us * 1e3 + static_cast<double>(bytes) / GBps);
+}
+
+LinkSpeed parse_link(const std::string& text) {
+  const size_t comma = text.find(',');
+  if (comma == std::string::npos)
+    throw ValueError("a link is LATENCYus,BANDWIDTHGB/s (20us,10GB/s); got '{}'", text);
+  const LinkSpeed speed{number_before(text.substr(0, comma), "us", text),
+                        number_before(text.substr(comma + 1), "GB/s", text)};
+  if (!(speed.latency_us >= 0) || !std::isfinite(speed.latency_us) || !(speed.GBps > 0))
+    throw ValueError("a link has a latency of at least 0us and a bandwidth above 0GB/s; got '{}'", text);
+  return speed;
+}
+
+std::string in_words(const LinkSpeed& speed) {
+  return fmt::format("{:g} us + bytes / {:g} GB/s", speed.latency_us, speed.GBps);
+}
+
+int64_t LinkSchedule::transfer(int64_t arrived, int64_t bytes) noexcept {
+  free_at_ = std::max(free_at_, arrived) + speed_.nanoseconds(bytes);
+  return free_at_;
+}
+
+dist::ProcessGroupPtr over_link(dist::ProcessGroupPtr inner, const LinkSpeed& speed) {
+  const std::string backend = inner->backend();
+  if (backend != "threads" && backend != "shm") {
+    throw ValueError("a simulated link stands on ranks that are threads or on shm, which know when all ranks have posted "
+                     "a collective; got {}",
+                     backend);
+  }
+  return std::make_shared<LinkedGroup>(std::move(inner), speed);
+}
+
+}  // namespace brigade::lab::bench

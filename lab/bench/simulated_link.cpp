@@ -64,7 +64,7 @@ class Link {
     transfer.times = transfer.inner->times();
     // 0 after an error, which wait() throws.
     const int64_t arrived = transfer.times.arrived > 0 ? transfer.times.arrived : dist::now_ns();
-    transfer.times.reduced = std::max(transfer.times.reduced, schedule_.transfer(arrived, transfer.bytes));
+    transfer.times.reduced = schedule_.transfer(arrived, transfer.bytes);
     open_.pop_front();
   }
 

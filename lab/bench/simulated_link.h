@@ -3,11 +3,13 @@
 // as cores a real transport needs the cores that compute, so nothing of it can be hidden; over this
 // one it can, and how much is known beforehand.
 //
-// The values travel through another group (threads or shm), which reduces them in memory. A
-// collective is complete when that has happened, and not before the link would be done: the link
-// carries one collective after the other, in the order in which they were posted; each begins when
-// all ranks have posted it and the one before has ended, and takes latency + bytes / bandwidth. Who
-// waits for that sleeps.
+// The link carries one collective after the other, in the order in which they were posted; each
+// begins when all ranks have posted it and the one before has ended, and takes latency + bytes /
+// bandwidth. WorkTimes::reduced is that end. Who waits for it sleeps.
+//
+// The values travel through another group (threads or shm), whose ranks reduce them in memory when
+// they look at the collective. That takes the ranks' time, as any copy does, and none of the link's;
+// a collective is not complete before it.
 #pragma once
 
 #include <brigade/dist/groups/process_group.h>

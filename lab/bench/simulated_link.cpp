@@ -191,8 +191,7 @@ int64_t LinkSpeed::nanoseconds(int64_t bytes) const noexcept {
 
 LinkSpeed parse_link(const std::string& text) {
   const size_t comma = text.find(',');
-  if (comma == std::string::npos)
-    throw ValueError("a link is LATENCYus,BANDWIDTHGB/s (20us,10GB/s); got '{}'", text);
+  if (comma == std::string::npos) throw ValueError("a link is LATENCYus,BANDWIDTHGB/s (20us,10GB/s); got '{}'", text);
   const LinkSpeed speed{number_before(text.substr(0, comma), "us", text),
                         number_before(text.substr(comma + 1), "GB/s", text)};
   if (!(speed.latency_us >= 0) || !std::isfinite(speed.latency_us) || !(speed.GBps > 0))
@@ -204,18 +203,23 @@ std::string in_words(const LinkSpeed& speed) {
   return fmt::format("{:g} us + bytes / {:g} GB/s", speed.latency_us, speed.GBps);
 }
 
+void check_carries_link(const std::vector<std::string>& backends) {
+  for (const std::string& backend : backends) {
+    if (backend == "threads" || backend == "shm") continue;
+    throw ValueError(
+        "a simulated link is for the backends threads and shm, which know when all ranks have posted a "
+        "collective; got {}",
+        backend);
+  }
+}
+
 int64_t LinkSchedule::transfer(int64_t arrived, int64_t bytes) noexcept {
   free_at_ = std::max(free_at_, arrived) + speed_.nanoseconds(bytes);
   return free_at_;
 }
 
 dist::ProcessGroupPtr over_link(dist::ProcessGroupPtr inner, const LinkSpeed& speed) {
-  const std::string backend = inner->backend();
-  if (backend != "threads" && backend != "shm") {
-    throw ValueError("a simulated link stands on ranks that are threads or on shm, which know when all ranks have posted "
-                     "a collective; got {}",
-                     backend);
-  }
+  check_carries_link({inner->backend()});
   return std::make_shared<LinkedGroup>(std::move(inner), speed);
 }
 

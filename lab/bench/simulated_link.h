@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace brigade::lab::bench {
 
@@ -33,6 +34,8 @@ struct LinkSpeed {
 // that is not above 0.
 LinkSpeed parse_link(const std::string& text);
 std::string in_words(const LinkSpeed& speed);
+// Throws ValueError for a backend over which there is no such link.
+void check_carries_link(const std::vector<std::string>& backends);
 
 // When collectives end that share a link. Times are nanoseconds of one clock.
 class LinkSchedule {
@@ -47,8 +50,8 @@ class LinkSchedule {
 };
 
 // The group of this rank over such a link; the peers make theirs of the same speed. A barrier takes
-// what the inner group's takes. Throws ValueError when the inner group does not know when all ranks
-// have posted a collective: only threads and shm do, exactly and alike on all ranks.
+// what the inner group's takes. Throws ValueError for another inner group than threads or shm: only
+// these know when all ranks have posted a collective, exactly and alike on all ranks.
 dist::ProcessGroupPtr over_link(dist::ProcessGroupPtr inner, const LinkSpeed& speed);
 
 }  // namespace brigade::lab::bench

@@ -2,6 +2,7 @@
 // follow from what the ranks measured.
 #include <brigade/lab/bench/ddp/replica.h>
 #include <brigade/lab/bench/ddp/summary.h>
+#include <brigade/lab/bench/on_ranks.h>
 
 #include <brigade/core/error.h>
 #include <brigade/dist/checks/values.h>
@@ -105,33 +106,37 @@ TEST_CASE("a step in each mode leaves all ranks with the same parameters, and wi
 }
 
 TEST_CASE("a step is as long as its slowest rank, and a ratio is taken inside a round") {
-  const auto round = [](double step, double on_the_way, double hidden, double waiting) {
-    return json{{"step_ms", step},       {"compute_ms", step / 2}, {"waiting_ms", waiting}, {"reducing_ms", on_the_way - hidden},
-                {"placing_ms", 0.25}, {"on_the_way_ms", on_the_way}, {"hidden_ms", hidden}, {"peers_known", true}};
+  using List = std::vector<double>;
+  const auto row = [](const std::string& mode, int buckets, const List& step, const List& sent, const List& hidden,
+                      const List& waiting) {
+    return json{{"model", "mlp"},        {"backend", "shm"},
+                {"mode", mode},          {"bytes", 8},
+                {"tensors", 2},          {"buckets", buckets},
+                {"rounds", 3},           {"noise", 0.01},
+                {"peers_known", true},   {"step_ms", step},
+                {"compute_ms", step},    {"waiting_ms", waiting},
+                {"reducing_ms", sent},   {"placing_ms", List(3, 0.25)},
+                {"on_the_way_ms", sent}, {"hidden_ms", hidden}};
   };
-  const auto rows = [&](const std::vector<json>& local, const std::vector<json>& strict) {
-    return json::array({{{"model", "mlp"}, {"mode", "local"}, {"bytes", 8}, {"tensors", 2}, {"buckets", 0}, {"rounds", local}},
-                        {{"model", "mlp"}, {"mode", "strict"}, {"bytes", 8}, {"tensors", 2}, {"buckets", 3}, {"rounds", strict}}});
-  };
-  const json first = rows({round(4, 0, 0, 0), round(10, 0, 0, 0), round(5, 0, 0, 0)},
-                          {round(6, 2, 1, 0), round(12, 4, 1, 2), round(9, 2, 2, 4)});
-  const json second = rows({round(2, 0, 0, 0), round(6, 0, 0, 0), round(6, 0, 0, 0)},
-                           {round(8, 2, 1, 1), round(11, 4, 0, 0), round(6, 2, 1, 0)});
-  const json found = ddp_rows({first, second});
+  const List none(3, 0.0);
+  const json first = json::array(
+      {row("local", 0, {4, 10, 5}, none, none, none), row("strict", 3, {6, 12, 9}, {2, 4, 2}, {1, 1, 2}, {0, 2, 4})});
+  const json second = json::array(
+      {row("local", 0, {2, 6, 6}, none, none, none), row("strict", 3, {8, 11, 6}, {2, 4, 2}, {1, 0, 1}, {1, 0, 0})});
+  const json found = ddp_rows(RanksRun({"shm"}, json::array({first, second})));
   REQUIRE(found.size() == 2);
-  CHECK(found[0].at("step_ms").at("median") == 6.0);
+  CHECK(found[0].at("step_ms").at("median") == 6.0);  // 4, 10, 6
   CHECK_FALSE(found[0].contains("overlap"));
   CHECK(found[0].at("ratios").at("strict").at("n") == 3);
   const json& strict = found[1];
-  CHECK(strict.at("step_ms").at("median") == 9.0);
+  CHECK(strict.at("step_ms").at("median") == 9.0);  // 8, 12, 9
   CHECK(strict.at("step_ms").at("min") == 8.0);
   CHECK(strict.at("ratios").at("local").at("median") == doctest::Approx(1.5));  // 8/4, 12/10, 9/6
   CHECK(strict.at("ratios").at("local").at("max") == doctest::Approx(2.0));
   CHECK_FALSE(strict.at("ratios").contains("strict"));
-  CHECK(strict.at("overlap") == doctest::Approx(3.0 / 8.0));  // hidden 1 + 0.5 + 1.5 of 2 + 4 + 2
+  CHECK(strict.at("overlap").get<double>() == doctest::Approx(6.0 / 16.0));
   CHECK(strict.at("comm_ms").at("median") == 2.0);
-  CHECK(strict.at("waiting_ms").at("median") == 1.0);  // 0.5, 1, 2
+  CHECK(strict.at("waiting_ms").at("median") == 0.5);  // 0, 0, 0, 1, 2, 4
   CHECK(strict.at("placing_ms").at("median") == 0.25);
-  CHECK(strict.at("peers_known") == true);
   CHECK(strict.at("buckets") == 3);
 }

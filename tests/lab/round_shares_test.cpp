@@ -54,10 +54,10 @@ TEST_CASE("the time of a backward is what is computed, waited for, reduced and p
            {"a peer comes late", round_of({bucket(102, 113, 114, 114)}, 114), 3, 1, 0, 1, 0},
            {"the second waits for the first, which no peer could hasten",
             round_of({bucket(102, 102, 108, 108), bucket(104, 104, 112, 112)}, 113), 0, 2, 1, 10, 8},
-           {"a peer is late between two",
-            round_of({bucket(104, 105, 111, 111), bucket(109, 114, 116, 116)}, 116), 3, 3, 0, 8, 5},
-           {"one of the two is never sent",
-            round_of({bucket(102, 103, 104, 104), BucketEvents{}}, 110), 0, 0, 0, 1, 1}}) {
+           {"a peer is late between two", round_of({bucket(104, 105, 111, 111), bucket(109, 114, 116, 116)}, 116), 3, 3,
+            0, 8, 5},
+           {"one of the two is never sent", round_of({bucket(102, 103, 104, 104), BucketEvents{}}, 110), 0, 0, 0, 1,
+            1}}) {
     CAPTURE(row.what);
     const RoundShares found = shares_of(row.round);
     CHECK(found.peers_known);

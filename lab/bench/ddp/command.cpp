@@ -1,20 +1,19 @@
 // brigade bench ddp: whole training steps of seven networks in the modes of DDP, interleaved, with
 // where the backward's time went.
+#include <brigade/core/error.h>
+#include <brigade/lab/bench/bench_options.h>
 #include <brigade/lab/bench/benchmark.h>
 #include <brigade/lab/bench/byte_sizes.h>
 #include <brigade/lab/bench/ddp/job.h>
+#include <brigade/lab/bench/ddp/plots.h>
 #include <brigade/lab/bench/ddp/replica.h>
 #include <brigade/lab/bench/ddp/summary.h>
+#include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/bench/simulated_link.h>
-#include <brigade/lab/options.h>
-#include <brigade/lab/rank_job.h>
-#include <brigade/lab/results.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -25,26 +24,21 @@ namespace {
 using nlohmann::json;
 
 struct Arguments {
+  BenchOptions options;
   std::vector<std::string> models{"mlp", "cnn", "transformer", "many", "big"};
   std::vector<std::string> modes{"local",    "strict",        "find_unused", "unused10",      "static_graph", "copies",
                                  "no_sync4", "diagnosis_off", "noop",        "fp16_compress", "bf16_compress"};
   std::vector<std::string> caps;
-  std::string backend = "shm";
   std::string link;
-  int ranks = 2;
-  int rounds = 20;
-  int warm_up = 4;
+  std::string overlap_file;
   bool pin = false;
-  Results results;
 };
 
 // Before any rank starts: throws ValueError.
-json checked(Arguments& given) {
-  check_backend(given.backend);
+json checked(const Arguments& given) {
   if (!given.link.empty()) {
     parse_link(given.link);
-    if (given.backend != "threads" && given.backend != "shm")
-      throw ValueError("--link stands on --backend threads or shm, got {}", given.backend);
+    check_carries_link(given.options.backends());
   }
   for (const std::string& model : given.models)
     find_workload(model);
@@ -53,98 +47,113 @@ json checked(Arguments& given) {
     modes.push_back("cap" + cap);
   for (const std::string& mode : modes)
     find_mode(mode);
-  return {{"models", given.models}, {"modes", modes},   {"rounds", given.rounds}, {"warm_up", given.warm_up},
-          {"link", given.link},     {"pin", given.pin}};
+  const bool plots = given.options.report.wants_plot() || !given.overlap_file.empty();
+  if (plots && given.caps.empty() && (given.options.ranks().size() < 2 || !given.overlap_file.empty()))
+    throw ValueError(
+        "a plot needs several bucket caps (--caps 0.25,1,4,16), --plot alone also several --ranks (1,2,4)");
+  if (!given.overlap_file.empty()) check_plot(given.overlap_file);
+  return {{"models", given.models},
+          {"modes", modes},
+          {"limits", to_json(given.options.limits())},
+          {"link", given.link},
+          {"pin", given.pin}};
 }
 
-// "12.3 %" of a row's part in its backward; "-" where it is not known.
-std::string cell(const json& row, const char* part) {
+std::string median_of(const json& row, const char* part) {
   return row.contains(part) ? fmt::format("{:.3f}", row.at(part).at("median").get<double>()) : "-";
 }
 
-std::string ratio(const json& row, const char* other) {
-  return row.at("ratios").contains(other)
-             ? fmt::format("{:.3f}", row.at("ratios").at(other).at("median").get<double>())
-             : "-";
+std::string ratio_of(const json& row, const char* other) {
+  return row.at("ratios").contains(other) ? fmt::format("{:.3f}", row.at("ratios").at(other).at("median").get<double>())
+                                          : "-";
 }
 
-void print(const json& rows, const Arguments& given) {
+void print_title(const json& row) {
+  const RoundsRun run{row.at("rounds"), row.at("noise").is_null() ? INFINITY : row.at("noise").get<double>()};
+  const std::string model = row.at("model");
+  std::cout << fmt::format("\n{}: {}; {}; {} rounds in turns, noise of a rank's median up to {:.1f} %\n", model,
+                           find_workload(model).about, byte_size_in_words(row.at("bytes").get<int64_t>()), run.rounds,
+                           100 * run.noise);
+  std::cout << fmt::format("{:<14} {:<8} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}\n", "mode",
+                           "backend", "step ms", "min", "x local", "x strict", "buckets", "hidden", "on way", "waiting",
+                           "reducing", "rest");
+}
+
+void print(const json& row, const std::string& against) {
   std::cout << fmt::format(
-      "step: of the slowest rank, zero_grad to SGD; medians of {} interleaved rounds on {} ranks over {}{}, ms\n"
-      "hidden: of the time that buckets are on the way; then, when all nodes have run: waiting for peers, reducing, the "
-      "rest\n",
-      given.rounds, given.ranks, given.backend,
-      given.link.empty() ? "" : ", simulated link of " + in_words(parse_link(given.link)));
+      "{:<14} {:<8} {:>9} {:>9.3f} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {}\n",
+      row.at("mode").get<std::string>(), row.at("backend").get<std::string>(), median_of(row, "step_ms"),
+      row.at("step_ms").at("min").get<double>(), ratio_of(row, "local"), ratio_of(row, "strict"),
+      row.at("buckets").get<size_t>(),
+      row.contains("overlap") ? fmt::format("{:.1f} %", 100 * row.at("overlap").get<double>()) : "-",
+      median_of(row, "comm_ms"), median_of(row, "waiting_ms"), median_of(row, "reducing_ms"),
+      median_of(row, "placing_ms"), against);
+}
+
+// Adds the rows of one number of ranks to the report and to `all`, and prints them.
+void tell(const json& rows, int ranks, Arguments& given, json& all) {
   std::string model;
   for (const json& row : rows) {
-    if (row.at("model") != model) {
-      model = row.at("model");
-      std::cout << fmt::format("\n{}: {}; {} tensors, {}\n", model, find_workload(model).about,
-                               row.at("tensors").get<size_t>(), byte_size_in_words(row.at("bytes").get<int64_t>()));
-      std::cout << fmt::format("{:<14} {:>9} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}\n", "mode", "step ms",
-                               "[min]", "x local", "x strict", "buckets", "hidden", "on way", "waiting", "reducing",
-                               "rest");
+    json key{{"ranks", ranks}, {"link", given.link}, {"pinned", given.pin}};
+    json found = row;
+    for (const char* name : {"model", "backend", "mode"}) {
+      key[name] = row.at(name);
+      found.erase(name);
     }
-    std::cout << fmt::format("{:<14} {:>9.3f} {:>9.3f} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}\n",
-                             row.at("mode").get<std::string>(), row.at("step_ms").at("median").get<double>(),
-                             row.at("step_ms").at("min").get<double>(), ratio(row, "local"), ratio(row, "strict"),
-                             row.at("buckets").get<size_t>(),
-                             row.contains("overlap") ? fmt::format("{:.1f} %", 100 * row.at("overlap").get<double>()) : "-",
-                             cell(row, "comm_ms"),
-                             row.value("peers_known", false) ? cell(row, "waiting_ms") : "-", cell(row, "reducing_ms"),
-                             cell(row, "placing_ms"));
+    if (row.at("model") != model) print_title(row);
+    model = row.at("model");
+    print(row, given.options.report.add(key, found));
+    found.update(key);
+    all.push_back(std::move(found));
   }
 }
 
 void run(Arguments& given) {
   const json arguments = checked(given);
-  given.results.begin();
-  const RankJobOutcome outcome =
-      run_rank_job(kDdpJob, arguments.dump(), given.backend, given.ranks, std::chrono::seconds(120));
-  require_ok(outcome);
-  std::vector<json> ranks;
-  for (const RankResult& rank : outcome.ranks)
-    ranks.push_back(json::parse(rank.text));
-  json rows = ddp_rows(ranks);
-  print(rows, given);
-  for (json& row : rows) {
-    row["ranks"] = given.ranks;
-    row["backend"] = given.backend;
-    row["link"] = given.link;
-    row["pinned"] = given.pin;
-    given.results.add(std::move(row));
+  given.options.report.begin();
+  std::cout
+      << "step: of the slowest rank, from zero_grad to the end of SGD. hidden: of the time that buckets are on the way, "
+         "what passes while nodes of backward run.\nwaiting (for peers), reducing, rest: after the last node. Medians, "
+         "milliseconds.\n";
+  json all = json::array();
+  for (const int ranks : given.options.ranks()) {
+    std::cout << fmt::format("\n{} {}{}\n", ranks, ranks == 1 ? "rank" : "ranks",
+                             given.link.empty() ? "" : ", a simulated link of " + in_words(parse_link(given.link)));
+    for (const RanksRun& run : run_on_ranks(kDdpJob, arguments, given.options.backends(), ranks))
+      tell(ddp_rows(run), ranks, given, all);
   }
-  given.results.write();
+  if (!given.overlap_file.empty()) write_plot(given.overlap_file, overlap_plot(all));
+  given.options.report.write(given.options.report.wants_plot() ? step_plot(all) : Plot{});
 }
 
 void add_command(Command& bench) {
   auto given = std::make_shared<Arguments>();
-  Command command = bench.add_command("ddp", "Training steps of seven networks in each mode of DDP, and where their time goes");
+  Command command =
+      bench.add_command("ddp", "Training steps of seven networks in each mode of DDP, and where their time goes");
   std::string models;
   for (const Workload& each : workloads())
     models += fmt::format("  {:<14} {}\n", each.name, each.about);
   command.footer(fmt::format(
-      "Models:\n{}\nModes:\n{}\nExamples:\n  brigade bench ddp\n  brigade bench ddp --models resnet18,gpt --modes "
+      "Models:\n{}Modes:\n{}Examples:\n  brigade bench ddp\n  brigade bench ddp --models resnet18,gpt --modes "
       "local,strict --caps 0.25,1,4,16,inf\n  brigade bench ddp --models transformer --modes local --caps 0.25,1,4,16 "
-      "--link 20us,1GB/s --backend threads --json -",
+      "--backend threads --link 20us,1GB/s\n      --plot step.svg --plot-overlap overlap.svg --json steps.json",
       models, modes_in_words()));
+  given->options.add_to(command, {.ranks = "2",
+                                  .backends = "shm",
+                                  .rounds = "5-100",
+                                  .noise_percent = 2,
+                                  .seconds = 30,
+                                  .warm_up = 3,
+                                  .measure = "step_ms"});
   command.add_option("--models", given->models, "networks, separated by commas").separated_by(',').show_default();
   command.add_option("--modes", given->modes, "modes, separated by commas").separated_by(',').show_default();
   command.add_option("--caps", given->caps, "MiB: the modes cap1, cap4, ... as well, separated by commas")
       .separated_by(',');
-  command.add_option("--backend", given->backend, "one of " + backends_in_words()).show_default();
   command.add_option("--link", given->link,
                      "LATENCYus,BANDWIDTHGB/s: a link of this speed between the ranks, which takes no processor's time "
                      "(on threads or shm)");
-  command.add_option("--ranks", given->ranks, "number of ranks").check(number_from(1, 64)).show_default();
-  command.add_option("--rounds", given->rounds, "counted steps of each mode, in turns")
-      .check(number_from(1, 1'000'000))
-      .show_default();
-  command.add_option("--warm-up", given->warm_up, "steps of each mode before them")
-      .check(number_from(1, 1000))
-      .show_default();
   command.add_flag("--pin", given->pin, "each rank on a core of its own, with one thread");
-  given->results.add_options(command);
+  command.add_option("--plot-overlap", given->overlap_file, "draw the hidden share over the caps into this file.svg");
   command.action([given] {
     run(*given);
     return 0;

@@ -2,7 +2,9 @@
 #include <brigade/lab/bench/ddp/job.h>
 
 #include <brigade/lab/bench/ddp/replica.h>
+#include <brigade/lab/bench/on_ranks.h>
 #include <brigade/lab/bench/pinning.h>
+#include <brigade/lab/bench/rounds.h>
 #include <brigade/lab/bench/simulated_link.h>
 #include <brigade/lab/rank_job.h>
 
@@ -17,55 +19,75 @@ namespace {
 
 using nlohmann::json;
 
-json round_of(const StepTimes& times) {
-  const RoundShares& shares = times.shares;
-  return {{"step_ms", times.step_ms},
-          {"compute_ms", shares.compute_ms},
-          {"waiting_ms", shares.waiting_ms},
-          {"reducing_ms", shares.reducing_ms},
-          {"placing_ms", shares.placing_ms},
-          {"on_the_way_ms", shares.on_the_way_ms},
-          {"hidden_ms", shares.hidden_ms},
-          {"peers_known", shares.peers_known}};
+// One of the things that take turns.
+struct Entrant {
+  std::string backend;
+  std::unique_ptr<Replica> replica;
+  std::vector<StepTimes> steps = {};  // of all rounds, those of warm-up too
+};
+
+json row_of(const Workload& workload, const Entrant& entrant, size_t counted) {
+  json row{{"model", workload.name},
+           {"backend", entrant.backend},
+           {"mode", entrant.replica->mode().name},
+           {"bytes", entrant.replica->bytes()},
+           {"tensors", entrant.replica->tensors()},
+           {"buckets", entrant.steps.back().buckets},
+           {"peers_known", true}};
+  for (const auto& [field, part] : std::initializer_list<std::pair<const char*, double RoundShares::*>>{
+           {"compute_ms", &RoundShares::compute_ms},
+           {"waiting_ms", &RoundShares::waiting_ms},
+           {"reducing_ms", &RoundShares::reducing_ms},
+           {"placing_ms", &RoundShares::placing_ms},
+           {"on_the_way_ms", &RoundShares::on_the_way_ms},
+           {"hidden_ms", &RoundShares::hidden_ms}}) {
+    json& values = row[field] = json::array();
+    for (size_t i = entrant.steps.size() - counted; i < entrant.steps.size(); ++i)
+      values.push_back(entrant.steps[i].shares.*part);
+  }
+  json& steps = row["step_ms"] = json::array();
+  for (size_t i = entrant.steps.size() - counted; i < entrant.steps.size(); ++i) {
+    steps.push_back(entrant.steps[i].step_ms);
+    row["peers_known"] = row["peers_known"].get<bool>() && entrant.steps[i].shares.peers_known;
+  }
+  return row;
 }
 
-json measured(const Workload& workload, const std::vector<std::string>& modes, const dist::ProcessGroupPtr& group,
-              int warm_up, int rounds) {
-  std::vector<std::unique_ptr<Replica>> replicas;
-  json rows = json::array();
-  for (const std::string& mode : modes) {
-    replicas.push_back(std::make_unique<Replica>(workload, find_mode(mode), group));
-    rows.push_back({{"model", workload.name},
-                    {"mode", mode},
-                    {"bytes", replicas.back()->bytes()},
-                    {"tensors", replicas.back()->tensors()},
-                    {"rounds", json::array()}});
+void measure(const Workload& workload, const std::vector<std::string>& modes,
+             const std::map<std::string, dist::ProcessGroupPtr>& groups, const RoundLimits& limits, json& rows) {
+  std::vector<Entrant> entrants;
+  for (const auto& [backend, group] : groups) {
+    for (const std::string& mode : modes)
+      entrants.push_back({backend, std::make_unique<Replica>(workload, find_mode(mode), group)});
   }
-  for (int round = -warm_up; round < rounds; ++round) {
-    for (size_t k = 0; k < replicas.size(); ++k) {
-      // The order turns, so that no mode always follows the same other one.
-      const size_t turn = (k + static_cast<size_t>(round + warm_up)) % replicas.size();
-      group->barrier();
-      const StepTimes times = replicas[turn]->step();
-      if (round < 0) continue;
-      rows[turn]["rounds"].push_back(round_of(times));
-      rows[turn]["buckets"] = times.buckets;
-    }
+  std::vector<Turn> turns;
+  for (Entrant& entrant : entrants) {
+    turns.push_back({entrant.backend + " " + entrant.replica->mode().name, [&entrant] {
+                       entrant.steps.push_back(entrant.replica->step());
+                       return entrant.steps.back().step_ms * 1e3;
+                     }});
   }
-  return rows;
+  const RoundsRun run = take_turns(turns, limits, groups.begin()->second.get());
+  for (const Entrant& entrant : entrants) {
+    json row = row_of(workload, entrant, turns.front().us.size());
+    row["rounds"] = run.rounds;
+    row["noise"] = run.noise;
+    rows.push_back(std::move(row));
+  }
 }
 
-std::string ddp_job(dist::ProcessGroupPtr group, const std::string& arguments) {
+std::string ddp_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
   const json given = json::parse(arguments);
   if (given.at("pin").get<bool>()) pin_rank(local_rank(*group));
+  std::map<std::string, dist::ProcessGroupPtr> groups = groups_of(group, given);
   const std::string link = given.at("link");
-  if (!link.empty()) group = over_link(group, parse_link(link));
-  json rows = json::array();
-  for (const std::string model : given.at("models")) {
-    for (json& row :
-         measured(find_workload(model), given.at("modes"), group, given.at("warm_up"), given.at("rounds")))
-      rows.push_back(std::move(row));
+  if (!link.empty()) {
+    for (auto& [backend, each] : groups)
+      each = over_link(each, parse_link(link));
   }
+  json rows = json::array();
+  for (const std::string model : given.at("models"))
+    measure(find_workload(model), given.at("modes"), groups, round_limits_from(given.at("limits")), rows);
   return rows.dump();
 }
 

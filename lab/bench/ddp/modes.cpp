@@ -18,7 +18,9 @@ const std::vector<Mode>& all_modes() {
   static const std::vector<Mode> modes{
       {.name = "local", .about = "no DDP and no communication, all ranks at once", .wrapped = false},
       {.name = "strict", .about = "DDP as it is by default"},
-      {.name = "find_unused", .about = "find_unused_parameters, all of them used", .options = {.find_unused_parameters = true}},
+      {.name = "find_unused",
+       .about = "find_unused_parameters, all of them used",
+       .options = {.find_unused_parameters = true}},
       {.name = "unused10",
        .about = "the same with a tenth of parameters more, which are never used",
        .options = {.find_unused_parameters = true},
@@ -27,7 +29,9 @@ const std::vector<Mode>& all_modes() {
       {.name = "copies",
        .about = "gradient_as_bucket_view off: gradients are copied in and out",
        .options = {.gradient_as_bucket_view = false}},
-      {.name = "no_sync4", .about = "four micro-batches, three of them under no_sync; the time is of one", .micro_batches = 4},
+      {.name = "no_sync4",
+       .about = "four micro-batches, three of them under no_sync; the time is of one",
+       .micro_batches = 4},
       {.name = "diagnosis_off",
        .about = "without tape, without a look at the numbers, without agreement on steps",
        .options = {.diagnosis = false, .check_steps = false}},
@@ -60,8 +64,7 @@ Mode find_mode(const std::string& name) {
     if (mode.name == name) return mode;
   }
   double cap = 0;
-  if (!read_cap(name, cap))
-    throw ValueError("unknown mode '{}'; known are\n{}", name, modes_in_words());
+  if (!read_cap(name, cap)) throw ValueError("unknown mode '{}'; known are\n{}", name, modes_in_words());
   // The first is small, so that communication begins early; not where one bucket is asked for.
   const double first = std::isinf(cap) ? cap : std::min(cap, dist::DDPOptions{}.first_bucket_mb);
   return {.name = name,

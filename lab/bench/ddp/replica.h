@@ -19,9 +19,9 @@ struct Mode {
   std::string about;
   dist::DDPOptions options = {};
   dist::CommHookPtr (*hook)() = nullptr;
-  bool wrapped = true;         // false: no DDP at all
-  bool unused_tenth = false;   // beside a tenth of parameters that no forward uses
-  int micro_batches = 1;       // all but the last under no_sync
+  bool wrapped = true;           // false: no DDP at all
+  bool unused_tenth = false;     // beside a tenth of parameters that no forward uses
+  int micro_batches = 1;         // all but the last under no_sync
   DType dtype = DType::Float32;  // of parameters and batch
 };
 

@@ -12,8 +12,7 @@ ResidualBlockImpl::ResidualBlockImpl(int64_t in, int64_t out, int64_t stride) {
   bn2 = register_module("bn2", nn::BatchNorm2d(out));
   if (in == out && stride == 1) return;
   downsample = register_module(
-      "downsample",
-      nn::Sequential(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}), nn::BatchNorm2d(out)));
+      "downsample", nn::Sequential(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}), nn::BatchNorm2d(out)));
 }
 
 Tensor ResidualBlockImpl::forward(const Tensor& x) {

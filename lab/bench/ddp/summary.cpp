@@ -1,7 +1,7 @@
 // Joins the ranks of each round, then the rounds.
 #include <brigade/lab/bench/ddp/summary.h>
 
-#include <brigade/lab/json_output.h>
+#include <brigade/lab/bench/spread.h>
 
 #include <nlohmann/json.hpp>
 
@@ -14,69 +14,61 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kParts[] = {"compute_ms", "waiting_ms", "reducing_ms", "placing_ms", "hidden_ms"};
-constexpr const char* kDenominators[] = {"local", "strict"};
+constexpr const char* kParts[] = {"compute_ms", "reducing_ms", "placing_ms", "hidden_ms"};
 
-// Of each round, over the ranks.
-std::vector<double> over_ranks(const std::vector<json>& ranks, size_t row, const char* what, bool slowest) {
-  std::vector<double> values;
-  for (size_t round = 0; round < ranks.front().at(row).at("rounds").size(); ++round) {
-    double largest = 0;
-    double total = 0;
-    for (const json& rank : ranks) {
-      const double value = rank.at(row).at("rounds").at(round).at(what);
-      largest = std::max(largest, value);
-      total += value;
-    }
-    values.push_back(slowest ? largest : total / static_cast<double>(ranks.size()));
+// One for each round.
+Samples of_slowest(const Samples& steps) {
+  std::vector<double> slowest = steps.front();
+  for (const std::vector<double>& rank : steps) {
+    for (size_t round = 0; round < slowest.size(); ++round)
+      slowest[round] = std::max(slowest[round], rank.at(round));
   }
-  return values;
+  return {slowest};
 }
 
-bool peers_known(const std::vector<json>& ranks, size_t row) {
-  return std::ranges::all_of(ranks, [row](const json& rank) {
-    return std::ranges::all_of(rank.at(row).at("rounds"),
-                               [](const json& round) { return round.at("peers_known").get<bool>(); });
-  });
+double total(const Samples& samples) {
+  double sum = 0;
+  for (const std::vector<double>& rank : samples)
+    sum = std::accumulate(rank.begin(), rank.end(), sum);
+  return sum;
 }
 
-json ratios_of(const std::vector<json>& ranks, size_t row, const std::vector<double>& steps) {
-  json ratios = json::object();
-  for (size_t other = 0; other < ranks.front().size(); ++other) {
-    const json& given = ranks.front().at(other);
-    const bool compared = std::ranges::find(kDenominators, given.at("mode").get<std::string>()) != std::end(kDenominators);
-    if (other == row || !compared || given.at("model") != ranks.front().at(row).at("model")) continue;
-    std::vector<double> quotients = over_ranks(ranks, other, "step_ms", true);
-    for (size_t round = 0; round < quotients.size(); ++round)
-      quotients[round] = steps[round] / quotients[round];
-    ratios[given.at("mode").get<std::string>()] = statistics(quotients);
+json ratios_of(const RanksRun& run, size_t row, const Samples& steps) {
+  const json& rows = run.rank(0);
+  json found = json::object();
+  for (size_t other = 0; other < rows.size(); ++other) {
+    const std::string mode = rows.at(other).at("mode");
+    const bool comparable = rows.at(other).at("model") == rows.at(row).at("model") &&
+                            rows.at(other).at("backend") == rows.at(row).at("backend");
+    if (other == row || !comparable || (mode != "local" && mode != "strict")) continue;
+    found[mode] = to_json(spread_of(ratios(steps, of_slowest(run.samples(other, "step_ms")))));
   }
-  return ratios;
+  return found;
 }
 
 }  // namespace
 
-json ddp_rows(const std::vector<json>& ranks) {
-  json rows = json::array();
-  for (size_t row = 0; row < ranks.front().size(); ++row) {
-    const json& first = ranks.front().at(row);
-    const std::vector<double> steps = over_ranks(ranks, row, "step_ms", true);
-    json made{{"model", first.at("model")},     {"mode", first.at("mode")},       {"bytes", first.at("bytes")},
-              {"tensors", first.at("tensors")}, {"buckets", first.at("buckets")}, {"step_ms", statistics(steps)},
-              {"ratios", ratios_of(ranks, row, steps)}};
+json ddp_rows(const RanksRun& run) {
+  json made = json::array();
+  for (size_t row = 0; row < run.rank(0).size(); ++row) {
+    const json& first = run.rank(0).at(row);
+    const Samples steps = of_slowest(run.samples(row, "step_ms"));
+    json each{{"step_ms", to_json(spread_of(steps))}, {"ratios", ratios_of(run, row, steps)}};
+    for (const char* same : {"model", "backend", "mode", "bytes", "tensors", "buckets", "rounds", "noise"})
+      each[same] = first.at(same);
     if (first.at("buckets") != 0) {
-      const std::vector<double> sent = over_ranks(ranks, row, "on_the_way_ms", false);
-      const std::vector<double> hidden = over_ranks(ranks, row, "hidden_ms", false);
-      const double all = std::accumulate(sent.begin(), sent.end(), 0.0);
-      made["overlap"] = all > 0 ? std::accumulate(hidden.begin(), hidden.end(), 0.0) / all : 0;
-      made["comm_ms"] = statistics(sent);
+      const Samples sent = run.samples(row, "on_the_way_ms");
+      const double all = total(sent);
+      each["overlap"] = all > 0 ? total(run.samples(row, "hidden_ms")) / all : 0;
+      each["comm_ms"] = to_json(spread_of(sent));
+      each["peers_known"] = first.at("peers_known");
       for (const char* part : kParts)
-        made[part] = statistics(over_ranks(ranks, row, part, false));
-      made["peers_known"] = peers_known(ranks, row);
+        each[part] = to_json(spread_of(run.samples(row, part)));
+      if (first.at("peers_known")) each["waiting_ms"] = to_json(spread_of(run.samples(row, "waiting_ms")));
     }
-    rows.push_back(std::move(made));
+    made.push_back(std::move(each));
   }
-  return rows;
+  return made;
 }
 
 }  // namespace brigade::lab::bench

@@ -34,8 +34,8 @@ Network over(H module) {
 }
 
 Network mlp() {
-  return over(nn::Sequential(nn::Linear(784, 1024), nn::ReLU(), nn::Linear(1024, 1024), nn::ReLU(),
-                             nn::Linear(1024, 10)));
+  return over(
+      nn::Sequential(nn::Linear(784, 1024), nn::ReLU(), nn::Linear(1024, 1024), nn::ReLU(), nn::Linear(1024, 10)));
 }
 
 Network cnn() {
@@ -78,9 +78,7 @@ struct ManyImpl : nn::Module {
 };
 BRIGADE_MODULE(Many);
 
-Network gpt() {
-  return over(nn::GPT({.vocab_size = 65, .block_size = 128, .n_layer = 6, .n_head = 6, .n_embd = 384}));
-}
+Network gpt() { return over(nn::GPT({.vocab_size = 65, .block_size = 128, .n_layer = 6, .n_head = 6, .n_embd = 384})); }
 
 std::function<Batch(uint64_t)> images(Shape shape, int64_t classes) {
   return [shape = std::move(shape), classes](uint64_t seed) {
@@ -121,8 +119,8 @@ const std::vector<Workload>& all() {
        [] { return over(Encoder(1000, 256, 4, 4)); }, tokens(1000, 8, 128), &classes_loss},
       {"many", "200 residual layers of width 64, batch 32", [] { return over(Many(200, 64)); }, vectors(32, 64),
        &squares_loss},
-      {"big", "one matrix of 64 MiB, batch 16", [] { return over(nn::Linear(4096, 4096, false)); },
-       vectors(16, 4096), &squares_loss},
+      {"big", "one matrix of 64 MiB, batch 16", [] { return over(nn::Linear(4096, 4096, false)); }, vectors(16, 4096),
+       &squares_loss},
       {"resnet18", "ResNet-18 for 1,000 classes, batch 4 of 64 x 64", [] { return over(ResNet18(1000)); },
        images({4, 3, 64, 64}, 1000), &classes_loss},
       {"gpt", "GPT, 6 blocks of width 384, 65 characters, batch 2 of 128", &gpt, tokens(65, 2, 128), &classes_loss},

@@ -1,0 +1,83 @@
+// What one bucket costs, term by term: each alone, by the reducer's own parts, and together in a
+// backward of DDP.
+#pragma once
+
+#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/reducer/buckets.h>
+#include <brigade/lab/bench/bucket/given_gradients.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace brigade::lab::bench {
+
+// How gradients come to their bucket and back.
+enum class Placing : uint8_t {
+  Views,   // written there by the nodes of backward: no copy
+  Handed,  // gradient_as_bucket_view, and nodes hand over memory of their own: one copy in
+  Copies,  // gradient_as_bucket_view off: a copy in and a copy out
+};
+// "views", "handed", "copies". find_placing throws ValueError that lists them.
+const char* name(Placing placing) noexcept;
+Placing find_placing(const std::string& text);
+
+// "none", "allreduce", "fp16_compress", "bf16_compress", "powersgd", "noop"; null for none. Throws
+// ValueError that lists them.
+dist::CommHookPtr make_hook(const std::string& text);
+
+struct BucketCase {
+  int64_t bytes = 0;
+  int64_t parameters = 1;
+  DType dtype = DType::Float32;
+  std::string hook = "none";
+  Placing placing = Placing::Views;
+};
+
+// Microseconds of this rank, of one bucket.
+struct BucketTerms {
+  double flatten = 0;   // gradients into their slots
+  double numbers = 0;   // the sums of squares that the diagnosis sends along
+  double flags = 0;     // flags and words: written before, read after
+  double launch = 0;    // the call that posts the all-reduce, or that of the hook
+  double reduce = 0;    // from there, once the last rank has posted it, until the result is here
+  double copy_out = 0;  // slots into gradients
+
+  double sum() const noexcept { return flatten + numbers + flags + launch + reduce + copy_out; }
+};
+
+// One case on one rank, made once and measured often. Every call is collective.
+class MeasuredBucket {
+ public:
+  MeasuredBucket(const BucketCase& what, dist::ProcessGroupPtr group);
+
+  // Each term by itself. Where a placing copies nothing, the term is 0.
+  BucketTerms alone();
+  // What DDP adds to a backward that does nothing but write the gradients: the backward with it less
+  // the one without, in turns. Microseconds.
+  double together();
+  // Of the latest together(), from the reducer's timeline: from the last rank's launch to the sums,
+  // NaN where the group cannot know; and from there to the end of backward.
+  double reduce_in_backward() const noexcept { return reduce_in_backward_; }
+  double rest_in_backward() const noexcept { return rest_in_backward_; }
+  // Bytes of the payload: gradients, padding, flags and words.
+  int64_t payload_bytes() const;
+
+ private:
+  void reduce(BucketTerms& terms);
+  double backward_us(nn::Module& module, const std::function<Tensor()>& forward);
+
+  BucketCase case_;
+  dist::ProcessGroupPtr group_;
+  GivenGradients plain_;    // without DDP; its parameters are those of the parts alone
+  GivenGradients wrapped_;  // by ddp_
+  dist::DistributedDataParallel<GivenGradients> ddp_;
+  dist::ReducerSetup setup_;
+  std::optional<dist::Buckets> buckets_;
+  std::vector<Tensor> own_;  // gradients with memory of their own
+  double reduce_in_backward_ = 0;
+  double rest_in_backward_ = 0;
+};
+
+}  // namespace brigade::lab::bench

@@ -3,23 +3,20 @@
 #include <brigade/core/atomic_file.h>
 #include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
-#include <brigade/lab/json_input.h>
 #include <brigade/lab/json_output.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/recipe.h>
 #include <brigade/lab/results.h>
 #include <brigade/lab/scaler_history.h>
+#include <brigade/lab/trace_file.h>
 #include <brigade/lab/trace_in_words.h>
 
 #include <nlohmann/json.hpp>
 
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 
 namespace brigade::lab {
 
@@ -57,30 +54,6 @@ json row_of(const json& trace) {
   json row = trace.at("brigade");
   row["traceEvents"] = trace.at("traceEvents");
   return row;
-}
-
-json trace_of(const json& row) {
-  json facts = row;
-  json events = facts.at("traceEvents");
-  facts.erase("traceEvents");
-  return {{"brigade", std::move(facts)}, {"traceEvents", std::move(events)}};
-}
-
-// A trace, or what --json has written.
-json read_trace(const std::string& file) {
-  std::ifstream in(file);
-  if (!in) throw IoError("explain: cannot read {}: {}", file, std::strerror(errno));
-  std::ostringstream text;
-  text << in.rdbuf();
-  try {
-    const json found = parse_json(text.str());
-    if (found.contains("results")) return trace_of(found.at("results").at(0));
-    static_cast<void>(found.at("brigade"));
-    return found;
-  } catch (const json::exception& error) {
-    throw ValueError("explain: {} is neither a trace of Brigade nor what explain --json writes: {}", file,
-                     error.what());
-  }
 }
 
 // A word that can be no recipe.
@@ -136,7 +109,7 @@ void add_explain(Command& app) {
     given->results.begin();
     const json trace = recipe ? trace_of_recipe(given->what, given->backend, given->ranks, given->bucket_mb, given->amp,
                                                 given->trace_file)
-                              : read_trace(given->what);
+                              : read_trace("explain", given->what);
     try {
       std::cout << (given->amp ? scaler_history_in_words(trace) : trace_in_words(trace));
     } catch (const json::exception& error) {

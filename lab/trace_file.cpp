@@ -1,0 +1,47 @@
+// Reads a trace and looks whether it is one.
+#include <brigade/lab/trace_file.h>
+
+#include <brigade/core/error.h>
+#include <brigade/lab/json_input.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace brigade::lab {
+
+namespace {
+
+using nlohmann::json;
+
+// Of a row of results: the section "brigade", with the events in it.
+json trace_of(const json& row) {
+  json facts = row;
+  json events = facts.at("traceEvents");
+  facts.erase("traceEvents");
+  return {{"brigade", std::move(facts)}, {"traceEvents", std::move(events)}};
+}
+
+}  // namespace
+
+json read_trace(const std::string& command, const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw IoError("{}: cannot read {}: {}", command, file, std::strerror(errno));
+  std::ostringstream text;
+  text << in.rdbuf();
+  try {
+    const json found = parse_json(text.str());
+    if (found.contains("results")) return trace_of(found.at("results").at(0));
+    static_cast<void>(found.at("brigade"));
+    return found;
+  } catch (const json::exception& error) {
+    throw ValueError("{}: {} is neither a trace of Brigade nor what explain --json writes: {}", command, file,
+                     error.what());
+  }
+}
+
+}  // namespace brigade::lab

@@ -141,7 +141,7 @@ void check_backend(const std::string& backend) {
 }
 
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
-                            std::chrono::milliseconds timeout) {
+                            std::chrono::milliseconds timeout, int stdin_rank) {
   check_backend(backend);
   if (ranks < 1) throw ValueError("expected at least 1 rank, got {}", ranks);
   if (const int launched = launched_ranks(); launched > 1)
@@ -155,6 +155,7 @@ RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments
   write_file(folder.path / "arguments", arguments);
   dist::LaunchOptions options;
   options.ranks = ranks;
+  options.stdin_rank = stdin_rank;
   options.prefix_output = false;
   options.environment = {{"BRIGADE_JOB_DIR", folder.path.string()},
                          {"BRIGADE_JOB_BACKEND", backend},

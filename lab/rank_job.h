@@ -35,9 +35,10 @@ struct RankJobOutcome {
 // `backend`: see backends_in_words. An error that a job throws is a result (ok
 // = false), not a failure of the run. Throws DistError when a rank ends without a result (it names
 // the rank, its exit code or signal, and its last words), and ValueError in a process that is one
-// of several ranks of a launcher: each of them would start ranks of its own.
+// of several ranks of a launcher: each of them would start ranks of its own. Rank `stdin_rank`, where
+// it is not -1, reads this process's standard input.
 RankJobOutcome run_rank_job(const std::string& job, const std::string& arguments, const std::string& backend, int ranks,
-                            std::chrono::milliseconds timeout = std::chrono::seconds(30));
+                            std::chrono::milliseconds timeout = std::chrono::seconds(30), int stdin_rank = -1);
 
 // The first rank that failed by itself, not because of a peer; of those the first where there is
 // none; -1 where all are well.

@@ -1,6 +1,8 @@
-// Small products and float64 by own loops, larger ones of float32 by oneDNN where it is present.
+// Small and thin products and float64 by own loops, the others of float32 by oneDNN where it is
+// present.
 #include <brigade/kernels/cpu/detail/gemm.h>
 
+#include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/vector/products.h>
 
 #ifdef BRIGADE_HAVE_ONEDNN
@@ -15,6 +17,10 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, int
   if (m == 0 || n == 0) return;
   const Factors<float> factors{ta, tb, m, n, k, a, lda, b, ldb, beta != 0, c, ldc};
   if (multiply_if_small(factors)) return;
+  if (const int64_t room = thin_room(factors); room > 0 && k > 0) {
+    multiply_thin(factors, empty({room}, kFloat32).data_ptr<float>());
+    return;
+  }
 #ifdef BRIGADE_HAVE_ONEDNN
   // Below about 24^3 the smaller overhead wins.
   if (m * n * k > 24 * 24 * 24) {

@@ -1,13 +1,22 @@
 // One matrix product on the CPU, small ones and such as go to a library, against plain loops in double.
 #include <brigade/kernels/cpu/detail/gemm.h>
 
+#include <brigade/core/random.h>
+#include <brigade/kernels/cpu/vector/products.h>
+#include <brigade/kernels/factory.h>
+
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 namespace brigade::test::gemm_test {
 
@@ -73,5 +82,51 @@ TEST_CASE("gemm: every size around what vectors and blocks hold, transposed, add
     }
   }
 }
+
+TEST_CASE("gemm: few rows times long rows of a transposed matrix, in one copy of the few and in several") {
+  for (const int64_t m : {3, 6, 8, 15, 16, 17, 32, 33, 64, 65, 128, 129}) {
+    for (const int64_t n : {11, 12, 19, 67}) {
+      for (const int64_t k : {511, 512, 1029, 4101}) {
+        check_product<float>(m, n, k, false, true, false);
+        check_product<float>(m, n, k, false, true, true);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm: a batch through a linear layer copies the batch and not the weights") {
+  const auto room = [](int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
+    return kernels::cpu::thin_room({ta, tb, m, n, k, nullptr, k, nullptr, k, false, nullptr, n});
+  };
+  for (const auto& [n, k] : std::vector<std::array<int64_t, 2>>{{1024, 784}, {1024, 1024}, {4096, 4096}, {128, 9216}}) {
+    CAPTURE(n);
+    CAPTURE(k);
+    CHECK(room(16, n, k, false, true) > 0);
+    CHECK(room(16, n, k, false, true) <= 64 * 1024 + 16 * n);
+    CHECK(room(1024, n, k, false, true) == 0);  // many rows: a library's layout pays
+    CHECK(room(1, n, k, false, true) == 0);
+    CHECK(room(16, n, k, true, true) == 0);
+    CHECK(room(16, n, k, false, false) == 0);
+  }
+  CHECK(room(16, 1024, 256, false, true) == 0);
+}
+
+#ifdef _OPENMP
+TEST_CASE("gemm: few rows have the same bits on any number of threads") {
+  const int before = omp_get_max_threads();
+  Generator generator(7);
+  const Tensor a = randn({20, 4500}, kFloat32, &generator), b = randn({301, 4500}, kFloat32, &generator);
+  std::vector<std::vector<float>> found;
+  for (const int threads : {1, 2, 3}) {
+    omp_set_num_threads(threads);
+    found.emplace_back(20 * 301);
+    kernels::cpu::gemm(false, true, 20, 301, 4500, a.data_ptr<float>(), 4500, b.data_ptr<float>(), 4500, 0,
+                       found.back().data(), 301);
+  }
+  omp_set_num_threads(before);
+  CHECK(found[1] == found[0]);
+  CHECK(found[2] == found[0]);
+}
+#endif
 
 }  // namespace brigade::test::gemm_test

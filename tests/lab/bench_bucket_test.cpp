@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace brigade;
+namespace brigade::test::bench_bucket_test {
 using namespace brigade::lab::bench;
 
 namespace {
@@ -77,3 +77,5 @@ TEST_CASE("terms of a bucket: what a way of placing gradients does not copy cost
   CHECK_THROWS_AS(find_placing("elsewhere"), ValueError);
   CHECK_THROWS_AS(make_hook("zip"), ValueError);
 }
+
+}  // namespace brigade::test::bench_bucket_test

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <limits>
 
-using namespace brigade;
+namespace brigade::test::bench_ddp_test {
 using namespace brigade::lab::bench;
 using nlohmann::json;
 
@@ -140,3 +140,5 @@ TEST_CASE("a step is as long as its slowest rank, and a ratio is taken inside a 
   CHECK(strict.at("placing_ms").at("median") == 0.25);
   CHECK(strict.at("buckets") == 3);
 }
+
+}  // namespace brigade::test::bench_ddp_test

@@ -7,7 +7,7 @@
 
 #include <sstream>
 
-using namespace brigade;
+namespace brigade::test::bench_follow_test {
 using nlohmann::json;
 
 namespace {
@@ -74,3 +74,5 @@ TEST_CASE("bench follow says what it expected of a line that names no case") {
     CHECK_MESSAGE(test::contains(streams.errors, row.expected), streams.errors);
   }
 }
+
+}  // namespace brigade::test::bench_follow_test

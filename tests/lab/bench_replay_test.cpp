@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-using namespace brigade;
+namespace brigade::test::bench_replay_test {
 using namespace brigade::lab::bench;
 using nlohmann::json;
 
@@ -97,3 +97,5 @@ TEST_CASE("a trace without a step on all ranks is no plan") {
   trace["brigade"]["ranks"] = 3;
   CHECK_THROWS_WITH_AS(plan_of(trace), doctest::Contains("nothing to replay"), ValueError);
 }
+
+}  // namespace brigade::test::bench_replay_test

@@ -14,7 +14,7 @@
 #include <chrono>
 #include <thread>
 
-using namespace brigade;
+namespace brigade::test::round_shares_test {
 using dist::BucketEvents;
 using dist::RoundEvents;
 using lab::bench::RoundShares;
@@ -131,3 +131,5 @@ TEST_CASE("over a link of known speed the hidden share is the computed one") {
     CHECK(found.backward_ms() == doctest::Approx(whole).epsilon(1e-6));
   });
 }
+
+}  // namespace brigade::test::round_shares_test

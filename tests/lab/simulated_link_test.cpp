@@ -15,7 +15,7 @@
 #include <map>
 #include <mutex>
 
-using namespace brigade;
+namespace brigade::test::simulated_link_test {
 using lab::bench::LinkSchedule;
 using lab::bench::LinkSpeed;
 using lab::bench::over_link;
@@ -159,3 +159,5 @@ TEST_CASE("a rank that leaves ends the peers' waits over a link") {
                                          }),
                        doctest::Contains("no more data"), Error);
 }
+
+}  // namespace brigade::test::simulated_link_test

@@ -39,6 +39,33 @@ class Product {
     }
   }
 
+  // Whether op(a) has few rows and b is transposed, and long rows. A library copies all of b into a
+  // layout of its own, which so few rows do not pay for. Most of a vector of them is the least that
+  // pays here.
+  static bool is_thin(const Factors<T>& of) noexcept {
+    return !of.transpose_a && of.transpose_b && 4 * of.m >= 3 * kLanes && of.m <= 8 * kLanes && of.k >= 512 &&
+           of.n >= 2 * kRows;
+  }
+  static int64_t depth(const Factors<T>& of) noexcept { return std::min(of.k, kThinRoom / padded(of.m)); }
+  static int64_t thin_room(const Factors<T>& of) noexcept { return padded(of.m) * (depth(of) + of.n); }
+
+  // The transposed product, b times a transposed, where b's rows are read as they lie. First columns
+  // [p, p + depth) of a, transposed;
+  static void copy_thin(const Factors<T>& of, int64_t p, T* room) {
+    copy_rows(true, of.m, std::min(of.k - p, depth(of)), of.a + p, of.lda, room);
+  }
+  // then their share of columns [begin, end) of c, which are transposed back after the last share.
+  static void multiply_thin(const Factors<T>& of, int64_t p, int64_t begin, int64_t end, T* room) {
+    const int64_t width = padded(of.m);
+    const int64_t k = std::min(of.k - p, depth(of));
+    T* const sums = room + width * (depth(of) + begin);
+    T* const c = of.c + begin;
+    if (p == 0 && of.accumulate) copy_rows(true, of.m, end - begin, c, of.ldc, sums);
+    multiply_rows({end - begin, width, k, of.b + begin * of.ldb + p, of.ldb, 1, sums, width, of.accumulate || p > 0},
+                  room, width);
+    if (p + k == of.k) transpose_rows(end - begin, of.m, sums, width, c, of.ldc);
+  }
+
   // Columns [begin, end) of a product of any size: panels of op(b), as many rows of it at once as
   // fill the room, which stays in the first cache while all rows of op(a) pass.
   static void multiply_columns(const Factors<T>& of, int64_t begin, int64_t end) {
@@ -61,9 +88,11 @@ class Product {
   using Lanes [[gnu::vector_size(kVectorBytes)]] = T;
   static constexpr int64_t kLanes = kVectorBytes / sizeof(T);
   // Of a block, in rows and vectors: as many sums under way at once as hide how long one takes.
-  static constexpr int kRows = 8;
+  // x86 has 32 registers from AVX-512 on, 16 before; ARM has 32.
+  static constexpr int kRows = HWY_ARCH_X86 && kVectorBytes < 64 ? 6 : 8;
   static constexpr int kColumns = 2;
-  static constexpr int64_t kRoom = 4096;  // elements of a copy of op(b)
+  static constexpr int64_t kRoom = 4096;           // elements of a copy of op(b)
+  static constexpr int64_t kThinRoom = 64 * 1024;  // elements of a copy of a: they stay in the second cache
 
   // But for b. The element in row i and column j of op(a) is a[i * a_row + j * a_step].
   struct Problem {
@@ -223,6 +252,16 @@ bool multiply_small_doubles_loop(const Factors<double>& of) {
   Product<double>::multiply_small(of);
   return true;
 }
+int64_t thin_room_loop(const Factors<float>& of) {
+  return Product<float>::is_thin(of) ? Product<float>::thin_room(of) : 0;
+}
+int64_t copy_thin_loop(const Factors<float>& of, int64_t p, float* room) {
+  Product<float>::copy_thin(of, p, room);
+  return p + Product<float>::depth(of);
+}
+void multiply_thin_loop(const Factors<float>& of, int64_t p, int64_t begin, int64_t end, float* room) {
+  Product<float>::multiply_thin(of, p, begin, end, room);
+}
 void multiply_columns_loop(const Factors<float>& of, int64_t begin, int64_t end) {
   Product<float>::multiply_columns(of, begin, end);
 }
@@ -238,6 +277,9 @@ namespace brigade::kernels::cpu {
 
 HWY_EXPORT(multiply_small_loop);
 HWY_EXPORT(multiply_small_doubles_loop);
+HWY_EXPORT(thin_room_loop);
+HWY_EXPORT(copy_thin_loop);
+HWY_EXPORT(multiply_thin_loop);
 HWY_EXPORT(multiply_columns_loop);
 HWY_EXPORT(multiply_columns_of_doubles_loop);
 
@@ -254,6 +296,18 @@ void share_columns(const Factors<T>& of, Columns columns) {
 
 bool multiply_if_small(const Factors<float>& of) { return HWY_DYNAMIC_DISPATCH(multiply_small_loop)(of); }
 bool multiply_if_small(const Factors<double>& of) { return HWY_DYNAMIC_DISPATCH(multiply_small_doubles_loop)(of); }
+int64_t thin_room(const Factors<float>& of) { return HWY_DYNAMIC_DISPATCH(thin_room_loop)(of); }
+void multiply_thin(const Factors<float>& of, float* room) {
+  // Threads take neighbouring rows of b.
+  for (int64_t p = 0; p < of.k;) {
+    const int64_t next = HWY_DYNAMIC_DISPATCH(copy_thin_loop)(of, p, room);
+    parallel_for(
+        of.n, [&](int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(multiply_thin_loop)
+                                                (of, p, begin, end, room); },
+        std::max<int64_t>(of.m * (next - p) / 16, 1));
+    p = next;
+  }
+}
 void multiply(const Factors<float>& of) {
   share_columns(of, [&](int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(multiply_columns_loop)(of, begin, end); });
 }

@@ -24,6 +24,10 @@ struct Factors {
 // False when the product is not small; then nothing was done.
 bool multiply_if_small(const Factors<float>& of);
 bool multiply_if_small(const Factors<double>& of);
+// The elements of `room` that multiply_thin needs, above 0 where it is the fastest way: where a has
+// few rows (a batch, of a linear layer's forward) and b is transposed.
+int64_t thin_room(const Factors<float>& of);
+void multiply_thin(const Factors<float>& of, float* room);
 // Of any size.
 void multiply(const Factors<float>& of);
 void multiply(const Factors<double>& of);

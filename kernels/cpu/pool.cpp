@@ -1,14 +1,16 @@
 // A row of outputs at a time. Where windows slide, element j of all windows of a row is one run
 // through the input with the stride for its step, so that the loops over outputs become vectors;
-// sums are taken down the columns first.
+// sums are taken down the columns first. Windows of two by two have a loop of their own.
 #include <brigade/kernels/pool.h>
 
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/pool.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/pool.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 namespace brigade::kernels {
@@ -120,6 +122,12 @@ void max_plane_by_runs(const Plane& p, const T* image, T* values, int64_t* indic
   }
 }
 
+// Windows of two elements, side by side from the first on.
+bool is_by_twos(const Axis& axis) {
+  return !axis.adaptive && axis.kernel == 2 && axis.stride == 2 && axis.padding == 0 && axis.dilation == 1 &&
+         2 * axis.out <= axis.in;
+}
+
 MaxPool max_pool2d_cpu(const Tensor& x, const Pool2dParams& params) {
   const PoolPlan plan = plan_pool(x.sizes(), params, PoolKind::Max);
   const Plane& p = plan.plane;
@@ -127,6 +135,7 @@ MaxPool max_pool2d_cpu(const Tensor& x, const Pool2dParams& params) {
   MaxPool result{empty(plan.out_sizes, x.options()), empty(plan.out_sizes, {kInt64, x.device()})};
   const bool by_runs =
       !p.columns.adaptive && p.columns.out >= kShortRow && p.pixels() <= std::numeric_limits<int32_t>::max();
+  const bool by_twos = by_runs && p.columns.out >= cpu::kPoolLanes && is_by_twos(p.rows) && is_by_twos(p.columns);
   const std::vector<Run> runs = by_runs ? runs_of(p.columns) : std::vector<Run>();
   const std::vector<PoolRange<int64_t>> columns = windows_of(p.columns);
   visit_floating(x.dtype(), "max_pool2d", [&]<class T>() {
@@ -138,6 +147,12 @@ MaxPool max_pool2d_cpu(const Tensor& x, const Pool2dParams& params) {
       for (int64_t plane = first; plane < last; ++plane) {
         const T* image = in + plane * p.pixels();
         int64_t o = plane * p.outputs();
+        if constexpr (std::is_same_v<T, float>) {
+          if (by_twos) {
+            cpu::max_pool_two_by_two(image, p.columns.in, p.rows.out, p.columns.out, values + o, indices + o);
+            continue;
+          }
+        }
         if (by_runs) {
           max_plane_by_runs(p, image, values + o, indices + o, runs, columns, champions);
           continue;

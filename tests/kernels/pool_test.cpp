@@ -34,6 +34,15 @@ const std::vector<Row> kSliding{
     {{2, 1, 1, 40}, {{1, 3}, {1, 2}, {0, 1}, true}},
     {{0, 3, 4, 4}, {}},
     {{4, 1, 1, 1}, {{1, 1}}},
+    // By twos: rows of one vector, of several with and without a rest, with a column and a row left over.
+    {{3, 4, 16}, {}},
+    {{2, 6, 24}, {}},
+    {{2, 5, 35}, {}},
+    {{1, 2, 64}, {}},
+    // Nearly so.
+    {{2, 5, 35}, {{2, 2}, {2, 2}, {0, 0}, true}},
+    {{2, 4, 34}, {{2, 2}, {2, 2}, {1, 1}}},
+    {{2, 4, 32}, {{1, 2}, {2, 2}}},
 };
 const std::vector<Row> kAdaptive{{{2, 3, 7, 8}, {.output_size = {3, 5}}},   {{2, 9, 4}, {.output_size = {1, 1}}},
                                  {{2, 2, 13, 11}, {.output_size = {1, 1}}}, {{1, 3, 6, 36}, {.output_size = {3, 9}}},
@@ -203,6 +212,27 @@ TEST_CASE("of equal elements the first wins, of NaNs the last, whatever the road
     CHECK(pairs(2) == std::vector<int64_t>{0, 2, 4, 6, 8, 10, 12, 14, 16});
     CHECK(pairs(-inf) == std::vector<int64_t>{0, 2, 4, 6, 8, 10, 12, 14, 16});
     CHECK(pairs(nan) == std::vector<int64_t>{1, 3, 5, 7, 9, 11, 13, 15, 17});
+  }
+}
+
+TEST_CASE("windows of two by two of float32 choose the same places as those of float64, of equals and NaNs too") {
+  const double choices[] = {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity(), -1, 2,
+                            2};
+  for (const int64_t width : {16, 18, 24, 31, 32, 50}) {
+    CAPTURE(width);
+    Generator generator(static_cast<uint64_t>(width));
+    const Tensor which = randint(0, 5, {6, 10, width}, {kInt64}, &generator);
+    std::vector<double> values;
+    for (const int64_t choice : which.to_vector<int64_t>())
+      values.push_back(choices[choice]);
+    const Tensor x = tensor(values, {6, 10, width});
+    const MaxPool expected = max_pool2d(x, {}), found = max_pool2d(cast(x, kFloat32), {});
+    CHECK(found.indices.to_vector<int64_t>() == expected.indices.to_vector<int64_t>());
+    const std::vector<double> largest = cast(found.values, kFloat64).to_vector<double>();
+    int64_t wrong = 0;
+    for (size_t i = 0; i < largest.size(); ++i)
+      wrong += !test::is_close(largest[i], expected.values.to_vector<double>()[i], 0);
+    CHECK(wrong == 0);
   }
 }
 

@@ -111,6 +111,26 @@ TEST_CASE("gemm: a batch through a linear layer copies the batch and not the wei
   CHECK(room(16, 1024, 256, false, true) == 0);
 }
 
+TEST_CASE("gemm: a long sum of few rows is as exact as one of short chains") {
+  constexpr int64_t kLong = 4096;
+  Generator generator(3);
+  const Tensor a = randn({16, kLong}, kFloat32, &generator), b = randn({64, kLong}, kFloat32, &generator);
+  std::vector<float> c(16 * 64);
+  kernels::cpu::gemm(false, true, 16, 64, kLong, a.data_ptr<float>(), kLong, b.data_ptr<float>(), kLong, 0, c.data(),
+                     64);
+  double squares = 0;
+  for (int64_t i = 0; i < 16; ++i) {
+    for (int64_t j = 0; j < 64; ++j) {
+      double exact = 0;
+      for (int64_t p = 0; p < kLong; ++p)
+        exact += static_cast<double>(a.data_ptr<float>()[i * kLong + p]) * b.data_ptr<float>()[j * kLong + p];
+      squares += std::pow(c[static_cast<size_t>(i * 64 + j)] - exact, 2);
+    }
+  }
+  // One chain of 4,096 would be more than 1.1e-6 away.
+  CHECK(std::sqrt(squares / c.size() / kLong) < 7e-7);
+}
+
 #ifdef _OPENMP
 TEST_CASE("gemm: few rows have the same bits on any number of threads") {
   const int before = omp_get_max_threads();

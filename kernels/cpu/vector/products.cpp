@@ -61,8 +61,15 @@ class Product {
     T* const sums = room + width * (depth(of) + begin);
     T* const c = of.c + begin;
     if (p == 0 && of.accumulate) copy_rows(true, of.m, end - begin, c, of.ldc, sums);
-    multiply_rows({end - begin, width, k, of.b + begin * of.ldb + p, of.ldb, 1, sums, width, of.accumulate || p > 0},
-                  room, width);
+    const T* const b = of.b + begin * of.ldb + p;
+    for (int64_t i = 0; i < end - begin; i += kRows) {
+      const int64_t rows = std::min<int64_t>(end - begin - i, kRows);
+      for (int64_t q = 0; q < k; q += kChain) {
+        multiply_rows({rows, width, std::min(k - q, kChain), b + i * of.ldb + q, of.ldb, 1, sums + i * width, width,
+                       of.accumulate || p + q > 0},
+                      room + q * width, width);
+      }
+    }
     if (p + k == of.k) transpose_rows(end - begin, of.m, sums, width, c, of.ldc);
   }
 
@@ -92,6 +99,7 @@ class Product {
   static constexpr int kRows = HWY_ARCH_X86 && kVectorBytes < 64 ? 6 : 8;
   static constexpr int kColumns = 2;
   static constexpr int64_t kRoom = 4096;           // elements of a copy of op(b)
+  static constexpr int64_t kChain = 384;           // numbers added one after another: fewer are more exact
   static constexpr int64_t kThinRoom = 64 * 1024;  // elements of a copy of a: they stay in the second cache
 
   // But for b. The element in row i and column j of op(a) is a[i * a_row + j * a_step].
@@ -302,8 +310,11 @@ void multiply_thin(const Factors<float>& of, float* room) {
   for (int64_t p = 0; p < of.k;) {
     const int64_t next = HWY_DYNAMIC_DISPATCH(copy_thin_loop)(of, p, room);
     parallel_for(
-        of.n, [&](int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(multiply_thin_loop)
-                                                (of, p, begin, end, room); },
+        of.n,
+        [&](int64_t begin, int64_t end) {
+          HWY_DYNAMIC_DISPATCH(multiply_thin_loop)
+          (of, p, begin, end, room);
+        },
         std::max<int64_t>(of.m * (next - p) / 16, 1));
     p = next;
   }

@@ -32,6 +32,7 @@
 #include <brigade/optim/checkpoint.h>
 #include <brigade/optim/clip_grad.h>
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,7 +48,7 @@
 namespace brigade::dist {
 
 struct FabricOptions {
-  std::string accelerator = "auto";  // "cpu", "cuda" or "gpu", "auto": cuda where there is a device
+  std::string accelerator = "auto";  // "cpu", "cuda" or "gpu", "cuda:1" for all ranks, "auto": cuda where there is one
   int devices = -1;                  // ranks of this host; -1: as the launcher says, else all GPUs, or one CPU
   int num_nodes = 1;
   Strategy strategy = "auto";          // a name, or DDPStrategy{...}
@@ -72,7 +73,8 @@ class Fabric {
   // are known, and for numbers of devices and nodes that make no sense or are not what the launcher has
   // started.
   explicit Fabric(FabricOptions options = {}, SourceLocation where = SourceLocation::current());
-  // A rank of a group that is there already.
+  // A rank of a group that is there already; where it is the rank that a launcher has started, the launcher says which of
+  // its host it is.
   Fabric(FabricOptions options, ProcessGroupPtr group, SourceLocation where = SourceLocation::current());
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
@@ -127,35 +129,27 @@ class Fabric {
     }
     return {std::move(module), std::move(ddp), *precision_, device()};
   }
-  // It has to live as long as this. Throws ValueError for one that was set up before.
-  FabricOptimizer setup_optimizers(optim::Optimizer& optimizer, SourceLocation where = SourceLocation::current()) {
-    steps()->add(optimizer, where);
-    return {optimizer, steps()};
+  // One optimizer gives its handle, several a tuple of handles in their order. They have to live as long
+  // as this. Throws ValueError, with the caller's line, for one that was set up before.
+  //   auto [first, second] = fabric.setup_optimizers(adam, sgd);
+  template <std::derived_from<optim::Optimizer>... More>
+  auto setup_optimizers(OptimizerArg first, More&... more) {
+    if constexpr (sizeof...(More) == 0) {
+      return set_up(first.optimizer, first.where);
+    } else {
+      // Braces: from left to right.
+      return std::tuple{set_up(first.optimizer, first.where), set_up(more, first.where)...};
+    }
   }
-  std::tuple<FabricOptimizer, FabricOptimizer> setup_optimizers(optim::Optimizer& first, optim::Optimizer& second,
-                                                                SourceLocation where = SourceLocation::current()) {
-    return {setup_optimizers(first, where), setup_optimizers(second, where)};
-  }
-  std::tuple<FabricOptimizer, FabricOptimizer, FabricOptimizer> setup_optimizers(
-      optim::Optimizer& first, optim::Optimizer& second, optim::Optimizer& third,
-      SourceLocation where = SourceLocation::current()) {
-    return {setup_optimizers(first, where), setup_optimizers(second, where), setup_optimizers(third, where)};
-  }
-  // A module with its optimizers: auto [model, optimizer] = fabric.setup(net, adam).
+  // A module with any number of optimizers: auto [model, optimizer] = fabric.setup(net, adam).
   template <nn::Holder Module>
   FabricModule<Module> setup(Module module, SourceLocation where = SourceLocation::current()) {
     return setup_module(std::move(module), where);
   }
-  template <nn::Holder Module>
-  std::tuple<FabricModule<Module>, FabricOptimizer> setup(Module module, optim::Optimizer& optimizer,
-                                                          SourceLocation where = SourceLocation::current()) {
-    return {setup_module(std::move(module), where), setup_optimizers(optimizer, where)};
-  }
-  template <nn::Holder Module>
-  std::tuple<FabricModule<Module>, FabricOptimizer, FabricOptimizer> setup(
-      Module module, optim::Optimizer& first, optim::Optimizer& second,
-      SourceLocation where = SourceLocation::current()) {
-    return {setup_module(std::move(module), where), setup_optimizers(first, where), setup_optimizers(second, where)};
+  template <nn::Holder Module, std::derived_from<optim::Optimizer>... More>
+  auto setup(Module module, OptimizerArg first, More&... more) {
+    return std::tuple{setup_module(std::move(module), first.where), set_up(first.optimizer, first.where),
+                      set_up(more, first.where)...};
   }
   // Where there are several ranks each gets its part of the examples (DistributedSampler, with the
   // loader's shuffle, seed and drop_last); a sampler that already knows several ranks stays, and of
@@ -258,6 +252,10 @@ class Fabric {
   void check(SourceLocation where);
   void join(ProcessGroupPtr group);
   const std::shared_ptr<OptimizerSteps>& steps() const;
+  FabricOptimizer set_up(optim::Optimizer& optimizer, SourceLocation where) {
+    steps()->add(optimizer, where);
+    return {optimizer, steps()};
+  }
   void prepare_module(const std::shared_ptr<nn::Module>& module, SourceLocation where);
   void share_out(data::DataLoaderBase& loader) const;
   void expect_toggled(const optim::Optimizer& optimizer) const;

@@ -29,7 +29,8 @@ class PrecisionRegion {
 // A handle: copies mean the same module. A call runs the module's forward (under
 // DistributedDataParallel where the strategy wraps) in the autocast of the precision: floating inputs
 // become the dtype of the parameters, half results float32, so that the loss is computed in float32.
-// Tensors and vectors of tensors are converted; arguments and results of other types go as they are.
+// Tensors and vectors of tensors are converted, and in results pairs and tuples of them; other types go as
+// they are.
 //
 // A submodule that is called round it (model->student(x)) computes without that conversion and that
 // region (write fabric.autocast() where they matter), and its gradients are reduced all the same: a

@@ -9,6 +9,15 @@
 
 namespace brigade::dist {
 
+// An optimizer to set up, with the line that does so: behind a list of any length there is no room for a
+// default argument.
+struct OptimizerArg {
+  optim::Optimizer& optimizer;
+  SourceLocation where;
+  OptimizerArg(optim::Optimizer& given, SourceLocation line = SourceLocation::current()) noexcept  // NOLINT: converts
+      : optimizer(given), where(line) {}
+};
+
 // A handle: copies mean the same optimizer, which has to live as long as its Fabric.
 class FabricOptimizer {
  public:

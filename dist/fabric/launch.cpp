@@ -12,14 +12,20 @@ namespace brigade::dist {
 
 namespace {
 
+bool names_one_gpu(const std::string& accelerator) { return accelerator.starts_with("cuda:"); }
+
 // As choose_device() takes it.
 std::string device_text(const std::string& accelerator, SourceLocation where) {
   if (accelerator == "gpu") return "cuda";
   if (accelerator == "cpu" || accelerator == "cuda" || accelerator == "auto") return accelerator;
-  throw ValueError(where, "unknown accelerator '{}'; known are auto, cpu, cuda, gpu", accelerator);
+  if (names_one_gpu(accelerator)) return accelerator;
+  throw ValueError(where, "unknown accelerator '{}'; known are auto, cpu, cuda, cuda:N, gpu", accelerator);
 }
 
-int gpus_of(const std::string& accelerator) { return accelerator == "cpu" ? 0 : device_count(DeviceType::CUDA); }
+int gpus_of(const std::string& accelerator) {
+  if (names_one_gpu(accelerator)) return 1;
+  return accelerator == "cpu" ? 0 : device_count(DeviceType::CUDA);
+}
 
 }  // namespace
 
@@ -52,6 +58,8 @@ Fabric::Fabric(FabricOptions options, ProcessGroupPtr group, SourceLocation wher
   check(where);
   if (!group) throw ValueError(where, "Fabric: the process group is empty; see init_process_group");
   plan_.ranks = group->size();
+  const std::optional<LaunchedRank> launched = find_launched_rank(launch_variables());
+  plan_.is_launched = launched && launched->world_size == group->size() && launched->rank == group->rank();
   join(std::move(group));
 }
 

@@ -43,7 +43,7 @@ TEST_CASE("[002.2] [003.1] strategies and precisions have Lightning's names; a w
   CHECK(has(error_of([] { Fabric({.precision = "8-true"}); }),
             "unknown precision '8-true'; known are 32-true, 16-mixed, bf16-mixed, 16-true, bf16-true, 64-true"));
   CHECK(has(error_of([] { Fabric({.accelerator = "tpu"}); }),
-            "unknown accelerator 'tpu'; known are auto, cpu, cuda, gpu"));
+            "unknown accelerator 'tpu'; known are auto, cpu, cuda, cuda:N, gpu"));
   CHECK(amp::find_precision("16").name == "16-mixed");
   CHECK(amp::find_precision("bf16").name == "bf16-mixed");
   CHECK(amp::find_precision("32").name == "32-true");
@@ -157,6 +157,54 @@ TEST_CASE("what was set up once is not set up again, and what was not is not use
   CHECK(has(error_of([&] { fabric.clip_gradients(optimizer, {}); }), "You have to specify either `clip_val` or"));
   CHECK(has(error_of([&] { fabric.clip_gradients(optimizer, {.max_norm = 1, .clip_val = 1}); }),
             "Only one of `clip_val` or `max_norm` can be set"));
+}
+
+TEST_CASE("setup and setup_optimizers take any number of optimizers, and name the line of one that comes twice") {
+  Fabric fabric(kOneCpu);
+  std::vector<nn::Linear> nets;
+  std::vector<std::unique_ptr<optim::SGD>> all;
+  for (int i = 0; i < 9; ++i) {
+    nets.emplace_back(1, 1);
+    all.push_back(std::make_unique<optim::SGD>(nets.back()->parameters(), optim::SGDOptions{.lr = 0.1}));
+  }
+  optim::Adam adam({tensor<float>({1})}, {.lr = 0.1});
+  auto [model, a, b, c, d, e] = fabric.setup(nets[0], *all[0], *all[1], adam, *all[2], *all[3]);
+  auto [f, g, h, i] = fabric.setup_optimizers(*all[4], *all[5], *all[6], *all[7]);
+  auto alone = fabric.setup_optimizers(*all[8]);
+  CHECK(model.module().get() == nets[0].get());
+  const std::vector<const optim::Optimizer*> found{&*a, &*b, &*c, &*d, &*e, &*f, &*g, &*h, &*i, &*alone};
+  const std::vector<const optim::Optimizer*> wanted{all[0].get(), all[1].get(), &adam,        all[2].get(),
+                                                    all[3].get(), all[4].get(), all[5].get(), all[6].get(),
+                                                    all[7].get(), all[8].get()};
+  CHECK(found == wanted);
+  for (const std::string& twice : {error_of([&] { fabric.setup_optimizers(adam); }),
+                                   error_of([&] { fabric.setup(nn::Linear(1, 1), *all[8], adam); })}) {
+    CHECK(has(twice, "An optimizer should be passed only once to the `setup` method"));
+    CHECK(has(twice, "fabric_threads_test.cpp:"));
+  }
+}
+
+namespace {
+
+struct HalvesImpl : nn::Module {
+  nn::Linear fc{nullptr};
+  HalvesImpl() { fc = register_module("fc", nn::Linear(2, 2)); }
+  std::pair<Tensor, std::tuple<Tensor, int>> forward(const Tensor& x) {
+    const Tensor y = fc(x);
+    return {y, {y, static_cast<int>(y.dtype() == kBFloat16)}};
+  }
+};
+BRIGADE_MODULE(Halves);
+
+}  // namespace
+
+TEST_CASE("in results that are pairs and tuples tensors become float32 as elsewhere") {
+  Fabric fabric({.accelerator = "cpu", .devices = 1, .precision = "bf16-mixed"});
+  auto model = fabric.setup(Halves());
+  const auto [first, second] = model(ones({1, 2}));
+  CHECK(first.dtype() == kFloat32);
+  CHECK(std::get<0>(second).dtype() == kFloat32);
+  CHECK(std::get<1>(second) == 1);
 }
 
 TEST_CASE("clip_gradients clips by norm or by value, of what the scaler has divided") {

@@ -4,6 +4,7 @@
 #include <brigade/core/tensor.h>
 
 #include <concepts>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -35,7 +36,14 @@ decltype(auto) input_to(T&& value, DType dtype, SourceLocation where) {
   }
 }
 
-// Half types become float32.
+template <class T>
+struct IsPairOrTuple : std::false_type {};
+template <class A, class B>
+struct IsPairOrTuple<std::pair<A, B>> : std::true_type {};
+template <class... T>
+struct IsPairOrTuple<std::tuple<T...>> : std::true_type {};
+
+// Half types become float32; in pairs and tuples each for itself.
 template <class T>
 std::remove_cvref_t<T> output_of(T&& value, SourceLocation where) {
   const auto one = [&](const Tensor& each) {
@@ -48,6 +56,8 @@ std::remove_cvref_t<T> output_of(T&& value, SourceLocation where) {
     for (const Tensor& each : value)
       converted.push_back(one(each));
     return converted;
+  } else if constexpr (IsPairOrTuple<std::remove_cvref_t<T>>::value) {
+    return std::apply([&](const auto&... each) { return std::remove_cvref_t<T>(output_of(each, where)...); }, value);
   } else {
     return std::forward<T>(value);
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The recipes `gan` and `deep-supervision` in their forms on PyTorch's DistributedDataParallel: how does each end?
+"""The recipes `gan`, `deep-supervision`, `distill` and `charlm` in their forms on PyTorch's DistributedDataParallel: how does each end?
 
     pip install torch
     bench/recipes_torch/run.py                          # a table in Markdown, as docs/recipes.md shows it
@@ -7,7 +7,8 @@
 
 Two ranks over Gloo, six steps. A form ends in an error (in which step, and whether an optimizer had stepped since the faulty backward), or its
 replicas are equal or not. Where they are equal, its parameters are compared with those of a training in one process that adds up the same
-losses of both halves of a batch: this is what the form was meant to compute. The networks are those of tests/reference/generate_recipes.py.
+losses of both halves of a batch: this is what the form was meant to compute. The networks are those of tests/reference
+(generate_recipes.py, generate_charlm_distill.py).
 """
 import argparse
 import json
@@ -16,6 +17,7 @@ import os
 import pathlib
 import sys
 import tempfile
+from contextlib import nullcontext
 from datetime import timedelta
 
 import torch
@@ -25,7 +27,9 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tests/reference"))
-from generate_recipes import Classifier, Discriminator, Generator, called, fill, fill_parameters  # noqa: E402
+from digits import DigitsNet  # noqa: E402
+from generate_charlm_distill import GPT, Student  # noqa: E402
+from generate_recipes import Discriminator, Generator, called, fill, fill_parameters  # noqa: E402
 
 STEPS, RANKS, BATCH = 6, 2, 16
 
@@ -33,7 +37,7 @@ STEPS, RANKS, BATCH = 6, 2, 16
 class Gan(nn.Module):
     def __init__(self):
         super().__init__()
-        self.generator, self.discriminator, self.perception = Generator(), Discriminator(), Classifier()
+        self.generator, self.discriminator, self.perception = Generator(), Discriminator(), DigitsNet()
         fill_parameters(self.generator, 0)
         fill_parameters(self.discriminator, 100)
         fill_parameters(self.perception, 200)
@@ -159,10 +163,78 @@ def deep_supervision(form, wrappers, progress):
     return list(net.parameters())
 
 
+class TeacherStudent(nn.ModuleDict):
+    def __init__(self):
+        super().__init__({"teacher": DigitsNet(), "student": Student()})
+        fill_parameters(self, 0)
+        self["teacher"].requires_grad_(False)
+
+    def forward(self, images):
+        return self["teacher"](images), self["student"](images)
+
+
+def distillation_loss(teacher, student, labels, temperature=4, soft=0.7):
+    divergence = F.kl_div(F.log_softmax(student / temperature, 1), F.softmax(teacher / temperature, 1), reduction="batchmean")
+    return divergence * (soft * temperature * temperature) + F.cross_entropy(student, labels) * (1 - soft)
+
+
+def distill(form, wrappers, progress):
+    pair = TeacherStudent()
+    if form == "student-alone":
+        student = wrappers.wrap(pair["student"])
+
+        def both(images):
+            return pair["teacher"](images), student(images)
+    else:
+        whole = wrappers.wrap(pair)
+        # The module called directly goes round the wrapper's own forward.
+        both = whole if form == "whole-module" else pair
+    optimizer = torch.optim.SGD(pair["student"].parameters(), lr=0.05, momentum=0.9)
+    for step in range(STEPS):
+        progress(step, "forward and backward")
+        optimizer.zero_grad()
+        parts = wrappers.parts(fill(2000 + step, (BATCH, 1, 8, 8), 0.5).float() + 0.5, (torch.arange(BATCH) + step) % 10)
+        # A backward in no_sync makes local what a call round the wrapper makes local anyway.
+        local = whole.no_sync() if form == "local-gradients" and wrappers.rank is not None else nullcontext()
+        with local:
+            loss = sum(distillation_loss(*both(images), labels) for images, labels in parts) / len(parts)
+            loss.backward()
+        if form in ("loss-all-reduce", "local-gradients") and wrappers.rank is not None:
+            dist.all_reduce(loss.detach(), op=dist.ReduceOp.SUM)
+        progress(step, "the optimizer's step")
+        optimizer.step()
+    return list(pair["student"].parameters())
+
+
+def charlm(form, wrappers, progress):
+    assert form == "default"
+    letters, block, micro_batches = 40, 16, 2
+    net = GPT(letters, block, 32, 4, 2)
+    fill_parameters(net, 0)
+    model = wrappers.wrap(net)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=0.01)
+    for step in range(STEPS):
+        progress(step, "forward and backward")
+        optimizer.zero_grad()
+        windows = (torch.arange(BATCH)[:, None] * 7 + torch.arange(block + 1) * (step + 3)) % letters
+        for text, in wrappers.parts(windows):
+            for i, part in enumerate(text.chunk(micro_batches)):
+                local = model.no_sync() if i + 1 < micro_batches and wrappers.rank is not None else nullcontext()
+                with local:
+                    loss = F.cross_entropy(model(part[:, :-1]).flatten(0, 1), part[:, 1:].flatten())
+                    (loss / micro_batches / (RANKS if wrappers.rank is None else 1)).backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        progress(step, "the optimizer's step")
+        optimizer.step()
+    return list(net.parameters())
+
+
 RECIPES = {
     "gan": (gan, ["failing", "find-unused", "two-forwards", "two-wrappers", "no-detach"]),
     "deep-supervision": (deep_supervision, ["all-scales", "left-out", "weights-in-a-buffer", "weights-in-a-parameter", "extra-backward",
                                             "extra-backward-find-unused"]),
+    "distill": (distill, ["whole-module", "student-alone", "child-called", "loss-all-reduce", "local-gradients"]),
+    "charlm": (charlm, ["default"]),
 }
 
 

@@ -26,6 +26,8 @@ struct Call {
   std::string aside = "";  // what people read, on standard error
 };
 
+std::string trace_file() { return (std::filesystem::temp_directory_path() / "brigade-results-trace.json").string(); }
+
 std::vector<Call> calls() {
   const std::vector<std::string> fault{"id",      "title",    "control", "passed",
                                        "skipped", "detected", "in_time", "verdicts"};
@@ -67,6 +69,21 @@ std::vector<Call> calls() {
       {"bench unused", "--layers 10 --width 4 --steps 2", steps, 0, "strict again"},
       {"bench diagnosis", "--layers 1 --width 4 --steps 2", steps, 0, "off again"},
       {"bench mechanisms", "--layers 1 --width 4 --steps 2", steps, 0, "powersgd_hook"},
+      {"bench bucket",
+       "--only-terms --backends threads --sizes 64K --parameters 4 --rounds 1",
+       {"what", "backend", "ranks", "bytes", "parameters", "dtype", "hook", "gradients", "time_us", "sum_us", "terms_us"},
+       0,
+       "flatten"},
+      {"bench ddp",
+       "--models mlp --modes local,strict --backends threads --rounds 1",
+       {"model", "ranks", "backend", "link", "mode", "pinned", "bytes", "tensors", "step_ms", "ratios", "noise"},
+       0,
+       "strict"},
+      {"bench replay",
+       trace_file() + " --backends threads --rounds 1",
+       {"module", "backend", "ranks", "buckets", "steps", "recorded_ms", "step_ms", "ratio", "overlap", "rounds"},
+       0,
+       "recorded"},
       {"bench batch-norm", "--layers 1 --width 4 --steps 2", steps, 0, "SyncBatchNorm"},
   };
 }
@@ -92,6 +109,7 @@ std::set<std::string> subcommands(const std::string& of) {
 
 TEST_CASE("--json - puts one JSON object on standard output, and nothing else, whatever the command") {
   std::set<std::string> called;
+  REQUIRE(test::run_program("train digits --quiet --epochs 1 --trace " + trace_file()).status == 0);
   for (const Call& call : calls()) {
     called.insert(call.command);
     const std::string dashes = call.command == "run" ? "--json - " + call.arguments : call.arguments + " --json -";
@@ -118,9 +136,11 @@ TEST_CASE("--json - puts one JSON object on standard output, and nothing else, w
     if (name != "bench") CHECK_MESSAGE(called.contains(name), name);
   }
   const std::set<std::string> benchmarks = subcommands("bench");
-  CHECK(benchmarks.size() == 10);
+  CHECK(benchmarks.size() == 14);
+  // What follows answers in lines, without --json.
   for (const std::string& name : benchmarks)
-    CHECK_MESSAGE(called.contains("bench " + name), name);
+    CHECK_MESSAGE((called.contains("bench " + name) || name == "follow"), name);
+  std::filesystem::remove(trace_file());
 }
 
 TEST_CASE("what a command says does not depend on where its JSON goes") {

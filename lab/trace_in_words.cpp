@@ -16,8 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string bytes(int64_t n) { return dist::bytes_in_words(n); }
-
 struct Moment {
   double time;
   std::string words;
@@ -40,7 +38,7 @@ void add_collective(const TraceSlice& slice, std::vector<Moment>& moments) {
     // After the gradient that filled it.
     moments.push_back({details.at("filled_us").get<double>() + 1e-3, fmt::format("{} is full", slice.name)});
     moments.push_back({slice.begin, fmt::format("{} is launched: {} of payload (gradients, flags, words)", slice.name,
-                                                bytes(details.at("bytes").get<int64_t>()))});
+                                                dist::bytes_in_words(details.at("bytes").get<int64_t>()))});
     if (details.at("on_device").get<bool>()) return;
     moments.push_back({slice.end, details.at("arrival_known").get<bool>()
                                       ? fmt::format("{} is seen to be averaged", slice.name)
@@ -70,19 +68,20 @@ std::string trace_in_words(const json& trace) {
           ? "They were rebuilt after the first backward, in the order in which rank 0's gradients became ready."
           : "They stand in reverse order of registration, since the last layers finish first in backward; they are rebuilt "
             "after the first backward.",
-      bytes(first), bytes(cap));
+      dist::bytes_in_words(first), dist::bytes_in_words(cap));
   size_t number = 0;
   for (const json& bucket : facts.at("buckets")) {
     int64_t total = 0;
     for (const json& index : bucket.at("parameters"))
       total += parameters.at(index.get<size_t>()).at("bytes").get<int64_t>();
     const int64_t limit = number == 0 ? first : cap;
-    text += fmt::format("  bucket {} ({}, {}): {}\n", number, bucket.at("dtype").get<std::string>(), bytes(total),
-                        total >= limit ? fmt::format("closed at its cap of {}", bytes(limit))
+    text += fmt::format("  bucket {} ({}, {}): {}\n", number, bucket.at("dtype").get<std::string>(),
+                        dist::bytes_in_words(total),
+                        total >= limit ? fmt::format("closed at its cap of {}", dist::bytes_in_words(limit))
                                        : std::string("closed because no parameter was left"));
     for (const json& index : bucket.at("parameters"))
       text += fmt::format("    {} ({})\n", name_of(index),
-                          bytes(parameters.at(index.get<size_t>()).at("bytes").get<int64_t>()));
+                          dist::bytes_in_words(parameters.at(index.get<size_t>()).at("bytes").get<int64_t>()));
     ++number;
   }
   text += "\nReady order of the last backward on rank 0:";

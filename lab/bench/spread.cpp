@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace brigade::lab::bench {
 
@@ -58,6 +59,13 @@ Samples ratios(const Samples& a, const Samples& b) {
       all[rank].push_back(a[rank][round] / b[rank][round]);
   }
   return all;
+}
+
+double total(const Samples& samples) {
+  double sum = 0;
+  for (const std::vector<double>& rank : samples)
+    sum = std::accumulate(rank.begin(), rank.end(), sum);
+  return sum;
 }
 
 }  // namespace brigade::lab::bench

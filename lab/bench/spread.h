@@ -32,6 +32,9 @@ double noise_of(const std::vector<double>& samples);
 // a / b, round by round on each rank; rounds that only one of them has are left out.
 Samples ratios(const Samples& a, const Samples& b);
 
+// The sum of all samples of all ranks.
+double total(const Samples& samples);
+
 // Of sorted values; `part` from 0 to 1.
 double quantile(const std::vector<double>& sorted, double part);
 

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <iostream>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::steps {
 
 namespace {
 
@@ -151,4 +151,4 @@ const AddBenchmark add([](Command& bench) {
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::steps

@@ -16,13 +16,13 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<StepsBenchmark>& list() {
+std::vector<StepsBenchmark>& steps_list() {
   static std::vector<StepsBenchmark> all;
   return all;
 }
 
 const StepsBenchmark& find(const std::string& name) {
-  for (const StepsBenchmark& each : list()) {
+  for (const StepsBenchmark& each : steps_list()) {
     if (each.name == name) return each;
   }
   throw ValueError("there is no benchmark of steps '{}'", name);
@@ -74,12 +74,12 @@ std::string steps_job(const dist::ProcessGroupPtr& group, const std::string& arg
   return rows.dump();
 }
 
-const AddRankJob add_job(kStepsJob, &steps_job);
+const AddRankJob add_steps_job(kStepsJob, &steps_job);
 
 }  // namespace
 
-AddStepsBenchmark::AddStepsBenchmark(StepsBenchmark benchmark) { list().push_back(std::move(benchmark)); }
+AddStepsBenchmark::AddStepsBenchmark(StepsBenchmark benchmark) { steps_list().push_back(std::move(benchmark)); }
 
-const std::vector<StepsBenchmark>& steps_benchmarks() { return list(); }
+const std::vector<StepsBenchmark>& steps_benchmarks() { return steps_list(); }
 
 }  // namespace brigade::lab::bench

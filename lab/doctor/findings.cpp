@@ -15,10 +15,9 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
-std::string bytes(int64_t n) { return dist::bytes_in_words(n); }
 std::string limit_in_words(uint64_t limit, bool of_bytes) {
   if (limit == std::numeric_limits<uint64_t>::max()) return "no limit";
-  return of_bytes ? bytes(static_cast<int64_t>(limit)) : fmt::format("{}", limit);
+  return of_bytes ? dist::bytes_in_words(static_cast<int64_t>(limit)) : fmt::format("{}", limit);
 }
 
 void judge_processor(const Machine& machine, Findings& found) {
@@ -44,9 +43,10 @@ void judge_processor(const Machine& machine, Findings& found) {
           ? fmt::format("{}, shared by the ranks that brigade run starts (OMP_NUM_THREADS says otherwise)",
                         machine.usable)
           : fmt::format("{}, as OMP_NUM_THREADS asks", machine.omp_threads));
-  add("memory", machine.memory_limit > 0 ? fmt::format("{}, of which the control group gives {}", bytes(machine.memory),
-                                                       bytes(machine.memory_limit))
-                                         : bytes(machine.memory));
+  add("memory", machine.memory_limit > 0
+                    ? fmt::format("{}, of which the control group gives {}", dist::bytes_in_words(machine.memory),
+                                  dist::bytes_in_words(machine.memory_limit))
+                    : dist::bytes_in_words(machine.memory));
 }
 
 void judge_devices(const Machine& machine, Findings& found) {

@@ -7,7 +7,7 @@
 
 #include <optional>
 
-namespace brigade::lab {
+namespace brigade::lab::microbench::autocast_cases {
 
 namespace {
 
@@ -63,4 +63,4 @@ const AddMicroCases add_autocast_cases(&cases);
 
 }  // namespace
 
-}  // namespace brigade::lab
+}  // namespace brigade::lab::microbench::autocast_cases

@@ -9,7 +9,7 @@
 
 #include <memory>
 
-namespace brigade::lab {
+namespace brigade::lab::microbench::scaler_cases {
 
 namespace {
 
@@ -93,4 +93,4 @@ const AddMicroCases add_scaler_cases(&cases);
 
 }  // namespace
 
-}  // namespace brigade::lab
+}  // namespace brigade::lab::microbench::scaler_cases

@@ -181,10 +181,27 @@ TEST_CASE("status 3: a program, a device, a file or data that are not there, or 
 }
 
 TEST_CASE("status 0 for help, with examples, of every command") {
-  for (const char* command : {"demo", "run", "train", "diagnose", "check", "explain", "doctor", "bench",
-                              "bench collectives", "bench allreduce", "bench ops", "bench autograd", "bench optim",
-                              "bench amp", "bench unused", "bench diagnosis", "bench mechanisms", "bench batch-norm",
-                              "bench bucket", "bench ddp", "bench replay"}) {
+  for (const char* command : {"demo",
+                              "run",
+                              "train",
+                              "diagnose",
+                              "check",
+                              "explain",
+                              "doctor",
+                              "bench",
+                              "bench collectives",
+                              "bench allreduce",
+                              "bench ops",
+                              "bench autograd",
+                              "bench optim",
+                              "bench amp",
+                              "bench unused",
+                              "bench diagnosis",
+                              "bench mechanisms",
+                              "bench batch-norm",
+                              "bench bucket",
+                              "bench ddp",
+                              "bench replay"}) {
     CAPTURE(command);
     const test::Streams help = test::run_program_apart(std::string(command) + " --help");
     CHECK(help.status == 0);

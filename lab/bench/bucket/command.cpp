@@ -20,7 +20,7 @@
 #include <iostream>
 #include <memory>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::bucket_command {
 
 namespace {
 
@@ -232,4 +232,4 @@ const AddBenchmark add(&add_command);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::bucket_command

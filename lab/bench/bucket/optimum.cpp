@@ -12,9 +12,7 @@ namespace brigade::lab::bench {
 
 namespace {
 
-constexpr double kMib = 1 << 20;
-
-double per_mib(double us, int64_t bytes) { return us * kMib / static_cast<double>(bytes); }
+double per_mib(double us, int64_t bytes) { return us * kMebibyte / static_cast<double>(bytes); }
 
 double cost_of(const BucketCost& cost) {
   double us = 0;

@@ -9,6 +9,8 @@
 
 namespace brigade::lab::bench {
 
+inline constexpr double kMebibyte = 1 << 20;
+
 // What a bucket of one size costs.
 struct BucketCost {
   int64_t bytes = 0;

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::bucket_overlap_job {
 
 namespace {
 
@@ -90,4 +90,4 @@ const AddRankJob add_job(kBucketOverlapJob, &overlap_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::bucket_overlap_job

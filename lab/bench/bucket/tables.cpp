@@ -18,7 +18,6 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kTerms[] = {"flatten", "numbers", "flags", "launch", "reduce", "copy_out"};
-constexpr double kMib = 1 << 20;
 
 double median_of(const json& stat) { return stat.at("median"); }
 
@@ -38,13 +37,6 @@ BucketCost cost_of(const BucketRow& row) {
   for (const char* term : kTerms)
     cost.terms_us.emplace_back(term, row.found.at("terms_us").at(term).at("low"));
   return cost;
-}
-
-double total(const Samples& samples) {
-  double sum = 0;
-  for (const std::vector<double>& rank : samples)
-    sum = std::accumulate(rank.begin(), rank.end(), sum);
-  return sum;
 }
 
 }  // namespace
@@ -92,7 +84,7 @@ void print_terms(std::vector<BucketRow> rows, Report& report, std::ostream& out)
       terms += fmt::format(" {:>{}.2f}", median_of(row.found.at("terms_us").at(term)),
                            std::string(term) == "reduce" ? 10 : 9);
     out << fmt::format("{:>10}{} {:>10.2f} {:>10.2f} {:>8.1f} {:>7.2f} {:>7} {}\n",
-                       byte_size_in_words(row.key.at("bytes")), terms, sum, together, sum * kMib / bytes,
+                       byte_size_in_words(row.key.at("bytes")), terms, sum, together, sum * kMebibyte / bytes,
                        bytes / sum / 1e3, row.found.at("rounds").get<int>(), report.add(row.key, row.found));
   }
 }
@@ -125,7 +117,9 @@ Plot terms_plot(const std::vector<BucketRow>& rows) {
     auto series = std::ranges::find(plot.series, line, &PlotSeries::name);
     if (series == plot.series.end()) series = plot.series.insert(plot.series.end(), PlotSeries{line, {}});
     const auto bytes = row.key.at("bytes").get<double>();
-    const auto per_mib = [&](const char* what) { return row.found.at("sum_us").at(what).get<double>() * kMib / bytes; };
+    const auto per_mib = [&](const char* what) {
+      return row.found.at("sum_us").at(what).get<double>() * kMebibyte / bytes;
+    };
     series->points.push_back({bytes, per_mib("median"), per_mib("low"), per_mib("high")});
   }
   return plot;

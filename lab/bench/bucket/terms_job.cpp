@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::bucket_terms_job {
 
 namespace {
 
@@ -102,4 +102,4 @@ const AddRankJob add_job(kBucketTermsJob, &terms_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::bucket_terms_job

@@ -18,7 +18,7 @@
 #include <iostream>
 #include <memory>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::collectives_command {
 
 namespace {
 
@@ -255,4 +255,4 @@ const AddBenchmark add([](Command& bench) {
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::collectives_command

@@ -17,7 +17,7 @@
 #include <iostream>
 #include <memory>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::ddp_command {
 
 namespace {
 
@@ -164,4 +164,4 @@ const AddBenchmark add(&add_command);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::ddp_command

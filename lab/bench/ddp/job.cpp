@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::ddp_job {
 
 namespace {
 
@@ -95,4 +95,4 @@ const AddRankJob add_job(kDdpJob, &ddp_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::ddp_job

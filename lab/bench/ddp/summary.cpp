@@ -26,13 +26,6 @@ Samples of_slowest(const Samples& steps) {
   return {slowest};
 }
 
-double total(const Samples& samples) {
-  double sum = 0;
-  for (const std::vector<double>& rank : samples)
-    sum = std::accumulate(rank.begin(), rank.end(), sum);
-  return sum;
-}
-
 json ratios_of(const RanksRun& run, size_t row, const Samples& steps) {
   const json& rows = run.rank(0);
   json found = json::object();

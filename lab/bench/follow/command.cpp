@@ -6,7 +6,7 @@
 
 #include <memory>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::follow_command {
 
 namespace {
 
@@ -45,4 +45,4 @@ const AddBenchmark add_follow(&add_commands);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::follow_command

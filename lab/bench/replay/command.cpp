@@ -18,7 +18,7 @@
 #include <memory>
 #include <numeric>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::replay_command {
 
 namespace {
 
@@ -182,4 +182,4 @@ const AddBenchmark add(&add_command);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::replay_command

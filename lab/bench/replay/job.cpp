@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace brigade::lab::bench {
+namespace brigade::lab::bench::replay_job {
 
 namespace {
 
@@ -67,4 +67,4 @@ const AddRankJob add_job(kReplayJob, &replay_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench
+}  // namespace brigade::lab::bench::replay_job

@@ -19,8 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-int64_t ns(double us) { return std::llround(us * 1e3); }
-
 // One step of one rank as its slices come.
 struct Recorded {
   std::optional<double> forward;
@@ -37,12 +35,12 @@ void take_collective(const TraceSlice& slice, Recorded& step) {
     throw ValueError("the collectives of this trace ran on a device; a replay knows the moments of the host only");
   dist::BucketEvents& bucket = step.buckets[slice.arguments.at("bucket").get<int>()];
   if (slice.name == "wait for peers") {
-    bucket.arrived = ns(slice.end);
+    bucket.arrived = ns_of_us(slice.end);
   } else if (slice.name == "reduce") {
-    bucket.reduced = ns(slice.end);
+    bucket.reduced = ns_of_us(slice.end);
   } else {
-    bucket.launched = ns(slice.begin);
-    bucket.finished = ns(slice.end);
+    bucket.launched = ns_of_us(slice.begin);
+    bucket.finished = ns_of_us(slice.end);
     bucket.bytes = slice.arguments.at("bytes");
   }
 }
@@ -73,9 +71,9 @@ ReplayStep step_of(const Recorded& recorded, double first_begin, const std::vect
                    const std::vector<DType>& dtypes) {
   const double begin = recorded.forward.value_or(recorded.began);
   dist::RoundEvents events;
-  events.began = ns(begin);
-  events.compute_ended = ns(recorded.compute_ended);
-  events.ended = ns(recorded.ended);
+  events.began = ns_of_us(begin);
+  events.compute_ended = ns_of_us(recorded.compute_ended);
+  events.ended = ns_of_us(recorded.ended);
   ReplayStep step{.late_us = begin - first_begin,
                   .compute_us = recorded.compute_ended - begin,
                   .recorded_us = recorded.ended - begin};

@@ -8,11 +8,15 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace brigade::lab::bench {
+
+// Nanoseconds, rounded.
+inline int64_t ns_of_us(double us) { return std::llround(us * 1e3); }
 
 struct ReplayBucket {
   double at_us = 0;   // launched

@@ -27,8 +27,6 @@ void pause_until(int64_t time) {
   }
 }
 
-int64_t ns(double us) { return std::llround(us * 1e3); }
-
 std::vector<std::pair<int64_t, DType>> sizes_of(const ReplayStep& step) {
   std::vector<std::pair<int64_t, DType>> sizes;
   for (const ReplayBucket& bucket : step.buckets)
@@ -62,14 +60,14 @@ std::vector<Player::Played> Player::play() {
     std::ranges::sort(looks);
     auto look = std::ranges::lower_bound(looks, 0.0);
     dist::RoundEvents events;
-    pause_until(now_ns() + ns(step.late_us));
+    pause_until(now_ns() + ns_of_us(step.late_us));
     events.began = now_ns();
     const auto compute_until = [&](double us) {
       for (; look != looks.end() && *look <= us; ++look) {
-        pause_until(events.began + ns(*look));
+        pause_until(events.began + ns_of_us(*look));
         group_->progress();
       }
-      pause_until(events.began + ns(us));
+      pause_until(events.began + ns_of_us(us));
     };
     std::vector<dist::WorkPtr> works;
     for (size_t b = 0; b < step.buckets.size(); ++b) {
@@ -88,7 +86,7 @@ std::vector<Player::Played> Player::play() {
       events.buckets[b].reduced = times.reduced;
       events.buckets[b].finished = now_ns();
     }
-    pause_until(now_ns() + ns(step.rest_us));
+    pause_until(now_ns() + ns_of_us(step.rest_us));
     events.ended = now_ns();
     played.push_back({static_cast<double>(events.ended - events.began) * 1e-6, shares_of(events)});
   }

@@ -1,7 +1,7 @@
 // The list of benchmarks that static objects fill.
 #include <brigade/lab/bench/benchmark.h>
 
-#include <vector>
+#include <map>
 
 namespace brigade::lab {
 
@@ -9,17 +9,17 @@ namespace {
 
 using Add = void (*)(Command& bench);
 
-std::vector<Add>& all() {
-  static std::vector<Add> added;
+std::multimap<int, Add>& all() {
+  static std::multimap<int, Add> added;
   return added;
 }
 
 }  // namespace
 
-AddBenchmark::AddBenchmark(Add add) { all().push_back(add); }
+AddBenchmark::AddBenchmark(int place, Add add) { all().emplace(place, add); }
 
 void add_benchmarks(Command& bench) {
-  for (const Add add : all())
+  for (const auto& [place, add] : all())
     add(bench);
 }
 

@@ -5,12 +5,13 @@
 
 namespace brigade::lab {
 
-// `add` adds subcommands to `bench`;
+// `add` adds subcommands to `bench`. The help lists them by `place`, then in the order in which they
+// were added.
 struct AddBenchmark {
-  explicit AddBenchmark(void (*add)(Command& bench));
+  AddBenchmark(int place, void (*add)(Command& bench));
 };
 
-// All of them.
+// All of them, by place.
 void add_benchmarks(Command& bench);
 
 }  // namespace brigade::lab

@@ -144,7 +144,7 @@ void add_command(Command& bench, const StepsBenchmark& benchmark) {
   command.action([given, benchmark] { return run(benchmark, *given); });
 }
 
-const AddBenchmark add([](Command& bench) {
+const AddBenchmark add(5, [](Command& bench) {
   for (const StepsBenchmark& each : steps_benchmarks())
     add_command(bench, each);
 });

@@ -173,7 +173,7 @@ void add_suite(Command& bench, const Suite& suite) {
   });
 }
 
-const AddBenchmark add_microbenchmarks([](Command& bench) {
+const AddBenchmark add_microbenchmarks(6, [](Command& bench) {
   const std::string dtypes = "float32,bfloat16,float16";
   const std::string beside = "Beside PyTorch in the same run: bench/beside_torch.py ";
   add_suite(bench, {"ops", "Operations at the sizes of models, forward and backward", "1024", dtypes, beside + "ops"});

@@ -228,7 +228,7 @@ void add_command(Command& bench) {
   });
 }
 
-const AddBenchmark add(&add_command);
+const AddBenchmark add(2, &add_command);
 
 }  // namespace
 

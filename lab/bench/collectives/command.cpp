@@ -247,7 +247,7 @@ void add_command(Command& bench, const std::string& name, const std::string& abo
   command.action([given] { return run(*given); });
 }
 
-const AddBenchmark add([](Command& bench) {
+const AddBenchmark add(1, [](Command& bench) {
   add_command(bench, "collectives", "All collectives: time, bandwidth, latency, overlap (as nccl-tests and OSU)",
               "shm,gloo", true);
   add_command(bench, "allreduce", "The same for all_reduce alone", "shm,gloo", false);

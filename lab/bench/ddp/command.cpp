@@ -160,7 +160,7 @@ void add_command(Command& bench) {
   });
 }
 
-const AddBenchmark add(&add_command);
+const AddBenchmark add(3, &add_command);
 
 }  // namespace
 

@@ -41,7 +41,7 @@ void add_commands(Command& bench) {
            kFollowAllreduceJob, "float32 1048576 in_place 10");
 }
 
-const AddBenchmark add_follow(&add_commands);
+const AddBenchmark add_follow(7, &add_commands);
 
 }  // namespace
 

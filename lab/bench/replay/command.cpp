@@ -178,7 +178,7 @@ void add_command(Command& bench) {
   });
 }
 
-const AddBenchmark add(&add_command);
+const AddBenchmark add(4, &add_command);
 
 }  // namespace
 

@@ -152,6 +152,6 @@ TEST_CASE("buckets that one rank sends in another order are named on all ranks, 
   }
 }
 
-#endif
-
 }  // namespace brigade::test::nccl_planted_bugs_test
+
+#endif

@@ -42,6 +42,17 @@ void add_to(std::vector<Verdict>& found, Verdict verdict) {
   found.push_back(std::move(verdict));
 }
 
+// The first of verdicts on buffers, with the parameters of all.
+Verdict with_others(const std::vector<Verdict>& buffers) {
+  Verdict told = buffers.front();
+  for (size_t i = 1; i < buffers.size(); ++i)
+    told.parameters.insert(told.parameters.end(), buffers[i].parameters.begin(), buffers[i].parameters.end());
+  if (buffers.size() == 1) return told;
+  told.cause.text += fmt::format(", nor {} other buffer{}", buffers.size() - 1, buffers.size() > 2 ? "s" : "");
+  told.message = told.cause.text;
+  return told;
+}
+
 }  // namespace
 
 StepCheck::StepCheck(Reducer& reducer, ProcessGroup& group, StepCheckOptions options, Tensors parameters,
@@ -297,15 +308,16 @@ void StepCheck::verify(const autograd::Update& update) {
     for (const NamedParameter& each : buffers_())
       tensors.push_back({"buffer", each.name, each.tensor});
   }
-  std::vector<Verdict> errors;
+  std::vector<Verdict> errors, buffers;
   for (Verdict& verdict : compare_over_ranks(group_, tensors, update.where).verdicts) {
     verdict.iteration = reducer_.rounds();
-    if (verdict.kind == "buffers_differ") {
-      verdict.severity = Severity::Warning;  // as the user chose: broadcast_buffers is off
-      reducer_.advisories().add("buffer " + verdict.parameters.front().name, verdict);
-    } else {
-      errors.push_back(std::move(verdict));
-    }
+    (verdict.kind == "buffers_differ" ? buffers : errors).push_back(std::move(verdict));
+  }
+  if (!buffers.empty()) {
+    // Of many layers one cause: the first is told, the others are counted.
+    Verdict told = with_others(buffers);
+    told.severity = Severity::Warning;  // as the user chose: broadcast_buffers is off
+    reducer_.advisories().add("buffers", told);
   }
   if (!errors.empty()) raise(update, std::move(errors));
 }

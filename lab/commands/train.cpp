@@ -23,7 +23,8 @@ namespace brigade::lab {
 
 // How options and results travel between processes.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainOptions, form, strategy, precision, device, epochs, steps, global_batch, lr,
-                                   seed, progress, trace_steps, bucket_mb, checkpoint, resume, metrics, picture)
+                                   seed, progress, trace_steps, bucket_mb, checkpoint, resume, metrics, data, width,
+                                   picture)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainResult, from_epoch, loss, device, metrics, parameters_equal, gradients_equal,
                                    seconds, step_ms, collectives_per_step, bytes_per_step, peak_bytes, trace, sample)
 
@@ -75,7 +76,8 @@ FormOutcome run_form(const Recipe& recipe, const Form& form, const TrainRanks& r
   if (failed < 0) {
     found.error.ok = true;
     found.result = parse_train_result(outcome.ranks.at(0).text);
-    found.expected = form.is_right() && found.result.parameters_equal && found.result.gradients_equal;
+    found.expected = form.is_right() && found.result.parameters_equal && found.result.gradients_equal &&
+                     (form.warning.empty() || found.result.metrics.contains("warning " + form.warning));
     return found;
   }
   found.error = outcome.ranks[static_cast<size_t>(failed)];
@@ -146,6 +148,8 @@ void check(TrainArguments& given, const Recipe& recipe, const Given& by_user) {
   if (!given.options.picture.empty() && !recipe.makes_pictures)
     throw ValueError("the recipe {} makes no pictures; leave out --picture", recipe.name);
   if (!given.options.picture.empty()) require_png();
+  if (!recipe.takes_images && (!given.options.data.empty() || given.options.width > 0))
+    throw ValueError("the recipe {} has images and a width of its own; leave out --data and --width", recipe.name);
   for (const std::string* file :
        {&given.trace_file, &given.options.checkpoint, &given.options.metrics, &given.options.picture})
     check_output(*file);
@@ -233,6 +237,11 @@ void add_train(Command& app) {
       "go on from such a file, bit for bit, until --epochs (with the same --seed, --batch and --precision)");
   train.add_option("--metrics", options.metrics, "write a line of JSON for each step to a file, while it trains");
   train.add_option("--picture", options.picture, "write what was learned as a PNG, for recipes that make images");
+  train.add_option("--data", options.data, "folder of the binary files of CIFAR-10, for the recipe resnet");
+  train
+      .add_option("--width", options.width,
+                  "channels of its first stage (without it: 64 with --data, 16 for the digits)")
+      .check(number_from(1, 1024));
   train.add_flag("--quiet", given->quiet, "no progress bar");
   train.add_option("--trace", given->trace_file,
                    "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");

@@ -23,7 +23,15 @@ json to_json(const ExpectedVerdict& verdict) {
   return {{"kind", verdict.kind}, {"cause", verdict.cause}};
 }
 
+std::string warning_of(const Form& form) { return form.warning.empty() ? "" : "; warns: " + form.warning; }
+
 std::string equal_or_not(bool equal) { return equal ? "equal" : "DIFFERENT"; }
+
+// What a run that came to its end should have done.
+std::string what_was(const Form& form) {
+  if (!form.is_right()) return ": it should end in " + in_words(form.verdict);
+  return form.warning.empty() ? ": replicas differ" : ": it should warn of " + form.warning;
+}
 
 std::string line_of(const Recipe& recipe, const Form& form, const TrainRanks& ranks, const FormOutcome& outcome) {
   const TrainResult& result = outcome.result;
@@ -36,8 +44,7 @@ std::string line_of(const Recipe& recipe, const Form& form, const TrainRanks& ra
       ranks.backend == "threads" ? "-" : fmt::format("{:.1f}", result.peak_bytes / (1024.0 * 1024.0));
   return fmt::format("{:<26} {:>9.3f} {:>11.2f} {:>10} {:>9}  {:<10} {}{}", form.name, median(result.step_ms),
                      result.collectives_per_step, sent, peak, equal_or_not(result.gradients_equal),
-                     recipe.metrics_in_words(result),
-                     outcome.expected ? "" : ", NOT expected: it should end in " + in_words(form.verdict));
+                     recipe.metrics_in_words(result), outcome.expected ? "" : ", NOT expected" + what_was(form));
 }
 
 }  // namespace
@@ -52,14 +59,11 @@ void list_recipes(Results& results) {
                              recipe->name, recipe->about, recipe->defaults.epochs, recipe->defaults.global_batch,
                              recipe->defaults.lr, recipe->defaults.precision);
     for (const Form& form : recipe->forms) {
-      json row{{"recipe", recipe->name},
-               {"form", form.name},
-               {"about", form.about},
-               {"verdict", to_json(form.verdict)},
-               {"fault", form.fault}};
+      json row{{"recipe", recipe->name},           {"form", form.name},       {"about", form.about},
+               {"verdict", to_json(form.verdict)}, {"warning", form.warning}, {"fault", form.fault}};
       results.add(std::move(row));
       if (recipe->forms.size() == 1) continue;
-      const std::string end = form.is_right() ? "" : "; fails: " + in_words(form.verdict);
+      const std::string end = form.is_right() ? warning_of(form) : "; fails: " + in_words(form.verdict);
       const std::string fault = form.fault.empty() ? "" : ", " + form.fault;
       std::cout << fmt::format("  {:<26} {}{}{}\n", form.name, form.about, end, fault);
     }

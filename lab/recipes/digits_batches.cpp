@@ -3,25 +3,11 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/lab/recipes/training.h>
 
-#include <algorithm>
 #include <span>
 
 namespace brigade::lab {
-
-namespace {
-
-int64_t checked(const Examples& examples, const dist::ProcessGroup& group, const TrainOptions& options) {
-  if (options.global_batch < group.size() || options.global_batch % group.size() != 0)
-    throw ValueError("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group.size());
-  if (options.epochs < 1) throw ValueError("expected at least 1 epoch, got {}", options.epochs);
-  if (options.global_batch > examples.labels.numel())
-    throw ValueError("the global batch of {} is larger than the {} examples to train on", options.global_batch,
-                     examples.labels.numel());
-  return options.global_batch / group.size();
-}
-
-}  // namespace
 
 DigitsBatches::DigitsBatches(Examples examples, const dist::ProcessGroup& group, const TrainOptions& options,
                              bool shuffle)
@@ -29,13 +15,11 @@ DigitsBatches::DigitsBatches(Examples examples, const dist::ProcessGroup& group,
       rank_(group.rank()),
       ranks_(group.size()),
       seed_(options.seed),
-      batch_(checked(examples_, group, options)),
+      batch_(batch_of_a_rank(options, group, examples_.labels.numel())),
       per_epoch_(examples_.labels.numel() / options.global_batch),
-      steps_(per_epoch_ * options.epochs),
+      steps_(steps_of(options, per_epoch_)),
       sampler_(examples_.labels.numel(), group.rank(), group.size(),
-               {.shuffle = shuffle, .seed = options.seed, .drop_last = true}) {
-  if (options.steps > 0) steps_ = std::min(steps_, options.steps);
-}
+               {.shuffle = shuffle, .seed = options.seed, .drop_last = true}) {}
 
 Examples DigitsBatches::at(int64_t step) {
   if (step / per_epoch_ != epoch_) {

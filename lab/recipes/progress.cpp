@@ -22,8 +22,9 @@ std::string dtype_in_words(int64_t number) {
 
 }  // namespace
 
-Progress::Progress(const TrainOptions& options)
-    : options_(options),
+Progress::Progress(const TrainOptions& options, optim::Checkpoint begin)
+    : checkpoint(std::move(begin)),
+      options_(options),
       seed_(static_cast<int64_t>(options.seed)),
       global_batch_(options.global_batch),
       computed_in_(dtype_of_forward(options)) {

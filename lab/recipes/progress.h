@@ -10,7 +10,8 @@ namespace brigade::lab {
 // per training; models and optimizers are named to `checkpoint` by the recipe.
 class Progress {
  public:
-  explicit Progress(const TrainOptions& options);
+  // `begin`: parts of a checkpoint that are there already (Fabric::checkpoint).
+  explicit Progress(const TrainOptions& options, optim::Checkpoint begin = {});
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 

@@ -31,6 +31,8 @@ struct TrainOptions {
   std::string checkpoint;  // file that is written after each epoch; "": none
   std::string resume;      // such a file, to go on from bit for bit; "": from the start
   std::string metrics;     // file that gets a line of JSON for each step (StepLog); "": none
+  std::string data;        // folder of images, where the recipe takes one; "": those that come with the program
+  int64_t width = 0;       // channels of the first stage, where the recipe takes it; 0: its own
   std::string picture;     // PNG that shows what was learned, where the recipe makes pictures; "": none
 };
 
@@ -64,6 +66,8 @@ struct Form {
   // The planted fault or control that is the same in small ("UNU-12"); "": none.
   std::string fault = {};
   int64_t shows_in = 3;  // steps after which a verdict has come for certain
+  // Kind of a warning that a right run gives ("buffers_differ"; as note_warnings names it); "": none.
+  std::string warning = {};
 
   bool is_right() const noexcept { return verdict.kind.empty(); }
 };
@@ -76,6 +80,7 @@ struct Recipe {
   // What is taken for options that are not given: epochs, global_batch, lr, precision.
   TrainOptions defaults = {};
   bool makes_pictures = false;
+  bool takes_images = false;  // TrainOptions::data and width
   // On one rank; the result is the same on every rank. Throws ValueError for options that do not
   // fit the recipe, DeviceError for a device that is not there, and what a form raises that fails.
   std::function<TrainResult(const dist::ProcessGroupPtr& group, const TrainOptions& options)> train;

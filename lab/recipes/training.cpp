@@ -6,6 +6,9 @@
 #include <brigade/core/factory.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/replicas.h>
+#include <brigade/lab/recipes/strategy_options.h>
+
+#include <algorithm>
 
 namespace brigade::lab {
 
@@ -21,6 +24,37 @@ Digits digits_on(Device device, const amp::Precision& precision) {
     return Examples{examples.images.to(device), examples.labels.to(device)};
   };
   return {moved(digits.train), moved(digits.test)};
+}
+
+dist::FabricOptions fabric_options(const TrainOptions& options) {
+  return {.accelerator = options.device,
+          .strategy = strategy_options(options.strategy, options.bucket_mb),
+          .precision = options.precision};
+}
+
+int64_t batch_of_a_rank(const TrainOptions& options, const dist::ProcessGroup& group, int64_t examples) {
+  if (options.global_batch < group.size() || options.global_batch % group.size() != 0)
+    throw ValueError("the global batch of {} cannot be shared evenly by {} ranks", options.global_batch, group.size());
+  if (options.epochs < 1) throw ValueError("expected at least 1 epoch, got {}", options.epochs);
+  if (options.global_batch > examples)
+    throw ValueError("the global batch of {} is larger than the {} examples to train on", options.global_batch,
+                     examples);
+  return options.global_batch / group.size();
+}
+
+int64_t steps_of(const TrainOptions& options, int64_t per_epoch) {
+  const int64_t all = per_epoch * options.epochs;
+  return options.steps > 0 ? std::min(all, options.steps) : all;
+}
+
+void keep_trace(dist::Reducer& reducer, const TrainOptions& options) {
+  if (options.trace_steps > 0) reducer.timeline().keep(static_cast<size_t>(options.trace_steps));
+}
+
+void add_loader(optim::Checkpoint& checkpoint, data::DataLoaderBase& loader) {
+  checkpoint.part(
+      "data", [&loader] { return loader.state_dict(); },
+      [&loader](const optim::OptimizerState& state) { loader.load_state_dict(state); });
 }
 
 void add_scaler(optim::Checkpoint& checkpoint, amp::GradScaler& scaler) {

@@ -5,7 +5,9 @@
 #include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/amp/precision.h>
+#include <brigade/data/data_loader.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/lab/digits.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/recipe.h>
@@ -25,6 +27,17 @@ auto under(const amp::Precision& precision, Device device, F&& body) {
 Device ready_device(const TrainOptions& options, const dist::ProcessGroup& group);
 // The digits in the dtype of the precision, on that device.
 Digits digits_on(Device device, const amp::Precision& precision);
+// Device, strategy, buckets and precision of the options, for a Fabric on the ranks of a recipe.
+dist::FabricOptions fabric_options(const TrainOptions& options);
+// Of a global batch. Throws ValueError where it is not a multiple of the ranks, or larger than the
+// `examples` that there are, and for less than 1 epoch.
+int64_t batch_of_a_rank(const TrainOptions& options, const dist::ProcessGroup& group, int64_t examples);
+// Steps of the training: as many as --epochs or --steps say.
+int64_t steps_of(const TrainOptions& options, int64_t per_epoch);
+// Where TrainResult::trace is wanted.
+void keep_trace(dist::Reducer& reducer, const TrainOptions& options);
+// Which batch comes next, as a part of a checkpoint. The loader has to live as long as it.
+void add_loader(optim::Checkpoint& checkpoint, data::DataLoaderBase& loader);
 // The scaler's state as a part of a checkpoint, where there is a scaler.
 void add_scaler(optim::Checkpoint& checkpoint, amp::GradScaler& scaler);
 

@@ -149,6 +149,24 @@ const AddRankCase add_elsewhere(
     "a buffer that forward writes, that is broadcast or that is ignored may be one rank's own", &check_elsewhere,
     everywhere({2, 3}));
 
+// Mean and variance of the batch norm differ from the first step on.
+std::string check_told_once(const dist::ProcessGroupPtr& group) {
+  Training apart(group, {.broadcast_buffers = false, .verify_every = 1});
+  const auto said = apart.run([](Training&) {});
+  if (said.size() != 1) return fmt::format("{} verdicts", said.size());
+  const dist::Verdict& verdict = said[0];
+  if (verdict.kind != "buffers_differ" || verdict.severity != dist::Severity::Warning) return verdict.message;
+  if (verdict.parameters.size() != 2 || verdict.parameters[0].name != "norm.running_mean" ||
+      verdict.parameters[1].name != "norm.running_var")
+    return verdict.message;
+  return verdict.message.find("buffer `norm.running_mean` is not the same on") == 0 &&
+                 verdict.message.find(", nor 1 other buffer") != verdict.message.npos
+             ? ""
+             : verdict.message;
+}
+const AddRankCase add_told_once("verify_every tells of buffers that differ once, with the number of them",
+                                &check_told_once, everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::own_buffers_cases

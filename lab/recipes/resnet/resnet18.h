@@ -1,0 +1,39 @@
+// ResNet-18 for small images (He, Zhang, Ren, Sun: "Deep residual learning for image recognition",
+// arXiv 1512.03385, sections 3.3 and 4.2).
+#pragma once
+
+#include <brigade/nn/nn.h>
+
+#include <cstdint>
+
+namespace brigade::lab {
+
+// Two 3x3 convolutions, and a way round both: y = relu(f(x) + x). Where size or channels change, a 1x1
+// convolution brings x to the shape of f(x).
+struct BasicBlockImpl : nn::Module {
+  nn::Conv2d conv1{nullptr}, conv2{nullptr}, shortcut{nullptr};
+  nn::BatchNorm2d norm1{nullptr}, norm2{nullptr}, shortcut_norm{nullptr};
+
+  BasicBlockImpl(int64_t in, int64_t out, int64_t stride);
+  // [N, in, H, W] -> [N, out, H / stride, W / stride], rounded up
+  Tensor forward(const Tensor& x);
+};
+BRIGADE_MODULE(BasicBlock);
+
+// Four stages of two blocks; each stage but the first halves the image and doubles the channels. As
+// usual for images of 32 x 32 or less it begins with a 3x3 convolution, in the place of one of 7x7 and
+// a pooling.
+struct ResNet18Impl : nn::Module {
+  nn::Conv2d stem{nullptr};
+  nn::BatchNorm2d stem_norm{nullptr};
+  nn::ModuleList<BasicBlock> blocks{nullptr};
+  nn::Linear head{nullptr};
+
+  // `width`: channels of the first stage, 64 in the article.
+  ResNet18Impl(int64_t channels, int64_t classes, int64_t width);
+  // [N, channels, H, W], grey or colour values in 0..1 -> logits [N, classes]
+  Tensor forward(const Tensor& images);
+};
+BRIGADE_MODULE(ResNet18);
+
+}  // namespace brigade::lab

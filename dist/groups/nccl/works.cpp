@@ -178,7 +178,7 @@ ReplayHook Works::replays(Device device) const {
 void Works::fail(const std::exception_ptr& error) { state_->fail(error); }
 void Works::throw_if_failed() const { state_->throw_if_failed(); }
 
-bool Works::finish_within(std::chrono::milliseconds time) {
+bool Works::finish_within(std::chrono::milliseconds time) noexcept try {
   const auto deadline = Clock::now() + time;
   while (true) {
     std::vector<std::shared_ptr<Entry>> entries;
@@ -197,6 +197,8 @@ bool Works::finish_within(std::chrono::milliseconds time) {
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
+} catch (const std::exception&) {
+  return false;
 }
 
 void Works::run() {

@@ -58,8 +58,9 @@ class Works {
   // The group is over: everything that is under way, and all that comes, ends with this.
   void fail(const std::exception_ptr& error);
   void throw_if_failed() const;
-  // Whether nothing is left to do on the device, now or within that time.
-  bool finish_within(std::chrono::milliseconds time);
+  // Whether nothing is left to do on the device, now or within that time. No where the device has
+  // failed, whose error every other call of it raises too.
+  bool finish_within(std::chrono::milliseconds time) noexcept;
 
  private:
   friend class NcclWork;

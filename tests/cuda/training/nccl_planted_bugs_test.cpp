@@ -125,6 +125,26 @@ TEST_CASE("a bucket that is written while it is sent is found") {
   CHECK(orders > 0);
 }
 
+TEST_CASE("a group that ends while its device fails ends no program") {
+  // The failure shows in whichever call asks the device next: in many orders that of the group's end.
+  uint64_t ended = 0;
+  orders_until([&] {
+    ++ended;
+    try {
+      on_gpus(2, [&](const dist::ProcessGroupPtr& group, Device device) {
+        const Tensor bucket = filled(group->rank() + 1, {64}, kFloat32, device);
+        group->all_reduce(bucket);
+        kernels::fill(bucket, 7);
+      });
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      CHECK_MESSAGE(text.find("wrote what it sends while the collective was under way") != std::string::npos, text);
+    }
+    return false;
+  });
+  CHECK(ended == kOrders);
+}
+
 TEST_CASE("buckets that one rank sends in another order are named on all ranks, before anything is used") {
   for (const int ranks : {2, 4}) {
     std::mutex mutex;

@@ -69,7 +69,7 @@ void tell_failure(std::ostream& out, const reference::SuiteResult& done) {
   if (!wrong.rows.empty()) out << wrong.table();
 }
 
-struct CheckArguments {
+struct Arguments {
   bool all = false;
   std::string file, model, op;
   double bound = 0;
@@ -78,12 +78,12 @@ struct CheckArguments {
   Results results;
 };
 
-std::optional<DType> dtype_option(const CheckArguments& given) {
+std::optional<DType> dtype_option(const Arguments& given) {
   if (given.dtype.empty()) return std::nullopt;
   return dtype_from_name(given.dtype);
 }
 
-int check_all(CheckArguments& given) {
+int check_all(Arguments& given) {
   reference::SuiteOptions options;
   options.folder = given.reference.empty() ? reference::reference_folder() : given.reference;
   options.device = choose_device(given.device);
@@ -129,7 +129,7 @@ int check_all(CheckArguments& given) {
   return failed == 0 ? 0 : 1;
 }
 
-int check_file(CheckArguments& given) {
+int check_file(Arguments& given) {
   reference::FileOptions options{.model = given.model, .op = given.op, .bound = given.bound};
   options.device = choose_device(given.device);
   options.dtype = dtype_option(given);
@@ -155,7 +155,7 @@ int check_file(CheckArguments& given) {
 }  // namespace
 
 void add_check(Command& app) {
-  auto given = std::make_shared<CheckArguments>();
+  auto given = std::make_shared<Arguments>();
   Command command = app.add_command("check", "Compare results and gradients with references");
   command.footer(
       "Examples:\n  brigade check --all\n  brigade check --all --only gelu --dtype float32 --verbose\n  brigade check "

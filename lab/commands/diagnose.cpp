@@ -37,7 +37,7 @@ nlohmann::json diagnosis_row(const Fault& fault, const DiagnoseOptions& options,
 
 namespace {
 
-struct DiagnoseArguments {
+struct Arguments {
   std::vector<std::string> ids;
   bool list = false;
   bool all = false;
@@ -85,7 +85,7 @@ bool run_faults(const std::vector<const Fault*>& chosen, const DiagnoseOptions& 
 }  // namespace
 
 void add_diagnose(Command& app) {
-  auto given = std::make_shared<DiagnoseArguments>();
+  auto given = std::make_shared<Arguments>();
   Command command = app.add_command("diagnose", "Run planted faults and print the verdicts");
   command.footer(
       "Examples:\n  brigade diagnose --list\n  brigade diagnose UNU-01 detach_between_gan_halves\n  brigade diagnose "

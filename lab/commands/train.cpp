@@ -112,7 +112,7 @@ json train_row(const Recipe& recipe, int ranks, const std::string& backend, cons
 
 namespace {
 
-struct TrainArguments {
+struct Arguments {
   std::string recipe;
   TrainRanks where;
   double timeout_s = 30;
@@ -128,7 +128,7 @@ struct Given {
 };
 
 // Wrong names are told before any rank starts.
-void check(TrainArguments& given, const Recipe& recipe, const Given& by_user) {
+void check(Arguments& given, const Recipe& recipe, const Given& by_user) {
   static_cast<void>(find_form(recipe, given.options.form));
   strategy_options(given.options.strategy);
   check_backend(given.where.backend);
@@ -158,7 +158,7 @@ void check(TrainArguments& given, const Recipe& recipe, const Given& by_user) {
   given.options.trace_steps = given.trace_file.empty() ? 0 : 8;
 }
 
-int train_one(TrainArguments& given, const Recipe& recipe, bool backend_given) {
+int train_one(Arguments& given, const Recipe& recipe, bool backend_given) {
   const Form& form = find_form(recipe, given.options.form);
   TrainResult result;
   if (launched_ranks() > 0) {
@@ -197,7 +197,7 @@ constexpr const char* kExamples =
 }  // namespace
 
 void add_train(Command& app) {
-  auto given = std::make_shared<TrainArguments>();
+  auto given = std::make_shared<Arguments>();
   TrainOptions& options = given->options;
   Command train = app.add_command("train", "Run one training job");
   train.footer(kExamples);

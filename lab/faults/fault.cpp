@@ -10,7 +10,7 @@
 namespace brigade::lab {
 
 namespace {
-std::vector<Fault>& fault_registry() {
+std::vector<Fault>& registry() {
   static std::vector<Fault> faults;
   return faults;
 }
@@ -40,24 +40,24 @@ size_t edits_between(const std::string& a, const std::string& b) {
 AddFault::AddFault(Fault fault, SourceLocation where) {
   fault.file = Place(where).file;
   fault.name = std::filesystem::path(fault.file).stem().string();
-  auto& faults = fault_registry();
+  auto& faults = registry();
   const auto before = [](const Fault& a, const Fault& b) { return a.id < b.id; };
   faults.insert(std::upper_bound(faults.begin(), faults.end(), fault, before), std::move(fault));
 }
 
-const std::vector<Fault>& all_faults() { return fault_registry(); }
+const std::vector<Fault>& all_faults() { return registry(); }
 
 const Fault& find_fault(const std::string& id_or_name) { return *find_faults(id_or_name).front(); }
 
 std::vector<const Fault*> find_faults(const std::string& id_or_name) {
   const std::string id = in_capitals(id_or_name);
   std::vector<const Fault*> found;
-  for (const Fault& fault : fault_registry()) {
+  for (const Fault& fault : registry()) {
     if (fault.id == id || fault.name == id_or_name) found.push_back(&fault);
   }
   if (!found.empty()) return found;
   std::vector<std::pair<size_t, std::string>> near;
-  for (const Fault& fault : fault_registry()) {
+  for (const Fault& fault : registry()) {
     near.emplace_back(edits_between(id, fault.id), fault.id);
     near.emplace_back(edits_between(id_or_name, fault.name), fault.name);
   }

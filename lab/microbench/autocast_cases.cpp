@@ -7,7 +7,7 @@
 
 #include <optional>
 
-namespace brigade::lab::microbench::autocast_cases {
+namespace brigade::lab {
 
 namespace {
 
@@ -63,4 +63,4 @@ const AddMicroCases add_autocast_cases(&cases);
 
 }  // namespace
 
-}  // namespace brigade::lab::microbench::autocast_cases
+}  // namespace brigade::lab

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace brigade::lab::microbench::autograd_cases {
+namespace brigade::lab {
 
 namespace {
 
@@ -74,4 +74,4 @@ const AddMicroCases add_autograd_cases(&cases);
 
 }  // namespace
 
-}  // namespace brigade::lab::microbench::autograd_cases
+}  // namespace brigade::lab

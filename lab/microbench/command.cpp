@@ -32,7 +32,7 @@ struct Suite {
   std::string footer = "";  // under the examples
 };
 
-struct MicrobenchArguments {
+struct Arguments {
   bench::BenchOptions options;
   std::string filter;
   int threads = 0;
@@ -49,7 +49,7 @@ void follow(const Suite& suite, double seconds) {
   }
 }
 
-std::vector<MicroCase> chosen_cases(const Suite& suite, const MicrobenchArguments& given) {
+std::vector<MicroCase> chosen_cases(const Suite& suite, const Arguments& given) {
   const std::regex filter(given.filter);
   const std::vector<DType> dtypes = given.options.dtypes();
   std::vector<MicroCase> cases = micro_cases(suite.name);
@@ -106,7 +106,7 @@ json found_of(const MicroCase& each, const std::vector<double>& us, const std::v
   return found;
 }
 
-void run(const Suite& suite, MicrobenchArguments& given) {
+void run(const Suite& suite, Arguments& given) {
   const bool per_operation = suite.name == "autograd";
   const std::vector<MicroCase> cases = chosen_cases(suite, given);
   std::vector<bench::Turn> turns;
@@ -130,7 +130,7 @@ void run(const Suite& suite, MicrobenchArguments& given) {
   given.options.report.write();
 }
 
-void list(const Suite& suite, MicrobenchArguments& given) {
+void list(const Suite& suite, Arguments& given) {
   for (const MicroCase& each : chosen_cases(suite, given)) {
     std::cout << each.name << "\n";
     given.options.report.add_unmeasured({{"case", each.name}, {"dtype", each.dtype}});
@@ -139,7 +139,7 @@ void list(const Suite& suite, MicrobenchArguments& given) {
 }
 
 void add_suite(Command& bench, const Suite& suite) {
-  auto given = std::make_shared<MicrobenchArguments>();
+  auto given = std::make_shared<Arguments>();
   Command command = bench.add_command(suite.name, suite.about);
   command.footer(
       fmt::format("Examples:\n  brigade bench {0}\n  brigade bench {0} --cases '{1}' --threads 1 --json -\n"

@@ -6,7 +6,7 @@
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/microbench/micro_case.h>
 
-namespace brigade::lab::microbench::half_cases {
+namespace brigade::lab {
 
 namespace {
 
@@ -92,4 +92,4 @@ const AddMicroCases add_half_cases(&cases);
 
 }  // namespace
 
-}  // namespace brigade::lab::microbench::half_cases
+}  // namespace brigade::lab

@@ -7,7 +7,7 @@
 
 #include <chrono>
 
-namespace brigade::lab::microbench::ops_cases {
+namespace brigade::lab {
 
 namespace {
 
@@ -193,4 +193,4 @@ const AddMicroCases add_ops_cases(&cases);
 
 }  // namespace
 
-}  // namespace brigade::lab::microbench::ops_cases
+}  // namespace brigade::lab

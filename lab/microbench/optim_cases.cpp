@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace brigade::lab::microbench::optim_cases {
+namespace brigade::lab {
 
 namespace {
 
@@ -46,4 +46,4 @@ const AddMicroCases add_optim_cases(&cases);
 
 }  // namespace
 
-}  // namespace brigade::lab::microbench::optim_cases
+}  // namespace brigade::lab

@@ -9,7 +9,7 @@
 
 #include <memory>
 
-namespace brigade::lab::microbench::scaler_cases {
+namespace brigade::lab {
 
 namespace {
 
@@ -93,4 +93,4 @@ const AddMicroCases add_scaler_cases(&cases);
 
 }  // namespace
 
-}  // namespace brigade::lab::microbench::scaler_cases
+}  // namespace brigade::lab

@@ -25,7 +25,7 @@
 
 #include <array>
 
-namespace brigade::lab::recipes::amp_manual {
+namespace brigade::lab {
 
 namespace {
 
@@ -243,4 +243,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab::recipes::amp_manual
+}  // namespace brigade::lab

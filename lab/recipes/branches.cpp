@@ -25,7 +25,7 @@
 
 #include <fmt/format.h>
 
-namespace brigade::lab::recipes::branches {
+namespace brigade::lab {
 
 namespace {
 
@@ -175,4 +175,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab::recipes::branches
+}  // namespace brigade::lab

@@ -239,16 +239,15 @@ std::string Training::sample() {
   return text_.letters_of({written.begin() + settings_.block_size, written.end()});
 }
 
-std::string charlm_in_words(const TrainResult& result) {
+std::string in_words(const TrainResult& result) {
   return fmt::format("held-out text {:.3f} bits per character", result.metrics.at("bits per character"));
 }
 
-const AddRecipe add_charlm({.name = "charlm",
-                            .about = "a small GPT writes Paradise Lost, letter by letter",
-                            .defaults = {.epochs = 5, .global_batch = 64, .lr = 3e-3},
-                            .train = [](const auto& group,
-                                        const auto& options) { return train_charlm(group, options); },
-                            .metrics_in_words = &charlm_in_words});
+const AddRecipe add({.name = "charlm",
+                     .about = "a small GPT writes Paradise Lost, letter by letter",
+                     .defaults = {.epochs = 5, .global_batch = 64, .lr = 3e-3},
+                     .train = [](const auto& group, const auto& options) { return train_charlm(group, options); },
+                     .metrics_in_words = &in_words});
 
 }  // namespace
 

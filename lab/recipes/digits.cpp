@@ -102,13 +102,13 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   return ended(std::move(result), *group, net->parameters(), log);
 }
 
-const AddRecipe add_digits({.name = "digits",
-                            .about = "a small convolutional network names handwritten digits",
-                            .train = &train_digits,
-                            .trace = &trace_digits,
-                            .metrics_in_words = [](const TrainResult& result) {
-                              return fmt::format("held-out accuracy {:.2f} %", 100 * result.metrics.at("accuracy"));
-                            }});
+const AddRecipe add({.name = "digits",
+                     .about = "a small convolutional network names handwritten digits",
+                     .train = &train_digits,
+                     .trace = &trace_digits,
+                     .metrics_in_words = [](const TrainResult& result) {
+                       return fmt::format("held-out accuracy {:.2f} %", 100 * result.metrics.at("accuracy"));
+                     }});
 
 }  // namespace
 

@@ -193,12 +193,12 @@ TrainResult Distillation::run() {
   return ended(std::move(result), *group_, pair_->parameters(), log);
 }
 
-std::string distill_in_words(const TrainResult& result) {
+std::string in_words(const TrainResult& result) {
   return fmt::format("held-out accuracy {:.2f} % (teacher {:.2f} %)", 100 * result.metrics.at("accuracy"),
                      100 * result.metrics.at("teacher accuracy"));
 }
 
-const AddRecipe add_distill(
+const AddRecipe add(
     {.name = "distill",
      .about = "a small network learns the digits from a large, frozen one",
      .forms = {{.name = "whole-module",
@@ -217,7 +217,7 @@ const AddRecipe add_distill(
                 .verdict = {"unreduced_gradients", "not_reduced"},
                 .fault = "DIV-05"}},
      .train = [](const auto& group, const auto& options) { return train_distill(group, options); },
-     .metrics_in_words = &distill_in_words});
+     .metrics_in_words = &in_words});
 
 }  // namespace
 

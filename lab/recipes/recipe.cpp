@@ -9,7 +9,7 @@ namespace brigade::lab {
 
 namespace {
 
-std::map<std::string, Recipe>& recipe_registry() {
+std::map<std::string, Recipe>& registry() {
   static std::map<std::string, Recipe> recipes;
   return recipes;
 }
@@ -19,27 +19,27 @@ std::map<std::string, Recipe>& recipe_registry() {
 AddRecipe::AddRecipe(Recipe recipe) {
   std::string name = recipe.name;
   if (recipe.forms.empty()) recipe.forms.push_back({.name = "default", .about = recipe.about});
-  recipe_registry().emplace(std::move(name), std::move(recipe));
+  registry().emplace(std::move(name), std::move(recipe));
 }
 
-bool is_recipe(const std::string& name) { return recipe_registry().contains(name); }
+bool is_recipe(const std::string& name) { return registry().contains(name); }
 
 const Recipe& find_recipe(const std::string& name) {
-  const auto found = recipe_registry().find(name);
-  if (found == recipe_registry().end()) throw ValueError("unknown recipe '{}'; known are {}", name, recipe_names());
+  const auto found = registry().find(name);
+  if (found == registry().end()) throw ValueError("unknown recipe '{}'; known are {}", name, recipe_names());
   return found->second;
 }
 
 std::string recipe_names() {
   std::string names;
-  for (const auto& [name, recipe] : recipe_registry())
+  for (const auto& [name, recipe] : registry())
     names += (names.empty() ? "" : ", ") + name;
   return names;
 }
 
 std::vector<const Recipe*> all_recipes() {
   std::vector<const Recipe*> recipes;
-  for (const auto& [name, recipe] : recipe_registry())
+  for (const auto& [name, recipe] : registry())
     recipes.push_back(&recipe);
   return recipes;
 }

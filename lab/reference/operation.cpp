@@ -10,7 +10,7 @@ namespace brigade::lab::reference {
 
 namespace {
 
-std::map<std::string, Operation>& operation_registry() {
+std::map<std::string, Operation>& registry() {
   static std::map<std::string, Operation> operations;
   return operations;
 }
@@ -115,17 +115,17 @@ std::vector<std::string> Arguments::unused() const {
 
 AddOperations::AddOperations(std::initializer_list<std::pair<const char*, Operation>> operations) {
   for (const auto& [name, operation] : operations)
-    operation_registry().emplace(name, operation);
+    registry().emplace(name, operation);
 }
 
 Operation find_operation(const std::string& name) {
-  const auto found = operation_registry().find(name);
-  return found == operation_registry().end() ? nullptr : found->second;
+  const auto found = registry().find(name);
+  return found == registry().end() ? nullptr : found->second;
 }
 
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
-  for (const auto& [name, operation] : operation_registry())
+  for (const auto& [name, operation] : registry())
     names.push_back(name);
   return names;
 }

@@ -20,7 +20,7 @@
 
 #include <functional>
 
-namespace brigade::lab::recipes::deep_supervision {
+namespace brigade::lab {
 
 namespace {
 
@@ -199,4 +199,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab::recipes::deep_supervision
+}  // namespace brigade::lab

@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-namespace brigade::lab::recipes::gan {
+namespace brigade::lab {
 
 namespace {
 
@@ -134,4 +134,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab::recipes::gan
+}  // namespace brigade::lab

@@ -7,20 +7,20 @@ namespace brigade::lab::reference {
 
 namespace {
 
-std::map<std::string, ModelFactory>& model_registry() {
+std::map<std::string, ModelFactory>& registry() {
   static std::map<std::string, ModelFactory> models;
   return models;
 }
 
 }  // namespace
 
-AddModel::AddModel(const char* name, ModelFactory factory) { model_registry().emplace(name, factory); }
+AddModel::AddModel(const char* name, ModelFactory factory) { registry().emplace(name, factory); }
 
 std::unique_ptr<Model> make_model(const std::string& name, const Arguments& args) {
-  const auto found = model_registry().find(name);
-  if (found == model_registry().end()) {
+  const auto found = registry().find(name);
+  if (found == registry().end()) {
     std::string known;
-    for (const auto& [other, factory] : model_registry())
+    for (const auto& [other, factory] : registry())
       known += (known.empty() ? "" : ", ") + other;
     throw ValueError("unknown model '{}'; known are {}", name, known);
   }
@@ -32,7 +32,7 @@ std::unique_ptr<Model> make_model(const std::string& name, const Arguments& args
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const auto& [name, factory] : model_registry())
+  for (const auto& [name, factory] : registry())
     names.push_back(name);
   return names;
 }

@@ -1,6 +1,6 @@
 // The recipe resnet: whose statistics a batch norm uses, the network, and images from a folder of CIFAR-10.
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/recipes/resnet/resnet18.h>
+#include <brigade/lab/resnet18.h>
 
 #include "program.h"
 #include "recipe_ranks.h"
@@ -40,13 +40,13 @@ Trained train(const std::string& backend, const lab::TrainOptions& options, int 
 }  // namespace
 
 TEST_CASE("ResNet-18 has the parameters that it has elsewhere, and takes images of any size") {
-  lab::ResNet18 net(3, 10, 64);
+  lab::ResNet18 net(lab::ResNet18Options{.classes = 10, .for_small_images = true});
   int64_t count = 0;
   for (const Tensor& parameter : net->parameters())
     count += parameter.numel();
   // Of the network with a 3x3 stem for CIFAR-10; that for ImageNet has 11,689,512 with 1000 classes.
   CHECK(count == 11173962);
-  lab::ResNet18 small(1, 10, 2);
+  lab::ResNet18 small(lab::ResNet18Options{.channels = 1, .classes = 10, .width = 2, .for_small_images = true});
   CHECK(small(zeros({3, 1, 16, 16})).sizes() == Shape{3, 10});
   CHECK(small(zeros({2, 1, 32, 28})).sizes() == Shape{2, 10});
 }

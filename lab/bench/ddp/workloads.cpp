@@ -4,7 +4,7 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/error.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/bench/ddp/resnet18.h>
+#include <brigade/lab/resnet18.h>
 
 #include <algorithm>
 #include <utility>
@@ -121,7 +121,7 @@ const std::vector<Workload>& all() {
        &squares_loss},
       {"big", "one matrix of 64 MiB, batch 16", [] { return over(nn::Linear(4096, 4096, false)); }, vectors(16, 4096),
        &squares_loss},
-      {"resnet18", "ResNet-18 for 1,000 classes, batch 4 of 64 x 64", [] { return over(ResNet18(1000)); },
+      {"resnet18", "ResNet-18 for 1,000 classes, batch 4 of 64 x 64", [] { return over(ResNet18(ResNet18Options{})); },
        images({4, 3, 64, 64}, 1000), &classes_loss},
       {"gpt", "GPT, 6 blocks of width 384, 65 characters, batch 2 of 128", &gpt, tokens(65, 2, 128), &classes_loss},
   };

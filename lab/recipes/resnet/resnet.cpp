@@ -9,7 +9,6 @@
 // each forward, unless broadcast_buffers is off: then each rank evaluates another network.
 #include <brigade/lab/recipes/recipe.h>
 #include <brigade/lab/recipes/resnet/images.h>
-#include <brigade/lab/recipes/resnet/resnet18.h>
 
 #include <brigade/autograd/functional.h>
 #include <brigade/data/data_loader.h>
@@ -18,11 +17,12 @@
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/training.h>
+#include <brigade/lab/resnet18.h>
 #include <brigade/optim/optim.h>
 
 #include <fmt/format.h>
 
-namespace brigade::lab::recipes::resnet {
+namespace brigade::lab {
 
 namespace {
 
@@ -79,7 +79,12 @@ TrainResult train_resnet(const dist::ProcessGroupPtr& group, const TrainOptions&
 
   dist::Fabric::seed_everything(options.seed);
   const int64_t own_width = options.data.empty() ? 16 : 64;
-  ResNet18 net(images.test->get(0).data.size(0), 10, options.width > 0 ? options.width : own_width);
+  ResNet18 net(ResNet18Options{.channels = images.test->get(0).data.size(0),
+                               .classes = 10,
+                               .width = options.width > 0 ? options.width : own_width,
+                               .for_small_images = true,
+                               .mean = 0.5,
+                               .deviation = 0.25});
   if (form.synchronises) dist::convert_sync_batchnorm(net, group);
   optim::SGD sgd(net->parameters(), {.lr = options.lr, .momentum = 0.9, .weight_decay = 5e-4});
   auto [model, optimizer] = fabric.setup(net, sgd);
@@ -151,4 +156,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab::recipes::resnet
+}  // namespace brigade::lab

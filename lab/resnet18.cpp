@@ -1,5 +1,5 @@
 // Builds the blocks of ResNet-18, and sends images through them.
-#include <brigade/lab/recipes/resnet/resnet18.h>
+#include <brigade/lab/resnet18.h>
 
 #include <brigade/autograd/functional.h>
 
@@ -29,23 +29,26 @@ Tensor BasicBlockImpl::forward(const Tensor& x) {
   return relu(found + (shortcut ? shortcut_norm(shortcut(x)) : x));
 }
 
-ResNet18Impl::ResNet18Impl(int64_t channels, int64_t classes, int64_t width) {
-  stem = register_module("stem", convolution(channels, width, 3, 1));
-  stem_norm = register_module("stem_norm", nn::BatchNorm2d(width));
+ResNet18Impl::ResNet18Impl(ResNet18Options given) : options(given) {
+  stem = register_module("stem", options.for_small_images ? convolution(options.channels, options.width, 3, 1)
+                                                          : convolution(options.channels, options.width, 7, 2));
+  stem_norm = register_module("stem_norm", nn::BatchNorm2d(options.width));
   nn::ModuleList<BasicBlock> all;
-  int64_t in = width;
+  int64_t in = options.width;
   for (int stage = 0; stage < 4; ++stage) {
-    const int64_t out = width << stage;
+    const int64_t out = options.width << stage;
     all->push_back(BasicBlock(in, out, stage == 0 ? 1 : 2));
     all->push_back(BasicBlock(out, out, 1));
     in = out;
   }
   blocks = register_module("blocks", all);
-  head = register_module("head", nn::Linear(in, classes));
+  head = register_module("head", nn::Linear(in, options.classes));
 }
 
 Tensor ResNet18Impl::forward(const Tensor& images) {
-  Tensor x = relu(stem_norm(stem((images - 0.5) / 0.25)));
+  const bool as_they_are = options.mean == 0 && options.deviation == 1;
+  Tensor x = relu(stem_norm(stem(as_they_are ? images : (images - options.mean) / options.deviation)));
+  if (!options.for_small_images) x = max_pool2d(x, 3, {.stride = 2, .padding = 1});
   for (size_t i = 0; i < blocks->size(); ++i)
     x = (*blocks)[i](x);
   return head(x.mean({2, 3}));

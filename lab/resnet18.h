@@ -1,5 +1,5 @@
-// ResNet-18 for small images (He, Zhang, Ren, Sun: "Deep residual learning for image recognition",
-// arXiv 1512.03385, sections 3.3 and 4.2).
+// ResNet-18 (He, Zhang, Ren, Sun: "Deep residual learning for image recognition", arXiv 1512.03385,
+// sections 3.3 and 4.2), for large images and for small ones.
 #pragma once
 
 #include <brigade/nn/nn.h>
@@ -20,18 +20,27 @@ struct BasicBlockImpl : nn::Module {
 };
 BRIGADE_MODULE(BasicBlock);
 
-// Four stages of two blocks; each stage but the first halves the image and doubles the channels. As
-// usual for images of 32 x 32 or less it begins with a 3x3 convolution, in the place of one of 7x7 and
-// a pooling.
+struct ResNet18Options {
+  int64_t channels = 3;
+  int64_t classes = 1000;
+  int64_t width = 64;  // channels of the first stage
+  // As usual for images of 32 x 32 or less: it begins with a 3x3 convolution, in the place of one of
+  // 7x7 and a pooling, both of stride 2.
+  bool for_small_images = false;
+  // What images are brought to: (image - mean) / deviation.
+  double mean = 0, deviation = 1;
+};
+
+// Four stages of two blocks; each stage but the first halves the image and doubles the channels.
 struct ResNet18Impl : nn::Module {
+  ResNet18Options options;
   nn::Conv2d stem{nullptr};
   nn::BatchNorm2d stem_norm{nullptr};
   nn::ModuleList<BasicBlock> blocks{nullptr};
   nn::Linear head{nullptr};
 
-  // `width`: channels of the first stage, 64 in the article.
-  ResNet18Impl(int64_t channels, int64_t classes, int64_t width);
-  // [N, channels, H, W], grey or colour values in 0..1 -> logits [N, classes]
+  explicit ResNet18Impl(ResNet18Options options = {});
+  // [N, channels, H, W] -> logits [N, classes]
   Tensor forward(const Tensor& images);
 };
 BRIGADE_MODULE(ResNet18);

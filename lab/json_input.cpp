@@ -1,7 +1,14 @@
-// The parser itself needs no stack; its callback knows how deep it is.
+// The parser itself needs no stack; its callback knows how deep it is. Files are read whole.
 #include <brigade/lab/json_input.h>
 
+#include <brigade/core/error.h>
+
 #include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
 
 namespace brigade::lab {
 
@@ -18,6 +25,14 @@ json parse_json(std::string_view text) {
       },
       false);
   return too_deep ? json(json::value_t::discarded) : parsed;
+}
+
+json read_json(const std::string& cannot, const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) throw IoError("{} {}: {}", cannot, file, std::strerror(errno));
+  return parse_json(text.str());
 }
 
 }  // namespace brigade::lab

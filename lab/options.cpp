@@ -38,6 +38,15 @@ ValueCheck number_from(double least, double most) {
   });
 }
 
+ValueCheck whole_number_from(int64_t least, int64_t most) {
+  return {fmt::format("FROM {} TO {}", least, most), [least, most](const std::string& text) {
+            const std::optional<int64_t> number = whole_number(text);
+            return number && *number >= least && *number <= most
+                       ? std::string()
+                       : fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text);
+          }};
+}
+
 ValueCheck positive_number() {
   return check_number("POSITIVE", [](double value) {
     return value > 0 && std::isfinite(value) ? std::string() : fmt::format("expected a number above 0, got {}", value);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <brigade/lab/command_line.h>
+#include <brigade/lab/words.h>
 
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -12,6 +14,15 @@ namespace brigade::lab {
 
 // A number from `least` to `most`.
 ValueCheck number_from(double least, double most = std::numeric_limits<double>::infinity());
+// A whole number from `least` to `most`; the value may be one of a list. numbers_in reads the list.
+ValueCheck whole_number_from(int64_t least, int64_t most);
+template <class T>
+std::vector<T> numbers_in(const std::vector<std::string>& words) {
+  std::vector<T> numbers;
+  for (const std::string& word : words)
+    numbers.push_back(static_cast<T>(whole_number(word).value()));
+  return numbers;
+}
 // More than 0, and finite.
 ValueCheck positive_number();
 // One of these words.

@@ -6,10 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 namespace brigade::lab {
@@ -29,12 +25,8 @@ json trace_of(const json& row) {
 }  // namespace
 
 json read_trace(const std::string& command, const std::string& file) {
-  std::ifstream in(file);
-  if (!in) throw IoError("{}: cannot read {}: {}", command, file, std::strerror(errno));
-  std::ostringstream text;
-  text << in.rdbuf();
+  const json found = read_json(command + ": cannot read", file);
   try {
-    const json found = parse_json(text.str());
     if (found.contains("results")) return trace_of(found.at("results").at(0));
     static_cast<void>(found.at("brigade"));
     return found;

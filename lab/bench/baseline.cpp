@@ -7,11 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
-
 namespace brigade::lab::bench {
 
 namespace {
@@ -31,11 +26,7 @@ std::string word(const json& object, const char* name) {
 }  // namespace
 
 Baseline::Baseline(std::string file, std::string measure) : file_(std::move(file)), measure_(std::move(measure)) {
-  std::ifstream in(file_, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) throw IoError("cannot read the baseline {}: {}", file_, std::strerror(errno));
-  all_ = std::make_unique<json>(parse_json(text.str()));
+  all_ = std::make_unique<json>(read_json("cannot read the baseline", file_));
   const json rows = all_->is_object() && all_->contains("results") ? all_->at("results") : json();
   if (rows.is_array()) {
     for (const json& row : rows) {

@@ -9,7 +9,7 @@
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
 
-namespace brigade::lab::bench::batch_norm {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -69,4 +69,4 @@ const AddStepsBenchmark add({.name = "batch-norm",
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::batch_norm
+}  // namespace brigade::lab::bench

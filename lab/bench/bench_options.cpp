@@ -3,12 +3,12 @@
 
 #include <brigade/core/error.h>
 #include <brigade/lab/bench/byte_sizes.h>
+#include <brigade/lab/bench/simulated_link.h>
 #include <brigade/lab/options.h>
 #include <brigade/lab/rank_job.h>
+#include <brigade/lab/words.h>
 
 #include <fmt/format.h>
-
-#include <charconv>
 
 namespace brigade::lab::bench {
 
@@ -34,12 +34,6 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-int number_of(const std::string& text) {
-  int value = 0;
-  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && stopped == text.data() + text.size() ? value : -1;
-}
-
 // A check by a function that throws.
 template <class F>
 ValueCheck check_by(const std::string& about, F parse) {
@@ -57,11 +51,11 @@ ValueCheck check_by(const std::string& about, F parse) {
 
 std::pair<int, int> parse_rounds(const std::string& text) {
   const size_t dash = text.find('-', 1);
-  const int least = number_of(text.substr(0, dash));
-  const int most = dash == std::string::npos ? least : number_of(text.substr(dash + 1));
+  const int64_t least = whole_number(text.substr(0, dash)).value_or(-1);
+  const int64_t most = dash == std::string::npos ? least : whole_number(text.substr(dash + 1)).value_or(-1);
   if (least < 1 || most < least || most > 1'000'000)
     throw ValueError("rounds are a number from 1 to 1000000, or a range such as 5-200, got '{}'", text);
-  return {least, most};
+  return {static_cast<int>(least), static_cast<int>(most)};
 }
 
 dist::ReduceOp reduce_op_from_name(const std::string& name) {
@@ -69,6 +63,15 @@ dist::ReduceOp reduce_op_from_name(const std::string& name) {
     if (name == dist::name(op)) return op;
   }
   throw ValueError("unknown operation '{}'; known are sum, avg, max, min", name);
+}
+
+Option add_link(Command& command, std::string& link, const std::string& of_what) {
+  return command.add_option("--link", link, "LATENCYus,BANDWIDTHGB/s: " + of_what)
+      .check(check_by("LINK", [](const std::string& text) { parse_link(text); }));
+}
+
+void add_pin(Command& command, bool& pin) {
+  command.add_flag("--pin", pin, "each rank on a core of its own, with one thread");
 }
 
 void BenchOptions::add_to(Command& command, const Takes& takes) {
@@ -87,10 +90,7 @@ void BenchOptions::add_to(Command& command, const Takes& takes) {
   }
   list("--dtypes,--dtype", dtypes_, takes.dtypes, "element types", dtype_name());
   list("--ops,--op", ops_, takes.ops, "what the ranks reduce by", one_of(operation_names()));
-  list("--ranks", ranks_, takes.ranks, "numbers of ranks", check_by("FROM 1 TO 64", [](const std::string& text) {
-         if (number_of(text) < 1 || number_of(text) > 64)
-           throw ValueError("--ranks: expected numbers from 1 to 64, got '{}'", text);
-       }));
+  list("--ranks", ranks_, takes.ranks, "numbers of ranks", whole_number_from(1, 64));
   list("--backends,--backend", backends_, takes.backends, "some of " + backends_in_words(),
        check_by("BACKENDS", [](const std::string& text) { check_backend(text); }));
   rounds_ = takes.rounds;
@@ -127,12 +127,7 @@ std::vector<dist::ReduceOp> BenchOptions::ops() const {
   return all;
 }
 
-std::vector<int> BenchOptions::ranks() const {
-  std::vector<int> all;
-  for (const std::string& text : ranks_)
-    all.push_back(number_of(text));
-  return all;
-}
+std::vector<int> BenchOptions::ranks() const { return numbers_in<int>(ranks_); }
 
 std::vector<std::string> BenchOptions::backends() const { return backends_; }
 

@@ -51,6 +51,11 @@ class BenchOptions {
   int warm_up_ = 1;
 };
 
+// --link: the speed of a simulated link as parse_link reads it, checked; it travels to ranks as text.
+Option add_link(Command& command, std::string& link, const std::string& of_what);
+// --pin
+void add_pin(Command& command, bool& pin);
+
 // "5" (exactly), "5-200" (from, to). Throws ValueError.
 std::pair<int, int> parse_rounds(const std::string& text);
 // By its name; throws ValueError that lists them.

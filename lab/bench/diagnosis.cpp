@@ -10,7 +10,7 @@
 
 #include <optional>
 
-namespace brigade::lab::bench::diagnosis {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -57,4 +57,4 @@ const AddStepsBenchmark add({.name = "diagnosis",
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::diagnosis
+}  // namespace brigade::lab::bench

@@ -13,7 +13,7 @@
 
 #include <optional>
 
-namespace brigade::lab::bench::mechanisms {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -172,4 +172,4 @@ const AddStepsBenchmark add({.name = "mechanisms",
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::mechanisms
+}  // namespace brigade::lab::bench

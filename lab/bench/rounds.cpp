@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <span>
 
 namespace brigade::lab::bench {
@@ -49,6 +50,18 @@ RoundLimits round_limits_from(const nlohmann::json& json) {
           .noise = json.at("noise"),
           .seconds = json.at("seconds"),
           .warm_up = json.at("warm_up")};
+}
+
+nlohmann::json to_json(const RoundsRun& run) {
+  nlohmann::json json{{"rounds", run.rounds}, {"noise", nullptr}};
+  if (std::isfinite(run.noise)) json["noise"] = run.noise;
+  return json;
+}
+
+RoundsRun rounds_run_from(const nlohmann::json& row) {
+  const nlohmann::json& noise = row.at("noise");
+  return {.rounds = row.at("rounds"),
+          .noise = noise.is_null() ? std::numeric_limits<double>::infinity() : noise.get<double>()};
 }
 
 RoundsRun take_turns(std::vector<Turn>& turns, const RoundLimits& limits, dist::ProcessGroup* group) {

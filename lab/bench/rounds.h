@@ -34,6 +34,9 @@ struct RoundsRun {
   int rounds = 0;
   double noise = 0;  // the largest of a turn and a rank
 };
+// {"rounds", "noise"}; a noise that is not finite is null. A row of a rank's answer has both.
+nlohmann::json to_json(const RoundsRun& run);
+RoundsRun rounds_run_from(const nlohmann::json& row);
 
 // Runs the rounds; the order of the turns moves on by one each round, so that none always follows
 // the same. With a group it is collective: a barrier before each turn, and all ranks end after the

@@ -11,10 +11,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cmath>
 #include <iostream>
 
-namespace brigade::lab::bench::steps {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -80,12 +79,8 @@ void run_once(const StepsBenchmark& benchmark, Arguments& given, const std::stri
                                                    {"limits", to_json(limits)}},
                                                   {backend}, ranks);
   const RanksRun& run = runs.front();
-  const json& first = run.rank(0).at(0);
-  const json& noise = first.at("noise");
-  std::cout << fmt::format(
-      "{} layers of width {}, steps interleaved, {} ranks ({}); {}\n", given.model.layers, given.model.width, ranks,
-      backend,
-      in_words({.rounds = first.at("rounds"), .noise = noise.is_null() ? INFINITY : noise.get<double>()}, limits));
+  std::cout << fmt::format("{} layers of width {}, steps interleaved, {} ranks ({}); {}\n", given.model.layers,
+                           given.model.width, ranks, backend, in_words(rounds_run_from(run.rank(0).at(0)), limits));
   std::cout << fmt::format("{:<36} {:>9} {:>9} {:>7} {:>12} {:>10}{}  {}\n", "way", "median ms", "minimum", "noise %",
                            "collectives", "KiB", given.options.report.has_baseline() ? "   before" : "",
                            "ratio of neighbouring steps [middle half]");
@@ -151,4 +146,4 @@ const AddBenchmark add(5, [](Command& bench) {
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::steps
+}  // namespace brigade::lab::bench

@@ -16,13 +16,13 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<StepsBenchmark>& steps_list() {
+std::vector<StepsBenchmark>& list() {
   static std::vector<StepsBenchmark> all;
   return all;
 }
 
 const StepsBenchmark& find(const std::string& name) {
-  for (const StepsBenchmark& each : steps_list()) {
+  for (const StepsBenchmark& each : list()) {
     if (each.name == name) return each;
   }
   throw ValueError("there is no benchmark of steps '{}'", name);
@@ -63,23 +63,23 @@ std::string steps_job(const dist::ProcessGroupPtr& group, const std::string& arg
   const RoundsRun run = take_turns(turns, limits, group.get());
   json rows = json::array();
   for (size_t i = 0; i < ways.size(); ++i) {
-    rows.push_back({{"mode", ways[i].name},
-                    {"us", turns[i].us},
-                    {"compared_with", ways[i].compared_with},
-                    {"collectives", static_cast<double>(sent[i].collectives) / sent[i].steps},
-                    {"bytes", sent[i].bytes / sent[i].steps},
-                    {"rounds", run.rounds},
-                    {"noise", run.noise}});
+    json row{{"mode", ways[i].name},
+             {"us", turns[i].us},
+             {"compared_with", ways[i].compared_with},
+             {"collectives", static_cast<double>(sent[i].collectives) / sent[i].steps},
+             {"bytes", sent[i].bytes / sent[i].steps}};
+    row.update(to_json(run));
+    rows.push_back(std::move(row));
   }
   return rows.dump();
 }
 
-const AddRankJob add_steps_job(kStepsJob, &steps_job);
+const AddRankJob add_job(kStepsJob, &steps_job);
 
 }  // namespace
 
-AddStepsBenchmark::AddStepsBenchmark(StepsBenchmark benchmark) { steps_list().push_back(std::move(benchmark)); }
+AddStepsBenchmark::AddStepsBenchmark(StepsBenchmark benchmark) { list().push_back(std::move(benchmark)); }
 
-const std::vector<StepsBenchmark>& steps_benchmarks() { return steps_list(); }
+const std::vector<StepsBenchmark>& steps_benchmarks() { return list(); }
 
 }  // namespace brigade::lab::bench

@@ -8,7 +8,7 @@
 #include <brigade/lab/bench/steps.h>
 #include <brigade/nn/nn.h>
 
-namespace brigade::lab::bench::unused {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -73,4 +73,4 @@ const AddStepsBenchmark add({.name = "unused",
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::unused
+}  // namespace brigade::lab::bench

@@ -1,11 +1,12 @@
 // Reads the table of ways between GPUs: a line of names, then a line for each GPU.
 #include <brigade/lab/doctor/gpu_topology.h>
 
+#include <brigade/lab/words.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <sstream>
@@ -30,18 +31,8 @@ std::string without_escapes(const std::string& text) {
 
 // 3 of "GPU3"; -1 of another word.
 int gpu_number(const std::string& word) {
-  int number = -1;
   if (!word.starts_with("GPU")) return -1;
-  const auto [end, error] = std::from_chars(word.data() + 3, word.data() + word.size(), number);
-  return error == std::errc() && end == word.data() + word.size() ? number : -1;
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;)
-    words.push_back(word);
-  return words;
+  return static_cast<int>(whole_number(word.substr(3)).value_or(-1));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 #include <iostream>
 #include <memory>
 
-namespace brigade::lab::bench::bucket_command {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -38,23 +38,6 @@ struct Arguments {
   int overlap_parameters = 1024;
   bool only_overlap = false, only_terms = false;
 };
-
-std::vector<int64_t> counts_of(const std::vector<std::string>& words) {
-  std::vector<int64_t> counts;
-  for (const std::string& word : words) {
-    size_t read = 0;
-    int64_t count = 0;
-    try {
-      count = std::stoll(word, &read);
-    } catch (const std::exception&) {
-      read = 0;
-    }
-    if (read != word.size() || count < 1 || count > 1'000'000)
-      throw ValueError("--parameters: expected numbers from 1 to 1000000, got '{}'", word);
-    counts.push_back(count);
-  }
-  return counts;
-}
 
 // What a rank holds at once of the largest bucket: gradients that are given, parameters, gradients
 // and buckets, of the bucket alone and of the one in a backward.
@@ -75,7 +58,7 @@ void check_memory(const Arguments& given, int64_t largest) {
 // The cases of each size and number of parameters; says which are left out.
 json groups_of_cases(const Arguments& given) {
   json groups = json::array();
-  for (const int64_t parameters : counts_of(given.parameters)) {
+  for (const auto parameters : numbers_in<int64_t>(given.parameters)) {
     for (const int64_t bytes : given.options.sizes()) {
       json cases = json::array();
       for (const DType dtype : given.options.dtypes()) {
@@ -102,7 +85,6 @@ json groups_of_cases(const Arguments& given) {
 
 // Before any rank starts: throws ValueError.
 void check(const Arguments& given) {
-  counts_of(given.parameters);
   for (const std::string& hook : given.hooks)
     make_hook(hook);
   for (const std::string& gradients : given.gradients)
@@ -110,7 +92,6 @@ void check(const Arguments& given) {
   for (const DType dtype : given.options.dtypes()) {
     if (!is_floating_point(dtype)) throw ValueError("--dtypes: gradients are floating, got {}", name(dtype));
   }
-  parse_link(given.link);
   const int64_t total = parse_byte_size(given.total);
   if (numel_of_each(total, given.overlap_parameters, DType::Float64) < 1)
     throw ValueError("--total: {} parameters do not fit into {}", given.overlap_parameters, byte_size_in_words(total));
@@ -203,16 +184,14 @@ void add_command(Command& bench) {
                                   .measure = "time_us"});
   command.add_option("--parameters", given->parameters, "into how many parameters of one size a bucket is divided")
       .separated_by(',')
+      .check(whole_number_from(1, 1'000'000))
       .show_default();
   command.add_option("--hooks", given->hooks, "communication hooks").separated_by(',').show_default();
   command.add_option("--gradients", given->gradients, "how they come to the bucket: views, handed, copies")
       .separated_by(',')
       .show_default();
-  command.add_flag("--pin", given->pin, "each rank on a core of its own, with one thread");
-  command
-      .add_option("--link", given->link,
-                  "of the overlap: LATENCYus,BANDWIDTHGB/s, a link that takes no processor's time")
-      .show_default();
+  add_pin(command, given->pin);
+  add_link(command, given->link, "of the overlap, a link that takes no processor's time").show_default();
   command.add_option("--total", given->total, "of the overlap: bytes of all gradients").show_default();
   command.add_option("--compute", given->compute_ms, "of the overlap: how long backward takes, ms")
       .check(positive_number())
@@ -232,4 +211,4 @@ const AddBenchmark add(2, &add_command);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::bucket_command
+}  // namespace brigade::lab::bench

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-namespace brigade::lab::bench::bucket_overlap_job {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -40,15 +40,16 @@ RoundShares backward(Wrapper& ddp, dist::ProcessGroup& group) {
   return shares_of(ddp.reducer().timeline().rounds().back());
 }
 
-json row_of(const Entrant& entrant, size_t counted) {
+json row_of(const Entrant& entrant, const RoundsRun& run) {
   json row{{"cap", entrant.cap},
            {"bucket_bytes", json::array()},
            {"backward_ms", json::array()},
            {"on_the_way_ms", json::array()},
            {"hidden_ms", json::array()}};
+  row.update(to_json(run));
   for (const dist::BucketEvents& bucket : entrant.ddp->reducer().timeline().rounds().back().buckets)
     row["bucket_bytes"].push_back(bucket.bytes);
-  for (size_t i = entrant.rounds.size() - counted; i < entrant.rounds.size(); ++i) {
+  for (size_t i = entrant.rounds.size() - static_cast<size_t>(run.rounds); i < entrant.rounds.size(); ++i) {
     row["backward_ms"].push_back(entrant.rounds[i].backward_ms());
     row["on_the_way_ms"].push_back(entrant.rounds[i].on_the_way_ms);
     row["hidden_ms"].push_back(entrant.rounds[i].hidden_ms);
@@ -77,12 +78,8 @@ std::string overlap_job(const dist::ProcessGroupPtr& inner, const std::string& a
   }
   const RoundsRun run = take_turns(turns, round_limits_from(given.at("limits")), inner.get());
   json rows = json::array();
-  for (const Entrant& entrant : entrants) {
-    json row = row_of(entrant, turns.front().us.size());
-    row["rounds"] = run.rounds;
-    row["noise"] = run.noise;
-    rows.push_back(std::move(row));
-  }
+  for (const Entrant& entrant : entrants)
+    rows.push_back(row_of(entrant, run));
   return rows.dump();
 }
 
@@ -90,4 +87,4 @@ const AddRankJob add_job(kBucketOverlapJob, &overlap_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::bucket_overlap_job
+}  // namespace brigade::lab::bench

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <ostream>
 
 namespace brigade::lab::bench {

@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <initializer_list>
 #include <memory>
+#include <utility>
 #include <vector>
 
-namespace brigade::lab::bench::bucket_terms_job {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -38,26 +40,31 @@ BucketCase case_of(const json& given) {
           .placing = find_placing(given.at("gradients"))};
 }
 
-json row_of(const Entrant& entrant, size_t counted) {
+json row_of(const Entrant& entrant, const RoundsRun& run) {
   json row = entrant.what;
+  row.update(to_json(run));
   row["backend"] = entrant.backend;
   row["payload_bytes"] = entrant.bucket->payload_bytes();
-  for (const char* field : {"flatten", "numbers", "flags", "launch", "reduce", "copy_out", "sum", "together",
-                            "reduce_in_backward", "rest_in_backward"})
-    row[field] = json::array();
-  for (size_t i = entrant.rounds.size() - counted; i < entrant.rounds.size(); ++i) {
-    const Measured& round = entrant.rounds[i];
-    row["flatten"].push_back(round.terms.flatten);
-    row["numbers"].push_back(round.terms.numbers);
-    row["flags"].push_back(round.terms.flags);
-    row["launch"].push_back(round.terms.launch);
-    row["reduce"].push_back(round.terms.reduce);
-    row["copy_out"].push_back(round.terms.copy_out);
-    row["sum"].push_back(round.terms.sum());
-    row["together"].push_back(round.together);
-    if (std::isfinite(round.reduce)) row["reduce_in_backward"].push_back(round.reduce);
-    row["rest_in_backward"].push_back(round.rest);
-  }
+  const size_t first = entrant.rounds.size() - static_cast<size_t>(run.rounds);  // after those of warm-up
+  const auto add = [&](const char* field, const auto& value_of) {
+    json& values = row[field] = json::array();
+    for (size_t i = first; i < entrant.rounds.size(); ++i) {
+      const double value = value_of(entrant.rounds[i]);
+      if (std::isfinite(value)) values.push_back(value);
+    }
+  };
+  for (const auto& [field, term] :
+       std::initializer_list<std::pair<const char*, double BucketTerms::*>>{{"flatten", &BucketTerms::flatten},
+                                                                            {"numbers", &BucketTerms::numbers},
+                                                                            {"flags", &BucketTerms::flags},
+                                                                            {"launch", &BucketTerms::launch},
+                                                                            {"reduce", &BucketTerms::reduce},
+                                                                            {"copy_out", &BucketTerms::copy_out}})
+    add(field, [term = term](const Measured& round) { return round.terms.*term; });
+  add("sum", [](const Measured& round) { return round.terms.sum(); });
+  add("together", [](const Measured& round) { return round.together; });
+  add("reduce_in_backward", [](const Measured& round) { return round.reduce; });
+  add("rest_in_backward", [](const Measured& round) { return round.rest; });
   return row;
 }
 
@@ -80,12 +87,8 @@ void measure(const json& cases, const std::map<std::string, dist::ProcessGroupPt
          }});
   }
   const RoundsRun run = take_turns(turns, limits, groups.begin()->second.get());
-  for (const Entrant& entrant : entrants) {
-    json row = row_of(entrant, turns.front().us.size());
-    row["rounds"] = run.rounds;
-    row["noise"] = run.noise;
-    rows.push_back(std::move(row));
-  }
+  for (const Entrant& entrant : entrants)
+    rows.push_back(row_of(entrant, run));
 }
 
 std::string terms_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
@@ -102,4 +105,4 @@ const AddRankJob add_job(kBucketTermsJob, &terms_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::bucket_terms_job
+}  // namespace brigade::lab::bench

@@ -3,7 +3,7 @@
 #include <brigade/lab/bench/collectives/collective.h>
 #include <brigade/lab/bench/collectives/values.h>
 
-namespace brigade::lab::bench::collectives_all_gather {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -28,4 +28,4 @@ const AddCollective add_all_gather({
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::collectives_all_gather
+}  // namespace brigade::lab::bench

@@ -3,7 +3,7 @@
 #include <brigade/lab/bench/collectives/collective.h>
 #include <brigade/lab/bench/collectives/values.h>
 
-namespace brigade::lab::bench::collectives_all_reduce {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -23,4 +23,4 @@ const AddCollective add_all_reduce({
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::collectives_all_reduce
+}  // namespace brigade::lab::bench

@@ -1,7 +1,7 @@
 // barrier: no rank goes on before all have come. It moves no data, so it has a time and no bandwidth.
 #include <brigade/lab/bench/collectives/collective.h>
 
-namespace brigade::lab::bench::collectives_barrier {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -19,4 +19,4 @@ const AddCollective add_barrier({
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::collectives_barrier
+}  // namespace brigade::lab::bench

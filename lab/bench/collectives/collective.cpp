@@ -10,7 +10,7 @@ namespace brigade::lab::bench {
 
 namespace {
 
-std::vector<Collective>& collective_list() {
+std::vector<Collective>& list() {
   static std::vector<Collective> all;
   return all;
 }
@@ -34,21 +34,20 @@ int64_t Collective::bytes_of(int64_t count, DType dtype, int ranks) const {
 
 AddCollective::AddCollective(Collective collective) {
   const auto after = [](const Collective& a, const Collective& b) { return a.name < b.name; };
-  collective_list().insert(std::upper_bound(collective_list().begin(), collective_list().end(), collective, after),
-                           collective);
+  list().insert(std::upper_bound(list().begin(), list().end(), collective, after), collective);
 }
 
-const std::vector<Collective>& all_collectives() { return collective_list(); }
+const std::vector<Collective>& all_collectives() { return list(); }
 
 std::string collective_names() {
   std::string names;
-  for (const Collective& each : collective_list())
+  for (const Collective& each : list())
     names += (names.empty() ? "" : ", ") + each.name;
   return names;
 }
 
 const Collective& find_collective(const std::string& name) {
-  for (const Collective& each : collective_list()) {
+  for (const Collective& each : list()) {
     if (each.name == name) return each;
   }
   throw ValueError("unknown collective '{}'; known are {}", name, collective_names());

@@ -18,7 +18,7 @@
 #include <iostream>
 #include <memory>
 
-namespace brigade::lab::bench::collectives_command {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -43,9 +43,8 @@ void check_together(const Arguments& given) {
   // On each rank: a pair of tensors in each kind of memory, and the copies that a group makes of plain ones.
   const std::vector<int64_t> sizes = given.options.sizes();
   const std::vector<int> ranks = given.options.ranks();
-  int64_t calls = 1;
-  for (const std::string& text : given.in_flight)
-    calls = std::max<int64_t>(calls, std::atoi(text.c_str()));
+  const std::vector<int> in_flight = numbers_in<int>(given.in_flight);
+  const int64_t calls = *std::max_element(in_flight.begin(), in_flight.end());
   const int64_t buffers = 2 * calls * static_cast<int64_t>(given.options.backends().size() + 1) *
                           static_cast<int64_t>(given.options.dtypes().size()) *
                           *std::max_element(ranks.begin(), ranks.end());
@@ -152,9 +151,6 @@ int run(Arguments& given) {
   std::vector<std::string> place = given.place;
   if (place.empty())
     place = given.family == "bandwidth" ? std::vector<std::string>{"out", "in"} : std::vector<std::string>{"in"};
-  std::vector<int> in_flight;
-  for (const std::string& text : given.in_flight)
-    in_flight.push_back(std::atoi(text.c_str()));
   json dtypes = json::array(), ops = json::array();
   for (const DType dtype : given.options.dtypes())
     dtypes.push_back(name(dtype));
@@ -166,7 +162,7 @@ int run(Arguments& given) {
                        {"ops", ops},
                        {"memory", given.memory},
                        {"place", place},
-                       {"in_flight", in_flight},
+                       {"in_flight", numbers_in<int>(given.in_flight)},
                        {"family", given.family},
                        {"progress", given.progress},
                        {"calls", given.calls},
@@ -234,7 +230,7 @@ void add_command(Command& bench, const std::string& name, const std::string& abo
       .check(one_of({"out", "in"}));
   command.add_option("--in-flight", given->in_flight, "calls that are posted before the first wait [1]")
       .separated_by(',')
-      .check(number_from(1, 64));
+      .check(whole_number_from(1, 64));
   command.add_option("--progress", given->progress, "overlap: calls of progress() during the computation")
       .check(number_from(0, 1'000'000))
       .show_default();
@@ -255,4 +251,4 @@ const AddBenchmark add(1, [](Command& bench) {
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::collectives_command
+}  // namespace brigade::lab::bench

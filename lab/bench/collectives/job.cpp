@@ -182,7 +182,7 @@ class Job {
   json rows_ = json::array();
 };
 
-const AddRankJob add_collectives_job(kCollectivesJob, &collectives_job);
+const AddRankJob add_job(kCollectivesJob, &collectives_job);
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 #include <brigade/lab/bench/collectives/collective.h>
 #include <brigade/lab/bench/collectives/values.h>
 
-namespace brigade::lab::bench::collectives_reduce_scatter {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -23,4 +23,4 @@ const AddCollective add_reduce_scatter({
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::collectives_reduce_scatter
+}  // namespace brigade::lab::bench

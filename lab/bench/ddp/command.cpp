@@ -17,7 +17,7 @@
 #include <iostream>
 #include <memory>
 
-namespace brigade::lab::bench::ddp_command {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -36,10 +36,7 @@ struct Arguments {
 
 // Before any rank starts: throws ValueError.
 json checked(const Arguments& given) {
-  if (!given.link.empty()) {
-    parse_link(given.link);
-    check_carries_link(given.options.backends());
-  }
+  if (!given.link.empty()) check_carries_link(given.options.backends());
   for (const std::string& model : given.models)
     find_workload(model);
   std::vector<std::string> modes = given.modes;
@@ -69,7 +66,7 @@ std::string ratio_of(const json& row, const char* other) {
 }
 
 void print_title(const json& row) {
-  const RoundsRun run{row.at("rounds"), row.at("noise").is_null() ? INFINITY : row.at("noise").get<double>()};
+  const RoundsRun run = rounds_run_from(row);
   const std::string model = row.at("model");
   std::cout << fmt::format("\n{}: {}; {}; {} rounds in turns, noise of a rank's median up to {:.1f} %\n", model,
                            find_workload(model).about, byte_size_in_words(row.at("bytes").get<int64_t>()), run.rounds,
@@ -149,10 +146,9 @@ void add_command(Command& bench) {
   command.add_option("--modes", given->modes, "modes, separated by commas").separated_by(',').show_default();
   command.add_option("--caps", given->caps, "MiB: the modes cap1, cap4, ... as well, separated by commas")
       .separated_by(',');
-  command.add_option("--link", given->link,
-                     "LATENCYus,BANDWIDTHGB/s: a link of this speed between the ranks, which takes no processor's time "
-                     "(on threads or shm)");
-  command.add_flag("--pin", given->pin, "each rank on a core of its own, with one thread");
+  add_link(command, given->link,
+           "a link of this speed between the ranks, which takes no processor's time (on threads or shm)");
+  add_pin(command, given->pin);
   command.add_option("--plot-overlap", given->overlap_file, "draw the hidden share over the caps into this file.svg");
   command.action([given] {
     run(*given);
@@ -164,4 +160,4 @@ const AddBenchmark add(3, &add_command);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::ddp_command
+}  // namespace brigade::lab::bench

@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-namespace brigade::lab::bench::ddp_job {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -26,7 +26,8 @@ struct Entrant {
   std::vector<StepTimes> steps = {};  // of all rounds, those of warm-up too
 };
 
-json row_of(const Workload& workload, const Entrant& entrant, size_t counted) {
+json row_of(const Workload& workload, const Entrant& entrant, const RoundsRun& run) {
+  const size_t first = entrant.steps.size() - static_cast<size_t>(run.rounds);  // after those of warm-up
   json row{{"model", workload.name},
            {"backend", entrant.backend},
            {"mode", entrant.replica->mode().name},
@@ -34,6 +35,7 @@ json row_of(const Workload& workload, const Entrant& entrant, size_t counted) {
            {"tensors", entrant.replica->tensors()},
            {"buckets", entrant.steps.back().buckets},
            {"peers_known", true}};
+  row.update(to_json(run));
   for (const auto& [field, part] : std::initializer_list<std::pair<const char*, double RoundShares::*>>{
            {"compute_ms", &RoundShares::compute_ms},
            {"waiting_ms", &RoundShares::waiting_ms},
@@ -42,11 +44,11 @@ json row_of(const Workload& workload, const Entrant& entrant, size_t counted) {
            {"on_the_way_ms", &RoundShares::on_the_way_ms},
            {"hidden_ms", &RoundShares::hidden_ms}}) {
     json& values = row[field] = json::array();
-    for (size_t i = entrant.steps.size() - counted; i < entrant.steps.size(); ++i)
+    for (size_t i = first; i < entrant.steps.size(); ++i)
       values.push_back(entrant.steps[i].shares.*part);
   }
   json& steps = row["step_ms"] = json::array();
-  for (size_t i = entrant.steps.size() - counted; i < entrant.steps.size(); ++i) {
+  for (size_t i = first; i < entrant.steps.size(); ++i) {
     steps.push_back(entrant.steps[i].step_ms);
     row["peers_known"] = row["peers_known"].get<bool>() && entrant.steps[i].shares.peers_known;
   }
@@ -68,12 +70,8 @@ void measure(const Workload& workload, const std::vector<std::string>& modes,
                      }});
   }
   const RoundsRun run = take_turns(turns, limits, groups.begin()->second.get());
-  for (const Entrant& entrant : entrants) {
-    json row = row_of(workload, entrant, turns.front().us.size());
-    row["rounds"] = run.rounds;
-    row["noise"] = run.noise;
-    rows.push_back(std::move(row));
-  }
+  for (const Entrant& entrant : entrants)
+    rows.push_back(row_of(workload, entrant, run));
 }
 
 std::string ddp_job(const dist::ProcessGroupPtr& group, const std::string& arguments) {
@@ -95,4 +93,4 @@ const AddRankJob add_job(kDdpJob, &ddp_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::ddp_job
+}  // namespace brigade::lab::bench

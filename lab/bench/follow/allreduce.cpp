@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace brigade::lab::bench::follow_allreduce {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -60,4 +60,4 @@ const AddRankJob add_allreduce(kFollowAllreduceJob, &follow_allreduce_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::follow_allreduce
+}  // namespace brigade::lab::bench

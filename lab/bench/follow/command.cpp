@@ -6,7 +6,7 @@
 
 #include <memory>
 
-namespace brigade::lab::bench::follow_command {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -45,4 +45,4 @@ const AddBenchmark add_follow(7, &add_commands);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::follow_command
+}  // namespace brigade::lab::bench

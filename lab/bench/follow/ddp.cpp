@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 
-namespace brigade::lab::bench::follow_ddp {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -37,4 +37,4 @@ const AddRankJob add_ddp(kFollowDdpJob, &follow_ddp_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::follow_ddp
+}  // namespace brigade::lab::bench

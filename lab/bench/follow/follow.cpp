@@ -2,27 +2,18 @@
 #include <brigade/lab/bench/follow/follow.h>
 
 #include <brigade/core/error.h>
+#include <brigade/lab/words.h>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <iostream>
-#include <sstream>
 
 namespace brigade::lab::bench {
 
 namespace {
 
 using nlohmann::json;
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;)
-    words.push_back(word);
-  return words;
-}
 
 // Rank 0's next line, on all ranks; empty at the end.
 std::string next_line(dist::ProcessGroup& group) {
@@ -52,9 +43,8 @@ void follow(dist::ProcessGroup& group, const CaseSamples& samples_of) {
 }
 
 int64_t count_of(const std::string& word, const char* what, int64_t most) {
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
-  if (error != std::errc() || end != word.data() + word.size() || count < 1 || count > most)
+  const int64_t count = whole_number(word).value_or(0);
+  if (count < 1 || count > most)
     throw ValueError("{}: expected a whole number from 1 to {}, got '{}'", what, most, word);
   return count;
 }

@@ -16,9 +16,8 @@
 
 #include <iostream>
 #include <memory>
-#include <numeric>
 
-namespace brigade::lab::bench::replay_command {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -74,13 +73,6 @@ double recorded_overlap(const ReplayPlan& plan) {
   return all > 0 ? hidden / all : 0;
 }
 
-double total(const Samples& samples) {
-  double sum = 0;
-  for (const std::vector<double>& rank : samples)
-    sum = std::accumulate(rank.begin(), rank.end(), sum);
-  return sum;
-}
-
 void print_recorded(const ReplayPlan& plan, const json& recorded) {
   std::cout << fmt::format(
       "{} on {} ranks over {}, {} steps; the ranks sleep where the trace computes; medians over steps, rounds and ranks, "
@@ -126,10 +118,7 @@ void tell(const RanksRun& run, size_t index, const Variant& variant, const json&
 
 void run(Arguments& given) {
   const std::vector<Variant> variants = variants_of(given);
-  if (!given.link.empty()) {
-    parse_link(given.link);
-    check_carries_link(given.options.backends());
-  }
+  if (!given.link.empty()) check_carries_link(given.options.backends());
   given.options.report.begin();
   const ReplayPlan& plan = variants.front().plan;
   const json recorded = to_json(spread_of(recorded_steps(plan)));
@@ -171,7 +160,7 @@ void add_command(Command& bench) {
                                   .plots = false});
   command.add_option("--caps", given->caps, "also with its gradients in buckets of these sizes: 64K,1M-16M:x4")
       .separated_by(',');
-  command.add_option("--link", given->link, "LATENCYus,BANDWIDTHGB/s: over a link of this speed (on threads or shm)");
+  add_link(command, given->link, "over a link of this speed (on threads or shm)");
   command.action([given] {
     run(*given);
     return 0;
@@ -182,4 +171,4 @@ const AddBenchmark add(4, &add_command);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::replay_command
+}  // namespace brigade::lab::bench

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace brigade::lab::bench::replay_job {
+namespace brigade::lab::bench {
 
 namespace {
 
@@ -23,7 +23,7 @@ struct Variant {
 };
 
 json row_of(const Variant& variant, const RoundsRun& run) {
-  json row{{"rounds", run.rounds}, {"noise", run.noise}};
+  json row = to_json(run);
   for (const char* field : {"step_ms", "on_the_way_ms", "hidden_ms", "waiting_ms", "reducing_ms"})
     row[field] = json::array();
   for (size_t i = variant.rounds.size() - static_cast<size_t>(run.rounds); i < variant.rounds.size(); ++i) {
@@ -67,4 +67,4 @@ const AddRankJob add_job(kReplayJob, &replay_job);
 
 }  // namespace
 
-}  // namespace brigade::lab::bench::replay_job
+}  // namespace brigade::lab::bench

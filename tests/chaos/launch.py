@@ -14,21 +14,22 @@ import sys
 import tempfile
 import time
 
-from random_faults import processes_with
+from processes import end_what_is_left, processes_with
 
 
 class Job:
     """`brigade run -n 2` of a shell command, whose processes are known by a mark."""
 
     def __init__(self, program: str, command: str, *, options: tuple = (), **streams):
-        self.mark = f"chaos-launch-{os.getpid()}-{time.monotonic_ns()}"
+        mark = f"chaos-launch-{os.getpid()}-{time.monotonic_ns()}"
+        self.variable = f"BRIGADE_CHAOS_RUN={mark}"
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **streams}
         self.start = time.monotonic()
         self.process = subprocess.Popen([program, "run", "-n", "2", *options, "--", "sh", "-c", command],
-                                        env=dict(os.environ, BRIGADE_CHAOS_RUN=self.mark), **streams)
+                                        env=dict(os.environ, BRIGADE_CHAOS_RUN=mark), **streams)
 
     def left(self) -> list:
-        return processes_with(f"BRIGADE_CHAOS_RUN={self.mark}")
+        return processes_with(self.variable)
 
     def running(self, least: int = 3) -> None:
         end = time.monotonic() + 10
@@ -44,12 +45,7 @@ class Job:
         finally:
             if self.process.poll() is None:
                 self.process.kill()
-            end = time.monotonic() + 15  # the machine may be busy
-            while self.left() and time.monotonic() < end:
-                time.sleep(0.02)
-            left = self.left()
-            for process in left:
-                os.kill(process, signal.SIGKILL)
+            left = end_what_is_left(self.variable, 15)  # the machine may be busy
         assert not left, f"left over: {len(left)} processes"
         assert status is None or self.process.returncode == status, f"status {self.process.returncode}, expected {status}: {output[-400:]}"
         return output

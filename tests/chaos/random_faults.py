@@ -20,7 +20,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+
+from processes import end_what_is_left
 
 # What the launcher returns after each fault; None: 0 with the right result, or a failure that names the rank.
 STATUS = {"kill": 137, "exit0": "not 0", "exit3": 3, "abort": 134, "throw": 134, "memory": 134, "disk": 134, "stop": "not 0",
@@ -40,19 +41,6 @@ def draw(seed: int, index: int) -> Draw:
     ranks = numbers.randint(2, 5)
     fault = numbers.choice(sorted(THREAD_FAULTS if backend == "threads" else STATUS))
     return Draw(index, backend, ranks, fault, numbers.randrange(ranks), numbers.randrange(6), numbers.choice(PLACES))
-
-
-def processes_with(mark: str) -> list:
-    found = []
-    for folder in pathlib.Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            if mark.encode() in (folder / "environ").read_bytes() and " Z " not in (folder / "stat").read_text():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
 
 
 def job_of(options, one: Draw, report: str) -> list:
@@ -79,12 +67,7 @@ def run(options, one: Draw) -> tuple:
                 status = None
                 job.kill()
                 job.wait()
-        end = time.monotonic() + 2
-        while processes_with(mark) and time.monotonic() < end:
-            time.sleep(0.02)
-        left = [f"process {process}" for process in processes_with(mark)]
-        for process in processes_with(mark):
-            os.kill(process, signal.SIGKILL)
+        left = [f"process {process}" for process in end_what_is_left(mark, 2)]
         left += [f"file {path.name}" for path in temporary.iterdir()]
         described = json.loads(report.read_text())["results"][0] if report.exists() else None
         return status, output.read_text(errors="replace"), described, left

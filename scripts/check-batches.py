@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""In no file that is compiled together with others does a name mean what another of them declared for itself.
+
+    scripts/check-batches.py BUILD
+
+Reads BUILD/batches, which CMake has written (cmake/BrigadeBatches.cmake), and the files that stand in each. What one declares in `namespace {` must
+not be said by another, unless after `.`, `->` or `::`, since there it would be taken for what the other means (a helper write_file for the
+write_file of a header) and nobody would notice. Files of tests each have a namespace of their own (check-names.py) and need no look. Where it fails,
+a name has come since CMake ran: run it again.
+"""
+import argparse
+import pathlib
+import re
+import sys
+
+HARMLESS = re.compile(r"(BRIGADE|NLOHMANN)_[A-Z_]+|const|final|override|noexcept|requires|void|int|double|bool|char|float|auto|decltype|sizeof|static_assert")
+
+
+def code_of(path: pathlib.Path) -> str:
+    text = re.sub(r"//[^\n]*", "", path.read_text())
+    return re.sub(r'"[^"\n]*"', '""', text)
+
+
+def own_names(code: str) -> set:
+    names = set(re.findall(r"\n#define +(\w+)", code))
+    lines = re.findall(r"\nstatic ([^\n]*)", code)
+    for block in re.findall(r"\nnamespace \{\n(.*?)\n\} *\n", code, re.S):
+        lines += re.findall(r"^(?:\[\[[^\n]*?\]\] *)?([A-Za-z_][^\n]*)", block, re.M)
+    for line in lines:
+        declaration = re.split(r" = |\{| : |;", line)[0]
+        if "(" in declaration:
+            names.update(re.findall(r"(\w+)\(", declaration))
+        elif not declaration.startswith("using "):
+            names.update(re.findall(r"([A-Za-z_]\w*)(?:\[\w*\])? *$", declaration))
+    return {name for name in names if not HARMLESS.fullmatch(name)}
+
+
+def words(code: str) -> set:
+    return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"(?:\.|->|::)[A-Za-z_]\w*", " ", code)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    build = parser.parse_args().build
+    wrong, batches, files = [], 0, 0
+    for batch in sorted((build / "batches").glob("*.cpp")):
+        paths = [build / "include" / path for path in re.findall(r"#include <(brigade/[^>]+\.cpp)>", batch.read_text())]
+        if len(paths) < 2:
+            continue
+        batches, files = batches + 1, files + len(paths)
+        code = {path: code_of(path) for path in paths}
+        said = {path: words(text) for path, text in code.items()}
+        for path, text in code.items():
+            for name in sorted(own_names(text)):
+                wrong += [f"{batch.name}: {name}, which {path.relative_to(build / 'include')} declares for itself, stands in {other.relative_to(build / 'include')} too"
+                          for other in paths if other != path and name in said[other]]
+    print(*wrong, f"{files} files in {batches} batches", sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

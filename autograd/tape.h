@@ -17,7 +17,8 @@
 namespace brigade::autograd {
 
 // Why the results of an operation carry no history although an input requires grad.
-enum class Cut : uint8_t { None, Detach, NoGrad, NotDifferentiable, ReadAsNumber };
+// Collective: the values went through the ranks, which send no gradient back.
+enum class Cut : uint8_t { None, Detach, NoGrad, NotDifferentiable, ReadAsNumber, Collective };
 
 // One module call.
 struct ModuleCall {

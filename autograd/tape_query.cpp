@@ -16,7 +16,7 @@ constexpr size_t kNone = ~size_t{0};
 // What is known about a tensor that depends on the traced one.
 struct Taint {
   uint32_t cuts = 0;   // on the path to it that has the fewest; 0: it carries gradients
-  size_t cut = kNone;  // the first of them
+  size_t cut = kNone;  // the first of them, or the last collective among them
   size_t made_by = kNone;
   bool goes_on = false;  // a later operation took it, and no cut was there
 
@@ -32,6 +32,8 @@ std::string cut_in_words(const Tape::Record& record) {
     case Cut::NotDifferentiable:
       return "'" + std::string(record.op) + "' at " + to_string(record.where) + " has no derivative";
     case Cut::ReadAsNumber: return "read as a number at " + to_string(record.where);
+    case Cut::Collective:
+      return "'" + std::string(record.op) + "' at " + to_string(record.where) + " sends no gradient back";
     case Cut::None: break;
   }
   return "";
@@ -86,7 +88,9 @@ Fate trace_to(const Tape& tape, uint64_t id, std::span<const uint64_t> roots, ui
     }
     if (!depends) continue;
     if (record.cut != Cut::None) {
-      if (result.live()) result.cut = last_cut = i;
+      if (result.live()) last_cut = i;
+      // A detach() before a collective may go, and the collective still sends no gradient back.
+      if (result.live() || record.cut == Cut::Collective) result.cut = i;
       ++result.cuts;
     }
     result.made_by = i;

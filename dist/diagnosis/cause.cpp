@@ -34,6 +34,7 @@ CauseKind kind_of(Cut cut) {
     case Cut::NoGrad: return CauseKind::NoGrad;
     case Cut::NotDifferentiable: return CauseKind::NotDifferentiable;
     case Cut::ReadAsNumber: return CauseKind::ReadAsNumber;
+    case Cut::Collective: return CauseKind::Collective;
     case Cut::None: break;
   }
   return CauseKind::Unknown;
@@ -64,6 +65,10 @@ void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
     case CauseKind::NotDifferentiable:
       cause.text = fmt::format("the path from the loss goes through {}{} at {}{}, which has no derivative",
                                autograd::has_live_results(tape, record) ? "a result of " : "", record.op, at, module);
+      break;
+    case CauseKind::Collective:
+      cause.text = fmt::format("its values reach the loss only through {} at {}{}, which sends no gradient back",
+                               record.op, at, module);
       break;
     default:
       cause.text = fmt::format("its value was read as a number at {}{}, which leaves the graph", at, module);

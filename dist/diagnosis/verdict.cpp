@@ -18,6 +18,7 @@ const char* name(CauseKind kind) noexcept {
                                     "no_grad",
                                     "not_differentiable",
                                     "read_as_number",
+                                    "collective",
                                     "gradient_not_returned",
                                     "other_thread",
                                     "not_recorded",
@@ -169,6 +170,12 @@ std::string advice_for(CauseKind kind, bool some_ranks_only) {
       break;
     case CauseKind::ReadAsNumber:
       advice = "use the tensor itself in the loss; if it is a constant, register it as a buffer instead of a parameter";
+      break;
+    case CauseKind::Collective:
+      advice =
+          "no gradient comes back through a collective: put this rank's own result in its place (after all_gather, cat "
+          "of the parts with it; after all_reduce, sum - own.detach() + own), or leave what is gathered out of the loss, " +
+          tail;
       break;
     case CauseKind::Frozen: advice = "freeze before wrapping, wrap again after freezing, " + tail; break;
     case CauseKind::LossNotConnected:

@@ -23,6 +23,7 @@ enum class CauseKind : uint8_t {
   NoGrad,               // used under no_grad
   NotDifferentiable,    // the path went through an operation without a derivative
   ReadAsNumber,         // its value left the graph through item() or to_vector()
+  Collective,           // its values reached the loss through a collective, which sends no gradient back
   GradientNotReturned,  // the backward of an operation returned nothing for it
   OtherThread,          // forward or backward ran on a thread that keeps no record
   NotRecorded,          // diagnosis is off

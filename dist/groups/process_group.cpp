@@ -1,6 +1,7 @@
 // Checks and records every collective before the transport gets it, and stages tensors of devices.
 #include <brigade/dist/groups/process_group.h>
 
+#include <brigade/autograd/tape.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
@@ -32,6 +33,16 @@ void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) 
     throw ShapeError(where, "{}: expected a contiguous tensor, got {} with strides {}; use contiguous()", what,
                      describe(tensor), tensor.strides());
   }
+}
+
+// The result has the values of the input, and no path of gradients to it: said on the tape, so that a gradient that is
+// missed for it can be explained.
+void note_on_tape(const char* what, const Tensor& output, const Tensor& input, SourceLocation where) {
+  autograd::Tape* tape = autograd::Tape::current();
+  if (!tape || output.requires_grad()) return;
+  const Tensor* inputs[] = {&input};
+  const Tensor* outputs[] = {&output};
+  tape->append(what, where, inputs, outputs, autograd::Cut::Collective, where);
 }
 
 // The collective options with a text of their own: what is staged is posted later.
@@ -108,6 +119,7 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
     throw DTypeError(where, "all_reduce: avg needs a floating dtype, got {}", describe(tensor));
   }
   options.where = where;
+  note_on_tape("all_reduce", tensor, tensor, where);
   latest_reduced[latest_reduced_count++ % latest_reduced.size()] = tensor.id();
   return run({tensor}, 1, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
     return do_all_reduce(tensors[0], how);
@@ -129,6 +141,7 @@ WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options,
     throw ValueError(where, "broadcast: root {} is not a rank 0..{}", options.root, size() - 1);
   }
   options.where = where;
+  note_on_tape("broadcast", tensor, tensor, where);
   const bool is_root = rank() == options.root;
   return run(
       {tensor}, is_root, !is_root, options,
@@ -142,6 +155,7 @@ WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, Coll
   check_sizes(*this, output, input, "all_gather", where);
   check_one_device(output, input, "all_gather", where);
   options.where = where;
+  note_on_tape("all_gather", output, input, where);
   return run({output, input}, 2, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
     return do_all_gather(tensors[0], tensors[1], how);
   });
@@ -154,6 +168,7 @@ WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, 
   check_sizes(*this, input, output, "reduce_scatter", where);
   check_one_device(output, input, "reduce_scatter", where);
   options.where = where;
+  note_on_tape("reduce_scatter", output, input, where);
   return run({output, input}, 2, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
     return do_reduce_scatter(tensors[0], tensors[1], how);
   });

@@ -107,6 +107,57 @@ std::string check_several_results(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_several_results("the indices of topk are a cut, its values are not", &check_several_results,
                                       everywhere({2}));
 
+// Features of all ranks, as a contrastive loss takes them; `own_in_place`: this rank's are those that carry gradients.
+Tensor features_of_all(const dist::ProcessGroup& group, const Tensor& own, const Tensor& gathered, bool own_in_place) {
+  std::vector<Tensor> parts;
+  for (int rank = 0; rank < group.size(); ++rank)
+    parts.push_back(rank == group.rank() && own_in_place ? own : gathered.narrow(0, rank * own.size(0), own.size(0)));
+  return cat(parts);
+}
+
+std::string check_gathered(const dist::ProcessGroupPtr& group) {
+  // What is advised is the healthy twin.
+  const unsigned line = __LINE__ + 5;
+  const auto gather = [&](PathsImpl& net, const Tensor& h, bool detached, bool own_in_place) {
+    const Tensor own = net.b(h);
+    const Tensor all = zeros({group->size() * own.size(0), own.size(1)}, kFloat64);
+    const Tensor sent = detached ? own.detach() : own;
+    group->all_gather(all, sent)->wait();
+    return matmul(matmul(h, features_of_all(*group, own, all, own_in_place).t()), ones({all.size(0), 8}, kFloat64));
+  };
+  const auto path = [&](bool detached, bool own_in_place) {
+    return [&gather, detached, own_in_place](PathsImpl& net, const Tensor& h) {
+      return gather(net, h, detached, own_in_place);
+    };
+  };
+  const Expected expected{CauseKind::Collective, "all_gather", line, ""};
+  return first_of({missed(group, path(true, false), expected), missed(group, path(false, false), expected),
+                   healthy(group, path(true, true)), healthy(group, path(false, true))});
+}
+const AddRankCase add_gathered("results that reach the loss through all_gather alone have no gradient, and why is told",
+                               &check_gathered, everywhere({2}));
+
+std::string check_summed(const dist::ProcessGroupPtr& group) {
+  const unsigned line = __LINE__ + 4;
+  const auto sum = [&](PathsImpl& net, const Tensor& h, bool own_in_place) {
+    const Tensor own = net.b(h);
+    const Tensor all = own.detach().clone();
+    group->all_reduce(all)->wait();
+    return h * (own_in_place ? all - own.detach() + own : all);
+  };
+  // A sum for the log beside the loss changes nothing.
+  const auto beside = [&](PathsImpl& net, const Tensor& h) {
+    static_cast<void>(sum(net, h, false));
+    return h;
+  };
+  return first_of({missed(group, [&](PathsImpl& net, const Tensor& h) { return sum(net, h, false); },
+                          {CauseKind::Collective, "all_reduce", line, ""}),
+                   missed(group, beside, {CauseKind::OutputDropped, "linear", 0, ""}),
+                   healthy(group, [&](PathsImpl& net, const Tensor& h) { return sum(net, h, true); })});
+}
+const AddRankCase add_summed("results that reach the loss through all_reduce alone have no gradient, and why is told",
+                             &check_summed, everywhere({2}));
+
 // x * y; forgets the gradient of y when asked to.
 struct Scale : autograd::Function<Scale> {
   static Tensor forward(autograd::AutogradContext& ctx, const Tensor& x, const Tensor& y, bool forgets) {

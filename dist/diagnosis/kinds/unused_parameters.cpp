@@ -3,8 +3,8 @@
 // Severity: error
 // When: end of backward, strict mode
 // Causes: `module_not_called`, `not_used`, `output_dropped`, `detached`, `no_grad`,
-//   `not_differentiable`, `read_as_number`, `gradient_not_returned`, `other_thread`,
-//   `not_recorded`, `frozen`, `replaced`, `loss_not_connected`, `unknown`
+//   `not_differentiable`, `read_as_number`, `collective`, `gradient_not_returned`,
+//   `other_thread`, `not_recorded`, `frozen`, `replaced`, `loss_not_connected`, `unknown`
 #include <brigade/dist/diagnosis/report.h>
 
 #include <fmt/format.h>

@@ -17,6 +17,8 @@ Tensor full_like(const Tensor& tensor, double value);
 // start, start + step, ... below end; int64 unless options say otherwise. Throws ValueError for a
 // zero or wrong-signed step, and for numbers that are not finite.
 Tensor arange(double start, double end, double step = 1, TensorOptions options = {kInt64});
+// 0, 1, ... below end.
+inline Tensor arange(double end, TensorOptions options = {kInt64}) { return arange(0, end, 1, options); }
 // `steps` numbers from start to end, both included, at equal distances; of one number, start.
 // Throws ValueError for a negative count.
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options = {});

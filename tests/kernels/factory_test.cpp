@@ -34,6 +34,10 @@ TEST_CASE("random fills follow the documented stream and have the right moments"
   for (const int64_t i : randint(-2, 3, {1000}, kInt64, &generator).to_vector<int64_t>())
     CHECK((i >= -2 && i < 3));
   CHECK(arange(1, 2, 0.25, kFloat32).to_vector<float>() == std::vector<float>{1, 1.25, 1.5, 1.75});
+  CHECK(arange(4).dtype() == kInt64);
+  CHECK(arange(4).to_vector<int64_t>() == std::vector<int64_t>{0, 1, 2, 3});
+  CHECK(arange(3, kFloat32).to_vector<float>() == std::vector<float>{0, 1, 2});
+  CHECK_THROWS_AS(arange(-1), ValueError);
   CHECK_THROWS_AS(arange(0, 1, -1), ValueError);
   CHECK(linspace(0, 1, 5).to_vector<float>() == std::vector<float>{0, 0.25, 0.5, 0.75, 1});
   CHECK(linspace(3, 10, 1).to_vector<float>() == std::vector<float>{3});

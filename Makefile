@@ -1,5 +1,5 @@
 # `make demo` and `make test` each do everything from a fresh clone: install what is missing, build, run.
-.PHONY: build configure demo test asan asan-change tsan faults coverage format format-check lint deps clean
+.PHONY: build configure demo test bench asan asan-change tsan faults coverage format format-check lint deps clean
 BUILD := build/cpu
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
 JOBS ?= $(shell nproc)
@@ -23,6 +23,12 @@ demo: configure
 test: build
 	ctest --preset cpu -j $(TEST_JOBS)
 	@grep -hE '^[0-9]+ kernels, |^[0-9]+ operations in |largest relative difference' $(BUILD)/Testing/Temporary/LastTest.log || true
+
+# A selection of the microbenchmarks in less than ten minutes, tables and plots in build/cpu/bench/results.md. RECORD=1 keeps them as what the docs
+# show.
+bench: configure
+	@cmake --build --preset cpu -j $(JOBS) --target brigade_program
+	python3 bench/selection.py --program $(BUILD)/bin/brigade --out $(BUILD)/bench $(if $(RECORD),--record)
 
 asan: deps
 	cmake --preset asan -DBRIGADE_FEW_INSTRUCTION_SETS=OFF $(CMAKE_FLAGS)

@@ -1,0 +1,110 @@
+"""The tables of bench/selection.py, in Markdown: each from the rows of one result file."""
+
+
+def markdown(head: list, rows: list) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
+
+
+def size(count: float) -> str:
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:g} {name}"
+    return f"{count:g} B"
+
+
+def micros(statistics: dict) -> str:
+    value = statistics["median"]
+    return f"{value:,.2f}" if value < 10 else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def ratio(statistics: dict) -> str:
+    return f"{statistics['median']:.3f} [{statistics['low']:.3f} - {statistics['high']:.3f}]"
+
+
+def in_order(values) -> list:
+    return list(dict.fromkeys(values))
+
+
+def allreduce(rows: list) -> str:
+    """In place alone: out of place is a copy more."""
+    found = {(row["bytes"], row["backend"], row["memory"]): row for row in rows if row["in_place"]}
+    columns = in_order((row["backend"], row["memory"]) for row in rows)
+    lines = []
+    for count in in_order(row["bytes"] for row in rows):
+        of_size = [found[count, *column] for column in columns]
+        versus = found[count, "shm", "group"]["ratios"].get("gloo")
+        lines.append([size(count), *(f"{micros(row['time_us'])} ({row['busbw_GBps']:.1f})" for row in of_size), ratio(versus) if versus else "-"])
+    names = {"group": "in place", "plain": "staged"}
+    head = [f"{backend}, {names[memory]}" if backend != "gloo" else "Gloo" for backend, memory in columns]
+    return "Microseconds (busbw, GB/s), medians.\n\n" + markdown(["size", *head, "Gloo / shm in place"], lines)
+
+
+def bucket_terms(rows: list) -> str:
+    terms = ["flatten", "numbers", "flags", "launch", "reduce", "copy_out"]
+    lines = []
+    for row in rows:
+        if row["what"] != "terms":
+            continue
+        lines.append([size(row["bytes"]), row["parameters"], row["gradients"], *(micros(row["terms_us"][term]) for term in terms), micros(row["sum_us"]),
+                      micros(row["time_us"])])
+    return "Microseconds, medians.\n\n" + markdown(["bucket", "parameters", "gradients", *(term.replace("_", "-") for term in terms), "sum", "together"], lines)
+
+
+def bucket_overlap(rows: list) -> str:
+    lines = [[size(row["cap"]), row["buckets"], f"{row['time_us']['median'] / 1000:.1f}", f"{row['best_us'] / 1000:.1f}", f"{100 * row['overlap']:.0f} %",
+              f"{100 * row['best_overlap']:.0f} %", row["decides"]] for row in rows if row["what"] == "overlap"]
+    return markdown(["cap", "buckets", "backward, ms", "best, ms", "hidden", "best hidden", "decided by"], lines)
+
+
+def ddp_modes(rows: list) -> str:
+    lines = []
+    for row in rows:
+        ratios = row["ratios"]
+        lines.append([row["model"], row["mode"], f"{row['step_ms']['median']:.2f}", ratio(ratios["local"]) if "local" in ratios else "-",
+                      ratio(ratios["strict"]) if "strict" in ratios else "-", row["buckets"] or "-",
+                      f"{100 * row['overlap']:.0f} %" if row.get("overlap") is not None else "-", f"{100 * row['noise']:.1f} %"])
+    return markdown(["model", "mode", "step, ms", "x no DDP [middle half]", "x strict [middle half]", "buckets", "hidden", "noise"], lines)
+
+
+def caps(rows: list) -> str:
+    lines = []
+    for row in rows:
+        if row["mode"] == "local":
+            lines.append([row["model"], "no DDP", f"{row['step_ms']['median']:.1f}", *["-"] * 7])
+            continue
+        milliseconds = [f"{row[term]['median']:.1f}" for term in ("comm_ms", "waiting_ms", "reducing_ms", "placing_ms")]
+        lines.append([row["model"], row["mode"].removeprefix("cap").replace("inf", "none"), f"{row['step_ms']['median']:.1f}", ratio(row["ratios"]["local"]), row["buckets"],
+                      f"{100 * row['overlap']:.0f} %", *milliseconds])
+    return markdown(["model", "cap, MiB", "step, ms", "x no DDP [middle half]", "buckets", "hidden", "on the way, ms", "waiting, ms", "reducing, ms", "rest, ms"], lines)
+
+
+def diagnosis(rows: list) -> str:
+    lines = [[f"{row['layers']} blocks of width {row['width']}", row["mode"], f"{row['step_ms']['median']:.2f}", ratio(row["ratios"]["off"]) if "off" in row["ratios"] else "1",
+              f"{row['collectives_per_step']:g}", f"{row['bytes_per_step'] / 1024:,.0f}"] for row in rows]
+    return markdown(["model", "diagnosis", "step, ms", "x off [middle half]", "collectives per step", "KiB per step"], lines)
+
+
+def half_types(rows: list) -> str:
+    found = {row["case"]: row for row in rows}
+    lines = []
+    for case in in_order(row["case"].removesuffix(" float32") for row in rows if row["case"].endswith(" 4096x1024 float32")):
+        line = [case.removesuffix(" 4096x1024"), micros(found[f"{case} float32"]["time_us"])]
+        for dtype in ("float16", "bfloat16"):
+            row = found[f"{case} {dtype}"]
+            line.append(f"{micros(row['time_us'])} ({ratio(row['ratio'])})")
+        lines.append(line)
+    return "Microseconds for 4,194,304 elements; in brackets the ratio to float32 in the same rounds.\n\n" + markdown(["operation", "float32", "float16", "bfloat16"], lines)
+
+
+# Name: (result file, how it is drawn).
+TABLES = {
+    "allreduce": ("allreduce", allreduce),
+    "bucket-terms": ("bucket-terms", bucket_terms),
+    "bucket-overlap": ("bucket-overlap", bucket_overlap),
+    "bucket-overlap-small": ("bucket-overlap-small", bucket_overlap),
+    "ddp": ("ddp", ddp_modes),
+    "caps": ("caps", caps),
+    "diagnosis": ("diagnosis", diagnosis),
+    "half-types": ("half-types", half_types),
+}

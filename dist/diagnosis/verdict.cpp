@@ -139,6 +139,29 @@ static std::string advice_without_cut(CauseKind kind) {
   }
 }
 
+// Where a way to the loss was cut; "" for any other cause.
+static std::string advice_for_cut(CauseKind kind, const std::string& tail) {
+  switch (kind) {
+    case CauseKind::Detached:
+      return "remove the detach() if the gradient should flow; if it should not (a generator and a discriminator), say "
+             "which parameters the backward has to reach (ddp.expect(optimizer)), wrap the two modules separately, freeze "
+             "this one before wrapping, " +
+             tail;
+    case CauseKind::NoGrad:
+      return "end the no_grad scope before this call, freeze the parameter before wrapping, " + tail;
+    case CauseKind::NotDifferentiable:
+      return "replace that operation by a differentiable one (softmax for argmax), use a straight-through estimate, " +
+             tail;
+    case CauseKind::ReadAsNumber:
+      return "use the tensor itself in the loss; if it is a constant, register it as a buffer instead of a parameter";
+    case CauseKind::Collective:
+      return "no gradient comes back through a collective: put this rank's own result in its place (after all_gather, cat "
+             "of the parts with it; after all_reduce, sum - own.detach() + own), or leave what is gathered out of the loss, " +
+             tail;
+    default: return "";
+  }
+}
+
 std::string advice_for(CauseKind kind, bool some_ranks_only) {
   const std::string tail = "or wrap with find_unused_parameters=true (free in Brigade)";
   std::string advice;
@@ -154,29 +177,10 @@ std::string advice_for(CauseKind kind, bool some_ranks_only) {
           tail;
       break;
     case CauseKind::Detached:
-      advice =
-          "remove the detach() if the gradient should flow; if it should not (a generator and a discriminator), say "
-          "which parameters the backward has to reach (ddp.expect(optimizer)), wrap the two modules separately, freeze "
-          "this one before wrapping, " +
-          tail;
-      break;
     case CauseKind::NoGrad:
-      advice = "end the no_grad scope before this call, freeze the parameter before wrapping, " + tail;
-      break;
     case CauseKind::NotDifferentiable:
-      advice =
-          "replace that operation by a differentiable one (softmax for argmax), use a straight-through estimate, " +
-          tail;
-      break;
     case CauseKind::ReadAsNumber:
-      advice = "use the tensor itself in the loss; if it is a constant, register it as a buffer instead of a parameter";
-      break;
-    case CauseKind::Collective:
-      advice =
-          "no gradient comes back through a collective: put this rank's own result in its place (after all_gather, cat "
-          "of the parts with it; after all_reduce, sum - own.detach() + own), or leave what is gathered out of the loss, " +
-          tail;
-      break;
+    case CauseKind::Collective: advice = advice_for_cut(kind, tail); break;
     case CauseKind::Frozen: advice = "freeze before wrapping, wrap again after freezing, " + tail; break;
     case CauseKind::LossNotConnected:
       advice = "compute the loss from the module's output on every rank (a zero loss: 0 * output.sum()), " + tail;

@@ -13,31 +13,19 @@ namespace brigade::kernels {
 
 namespace {
 
-// Of a row of elements, and added to running sums of columns; halves through a buffer of float32.
+// Of a row of elements, and added to running sums of columns.
 template <class T, class Acc>
 Acc sum_of_row(const T* row, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<Acc, float>) {
     return static_cast<Acc>(cpu::sum(row, n));
-  } else if constexpr (std::is_same_v<Acc, float>) {
-    constexpr int64_t kBlock = 1024;
-    float wide[kBlock];
-    double total = 0;
-    for (int64_t i = 0; i < n; i += kBlock) {
-      const int64_t count = std::min(kBlock, n - i);
-      total += cpu::sum(cpu::in_compute_type(row + i, wide, count), count);
-    }
-    return static_cast<Acc>(total);
   } else {
     return cpu::reduce_row(row, n, cpu::SumOf<Acc>{});
   }
 }
 template <class T, class Acc>
 void add_row(const T* row, Acc* sums, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<Acc, float>) {
     cpu::add(row, sums, n);
-  } else if constexpr (std::is_same_v<Acc, float>) {
-    float wide[cpu::kStrip<T>];
-    cpu::add(cpu::in_compute_type(row, wide, n), sums, n);
   } else {
     for (int64_t j = 0; j < n; ++j)
       sums[j] += static_cast<Acc>(row[j]);

@@ -46,6 +46,22 @@ TEST_CASE("sums, means and extremes over any dimensions") {
   CHECK(sum_to(ones({2, 3, 4}), {3, 1}).to_vector<float>() == std::vector<float>{8, 8, 8});
 }
 
+TEST_CASE("sums of halves along rows and columns of any length") {
+  for (const DType dtype : {kFloat16, kBFloat16}) {
+    // Every sum is a small integer, exact in each dtype; no vector's lanes are a multiple of the seven numbers' period.
+    for (const int64_t n : {1, 7, 15, 16, 17, 63, 65, 255, 1000, 1025, 4097}) {
+      for (const Shape& sizes : {Shape{3, n}, Shape{n, 3}}) {
+        const Tensor x = numbers(sizes, dtype);
+        const Tensor wide = numbers(sizes, kFloat64);
+        CAPTURE(name(dtype));
+        CAPTURE(to_string(sizes));
+        for (const Shape& dims : {Shape{0}, Shape{1}, Shape{0, 1}})
+          CHECK(sum(x, {.dims = dims}).to_vector<double>() == sum(wide, {.dims = dims}).to_vector<double>());
+      }
+    }
+  }
+}
+
 TEST_CASE("argmax is the first of the largest, and the gradient of extremes goes where they were") {
   for (const DType dtype : test::kEveryDType) {
     CAPTURE(name(dtype));

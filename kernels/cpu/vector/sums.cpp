@@ -18,6 +18,12 @@ HWY_INLINE Vector every(float x) { return hn::Set(Floats(), x); }
 double sum_loop(const float* x, int64_t n) {
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i); });
 }
+double sum_float16_loop(const float16* x, int64_t n) {
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i); });
+}
+double sum_bfloat16_loop(const bfloat16* x, int64_t n) {
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i); });
+}
 double dot_loop(const float* a, const float* b, int64_t n) {
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i); });
 }
@@ -70,6 +76,12 @@ double dot_products_loop(const float* a, const float* b, const float* x, float c
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i) * (load(x + i) - from); });
 }
 void add_loop(const float* x, float* sums, int64_t n) {
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
+}
+void add_float16_loop(const float16* x, float* sums, int64_t n) {
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
+}
+void add_bfloat16_loop(const bfloat16* x, float* sums, int64_t n) {
   for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
 }
 void normalize_loop(const float* x, float center, float scale, float shift, float* y, int64_t n) {
@@ -125,6 +137,8 @@ HWY_AFTER_NAMESPACE();
 namespace brigade::kernels::cpu {
 
 HWY_EXPORT(sum_loop);
+HWY_EXPORT(sum_float16_loop);
+HWY_EXPORT(sum_bfloat16_loop);
 HWY_EXPORT(dot_loop);
 HWY_EXPORT(sum_distances_loop);
 HWY_EXPORT(sum_squares_loop);
@@ -132,6 +146,8 @@ HWY_EXPORT(sum_distances_and_squares_loop);
 HWY_EXPORT(dot_distances_loop);
 HWY_EXPORT(dot_products_loop);
 HWY_EXPORT(add_loop);
+HWY_EXPORT(add_float16_loop);
+HWY_EXPORT(add_bfloat16_loop);
 HWY_EXPORT(normalize_loop);
 HWY_EXPORT(normalize_each_loop);
 HWY_EXPORT(norm_gradient_loop);
@@ -139,6 +155,8 @@ HWY_EXPORT(norm_gradient_each_loop);
 HWY_EXPORT(add_products_loop);
 
 double sum(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_loop)(x, n); }
+double sum(const float16* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_float16_loop)(x, n); }
+double sum(const bfloat16* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_bfloat16_loop)(x, n); }
 double dot(const float* a, const float* b, int64_t n) { return HWY_DYNAMIC_DISPATCH(dot_loop)(a, b, n); }
 double sum_distances(const float* x, float center, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(sum_distances_loop)(x, center, n);
@@ -156,6 +174,8 @@ double dot_products(const float* a, const float* b, const float* x, float center
   return HWY_DYNAMIC_DISPATCH(dot_products_loop)(a, b, x, center, n);
 }
 void add(const float* x, float* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(add_loop)(x, sums, n); }
+void add(const float16* x, float* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(add_float16_loop)(x, sums, n); }
+void add(const bfloat16* x, float* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(add_bfloat16_loop)(x, sums, n); }
 void normalize(const float* x, float center, float scale, float shift, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(normalize_loop)(x, center, scale, shift, y, n);
 }

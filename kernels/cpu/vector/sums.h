@@ -4,11 +4,16 @@
 // length alone.
 #pragma once
 
+#include <brigade/core/half.h>
+
 #include <cstdint>
 
 namespace brigade::kernels::cpu {
 
 double sum(const float* x, int64_t n);
+// Halves are read in registers and summed in float32, as above.
+double sum(const float16* x, int64_t n);
+double sum(const bfloat16* x, int64_t n);
 double dot(const float* a, const float* b, int64_t n);
 // Sums of x - center, of their squares, of a * (x - center) and a * b * (x - center).
 double sum_distances(const float* x, float center, int64_t n);
@@ -32,6 +37,8 @@ void norm_gradient(const float* a, const float* x, float center, float scale, co
                    float pull, float* out, int64_t n);
 // sums += x
 void add(const float* x, float* sums, int64_t n);
+void add(const float16* x, float* sums, int64_t n);
+void add(const bfloat16* x, float* sums, int64_t n);
 // sums += a * ((x - center) * scale)
 void add_products(const float* a, const float* x, float center, float scale, float* sums, int64_t n);
 

@@ -121,7 +121,7 @@ std::vector<Operation> operations() {
 }
 
 bool is_run_in_halves(const std::string& name) {
-  for (const char* op : {"matmul 512", "linear", "attention 4", "softmax", "gelu", "relu", "layer_norm",
+  for (const char* op : {"matmul 512", "linear", "conv2d", "attention 4", "softmax", "gelu", "relu", "layer_norm",
                          "cross_entropy", "batch_norm"}) {
     if (name.starts_with(op)) return true;
   }

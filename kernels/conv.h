@@ -1,6 +1,8 @@
 // 2-d convolution (cross-correlation), NCHW tensors, weight [out, in / groups, kh, kw]. float32
 // through oneDNN's convolution where present (its own layouts inside, primitives cached by shape),
-// otherwise im2col and matrix products; other floating dtypes too. On CUDA devices by cuDNN, see
+// otherwise im2col and matrix products; float64 too. bfloat16 through oneDNN's where the processor has
+// instructions for it, float16 always and bfloat16 elsewhere through float32; both are added up in
+// float and rounded once, after the bias or what `out` held was added. On CUDA devices by cuDNN, see
 // core/cuda/libraries.h for TF32, workspace and determinism; half types accumulate in float, and
 // are rounded once more where a bias is added.
 #pragma once

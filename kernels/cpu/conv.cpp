@@ -1,4 +1,5 @@
-// Convolution by oneDNN where it is there (float32), by im2col and matrix products otherwise.
+// Convolution by oneDNN where it is there (float32, and bfloat16 on processors that multiply it), by
+// im2col and matrix products otherwise; other halves through float32.
 #include <brigade/kernels/conv.h>
 
 #include <brigade/core/factory.h>
@@ -26,6 +27,9 @@ bool suits_products(const ConvShape& s) {
   constexpr int64_t kPixels = 512;
   return is_pointwise(s) && s.params.groups == 1 && s.height * s.width >= kPixels && s.channels >= 16 &&
          s.out_channels >= 16;
+}
+bool suits_onednn(const ConvShape& s, DType dtype) {
+  return cpu::onednn_conv_takes(dtype) && (dtype != kFloat32 || !suits_products(s));
 }
 
 // The three passes for one dtype. Images one after another: sums over the batch have one order.
@@ -100,18 +104,18 @@ struct Im2col {
 Tensor conv2d_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params) {
   const ConvPlan plan = prepare_conv2d(x, weight, bias, params);
   if (plan.done) return plan.result;
-  if (is_half(x.dtype())) {
-    const Tensor bias32 = bias.defined() ? cast(bias, kFloat32) : Tensor();
-    copy(plan.result, conv2d_cpu(cast(x, kFloat32), cast(weight, kFloat32), bias32, params));
-    return plan.result;
-  }
   const Tensor& y = plan.result;
+  const bool half = is_half(x.dtype());
+  const Tensor shift = !bias.defined() ? bias : half ? cast(bias, kFloat32) : contiguous(bias);
+  if (suits_onednn(plan.shape, x.dtype()) &&
+      cpu::onednn_conv_forward(plan.shape, contiguous(x), contiguous(weight), shift, y))
+    return y;
+  if (half) {
+    copy(y, conv2d_cpu(cast(x, kFloat32), cast(weight, kFloat32), shift, params));
+    return y;
+  }
   const Tensor input = contiguous(x);
   const Tensor filter = contiguous(weight);
-  const Tensor shift = bias.defined() ? contiguous(bias) : bias;
-  if (x.dtype() == kFloat32 && !suits_products(plan.shape) &&
-      cpu::onednn_conv_forward(plan.shape, input, filter, shift, y))
-    return y;
   if (x.dtype() == kFloat64) {
     Im2col<double>{plan.shape}.forward(input.data_ptr<double>(), filter.data_ptr<double>(), y.data_ptr<double>());
   } else {
@@ -126,6 +130,9 @@ Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const
   const ConvPlan plan = prepare_conv2d_backward_input(grad, weight, x_sizes, params);
   if (plan.done) return plan.result;
   const Tensor& dx = plan.result;
+  if (suits_onednn(plan.shape, grad.dtype()) &&
+      cpu::onednn_conv_backward_input(plan.shape, contiguous(grad), contiguous(weight), dx))
+    return dx;
   if (is_half(grad.dtype())) {
     copy(dx, conv2d_backward_input_cpu(cast(grad, kFloat32), cast(weight, kFloat32), x_sizes, params));
     return dx;
@@ -134,7 +141,7 @@ Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const
   const Tensor filter = contiguous(weight);
   if (grad.dtype() == kFloat64) {
     Im2col<double>{plan.shape}.backward_input(g.data_ptr<double>(), filter.data_ptr<double>(), dx.data_ptr<double>());
-  } else if (suits_products(plan.shape) || !cpu::onednn_conv_backward_input(plan.shape, g, filter, dx)) {
+  } else {
     Im2col<float>{plan.shape}.backward_input(g.data_ptr<float>(), filter.data_ptr<float>(), dx.data_ptr<float>());
   }
   return dx;
@@ -146,13 +153,13 @@ Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Sha
   if (plan.done) return plan.result;
   const Tensor& dweight = plan.result;
   if (is_half(grad.dtype())) {
-    const Tensor result =
-        conv2d_backward_weight_cpu(cast(grad, kFloat32), cast(x, kFloat32), weight_sizes, params, Tensor(), false);
-    if (plan.accumulate) {
-      add_inplace(dweight, result, 1.0);
-    } else {
-      copy(dweight, result);
-    }
+    Tensor sum = empty(weight_sizes, kFloat32);
+    if (!cpu::onednn_conv_takes(grad.dtype()) ||
+        !cpu::onednn_conv_backward_weight(plan.shape, contiguous(grad), contiguous(x), sum, false))
+      sum = conv2d_backward_weight_cpu(cast(grad, kFloat32), cast(x, kFloat32), weight_sizes, params, Tensor(), false);
+    // Added before it is rounded.
+    if (plan.accumulate) add_inplace(sum, dweight, 1.0);
+    copy(dweight, sum);
     return dweight;
   }
   const Tensor g = contiguous(grad);

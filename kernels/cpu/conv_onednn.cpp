@@ -4,6 +4,8 @@
 #ifndef BRIGADE_HAVE_ONEDNN
 
 namespace brigade::kernels::cpu {
+bool onednn_conv_takes(DType) { return false; }
+int64_t onednn_conv_passes(DType) { return 0; }
 bool onednn_conv_forward(const ConvShape&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) { return false; }
 bool onednn_conv_backward_input(const ConvShape&, const Tensor&, const Tensor&, const Tensor&) { return false; }
 bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&, const Tensor&, bool) { return false; }
@@ -18,6 +20,7 @@ bool onednn_conv_backward_weight(const ConvShape&, const Tensor&, const Tensor&,
 #include <brigade/kernels/elementwise.h>
 
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -75,10 +78,21 @@ struct Cached {
 // What a primitive is made for.
 struct Key {
   Pass pass;
+  DType dtype;
   bool bias;
   ConvShape shape;
   auto operator<=>(const Key&) const = default;
 };
+
+// For shapes that its convolutions of bfloat16 do not know, oneDNN falls back on matrix products of
+// columns or on plain loops, which take longer than its float32 does with casts around it.
+bool is_fast(const Key& key, std::string_view implementation) {
+  if (key.dtype != kBFloat16) return true;
+  for (const std::string_view slow : {"gemm", "x64:gemm", "ref"}) {
+    if (implementation.starts_with(slow)) return false;
+  }
+  return true;
+}
 
 std::unique_ptr<Cached> make(const Key& key) {
   const ConvShape& s = key.shape;
@@ -90,15 +104,14 @@ std::unique_ptr<Cached> make(const Key& key) {
       grouped ? Memory::dims{p.groups, s.out_channels / p.groups, s.channels / p.groups, s.kernel_h, s.kernel_w}
               : Memory::dims{s.out_channels, s.channels, s.kernel_h, s.kernel_w};
   using Tag = Memory::format_tag;
-  const auto type = Memory::data_type::f32;
-  const Memory::desc any_x(x, type, Tag::any), any_w(w, type, Tag::any), any_y(y, type, Tag::any);
-  const Memory::desc plain_x(x, type, Tag::nchw), plain_y(y, type, Tag::nchw),
-      plain_w(w, type, grouped ? Tag::goihw : Tag::oihw);
-  const OnednnConvolution convolution{
-      .x = any_x,
-      .weight = any_w,
-      .bias = key.bias ? Memory::desc({s.out_channels}, type, Tag::a) : Memory::desc(),
-      .y = any_y,
+  const auto type = key.dtype == kBFloat16 ? Memory::data_type::bf16 : Memory::data_type::f32;
+  const auto plain_weight = grouped ? Tag::goihw : Tag::oihw;
+  const Memory::desc plain_x(x, type, Tag::nchw), plain_y(y, type, Tag::nchw), plain_w(w, type, plain_weight);
+  OnednnConvolution convolution{
+      .x = Memory::desc(x, type, Tag::any),
+      .weight = Memory::desc(w, type, Tag::any),
+      .bias = key.bias ? Memory::desc({s.out_channels}, Memory::data_type::f32, Tag::a) : Memory::desc(),
+      .y = Memory::desc(y, type, Tag::any),
       .stride = {p.stride[0], p.stride[1]},
       .dilation = {p.dilation[0] - 1, p.dilation[1] - 1},
       .padding = {p.padding[0], p.padding[1]},
@@ -114,6 +127,7 @@ std::unique_ptr<Cached> make(const Key& key) {
   };
   const OnednnForward forward = describe_forward(onednn_engine(), convolution);
   if (key.pass == kForward) {
+    if (!is_fast(key, forward.impl_info_str())) return nullptr;
     set(dnnl::convolution_forward(forward), Port(plain_x, forward.src_desc(), true), DNNL_ARG_SRC,
         Port(plain_w, forward.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_y, forward.dst_desc(), false),
         DNNL_ARG_DST);
@@ -123,22 +137,35 @@ std::unique_ptr<Cached> make(const Key& key) {
     }
   } else if (key.pass == kBackwardInput) {
     const OnednnBackwardInput desc = describe_backward_input(onednn_engine(), convolution, forward);
+    if (!is_fast(key, desc.impl_info_str())) return nullptr;
     set(dnnl::convolution_backward_data(desc), Port(plain_y, desc.diff_dst_desc(), true), DNNL_ARG_DIFF_DST,
         Port(plain_w, desc.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_x, desc.diff_src_desc(), false),
         DNNL_ARG_DIFF_SRC);
   } else {
+    // The gradient comes in float32, whatever the rest: it is a sum over the batch, rounded once.
+    convolution.weight = Memory::desc(w, Memory::data_type::f32, Tag::any);
+    const Memory::desc plain_gradient(w, Memory::data_type::f32, plain_weight);
     const OnednnBackwardWeight desc = describe_backward_weight(onednn_engine(), convolution, forward);
+    if (!is_fast(key, desc.impl_info_str())) return nullptr;
     set(dnnl::convolution_backward_weights(desc), Port(plain_y, desc.diff_dst_desc(), true), DNNL_ARG_DIFF_DST,
-        Port(plain_x, desc.src_desc(), true), DNNL_ARG_SRC, Port(plain_w, desc.diff_weights_desc(), false),
+        Port(plain_x, desc.src_desc(), true), DNNL_ARG_SRC, Port(plain_gradient, desc.diff_weights_desc(), false),
         DNNL_ARG_DIFF_WEIGHTS);
   }
   return cached;
 }
 
+struct Counts {
+  int64_t float32 = 0, bfloat16 = 0;
+  int64_t& of(DType dtype) { return dtype == kBFloat16 ? bfloat16 : float32; }
+};
+thread_local Counts passes;
+
+// `a` and `b` of one dtype.
 bool run(const ConvShape& shape, Pass pass, const Tensor& a, const Tensor& b, const Tensor& bias,
          const Tensor& result) {
+  if (!onednn_conv_takes(a.dtype())) return false;
   thread_local OnednnCache<Key, Cached> cache;
-  Cached* const cached = cache.find({pass, bias.defined(), shape}, &make);
+  Cached* const cached = cache.find({pass, a.dtype(), bias.defined(), shape}, &make);
   if (!cached) return false;
   dnnl::stream& stream = onednn_stream();
   const Tensor other_a = cached->a.bind(a.raw_data());
@@ -150,10 +177,15 @@ bool run(const ConvShape& shape, Pass pass, const Tensor& a, const Tensor& b, co
   cached->primitive.execute(stream, cached->arguments);
   cached->result.give(stream);
   stream.wait();
+  ++passes.of(a.dtype());
   return true;
 }
 
 }  // namespace
+
+bool onednn_conv_takes(DType dtype) { return dtype == kFloat32 || (dtype == kBFloat16 && onednn_has_bfloat16()); }
+
+int64_t onednn_conv_passes(DType dtype) { return dtype == kFloat32 || dtype == kBFloat16 ? passes.of(dtype) : 0; }
 
 bool onednn_conv_forward(const ConvShape& shape, const Tensor& x, const Tensor& weight, const Tensor& bias,
                          const Tensor& y) {

@@ -13,8 +13,8 @@ namespace brigade::kernels::cpu {
 template <class Key, class Made>
 class OnednnCache {
  public:
-  // make(key) returns a std::unique_ptr<Made>, or throws dnnl::error where there is no primitive:
-  // that is remembered, and nullptr returned.
+  // make(key) returns a std::unique_ptr<Made>; nullptr, or throws dnnl::error, where there is no
+  // primitive: that is remembered, and nullptr returned.
   template <class Make>
   Made* find(const Key& key, Make make) {
     const auto found = made_.find(key);

@@ -2,7 +2,12 @@
 // errors.
 #include "compositions.h"
 
+#include <near.h>
+
+#include <algorithm>
+#include <cmath>
 #include <string>
+#include <vector>
 
 namespace brigade::test::conv_test {
 
@@ -92,6 +97,52 @@ TEST_CASE("one dimension is two with a first of size 1") {
             up.unsqueeze(2),
             conv_transpose2d(x.unsqueeze(2), filter.unsqueeze(2), {},
                              {.stride = {1, 2}, .padding = {0, 1}, .output_padding = {0, 1}, .groups = 2})) == 0);
+}
+
+// Beside float64 with the same numbers. The rounding of a result may move it by 2^-8 of itself. Below
+// that are at most 200 additions in float32, each by 2^-24 of the sum of the magnitudes, which is at
+// most ten times the largest result: of n products of normal numbers magnitudes add up to about 0.64 n,
+// and the largest of many sums is above the square root of n. 200 * 10 * 2^-24 < 2^-12.
+TEST_CASE("convolutions of bfloat16 and all their gradients are those of float64, rounded once") {
+  const auto check = [](const Shape& x_sizes, const Shape& weight_sizes, int64_t out, auto convolve) {
+    CAPTURE(to_string(weight_sizes));
+    const Shape sizes[] = {x_sizes, weight_sizes, Shape{out}};
+    std::vector<Tensor> half, wide;
+    for (uint64_t i = 0; i < 3; ++i) {
+      half.push_back(normal_input(sizes[i], i + 1).detach().to(kBFloat16).requires_grad_());
+      wide.push_back(half.back().detach().to(kFloat64).requires_grad_());
+    }
+    // The result, and the gradients of input, weight and bias.
+    const auto all = [&](const std::vector<Tensor>& in) {
+      const Tensor outputs[] = {convolve(in[0], in[1], in[2])};
+      const Tensor grad = normal_input(outputs[0].sizes(), 4).detach().to(kBFloat16).to(in[0].dtype());
+      std::vector<Tensor> results = autograd::grad(outputs, in, {.grad_outputs = {grad}});
+      results.push_back(outputs[0]);
+      return results;
+    };
+    const std::vector<Tensor> found = all(half), expected = all(wide);
+    REQUIRE(found.size() == 4);
+    for (size_t i = 0; i < 4; ++i) {
+      CAPTURE(i);
+      REQUIRE(found[i].dtype() == kBFloat16);
+      const auto a = found[i].detach().to_vector<double>(), b = expected[i].detach().to_vector<double>();
+      REQUIRE(a.size() == b.size());
+      double largest = 0, worst = 0;
+      for (const double value : b)
+        largest = std::max(largest, std::abs(value));
+      for (size_t k = 0; k < a.size(); ++k)
+        worst = worse(worst, std::abs(a[k] - b[k]) - std::ldexp(std::abs(b[k]), -8) - std::ldexp(largest, -12));
+      CHECK(worst <= 0);
+    }
+  };
+  check({2, 16, 9, 7}, {32, 8, 3, 3}, 32, [](const Tensor& x, const Tensor& w, const Tensor& b) {
+    return conv2d(x, w, b, {.stride = {2, 1}, .padding = {1, 2}, .groups = 2});
+  });
+  check({2, 16, 50}, {24, 16, 5}, 24, [](const Tensor& x, const Tensor& w, const Tensor& b) {
+    return conv1d(x, w, b, {.padding = 4, .dilation = 2});
+  });
+  check({16, 50}, {24, 16, 4}, 24,
+        [](const Tensor& x, const Tensor& w, const Tensor& b) { return conv1d(x, w, b, {.padding = "same"}); });
 }
 
 TEST_CASE("a kernel of one element sees single pixels, those of the padding and of every other step too") {

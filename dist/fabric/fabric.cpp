@@ -27,12 +27,15 @@ void Fabric::prepare_module(const std::shared_ptr<nn::Module>& module, SourceLoc
 
 void Fabric::share_out(data::DataLoaderBase& loader) const {
   const int ranks = world_size();
-  if (ranks == 1 || loader.sampler().world_size() > 1) return;
+  if (loader.sampler().world_size() > 1) return;
   const data::DataLoaderOptions& options = loader.options();
   if (options.sampler) {
-    loader.set_sampler(std::make_shared<DistributedSamplerWrapper>(options.sampler, global_rank(), ranks));
+    if (ranks > 1)
+      loader.set_sampler(std::make_shared<DistributedSamplerWrapper>(options.sampler, global_rank(), ranks));
     return;
   }
+  // For one rank too: the order is that of the loader, and the position that it saves is known again on
+  // any number of ranks.
   const DistributedSamplerOptions shared{
       .shuffle = options.shuffle, .seed = options.seed, .drop_last = options.drop_last};
   loader.set_sampler(std::make_shared<DistributedSampler>(loader.dataset_size(), global_rank(), ranks, shared));

@@ -23,6 +23,18 @@ std::string advice_for(const std::string& message, const std::string& precision,
   return "";
 }
 
+// Calls the scaler; an error of its own goes on with that advice.
+template <class Call>
+auto advised(const std::string& precision, const optim::Optimizer& optimizer, SourceLocation where, const Call& call) {
+  try {
+    return call();
+  } catch (const autograd::ScalerError& error) {
+    const std::string advice = advice_for(error.what(), precision, optimizer.name());
+    if (advice.empty()) throw;
+    throw autograd::ScalerError(error.what() + advice, where);
+  }
+}
+
 }  // namespace
 
 void OptimizerSteps::add(optim::Optimizer& optimizer, SourceLocation where) {
@@ -69,7 +81,7 @@ void OptimizerSteps::end_iteration(SourceLocation where) {
 void OptimizerSteps::unscale(optim::Optimizer& optimizer, SourceLocation where) {
   Entry& entry = find(optimizer, where);
   if (!scaler_.is_enabled() || entry.is_unscaled) return;
-  scaler_.unscale_(optimizer, where);
+  advised(precision_, optimizer, where, [&] { scaler_.unscale_(optimizer, where); });
   entry.is_unscaled = true;
 }
 
@@ -79,14 +91,7 @@ bool OptimizerSteps::step_now(optim::Optimizer& optimizer, SourceLocation where)
     optimizer.step(where);
     return true;
   }
-  bool has_moved = false;
-  try {
-    has_moved = scaler_.step(optimizer, where);
-  } catch (const autograd::ScalerError& error) {
-    const std::string advice = advice_for(error.what(), precision_, optimizer.name());
-    if (advice.empty()) throw;
-    throw autograd::ScalerError(error.what() + advice, where);
-  }
+  const bool has_moved = advised(precision_, optimizer, where, [&] { return scaler_.step(optimizer, where); });
   entry.has_stepped = true;
   if (std::all_of(entries_.begin(), entries_.end(), [](const Entry& each) { return each.has_stepped; }))
     end_iteration(where);

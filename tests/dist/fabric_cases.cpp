@@ -6,6 +6,7 @@
 #include <brigade/data/tensor_dataset.h>
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/fabric/fabric.h>
+#include <brigade/dist/groups/threads/run_threads.h>
 
 #include <core/temporary_folder.h>
 
@@ -270,6 +271,24 @@ void check_files(const std::string& backend, int ranks) {
 }
 const AddRankCase add_files("a training is saved and resumed to the bit; a failure on one rank is one on all",
                             &check_files, everywhere({2}));
+
+// A loader of one rank that takes batches of all ranks goes on where those of several ranks were.
+std::string on_one_rank(const ProcessGroupPtr& group) {
+  const int ranks = group->size();
+  Fabric many(cpu(), group), one(cpu(), dist::make_thread_groups(1).front());
+  const auto loader_on = [](Fabric& fabric, int64_t batch) {
+    return fabric.setup_dataloaders(
+        data::DataLoader(examples(), {.batch_size = batch, .shuffle = true, .seed = 3, .drop_last = true}));
+  };
+  auto part = loader_on(many, 3), whole = loader_on(one, 3 * ranks);
+  auto batch = part.begin();
+  whole->load_state_dict(part->state_dict());
+  ++batch;
+  const Tensor mine = whole.begin()->data.slice(0, group->rank(), 3 * ranks, ranks).contiguous();
+  return bits_of({mine}) == bits_of({batch->data.contiguous()}) ? "" : "the next batch has other examples";
+}
+const AddRankCase add_one_rank("a loader's position on several ranks is known again on one", &on_one_rank,
+                               everywhere({2, 3}));
 
 }  // namespace
 

@@ -229,10 +229,16 @@ std::string plain_backward(const ProcessGroupPtr& group) {
     mechanisms::loss_of(model(batch_of(group, first, 4))).backward();
     const std::string before = bits_of(net->parameters());
     const std::string phrase = first == 0 ? "but _scale is None" : "comes from a loss that was not scaled";
-    const std::string wrong = expect_error<autograd::ScalerError>(
-        [&, &opt = optimizer] { opt.step(); },
-        {phrase, "Under a Fabric of precision 16-mixed the loss is scaled by fabric.backward(loss)"});
-    if (!wrong.empty()) return wrong;
+    // Whichever looks at the gradients first.
+    for (const bool clips : {false, true}) {
+      const auto use = [&, &opt = optimizer] {
+        if (clips) fabric.clip_gradients(opt, {.max_norm = 1});
+        opt.step();
+      };
+      const std::string wrong = expect_error<autograd::ScalerError>(
+          use, {phrase, "Under a Fabric of precision 16-mixed the loss is scaled by fabric.backward(loss)"});
+      if (!wrong.empty()) return wrong;
+    }
     if (bits_of(net->parameters()) != before) return "weights have moved";
   }
   return "";

@@ -1,22 +1,21 @@
 // The recipe `amp-manual`: an optimization loop written by hand in mixed precision, with three
 // optimizers, three schedules and one loss scaler. What has to hold in such a loop:
 //
-// - The loss that backward starts from went through scaler.scale(): it says which scale the
+// - The loss that backward starts from is scaled, which fabric.backward() does: it says which scale the
 //   gradients have. A plain loss.backward() leaves nothing to divide by.
 // - The scale stays what it is until every optimizer has stepped: update() comes once, at the end of
-//   the iteration. In between it may raise or lower the scale, and the gradients of the optimizers
-//   that come later would be divided by another number than they were multiplied with.
+//   the iteration, and a Fabric finds out where that is. In between it may raise or lower the scale, and
+//   the gradients of the optimizers that come later would be divided by another number than they were
+//   multiplied with.
 // - A schedule that looks at the loss looks at the same number on all ranks, or their learning rates
 //   part.
 // - Gradients are cleared before they are made anew.
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/reducer/trace.h>
-#include <brigade/kernels/factory.h>
-#include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/nn/nn.h>
 #include <brigade/optim/optim.h>
@@ -24,6 +23,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <tuple>
 
 namespace brigade::lab {
 
@@ -65,103 +65,116 @@ struct ReaderNetImpl : nn::Module {
 };
 BRIGADE_MODULE(ReaderNet);
 
-class ManualLoop {
- public:
-  ManualLoop(dist::ProcessGroupPtr group, const TrainOptions& options);
-  TrainResult run();
+dist::FabricOptions options_of(const TrainOptions& options) {
+  dist::FabricOptions chosen = fabric_options(options);
+  chosen.scaler.growth_interval = 100;  // short as this training is, the scale is to be seen growing
+  return chosen;
+}
 
- private:
-  void add_parts(optim::Checkpoint& checkpoint);
-  Tensor step(const Examples& batch);
-  void step_optimizers();
-  void step_schedules(double loss);
-  void evaluate(TrainResult& result);
+ReaderNet make_net(const TrainOptions& options) {
+  dist::Fabric::seed_everything(options.seed);
+  return ReaderNet();
+}
 
-  dist::ProcessGroupPtr group_;
-  const TrainOptions& options_;
-  AmpManualForm form_;
-  const amp::Precision& precision_;
-  Device device_;
-  Digits digits_;
-  DigitsBatches batches_;
-  ReaderNet net_;
-  amp::GradScaler scaler_;
-  std::array<optim::Adam, 3> optimizers_;
-  std::array<optim::ReduceLROnPlateau, 3> schedules_;
-  double loss_sum_ = 0;  // of the epoch, of the means over the ranks
-  dist::DistributedDataParallel<ReaderNet> ddp_;
-};
-
-ReaderNet make_net(const TrainOptions& options, Device device) {
-  manual_seed(options.seed);
-  ReaderNet net;
-  net->to(amp::find_precision(options.precision).parameters);
-  net->to(device);
-  return net;
+// A Fabric updates its scale once per iteration, whatever the loop does; so the form that updates more
+// often has a scaler of its own. Its mistake is found where the scale grows between two optimizers, and
+// that is to be seen at once.
+amp::GradScaler own_scaler(const dist::Fabric& fabric) {
+  return amp::GradScaler(
+      {.growth_interval = 4, .enabled = fabric.precision().scales, .device = fabric.device().type});
 }
 
 constexpr optim::AdamOptions adam(double lr) { return {.lr = lr}; }
 const optim::ReduceLROnPlateauOptions kPlateau{.factor = 0.5, .patience = 2};
+constexpr double kMaxNorm = 1;
 
-// Short as this training is, the scale is to be seen growing; and the mistake that is found where it
-// grows between two optimizers is to be seen at once.
-int64_t growth_interval_of(const AmpManualForm& form) { return form.updates_once ? 100 : 4; }
+class ManualLoop {
+ public:
+  ManualLoop(const dist::ProcessGroupPtr& group, const TrainOptions& options);
+  TrainResult run();
 
-ManualLoop::ManualLoop(dist::ProcessGroupPtr group, const TrainOptions& options)
-    : group_(std::move(group)),
-      options_(options),
+ private:
+  void add_parts(optim::Checkpoint& checkpoint);
+  Tensor step(const data::Example& batch);
+  void backward_and_step(const Tensor& loss);
+  void update_per_optimizer(const Tensor& loss);
+  void step_schedules(double loss);
+  void evaluate(TrainResult& result);
+
+  const TrainOptions& options_;
+  AmpManualForm form_;
+  dist::Fabric fabric_;
+  Digits digits_;
+  dist::FabricDataLoader<data::Example, data::Example> loader_;
+  ReaderNet net_;
+  std::array<optim::Adam, 3> adams_;
+  std::array<optim::ReduceLROnPlateau, 3> schedules_;
+  double loss_sum_ = 0;  // of the epoch, of the means over the ranks
+  dist::FabricModule<ReaderNet> model_;
+  std::array<dist::FabricOptimizer, 3> optimizers_;
+  amp::GradScaler own_scaler_;  // of the form update-per-optimizer
+};
+
+ManualLoop::ManualLoop(const dist::ProcessGroupPtr& group, const TrainOptions& options)
+    : options_(options),
       form_(form_of(options.form)),
-      precision_(amp::find_precision(options.precision)),
-      device_(ready_device(options, *group_)),
-      digits_(digits_on(device_, precision_)),
-      batches_(digits_.train, *group_, options),
-      net_(make_net(options, device_)),
-      scaler_({.growth_interval = growth_interval_of(form_), .enabled = precision_.scales, .device = device_.type}),
-      optimizers_{optim::Adam(net_->encoder->parameters(), adam(options.lr)),
-                  optim::Adam(net_->decoder->parameters(), adam(options.lr)),
-                  optim::Adam(net_->classifier->parameters(), adam(options.lr))},
-      schedules_{optim::ReduceLROnPlateau(optimizers_[0], kPlateau), optim::ReduceLROnPlateau(optimizers_[1], kPlateau),
-                 optim::ReduceLROnPlateau(optimizers_[2], kPlateau)},
-      ddp_(net_, group_, strategy_options(options.strategy, options.bucket_mb)) {
-  if (options.trace_steps > 0) ddp_.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
+      fabric_(options_of(options), group),
+      digits_(digits_on(fabric_.device(), fabric_.precision())),
+      loader_(load_in_batches(fabric_, digits_.train, options)),
+      net_(make_net(options)),
+      adams_{optim::Adam(net_->encoder->parameters(), adam(options.lr)),
+             optim::Adam(net_->decoder->parameters(), adam(options.lr)),
+             optim::Adam(net_->classifier->parameters(), adam(options.lr))},
+      schedules_{optim::ReduceLROnPlateau(adams_[0], kPlateau), optim::ReduceLROnPlateau(adams_[1], kPlateau),
+                 optim::ReduceLROnPlateau(adams_[2], kPlateau)},
+      model_(fabric_.setup_module(net_)),
+      optimizers_(std::apply([](auto... each) { return std::array{each...}; },
+                             fabric_.setup_optimizers(adams_[0], adams_[1], adams_[2]))),
+      own_scaler_(own_scaler(fabric_)) {
+  keep_trace(model_.ddp()->reducer(), options);
 }
 
 void ManualLoop::add_parts(optim::Checkpoint& checkpoint) {
   checkpoint.module("model", *net_);
-  for (size_t i = 0; i < optimizers_.size(); ++i) {
-    checkpoint.optimizer(fmt::format("adam{}", i), optimizers_[i]);
+  for (size_t i = 0; i < adams_.size(); ++i) {
+    checkpoint.optimizer(fmt::format("adam{}", i), adams_[i]);
     checkpoint.scheduler(fmt::format("plateau{}", i), schedules_[i]);
   }
   checkpoint.number("loss_sum", loss_sum_);
-  add_scaler(checkpoint, scaler_);
+  add_loader(checkpoint, *loader_);
 }
 
-Tensor ManualLoop::step(const Examples& batch) {
+Tensor ManualLoop::step(const data::Example& batch) {
   if (form_.clears_gradients) {
-    for (optim::Adam& optimizer : optimizers_)
+    for (dist::FabricOptimizer& optimizer : optimizers_)
       optimizer.zero_grad();
   }
-  const Tensor loss = under(precision_, device_, [&] {
-    const auto [logits, drawing] = ddp_(batch.images);
-    return cross_entropy(logits, batch.labels) + mse_loss(drawing, batch.images.flatten(1).to(drawing.dtype()));
-  });
-  if (form_.scales_loss) {
-    scaler_.scale(loss).backward();
-  } else {
-    loss.backward();
-  }
-  step_optimizers();
+  const auto [logits, drawing] = model_(batch.data);
+  const Tensor loss = cross_entropy(logits, batch.target) + mse_loss(drawing, batch.data.flatten(1).to(drawing.dtype()));
+  form_.updates_once ? backward_and_step(loss) : update_per_optimizer(loss);
   return loss.detach();
 }
 
-void ManualLoop::step_optimizers() {
-  for (optim::Adam& optimizer : optimizers_) {
-    scaler_.unscale_(optimizer);
-    optim::clip_grad_norm_(optimizer.parameters(), 1.0);
-    scaler_.step(optimizer);
-    if (!form_.updates_once) scaler_.update();
+void ManualLoop::backward_and_step(const Tensor& loss) {
+  if (form_.scales_loss) {
+    fabric_.backward(loss);
+  } else {
+    loss.backward();
   }
-  if (form_.updates_once) scaler_.update();
+  for (dist::FabricOptimizer& optimizer : optimizers_) {
+    fabric_.clip_gradients(optimizer, {.max_norm = kMaxNorm});
+    optimizer.step();
+  }
+}
+
+void ManualLoop::update_per_optimizer(const Tensor& loss) {
+  own_scaler_.scale(loss).backward();
+  for (optim::Adam& optimizer : adams_) {
+    own_scaler_.unscale_(optimizer);
+    optim::clip_grad_norm_(optimizer.parameters(), kMaxNorm);
+    own_scaler_.step(optimizer);
+    own_scaler_.update();
+  }
 }
 
 void ManualLoop::step_schedules(double loss) {
@@ -170,43 +183,49 @@ void ManualLoop::step_schedules(double loss) {
 }
 
 TrainResult ManualLoop::run() {
-  Progress progress(options_);
+  const dist::ProcessGroupPtr& group = fabric_.group();
+  const int64_t per_epoch = loader_->size(), steps = steps_of(options_, per_epoch);
+  Progress progress(options_, form_.updates_once ? fabric_.checkpoint() : optim::Checkpoint());
+  if (!form_.updates_once) add_scaler(progress.checkpoint, own_scaler_);
   add_parts(progress.checkpoint);
-  progress.resume(batches_.steps());
-  TrainResult result = begun(device_, progress, batches_.per_epoch());
-  StepLog log(group_, options_, batches_.steps(), progress.steps);
-  while (progress.steps < batches_.steps()) {
-    const Examples batch = batches_.at(progress.steps);
-    log.begin();
-    const Tensor loss = step(batch);
-    if (!form_.averages_schedule) step_schedules(loss.to(kFloat64).item());
-    // The mean over all ranks: the same number everywhere, as the schedules need it.
-    loss_sum_ += log.end({{"loss", loss}});
-    ++progress.steps;
-    if (progress.steps % batches_.per_epoch() == 0) {
-      if (form_.averages_schedule) step_schedules(loss_sum_ / static_cast<double>(batches_.per_epoch()));
-      loss_sum_ = 0;
+  progress.resume(steps);
+  TrainResult result = begun(fabric_.device(), progress, per_epoch);
+  StepLog log(group, options_, steps, progress.steps);
+  while (progress.steps < steps) {
+    loader_->set_epoch(static_cast<uint64_t>(progress.steps / per_epoch));
+    for (const data::Example& batch : loader_) {
+      log.begin();
+      const Tensor loss = step(batch);
+      if (!form_.averages_schedule) step_schedules(loss.to(kFloat64).item());
+      // The mean over all ranks: the same number everywhere, as the schedules need it.
+      loss_sum_ += log.end({{"loss", loss}});
+      ++progress.steps;
+      if (progress.steps % per_epoch == 0) {
+        if (form_.averages_schedule) step_schedules(loss_sum_ / static_cast<double>(per_epoch));
+        loss_sum_ = 0;
+      }
+      progress.save(*group, per_epoch, steps);
+      if (progress.steps == steps) break;
     }
-    progress.save(*group_, batches_.per_epoch(), batches_.steps());
   }
   log.finish(result);
-  if (options_.trace_steps > 0) result.trace = dist::trace_json(*group_, ddp_.reducer());
+  if (options_.trace_steps > 0) result.trace = dist::trace_json(*group, model_.ddp()->reducer());
   evaluate(result);
-  return ended(std::move(result), *group_, net_->parameters(), log);
+  return ended(std::move(result), *group, net_->parameters(), log);
 }
 
 void ManualLoop::evaluate(TrainResult& result) {
   const NoGradGuard no_grad;
-  const auto [logits, drawing] = under(precision_, device_, [&] { return net_(digits_.test.images); });
+  const auto [logits, drawing] = model_(digits_.test.images);
   result.metrics["accuracy"] = accuracy_of(logits, digits_.test.labels);
   result.metrics["error of the drawing"] =
       mse_loss(drawing.to(kFloat64), digits_.test.images.flatten(1).to(kFloat64)).item();
-  result.metrics["learning rate"] = optimizers_[0].lr();
-  if (precision_.scales) {
-    result.metrics["loss scale"] = scaler_.get_scale();
-    result.metrics["skipped steps"] = static_cast<double>(optimizers_[0].steps_skipped());
+  result.metrics["learning rate"] = adams_[0].lr();
+  if (fabric_.precision().scales) {
+    result.metrics["loss scale"] = (form_.updates_once ? fabric_.scaler() : own_scaler_).get_scale();
+    result.metrics["skipped steps"] = static_cast<double>(adams_[0].steps_skipped());
   }
-  note_warnings(ddp_, result);
+  note_warnings(*model_.ddp(), result);
 }
 
 std::string in_words(const TrainResult& result) {

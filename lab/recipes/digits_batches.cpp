@@ -12,9 +12,6 @@ namespace brigade::lab {
 DigitsBatches::DigitsBatches(Examples examples, const dist::ProcessGroup& group, const TrainOptions& options,
                              bool shuffle)
     : examples_(std::move(examples)),
-      rank_(group.rank()),
-      ranks_(group.size()),
-      seed_(options.seed),
       batch_(batch_of_a_rank(options, group, examples_.labels.numel())),
       per_epoch_(examples_.labels.numel() / options.global_batch),
       steps_(steps_of(options, per_epoch_)),
@@ -32,15 +29,6 @@ Examples DigitsBatches::at(int64_t step) {
       from_values(std::span<const int64_t>(order_).subspan(first, static_cast<size_t>(batch_)), {batch_})
           .to(examples_.labels.device());
   return {index_select(examples_.images, 0, chosen), index_select(examples_.labels, 0, chosen)};
-}
-
-Tensor DigitsBatches::noise(int64_t step, const Shape& shape, TensorOptions options) const {
-  // A stream for each step. The sampler deals examples to ranks in turns; so it is done here.
-  Generator random(seed_ * 1000003 + static_cast<uint64_t>(step));
-  Shape all{batch_ * ranks_};
-  for (const int64_t size : shape)
-    all.push_back(size);
-  return randn(all, options.dtype, &random).slice(0, rank_, batch_ * ranks_, ranks_).contiguous().to(options.device);
 }
 
 }  // namespace brigade::lab

@@ -21,14 +21,9 @@ class DigitsBatches {
   int64_t steps() const noexcept { return steps_; }
   // This rank's part of batch number `step`, counted over all epochs.
   Examples at(int64_t step);
-  // Standard normal numbers for that step, of this shape for each example: the same for each
-  // example on any number of ranks, and after a resume.
-  Tensor noise(int64_t step, const Shape& shape, TensorOptions options) const;
 
  private:
   Examples examples_;
-  int64_t rank_, ranks_;
-  uint64_t seed_;
   int64_t batch_;
   int64_t per_epoch_;
   int64_t steps_;

@@ -10,14 +10,12 @@
 // gradients do stay local (the form `local-gradients`), the step that would use them is an error.
 #include <brigade/lab/recipes/distill.h>
 
-#include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/optim/optim.h>
 
@@ -54,7 +52,7 @@ struct DistillForm {
   bool wraps_student = false;  // the student alone is wrapped; else the whole ModuleDict
   bool calls_child = false;    // the student is called directly, round the wrapper of the ModuleDict
   bool reduces_loss = false;   // after backward the mean of the loss is taken over the ranks
-  bool stays_local = false;    // each backward in no_sync: what a child called directly is in PyTorch
+  bool stays_local = false;    // no_backward_sync round each backward: what a child called directly is in PyTorch
 };
 
 DistillForm form_of(const std::string& name) {
@@ -65,10 +63,14 @@ DistillForm form_of(const std::string& name) {
   return {};
 }
 
+// What a call through a Fabric's module gives, for one round it.
+Tensor widened(const Tensor& logits) { return is_half(logits.dtype()) ? logits.to(kFloat32) : logits; }
+
 // Softened by the temperature, the teacher's answer also says which wrong digits are nearly right.
 // The gradient of the soft part falls with the square of the temperature; the factor makes up for it.
-Tensor distillation_loss(const Tensor& teacher, const Tensor& student, const Tensor& labels) {
+Tensor distillation_loss(const Tensor& from_teacher, const Tensor& from_student, const Tensor& labels) {
   constexpr double kTemperature = 4, kSoft = 0.7;
+  const Tensor teacher = widened(from_teacher), student = widened(from_student);
   const Tensor soft =
       kl_div(log_softmax(student / kTemperature, 1), softmax(teacher / kTemperature, 1), KLDivReduction::BatchMean);
   return soft * (kSoft * kTemperature * kTemperature) + cross_entropy(student, labels) * (1 - kSoft);
@@ -76,121 +78,123 @@ Tensor distillation_loss(const Tensor& teacher, const Tensor& student, const Ten
 
 class Distillation {
  public:
-  Distillation(dist::ProcessGroupPtr group, const TrainOptions& options, const DistillSettings& settings);
+  Distillation(const dist::ProcessGroupPtr& group, const TrainOptions& options, const DistillSettings& settings);
   TrainResult run();
 
  private:
-  void wrap();
-  Tensor loss_of(const Examples& batch);
-  Tensor step(const Examples& batch);
+  void set_up();
+  Tensor loss_of(const data::Example& batch);
+  Tensor step(const data::Example& batch);
 
-  dist::ProcessGroupPtr group_;
   const TrainOptions& options_;
   const DistillSettings& settings_;
   DistillForm form_;
-  const amp::Precision& precision_;
-  Device device_;
+  dist::Fabric fabric_;
   Digits digits_;
-  DigitsBatches batches_;
+  dist::FabricDataLoader<data::Example, data::Example> loader_;
   TeacherStudent pair_;
-  amp::GradScaler scaler_;
+  optim::SGD sgd_;  // the student's parameters only
+  dist::FabricOptimizer optimizer_;
   // One of the two.
-  std::optional<dist::DistributedDataParallel<TeacherStudent>> whole_;
-  std::optional<dist::DistributedDataParallel<StudentNet>> student_;
-  dist::DistributedDataParallelBase* wrapper_ = nullptr;
-  optim::SGD optimizer_;  // the student's parameters only
+  std::optional<dist::FabricModule<TeacherStudent>> whole_;
+  std::optional<dist::FabricModule<StudentNet>> student_;
 };
 
-TeacherStudent make_pair(const TrainOptions& options, const DistillSettings& settings, Device device) {
-  manual_seed(options.seed);
+// On its device before anything is set up: the teacher learns alone.
+TeacherStudent make_pair(const TrainOptions& options, const DistillSettings& settings, const dist::Fabric& fabric) {
+  dist::Fabric::seed_everything(options.seed);
   TeacherStudent pair;
-  pair->to(amp::find_precision(options.precision).parameters);
+  pair->to(fabric.precision().parameters);
   if (settings.start) settings.start(pair);
-  pair->to(device);
+  pair->to(fabric.device());
   return pair;
 }
 
-Distillation::Distillation(dist::ProcessGroupPtr group, const TrainOptions& options, const DistillSettings& settings)
-    : group_(std::move(group)),
-      options_(options),
+Distillation::Distillation(const dist::ProcessGroupPtr& group, const TrainOptions& options,
+                           const DistillSettings& settings)
+    : options_(options),
       settings_(settings),
       form_(form_of(options.form)),
-      precision_(amp::find_precision(options.precision)),
-      device_(ready_device(options, *group_)),
-      digits_(digits_on(device_, precision_)),
-      batches_(digits_.train, *group_, options, settings.shuffle),
-      pair_(make_pair(options, settings, device_)),
-      scaler_({.enabled = precision_.scales, .device = device_.type}),
-      optimizer_(pair_->student->parameters(), {.lr = options.lr, .momentum = 0.9}) {}
+      fabric_(fabric_options(options), group),
+      digits_(digits_on(fabric_.device(), fabric_.precision())),
+      loader_(load_in_batches(fabric_, digits_.train, options, settings.shuffle)),
+      pair_(make_pair(options, settings, fabric_)),
+      sgd_(pair_->student->parameters(), {.lr = options.lr, .momentum = 0.9}),
+      optimizer_(fabric_.setup_optimizers(sgd_)) {}
 
 // The teacher is frozen before anything is wrapped: then no wrapper expects gradients of it.
-void Distillation::wrap() {
+void Distillation::set_up() {
   pair_->teacher->requires_grad_(false);
   pair_->teacher->zero_grad();
-  const dist::DDPOptions chosen = strategy_options(options_.strategy, options_.bucket_mb);
   if (form_.wraps_student) {
-    wrapper_ = &student_.emplace(pair_->student, group_, chosen);
+    student_ = fabric_.setup_module(pair_->student);
   } else {
-    wrapper_ = &whole_.emplace(pair_, group_, chosen);
+    whole_ = fabric_.setup_module(pair_);
   }
-  if (options_.trace_steps > 0) wrapper_->reducer().timeline().keep(static_cast<size_t>(options_.trace_steps));
 }
 
 // What the forms differ in.
-Tensor Distillation::loss_of(const Examples& batch) {
-  if (form_.wraps_student)
-    return distillation_loss(pair_->teacher(batch.images), (*student_)(batch.images), batch.labels);
-  if (form_.calls_child)  // through the ModuleDict, as in fabric.setup(pair)["student"]
-    return distillation_loss((*pair_)["teacher"](batch.images), (*pair_)["student"](batch.images), batch.labels);
-  const auto [teacher, student] = (*whole_)(batch.images);
-  return distillation_loss(teacher, student, batch.labels);
+Tensor Distillation::loss_of(const data::Example& batch) {
+  // A call round the wrapper, and a teacher outside of it, compute in the precision only where the loop says so.
+  const auto region = fabric_.autocast();
+  if (form_.wraps_student) return distillation_loss(pair_->teacher(batch.data), (*student_)(batch.data), batch.target);
+  if (form_.calls_child) {  // through the ModuleDict: model["student"]
+    TeacherStudentImpl& model = **whole_;
+    return distillation_loss(model["teacher"](batch.data), model["student"](batch.data), batch.target);
+  }
+  const auto [teacher, student] = (*whole_)(batch.data);
+  return distillation_loss(teacher, student, batch.target);
 }
 
-Tensor Distillation::step(const Examples& batch) {
+Tensor Distillation::step(const data::Example& batch) {
   optimizer_.zero_grad();
-  Tensor loss;
-  {
-    std::optional<dist::DistributedDataParallelBase::NoSync> local;
-    if (form_.stays_local) local.emplace(wrapper_->no_sync());
-    loss = under(precision_, device_, [&] { return loss_of(batch); });
-    scaler_.scale(loss).backward();
+  const Tensor loss = loss_of(batch);
+  if (form_.stays_local) {
+    const auto local = fabric_.no_backward_sync(*whole_);
+    fabric_.backward(loss);
+  } else {
+    fabric_.backward(loss);
   }
-  const Tensor own = loss.detach().clone();
   // Averages a number that nothing depends on any more.
-  if (form_.reduces_loss)
-    group_->all_reduce(loss.detach(), {.op = dist::ReduceOp::Avg, .description = "loss, as advised"})->wait();
-  scaler_.step(optimizer_);
-  scaler_.update();
-  return own;
+  if (form_.reduces_loss) fabric_.all_reduce(loss.detach());
+  optimizer_.step();
+  return loss;
 }
 
 TrainResult Distillation::run() {
-  Progress progress(options_);
-  progress.checkpoint.module("model", *pair_).optimizer("sgd", optimizer_);
-  add_scaler(progress.checkpoint, scaler_);
-  progress.resume(batches_.steps());
-  optimizer_.set_lr(0, options_.lr);
+  const dist::ProcessGroupPtr& group = fabric_.group();
+  const int64_t per_epoch = loader_->size(), steps = steps_of(options_, per_epoch);
+  Progress progress(options_, fabric_.checkpoint());
+  progress.checkpoint.module("model", *pair_).optimizer("sgd", sgd_);
+  add_loader(progress.checkpoint, *loader_);
+  progress.resume(steps);
+  sgd_.set_lr(0, options_.lr);
   // Each rank trains the same teacher, unless it is in the file.
   if (options_.resume.empty()) train_classifier(pair_->teacher, digits_.train, settings_.teacher_epochs, options_.seed);
-  wrap();
+  set_up();
+  dist::Reducer& reducer = form_.wraps_student ? student_->ddp()->reducer() : whole_->ddp()->reducer();
+  keep_trace(reducer, options_);
 
-  TrainResult result = begun(device_, progress, batches_.per_epoch());
-  StepLog log(group_, options_, batches_.steps(), progress.steps);
-  while (progress.steps < batches_.steps()) {
-    const Examples batch = batches_.at(progress.steps);
-    log.begin();
-    const Tensor loss = step(batch);
-    log.end({{"loss", loss}});
-    ++progress.steps;
-    progress.save(*group_, batches_.per_epoch(), batches_.steps());
+  TrainResult result = begun(fabric_.device(), progress, per_epoch);
+  StepLog log(group, options_, steps, progress.steps);
+  while (progress.steps < steps) {
+    loader_->set_epoch(static_cast<uint64_t>(progress.steps / per_epoch));
+    for (const data::Example& batch : loader_) {
+      log.begin();
+      const Tensor loss = step(batch);
+      log.end({{"loss", loss}});
+      ++progress.steps;
+      progress.save(*group, per_epoch, steps);
+      if (progress.steps == steps) break;
+    }
   }
   log.finish(result);
-  if (options_.trace_steps > 0) result.trace = dist::trace_json(*group_, wrapper_->reducer());
+  if (options_.trace_steps > 0) result.trace = dist::trace_json(*group, reducer);
   const NoGradGuard no_grad;
   const auto accuracy = [&](const Tensor& logits) { return accuracy_of(logits, digits_.test.labels); };
   result.metrics["accuracy"] = accuracy(pair_->student(digits_.test.images));
   result.metrics["teacher accuracy"] = accuracy(pair_->teacher(digits_.test.images));
-  return ended(std::move(result), *group_, pair_->parameters(), log);
+  return ended(std::move(result), *group, pair_->parameters(), log);
 }
 
 std::string in_words(const TrainResult& result) {

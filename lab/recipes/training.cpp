@@ -4,6 +4,8 @@
 #include <brigade/autograd/functional.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
+#include <brigade/data/tensor_dataset.h>
+#include <brigade/kernels/factory.h>
 #include <brigade/lab/rank_job.h>
 #include <brigade/lab/recipes/replicas.h>
 #include <brigade/lab/recipes/strategy_options.h>
@@ -47,8 +49,29 @@ int64_t steps_of(const TrainOptions& options, int64_t per_epoch) {
   return options.steps > 0 ? std::min(all, options.steps) : all;
 }
 
+Tensor noise_of_step(const dist::ProcessGroup& group, const TrainOptions& options, int64_t step, const Shape& shape,
+                     TensorOptions like) {
+  Generator random(options.seed * 1000003 + static_cast<uint64_t>(step));
+  Shape all{options.global_batch};
+  for (const int64_t size : shape)
+    all.push_back(size);
+  return randn(all, like.dtype, &random)
+      .slice(0, group.rank(), options.global_batch, group.size())
+      .contiguous()
+      .to(like.device);
+}
+
 void keep_trace(dist::Reducer& reducer, const TrainOptions& options) {
   if (options.trace_steps > 0) reducer.timeline().keep(static_cast<size_t>(options.trace_steps));
+}
+
+dist::FabricDataLoader<data::Example, data::Example> load_in_batches(dist::Fabric& fabric,
+                                                                     const Examples& examples,
+                                                                     const TrainOptions& options, bool shuffle) {
+  const auto dataset = std::make_shared<data::TensorDataset>(examples.images, examples.labels);
+  const int64_t batch = batch_of_a_rank(options, *fabric.group(), dataset->size());
+  return fabric.setup_dataloaders(data::DataLoader(
+      dataset, {.batch_size = batch, .shuffle = shuffle, .seed = options.seed, .drop_last = true}));
 }
 
 void add_loader(optim::Checkpoint& checkpoint, data::DataLoaderBase& loader) {

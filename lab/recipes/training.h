@@ -34,8 +34,18 @@ dist::FabricOptions fabric_options(const TrainOptions& options);
 int64_t batch_of_a_rank(const TrainOptions& options, const dist::ProcessGroup& group, int64_t examples);
 // Steps of the training: as many as --epochs or --steps say.
 int64_t steps_of(const TrainOptions& options, int64_t per_epoch);
+// Standard normal numbers of this shape for each example of this rank in step number `step`: a stream
+// of its own per step, dealt to the ranks in turns as a sampler deals examples. So an example has the
+// same noise on any number of ranks, and after a resume. [batch of a rank, shape..]
+Tensor noise_of_step(const dist::ProcessGroup& group, const TrainOptions& options, int64_t step, const Shape& shape,
+                     TensorOptions like);
 // Where TrainResult::trace is wanted.
 void keep_trace(dist::Reducer& reducer, const TrainOptions& options);
+// The examples in global batches of the options, of which each rank gets its part; what does not fill
+// one is left out. Throws as batch_of_a_rank.
+dist::FabricDataLoader<data::Example, data::Example> load_in_batches(dist::Fabric& fabric,
+                                                                     const Examples& examples,
+                                                                     const TrainOptions& options, bool shuffle = true);
 // Which batch comes next, as a part of a checkpoint. The loader has to live as long as it.
 void add_loader(optim::Checkpoint& checkpoint, data::DataLoaderBase& loader);
 // The scaler's state as a part of a checkpoint, where there is a scaler.

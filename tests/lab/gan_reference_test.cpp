@@ -44,19 +44,20 @@ TEST_CASE("the losses of the recipe gan in float64 are PyTorch's over 50 steps, 
   REQUIRE(expected_d.size() == 50);
   const lab::Digits digits = lab::load_digits(lab::digits_path(), kFloat64);
   double worst_of_all = 0;
-  for (const std::string form : {"expect", "find-unused", "two-wrappers", "no-detach"}) {
+  for (const std::string form : {"expect", "toggle", "find-unused", "two-wrappers", "no-detach"}) {
     CAPTURE(form);
     std::vector<double> found_d, found_g;
     dist::run_threads(fixture.at("ranks"), [&](const dist::ProcessGroupPtr& group) {
       const auto mine = [&](const Tensor& all, int64_t first) {
         return all.slice(0, first + group->rank(), first + batch, group->size()).contiguous();
       };
+      dist::Fabric fabric(lab::GanTraining::options_for(form, {.accelerator = "cpu", .precision = "64-true"}), group);
       lab::DigitsGan net;
       net->to(kFloat64);
       fill_parameters(*net->generator, 0);
       fill_parameters(*net->discriminator, 100);
       fill_parameters(*net->perception, 200);
-      lab::GanTraining training(net, group, form, fixture.at("lr"));
+      lab::GanTraining training(net, fabric, form, fixture.at("lr"));
       for (int64_t step = 0; step < static_cast<int64_t>(expected_d.size()); ++step) {
         const Tensor noise = fill(1000 + step, {batch, lab::kGanNoise}, 1);
         const lab::GanTraining::Losses losses = training.step(

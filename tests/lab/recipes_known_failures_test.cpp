@@ -51,8 +51,9 @@ lab::TrainResult train(const std::string& recipe, const std::string& form, const
 TEST_CASE(
     "[000.8] a frozen feature net inside the wrapper is neither reduced nor moved, and gradients pass through it") {
   dist::run_threads(2, [](const dist::ProcessGroupPtr& group) {
+    dist::Fabric fabric({.accelerator = "cpu"}, group);
     lab::DigitsGan net;
-    lab::GanTraining training(net, group, "expect", 1e-3);
+    lab::GanTraining training(net, fabric, "expect", 1e-3);
     for (const dist::NamedParameter& parameter : training.reducer().parameters())
       CHECK(parameter.name.find("perception") == std::string::npos);
     const std::vector<Tensor> frozen = copies_of(net->perception->parameters());
@@ -75,8 +76,9 @@ TEST_CASE(
 
 TEST_CASE("[000.13] each optimizer steps once, the discriminator first, and a hook runs before each step") {
   dist::run_threads(2, [](const dist::ProcessGroupPtr& group) {
+    dist::Fabric fabric({.accelerator = "cpu"}, group);
     lab::DigitsGan net;
-    lab::GanTraining training(net, group, "two-wrappers", 1e-3);
+    lab::GanTraining training(net, fabric, "two-wrappers", 1e-3);
     std::string order;
     std::vector<Tensor> discriminator = copies_of(net->discriminator->parameters());
     const std::vector<Tensor> generator = copies_of(net->generator->parameters());

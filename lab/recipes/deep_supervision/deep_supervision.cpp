@@ -112,7 +112,7 @@ TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& option
   StepLog log(group, options, batches.steps(), progress.steps);
   while (progress.steps < batches.steps()) {
     const Tensor images = batches.at(progress.steps).images;
-    const Scene scene = scene_of(images, batches.noise(progress.steps, {1, 16, 16}, images.options()));
+    const Scene scene = scene_of(images, noise_of_step(*group, options, progress.steps, {1, 16, 16}, images.options()));
     log.begin();
     optimizer.zero_grad();
     const Tensor loss = backward(ddp(scene.images), scene.masks);

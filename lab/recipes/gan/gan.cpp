@@ -8,10 +8,8 @@
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/png.h>
-#include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
 
 #include <fmt/format.h>
@@ -53,17 +51,18 @@ TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& op
   const amp::Precision& precision = amp::find_precision(options.precision);
   if (precision.autocast || precision.parameters == kFloat16 || precision.parameters == kBFloat16)
     throw ValueError("the recipe gan trains in 32-true or 64-true, got --precision {}", options.precision);
-  const Device device = ready_device(options, *group);
-  const auto [train, test] = digits_on(device, precision);
-  DigitsBatches batches(train, *group, options);
+  dist::Fabric fabric(GanTraining::options_for(form.name, fabric_options(options)), group);
+  const auto [train, test] = digits_on(fabric.device(), precision);
+  auto loader = load_in_batches(fabric, train, options);
+  const int64_t steps = steps_of(options, loader->size());
 
-  manual_seed(options.seed);
+  dist::Fabric::seed_everything(options.seed);
   DigitsGan net;
   DigitsNet judge_net;
   net->to(precision.parameters);
-  net->to(device);
+  net->to(fabric.device());
   judge_net->to(precision.parameters);
-  judge_net->to(device);
+  judge_net->to(fabric.device());
   // Two classifiers, so that the one that names the images is not the one that they were made to
   // please. A look at a few steps needs no good ones.
   const int epochs = options.steps > 0 && options.steps < 100 ? 1 : 8;
@@ -72,23 +71,27 @@ TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& op
   net->perception->requires_grad_(false);
   train_classifier(judge_net, train, epochs, options.seed + 2);
 
-  GanTraining training(net, group, form.name, options.lr, strategy_options(options.strategy, options.bucket_mb));
-  Progress progress(options);
+  GanTraining training(net, fabric, form.name, options.lr);
+  Progress progress(options, fabric.checkpoint());
   progress.checkpoint.module("model", *net).optimizer("generator", training.for_generator);
   progress.checkpoint.optimizer("discriminator", training.for_discriminator);
-  progress.resume(batches.steps());
+  add_loader(progress.checkpoint, *loader);
+  progress.resume(steps);
   if (options.trace_steps > 0) training.reducer().timeline().keep(2 * static_cast<size_t>(options.trace_steps));
 
-  TrainResult result = begun(device, progress, batches.per_epoch());
-  StepLog log(group, options, batches.steps(), progress.steps);
-  while (progress.steps < batches.steps()) {
-    const Examples real = batches.at(progress.steps);
-    const Tensor noise = batches.noise(progress.steps, {kGanNoise}, real.images.options());
-    log.begin();
-    const GanTraining::Losses losses = training.step({real.images, real.labels, noise});
-    log.end({{"generator", losses.generator}, {"discriminator", losses.discriminator}});
-    ++progress.steps;
-    progress.save(*group, batches.per_epoch(), batches.steps());
+  TrainResult result = begun(fabric.device(), progress, loader->size());
+  StepLog log(group, options, steps, progress.steps);
+  while (progress.steps < steps) {
+    loader->set_epoch(static_cast<uint64_t>(progress.steps / loader->size()));
+    for (const data::Example& real : loader) {
+      const Tensor noise = noise_of_step(*group, options, progress.steps, {kGanNoise}, real.data.options());
+      log.begin();
+      const GanTraining::Losses losses = training.step({real.data, real.target, noise});
+      log.end({{"generator", losses.generator}, {"discriminator", losses.discriminator}});
+      ++progress.steps;
+      progress.save(*group, loader->size(), steps);
+      if (progress.steps == steps) break;
+    }
   }
   log.finish(result);
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, training.reducer());
@@ -110,6 +113,7 @@ const AddRecipe add(
      .about = "a generator of digits and a discriminator, two optimizers, feature matching, a frozen feature net",
      .forms = {{.name = "expect",
                 .about = "one wrapper; each backward says what it is to reach: ddp.expect(optimizer)"},
+               {.name = "toggle", .about = "one wrapper; fabric.toggle_optimizer() round each optimizer's turn"},
                {.name = "failing",
                 .about = "one wrapper, and detach() keeps the discriminator's backward out of the generator",
                 .verdict = {"unused_parameters", "detached"},

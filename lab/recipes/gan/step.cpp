@@ -1,4 +1,4 @@
-// The step of the recipe `gan` in its forms: who is wrapped, where detach() stands, what a backward
+// The step of the recipe `gan` in its forms: what is set up, where detach() stands, what a backward
 // is to reach.
 #include <brigade/lab/recipes/gan/step.h>
 
@@ -16,12 +16,14 @@ struct GanTraining::Loop {
   bool two_wrappers = false;  // generator and discriminator each in a wrapper of its own
   bool find_unused = false;   // find_unused_parameters
   bool expects = false;       // each backward says which optimizer it is for
+  bool toggles = false;       // only the parameters of the optimizer whose turn it is require grad
   bool detaches = true;       // the discriminator learns from fake.detach()
   bool makes_twice = false;   // images for the discriminator without recording, then once more for the generator
   bool keeps_graph = false;   // retain_graph in the discriminator's backward
 
   static const Loop& find(const std::string& form) {
-    static constexpr std::array<Loop, 6> kLoops{{{.name = "expect", .expects = true},
+    static constexpr std::array<Loop, 7> kLoops{{{.name = "expect", .expects = true},
+                                                 {.name = "toggle", .toggles = true},
                                                  {.name = "failing", .keeps_graph = true},
                                                  {.name = "find-unused", .find_unused = true},
                                                  {.name = "two-forwards", .makes_twice = true},
@@ -34,38 +36,37 @@ struct GanTraining::Loop {
   }
 };
 
-// What a step calls, through whatever is wrapped.
-class GanTraining::Wrapped {
+// What a step calls, through what was set up.
+class GanTraining::SetUp {
  public:
-  virtual ~Wrapped() = default;
+  virtual ~SetUp() = default;
   virtual Tensor images(const GanBatch& batch) = 0;
   virtual Tensor discriminator_loss(const GanBatch& batch, const Tensor& fake) = 0;
   virtual Tensor generator_loss(const GanBatch& batch, const Tensor& fake) = 0;
   virtual dist::DistributedDataParallelBase& wrapper() = 0;  // that has the generator
 };
 
-class GanTraining::OneWrapper final : public Wrapped {
+class GanTraining::OneWrapper final : public SetUp {
  public:
-  OneWrapper(DigitsGan net, const dist::ProcessGroupPtr& group, const dist::DDPOptions& options)
-      : ddp_(std::move(net), group, options) {}
-  Tensor images(const GanBatch& batch) override { return ddp_(batch, GanPart::Images, Tensor()); }
+  OneWrapper(const DigitsGan& net, dist::Fabric& fabric) : model_(fabric.setup_module(net)) {}
+  Tensor images(const GanBatch& batch) override { return model_(batch, GanPart::Images, Tensor()); }
   Tensor discriminator_loss(const GanBatch& batch, const Tensor& fake) override {
-    return ddp_(batch, GanPart::DiscriminatorLoss, fake);
+    return model_(batch, GanPart::DiscriminatorLoss, fake);
   }
   Tensor generator_loss(const GanBatch& batch, const Tensor& fake) override {
-    return ddp_(batch, GanPart::GeneratorLoss, fake);
+    return model_(batch, GanPart::GeneratorLoss, fake);
   }
-  dist::DistributedDataParallelBase& wrapper() override { return ddp_; }
+  dist::DistributedDataParallelBase& wrapper() override { return *model_.ddp(); }
 
  private:
-  dist::DistributedDataParallel<DigitsGan> ddp_;
+  dist::FabricModule<DigitsGan> model_;
 };
 
-class GanTraining::TwoWrappers final : public Wrapped {
+class GanTraining::TwoWrappers final : public SetUp {
  public:
-  TwoWrappers(const DigitsGan& net, const dist::ProcessGroupPtr& group, const dist::DDPOptions& options)
-      : generator_(net->generator, group, options),
-        discriminator_(net->discriminator, group, options),
+  TwoWrappers(const DigitsGan& net, dist::Fabric& fabric)
+      : generator_(fabric.setup_module(net->generator)),
+        discriminator_(fabric.setup_module(net->discriminator)),
         perception_(net->perception) {}
   Tensor images(const GanBatch& batch) override { return generator_(batch.noise, batch.labels); }
   Tensor discriminator_loss(const GanBatch& batch, const Tensor& fake) override {
@@ -81,26 +82,34 @@ class GanTraining::TwoWrappers final : public Wrapped {
     }
     return lab::generator_loss(of_real, discriminator_(fake), perception_, batch, fake);
   }
-  dist::DistributedDataParallelBase& wrapper() override { return generator_; }
+  dist::DistributedDataParallelBase& wrapper() override { return *generator_.ddp(); }
 
  private:
-  dist::DistributedDataParallel<DigitsGenerator> generator_;
-  dist::DistributedDataParallel<DigitsDiscriminator> discriminator_;
+  dist::FabricModule<DigitsGenerator> generator_;
+  dist::FabricModule<DigitsDiscriminator> discriminator_;
   DigitsNet perception_;
 };
 
-GanTraining::GanTraining(DigitsGan net, const dist::ProcessGroupPtr& group, const std::string& form, double lr,
-                         const dist::DDPOptions& options)
+dist::FabricOptions GanTraining::options_for(const std::string& form, dist::FabricOptions options) {
+  if (!Loop::find(form).find_unused) return options;
+  dist::DDPOptions ddp = options.strategy.options();
+  ddp.find_unused_parameters = true;
+  options.strategy = ddp;
+  return options;
+}
+
+GanTraining::GanTraining(DigitsGan net, dist::Fabric& fabric, const std::string& form, double lr)
     // The discriminator has the easier task, and the slower rate: the two stay in balance.
     : for_generator(net->generator->parameters(), {.lr = lr, .betas = {0.5, 0.999}}),
       for_discriminator(net->discriminator->parameters(), {.lr = lr / 2, .betas = {0.5, 0.999}}),
-      loop_(std::make_unique<Loop>(Loop::find(form))) {
-  dist::DDPOptions chosen = options;
-  if (loop_->find_unused) chosen.find_unused_parameters = true;
+      fabric_(fabric),
+      loop_(std::make_unique<Loop>(Loop::find(form))),
+      generator_(fabric.setup_optimizers(for_generator)),
+      discriminator_(fabric.setup_optimizers(for_discriminator)) {
   if (loop_->two_wrappers) {
-    net_ = std::make_unique<TwoWrappers>(net, group, chosen);
+    net_ = std::make_unique<TwoWrappers>(net, fabric);
   } else {
-    net_ = std::make_unique<OneWrapper>(std::move(net), group, chosen);
+    net_ = std::make_unique<OneWrapper>(net, fabric);
   }
 }
 
@@ -108,8 +117,23 @@ GanTraining::~GanTraining() = default;
 
 dist::Reducer& GanTraining::reducer() { return net_->wrapper().reducer(); }
 
+// Backward and step of one of the two optimizers.
+Tensor GanTraining::take_turn(dist::FabricOptimizer& optimizer, const std::function<Tensor()>& loss_of,
+                              bool keeps_graph) {
+  if (loop_->toggles) fabric_.toggle_optimizer(optimizer);
+  optimizer.zero_grad();
+  const Tensor loss = loss_of();
+  {
+    std::optional<dist::DistributedDataParallelBase::Expected> only;
+    if (loop_->expects) only.emplace(net_->wrapper().expect(*optimizer));
+    fabric_.backward(loss, {.retain_graph = keeps_graph});
+  }
+  optimizer.step();
+  fabric_.untoggle_optimizer(optimizer);
+  return loss;
+}
+
 GanTraining::Losses GanTraining::step(const GanBatch& batch) {
-  using Expected = dist::DistributedDataParallelBase::Expected;
   Tensor fake;
   if (loop_->makes_twice) {
     const NoGradGuard no_grad;
@@ -117,27 +141,14 @@ GanTraining::Losses GanTraining::step(const GanBatch& batch) {
   } else {
     fake = net_->images(batch);
   }
-
-  for_discriminator.zero_grad();
   // Without detach() this backward goes on into the generator, whose gradients nobody wants, and
   // the graph of the images has to be kept for the generator's own.
-  const Tensor of_both = net_->discriminator_loss(batch, loop_->detaches ? fake.detach() : fake);
-  {
-    std::optional<Expected> only;
-    if (loop_->expects) only.emplace(net_->wrapper().expect(for_discriminator));
-    of_both.backward({.retain_graph = loop_->keeps_graph});
-  }
-  for_discriminator.step();
-
-  for_generator.zero_grad();
+  const Tensor of_both = take_turn(
+      discriminator_, [&] { return net_->discriminator_loss(batch, loop_->detaches ? fake.detach() : fake); },
+      loop_->keeps_graph);
   if (loop_->makes_twice) fake = net_->images(batch);
-  const Tensor of_fake = net_->generator_loss(batch, fake);
-  {
-    std::optional<Expected> only;
-    if (loop_->expects) only.emplace(net_->wrapper().expect(for_generator));
-    of_fake.backward();
-  }
-  for_generator.step();
+  const Tensor of_fake = take_turn(
+      generator_, [&] { return net_->generator_loss(batch, fake); }, false);
   return {of_both, of_fake};
 }
 

@@ -1,21 +1,24 @@
-// The step of the recipe `gan`, in the forms that people write under DDP.
+// The step of the recipe `gan`, in the forms that people write with Lightning Fabric under DDP.
 #pragma once
 
-#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/lab/recipes/gan/networks.h>
 #include <brigade/optim/optim.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
 namespace brigade::lab {
 
-// One training on one rank: the wrappers and optimizers of a form.
+// One training on one rank: what a form sets up, and its two optimizers.
 class GanTraining {
  public:
-  // `form`: as `brigade train --list` names them. Throws ValueError for another.
-  GanTraining(DigitsGan net, const dist::ProcessGroupPtr& group, const std::string& form, double lr,
-              const dist::DDPOptions& options = {});
+  // The options with what the form asks of the strategy. Throws ValueError for another form than
+  // `brigade train --list` names.
+  static dist::FabricOptions options_for(const std::string& form, dist::FabricOptions options);
+  // `fabric`, with a strategy that wraps, has to live as long as this. Throws as options_for.
+  GanTraining(DigitsGan net, dist::Fabric& fabric, const std::string& form, double lr);
   ~GanTraining();
 
   struct Losses {
@@ -30,11 +33,15 @@ class GanTraining {
 
  private:
   struct Loop;
-  class Wrapped;
+  class SetUp;
   class OneWrapper;
   class TwoWrappers;
+  Tensor take_turn(dist::FabricOptimizer& optimizer, const std::function<Tensor()>& loss_of, bool keeps_graph);
+
+  dist::Fabric& fabric_;
   std::unique_ptr<Loop> loop_;
-  std::unique_ptr<Wrapped> net_;
+  dist::FabricOptimizer generator_, discriminator_;
+  std::unique_ptr<SetUp> net_;
 };
 
 }  // namespace brigade::lab

@@ -114,23 +114,33 @@ def gan(form, wrappers, progress):
         ddp = wrappers.wrap(net, find_unused_parameters=form == "find-unused")
     for_generator = torch.optim.Adam(net.generator.parameters(), lr=2e-3, betas=(0.5, 0.999))
     for_discriminator = torch.optim.Adam(net.discriminator.parameters(), lr=1e-3, betas=(0.5, 0.999))
+
+    # Lightning's toggle_optimizer: in an optimizer's turn the parameters of the other require no grad.
+    def toggle(other, require):
+        if form == "toggle":
+            other.requires_grad_(require)
+
     for step in range(STEPS):
         progress(step, "the discriminator's backward")
         parts = wrappers.parts(fill(2000 + step, (BATCH, 1, 8, 8), 0.5).float() + 0.5, (torch.arange(BATCH) + step) % 10,
                                fill(1000 + step, (BATCH, 16), 1.0).float())
         with torch.set_grad_enabled(form != "two-forwards"):
             made = [ddp("images", *part) for part in parts]
+        toggle(net.generator, False)
         for_discriminator.zero_grad()
         keep = form in ("failing", "no-detach")
         loss = sum(ddp("discriminator", *part, fake if form == "no-detach" else fake.detach()) for part, fake in zip(parts, made))
         (loss / len(parts)).backward(retain_graph=keep)
         for_discriminator.step()
+        toggle(net.generator, True)
         progress(step, "the generator's part")
+        toggle(net.discriminator, False)
         for_generator.zero_grad()
         if form == "two-forwards":
             made = [ddp("images", *part) for part in parts]
         (sum(ddp("generator", *part, fake) for part, fake in zip(parts, made)) / len(parts)).backward()
         for_generator.step()
+        toggle(net.discriminator, True)
     return [*net.generator.parameters(), *net.discriminator.parameters()]
 
 
@@ -230,7 +240,7 @@ def charlm(form, wrappers, progress):
 
 
 RECIPES = {
-    "gan": (gan, ["failing", "find-unused", "two-forwards", "two-wrappers", "no-detach"]),
+    "gan": (gan, ["toggle", "failing", "find-unused", "two-forwards", "two-wrappers", "no-detach"]),
     "deep-supervision": (deep_supervision, ["all-scales", "left-out", "weights-in-a-buffer", "weights-in-a-parameter", "extra-backward",
                                             "extra-backward-find-unused"]),
     "distill": (distill, ["whole-module", "student-alone", "child-called", "loss-all-reduce", "local-gradients"]),

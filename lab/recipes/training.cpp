@@ -65,13 +65,12 @@ void keep_trace(dist::Reducer& reducer, const TrainOptions& options) {
   if (options.trace_steps > 0) reducer.timeline().keep(static_cast<size_t>(options.trace_steps));
 }
 
-dist::FabricDataLoader<data::Example, data::Example> load_in_batches(dist::Fabric& fabric,
-                                                                     const Examples& examples,
+dist::FabricDataLoader<data::Example, data::Example> load_in_batches(dist::Fabric& fabric, const Examples& examples,
                                                                      const TrainOptions& options, bool shuffle) {
   const auto dataset = std::make_shared<data::TensorDataset>(examples.images, examples.labels);
   const int64_t batch = batch_of_a_rank(options, *fabric.group(), dataset->size());
-  return fabric.setup_dataloaders(data::DataLoader(
-      dataset, {.batch_size = batch, .shuffle = shuffle, .seed = options.seed, .drop_last = true}));
+  return fabric.setup_dataloaders(
+      data::DataLoader(dataset, {.batch_size = batch, .shuffle = shuffle, .seed = options.seed, .drop_last = true}));
 }
 
 void add_loader(optim::Checkpoint& checkpoint, data::DataLoaderBase& loader) {

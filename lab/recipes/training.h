@@ -43,8 +43,7 @@ Tensor noise_of_step(const dist::ProcessGroup& group, const TrainOptions& option
 void keep_trace(dist::Reducer& reducer, const TrainOptions& options);
 // The examples in global batches of the options, of which each rank gets its part; what does not fill
 // one is left out. Throws as batch_of_a_rank.
-dist::FabricDataLoader<data::Example, data::Example> load_in_batches(dist::Fabric& fabric,
-                                                                     const Examples& examples,
+dist::FabricDataLoader<data::Example, data::Example> load_in_batches(dist::Fabric& fabric, const Examples& examples,
                                                                      const TrainOptions& options, bool shuffle = true);
 // Which batch comes next, as a part of a checkpoint. The loader has to live as long as it.
 void add_loader(optim::Checkpoint& checkpoint, data::DataLoaderBase& loader);

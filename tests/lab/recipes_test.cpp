@@ -141,12 +141,9 @@ TEST_CASE("recipes with several networks and optimizers resume bit for bit, in t
     // Of global batches of 256 there are 5 in an epoch.
     int64_t batch, before;
   };
-  std::vector<Row> rows{{"distill", "student-alone", 256, 5},
-                        {"distill", "child-called", 256, 7},
-                        {"gan", "toggle", 256, 7},
-                        {"gan", "two-wrappers", 256, 5},
-                        {"amp-manual", "right", 256, 7},
-                        {"amp-manual", "right", 256, 5}};
+  std::vector<Row> rows{
+      {"distill", "student-alone", 256, 5}, {"distill", "child-called", 256, 7}, {"gan", "toggle", 256, 7},
+      {"gan", "two-wrappers", 256, 5},      {"amp-manual", "right", 256, 7},     {"amp-manual", "right", 256, 5}};
   for (const std::string name : {"gan", "deep-supervision", "distill", "amp-manual", "branches", "resnet"})
     rows.push_back({name, "", lab::find_recipe(name).defaults.global_batch, 5});
   for (const Row& row : rows) {

@@ -66,7 +66,7 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"run -n 2 --master-port 70000 true", "--master-port"},
           {"train", "train: name a recipe (" + lab::recipe_names() + "); --list shows them"},
           {"train digits --form best", "the recipe digits has no form 'best'; its forms are default"},
-          {"train gan --form best", "the recipe gan has no form 'best'; its forms are expect, failing, find-unused"},
+          {"train gan --form best", "the recipe gan has no form 'best'; its forms are expect, toggle, failing"},
           {"train gan --form expect --compare", "--compare"},
           {"train gan --quiet --steps 2 --precision 16-mixed", "the recipe gan trains in 32-true or 64-true"},
           {"train gan --metrics /no-such-folder/file.jsonl", "cannot write /no-such-folder/file.jsonl"},

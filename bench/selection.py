@@ -56,14 +56,27 @@ def measure(program: str, name: str, out: pathlib.Path) -> bool:
     return status == 0
 
 
+def without_files(command: list) -> list:
+    """The command of a result, without the files that it wrote and read."""
+    kept = list(command)
+    for option in ("--json", "--plot", "--plot-overlap", "--baseline"):
+        if option in kept:
+            at = kept.index(option)
+            del kept[at:at + 2]
+    return kept
+
+
+def keep(name: str, out: pathlib.Path) -> None:
+    result = json.loads((out / f"{name}.json").read_text())
+    result["command"] = without_files(result["command"])
+    (KEPT / f"{name}.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+    for plot in SELECTION[name][1].values():
+        (PLOTS / f"{plot}.svg").write_bytes((out / f"{plot}.svg").read_bytes())
+
+
 def source_of(result: dict) -> str:
     machine = result["machine"]
-    command = list(result["command"])
-    for option in ("--json", "--plot", "--plot-overlap", "--baseline"):
-        if option in command:
-            at = command.index(option)
-            del command[at:at + 2]
-    return f"`{' '.join(command)}`: {machine['cores']} cores of {machine['cpu']}, {machine['instruction_set']}, {machine['compiler']}, commit {result['commit']}."
+    return f"`{' '.join(without_files(result['command']))}`: {machine['cores']} cores of {machine['cpu']}, {machine['instruction_set']}, {machine['compiler']}, commit {result['commit']}."
 
 
 def table(name: str, folder: pathlib.Path) -> str:
@@ -111,9 +124,7 @@ def main() -> int:
         KEPT.mkdir(exist_ok=True)
         PLOTS.mkdir(exist_ok=True)
         for name in names:
-            (KEPT / f"{name}.json").write_bytes((options.out / f"{name}.json").read_bytes())
-            for plot in SELECTION[name][1].values():
-                (PLOTS / f"{plot}.svg").write_bytes((options.out / f"{plot}.svg").read_bytes())
+            keep(name, options.out)
     for page in PAGES:
         if page.exists():
             fill(page, KEPT)

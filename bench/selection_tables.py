@@ -71,12 +71,12 @@ def caps(rows: list) -> str:
     lines = []
     for row in rows:
         if row["mode"] == "local":
-            lines.append([row["model"], "no DDP", f"{row['step_ms']['median']:.1f}", *["-"] * 7])
+            lines.append([row["model"], "no DDP", f"{row['step_ms']['median']:.1f}", *["-"] * 8])
             continue
-        milliseconds = [f"{row[term]['median']:.1f}" for term in ("comm_ms", "waiting_ms", "reducing_ms", "placing_ms")]
+        milliseconds = [f"{row[term]['median']:.1f}" for term in ("compute_ms", "comm_ms", "waiting_ms", "reducing_ms", "placing_ms")]
         lines.append([row["model"], row["mode"].removeprefix("cap").replace("inf", "none"), f"{row['step_ms']['median']:.1f}", ratio(row["ratios"]["local"]), row["buckets"],
                       f"{100 * row['overlap']:.0f} %", *milliseconds])
-    return markdown(["model", "cap, MiB", "step, ms", "x no DDP [middle half]", "buckets", "hidden", "on the way, ms", "waiting, ms", "reducing, ms", "rest, ms"], lines)
+    return markdown(["model", "cap, MiB", "step, ms", "x no DDP [middle half]", "buckets", "hidden", "backward, ms", "on the way, ms", "waiting, ms", "reducing, ms", "rest, ms"], lines)
 
 
 def diagnosis(rows: list) -> str:

@@ -42,18 +42,22 @@ SELECTION = {
 }
 
 
-def measure(program: str, name: str, out: pathlib.Path) -> bool:
+def measure(program: str, name: str, out: pathlib.Path, draws: bool) -> bool:
     command, plots = SELECTION[name]
     call = [program, "bench", *command, "--json", str(out / f"{name}.json")]
-    for option, plot in plots.items() if shutil.which("gnuplot") else ():
+    for option, plot in plots.items() if draws else ():
         call += [option, str(out / f"{plot}.svg")]
     if (KEPT / f"{name}.json").exists():
         call += ["--baseline", str(KEPT / f"{name}.json")]
     print(f"=== {name}: brigade bench {' '.join(command)}", flush=True)
     start = time.monotonic()
-    status = subprocess.run(call, timeout=600).returncode
-    print(f"--- {time.monotonic() - start:.0f} s{'' if status == 0 else f', exit status {status}'}", flush=True)
-    return status == 0
+    try:
+        status = subprocess.run(call, timeout=600).returncode
+        ended = "" if status == 0 else f", exit status {status}"
+    except subprocess.TimeoutExpired:
+        ended = ", cut off"
+    print(f"--- {time.monotonic() - start:.0f} s{ended}", flush=True)
+    return not ended
 
 
 def without_files(command: list) -> list:
@@ -69,7 +73,9 @@ def without_files(command: list) -> list:
 def keep(name: str, out: pathlib.Path) -> None:
     result = json.loads((out / f"{name}.json").read_text())
     result["command"] = without_files(result["command"])
-    (KEPT / f"{name}.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+    # A line for each row, so that a difference of two runs can be read.
+    rows = ",\n".join(json.dumps(row, sort_keys=True) for row in result.pop("results"))
+    (KEPT / f"{name}.json").write_text(f'{json.dumps(result, sort_keys=True)[:-1]}, "results": [\n{rows}\n]}}\n')
     for plot in SELECTION[name][1].values():
         (PLOTS / f"{plot}.svg").write_bytes((out / f"{plot}.svg").read_bytes())
 
@@ -106,19 +112,20 @@ def main() -> int:
         if not options.program or not options.out:
             parser.error("--program and --out are needed, or --tables")
         options.out.mkdir(parents=True, exist_ok=True)
-        if not shutil.which("gnuplot"):
-            if options.record:
-                parser.error("--record needs gnuplot (package gnuplot-nox)")
+        draws = shutil.which("gnuplot") is not None
+        if not draws and options.record:
+            parser.error("--record needs gnuplot (package gnuplot-nox)")
+        if not draws:
             print("without plots: gnuplot is missing (package gnuplot-nox)")
         names = options.only or list(SELECTION)
-        failed = [name for name in names if not measure(options.program, name, options.out)]
-        if failed:
-            print(f"failed: {', '.join(failed)}", file=sys.stderr)
-            return 1
-        page = "\n\n".join(f"## {name}\n\n{table(name, options.out)}" for name, (results, _) in TABLES.items() if (options.out / f"{results}.json").exists())
+        failed = [name for name in names if not measure(options.program, name, options.out, draws)]
+        page = "\n\n".join(f"## {name}\n\n{table(name, options.out)}" for name, (results, _) in TABLES.items() if results in names and results not in failed)
         plots = "\n\n".join(f"![{plot.stem}]({plot.name})" for plot in sorted(options.out.glob("*.svg")))
         (options.out / "results.md").write_text(f"# Measured by make bench\n\n{page}\n\n{plots}\n")
         print(f"the page: {options.out / 'results.md'}")
+        if failed:
+            print(f"failed: {', '.join(failed)}", file=sys.stderr)
+            return 1
         if not options.record:
             return 0
         KEPT.mkdir(exist_ok=True)
@@ -126,8 +133,7 @@ def main() -> int:
         for name in names:
             keep(name, options.out)
     for page in PAGES:
-        if page.exists():
-            fill(page, KEPT)
+        fill(page, KEPT)
     return 0
 
 

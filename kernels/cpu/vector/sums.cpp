@@ -13,17 +13,21 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace {
 HWY_INLINE Vector every(float x) { return hn::Set(Floats(), x); }
+
+// Of float, float16 or bfloat16.
+template <class T>
+HWY_INLINE double sum_elements(const T* x, int64_t n) {
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i); });
+}
+template <class T>
+HWY_INLINE void add_elements(const T* x, float* sums, int64_t n) {
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
+}
 }  // namespace
 
-double sum_loop(const float* x, int64_t n) {
-  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i); });
-}
-double sum_float16_loop(const float16* x, int64_t n) {
-  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i); });
-}
-double sum_bfloat16_loop(const bfloat16* x, int64_t n) {
-  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i); });
-}
+double sum_loop(const float* x, int64_t n) { return sum_elements(x, n); }
+double sum_float16_loop(const float16* x, int64_t n) { return sum_elements(x, n); }
+double sum_bfloat16_loop(const bfloat16* x, int64_t n) { return sum_elements(x, n); }
 double dot_loop(const float* a, const float* b, int64_t n) {
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i); });
 }
@@ -75,15 +79,9 @@ double dot_products_loop(const float* a, const float* b, const float* x, float c
   const Vector from = every(center);
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i) * (load(x + i) - from); });
 }
-void add_loop(const float* x, float* sums, int64_t n) {
-  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
-}
-void add_float16_loop(const float16* x, float* sums, int64_t n) {
-  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
-}
-void add_bfloat16_loop(const bfloat16* x, float* sums, int64_t n) {
-  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
-}
+void add_loop(const float* x, float* sums, int64_t n) { add_elements(x, sums, n); }
+void add_float16_loop(const float16* x, float* sums, int64_t n) { add_elements(x, sums, n); }
+void add_bfloat16_loop(const bfloat16* x, float* sums, int64_t n) { add_elements(x, sums, n); }
 void normalize_loop(const float* x, float center, float scale, float shift, float* y, int64_t n) {
   const Vector from = every(center);
   const Vector times = every(scale);

@@ -192,23 +192,17 @@ TrainResult ManualLoop::run() {
   progress.resume(steps);
   TrainResult result = begun(fabric_.device(), progress, per_epoch);
   StepLog log(group, options_, steps, progress.steps);
-  while (progress.steps < steps) {
-    loader_->set_epoch(static_cast<uint64_t>(progress.steps / per_epoch));
-    for (const data::Example& batch : loader_) {
-      log.begin();
-      const Tensor loss = step(batch);
-      if (!form_.averages_schedule) step_schedules(loss.to(kFloat64).item());
-      // The mean over all ranks: the same number everywhere, as the schedules need it.
-      loss_sum_ += log.end({{"loss", loss}});
-      ++progress.steps;
-      if (progress.steps % per_epoch == 0) {
-        if (form_.averages_schedule) step_schedules(loss_sum_ / static_cast<double>(per_epoch));
-        loss_sum_ = 0;
-      }
-      progress.save(*group, per_epoch, steps);
-      if (progress.steps == steps) break;
-    }
-  }
+  train_on(loader_, progress, *group, steps, [&](const data::Example& batch) {
+    log.begin();
+    const Tensor loss = step(batch);
+    if (!form_.averages_schedule) step_schedules(loss.to(kFloat64).item());
+    // The mean over all ranks: the same number everywhere, as the schedules need it.
+    loss_sum_ += log.end({{"loss", loss}});
+    const bool ends_epoch = (progress.steps + 1) % per_epoch == 0;
+    if (!ends_epoch) return;
+    if (form_.averages_schedule) step_schedules(loss_sum_ / static_cast<double>(per_epoch));
+    loss_sum_ = 0;
+  });
   log.finish(result);
   if (options_.trace_steps > 0) result.trace = dist::trace_json(*group, model_.ddp()->reducer());
   evaluate(result);

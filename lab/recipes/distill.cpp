@@ -177,17 +177,11 @@ TrainResult Distillation::run() {
 
   TrainResult result = begun(fabric_.device(), progress, per_epoch);
   StepLog log(group, options_, steps, progress.steps);
-  while (progress.steps < steps) {
-    loader_->set_epoch(static_cast<uint64_t>(progress.steps / per_epoch));
-    for (const data::Example& batch : loader_) {
-      log.begin();
-      const Tensor loss = step(batch);
-      log.end({{"loss", loss}});
-      ++progress.steps;
-      progress.save(*group, per_epoch, steps);
-      if (progress.steps == steps) break;
-    }
-  }
+  train_on(loader_, progress, *group, steps, [&](const data::Example& batch) {
+    log.begin();
+    const Tensor loss = step(batch);
+    log.end({{"loss", loss}});
+  });
   log.finish(result);
   if (options_.trace_steps > 0) result.trace = dist::trace_json(*group, reducer);
   const NoGradGuard no_grad;

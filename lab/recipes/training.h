@@ -50,6 +50,22 @@ void add_loader(optim::Checkpoint& checkpoint, data::DataLoaderBase& loader);
 // The scaler's state as a part of a checkpoint, where there is a scaler.
 void add_scaler(optim::Checkpoint& checkpoint, amp::GradScaler& scaler);
 
+// step(batch) for each of the steps that are left, `steps` in all, over the loader's epochs. After each it counts in
+// `progress`, and is saved where that is wanted.
+template <class Loader, class Step>
+void train_on(Loader& loader, Progress& progress, const dist::ProcessGroup& group, int64_t steps, Step&& step) {
+  const int64_t per_epoch = loader->size();
+  while (progress.steps < steps) {
+    loader->set_epoch(static_cast<uint64_t>(progress.steps / per_epoch));
+    for (const data::Example& batch : loader) {
+      step(batch);
+      ++progress.steps;
+      progress.save(group, per_epoch, steps);
+      if (progress.steps == steps) break;
+    }
+  }
+}
+
 // What is known of a training before its first step.
 TrainResult begun(Device device, const Progress& progress, int64_t steps_per_epoch);
 // Whether the ranks ended alike, and the last line of the log. Collective.

@@ -81,18 +81,12 @@ TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& op
 
   TrainResult result = begun(fabric.device(), progress, loader->size());
   StepLog log(group, options, steps, progress.steps);
-  while (progress.steps < steps) {
-    loader->set_epoch(static_cast<uint64_t>(progress.steps / loader->size()));
-    for (const data::Example& real : loader) {
-      const Tensor noise = noise_of_step(*group, options, progress.steps, {kGanNoise}, real.data.options());
-      log.begin();
-      const GanTraining::Losses losses = training.step({real.data, real.target, noise});
-      log.end({{"generator", losses.generator}, {"discriminator", losses.discriminator}});
-      ++progress.steps;
-      progress.save(*group, loader->size(), steps);
-      if (progress.steps == steps) break;
-    }
-  }
+  train_on(loader, progress, *group, steps, [&](const data::Example& real) {
+    const Tensor noise = noise_of_step(*group, options, progress.steps, {kGanNoise}, real.data.options());
+    log.begin();
+    const GanTraining::Losses losses = training.step({real.data, real.target, noise});
+    log.end({{"generator", losses.generator}, {"discriminator", losses.discriminator}});
+  });
   log.finish(result);
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, training.reducer());
   judge(net, judge_net, test, options, result);

@@ -98,26 +98,20 @@ TrainResult train_resnet(const dist::ProcessGroupPtr& group, const TrainOptions&
 
   TrainResult result = begun(fabric.device(), progress, loader->size());
   StepLog log(group, options, steps, progress.steps);
-  while (progress.steps < steps) {
-    loader->set_epoch(static_cast<uint64_t>(progress.steps / loader->size()));
-    for (const data::Example& batch : loader) {
-      log.begin();
-      optimizer.zero_grad();
-      const Tensor loss = cross_entropy(model(batch.data), batch.target);
-      fabric.backward(loss);
-      optimizer.step();
-      log.end({{"loss", loss}});
-      ++progress.steps;
-      progress.save(*group, loader->size(), steps);
-      if (progress.steps == steps) break;
-      // eval() is missing, so each SyncBatchNorm waits for the other ranks.
-      if (form.looks_on_one_rank && progress.steps % 10 == 1)
-        fabric.rank_zero_only([&, &model = model] {
-          const NoGradGuard no_grad;
-          model(images.test->get(0).data.unsqueeze(0).to(fabric.device()));
-        });
-    }
-  }
+  train_on(loader, progress, *group, steps, [&, &model = model, &optimizer = optimizer](const data::Example& batch) {
+    // eval() is missing, so each SyncBatchNorm waits for the other ranks.
+    if (form.looks_on_one_rank && progress.steps % 10 == 1)
+      fabric.rank_zero_only([&] {
+        const NoGradGuard no_grad;
+        model(images.test->get(0).data.unsqueeze(0).to(fabric.device()));
+      });
+    log.begin();
+    optimizer.zero_grad();
+    const Tensor loss = cross_entropy(model(batch.data), batch.target);
+    fabric.backward(loss);
+    optimizer.step();
+    log.end({{"loss", loss}});
+  });
   log.finish(result);
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, model.ddp()->reducer());
   const double own = accuracy_on(fabric, net, images);

@@ -81,7 +81,7 @@ json ratios_of(const Measured& one, const std::vector<Measured>& run) {
     for (const Measured& other : run) {
       json key = *other.key;
       const std::string backend = key.at("backend");
-      if (backend == one.key->at("backend") || found.contains(backend)) continue;
+      if (one.key->at("backend") == backend || found.contains(backend)) continue;
       if (!same_memory && key.at("memory") == "plain") key["memory"] = one.key->at("memory");
       key["backend"] = one.key->at("backend");
       if (key == *one.key) found[backend] = to_json(spread_of(ratios(other.us, one.us)));

@@ -14,7 +14,7 @@ configure: deps
 	@cmake --preset cpu $(CMAKE_FLAGS) > $(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
 	@grep -- '^-- brigade: without' $(BUILD)/configure.log || true
 
-# Builds what it runs, and nothing else.
+# Builds what it runs, and nothing else: the program without its benchmarks.
 demo: configure
 	@cmake --build --preset cpu -j $(JOBS) --target brigade_program
 	$(BUILD)/bin/brigade demo
@@ -27,7 +27,7 @@ test: build
 # A selection of the microbenchmarks in less than ten minutes, tables and plots in build/cpu/bench/results.md. RECORD=1 keeps them as what the docs
 # show.
 bench: configure
-	@cmake --build --preset cpu -j $(JOBS) --target brigade_program
+	@cmake --build --preset cpu -j $(JOBS) --target brigade_program brigade_bench_program
 	python3 bench/selection.py --program $(BUILD)/bin/brigade --out $(BUILD)/bench $(if $(RECORD),--record)
 
 asan: deps

@@ -58,6 +58,11 @@ void Command::require_command() { app_->require_subcommand(1); }
 void Command::action(std::function<int()> run) {
   app_->callback([run = std::move(run), status = exit_status_] { *status = run(); });
 }
+void Command::action_with_all_words(std::function<int(const std::vector<std::string>&)> run) {
+  app_->set_help_flag();
+  app_->prefix_command();
+  app_->callback([run = std::move(run), status = exit_status_, app = app_] { *status = run(app->remaining()); });
+}
 
 int run_command_line(int argc, char** argv, const std::string& about, const std::string& version,
                      const std::function<void(Command&)>& add_commands) {

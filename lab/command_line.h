@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -59,6 +60,8 @@ class Command {
   void require_command();
   // What it does; returns the exit status.
   void action(std::function<int()> run);
+  // What it does with all words behind its name, none of which is read here: not --help either.
+  void action_with_all_words(std::function<int(const std::vector<std::string>& words)> run);
 
  private:
   friend int run_command_line(int argc, char** argv, const std::string& about, const std::string& version,

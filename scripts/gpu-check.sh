@@ -206,7 +206,7 @@ step configure 60 cmake -S "$here" -B "$build" -G "$generator" -DCMAKE_BUILD_TYP
 
 benches=()
 targets=()
-[ "$what" = bench ] || targets+=(test_cuda test_cuda_training test_cuda_faults brigade_program)
+[ "$what" = bench ] || targets+=(test_cuda test_cuda_training test_cuda_faults brigade_program brigade_bench_program)
 if [ "$what" != tests ]; then
   mapfile -t benches < <(cmake --build "$build" --target help | grep -o '\bbench_cuda_[a-z0-9_]*' | sort -u)
   targets+=("${benches[@]}")

@@ -1,34 +1,43 @@
-// brigade bench: microbenchmarks.
-#include <brigade/lab/bench/benchmark.h>
+// brigade bench: becomes the program `brigade-bench` beside it. Benchmarks are optimised as what they measure, which takes a compiler
+// as long as the libraries of dist do, and who begins with `make demo` does not need them.
+#include <brigade/core/error.h>
 #include <brigade/lab/commands/commands.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
 
 namespace brigade::lab {
 
 namespace {
 
-constexpr const char* kFooter =
-    "Where is what I know?\n"
-    "  nccl-tests all_reduce_perf -b 4 -e 1G -f 4   brigade bench allreduce --sizes 4-1G:x4\n"
-    "  nccl-tests all_gather_perf -d bfloat16       brigade bench collectives --collectives all_gather --dtypes bfloat16\n"
-    "  nccl-tests -n 20 -w 5 -o max                 --calls 20 --ops max\n"
-    "  osu_allreduce, osu_bcast, osu_barrier        brigade bench collectives --family latency\n"
-    "  osu_iallreduce -t 16                         brigade bench allreduce --family overlap --progress 16\n"
-    "  mpirun -n 4                                  --ranks 4 (threads, shm, gloo: --backends)\n"
-    "All take turns within rounds, until --noise is reached; all write --json, --csv, and compare with --baseline FILE.\n"
-    "Columns and options are explained in docs/bench.md.\n"
-    "Examples:\n"
-    "  brigade bench allreduce --ranks 2,4 --backends shm,gloo --plot bandwidth.svg\n"
-    "  brigade bench collectives --json today.json\n"
-    "  brigade bench collectives --baseline today.json\n"
-    "  brigade bench mechanisms --csv costs.csv";
+// Does not return where it goes well: standard streams, process and signals stay.
+int become_bench(const std::vector<std::string>& arguments) {
+  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path program = folder / "brigade-bench";
+  // Help, and results with the command that made them, name what the user called.
+  std::vector<std::string> words{(folder / "brigade").string(), "bench"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  const int reason = errno;
+  throw IoError("brigade bench: the benchmarks are a program of their own, {}, which cannot be started: {}{}",
+                program.string(), std::strerror(reason),
+                reason == ENOENT ? ". `make build` builds it (`make demo` does not)" : "");
+}
 
 }  // namespace
 
 void add_bench(Command& app) {
   Command bench = app.add_command("bench", "Microbenchmarks: collectives, DDP's mechanisms, operations, optimizers");
-  bench.footer(kFooter);
-  bench.require_command();
-  add_benchmarks(bench);
+  bench.action_with_all_words(become_bench);
 }
 
 }  // namespace brigade::lab

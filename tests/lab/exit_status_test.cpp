@@ -180,6 +180,17 @@ TEST_CASE("status 3: a program, a device, a file or data that are not there, or 
       3);
 }
 
+TEST_CASE("status 3: the benchmarks, where only the program without them has been built") {
+  const Folder folder;
+  const test::Outcome found = test::run_copied_program(folder.path.string(), "bench allreduce --sizes 4K");
+  CHECK(found.status == 3);
+  CHECK_MESSAGE(
+      contains(found.output, "the benchmarks are a program of their own, " + folder.path.string() +
+                                 "/brigade-bench, which cannot be started: No such file or directory. `make build`"),
+      found.output);
+  CHECK(test::run_copied_program(folder.path.string(), "--version").status == 0);
+}
+
 TEST_CASE("status 0 for help, with examples, of every command") {
   for (const char* command : {"demo",
                               "run",

@@ -13,10 +13,10 @@ namespace brigade::test {
 
 namespace {
 
-Outcome run_to_the_end(const std::string& arguments, const std::string& environment, int deadline_s,
-                       const std::string& redirection) {
-  const std::string command = environment + " timeout -k 5 " + std::to_string(deadline_s) + " " + BRIGADE_PROGRAM +
-                              " " + arguments + " " + redirection;
+Outcome run_to_the_end(const std::string& program, const std::string& arguments, const std::string& environment,
+                       int deadline_s, const std::string& redirection) {
+  const std::string command =
+      environment + " timeout -k 5 " + std::to_string(deadline_s) + " " + program + " " + arguments + " " + redirection;
   const auto begin = std::chrono::steady_clock::now();
   Outcome outcome;
   FILE* pipe = popen(command.c_str(), "r");
@@ -34,16 +34,22 @@ Outcome run_to_the_end(const std::string& arguments, const std::string& environm
 }  // namespace
 
 Outcome run_program(const std::string& arguments, const std::string& environment, int deadline_s) {
-  return run_to_the_end(arguments, environment, deadline_s, "2>&1");
+  return run_to_the_end(BRIGADE_PROGRAM, arguments, environment, deadline_s, "2>&1");
 }
 
 Streams run_program_apart(const std::string& arguments, const std::string& environment, int deadline_s) {
   const auto file = std::filesystem::temp_directory_path() / ("brigade-errors-" + std::to_string(getpid()));
-  const Outcome outcome = run_to_the_end(arguments, environment, deadline_s, "2>" + file.string());
+  const Outcome outcome = run_to_the_end(BRIGADE_PROGRAM, arguments, environment, deadline_s, "2>" + file.string());
   std::ostringstream errors;
   errors << std::ifstream(file).rdbuf();
   std::filesystem::remove(file);
   return {outcome.status, outcome.output, errors.str()};
+}
+
+Outcome run_copied_program(const std::string& folder, const std::string& arguments) {
+  const std::filesystem::path copy = std::filesystem::path(folder) / "brigade";
+  std::filesystem::copy_file(BRIGADE_PROGRAM, copy, std::filesystem::copy_options::overwrite_existing);
+  return run_to_the_end(copy.string(), arguments, "", 120, "2>&1");
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -22,6 +22,8 @@ struct Streams {
   std::string output, errors;
 };
 Streams run_program_apart(const std::string& arguments, const std::string& environment = "", int deadline_s = 120);
+// A copy of `brigade` that stands alone in this folder.
+Outcome run_copied_program(const std::string& folder, const std::string& arguments);
 bool contains(const std::string& text, const std::string& part);
 
 }  // namespace brigade::test

@@ -1,0 +1,70 @@
+// The errors that commands throw, their exit statuses, and output that did not arrive.
+#include <brigade/core/error.h>
+#include <brigade/core/version.h>
+#include <brigade/kernels/instruction_set.h>
+#include <brigade/lab/printable.h>
+#include <brigade/lab/program.h>
+#include <brigade/lab/rank_job.h>
+
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+
+namespace brigade::lab {
+
+namespace {
+
+// In one piece: ranks share standard error.
+void tell(const std::string& text) { std::cerr << "brigade: " + text + "\n"; }
+
+// A full disk or a closed pipe must not pass for success.
+int with_output_written(int status, const Printable& output) {
+  std::cout.flush();
+  if (std::cout.good()) return status;
+  tell(std::string("not all of the output could be written to standard output: ") + std::strerror(output.reason()));
+  return status != 0 ? status : 3;
+}
+
+int run_commands(int argc, char** argv, const std::function<void(Command&)>& add_commands) {
+  const std::string version_text = std::string(version()) + " (" + std::string(commit()) + "), instruction set " +
+                                   std::string(kernels::instruction_set());
+  std::string job;
+  const auto add_all = [&](Command& app) {
+    add_commands(app);
+    Command rank_job = app.add_command("rank-job", "");  // ranks that the program starts of itself
+    rank_job.hide();
+    rank_job.add_option("name", job, "").required();
+    rank_job.action([&job] { return rank_job_main(job); });
+  };
+  try {
+    return run_command_line(argc, argv, "Brigade: autograd and distributed data parallel, from scratch", version_text,
+                            add_all);
+  } catch (const ValueError& error) {
+    tell(error.what());
+    return 2;
+  } catch (const IoError& error) {
+    tell(error.what());
+    return 3;
+  } catch (const DeviceError& error) {
+    tell(error.what());
+    return 3;
+  } catch (const std::bad_alloc&) {
+    tell("out of memory");
+    return 3;
+  } catch (const std::exception& error) {
+    tell(error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, const std::function<void(Command&)>& add_commands) {
+  const Printable output(std::cout), errors(std::cerr);
+  return with_output_written(run_commands(argc, argv, add_commands), output);
+}
+
+}  // namespace brigade::lab

@@ -1,6 +1,7 @@
 // What each rank does of a collective once all have arrived: it reduces or copies its share of the
 // elements, in its peers' memory.
 #include <brigade/dist/groups/arithmetic.h>
+#include <brigade/dist/groups/shm/share.h>
 #include <brigade/dist/groups/shm/shared_group.h>
 
 #include <algorithm>
@@ -9,19 +10,6 @@
 #include <utility>
 
 namespace brigade::dist::shm {
-
-namespace {
-
-// Which of `count` elements are a rank's to reduce: [first, second).
-std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dtype) {
-  // Shares begin on cache lines, so that two ranks write to no cache line in common.
-  const int64_t cache_line = 64 / static_cast<int64_t>(itemsize(dtype));
-  const int64_t cache_lines = (count + cache_line - 1) / cache_line;
-  return {std::min(count, cache_lines * rank / size * cache_line),
-          std::min(count, cache_lines * (rank + 1) / size * cache_line)};
-}
-
-}  // namespace
 
 std::pair<int64_t, int64_t> SharedGroup::share(int64_t count, DType dtype) const {
   return share_of(rank(), size(), count, dtype);

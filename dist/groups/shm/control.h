@@ -31,8 +31,9 @@ struct SourceLine {
 // What a rank says of the collective it has posted. A step of a collective of a larger group says
 // what that one is.
 struct Header {
-  DataPlace place;   // where its data is,
-  int64_t size = 0;  // if it has any: elements
+  DataPlace place;         // where its data is,
+  int64_t size = 0;        // if it has any: elements
+  bool in_pieces = false;  // the place has slots, through which its elements come piece by piece (staged_reduction.h)
   // Compared before anything is summed, and the description.
   char kind[16] = {};
   char op[8] = {};
@@ -56,12 +57,15 @@ struct Segment {
   std::atomic<uint32_t> generation{0};
 };
 
-// Counters are collective numbers from 1; each lies in a cache line of its own, written by its rank
+// Counters are collective numbers from 1, or numbers of pieces; each lies in a cache line of its own, written by its rank
 // only.
 struct RankBlock {
   alignas(64) std::atomic<uint32_t> arrived{0};
   alignas(64) std::atomic<uint32_t> done{0};
-  // Peers that sleep on one of the two counters: only then a publication needs a system call.
+  // Pieces of all staged reductions together, see staged_reduction.h.
+  alignas(64) std::atomic<uint32_t> staged{0};
+  alignas(64) std::atomic<uint32_t> reduced{0};
+  // Peers that sleep on one of the counters: only then a publication needs a system call.
   alignas(64) std::atomic<uint32_t> sleepers{0};
   alignas(64) std::atomic<Status> status{Status::Running};
   char last_words[1024] = {};

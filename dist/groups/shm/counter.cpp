@@ -37,8 +37,8 @@ void sleep_on(RankBlock& peer, std::atomic<uint32_t>& counter, uint32_t sequence
 }
 
 void wake_sleepers(RankBlock& own) noexcept {
-  futex_wake_all(own.arrived);
-  futex_wake_all(own.done);
+  for (std::atomic<uint32_t>* counter : {&own.arrived, &own.done, &own.staged, &own.reduced})
+    futex_wake_all(*counter);
 }
 
 }  // namespace brigade::dist::shm

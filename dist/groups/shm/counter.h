@@ -26,11 +26,11 @@ inline void pause_briefly() noexcept {
 #endif
 }
 
-// `counter` is `own.arrived` or `own.done`. Wakes who sleeps on it.
+// `counter` is one of `own`. Wakes who sleeps on it.
 void publish(RankBlock& own, std::atomic<uint32_t>& counter, uint32_t value) noexcept;
-// Until `counter`, one of the two of `peer`, has reached `sequence`; for a millisecond at most.
+// Until `counter`, one of `peer`'s, has reached `sequence`; for a millisecond at most.
 void sleep_on(RankBlock& peer, std::atomic<uint32_t>& counter, uint32_t sequence) noexcept;
-// Whoever sleeps on one of the two looks again.
+// Whoever sleeps on one of its counters looks again.
 void wake_sleepers(RankBlock& own) noexcept;
 
 }  // namespace brigade::dist::shm

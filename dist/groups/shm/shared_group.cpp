@@ -143,6 +143,7 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
   auto operation = std::make_shared<Operation>();
   operation->sequence = ++posted_;
   operation->kind = kind;
+  operation->op = options.op;
   Header& header = operation->header;
   const CollectiveInfo recorded = record(kKindNames[static_cast<int>(kind)], data, options);
   tell(header, options.step_of ? *options.step_of : recorded);
@@ -151,10 +152,12 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
     operation->shared = data;
     operation->output = output;
     if (!locate(data.raw_data(), header.place)) {
-      operation->shared = allocate(data.numel(), data.dtype());
+      header.in_pieces = kind == Kind::AllReduce && data.nbytes() > StagedReduction::kFrom;
+      const size_t room = header.in_pieces ? StagedReduction::kRoomBytes : data.nbytes();
+      operation->shared = allocate(static_cast<int64_t>(room / data.itemsize()), data.dtype());
       if (!locate(operation->shared.raw_data(), header.place))
         throw DistError("shm: memory of this group cannot be located");
-      if (stage_in && data.nbytes() > 0) std::memcpy(operation->shared.raw_data(), data.raw_data(), data.nbytes());
+      if (stage_in && !header.in_pieces && room > 0) std::memcpy(operation->shared.raw_data(), data.raw_data(), room);
       if (!output.defined()) operation->output = data;
     }
   }
@@ -179,19 +182,10 @@ bool SharedGroup::advance() {
     for (int r = 0; r < size(); ++r) {
       if (!reached(block(r).arrived, operation->sequence)) return moved;
     }
-    check_headers(*operation);
-    std::array<void*, kMaxRanks> peers{};
-    for (int r = 0; r < size(); ++r) {
-      const Header& header = block(r).ring[operation->sequence % kRing];
-      operation->times.arrived = std::max(operation->times.arrived, header.posted_at);
-      if (header.size == 0) continue;
-      peers[static_cast<size_t>(r)] = r == rank() ? operation->shared.raw_data() : reach(r, *operation, header.place);
-    }
-    if (operation->part) operation->part(std::span<void* const>(peers.data(), static_cast<size_t>(size())));
-    operation->part_done = true;
+    if (work_on(*operation)) moved = true;
+    if (!operation->part_done) break;
     block(rank()).done_at[operation->sequence % kRing] = now_ns();
     publish(block(rank()), block(rank()).done, operation->sequence);
-    moved = true;
     // Parts run ahead of completions; complete what is complete.
     break;
   }
@@ -211,6 +205,35 @@ bool SharedGroup::advance() {
   return moved;
 }
 
+bool SharedGroup::work_on(Operation& operation) {
+  if (!operation.pieces) {
+    check_headers(operation);
+    std::array<void*, kMaxRanks> peers{};
+    std::array<StagedReduction::Source, kMaxRanks> sources{};
+    bool in_pieces = false;
+    for (int r = 0; r < size(); ++r) {
+      const Header& header = block(r).ring[operation.sequence % kRing];
+      operation.times.arrived = std::max(operation.times.arrived, header.posted_at);
+      if (header.size == 0) continue;
+      const auto at = static_cast<size_t>(r);
+      peers[at] = r == rank() ? operation.shared.raw_data() : reach(r, operation, header.place);
+      sources[at] = {static_cast<char*>(peers[at]), header.in_pieces};
+      in_pieces = in_pieces || header.in_pieces;
+    }
+    if (!in_pieces) {
+      if (operation.part) operation.part(std::span<void* const>(peers.data(), static_cast<size_t>(size())));
+      operation.part_done = true;
+      return true;
+    }
+    operation.pieces.emplace(*control_, rank(), std::span(sources).first(static_cast<size_t>(size())),
+                             operation.header.in_pieces ? operation.output : operation.shared, operation.op, pieces_);
+  }
+  const bool moved = operation.pieces->advance();
+  operation.part_done = operation.pieces->done();
+  if (operation.part_done) pieces_ += operation.pieces->pieces();
+  return moved;
+}
+
 void* SharedGroup::reach(int r, const Operation& operation, const DataPlace& place) {
   try {
     return resolve(r, place);
@@ -225,13 +248,15 @@ void* SharedGroup::reach(int r, const Operation& operation, const DataPlace& pla
 }
 
 void SharedGroup::complete(Operation& operation) {
-  if (operation.output.defined() && operation.kind != Kind::AllGather && operation.kind != Kind::ReduceScatter) {
+  if (operation.output.defined() && operation.kind != Kind::AllGather && operation.kind != Kind::ReduceScatter &&
+      !operation.pieces) {
     if (operation.output.nbytes() > 0)
       std::memcpy(operation.output.raw_data(), operation.shared.raw_data(), operation.output.nbytes());
   }
   operation.complete = true;
   recorder().finish(operation.sequence);
   operation.part = nullptr;
+  operation.pieces.reset();
   operation.shared = operation.output = Tensor();
 }
 
@@ -276,36 +301,43 @@ void SharedGroup::do_progress() {
   }
 }
 
-int SharedGroup::behind(const Operation& operation, bool& in_arrival) const {
-  in_arrival = !operation.part_done;
+Awaited SharedGroup::awaited(const Operation& operation) const noexcept {
+  if (operation.part_done) return {&RankBlock::done, operation.sequence};
+  for (const OperationPtr& pending : pending_) {
+    // Nothing behind it goes on.
+    if (pending->pieces && !pending->part_done) return pending->pieces->awaited();
+  }
+  return {&RankBlock::arrived, operation.sequence};
+}
+
+int SharedGroup::behind(const Awaited& awaited) const {
   for (int r = 0; r < size(); ++r) {
-    const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
-    if (!reached(counter, operation.sequence)) return r;
+    if (!reached(block(r).*awaited.counter, awaited.value)) return r;
   }
   return -1;
 }
 
 void SharedGroup::park(const Operation& operation) {
-  bool in_arrival = false;
-  const int rank_behind = behind(operation, in_arrival);
+  const Awaited wanted = awaited(operation);
+  const int rank_behind = behind(wanted);
   if (rank_behind < 0) return;
   RankBlock& peer = block(rank_behind);
-  sleep_on(peer, in_arrival ? peer.arrived : peer.done, operation.sequence);
+  sleep_on(peer, peer.*wanted.counter, wanted.value);
 }
 
 Whereabouts SharedGroup::whereabouts(int r) const { return whereabouts_of(block(r), named(r)); }
 
 void SharedGroup::check_peers(const Operation& operation) {
-  bool in_arrival = false;
-  if (behind(operation, in_arrival) < 0) return;
+  const Awaited wanted = awaited(operation);
+  if (behind(wanted) < 0) return;
   for (int r = 0; r < size(); ++r) {
     if (r == rank()) continue;
-    const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
+    const std::atomic<uint32_t>& counter = block(r).*wanted.counter;
     // A rank that has done what this collective needs of it may have gone since.
-    if (reached(counter, operation.sequence)) continue;
+    if (reached(counter, wanted.value)) continue;
     if (!is_gone(r)) continue;
     // It may have arrived in the meantime, just before it left.
-    if (reached(counter, operation.sequence)) continue;
+    if (reached(counter, wanted.value)) continue;
     lose(r, operation);
   }
 }
@@ -330,15 +362,12 @@ void SharedGroup::lose(int r, const Operation& operation) {
 }
 
 void SharedGroup::time_out(const Operation& operation, std::chrono::milliseconds waited) {
-  bool in_arrival = false;
+  const Awaited wanted = awaited(operation);
   std::vector<Whereabouts> missing;
-  if (behind(operation, in_arrival) >= 0) {
-    for (int r = 0; r < size(); ++r) {
-      const std::atomic<uint32_t>& counter = in_arrival ? block(r).arrived : block(r).done;
-      if (reached(counter, operation.sequence)) continue;
-      if (missing.empty()) block(rank()).blames.store(r, std::memory_order_release);
-      missing.push_back(whereabouts(r));
-    }
+  for (int r = 0; r < size(); ++r) {
+    if (reached(block(r).*wanted.counter, wanted.value)) continue;
+    if (missing.empty()) block(rank()).blames.store(r, std::memory_order_release);
+    missing.push_back(whereabouts(r));
   }
   fail(std::make_exception_ptr(missing_ranks_error({named(rank()), info_of(operation.header)}, missing,
                                                    fmt::format("timed out after {} ms", waited.count()))));

@@ -12,6 +12,7 @@
 #include <brigade/dist/diagnosis/collective.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/control.h>
+#include <brigade/dist/groups/shm/staged_reduction.h>
 
 #include <atomic>
 #include <deque>
@@ -19,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,6 +96,8 @@ class SharedGroup : public ProcessGroup {
     Tensor shared;  // what peers read or write: the caller's tensor or its staged copy
     Tensor output;  // what the caller sees; undefined when `shared` is that
     std::function<void(std::span<void* const> peers)> part;  // this rank's share of the work
+    ReduceOp op = ReduceOp::Sum;
+    std::optional<StagedReduction> pieces;  // in place of the part, where a rank stages many elements
     bool part_done = false;
     bool complete = false;
     WorkTimes times;
@@ -108,13 +112,17 @@ class SharedGroup : public ProcessGroup {
   void check_headers(const Operation& operation);
   // A peer's data; PeerError when it has left with it.
   void* reach(int rank, const Operation& operation, const DataPlace& place);
+  // Once all ranks have arrived: this rank's share, or as much of it as can be done now; true when something was.
+  bool work_on(Operation& operation);
   void complete(Operation& operation);
   bool is_gone(int rank);
   // Fails with PeerError: `operation` waits for `rank`, which is gone.
   [[noreturn]] void lose(int rank, const Operation& operation);
   void wait_for(const OperationPtr& operation, std::chrono::milliseconds timeout);
-  // The lowest rank that `operation` waits for; -1 when none.
-  int behind(const Operation& operation, bool& in_arrival) const;
+  // What `operation` waits for.
+  Awaited awaited(const Operation& operation) const noexcept;
+  // The lowest rank that is not there yet; -1 when none.
+  int behind(const Awaited& awaited) const;
   void park(const Operation& operation);
   void check_peers(const Operation& operation);
   [[noreturn]] void time_out(const Operation& operation, std::chrono::milliseconds waited);
@@ -129,6 +137,7 @@ class SharedGroup : public ProcessGroup {
   std::shared_ptr<Control> control_;
   std::deque<OperationPtr> pending_;  // posted and not complete, oldest first
   uint32_t posted_ = 0;
+  uint32_t pieces_ = 0;        // of all staged reductions that are done
   std::exception_ptr broken_;  // after an error nothing more is possible
   std::string failure_;        // see note_failure
   // abort() may come from another thread than the one that works; that one takes notice.

@@ -1,0 +1,158 @@
+// An all_reduce of many elements that the peers cannot reach: piece by piece, with the bits of one in memory of the group.
+#include "processes.h"
+
+#include <brigade/core/factory.h>
+#include <brigade/core/view.h>
+#include <brigade/dist/groups/shm/staged_reduction.h>
+#include <brigade/dist/groups/work.h>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace brigade::test::staged_reduction_test {
+
+namespace {
+
+using dist::shm::StagedReduction;
+
+// Small whole numbers, others on each rank and in each place, as bytes that mean the same in every dtype here.
+void fill(const Tensor& tensor, int rank, int64_t salt) {
+  visit_dtype(tensor.dtype(), [&]<class T>() {
+    T* values = static_cast<T*>(tensor.raw_data());
+    for (int64_t i = 0; i < tensor.numel(); ++i)
+      values[i] = static_cast<T>(static_cast<float>((i * 7 + i / 1021 + salt) % 61 + rank * 3) * 0.25F);
+  });
+}
+
+int64_t elements(DType dtype, size_t bytes_above) {
+  return static_cast<int64_t>((StagedReduction::kFrom + bytes_above) / itemsize(dtype)) + 3;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.numel() == b.numel() && std::memcmp(a.raw_data(), b.raw_data(), a.nbytes()) == 0;
+}
+
+// Sums in memory of the group are the reference: other tests compare those with numbers.
+std::string compare(const dist::ProcessGroupPtr& group, DType dtype, dist::ReduceOp op, bool reachable,
+                    size_t bytes_above) {
+  const int64_t count = elements(dtype, bytes_above);
+  const Tensor expected = group->allocate(count, dtype);
+  fill(expected, group->rank(), 0);
+  group->all_reduce(expected, {.op = op})->wait();
+  const Tensor tensor = reachable ? group->allocate(count, dtype) : empty({count}, dtype);
+  fill(tensor, group->rank(), 0);
+  group->all_reduce(tensor, {.op = op})->wait();
+  // A peer that still wrote would be seen here.
+  group->barrier();
+  return same_bits(tensor, expected) ? "same" : "other bits";
+}
+
+void check_all(int ranks, const Body& body) {
+  const auto results = run_ranks("shm", ranks, body);
+  for (const Rank& rank : results) {
+    CHECK(rank.error == "");
+    CHECK(rank.text == "");
+    CHECK(rank.result == "same");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a staged all_reduce in pieces has the bits of one in memory of the group") {
+  for (const int ranks : {2, 3, 4}) {
+    for (const DType dtype : {DType::Float32, DType::Float16, DType::BFloat16, DType::Int64}) {
+      CAPTURE(ranks);
+      CAPTURE(name(dtype));
+      const dist::ReduceOp op = dtype == DType::Int64 ? dist::ReduceOp::Max : dist::ReduceOp::Avg;
+      check_all(ranks, [&](const dist::ProcessGroupPtr& group) { return compare(group, dtype, op, false, 1 << 20); });
+    }
+  }
+}
+
+TEST_CASE("the last piece may be of one element, and all pieces full") {
+  check_all(2, [](const dist::ProcessGroupPtr& group) {
+    const auto per_piece = static_cast<int64_t>(StagedReduction::kPieceBytes / sizeof(float));
+    const auto from = static_cast<int64_t>(StagedReduction::kFrom / sizeof(float));
+    for (const int64_t count : {from + 1, from + per_piece, from + per_piece + 1}) {
+      const Tensor tensor = full({count}, group->rank() + 1);
+      group->all_reduce(tensor, {})->wait();
+      if (!same_bits(tensor, full({count}, 3))) return "other numbers for " + std::to_string(count);
+    }
+    return std::string("same");
+  });
+}
+
+TEST_CASE("some ranks stage and others hold their elements in memory of the group") {
+  for (const int ranks : {2, 3, 4}) {
+    for (int staging = 0; staging < ranks; ++staging) {
+      CAPTURE(ranks);
+      CAPTURE(staging);
+      check_all(ranks, [&](const dist::ProcessGroupPtr& group) {
+        return compare(group, DType::Float32, dist::ReduceOp::Sum, group->rank() != staging, 3 << 20);
+      });
+    }
+  }
+}
+
+TEST_CASE("several at once, small ones between them, waited for in another order") {
+  check_all(3, [](const dist::ProcessGroupPtr& group) {
+    std::vector<Tensor> tensors, expected;
+    std::vector<dist::WorkPtr> works;
+    for (int i = 0; i < 6; ++i) {
+      const int64_t count = i % 2 == 0 ? elements(DType::Float32, static_cast<size_t>(i) << 18) : 1000;
+      expected.push_back(group->allocate(count, DType::Float32));
+      fill(expected.back(), group->rank(), i);
+      group->all_reduce(expected.back(), {})->wait();
+      tensors.push_back(empty({count}));
+      fill(tensors.back(), group->rank(), i);
+    }
+    for (const Tensor& tensor : tensors)
+      works.push_back(group->all_reduce(tensor, {}));
+    for (const size_t i : {size_t{3}, size_t{5}, size_t{0}, size_t{1}, size_t{4}, size_t{2}}) {
+      // One rank comes late, so that the others wait for pieces.
+      if (group->rank() == 1 && i == 5) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      works[i]->wait();
+      if (!same_bits(tensors[i], expected[i])) return "other bits in " + std::to_string(i);
+    }
+    return std::string("same");
+  });
+}
+
+TEST_CASE("a rank that leaves between the pieces is named, and nobody hangs") {
+  const auto ranks = run_ranks("shm", 2, [](const dist::ProcessGroupPtr& group) {
+    const Tensor tensor = ones({elements(DType::Float32, 8 << 20)});
+    const dist::WorkPtr work = group->all_reduce(tensor, {});
+    if (group->rank() == 1) {
+      // It comes, and does what it can do at once.
+      work->is_completed();
+      return std::string("left");
+    }
+    work->wait();
+    return std::string("done");
+  });
+  CHECK(ranks[0].error == "PeerError");
+  CHECK_MESSAGE(ranks[0].text.find("rank 1 left the group") != std::string::npos, ranks[0].text);
+  CHECK(!ranks[0].hung);
+  CHECK(ranks[0].seconds < 10);
+}
+
+TEST_CASE("a rank that stands still between the pieces is named after the time-out") {
+  const auto ranks = run_ranks(
+      "shm", 2,
+      [](const dist::ProcessGroupPtr& group) {
+        const Tensor tensor = ones({elements(DType::Float32, 8 << 20)});
+        const dist::WorkPtr work = group->all_reduce(tensor, {});
+        if (group->rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(3));
+        work->wait();
+        return std::string("done");
+      },
+      std::chrono::milliseconds(500));
+  CHECK(ranks[0].error == "TimeoutError");
+  CHECK_MESSAGE(ranks[0].text.find("rank 1") != std::string::npos, ranks[0].text);
+}
+
+}  // namespace brigade::test::staged_reduction_test

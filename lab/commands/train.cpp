@@ -23,8 +23,8 @@ namespace brigade::lab {
 
 // How options and results travel between processes.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainOptions, form, strategy, precision, device, epochs, steps, global_batch, lr,
-                                   seed, progress, trace_steps, bucket_mb, checkpoint, resume, metrics, data, width,
-                                   picture)
+                                   seed, progress, trace_steps, bucket_mb, checkpoint, save_every, resume, metrics,
+                                   data, width, picture)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainResult, from_epoch, loss, device, metrics, parameters_equal, gradients_equal,
                                    seconds, step_ms, collectives_per_step, bytes_per_step, peak_bytes, trace, sample)
 
@@ -124,7 +124,7 @@ struct Arguments {
 
 // Options that are told apart by whether they were given.
 struct Given {
-  Option ranks, backend, precision, epochs, batch, lr;
+  Option ranks, backend, precision, epochs, batch, lr, save_every;
 };
 
 // Wrong names are told before any rank starts.
@@ -142,6 +142,7 @@ void check(Arguments& given, const Recipe& recipe, const Given& by_user) {
   if (!by_user.epochs.is_given()) given.options.epochs = recipe.defaults.epochs;
   if (!by_user.batch.is_given()) given.options.global_batch = recipe.defaults.global_batch;
   if (!by_user.lr.is_given()) given.options.lr = recipe.defaults.lr;
+  if (!by_user.save_every.is_given()) given.options.save_every = recipe.defaults.save_every;
   if (given.options.global_batch % given.where.ranks != 0)
     throw ValueError("the global batch of {} cannot be shared evenly by {} ranks", given.options.global_batch,
                      given.where.ranks);
@@ -150,6 +151,8 @@ void check(Arguments& given, const Recipe& recipe, const Given& by_user) {
   if (!given.options.picture.empty()) require_png();
   if (!recipe.takes_images && (!given.options.data.empty() || given.options.width > 0))
     throw ValueError("the recipe {} has images and a width of its own; leave out --data and --width", recipe.name);
+  if (by_user.save_every.is_given() && given.options.checkpoint.empty())
+    throw ValueError("--save-every says when --checkpoint FILE is written; name that file");
   for (const std::string* file :
        {&given.trace_file, &given.options.checkpoint, &given.options.metrics, &given.options.picture})
     check_output(*file);
@@ -232,6 +235,11 @@ void add_train(Command& app) {
       .check(number_from(0))
       .show_default();
   train.add_option("--checkpoint", options.checkpoint, "write all that training goes on from, after each epoch");
+  const Option save_every =
+      train
+          .add_option("--save-every", options.save_every,
+                      "write it every so many steps too, so that less is lost when a training is killed (charlm: 50)")
+          .check(number_from(1));
   train.add_option(
       "--resume", options.resume,
       "go on from such a file, bit for bit, until --epochs (with the same --seed, --batch and --precision)");
@@ -246,7 +254,7 @@ void add_train(Command& app) {
   train.add_option("--trace", given->trace_file,
                    "write a trace of the last 8 steps of all ranks to a file, for `brigade explain` and Perfetto");
   given->results.add_json_option(train);
-  train.action([given, by_user = Given{ranks, backend, precision, epochs, batch, lr}] {
+  train.action([given, by_user = Given{ranks, backend, precision, epochs, batch, lr, save_every}] {
     if (given->list) {
       given->results.begin();
       list_recipes(given->results);

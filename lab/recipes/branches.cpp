@@ -11,15 +11,13 @@
 // - An expert without images that is called all the same, with an empty batch, is used: its gradient
 //   is zero, and even a strict wrapper is content. (An optimizer with momentum moves it then, where
 //   it lets one be that has no gradient.)
-#include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/branches_nets.h>
-#include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/optim/optim.h>
 
@@ -60,48 +58,43 @@ int64_t random_branch(const TrainOptions& options, const dist::ProcessGroup& gro
   return randint(0, BranchNetImpl::kBranches, {1}, {kInt64}, &generator).item<int64_t>();
 }
 
-// The loop is the same for both networks. `logits_of(ddp, images, step)` runs the wrapper,
+// The loop is the same for both networks. `logits_of(model, images, step)` runs what was set up,
 // `accuracy(net, examples)` is asked of what was learned.
 template <nn::Holder Net, class Forward, class Accuracy>
 TrainResult train(Net net, const dist::ProcessGroupPtr& group, const TrainOptions& options, const BranchesForm& form,
                   const Forward& logits_of, const Accuracy& accuracy) {
-  const amp::Precision& precision = amp::find_precision(options.precision);
-  const Device device = ready_device(options, *group);
-  const Digits digits = digits_on(device, precision);
-  DigitsBatches batches(digits.train, *group, options);
-  net->to(precision.parameters);
-  net->to(device);
-  optim::SGD optimizer(net->parameters(), {.lr = options.lr, .momentum = 0.9});
-  amp::GradScaler scaler({.enabled = precision.scales, .device = device.type});
-  Progress progress(options);
-  progress.checkpoint.module("model", *net).optimizer("sgd", optimizer);
-  add_scaler(progress.checkpoint, scaler);
-  progress.resume(batches.steps());
-  optimizer.set_lr(0, options.lr);
-  dist::DDPOptions chosen = strategy_options(options.strategy, options.bucket_mb);
-  chosen.find_unused_parameters |= form.find_unused_parameters;
-  chosen.static_graph |= form.static_graph;
-  dist::DistributedDataParallel ddp(net, group, chosen);
-  if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
+  dist::Fabric fabric(fabric_options(options,
+                                     [&](dist::DDPOptions& ddp) {
+                                       ddp.find_unused_parameters |= form.find_unused_parameters;
+                                       ddp.static_graph |= form.static_graph;
+                                     }),
+                      group);
+  const Digits digits = digits_on(fabric.device(), fabric.precision());
+  auto loader = load_in_batches(fabric, digits.train, options);
+  const int64_t steps = steps_of(options, loader->size());
+  optim::SGD sgd(net->parameters(), {.lr = options.lr, .momentum = 0.9});
+  auto [model, optimizer] = fabric.setup(net, sgd);
+  keep_trace(model.ddp()->reducer(), options);
 
-  TrainResult result = begun(device, progress, batches.per_epoch());
-  StepLog log(group, options, batches.steps(), progress.steps);
-  while (progress.steps < batches.steps()) {
-    const Examples batch = batches.at(progress.steps);
+  Progress progress(options, fabric.checkpoint());
+  progress.checkpoint.module("model", *net).optimizer("sgd", sgd);
+  add_loader(progress.checkpoint, *loader);
+  progress.resume(steps);
+  sgd.set_lr(0, options.lr);
+
+  TrainResult result = begun(fabric.device(), progress, loader->size());
+  StepLog log(group, options, steps, progress.steps);
+  train_on(loader, progress, *group, steps, [&, &model = model, &optimizer = optimizer](const data::Example& batch) {
     log.begin();
     optimizer.zero_grad();
-    const Tensor loss = under(
-        precision, device, [&] { return cross_entropy(logits_of(ddp, batch.images, progress.steps), batch.labels); });
-    scaler.scale(loss).backward();
-    scaler.step(optimizer);
-    scaler.update();
+    const Tensor loss = cross_entropy(logits_of(model, batch.data, progress.steps), batch.target);
+    fabric.backward(loss);
+    optimizer.step();
     log.end({{"loss", loss}});
-    ++progress.steps;
-    progress.save(*group, batches.per_epoch(), batches.steps());
-  }
+  });
   log.finish(result);
-  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());
-  note_warnings(ddp, result);
+  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, model.ddp()->reducer());
+  note_warnings(*model.ddp(), result);
   {
     const NoGradGuard no_grad;
     result.metrics["accuracy"] = accuracy(net, digits.test);
@@ -113,8 +106,8 @@ TrainResult train_branch_net(const dist::ProcessGroupPtr& group, const TrainOpti
                              const BranchesForm& form) {
   manual_seed(options.seed);
   const bool random = form.choice == BranchesForm::Choice::Random;
-  const auto logits_of = [&](auto& ddp, const Tensor& images, int64_t step) {
-    return ddp(images, random ? random_branch(options, *group, step) : 0);
+  const auto logits_of = [&](auto& model, const Tensor& images, int64_t step) {
+    return model(images, random ? random_branch(options, *group, step) : 0);
   };
   // Each branch has learned to answer by itself.
   const auto accuracy = [&](BranchNet& net, const Examples& test) {
@@ -131,14 +124,16 @@ TrainResult train_expert_net(const dist::ProcessGroupPtr& group, const TrainOpti
                              const BranchesForm& form) {
   manual_seed(options.seed);
   ExpertNet net;
-  const auto logits_of = [&](auto& ddp, const Tensor& images, int64_t) { return ddp(images, form.calls_idle_experts); };
+  const auto logits_of = [&](auto& model, const Tensor& images, int64_t) {
+    return model(images, form.calls_idle_experts);
+  };
   double idle = 0;
   const auto accuracy = [&](ExpertNet& trained, const Examples& test) {
     idle = static_cast<double>(trained->idle);
     return accuracy_of(trained(test.images, false), test.labels);
   };
   TrainResult result = train(net, group, options, form, logits_of, accuracy);
-  result.metrics["idle experts"] = mean_over_ranks(*group, idle, "experts without an image");
+  result.metrics["idle experts"] = mean_over_ranks(*group, idle, "experts without an image in the last step");
   return result;
 }
 

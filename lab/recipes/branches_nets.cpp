@@ -43,6 +43,7 @@ Tensor ExpertNetImpl::forward(const Tensor& images, bool calls_idle) {
   const Tensor features = gelu(trunk(pixels_of(images)));
   const auto [weight, expert] = max(softmax(gate(features), 1), 1);
   Tensor mixed = features;
+  idle = 0;
   for (int64_t i = 0; i < kExperts; ++i) {
     const Tensor chosen = nonzero(eq(expert, static_cast<double>(i))).flatten();  // [images of this expert]
     if (chosen.numel() == 0) ++idle;

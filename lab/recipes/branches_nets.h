@@ -25,7 +25,7 @@ struct ExpertNetImpl : nn::Module {
   static constexpr int64_t kExperts = 8;
   nn::Linear trunk{nullptr}, gate{nullptr}, head{nullptr};
   nn::ModuleList<nn::Linear> experts{nullptr};
-  int64_t idle = 0;  // experts that had no image, over all forwards
+  int64_t idle = 0;  // experts that had no image in the latest forward
 
   ExpertNetImpl();
   // `calls_idle`: an expert without images runs on an empty batch; else it does not run.

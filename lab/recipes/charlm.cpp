@@ -1,17 +1,15 @@
-// A language model of letters under DDP: gradient accumulation with no_sync, blocks that are run
+// A language model of letters: gradient accumulation with no_backward_sync, blocks that are run
 // again in backward instead of being kept, mixed precision, and a checkpoint in the middle of an
 // epoch from which training goes on bit for bit.
 #include <brigade/lab/recipes/charlm.h>
 
-#include <brigade/amp/grad_scaler.h>
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/ddp/distributed_data_parallel.h>
-#include <brigade/dist/ddp/sampler.h>
+#include <brigade/data/data_loader.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/lab/text.h>
 #include <brigade/optim/optim.h>
@@ -19,38 +17,61 @@
 #include <fmt/format.h>
 
 #include <numbers>
-#include <optional>
 
 namespace brigade::lab {
 
 namespace {
 
-// Windows of a text: the network reads `letters`, and is to say at each place which comes next.
-struct Windows {
-  Tensor letters, next;  // int64 [windows, block]
+// Windows of a text, by the letter at which they begin: the network reads a window, and is to say at each place which
+// letter comes next.
+class Windows : public data::Dataset<> {
+ public:
+  Windows(const std::vector<int64_t>& text, int64_t block)
+      : text_(tensor(text, {static_cast<int64_t>(text.size())})), block_(block) {}
+
+  int64_t size() const override { return text_.size(0) - block_; }
+  data::Example get(int64_t begin) const override {
+    return {text_.narrow(0, begin, block_), text_.narrow(0, begin + 1, block_)};
+  }
+  // How many do not overlap, wherever within a block the first one begins.
+  int64_t apart() const { return (size() - 1) / block_; }
+
+ private:
+  Tensor text_;
+  int64_t block_;
 };
 
-Windows windows_at(const std::vector<int64_t>& text, const std::vector<int64_t>& begins, int64_t block, Device device) {
-  std::vector<int64_t> letters, next;
-  for (const int64_t begin : begins) {
-    const auto first = text.begin() + begin;
-    letters.insert(letters.end(), first, first + block);
-    next.insert(next.end(), first + 1, first + block + 1);
+// Where the windows of an epoch begin, as many as fill whole batches. Each epoch starts at another letter of the first
+// block, so that windows are not cut at the same places each time.
+class Begins : public data::Sampler {
+ public:
+  Begins(const Windows& windows, int64_t block, const TrainOptions& options, bool shuffle)
+      : windows_(windows.apart()),
+        used_(windows_ / options.global_batch * options.global_batch),
+        block_(block),
+        seed_(options.seed),
+        shuffle_(shuffle) {}
+
+  std::vector<int64_t> indices() const override {
+    std::vector<int64_t> begins = data::SequentialSampler(windows_).indices();
+    int64_t first = 0;
+    if (shuffle_) {
+      begins = data::permutation(windows_, seed_ + epoch_);
+      first = static_cast<int64_t>(epoch_) * 17 % block_;
+    }
+    begins.resize(static_cast<size_t>(used_));
+    for (int64_t& begin : begins)
+      begin = first + begin * block_;
+    return begins;
   }
-  const Shape sizes{static_cast<int64_t>(begins.size()), block};
-  return {tensor(letters, sizes).to(device), tensor(next, sizes).to(device)};
-}
+  int64_t size() const noexcept override { return used_; }
+  void set_epoch(uint64_t epoch) noexcept override { epoch_ = epoch; }
 
-// How many whole windows of a text do not overlap, wherever within a block the first one begins.
-int64_t count_of_windows(const std::vector<int64_t>& text, int64_t block) {
-  return (static_cast<int64_t>(text.size()) - block - 1) / block;
-}
-
-// Part number `part` of a list that is cut into parts of this size.
-std::vector<int64_t> some_of(const std::vector<int64_t>& all, int64_t part, int64_t size) {
-  const auto first = all.begin() + part * size;
-  return {first, first + size};
-}
+ private:
+  int64_t windows_, used_, block_;
+  uint64_t seed_, epoch_ = 0;
+  bool shuffle_;
+};
 
 // Logits [windows, block, letters] against the letters that come next.
 Tensor loss_of(const Tensor& logits, const Tensor& next, Reduction reduction = Reduction::Mean) {
@@ -59,33 +80,44 @@ Tensor loss_of(const Tensor& logits, const Tensor& next, Reduction reduction = R
 
 class Training {
  public:
-  Training(dist::ProcessGroupPtr group, const TrainOptions& options, const CharlmSettings& settings);
+  Training(const dist::ProcessGroupPtr& group, const TrainOptions& options, const CharlmSettings& settings);
   TrainResult run();
 
  private:
-  Tensor step(const std::vector<int64_t>& begins);
-  std::vector<int64_t> begins_of(int64_t epoch);
+  Tensor step(const data::Example& batch);
   double bits_per_character();
   std::string sample();
 
-  dist::ProcessGroupPtr group_;
   const TrainOptions& options_;
   const CharlmSettings& settings_;
-  const amp::Precision& precision_;
-  Device device_;
+  dist::Fabric fabric_;
   Text text_;
-  int64_t batch_;  // windows of this rank per step
-  int64_t steps_per_epoch_, steps_;
-  nn::GPT model_;
-  optim::AdamW optimizer_;
-  amp::GradScaler scaler_;
-  Progress progress_;
+  dist::FabricDataLoader<data::Example, data::Example> loader_;
+  nn::GPT net_;
+  optim::AdamW adamw_;
+  dist::FabricModule<nn::GPT> model_;
+  dist::FabricOptimizer optimizer_;
   int64_t random_offset_ = 0;  // of this rank's stream of random numbers
-  dist::DistributedDataParallel<nn::GPT> ddp_;
 };
 
-nn::GPT make_model(const Text& text, const CharlmSettings& settings, const TrainOptions& options, Device device) {
-  manual_seed(options.seed);
+dist::FabricDataLoader<data::Example, data::Example> load_windows(dist::Fabric& fabric, const Text& text,
+                                                                  const TrainOptions& options,
+                                                                  const CharlmSettings& settings) {
+  const auto windows = std::make_shared<Windows>(text.train, settings.block_size);
+  const int64_t parts = fabric.world_size() * settings.micro_batches;
+  if (options.global_batch % parts != 0 || options.global_batch > windows->apart())
+    throw ValueError(
+        "charlm: expected a global batch that {} ranks with {} micro-batches each can share evenly, of at most {} "
+        "windows, got {}",
+        fabric.world_size(), settings.micro_batches, windows->apart(), options.global_batch);
+  return fabric.setup_dataloaders(data::DataLoader(
+      windows, {.batch_size = batch_of_a_rank(options, *fabric.group(), windows->apart()),
+                .sampler = std::make_shared<Begins>(*windows, settings.block_size, options, settings.shuffle)}));
+}
+
+nn::GPT make_model(const Text& text, const CharlmSettings& settings, const TrainOptions& options,
+                   const dist::Fabric& fabric) {
+  dist::Fabric::seed_everything(options.seed);
   nn::GPT model({.vocab_size = static_cast<int64_t>(text.alphabet.size()),
                  .block_size = settings.block_size,
                  .n_layer = settings.n_layer,
@@ -93,139 +125,102 @@ nn::GPT make_model(const Text& text, const CharlmSettings& settings, const Train
                  .n_embd = settings.n_embd,
                  .dropout = settings.dropout,
                  .checkpoint_blocks = settings.checkpoint_blocks});
-  model->to(amp::find_precision(options.precision).parameters);
+  model->to(fabric.precision().parameters);
   if (settings.start) settings.start(model);
-  model->to(device);
   return model;
 }
 
-Training::Training(dist::ProcessGroupPtr group, const TrainOptions& options, const CharlmSettings& settings)
-    : group_(std::move(group)),
-      options_(options),
+Training::Training(const dist::ProcessGroupPtr& group, const TrainOptions& options, const CharlmSettings& settings)
+    : options_(options),
       settings_(settings),
-      precision_(amp::find_precision(options.precision)),
-      device_(ready_device(options, *group_)),
+      fabric_(fabric_options(options), group),
       text_(load_text(text_path())),
-      batch_(options.global_batch / group_->size()),
-      steps_per_epoch_(count_of_windows(text_.train, settings.block_size) / options.global_batch),
-      steps_(steps_per_epoch_ * options.epochs),
-      model_(make_model(text_, settings, options, device_)),
-      optimizer_(model_->parameters(), {.lr = options.lr, .weight_decay = 0.01}),
-      scaler_({.enabled = precision_.scales, .device = device_.type}),
-      progress_(options),
-      ddp_(model_, group_, strategy_options(options.strategy, options.bucket_mb)) {
-  if (options.steps > 0) steps_ = std::min(steps_, options.steps);
-  if (options.global_batch % (group_->size() * settings.micro_batches) != 0 || steps_ < 1)
-    throw ValueError(
-        "charlm: expected a global batch that {} ranks with {} micro-batches each can share evenly, of at most {} "
-        "windows, got {}",
-        group_->size(), settings.micro_batches, count_of_windows(text_.train, settings.block_size),
-        options.global_batch);
-  // Dropout: other masks on each rank, from the same place in each rank's stream.
-  manual_seed(options.seed + 1 + static_cast<uint64_t>(group_->rank()));
-  progress_.checkpoint.module("model", *model_).optimizer("adamw", optimizer_);
-  progress_.checkpoint.number("random_offset", random_offset_);
-  add_scaler(progress_.checkpoint, scaler_);
-  if (options.trace_steps > 0) ddp_.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
-}
-
-// Where this rank's windows of an epoch begin. Each epoch starts at another letter of the first
-// block, so that windows are not cut at the same places each time.
-std::vector<int64_t> Training::begins_of(int64_t epoch) {
-  dist::DistributedSampler sampler(count_of_windows(text_.train, settings_.block_size), group_->rank(), group_->size(),
-                                   {.shuffle = settings_.shuffle, .seed = options_.seed, .drop_last = true});
-  sampler.set_epoch(static_cast<uint64_t>(epoch));
-  const int64_t first = settings_.shuffle ? epoch * 17 % settings_.block_size : 0;
-  std::vector<int64_t> begins = sampler.indices();
-  for (int64_t& begin : begins)
-    begin = first + begin * settings_.block_size;
-  return begins;
+      loader_(load_windows(fabric_, text_, options, settings)),
+      net_(make_model(text_, settings, options, fabric_)),
+      adamw_(net_->parameters(), {.lr = options.lr, .weight_decay = 0.01}),
+      model_(fabric_.setup_module(net_)),
+      optimizer_(fabric_.setup_optimizers(adamw_)) {
+  keep_trace(model_.ddp()->reducer(), options);
 }
 
 // Several small backwards, then one step. Until the last of them gradients add up on this rank
-// alone (no_sync): the ranks send each other one gradient per step, not one per micro-batch.
-Tensor Training::step(const std::vector<int64_t>& begins) {
-  const int64_t parts = settings_.micro_batches, size = batch_ / parts;
+// alone (no_backward_sync): the ranks send each other one gradient per step, not one per micro-batch.
+Tensor Training::step(const data::Example& batch) {
+  const int64_t parts = settings_.micro_batches, size = batch.data.size(0) / parts;
   optimizer_.zero_grad();
   Tensor sum;
   for (int64_t part = 0; part < parts; ++part) {
-    std::optional<dist::DistributedDataParallelBase::NoSync> local;
-    if (part + 1 < parts) local.emplace(ddp_.no_sync());
-    const Windows batch = windows_at(text_.train, some_of(begins, part, size), settings_.block_size, device_);
-    const Tensor loss = under(precision_, device_, [&] { return loss_of(ddp_(batch.letters), batch.next); });
+    const auto local = fabric_.no_backward_sync(model_, part + 1 < parts);
+    const Tensor letters = batch.data.narrow(0, part * size, size), next = batch.target.narrow(0, part * size, size);
+    const Tensor loss = loss_of(model_(letters), next);
     // A mean over all windows of the step is the mean of the parts' means.
-    scaler_.scale(loss / static_cast<double>(parts)).backward();
+    fabric_.backward(loss / static_cast<double>(parts));
     const Tensor seen = loss.detach().to(kFloat64) / static_cast<double>(parts);
     sum = sum.defined() ? sum + seen : seen;
   }
-  scaler_.unscale_(optimizer_);
-  optim::clip_grad_norm_(model_->parameters(), 1.0);
-  scaler_.step(optimizer_);
-  scaler_.update();
+  fabric_.clip_gradients(optimizer_, {.max_norm = 1, .error_if_nonfinite = false});
+  optimizer_.step();
   return sum;
 }
 
 TrainResult Training::run() {
-  progress_.resume(steps_);
-  if (!options_.resume.empty()) {
-    optimizer_.set_lr(0, options_.lr);
-    // Rank 0 has saved: its place is that of every rank, since all draw equally many numbers. The
-    // seeds are each rank's own.
-    default_generator().set_offset(static_cast<uint64_t>(random_offset_));
-  }
-  TrainResult result = begun(device_, progress_, steps_per_epoch_);
-  StepLog log(group_, options_, steps_, progress_.steps);
-  std::vector<int64_t> begins = begins_of(progress_.steps / steps_per_epoch_);
-  while (progress_.steps < steps_) {
-    const int64_t in_epoch = progress_.steps % steps_per_epoch_;
-    if (in_epoch == 0) begins = begins_of(progress_.steps / steps_per_epoch_);
+  const dist::ProcessGroupPtr& group = fabric_.group();
+  const int64_t per_epoch = loader_->size(), steps = steps_of(options_, per_epoch);
+  Progress progress(options_, fabric_.checkpoint());
+  progress.checkpoint.module("model", *net_).optimizer("adamw", adamw_);
+  progress.checkpoint.number("random_offset", random_offset_);
+  add_loader(progress.checkpoint, *loader_);
+  progress.resume(steps);
+  adamw_.set_lr(0, options_.lr);
+  // Dropout: other masks on each rank, from the same place in each rank's stream. Rank 0 has saved: its place is that of
+  // every rank, since all draw equally many numbers.
+  manual_seed(options_.seed + 1 + static_cast<uint64_t>(group->rank()));
+  default_generator().set_offset(static_cast<uint64_t>(random_offset_));
+
+  TrainResult result = begun(fabric_.device(), progress, per_epoch);
+  StepLog log(group, options_, steps, progress.steps);
+  train_on(loader_, progress, *group, steps, [&](const data::Example& batch) {
     log.begin();
-    const Tensor loss = step(some_of(begins, in_epoch, batch_));
+    const Tensor loss = step(batch);
     log.end({{"loss", loss}});
-    ++progress_.steps;
     random_offset_ = static_cast<int64_t>(default_generator().offset());
-    const bool epoch_ends = progress_.steps % steps_per_epoch_ == 0;
-    progress_.save(*group_, epoch_ends ? steps_per_epoch_ : settings_.save_every, steps_);
-  }
+  });
   log.finish(result);
-  if (options_.trace_steps > 0) result.trace = dist::trace_json(*group_, ddp_.reducer());
+  if (options_.trace_steps > 0) result.trace = dist::trace_json(*group, model_.ddp()->reducer());
   result.metrics["bits per character"] = bits_per_character();
   result.sample = sample();
-  return ended(std::move(result), *group_, model_->parameters(), log);
+  return ended(std::move(result), *group, net_->parameters(), log);
 }
 
 // How many bits the network needs for a letter of the held-out text, on average: its loss in bits.
 // The ranks share the windows.
 double Training::bits_per_character() {
   const NoGradGuard no_grad;
-  model_->eval();
-  const int64_t windows = count_of_windows(text_.test, settings_.block_size);
+  const auto region = fabric_.autocast();
+  net_->eval();
+  const Windows windows(text_.test, settings_.block_size);
   double nats = 0, letters = 0;
-  for (int64_t first = group_->rank(); first < windows;) {
-    std::vector<int64_t> begins;
-    for (; first < windows && begins.size() < 64; first += group_->size())
-      begins.push_back(first * settings_.block_size);
-    const Windows batch = windows_at(text_.test, begins, settings_.block_size, device_);
-    const Tensor loss =
-        under(precision_, device_, [&] { return loss_of(model_(batch.letters), batch.next, Reduction::Sum); });
-    nats += loss.to(kFloat64).item();
-    letters += static_cast<double>(batch.next.numel());
+  for (int64_t number = fabric_.global_rank(); number < windows.apart();) {
+    std::vector<data::Example> some;
+    for (; number < windows.apart() && some.size() < 64; number += fabric_.world_size())
+      some.push_back(windows.get(number * settings_.block_size));
+    const data::Example batch = dist::on_device(data::default_collate(some), fabric_.device());
+    nats += loss_of(net_(batch.data), batch.target, Reduction::Sum).to(kFloat64).item();
+    letters += static_cast<double>(batch.target.numel());
   }
-  model_->train();
-  nats = mean_over_ranks(*group_, nats, "loss on the held-out text");
-  letters = mean_over_ranks(*group_, letters, "letters of the held-out text");
-  return nats / letters / std::numbers::ln2;
+  net_->train();
+  return fabric_.all_reduce(nats) / fabric_.all_reduce(letters) / std::numbers::ln2;
 }
 
 // Writes on from the first line of the held-out text, a letter at a time.
 std::string Training::sample() {
   const NoGradGuard no_grad;
-  model_->eval();
+  net_->eval();
   Generator generator(options_.seed);
   std::vector<int64_t> written(text_.test.begin(), text_.test.begin() + settings_.block_size);
   for (int64_t i = 0; i < settings_.sample_length; ++i) {
     const std::vector<int64_t> last(written.end() - settings_.block_size, written.end());
-    const Tensor logits = model_(tensor(last, {1, settings_.block_size}).to(device_)).select(1, -1).to(kFloat64);
+    const Tensor logits = net_(tensor(last, {1, settings_.block_size}).to(fabric_.device())).select(1, -1).to(kFloat64);
     // Below 1: likely letters are made likelier.
     constexpr double kTemperature = 0.8;
     const std::vector<double> probability = softmax(logits.flatten() / kTemperature, 0).to_vector<double>();
@@ -235,7 +230,7 @@ std::string Training::sample() {
       left -= probability[letter++];
     written.push_back(static_cast<int64_t>(letter));
   }
-  model_->train();
+  net_->train();
   return text_.letters_of({written.begin() + settings_.block_size, written.end()});
 }
 
@@ -245,7 +240,7 @@ std::string in_words(const TrainResult& result) {
 
 const AddRecipe add({.name = "charlm",
                      .about = "a small GPT writes Paradise Lost, letter by letter",
-                     .defaults = {.epochs = 5, .global_batch = 64, .lr = 3e-3},
+                     .defaults = {.epochs = 5, .global_batch = 64, .lr = 3e-3, .save_every = 50},
                      .train = [](const auto& group, const auto& options) { return train_charlm(group, options); },
                      .metrics_in_words = &in_words});
 

@@ -16,11 +16,9 @@ struct CharlmSettings {
   int64_t block_size = 64, n_layer = 2, n_head = 4, n_embd = 96;
   double dropout = 0.05;
   bool checkpoint_blocks = true;
-  int64_t micro_batches = 2;                                 // per step; only the backward of the last one is reduced
-  bool shuffle = true;                                       // false: windows come in the order of the text
-  int64_t save_every = 50;                                   // steps of an epoch, if there is a checkpoint to write
-  int64_t most_steps = std::numeric_limits<int64_t>::max();  // stops there, as if interrupted
-  int64_t sample_length = 400;                               // letters that the trained network writes
+  int64_t micro_batches = 2;    // per step; only the backward of the last one is reduced
+  bool shuffle = true;          // false: windows come in the order of the text
+  int64_t sample_length = 400;  // letters that the trained network writes
   // Puts other values in place of those that the layers start with.
   std::function<void(nn::GPT& model)> start = {};
 };

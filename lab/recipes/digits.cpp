@@ -2,13 +2,16 @@
 #include <brigade/lab/recipes/digits.h>
 #include <brigade/lab/recipes/recipe.h>
 
+#include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
+#include <brigade/data/data_loader.h>
+#include <brigade/data/tensor_dataset.h>
 #include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
-#include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
 #include <brigade/lab/recipes/strategy_options.h>
@@ -52,12 +55,19 @@ void train_classifier(DigitsNet& net, const Examples& examples, int epochs, uint
 
 namespace {
 
+// As a program without a Fabric: its own sampler, loader, wrapper, autocast and scaler.
 TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
   const amp::Precision& precision = amp::find_precision(options.precision);
-  const dist::DDPOptions ddp_options = strategy_options(options.strategy, options.bucket_mb);
   const Device device = ready_device(options, *group);
   const Digits digits = digits_on(device, precision);
-  DigitsBatches batches(digits.train, *group, options);
+  const auto dataset = std::make_shared<data::TensorDataset>(digits.train.images, digits.train.labels);
+  const auto sampler = std::make_shared<dist::DistributedSampler>(
+      dataset->size(), group->rank(), group->size(),
+      dist::DistributedSamplerOptions{.seed = options.seed, .drop_last = true});
+  data::DataLoader loader(
+      dataset,
+      {.batch_size = batch_of_a_rank(options, *group, dataset->size()), .sampler = sampler, .drop_last = true});
+  const int64_t steps = steps_of(options, loader.size());
 
   manual_seed(options.seed);
   DigitsNet net;
@@ -68,32 +78,34 @@ TrainResult train_digits(const dist::ProcessGroupPtr& group, const TrainOptions&
   Progress progress(options);
   progress.checkpoint.module("model", *net).optimizer("sgd", optimizer);
   add_scaler(progress.checkpoint, scaler);
-  progress.resume(batches.steps());
-  for (size_t g = 0; g < optimizer.groups(); ++g)
-    optimizer.set_lr(g, options.lr);
-  dist::DistributedDataParallel ddp(net, group, ddp_options);
-  if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
+  add_loader(progress.checkpoint, loader);
+  progress.resume(steps);
+  optimizer.set_lr(0, options.lr);
+  dist::DistributedDataParallel ddp(net, group, strategy_options(options.strategy, options.bucket_mb));
+  keep_trace(ddp.reducer(), options);
+  const auto autocast = [&] { return amp::autocast(device.type, precision.autocast, precision.autocast.has_value()); };
 
-  TrainResult result = begun(device, progress, batches.per_epoch());
-  StepLog log(group, options, batches.steps(), progress.steps);
-  while (progress.steps < batches.steps()) {
-    const Examples batch = batches.at(progress.steps);
+  TrainResult result = begun(device, progress, loader.size());
+  StepLog log(group, options, steps, progress.steps);
+  train_on(loader, progress, *group, steps, [&](const data::Example& batch) {
     log.begin();
     optimizer.zero_grad();
-    const Tensor loss = under(precision, device, [&] { return cross_entropy(ddp(batch.images), batch.labels); });
+    Tensor loss;
+    {
+      const auto region = autocast();
+      loss = cross_entropy(ddp(batch.data), batch.target);
+    }
     scaler.scale(loss).backward();
     scaler.step(optimizer);
     scaler.update();
     log.end({{"loss", loss}});
-    ++progress.steps;
-    progress.save(*group, batches.per_epoch(), batches.steps());
-  }
+  });
   log.finish(result);
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());
   {
     const NoGradGuard no_grad;
-    const Tensor logits = under(precision, device, [&] { return net(digits.test.images); });
-    result.metrics["accuracy"] = accuracy_of(logits, digits.test.labels);
+    const auto region = autocast();
+    result.metrics["accuracy"] = accuracy_of(net(digits.test.images), digits.test.labels);
   }
   if (precision.scales) {
     result.metrics["loss scale"] = scaler.get_scale();

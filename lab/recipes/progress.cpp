@@ -5,48 +5,61 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace brigade::lab {
 
 namespace {
 
-int64_t dtype_of_forward(const TrainOptions& options) {
+// Parameters of another dtype are refused by themselves; this is what forward computes in.
+DType dtype_of_forward(const TrainOptions& options) {
   const amp::Precision& precision = amp::find_precision(options.precision);
-  return static_cast<int64_t>(precision.autocast.value_or(precision.parameters));
+  return precision.autocast.value_or(precision.parameters);
 }
 
 // A file may say anything.
-std::string dtype_in_words(int64_t number) {
-  const bool is_known = number >= 0 && number <= static_cast<int64_t>(DType::Bool);
+std::string dtype_in_words(double number) {
+  const bool is_known = number >= 0 && number <= static_cast<double>(DType::Bool);
   return is_known ? name(static_cast<DType>(number)) : fmt::format("dtype number {}, which is none", number);
 }
 
 }  // namespace
 
 Progress::Progress(const TrainOptions& options, optim::Checkpoint begin)
-    : checkpoint(std::move(begin)),
-      options_(options),
-      seed_(static_cast<int64_t>(options.seed)),
-      global_batch_(options.global_batch),
-      computed_in_(dtype_of_forward(options)) {
-  checkpoint.number("steps", steps).number("seed", seed_).number("batch", global_batch_);
-  checkpoint.number("computed_in", computed_in_);
+    : checkpoint(std::move(begin)), options_(options) {
+  checkpoint.number("steps", steps);
+  // In front of what a recipe adds: a file of another job is told by its options, not by what follows from them.
+  checkpoint.part(
+      "options", [this] { return options_of_job(); },
+      [this](const optim::OptimizerState& saved) { must_be_of_job(saved); });
 }
 
-void Progress::must_be(const char* option, int64_t saved, int64_t given) const {
-  if (saved == given) return;
-  throw ValueError("{} was written with {} {}, and this is {}; a training goes on as it began", options_.resume, option,
-                   saved, given);
+optim::OptimizerState Progress::options_of_job() const {
+  return {"options",
+          {},
+          {{"seed", static_cast<double>(options_.seed)},
+           {"batch", static_cast<double>(options_.global_batch)},
+           {"computed_in", static_cast<double>(dtype_of_forward(options_))}}};
+}
+
+void Progress::must_be_of_job(const optim::OptimizerState& saved) const {
+  const std::vector<std::pair<std::string, double>> job = options_of_job().numbers;
+  for (const auto& [option, given] : job) {
+    const auto found = std::ranges::find_if(saved.numbers, [&](const auto& each) { return each.first == option; });
+    if (found == saved.numbers.end())
+      throw ValueError("the number \"{}\" is missing; it is no file of this program", option);
+    if (found->second == given) continue;
+    if (option == "computed_in")
+      throw ValueError("it was written by a training in {}, and --precision {} computes in {}",
+                       dtype_in_words(found->second), options_.precision, dtype_in_words(given));
+    throw ValueError("it was written with --{} {}, and this is {}; a training goes on as it began", option,
+                     found->second, given);
+  }
 }
 
 void Progress::resume(int64_t all) {
   if (options_.resume.empty()) return;
   checkpoint.load(options_.resume);
-  must_be("--seed", seed_, static_cast<int64_t>(options_.seed));
-  must_be("--batch", global_batch_, options_.global_batch);
-  if (computed_in_ != dtype_of_forward(options_)) {
-    throw ValueError("{} was written by a training in {}, and --precision {} computes in {}", options_.resume,
-                     dtype_in_words(computed_in_), options_.precision, dtype_in_words(dtype_of_forward(options_)));
-  }
   if (steps >= all) {
     throw ValueError("{} was written after {} steps, and this training has {}: there is nothing left to do",
                      options_.resume, steps, all);
@@ -55,7 +68,8 @@ void Progress::resume(int64_t all) {
 
 void Progress::save(const dist::ProcessGroup& group, int64_t per_epoch, int64_t all) const {
   if (options_.checkpoint.empty() || group.rank() != 0) return;
-  if (steps % per_epoch == 0 || steps == all) checkpoint.save(options_.checkpoint);
+  const bool within_epoch = options_.save_every > 0 && steps % options_.save_every == 0;
+  if (steps % per_epoch == 0 || within_epoch || steps == all) checkpoint.save(options_.checkpoint);
 }
 
 }  // namespace brigade::lab

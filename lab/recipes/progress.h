@@ -21,15 +21,14 @@ class Progress {
   // Where there is a file to resume: loads all that `checkpoint` names. Throws ValueError when the
   // file belongs to another job, or `all` steps are done.
   void resume(int64_t all);
-  // Rank 0 writes the file where one is wanted: after each epoch and after the last step.
+  // Rank 0 writes the file where one is wanted: after each epoch, every --save-every steps, and after the last step.
   void save(const dist::ProcessGroup& group, int64_t per_epoch, int64_t all) const;
 
  private:
-  void must_be(const char* option, int64_t saved, int64_t given) const;
+  optim::OptimizerState options_of_job() const;
+  void must_be_of_job(const optim::OptimizerState& saved) const;
 
   TrainOptions options_;
-  int64_t seed_, global_batch_;
-  int64_t computed_in_;  // the dtype of forward: parameters of another are refused by themselves
 };
 
 }  // namespace brigade::lab

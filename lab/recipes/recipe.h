@@ -29,6 +29,7 @@ struct TrainOptions {
   int trace_steps = 0;     // how many of the last steps TrainResult::trace is to show
   double bucket_mb = 0;    // cap of the buckets in MiB; 0: DDP's own
   std::string checkpoint;  // file that is written after each epoch; "": none
+  int64_t save_every = 0;  // steps after which it is written within an epoch too; 0: it is not
   std::string resume;      // such a file, to go on from bit for bit; "": from the start
   std::string metrics;     // file that gets a line of JSON for each step (StepLog); "": none
   std::string data;        // folder of images, where the recipe takes one; "": those that come with the program
@@ -77,7 +78,7 @@ struct Recipe {
   std::string about;  // one line
   // The first is right, and is what runs when none is named. None: a recipe has one form, "default".
   std::vector<Form> forms = {};
-  // What is taken for options that are not given: epochs, global_batch, lr, precision.
+  // What is taken for options that are not given: epochs, global_batch, lr, precision, save_every.
   TrainOptions defaults = {};
   bool makes_pictures = false;
   bool takes_images = false;  // TrainOptions::data and width

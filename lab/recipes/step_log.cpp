@@ -4,6 +4,7 @@
 
 #include <brigade/autograd/functional.h>
 #include <brigade/core/allocator.h>
+#include <brigade/core/atomic_file.h>
 #include <brigade/core/factory.h>
 #include <brigade/lab/traffic.h>
 
@@ -12,10 +13,27 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 namespace brigade::lab {
 
 using nlohmann::json;
+
+namespace {
+
+// The lines of steps 1 to `done` of a file of metrics.
+std::string lines_until(const std::string& file, int64_t done) {
+  std::ifstream in(file);
+  std::string kept;
+  for (std::string line; std::getline(in, line);) {
+    const json parsed = json::parse(line, nullptr, false);
+    if (!parsed.is_object() || !parsed.contains("step") || parsed["step"] > done) break;
+    kept += line + "\n";
+  }
+  return kept;
+}
+
+}  // namespace
 
 StepLog::StepLog(dist::ProcessGroupPtr group, const TrainOptions& options, int64_t steps, int64_t done)
     : group_(std::move(group)),
@@ -23,6 +41,9 @@ StepLog::StepLog(dist::ProcessGroupPtr group, const TrainOptions& options, int64
       bar_("training", steps, options.progress && group_->rank() == 0),
       done_(done) {
   if (file_name_.empty()) return;
+  // Not of a pipe, which nobody has written to yet.
+  if (!options.resume.empty() && std::filesystem::is_regular_file(file_name_))
+    write_file(file_name_, lines_until(file_name_, done));
   file_.open(file_name_, options.resume.empty() ? std::ios::trunc : std::ios::app);
   if (!file_) throw IoError("cannot write {}: {}", file_name_, std::strerror(errno));
 }

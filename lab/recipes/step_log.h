@@ -24,8 +24,9 @@ namespace brigade::lab {
 //   log.finish(result);
 class StepLog {
  public:
-  // `steps`: of the whole training; `done` of them before this run. Throws IoError when the file
-  // cannot be written. A training that is resumed appends to it.
+  // `steps`: of the whole training; `done` of them before this run. A training that is resumed keeps the lines of those
+  // steps, and drops what a run that was killed has written beyond its checkpoint: the file is that of a training that was
+  // never interrupted. Throws IoError when it cannot be written.
   StepLog(dist::ProcessGroupPtr group, const TrainOptions& options, int64_t steps, int64_t done = 0);
   ~StepLog();
   StepLog(const StepLog&) = delete;

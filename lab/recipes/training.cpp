@@ -28,10 +28,10 @@ Digits digits_on(Device device, const amp::Precision& precision) {
   return {moved(digits.train), moved(digits.test)};
 }
 
-dist::FabricOptions fabric_options(const TrainOptions& options) {
-  return {.accelerator = options.device,
-          .strategy = strategy_options(options.strategy, options.bucket_mb),
-          .precision = options.precision};
+dist::FabricOptions fabric_options(const TrainOptions& options, const std::function<void(dist::DDPOptions&)>& change) {
+  dist::DDPOptions ddp = strategy_options(options.strategy, options.bucket_mb);
+  if (change) change(ddp);
+  return {.accelerator = options.device, .strategy = ddp, .precision = options.precision};
 }
 
 int64_t batch_of_a_rank(const TrainOptions& options, const dist::ProcessGroup& group, int64_t examples) {

@@ -2,7 +2,6 @@
 // in the checkpoint, the ends of a result, and numbers that are asked of all ranks.
 #pragma once
 
-#include <brigade/amp/autocast.h>
 #include <brigade/amp/grad_scaler.h>
 #include <brigade/amp/precision.h>
 #include <brigade/data/data_loader.h>
@@ -16,19 +15,14 @@
 
 namespace brigade::lab {
 
-// Forward and loss under the autocast of `precision`, if it has one.
-template <class F>
-auto under(const amp::Precision& precision, Device device, F&& body) {
-  const amp::autocast region(device.type, precision.autocast, precision.autocast.has_value());
-  return body();
-}
-
 // The device of the options, made the current one. Throws DeviceError.
 Device ready_device(const TrainOptions& options, const dist::ProcessGroup& group);
 // The digits in the dtype of the precision, on that device.
 Digits digits_on(Device device, const amp::Precision& precision);
-// Device, strategy, buckets and precision of the options, for a Fabric on the ranks of a recipe.
-dist::FabricOptions fabric_options(const TrainOptions& options);
+// Device, strategy, buckets and precision of the options, for a Fabric on the ranks of a recipe. `change`: what a form
+// wants of DDP besides.
+dist::FabricOptions fabric_options(const TrainOptions& options,
+                                   const std::function<void(dist::DDPOptions&)>& change = {});
 // Of a global batch. Throws ValueError where it is not a multiple of the ranks, or larger than the
 // `examples` that there are, and for less than 1 epoch.
 int64_t batch_of_a_rank(const TrainOptions& options, const dist::ProcessGroup& group, int64_t examples);
@@ -50,13 +44,20 @@ void add_loader(optim::Checkpoint& checkpoint, data::DataLoaderBase& loader);
 // The scaler's state as a part of a checkpoint, where there is a scaler.
 void add_scaler(optim::Checkpoint& checkpoint, amp::GradScaler& scaler);
 
+// The loader itself, of one that a Fabric has set up.
+inline data::DataLoaderBase& loader_of(data::DataLoaderBase& loader) { return loader; }
+template <class E, class Batch>
+data::DataLoaderBase& loader_of(const dist::FabricDataLoader<E, Batch>& loader) {
+  return *loader;
+}
+
 // step(batch) for each of the steps that are left, `steps` in all, over the loader's epochs. After each it counts in
 // `progress`, and is saved where that is wanted.
 template <class Loader, class Step>
 void train_on(Loader& loader, Progress& progress, const dist::ProcessGroup& group, int64_t steps, Step&& step) {
-  const int64_t per_epoch = loader->size();
+  const int64_t per_epoch = loader_of(loader).size();
   while (progress.steps < steps) {
-    loader->set_epoch(static_cast<uint64_t>(progress.steps / per_epoch));
+    loader_of(loader).set_epoch(static_cast<uint64_t>(progress.steps / per_epoch));
     for (const data::Example& batch : loader) {
       step(batch);
       ++progress.steps;

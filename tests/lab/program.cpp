@@ -1,10 +1,12 @@
 #include "program.h"
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,6 +52,27 @@ Outcome run_copied_program(const std::string& folder, const std::string& argumen
   const std::filesystem::path copy = std::filesystem::path(folder) / "brigade";
   std::filesystem::copy_file(BRIGADE_PROGRAM, copy, std::filesystem::copy_options::overwrite_existing);
   return run_to_the_end(copy.string(), arguments, "", 120, "2>&1");
+}
+
+Outcome run_program_until(const std::string& arguments, const std::function<bool()>& is_time, int deadline_s) {
+  const std::string command = std::string("exec ") + BRIGADE_PROGRAM + " " + arguments + " >/dev/null 2>&1";
+  const auto begin = std::chrono::steady_clock::now();
+  const auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (is_time() || passed() > deadline_s) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), "", passed()};
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

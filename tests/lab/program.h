@@ -1,6 +1,7 @@
 // Runs the program `brigade` as a user would.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,8 @@ struct Streams {
 Streams run_program_apart(const std::string& arguments, const std::string& environment = "", int deadline_s = 120);
 // A copy of `brigade` that stands alone in this folder.
 Outcome run_copied_program(const std::string& folder, const std::string& arguments);
+// The same, killed (SIGKILL) as soon as `is_time` says so. Of the output nothing is kept.
+Outcome run_program_until(const std::string& arguments, const std::function<bool()>& is_time, int deadline_s = 120);
 bool contains(const std::string& text, const std::string& part);
 
 }  // namespace brigade::test

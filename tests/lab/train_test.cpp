@@ -136,8 +136,8 @@ TEST_CASE(
   }
   // A number that no dtype has.
   Safetensors damaged = load_safetensors(file);
-  REQUIRE(damaged.metadata.count("computed_in/value") == 1);
-  damaged.metadata["computed_in/value"] = "99";
+  REQUIRE(damaged.metadata.count("options/computed_in") == 1);
+  damaged.metadata["options/computed_in"] = "99";
   save_safetensors(file, damaged.tensors, damaged.metadata, {.checksums = true});
   const test::Outcome none =
       test::run_program("train digits --quiet --precision bf16-true --epochs 5 --resume " + file);

@@ -5,14 +5,12 @@
 
 #include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
-#include <brigade/dist/ddp/distributed_data_parallel.h>
+#include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/lab/png.h>
-#include <brigade/lab/recipes/digits_batches.h>
 #include <brigade/lab/recipes/progress.h>
 #include <brigade/lab/recipes/step_log.h>
-#include <brigade/lab/recipes/strategy_options.h>
 #include <brigade/lab/recipes/training.h>
 #include <brigade/optim/optim.h>
 
@@ -62,71 +60,67 @@ Tensor sheet_of(SmallUNetImpl& net, const Scene& scene) {
 }
 
 // The backwards of a step, by the form.
-using Backward = std::function<Tensor(const std::vector<Tensor>& outputs, const Tensor& masks)>;
+using Backward = std::function<Tensor(dist::Fabric& fabric, const std::vector<Tensor>& outputs, const Tensor& masks)>;
 
-Tensor all_scales(const std::vector<Tensor>& outputs, const Tensor& masks, const std::vector<double>& weights) {
+Tensor all_scales(dist::Fabric& fabric, const std::vector<Tensor>& outputs, const Tensor& masks,
+                  const std::vector<double>& weights) {
   Tensor loss = weights[0] * loss_at(outputs[0], masks);
   for (size_t i = 1; i < outputs.size(); ++i)
     loss = loss + weights[i] * loss_at(outputs[i], masks);
-  loss.backward();
+  fabric.backward(loss);
   return loss;
 }
 
 // The coarsest output is made, and forgotten here.
-Tensor without_the_coarse(const std::vector<Tensor>& outputs, const Tensor& masks) {
+Tensor without_the_coarse(dist::Fabric& fabric, const std::vector<Tensor>& outputs, const Tensor& masks) {
   const Tensor loss = kWeights[0] * loss_at(outputs[0], masks) + kWeights[1] * loss_at(outputs[1], masks);
-  loss.backward();
+  fabric.backward(loss);
   return loss;
 }
 
 // The popular advice for the error that this gives: let each output take part by a backward of its
 // own. In strict mode it is the same error twice over. Where unused parameters are allowed both
 // backwards are averaged, and the optimizer makes the sum of an output small, which nobody wants.
-Tensor with_a_backward_for_the_coarse(const std::vector<Tensor>& outputs, const Tensor& masks) {
-  outputs[2].sum().backward({.retain_graph = true});
-  return without_the_coarse(outputs, masks);
+Tensor with_a_backward_for_the_coarse(dist::Fabric& fabric, const std::vector<Tensor>& outputs, const Tensor& masks) {
+  fabric.backward(outputs[2].sum(), {.retain_graph = true});
+  return without_the_coarse(fabric, outputs, masks);
 }
 
 // One training with a module that is a U-Net.
 template <nn::Holder Net>
 TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& options, Net net, bool find_unused,
                   const Backward& backward) {
-  const amp::Precision& precision = amp::find_precision(options.precision);
-  const DType dtype = precision.parameters;
-  const Device device = ready_device(options, *group);
-  const Digits digits = digits_on(device, precision);
-  const Tensor& test_digits = digits.test.images;
-  DigitsBatches batches(digits.train, *group, options);
-  net->to(dtype);
-  net->to(device);
-  optim::Adam optimizer(net->parameters(), {.lr = options.lr});
-  Progress progress(options);
-  progress.checkpoint.module("model", *net).optimizer("adam", optimizer);
-  progress.resume(batches.steps());
-  dist::DDPOptions ddp_options = strategy_options(options.strategy, options.bucket_mb);
-  if (find_unused) ddp_options.find_unused_parameters = true;
-  dist::DistributedDataParallel ddp(net, group, ddp_options);
-  if (options.trace_steps > 0) ddp.reducer().timeline().keep(static_cast<size_t>(options.trace_steps));
+  dist::Fabric fabric(
+      fabric_options(options, [&](dist::DDPOptions& ddp) { ddp.find_unused_parameters |= find_unused; }), group);
+  const Digits digits = digits_on(fabric.device(), fabric.precision());
+  auto loader = load_in_batches(fabric, digits.train, options);
+  const int64_t steps = steps_of(options, loader->size());
+  optim::Adam adam(net->parameters(), {.lr = options.lr});
+  auto [model, optimizer] = fabric.setup(net, adam);
+  keep_trace(model.ddp()->reducer(), options);
 
-  TrainResult result = begun(device, progress, batches.per_epoch());
-  StepLog log(group, options, batches.steps(), progress.steps);
-  while (progress.steps < batches.steps()) {
-    const Tensor images = batches.at(progress.steps).images;
-    const Scene scene = scene_of(images, noise_of_step(*group, options, progress.steps, {1, 16, 16}, images.options()));
+  Progress progress(options, fabric.checkpoint());
+  progress.checkpoint.module("model", *net).optimizer("adam", adam);
+  add_loader(progress.checkpoint, *loader);
+  progress.resume(steps);
+
+  TrainResult result = begun(fabric.device(), progress, loader->size());
+  StepLog log(group, options, steps, progress.steps);
+  train_on(loader, progress, *group, steps, [&, &model = model, &optimizer = optimizer](const data::Example& batch) {
+    const Tensor noise = noise_of_step(*group, options, progress.steps, {1, 16, 16}, batch.data.options());
+    const Scene scene = scene_of(batch.data, noise);
     log.begin();
     optimizer.zero_grad();
-    const Tensor loss = backward(ddp(scene.images), scene.masks);
+    const Tensor loss = backward(fabric, model(scene.images), scene.masks);
     optimizer.step();
     log.end({{"loss", loss}});
-    ++progress.steps;
-    progress.save(*group, batches.per_epoch(), batches.steps());
-  }
+  });
   log.finish(result);
-  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, ddp.reducer());
+  if (options.trace_steps > 0) result.trace = dist::trace_json(*group, model.ddp()->reducer());
 
   Generator random(options.seed);
-  const Tensor noise = randn({test_digits.size(0), 1, 16, 16}, dtype, &random).to(device);
-  const Scene test = scene_of(test_digits, noise);
+  const Tensor& unseen = digits.test.images;
+  const Scene test = scene_of(unseen, randn({unseen.size(0), 1, 16, 16}, unseen.dtype(), &random).to(fabric.device()));
   result.metrics["iou"] = overlap(*net, test);
   if (!options.picture.empty() && group->rank() == 0) write_png(options.picture, sheet_of(*net, test), 10, 6);
   return ended(std::move(result), *group, net->parameters(), log);
@@ -140,30 +134,33 @@ TrainResult train_deep_supervision(const dist::ProcessGroupPtr& group, const Tra
   manual_seed(options.seed);
   if (form == "weights-in-a-buffer") {
     WeightedUNet net(kWeights, false);
-    return train(group, options, net, false, [net](const std::vector<Tensor>& outputs, const Tensor& masks) {
-      std::vector<Tensor> losses;
-      for (const Tensor& output : outputs)
-        losses.push_back(loss_at(output, masks));
-      Tensor loss = (stack(losses) * net->weights).sum();
-      loss.backward();
-      return loss;
-    });
+    return train(group, options, net, false,
+                 [net](dist::Fabric& fabric, const std::vector<Tensor>& outputs, const Tensor& masks) {
+                   std::vector<Tensor> losses;
+                   for (const Tensor& output : outputs)
+                     losses.push_back(loss_at(output, masks));
+                   Tensor loss = (stack(losses) * net->weights).sum();
+                   fabric.backward(loss);
+                   return loss;
+                 });
   }
   if (form == "weights-in-a-parameter") {
     WeightedUNet net(kWeights, true);
-    return train(group, options, net, false, [net](const std::vector<Tensor>& outputs, const Tensor& masks) {
-      // Numbers, so that they are not trained: and the wrapper waits for their gradient.
-      const std::vector<double> weights = net->weights.to_vector<double>();
-      return all_scales(outputs, masks, weights);
-    });
+    return train(group, options, net, false,
+                 [net](dist::Fabric& fabric, const std::vector<Tensor>& outputs, const Tensor& masks) {
+                   // Numbers, so that they are not trained: and the wrapper waits for their gradient.
+                   const std::vector<double> weights = net->weights.to_vector<double>();
+                   return all_scales(fabric, outputs, masks, weights);
+                 });
   }
   SmallUNet net;
   if (form == "left-out") return train(group, options, net, false, &without_the_coarse);
   if (form == "extra-backward") return train(group, options, net, false, &with_a_backward_for_the_coarse);
   if (form == "extra-backward-find-unused") return train(group, options, net, true, &with_a_backward_for_the_coarse);
-  return train(group, options, net, false, [](const std::vector<Tensor>& outputs, const Tensor& masks) {
-    return all_scales(outputs, masks, kWeights);
-  });
+  return train(group, options, net, false,
+               [](dist::Fabric& fabric, const std::vector<Tensor>& outputs, const Tensor& masks) {
+                 return all_scales(fabric, outputs, masks, kWeights);
+               });
 }
 
 std::string in_words(const TrainResult& result) {

@@ -42,13 +42,11 @@ ResNetForm resnet_form(const std::string& name) {
 constexpr int64_t kAtOnce = 128;  // images of a batch to evaluate
 
 dist::FabricOptions resnet_options(const TrainOptions& options, const ResNetForm& form) {
-  dist::FabricOptions chosen = fabric_options(options);
-  dist::DDPOptions ddp = chosen.strategy.options();
-  ddp.broadcast_buffers = form.broadcasts_buffers;
-  // The replicas are compared at each step; without that nobody looks at buffers.
-  if (!form.broadcasts_buffers) ddp.verify_every = 1;
-  chosen.strategy = ddp;
-  return chosen;
+  return fabric_options(options, [&](dist::DDPOptions& ddp) {
+    ddp.broadcast_buffers = form.broadcasts_buffers;
+    // The replicas are compared at each step; without that nobody looks at buffers.
+    if (!form.broadcasts_buffers) ddp.verify_every = 1;
+  });
 }
 
 // On this rank, by this rank's running statistics.

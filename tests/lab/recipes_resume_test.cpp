@@ -1,0 +1,186 @@
+// Recipes go on from their checkpoints as if they had never been interrupted: wherever in an epoch, whichever form, and
+// also where the program was killed.
+#include <brigade/lab/commands/train.h>
+
+#include "program.h"
+#include "recipe_ranks.h"
+
+#include <core/error_of.h>
+#include <core/temporary_folder.h>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace brigade::test::recipes_resume_test {
+
+namespace {
+
+using nlohmann::json;
+
+// Of a file of metrics: all but the times, which differ from run to run.
+std::vector<json> metrics_in(const std::string& file) {
+  std::ifstream in(file);
+  std::vector<json> lines;
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(json::parse(line));
+    lines.back().erase("ms");
+  }
+  return lines;
+}
+
+// Whole lines in a file that may still be written to.
+int64_t lines_in(const std::string& file) {
+  const std::string text = std::filesystem::exists(file) ? test::read_bytes(file) : "";
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+lab::TrainOptions short_setting(const lab::Recipe& recipe, int64_t steps) {
+  lab::TrainOptions options = recipe.defaults;
+  options.steps = steps;
+  options.progress = false;
+  return options;
+}
+
+// Trains the first `before` of `all` steps, and goes on from there: what each training leaves behind is compared.
+void check_resume(const lab::Recipe& recipe, lab::TrainOptions options, int64_t before, int64_t all) {
+  const test::TemporaryFolder folder;
+  options.steps = all;
+  options.metrics = folder / "whole.jsonl";
+  options.checkpoint = folder / "whole";
+  const lab::TrainResult whole = lab::run_recipe(recipe, "threads", 2, options);
+  options.metrics = folder / "parts.jsonl";
+  options.checkpoint = folder / "parts";
+  options.steps = before;
+  const lab::TrainResult first = lab::run_recipe(recipe, "threads", 2, options);
+  options.steps = all;
+  options.resume = options.checkpoint;
+  const lab::TrainResult second = lab::run_recipe(recipe, "threads", 2, options);
+  std::vector<double> losses = first.loss;
+  losses.insert(losses.end(), second.loss.begin(), second.loss.end());
+  CHECK(losses == whole.loss);
+  CHECK(second.metrics == whole.metrics);
+  CHECK(second.sample == whole.sample);
+  CHECK(metrics_in(folder / "parts.jsonl") == metrics_in(folder / "whole.jsonl"));
+  // All that a third part would go on from: moments, schedules, loss scale, place in the data.
+  CHECK(test::read_bytes(folder / "parts") == test::read_bytes(folder / "whole"));
+}
+
+}  // namespace
+
+TEST_CASE("every right form of every recipe goes on bit for bit in the middle of an epoch") {
+  for (const lab::Recipe* recipe : lab::all_recipes()) {
+    for (const lab::Form& form : recipe->forms) {
+      if (!form.is_right()) continue;
+      CAPTURE(recipe->name);
+      CAPTURE(form.name);
+      lab::TrainOptions options = short_setting(*recipe, 0);
+      options.form = form.name;
+      if (recipe->takes_images) options.width = 4;
+      check_resume(*recipe, options, 3, 5);
+    }
+  }
+}
+
+TEST_CASE("recipes go on bit for bit in their second epoch, and at the end of the first") {
+  // Of global batches of 256 there are 5 in an epoch.
+  for (const std::string name : {"digits", "gan", "deep-supervision", "distill", "amp-manual", "branches"}) {
+    for (const int64_t before : {5, 7}) {
+      CAPTURE(name);
+      CAPTURE(before);
+      lab::TrainOptions options = short_setting(lab::find_recipe(name), 0);
+      options.global_batch = 256;
+      check_resume(lab::find_recipe(name), options, before, before + 4);
+    }
+  }
+}
+
+TEST_CASE(
+    "a training that was killed goes on from its last checkpoint, and its metrics are those of one that was not") {
+  for (const std::string recipe : {"digits", "gan", "amp-manual"}) {
+    CAPTURE(recipe);
+    const test::TemporaryFolder folder;
+    const auto options = [&](const char* name) {
+      return "train " + recipe + " --quiet --backend threads --metrics " + folder / name + " ";
+    };
+    const std::string file = folder / "checkpoint";
+    // 22 steps are an epoch.
+    const std::string killed = folder / "killed.jsonl";
+    const test::Outcome outcome =
+        test::run_program_until(options("killed.jsonl") + "--epochs 10000 --checkpoint " + file + " --save-every 7",
+                                [&] { return lines_in(killed) >= 31; });
+    REQUIRE(outcome.status == 128 + SIGKILL);
+    // At least 100: the networks that gan compares by learn less for fewer.
+    const std::string steps = "--steps " + std::to_string(std::max<int64_t>(100, lines_in(killed) + 5));
+    // As if it had been killed within a line.
+    std::ofstream(killed, std::ios::app) << "{\"step\": ";
+    const test::Outcome resumed = test::run_program(options("killed.jsonl") + steps + " --resume " + file);
+    REQUIRE_MESSAGE(resumed.status == 0, resumed.output);
+    const test::Outcome whole = test::run_program(options("whole.jsonl") + steps);
+    REQUIRE_MESSAGE(whole.status == 0, whole.output);
+    CHECK(metrics_in(killed) == metrics_in(folder / "whole.jsonl"));
+  }
+}
+
+TEST_CASE("a file of another seed or batch is told as such by every recipe") {
+  for (const lab::Recipe* recipe : lab::all_recipes()) {
+    CAPTURE(recipe->name);
+    const test::TemporaryFolder folder;
+    lab::TrainOptions options = short_setting(*recipe, 1);
+    if (recipe->takes_images) options.width = 4;
+    options.checkpoint = folder / "checkpoint";
+    lab::run_recipe(*recipe, "threads", 2, options);
+    options.resume = options.checkpoint;
+    options.steps = 2;
+    const auto refused = [&](const lab::TrainOptions& other) {
+      return error_of([&] { lab::run_recipe(*recipe, "threads", 2, other); });
+    };
+    lab::TrainOptions other = options;
+    other.seed = 2;
+    CHECK_MESSAGE(test::contains(refused(other), "it was written with --seed 1, and this is 2"), refused(other));
+    other = options;
+    other.global_batch *= 2;
+    CHECK_MESSAGE(test::contains(refused(other), "it was written with --batch "), refused(other));
+    CHECK(refused(options) == "no error");
+  }
+}
+
+TEST_CASE("--save-every without a file to write is refused") {
+  const test::Outcome outcome = test::run_program("train digits --quiet --save-every 7");
+  CHECK(outcome.status == 2);
+  CHECK_MESSAGE(test::contains(outcome.output, "name that file"), outcome.output);
+}
+
+TEST_CASE("a recipe goes on with another number of ranks, at the same example") {
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "checkpoint";
+  // Not gan: its feature matching compares means of a rank's part, so another number of ranks is another loss.
+  for (const std::string name : {"distill", "amp-manual"}) {
+    for (const int before : {1, 2, 4}) {
+      CAPTURE(name);
+      CAPTURE(before);
+      const lab::Recipe& recipe = lab::find_recipe(name);
+      lab::TrainOptions options = short_setting(recipe, 3);
+      options.precision = "64-true";
+      options.checkpoint = file;
+      const lab::TrainResult first = lab::run_recipe(recipe, "threads", before, options);
+      options.resume = file;
+      options.steps = 6;
+      const std::vector<double> on_one = lab::run_recipe(recipe, "threads", 1, options).loss;
+      options.checkpoint = options.resume = "";
+      const std::vector<double> whole = lab::run_recipe(recipe, "threads", 2, options).loss;
+      std::vector<double> losses = first.loss;
+      losses.insert(losses.end(), on_one.begin(), on_one.end());
+      // The means of a rank's part add up in another order.
+      CHECK(test::worst_difference(losses, whole) < 1e-9);
+    }
+  }
+}
+
+}  // namespace brigade::test::recipes_resume_test

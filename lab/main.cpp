@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
     brigade::lab::add_run(app);
     brigade::lab::add_train(app);
     brigade::lab::add_diagnose(app);
+    brigade::lab::add_claims(app);
     brigade::lab::add_check(app);
     brigade::lab::add_bench(app);
     brigade::lab::add_explain(app);

@@ -9,6 +9,7 @@ void add_demo(Command& app);
 void add_run(Command& app);
 void add_train(Command& app);
 void add_diagnose(Command& app);
+void add_claims(Command& app);
 void add_check(Command& app);
 void add_bench(Command& app);
 void add_explain(Command& app);

@@ -1,6 +1,8 @@
 // Recipes go on from their checkpoints as if they had never been interrupted: wherever in an epoch, whichever form, and
 // also where the program was killed.
+#include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/lab/commands/train.h>
+#include <brigade/lab/recipes/progress.h>
 
 #include "program.h"
 #include "recipe_ranks.h"
@@ -149,6 +151,28 @@ TEST_CASE("a file of another seed or batch is told as such by every recipe") {
     CHECK_MESSAGE(test::contains(refused(other), "it was written with --batch "), refused(other));
     CHECK(refused(options) == "no error");
   }
+}
+
+TEST_CASE("a checkpoint is written at the end of an epoch, at the last step, and every --save-every steps") {
+  const auto written = [](int64_t save_every, int64_t step) {
+    const test::TemporaryFolder folder;
+    lab::TrainOptions options;
+    options.checkpoint = folder / "checkpoint";
+    options.save_every = save_every;
+    lab::Progress progress(options);
+    progress.steps = step;
+    progress.save(*dist::make_thread_groups(1).front(), 22, 50);
+    return std::filesystem::exists(options.checkpoint);
+  };
+  for (const int64_t step : {22, 44, 50}) {
+    CHECK(written(0, step));
+    CHECK(written(7, step));
+  }
+  for (const int64_t step : {7, 14, 28}) {
+    CHECK(!written(0, step));
+    CHECK(written(7, step));
+  }
+  CHECK(!written(7, 8));
 }
 
 TEST_CASE("--save-every without a file to write is refused") {

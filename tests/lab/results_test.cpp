@@ -51,6 +51,7 @@ std::vector<Call> calls() {
       {"train", "digits --epochs 1 --backend threads", training, 0, "held-out accuracy"},
       {"diagnose", "UNU-01", fault, 0, "1 of 1 as expected"},
       {"diagnose", "--list", {"id", "title", "control"}, 0, "UNU-01"},
+      {"claims", "004.5", {"row", "said", "advised", "instead", "as_expected"}, 0, "1 of 1 as measured before"},
       {"check", "--all --only relu", {"case", "op", "dtype", "passed", "max_abs"}, 0, "0 failed"},
       {"explain",
        "digits",

@@ -1,0 +1,99 @@
+// `brigade claims`: every row of docs/known-failures.md that says "Wrong", run beside what is right.
+#include <brigade/lab/claims/claim.h>
+
+#include "program.h"
+
+#include <core/temporary_folder.h>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace brigade::test::claims_test {
+
+namespace {
+
+using nlohmann::json;
+
+// Rows of the table that say so.
+std::vector<std::string> wrong_rows() {
+  std::ifstream in(BRIGADE_SOURCE_DIR "/docs/known-failures.md");
+  const std::regex row(R"(^\| (\d{3}\.\d+) \|.*\*\*Wrong\*\*.*)");
+  std::vector<std::string> rows;
+  std::smatch found;
+  for (std::string line; std::getline(in, line);)
+    if (std::regex_match(line, found, row)) rows.push_back(found[1]);
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("the rows that say Wrong, and no others, are claims that the program runs") {
+  std::vector<std::string> rows;
+  for (const lab::Claim& claim : lab::all_claims()) {
+    rows.push_back(claim.row);
+    CHECK(!claim.advised.empty());
+    CHECK(!claim.instead.empty());
+  }
+  CHECK(rows.size() == 10);
+  CHECK(rows == wrong_rows());
+}
+
+TEST_CASE("how PyTorch ends is what its script has measured") {
+  std::ifstream in(BRIGADE_SOURCE_DIR "/bench/faults_torch/results.json");
+  const json measured = json::parse(in).at("rows");
+  for (const lab::Claim& claim : lab::all_claims()) {
+    std::vector<lab::Trial> trials = claim.advised;
+    trials.insert(trials.end(), claim.instead.begin(), claim.instead.end());
+    for (const lab::Trial& trial : trials) {
+      CAPTURE(trial.name);
+      if (trial.torch.empty()) {
+        CHECK(!measured.contains(trial.name));
+        continue;
+      }
+      const std::string cell = measured.at(trial.name).at("OFF");
+      CHECK(cell.substr(0, cell.find(' ')) == trial.torch);
+      CHECK(lab::in_words(trial.torch) != trial.torch);
+    }
+  }
+}
+
+TEST_CASE(
+    "[000.11] [001.3] [001.5] [001.7] [002.5] [003.6] [003.7] [004.5] [004.6] [004.8] the popular fix fails and the right one works, in print") {
+  const test::TemporaryFolder folder;
+  const test::Outcome outcome = test::run_program("claims --json " + folder / "claims.json");
+  REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  const json rows = json::parse(test::read_bytes(folder / "claims.json")).at("results");
+  CHECK(rows.size() == 10);
+  for (const json& row : rows) {
+    CAPTURE(row.dump());
+    CHECK(row.at("as_expected") == true);
+    CHECK(test::contains(outcome.output, "\n" + row.at("row").get<std::string>() + " \""));
+    for (const char* part : {"advised", "instead"}) {
+      for (const json& trial : row.at(part))
+        CHECK(test::contains(outcome.output, trial.at("found")));
+    }
+  }
+  for (const char* part :
+       {"unused_parameters (no_grad)", "was made at another scale", "optimizers_differ (options_differ)",
+        "its names without a gradient: []", "not used here, used by 1 of 2 ranks",
+        "PyTorch 2.15: silent, and the ranks differ", "10 of 10 as measured before"})
+    CHECK_MESSAGE(test::contains(outcome.output, part), outcome.output);
+}
+
+TEST_CASE("one claim can be asked for, and a row that is none is told the others") {
+  const test::Outcome one = test::run_program("claims 004.8");
+  CHECK(one.status == 0);
+  CHECK(test::contains(one.output, "004.8 \"all_reduce(loss)"));
+  CHECK(!test::contains(one.output, "000.11"));
+  const test::Outcome none = test::run_program("claims 000.1");
+  CHECK(none.status == 2);
+  CHECK_MESSAGE(test::contains(none.output, "no claim 000.1; known are 000.11, 001.3"), none.output);
+}
+
+}  // namespace brigade::test::claims_test

@@ -1,6 +1,8 @@
 // Keeps the position in the data: which epoch, which batch; and what of it can be saved.
 #include <brigade/data/data_loader.h>
 
+#include <brigade/core/warning.h>
+
 #include <cmath>
 #include <map>
 #include <string>
@@ -70,6 +72,12 @@ std::shared_ptr<detail::Pass> DataLoaderBase::start(detail::MakeBatch make) {
   }
   plan.batch_size = options_.batch_size;
   plan.drop_last = options_.drop_last;
+  if (!plan.order.empty() && plan.batches() == 0) {
+    warn({"DataLoader: an epoch has no batch: its " + std::to_string(plan.order.size()) +
+              " examples do not fill one of batch_size=" + std::to_string(options_.batch_size) +
+              ", and drop_last leaves it out",
+          "choose a smaller batch_size (on several ranks it is that of each rank), or no drop_last"});
+  }
   plan.random = {options_.seed, next_.epoch};
   plan.first = std::min(next_.batches, plan.batches());
   plan.workers = options_.num_workers;

@@ -1,6 +1,10 @@
 // Setting up, backward, clipping, and which optimizer is toggled.
+#include <brigade/core/place.h>
+#include <brigade/core/warning.h>
 #include <brigade/dist/ddp/sampler.h>
 #include <brigade/dist/fabric/fabric.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_set>
@@ -23,6 +27,17 @@ void Fabric::prepare_module(const std::shared_ptr<nn::Module>& module, SourceLoc
   module->to(precision_->parameters, where);
   module->to(device_, where);
   modules_.push_back(module);
+}
+
+void Fabric::expect_optimizer_of(const nn::Module& module, const optim::Optimizer& optimizer, SourceLocation where) {
+  std::unordered_set<const TensorImpl*> held;
+  for (const Tensor& parameter : optimizer.parameters())
+    held.insert(parameter.impl());
+  const std::vector<Tensor> own = module.parameters();
+  if (std::ranges::any_of(own, [&](const Tensor& parameter) { return held.contains(parameter.impl()); })) return;
+  warn({fmt::format("Fabric: {}, which is set up with {} at {}, holds none of its parameters: it will not train it",
+                    optimizer.name(), module.name(), to_string(Place(where))),
+        "make the optimizer of the parameters of that module, after the last layer was put into it"});
 }
 
 void Fabric::share_out(data::DataLoaderBase& loader) const {

@@ -141,15 +141,18 @@ class Fabric {
       return std::tuple{set_up(first.optimizer, first.where), set_up(more, first.where)...};
     }
   }
-  // A module with any number of optimizers: auto [model, optimizer] = fabric.setup(net, adam).
+  // A module with any number of optimizers: auto [model, optimizer] = fabric.setup(net, adam). Warns of an optimizer
+  // that holds no parameter of the module.
   template <nn::Holder Module>
   FabricModule<Module> setup(Module module, SourceLocation where = SourceLocation::current()) {
     return setup_module(std::move(module), where);
   }
   template <nn::Holder Module, std::derived_from<optim::Optimizer>... More>
   auto setup(Module module, OptimizerArg first, More&... more) {
-    return std::tuple{setup_module(std::move(module), first.where), set_up(first.optimizer, first.where),
-                      set_up(more, first.where)...};
+    FabricModule<Module> model = setup_module(std::move(module), first.where);
+    for (const optim::Optimizer* const optimizer : {&first.optimizer, static_cast<optim::Optimizer*>(&more)...})
+      expect_optimizer_of(*model, *optimizer, first.where);
+    return std::tuple{std::move(model), set_up(first.optimizer, first.where), set_up(more, first.where)...};
   }
   // Where there are several ranks each gets its part of the examples (DistributedSampler, with the
   // loader's shuffle, seed and drop_last); a sampler that already knows several ranks stays, and of
@@ -257,6 +260,7 @@ class Fabric {
     return {optimizer, steps()};
   }
   void prepare_module(const std::shared_ptr<nn::Module>& module, SourceLocation where);
+  static void expect_optimizer_of(const nn::Module& module, const optim::Optimizer& optimizer, SourceLocation where);
   void share_out(data::DataLoaderBase& loader) const;
   void expect_toggled(const optim::Optimizer& optimizer) const;
 

@@ -92,7 +92,7 @@ std::optional<ScaleFault> scale_fault_of_step(std::span<const Tensor> parameters
         "is " + in_words(stamp.label.first.scale) + " times too large, since nothing has unscaled it: its scale is " +
         origin_in_words(stamp.label.first).substr(6) +
         ", expected 1. Call scaler.step(optimizer) in place of optimizer.step(), or scaler.unscale_(optimizer) "
-        "before it. (Whoever has unscaled it through a raw pointer says so by set_grad().)";
+        "before it; under a Fabric, step() of what fabric.setup() has returned. (Whoever has unscaled it through a raw pointer says so by set_grad().)";
   });
   return fault;
 }

@@ -1,4 +1,5 @@
 #include <brigade/autograd/functional.h>
+#include <brigade/core/warning.h>
 #include <brigade/data/data_loader.h>
 #include <brigade/data/tensor_dataset.h>
 
@@ -30,11 +31,23 @@ TEST_CASE("batches come in the order of the sampler; the last one is short, or l
   data::DataLoader full(examples(7), {.batch_size = 3, .drop_last = true});
   CHECK(full.size() == 2);
   CHECK(pass_of(full).indices == Batches{{0, 1, 2}, {3, 4, 5}});
+  data::DataLoader empty(examples(0));
+  CHECK(pass_of(empty).indices.empty());
+}
+
+TEST_CASE("an epoch of which drop_last leaves nothing is told, and is empty") {
+  std::vector<std::string> said;
+  const auto before = set_warning_handler([&](const Warning& warning) { said.push_back(warning.message); });
   data::DataLoader none(examples(2), {.batch_size = 3, .drop_last = true});
   CHECK(none.size() == 0);
   CHECK(pass_of(none).indices.empty());
-  data::DataLoader empty(examples(0));
+  data::DataLoader one(examples(3), {.batch_size = 3, .drop_last = true});
+  CHECK(pass_of(one).indices.size() == 1);
+  data::DataLoader empty(examples(0), {.drop_last = true});
   CHECK(pass_of(empty).indices.empty());
+  set_warning_handler(before);
+  CHECK(said == std::vector<std::string>{"DataLoader: an epoch has no batch: its 2 examples do not fill one of "
+                                         "batch_size=3, and drop_last leaves it out"});
 }
 
 TEST_CASE("a shuffled loader has another order in each epoch, and the same in the same epoch") {

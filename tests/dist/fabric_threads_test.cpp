@@ -1,5 +1,6 @@
 // What a Fabric is told, whom it starts, and what it does on one rank.
 #include <brigade/autograd/functional.h>
+#include <brigade/core/warning.h>
 #include <brigade/dist/fabric/fabric.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
@@ -182,6 +183,24 @@ TEST_CASE("setup and setup_optimizers take any number of optimizers, and name th
     CHECK(has(twice, "An optimizer should be passed only once to the `setup` method"));
     CHECK(has(twice, "fabric_threads_test.cpp:"));
   }
+}
+
+TEST_CASE(
+    "an optimizer that holds no parameter of the module that it is set up with is told, one that shares some is not") {
+  Fabric fabric(kOneCpu);
+  std::vector<std::string> said;
+  const auto before = set_warning_handler([&](const Warning& warning) { said.push_back(warning.message); });
+  nn::Linear net(2, 1), other(2, 1), third(2, 1);
+  optim::SGD of_net({net->weight}, {.lr = 0.1}), of_other(other->parameters(), {.lr = 0.1});
+  auto [model, first] = fabric.setup(net, of_net);
+  CHECK(said.empty());
+  optim::Adam of_third(third->parameters(), {.lr = 0.1});
+  auto [trained, second, stray] = fabric.setup(third, of_third, of_other);
+  set_warning_handler(before);
+  REQUIRE(said.size() == 1);
+  CHECK(has(said[0], "Fabric: SGD, which is set up with Linear at "));
+  CHECK(has(said[0], "fabric_threads_test.cpp:"));
+  CHECK(has(said[0], "holds none of its parameters: it will not train it"));
 }
 
 namespace {

@@ -4,11 +4,29 @@
 #include <brigade/data/detail/cifar10_file.h>
 #include <brigade/data/detail/image_files.h>
 
+#include <filesystem>
+
 namespace brigade::data {
 
 namespace {
 
+// Whoever has the files of another version looks for these names in vain.
+void refuse_other_versions(const std::string& root) {
+  for (const char* file : {"data_batch_1", "cifar-10-batches-py", "cifar-10-python.tar.gz", "cifar-10-binary.tar.gz"}) {
+    const std::string path = root + "/" + file;
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored) || std::filesystem::exists(root + "/cifar-10-batches-bin", ignored) ||
+        std::filesystem::exists(root + "/test_batch.bin", ignored))
+      continue;
+    throw IoError("CIFAR-10: {} is {}", path,
+                  std::string(file) == "cifar-10-binary.tar.gz"
+                      ? "an archive; unpack it (tar xf), and name the folder cifar-10-batches-bin"
+                      : "of the version for Python; download the \"CIFAR-10 binary version\" (cifar-10-binary.tar.gz)");
+  }
+}
+
 detail::ImageBytes read_cifar10_folder(const std::string& root, Mode mode) {
+  refuse_other_versions(root);
   const std::vector<std::string> folders{root, root + "/cifar-10-batches-bin"};
   std::vector<std::string> paths;
   if (mode == Mode::kTest) {

@@ -127,9 +127,23 @@ struct Given {
   Option ranks, backend, precision, epochs, batch, lr, save_every;
 };
 
+// Each form would write over what the one before has written.
+void check_compare(const Arguments& given) {
+  const std::pair<const char*, const std::string*> files[] = {{"--checkpoint", &given.options.checkpoint},
+                                                              {"--resume", &given.options.resume},
+                                                              {"--metrics", &given.options.metrics},
+                                                              {"--picture", &given.options.picture},
+                                                              {"--trace", &given.trace_file}};
+  for (const auto& [option, file] : files) {
+    if (!file->empty())
+      throw ValueError("--compare runs all forms, and {} is for one; leave it out, or choose a --form", option);
+  }
+}
+
 // Wrong names are told before any rank starts.
 void check(Arguments& given, const Recipe& recipe, const Given& by_user) {
   static_cast<void>(find_form(recipe, given.options.form));
+  if (given.compare) check_compare(given);
   strategy_options(given.options.strategy);
   check_backend(given.where.backend);
   if (!by_user.precision.is_given()) given.options.precision = recipe.defaults.precision;

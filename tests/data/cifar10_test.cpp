@@ -44,6 +44,24 @@ TEST_CASE("the folder may be the one above, and files may be packed") {
   CHECK(data::CIFAR10(folder.text(), data::Mode::kTest).targets().to_vector<int>() == std::vector<int>{4});
 }
 
+TEST_CASE("files of the version for Python, and an archive, are told as such") {
+  for (const char* file : {"data_batch_1", "cifar-10-batches-py", "cifar-10-python.tar.gz"}) {
+    const TemporaryFolder folder;
+    write_bytes(folder / file, "\x80\x02}q");
+    CHECK(error_of([&] { data::CIFAR10{folder.text()}; }) ==
+          "CIFAR-10: " + folder / file +
+              " is of the version for Python; download the \"CIFAR-10 binary version\" (cifar-10-binary.tar.gz)");
+  }
+  const TemporaryFolder folder;
+  write_bytes(folder / "cifar-10-binary.tar.gz", "");
+  CHECK(error_of([&] {
+          data::CIFAR10{folder.text()};
+        }).starts_with("CIFAR-10: " + folder / "cifar-10-binary.tar.gz is an archive; unpack it (tar xf)"));
+  // Beside what was unpacked from it, it is in nobody's way.
+  write_bytes(folder / "test_batch.bin", test::cifar_records(1, 4));
+  CHECK(data::CIFAR10(folder.text(), data::Mode::kTest).size() == 1);
+}
+
 TEST_CASE("broken files of CIFAR-10 are named, with the record and what was expected") {
   const TemporaryFolder folder;
   write_training_set(folder);

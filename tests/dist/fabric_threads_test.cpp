@@ -11,8 +11,10 @@
 
 #include <doctest/doctest.h>
 
+#include <iostream>
 #include <mutex>
 #include <set>
+#include <sstream>
 
 namespace brigade::test::fabric_threads_test {
 using dist::Fabric;
@@ -267,6 +269,35 @@ TEST_CASE("metrics go to all loggers as they come, as a line of JSON each") {
   CHECK(test::read_bytes(folder / "metrics.jsonl") == "{\"loss\":0.5,\"step\":3}\n{\"accuracy\":0.25,\"loss\":null}\n");
   dist::JsonLinesLogger nowhere(folder / "none/metrics.jsonl");
   CHECK(has(error_of([&] { nowhere.log_metrics({{"loss", 1}}, 0); }), "cannot write " + folder / "none/metrics.jsonl"));
+}
+
+TEST_CASE("print() and log() speak from rank 0 alone") {
+  const test::TemporaryFolder folder;
+  std::ostringstream printed;
+  std::streambuf* const before = std::cout.rdbuf(printed.rdbuf());
+  Fabric fabric({.accelerator = "cpu",
+                 .devices = 3,
+                 .loggers = {std::make_shared<dist::JsonLinesLogger>(folder / "metrics.jsonl")}});
+  fabric.launch([](Fabric& rank) {
+    rank.print("rank " + std::to_string(rank.global_rank()) + " of " + std::to_string(rank.world_size()));
+    rank.log("rank", rank.global_rank());
+    rank.barrier();
+  });
+  std::cout.rdbuf(before);
+  CHECK(printed.str() == "rank 0 of 3\n");
+  CHECK(test::read_bytes(folder / "metrics.jsonl") == "{\"rank\":0.0}\n");
+}
+
+TEST_CASE("backward and manual_backward scale alike, and take the options of backward") {
+  Fabric fabric({.accelerator = "cpu", .devices = 1, .precision = "16-mixed", .scaler = {.init_scale = 8}});
+  const Tensor weight = tensor<float>({3});
+  weight.requires_grad_();
+  const Tensor loss = square(weight).sum();
+  fabric.backward(loss, {.retain_graph = true});
+  CHECK(weight.grad().item() == 8 * 6);
+  fabric.manual_backward(loss);
+  CHECK(weight.grad().item() == 2 * 8 * 6);
+  CHECK_THROWS_AS(fabric.manual_backward(loss), AutogradError);
 }
 
 TEST_CASE("seed_everything seeds the generator of the rank") {

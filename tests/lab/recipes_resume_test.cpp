@@ -185,7 +185,7 @@ TEST_CASE("a recipe goes on with another number of ranks, at the same example") 
   const test::TemporaryFolder folder;
   const std::string file = folder / "checkpoint";
   // Not gan: its feature matching compares means of a rank's part, so another number of ranks is another loss.
-  for (const std::string name : {"distill", "amp-manual"}) {
+  for (const std::string name : {"digits", "deep-supervision", "amp-manual"}) {
     for (const int before : {1, 2, 4}) {
       CAPTURE(name);
       CAPTURE(before);

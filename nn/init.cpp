@@ -1,6 +1,7 @@
 // Constant, uniform, normal, Kaiming and Xavier initialisation, with their fans and gains.
 #include <brigade/nn/init.h>
 
+#include <brigade/autograd/write_log.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 
@@ -22,26 +23,29 @@ double gain_by_fan(const Tensor& tensor, double a, FanMode mode, Nonlinearity no
 
 }  // namespace
 
-void uniform_(const Tensor& tensor, double low, double high) {
+void uniform_(const Tensor& tensor, double low, double high, SourceLocation where) {
   check(tensor, "uniform_");
   kernels::fill_uniform(tensor, kernels::reserve_random(tensor), low, high);
   tensor.bump_version();
+  autograd::note_write(tensor, "uniform_", where);
 }
 
-void normal_(const Tensor& tensor, double mean, double stddev) {
+void normal_(const Tensor& tensor, double mean, double stddev, SourceLocation where) {
   check(tensor, "normal_");
   kernels::fill_normal(tensor, kernels::reserve_random(tensor), mean, stddev);
   tensor.bump_version();
+  autograd::note_write(tensor, "normal_", where);
 }
 
-void constant_(const Tensor& tensor, double value) {
+void constant_(const Tensor& tensor, double value, SourceLocation where) {
   check(tensor, "constant_");
   kernels::fill(tensor, value);
   tensor.bump_version();
+  autograd::note_write(tensor, "constant_", where);
 }
 
-void ones_(const Tensor& tensor) { constant_(tensor, 1); }
-void zeros_(const Tensor& tensor) { constant_(tensor, 0); }
+void ones_(const Tensor& tensor, SourceLocation where) { constant_(tensor, 1, where); }
+void zeros_(const Tensor& tensor, SourceLocation where) { constant_(tensor, 0, where); }
 
 Fans fans_of(const Tensor& tensor) {
   check(tensor, "fan in and fan out");
@@ -79,31 +83,31 @@ Nonlinearity nonlinearity_from_name(const std::string& name) {
   throw ValueError("Unsupported nonlinearity {}", name);
 }
 
-void kaiming_uniform_(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
+void kaiming_uniform_(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity, SourceLocation where) {
   const double bound = std::sqrt(3.0) * gain_by_fan(tensor, a, mode, nonlinearity);
-  uniform_(tensor, -bound, bound);
+  uniform_(tensor, -bound, bound, where);
 }
 
-void kaiming_normal_(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
-  normal_(tensor, 0, gain_by_fan(tensor, a, mode, nonlinearity));
+void kaiming_normal_(const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity, SourceLocation where) {
+  normal_(tensor, 0, gain_by_fan(tensor, a, mode, nonlinearity), where);
 }
 
-void xavier_uniform_(const Tensor& tensor, double gain) {
+void xavier_uniform_(const Tensor& tensor, double gain, SourceLocation where) {
   const Fans fans = fans_of(tensor);
   const double bound = gain * std::sqrt(6.0 / static_cast<double>(fans.in + fans.out));
-  uniform_(tensor, -bound, bound);
+  uniform_(tensor, -bound, bound, where);
 }
 
-void xavier_normal_(const Tensor& tensor, double gain) {
+void xavier_normal_(const Tensor& tensor, double gain, SourceLocation where) {
   const Fans fans = fans_of(tensor);
-  normal_(tensor, 0, gain * std::sqrt(2.0 / static_cast<double>(fans.in + fans.out)));
+  normal_(tensor, 0, gain * std::sqrt(2.0 / static_cast<double>(fans.in + fans.out)), where);
 }
 
-void reset_parameters(const Tensor& weight, const Tensor& bias) {
-  kaiming_uniform_(weight, std::sqrt(5.0));
+void reset_parameters(const Tensor& weight, const Tensor& bias, SourceLocation where) {
+  kaiming_uniform_(weight, std::sqrt(5.0), FanMode::FanIn, Nonlinearity::LeakyReLU, where);
   if (!bias.defined()) return;
   const double bound = 1 / std::sqrt(static_cast<double>(fans_of(weight).in));
-  uniform_(bias, -bound, bound);
+  uniform_(bias, -bound, bound, where);
 }
 
 }  // namespace brigade::nn::init

@@ -1,8 +1,8 @@
 // Initialisation in place, with PyTorch's names and distributions. Floating dtypes.
 //
 // Random numbers come from the calling thread's Philox generator: after manual_seed(s) every rank
-// makes the same model, whatever its device. Nothing is recorded; versions are bumped. Throw
-// ValueError for an undefined tensor.
+// makes the same model, whatever its device. Nothing is recorded; versions are bumped, and what is
+// written after a module was wrapped is known by its line. Throw ValueError for an undefined tensor.
 #pragma once
 
 #include <brigade/core/tensor.h>
@@ -11,11 +11,12 @@
 
 namespace brigade::nn::init {
 
-void uniform_(const Tensor& tensor, double low = 0, double high = 1);
-void normal_(const Tensor& tensor, double mean = 0, double stddev = 1);
-void constant_(const Tensor& tensor, double value);
-void ones_(const Tensor& tensor);
-void zeros_(const Tensor& tensor);
+void uniform_(const Tensor& tensor, double low = 0, double high = 1, SourceLocation where = SourceLocation::current());
+void normal_(const Tensor& tensor, double mean = 0, double stddev = 1,
+             SourceLocation where = SourceLocation::current());
+void constant_(const Tensor& tensor, double value, SourceLocation where = SourceLocation::current());
+void ones_(const Tensor& tensor, SourceLocation where = SourceLocation::current());
+void zeros_(const Tensor& tensor, SourceLocation where = SourceLocation::current());
 
 // Connections into and out of one unit: of a weight [out, in, kernel...], fan in is in * kernel
 // elements, fan out is out * kernel elements. Throws ShapeError for fewer than two dimensions.
@@ -38,36 +39,40 @@ inline double calculate_gain(const std::string& nonlinearity, double negative_sl
 // He et al., arXiv 1502.01852. `a`: the negative slope of LeakyReLU. Within gain * sqrt(3 / fan),
 // and with standard deviation gain / sqrt(fan). Throw ShapeError for fewer than two dimensions.
 void kaiming_uniform_(const Tensor& tensor, double a = 0, FanMode mode = FanMode::FanIn,
-                      Nonlinearity nonlinearity = Nonlinearity::LeakyReLU);
+                      Nonlinearity nonlinearity = Nonlinearity::LeakyReLU,
+                      SourceLocation where = SourceLocation::current());
 void kaiming_normal_(const Tensor& tensor, double a = 0, FanMode mode = FanMode::FanIn,
-                     Nonlinearity nonlinearity = Nonlinearity::LeakyReLU);
+                     Nonlinearity nonlinearity = Nonlinearity::LeakyReLU,
+                     SourceLocation where = SourceLocation::current());
 // Glorot and Bengio, AISTATS 2010. Within gain * sqrt(6 / (fan_in + fan_out)), and with standard
 // deviation
 // gain * sqrt(2 / (fan_in + fan_out)). Throw ShapeError for fewer than two dimensions.
-void xavier_uniform_(const Tensor& tensor, double gain = 1);
-void xavier_normal_(const Tensor& tensor, double gain = 1);
+void xavier_uniform_(const Tensor& tensor, double gain = 1, SourceLocation where = SourceLocation::current());
+void xavier_normal_(const Tensor& tensor, double gain = 1, SourceLocation where = SourceLocation::current());
 
 // The normal distribution between `a` and `b` (not counted in deviations): what lies outside is not
 // drawn. Throws ValueError unless a < b and stddev > 0.
-void trunc_normal_(const Tensor& tensor, double mean = 0, double stddev = 1, double a = -2, double b = 2);
+void trunc_normal_(const Tensor& tensor, double mean = 0, double stddev = 1, double a = -2, double b = 2,
+                   SourceLocation where = SourceLocation::current());
 // Ones on the diagonal of a matrix, zeros elsewhere. Throws ShapeError unless there are 2
 // dimensions.
-void eye_(const Tensor& tensor);
+void eye_(const Tensor& tensor, SourceLocation where = SourceLocation::current());
 // A convolution's weight [out, in, kernel...] that passes as many channels on as it can, in each of
 // the groups: one in the middle of the kernel. Throws ShapeError unless there are 3 to 5
 // dimensions, the first divisible by `groups`.
-void dirac_(const Tensor& tensor, int64_t groups = 1);
+void dirac_(const Tensor& tensor, int64_t groups = 1, SourceLocation where = SourceLocation::current());
 // Saxe, McClelland and Ganguli, arXiv 1312.6120. Of [rows, the rest as columns]: orthonormal rows,
 // or columns where they are fewer, times gain; uniform over all such matrices. Throws ShapeError
 // for fewer than two dimensions.
-void orthogonal_(const Tensor& tensor, double gain = 1);
+void orthogonal_(const Tensor& tensor, double gain = 1, SourceLocation where = SourceLocation::current());
 // Martens, ICML 2010: normal with deviation `stddev`, but ceil(sparsity * rows) zeros in each
 // column. Throws ShapeError unless there are 2 dimensions, ValueError unless 0 <= sparsity <= 1.
-void sparse_(const Tensor& tensor, double sparsity, double stddev = 0.01);
+void sparse_(const Tensor& tensor, double sparsity, double stddev = 0.01,
+             SourceLocation where = SourceLocation::current());
 
 // PyTorch's defaults for Linear and Conv: kaiming_uniform_(weight, a = sqrt(5)), which is uniform
 // within
 // 1 / sqrt(fan_in), and the same bound for the bias (which may be undefined).
-void reset_parameters(const Tensor& weight, const Tensor& bias);
+void reset_parameters(const Tensor& weight, const Tensor& bias, SourceLocation where = SourceLocation::current());
 
 }  // namespace brigade::nn::init

@@ -1,5 +1,6 @@
 // Initialisers that are made on the host, in double, and then copied: truncated, diagonal,
 // orthogonal and sparse ones.
+#include <brigade/autograd/write_log.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -30,11 +31,13 @@ void check(const Tensor& tensor, const char* what, int low, int high) {
 constexpr int kAnyDim = 1 << 20;
 
 // Runs `make` over float64 values in row-major order, all 0 before, and puts them into the tensor.
-void fill_from_host(const Tensor& tensor, const std::function<void(double*)>& make) {
+void fill_from_host(const Tensor& tensor, const char* what, SourceLocation where,
+                    const std::function<void(double*)>& make) {
   const Tensor host = zeros(tensor.sizes(), kFloat64);
   make(host.data_ptr<double>());
   kernels::copy(tensor, host);
   tensor.bump_version();
+  autograd::note_write(tensor, what, where);
 }
 
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
@@ -83,7 +86,7 @@ void orthonormalise(std::vector<std::vector<double>>& vectors) {
 
 }  // namespace
 
-void trunc_normal_(const Tensor& tensor, double mean, double stddev, double a, double b) {
+void trunc_normal_(const Tensor& tensor, double mean, double stddev, double a, double b, SourceLocation where) {
   check(tensor, "trunc_normal_", 0, kAnyDim);
   if (!(a < b && stddev > 0)) {
     throw ValueError("trunc_normal_: expected a < b and a deviation above 0, got a {}, b {}, deviation {}", a, b,
@@ -96,7 +99,7 @@ void trunc_normal_(const Tensor& tensor, double mean, double stddev, double a, d
   const double from = normal_cdf(low), to = normal_cdf(high);
   const Tensor uniform = empty(tensor.sizes(), kFloat64);
   kernels::fill_uniform(uniform, kernels::reserve_random(uniform), 0, 1);
-  fill_from_host(tensor, [&](double* values) {
+  fill_from_host(tensor, "trunc_normal_", where, [&](double* values) {
     const double* u = uniform.data_ptr<double>();
     for (int64_t i = 0; i < tensor.numel(); ++i) {
       const double z = normal_quantile(from + u[i] * (to - from), low, high);
@@ -105,15 +108,15 @@ void trunc_normal_(const Tensor& tensor, double mean, double stddev, double a, d
   });
 }
 
-void eye_(const Tensor& tensor) {
+void eye_(const Tensor& tensor, SourceLocation where) {
   check(tensor, "eye_", 2, 2);
-  fill_from_host(tensor, [&](double* values) {
+  fill_from_host(tensor, "eye_", where, [&](double* values) {
     for (int64_t i = 0; i < std::min(tensor.size(0), tensor.size(1)); ++i)
       values[i * tensor.size(1) + i] = 1;
   });
 }
 
-void dirac_(const Tensor& tensor, int64_t groups) {
+void dirac_(const Tensor& tensor, int64_t groups, SourceLocation where) {
   check(tensor, "dirac_", 3, 5);
   const int64_t out = tensor.size(0), in = tensor.size(1);
   if (groups < 1 || out % groups != 0) {
@@ -124,7 +127,7 @@ void dirac_(const Tensor& tensor, int64_t groups) {
     middle = middle * tensor.size(d) + tensor.size(d) / 2;
     kernel *= tensor.size(d);
   }
-  fill_from_host(tensor, [&](double* values) {
+  fill_from_host(tensor, "dirac_", where, [&](double* values) {
     for (int64_t group = 0; group < groups; ++group) {
       for (int64_t c = 0; c < std::min(out / groups, in); ++c)
         values[((group * (out / groups) + c) * in + c) * kernel + middle] = 1;
@@ -132,7 +135,7 @@ void dirac_(const Tensor& tensor, int64_t groups) {
   });
 }
 
-void orthogonal_(const Tensor& tensor, double gain) {
+void orthogonal_(const Tensor& tensor, double gain, SourceLocation where) {
   check(tensor, "orthogonal_", 2, kAnyDim);
   if (tensor.numel() == 0) return;
   const int64_t rows = tensor.size(0), columns = tensor.numel() / rows;
@@ -146,7 +149,7 @@ void orthogonal_(const Tensor& tensor, double gain) {
     vectors.emplace_back(row, row + length);
   }
   orthonormalise(vectors);
-  fill_from_host(tensor, [&](double* values) {
+  fill_from_host(tensor, "orthogonal_", where, [&](double* values) {
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t k = 0; k < length; ++k)
         values[wide ? i * columns + k : k * columns + i] =
@@ -155,7 +158,7 @@ void orthogonal_(const Tensor& tensor, double gain) {
   });
 }
 
-void sparse_(const Tensor& tensor, double sparsity, double stddev) {
+void sparse_(const Tensor& tensor, double sparsity, double stddev, SourceLocation where) {
   check(tensor, "sparse_", 2, 2);
   if (!(sparsity >= 0 && sparsity <= 1))
     throw ValueError("sparse_: sparsity must be between 0 and 1, got {}", sparsity);
@@ -163,7 +166,7 @@ void sparse_(const Tensor& tensor, double sparsity, double stddev) {
   const auto zeroed = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
   const Tensor normal = empty(tensor.sizes(), kFloat64);
   kernels::fill_normal(normal, kernels::reserve_random(normal), 0, stddev);
-  fill_from_host(tensor, [&](double* values) {
+  fill_from_host(tensor, "sparse_", where, [&](double* values) {
     std::copy_n(normal.data_ptr<double>(), tensor.numel(), values);
     for (int64_t column = 0; column < columns; ++column) {
       const Tensor order = randperm(rows);

@@ -3,6 +3,8 @@
 #include "mechanisms_net.h"
 #include "rank_case.h"
 
+#include <brigade/dist/checks/values.h>
+
 namespace brigade::test::loaded_state_cases {
 
 using namespace mechanisms;  // NOLINT: the cases are about this network
@@ -117,6 +119,45 @@ std::string check_line(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_line("a model's state that one rank has loaded is told with the line that loaded it", &check_line,
                            everywhere({2, 3}));
+
+// A head that is drawn anew after wrapping, by the rank's numbers or by the same on all.
+std::string check_drawn_anew(const dist::ProcessGroupPtr& group) {
+  using Draw = void (*)(const Tensor&, uint64_t seed, unsigned& line);
+  const Draw draws[] = {[](const Tensor& weight, uint64_t seed, unsigned& line) {
+                          manual_seed(seed);
+                          line = __LINE__ + 1;
+                          nn::init::normal_(weight);
+                        },
+                        [](const Tensor& weight, uint64_t seed, unsigned& line) {
+                          manual_seed(seed);
+                          line = __LINE__ + 1;
+                          nn::init::orthogonal_(weight);
+                        },
+                        [](const Tensor& weight, uint64_t seed, unsigned& line) {
+                          line = __LINE__ + 1;
+                          nn::init::constant_(weight, static_cast<double>(seed));
+                        }};
+  for (const Draw draw : draws) {
+    unsigned line = 0;
+    Training alike(group);
+    alike.run([&](Training& of) { draw(of.net->c->weight, 7, line); });
+    if (!dist::verify_consistency(*group, alike.net).consistent()) return "drawn alike";
+    Training other(group);
+    try {
+      other.run([&](Training& of) { draw(of.net->c->weight, of.is_last() ? 8 : 7, line); });
+    } catch (const dist::ConsistencyError& error) {
+      const dist::Verdict& verdict = error.verdicts().at(0);
+      if (verdict.kind != "parameters_written" || verdict.parameters.at(0).name != "c.weight") return error.what();
+      if (to_string(verdict.cause.place) != to_string(Place("dist/loaded_state_cases.cpp", line))) return error.what();
+      continue;
+    }
+    return "nothing was said";
+  }
+  return "";
+}
+const AddRankCase add_drawn_anew(
+    "initial values that the ranks draw differently after wrapping are told, with the line", &check_drawn_anew,
+    everywhere({2, 3}));
 
 }  // namespace
 

@@ -201,6 +201,11 @@ TEST_CASE("gradients_edited names the edit that not every rank made") {
   CHECK(verdict->cause.module == "b");
   REQUIRE(verdict->parameters.size() == 1);
   CHECK(verdict->parameters[0].bytes == 8);
+  // Of several edits on that rank none is passed over.
+  steps[1].edits.push_back({"b.weight", "mul_", {"a.cpp", 6}});
+  steps[1].edits.push_back({"c", "zero_", {"a.cpp", 7}});
+  CHECK(
+      dist::gradients_edited(steps, apart)->cause.text.starts_with("clamp_ at a.cpp:4, then mul_ at a.cpp:6 changed"));
   // As it comes from another rank.
   const dist::StepOnRank back = dist::from_text(dist::to_text(steps[1])).get<dist::StepOnRank>();
   CHECK(back.edits[1].where == Place("a.cpp", 4));
@@ -228,6 +233,8 @@ TEST_CASE("parameters_written names the first write to what differs, and its ran
   const auto unclear = dist::parameters_written(steps, std::vector<dist::GradientsApart>{{parameters[1], {}}});
   REQUIRE(unclear.has_value());
   CHECK(unclear->ranks == std::vector<int>{0, 1, 2});
+  CHECK(unclear->cause.text.starts_with(
+      "copy_ at a.cpp:7 (ranks 0 and 1), mul_ at a.cpp:4 (rank 2) wrote to b.weight outside the optimizer on ranks 0, 1"));
 }
 
 TEST_CASE("gradients_edited passes over edits that have changed nothing") {

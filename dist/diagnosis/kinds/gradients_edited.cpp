@@ -44,17 +44,28 @@ bool is_set_by_hand(std::span<const StepOnRank> steps, const std::string& parame
   });
 }
 
-// The first edit that not all ranks made, or made alike.
-void blame(const StepOnRank::Edit& edit, size_t rank, bool everywhere, Cause& cause) {
-  cause.op = edit.op;
-  cause.module = module_of(edit.parameter);
-  cause.text =
-      everywhere
-          ? fmt::format("{} at {} changed the gradient of {} after the reduction, on every rank to other values",
-                        edit.op, to_string(edit.where), edit.parameter)
-          : fmt::format("{} at {} changed the gradient of {} on rank {} after the reduction, and not on every rank",
-                        edit.op, to_string(edit.where), edit.parameter, rank);
-  cause.place = edit.where;
+// "mul_ at a.cpp:5, then add_ at a.cpp:6": which of several edits of one gradient has made it another one, nobody has
+// looked.
+std::string in_words(std::span<const StepOnRank::Edit> edits) {
+  std::vector<std::string> parts;
+  for (const StepOnRank::Edit& edit : edits) {
+    const std::string part = fmt::format("{} at {}", edit.op, to_string(edit.where));
+    if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
+  }
+  return first_of(parts, 4, ", then ");
+}
+
+// The edits of one gradient that not all ranks made, or made alike.
+void blame(std::span<const StepOnRank::Edit> edits, size_t rank, bool everywhere, Cause& cause) {
+  const StepOnRank::Edit& first = edits.front();
+  cause.op = first.op;
+  cause.module = module_of(first.parameter);
+  cause.text = everywhere
+                   ? fmt::format("{} changed the gradient of {} after the reduction, on every rank to other values",
+                                 in_words(edits), first.parameter)
+                   : fmt::format("{} changed the gradient of {} on rank {} after the reduction, and not on every rank",
+                                 in_words(edits), first.parameter, rank);
+  cause.place = first.where;
 }
 
 }  // namespace
@@ -78,16 +89,18 @@ std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::
   };
   for (const Kind kind : {Kind{false, false}, Kind{true, false}, Kind{false, true}}) {
     for (size_t r = 0; r < steps.size(); ++r) {
+      std::vector<StepOnRank::Edit> blamed;  // of the first parameter
       for (const StepOnRank::Edit& edit : steps[r].edits) {
         const GradientsApart* const differs = find(apart, edit.parameter);
         if (!differs || is_everywhere(steps, edit) != kind.everywhere) continue;
         if (kind.everywhere && is_set_by_hand(steps, edit.parameter)) continue;  // that says more
         if (!kind.everywhere && is_vain(steps, differs->odd, r, edit) != kind.vain) continue;
         editing.insert(static_cast<int>(r));
-        if (verdict.cause.text.empty()) blame(edit, r, kind.everywhere, verdict.cause);
+        if (blamed.empty() || blamed.front().parameter == edit.parameter) blamed.push_back(edit);
         if (named.insert(edit.parameter).second)
           verdict.parameters.push_back(about(differs->parameter, {}, {static_cast<int>(r)}));
       }
+      if (verdict.cause.text.empty() && !blamed.empty()) blame(blamed, r, kind.everywhere, verdict.cause);
     }
     if (!editing.empty()) break;
   }

@@ -9,8 +9,37 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace brigade::dist {
+
+namespace {
+
+// "copy_ at a.cpp:5", or, where ranks have written it last at different lines, "copy_ at a.cpp:5 (rank 0), add_ at
+// a.cpp:9 (ranks 1 and 2)".
+std::string writes_in_words(std::span<const StepOnRank> steps, const std::set<int>& writers,
+                            const std::string& parameter) {
+  std::vector<std::pair<std::string, std::vector<int>>> lines;
+  for (const int rank : writers) {
+    for (const StepOnRank::Edit& write : steps[static_cast<size_t>(rank)].writes) {
+      if (write.parameter != parameter) continue;
+      const std::string line = fmt::format("{} at {}", write.op, to_string(write.where));
+      const auto known = std::ranges::find(lines, line, [](const auto& each) { return each.first; });
+      if (known == lines.end()) {
+        lines.push_back({line, {rank}});
+      } else {
+        known->second.push_back(rank);
+      }
+    }
+  }
+  if (lines.size() == 1) return lines.front().first;
+  std::vector<std::string> parts;
+  for (const auto& [line, ranks] : lines)
+    parts.push_back(fmt::format("{} ({})", line, ranks_in_words(ranks)));
+  return first_of(parts, 4, ", ");
+}
+
+}  // namespace
 
 std::optional<Verdict> parameters_written(std::span<const StepOnRank> steps, std::span<const GradientsApart> apart) {
   Verdict verdict;
@@ -42,12 +71,12 @@ std::optional<Verdict> parameters_written(std::span<const StepOnRank> steps, std
   verdict.ranks.assign(writers.begin(), writers.end());
   for (ParameterVerdict& parameter : verdict.parameters)
     parameter.missing_ranks = verdict.ranks;
-  verdict.cause.text = fmt::format(
-      "{} at {} wrote to {} outside the optimizer on {}, and the ranks hold other values since", verdict.cause.op,
-      to_string(verdict.cause.place), verdict.parameters.front().name, ranks_in_words(verdict.ranks));
+  verdict.cause.text = fmt::format("{} wrote to {} outside the optimizer on {}, and the ranks hold other values since",
+                                   writes_in_words(steps, writers, verdict.parameters.front().name),
+                                   verdict.parameters.front().name, ranks_in_words(verdict.ranks));
   verdict.advice =
-      "write the same on every rank (load the checkpoint on all, or broadcast from the one that has loaded it), and swap "
-      "averages back before training goes on";
+      "write the same on every rank (load the checkpoint on all, broadcast from the one that has loaded it, draw from the "
+      "same seed), and swap averages back before training goes on";
   return verdict;
 }
 

@@ -63,13 +63,14 @@ struct ScaledStep {
 
 // An optimizer is about to move leaves by their gradients.
 struct Update {
-  const void* optimizer;  // its identity
+  const void* optimizer;  // its identity, while it lives
   std::string name;       // "AdamW"
   uint64_t number;        // of its steps, from 1
   std::span<const Tensor> parameters;
   std::string options;  // its hyperparameters, one group per line: "group 0: lr 0.1, momentum 0.9"
   SourceLocation where;
-  bool keeps_state;  // the step depends on earlier ones
+  bool keeps_state;     // the step depends on earlier ones
+  uint64_t serial = 0;  // of the optimizer: no other one of this process has had it
   // The line that has loaded its state since the step before; 0: none has.
   SourceLocation state_loaded_at = {};
   // What it keeps, with the positions of the parameters that it belongs to.

@@ -24,6 +24,7 @@ namespace {
 struct Living {
   std::mutex mutex;
   std::vector<std::pair<std::thread::id, const Optimizer*>> all;
+  uint64_t made = 0;
 };
 Living& living() {
   static auto* const one = new Living;  // never destroyed: optimizers may be static objects
@@ -35,6 +36,7 @@ Living& living() {
 Optimizer::Optimizer() {
   const std::lock_guard lock(living().mutex);
   living().all.emplace_back(std::this_thread::get_id(), this);
+  serial_ = ++living().made;
 }
 
 Optimizer::~Optimizer() {
@@ -65,6 +67,7 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
           .options = std::move(options),
           .where = where,
           .keeps_state = keeps_state(),
+          .serial = serial_,
           .state_loaded_at = state_loaded_at_,
           .state = [this] { return state_tensors(); },
           .scaled = scaled,

@@ -46,6 +46,8 @@ class Optimizer {
   // set_to_none: the next backward starts afresh instead of adding to zeros.
   void zero_grad(bool set_to_none = true, SourceLocation where = SourceLocation::current());
 
+  // Among all that this process has made, from 1.
+  uint64_t serial() const noexcept { return serial_; }
   // Steps that were taken, and those that a loss scaler has left out since gradients were not
   // finite, with the line of the latest.
   uint64_t steps_taken() const noexcept { return steps_; }
@@ -155,6 +157,7 @@ class Optimizer {
   SourceLocation state_loaded_at_;  // since the latest step
   SourceLocation stepping_at_;
   double grad_factor_ = 1;
+  uint64_t serial_ = 0;
   uint64_t steps_ = 0, skipped_ = 0;
   SourceLocation skipped_at_;
   std::map<size_t, double> initial_lrs_;

@@ -12,11 +12,14 @@
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/merge.h>
 #include <brigade/dist/diagnosis/wire.h>
+#include <brigade/optim/optimizer.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
+#include <utility>
 
 namespace brigade::dist {
 
@@ -186,6 +189,65 @@ void StepCheck::resume_after_join() noexcept {
     steps.in_join = steps.latest;
 }
 
+namespace {
+
+// "Adam 0 1 2": what optimizers of several ranks have in common that are one; "" where it moves nothing that is reduced.
+std::string key_of(const optim::Optimizer& optimizer, const Reducer& reducer) {
+  std::string positions;
+  for (const Tensor& parameter : optimizer.parameters()) {
+    if (const int64_t position = reducer.find(parameter); position >= 0) positions += fmt::format(" {}", position);
+  }
+  return positions.empty() ? "" : optimizer.name() + positions;
+}
+
+}  // namespace
+
+void StepCheck::compare_steps_of_join(SourceLocation where) {
+  using Counts = std::map<std::string, std::vector<uint64_t>>;  // steps of those that have one key
+  Counts own;
+  std::map<std::string, const optim::Optimizer*> ours;
+  for (const optim::Optimizer* optimizer : optim::optimizers_of_this_thread()) {
+    const std::string key = key_of(*optimizer, reducer_);
+    if (key.empty()) continue;
+    own[key].push_back(optimizer->steps_taken());
+    ours[key] = optimizer;
+  }
+  std::vector<Counts> of_ranks;
+  for (const std::string& text : group_.all_gather_text(to_text(own), "join: steps of the optimizers", where))
+    of_ranks.push_back(decoded<Counts>(text));
+  for (const auto& [key, optimizer] : ours) {
+    std::vector<uint64_t> counts;
+    for (Counts& of_rank : of_ranks) {
+      if (const std::vector<uint64_t>& found = of_rank[key]; found.size() == 1) counts.push_back(found.front());
+    }
+    const bool alike = std::ranges::all_of(counts, [&](uint64_t count) { return count == counts.front(); });
+    if (alike || counts.size() != of_ranks.size()) {
+      uneven_.erase(optimizer->serial());  // of others nothing is claimed
+    } else {
+      uneven_[optimizer->serial()] = std::move(counts);
+    }
+  }
+}
+
+// All ranks with data come here at their next step, and know the same.
+void StepCheck::refuse_after_uneven_join(const autograd::Update& update) {
+  if (update.state_loaded_at.line() != 0) uneven_.erase(update.serial);  // what differed is gone
+  const auto found = uneven_.find(update.serial);
+  if (found == uneven_.end() || !update.keeps_state || !update.moves) return;
+  const std::vector<uint64_t>& of_ranks = found->second;
+  std::vector<StepOnRank> steps(of_ranks.size());
+  for (size_t r = 0; r < steps.size(); ++r) {
+    steps[r].name = fmt::format("step {} of {}", of_ranks[r] + 1, update.name);
+    steps[r].where = update.where;
+    steps[r].in_join = of_ranks[r];
+    steps[r].since_join = 1;
+  }
+  std::vector<Verdict> verdicts = optimizers_differ(steps, update.name, {});
+  for (Verdict& verdict : verdicts)
+    verdict.iteration = reducer_.rounds();
+  raise(update, std::move(verdicts));
+}
+
 void StepCheck::count(const autograd::Update& update) {
   Steps& steps = steps_[update.optimizer];
   if (update.number <= steps.in_join) steps = {};  // a new one in the place of one that is gone
@@ -351,6 +413,7 @@ void StepCheck::agree(const autograd::Update& update) {
                                 [&](const Tensor& parameter) { return reducer_.find(parameter) >= 0; });
   if (ours) count(update);
   if (rests_) {
+    if (ours) refuse_after_uneven_join(update);
     // The ranks that are still here have found the same in the same averages.
     if (ours && update.scaled) update.scaled->is_agreed = true;
     return;

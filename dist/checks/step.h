@@ -47,6 +47,10 @@ class StepCheck {
   // of an optimizer that keeps no state are counted from its end.
   void rest() noexcept { rests_ = true; }
   void resume_after_join() noexcept;
+  // Collective, at the end of a join in which some ranks had less data: all learn which optimizers
+  // have stepped less often on some of them, so that the next join refuses those that keep state as
+  // a step outside does.
+  void compare_steps_of_join(SourceLocation where);
 
  private:
   // On one step, with the other ranks.
@@ -58,6 +62,8 @@ class StepCheck {
   };
   Count count_of(const autograd::Update& update) const;
   void count(const autograd::Update& update);
+  // Throws where the ranks have come out of an uneven join with other states of the optimizer.
+  void refuse_after_uneven_join(const autograd::Update& update);
   // What this rank alone can see.
   std::vector<Verdict> audit(const autograd::Update& update);
   // What the optimizer has found itself.
@@ -109,6 +115,8 @@ class StepCheck {
     uint64_t writes_seen = 0;  // autograd::writes_by_hand() at the latest
   };
   std::unordered_map<const void*, Steps> steps_;  // by the identity of the optimizer
+  // By Update::serial: the steps of all ranks at the end of the latest join, where they were not alike.
+  std::unordered_map<uint64_t, std::vector<uint64_t>> uneven_;
   StepHabits habits_;
 };
 

@@ -16,7 +16,7 @@
 // Agreement on optimizer steps (DDPOptions::check_steps) rests until the join is finished.
 //
 // An optimizer that keeps state (momentum, moments) and stands outside the join has stepped less
-// often on the shadows; its next step is refused with the reason. Join a ZeroRedundancyOptimizer
+// often on the shadows; its next step, in another join or outside, is refused with the reason. Join a ZeroRedundancyOptimizer
 // instead: a shadow steps its share with the gradients of the others. Schedules, clipping and
 // whatever else changes a step happen on ranks with data only.
 //

@@ -47,7 +47,9 @@ class DistributedDataParallelBase::InJoin final : public JoinHook {
       }
     }
     ddp_.broadcast_model_from(source, where);
-    if (uneven) take_gradients_of(source, is_last_joiner);
+    if (!uneven) return;
+    take_gradients_of(source, is_last_joiner);
+    if (ddp_.step_check_) ddp_.step_check_->compare_steps_of_join(where);
   }
 
   bool reduces_in_backward() const noexcept override { return true; }

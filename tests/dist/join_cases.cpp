@@ -135,6 +135,33 @@ const AddRankCase add_adam_after_join(
     }),
     everywhere({2, 3}));
 
+// An epoch after the other, each in a join of its own.
+template <class Optimizer, class Options>
+std::string second_epoch_in_join(const dist::ProcessGroupPtr& group, const Options& options, bool renews) {
+  Net net = seeded_net();
+  Ddp ddp(net, group);
+  auto optimizer = std::make_unique<Optimizer>(net->parameters(), options);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    dist::Join join(ddp);
+    if (epoch > 0 && renews) optimizer = std::make_unique<Optimizer>(net->parameters(), options);
+    for (int s = 0; s < batches_of(group->rank()); ++s)
+      train_step(ddp, *optimizer, group->rank(), 10 * epoch + s);
+    join.finish();
+  }
+  return dist::verify_consistency(*group, net).consistent() ? "" : "after two joins";
+}
+std::string check_second_join(const dist::ProcessGroupPtr& group) {
+  const optim::AdamOptions adam{.lr = 0.1};
+  std::string wrong = second_epoch_in_join<optim::SGD>(group, optim::SGDOptions{.lr = 0.1}, false);
+  if (wrong.empty()) wrong = second_epoch_in_join<optim::Adam>(group, adam, true);
+  if (!wrong.empty()) return wrong;
+  return expect_error<dist::ConsistencyError>(
+      [&] { second_epoch_in_join<optim::Adam>(group, adam, false); },
+      {"Adam keeps state", "rank 0: 1 steps; rank 1: 2 steps", "make a new optimizer on every rank after the join"});
+}
+const AddRankCase add_second_join("join: the next join refuses Adam as a step outside does, and not a new one, or SGD",
+                                  &check_second_join, everywhere({2, 3}));
+
 std::string check_adam_after_even_join(const dist::ProcessGroupPtr& group) {
   Net net = seeded_net();
   Ddp ddp(net, group);

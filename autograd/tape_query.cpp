@@ -2,6 +2,7 @@
 #include <brigade/autograd/tape_query.h>
 
 #include <brigade/autograd/detail/thread_state.h>
+#include <brigade/core/place.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -27,8 +28,8 @@ std::string cut_in_words(const Tape::Record& record) {
   switch (record.cut) {
     case Cut::Detach: return "cut by detach() at " + to_string(record.where);
     case Cut::NoGrad:
-      return "'" + std::string(record.op) + "' at " + to_string(record.where) + " ran under no_grad, opened at " +
-             to_string(record.cut_at);
+      return "'" + std::string(record.op) + "' at " + to_string(record.where) + " ran under no_grad" +
+             (is_in_standard_library(record.cut_at) ? "" : ", opened at " + to_string(record.cut_at));
     case Cut::NotDifferentiable:
       return "'" + std::string(record.op) + "' at " + to_string(record.where) + " has no derivative";
     case Cut::ReadAsNumber: return "read as a number at " + to_string(record.where);

@@ -1,5 +1,6 @@
 // The methods of Tensor about leaves, gradients and history.
 #include <brigade/autograd/backward.h>
+#include <brigade/autograd/detail/early_detach.h>
 #include <brigade/autograd/engine.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/ops/arithmetic.h>
@@ -135,6 +136,8 @@ Tensor Tensor::detach(SourceLocation where) const {
     const Tensor* out[] = {&result};
     const autograd::Cut cut = requires_grad() ? autograd::Cut::Detach : autograd::Cut::None;
     tape->append("detach", where, in, out, cut, where);
+  } else if (requires_grad() && !autograd::Tape::is_kept()) {
+    autograd::detail::note_early_detach(*this, result, where);
   }
   return result;
 }

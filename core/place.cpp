@@ -1,6 +1,7 @@
 // From a location that the compiler filled in to a place that can be compared and sent.
 #include <brigade/core/place.h>
 
+#include <string_view>
 #include <utility>
 
 namespace brigade {
@@ -13,5 +14,10 @@ Place::Place(const SourceLocation& where) : file(to_string(where)), line(where.l
 }
 
 std::string to_string(const Place& place) { return place ? place.file + ":" + std::to_string(place.line) : ""; }
+
+bool is_in_standard_library(const SourceLocation& where) {
+  const std::string_view file = where.file_name();
+  return file.find("/include/c++/") != std::string_view::npos || file.find("/c++/v1/") != std::string_view::npos;
+}
 
 }  // namespace brigade

@@ -25,5 +25,7 @@ struct Place {
 
 // "examples/train.cpp:12", the same text as of the location; "" when not known.
 std::string to_string(const Place& place);
+// No line of the user's: a guard in std::optional, emplaced, is made in a header of the standard library.
+bool is_in_standard_library(const SourceLocation& where);
 
 }  // namespace brigade

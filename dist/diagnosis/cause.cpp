@@ -1,9 +1,11 @@
 // Following the tape from a parameter to where its path to the loss ends.
 #include <brigade/dist/diagnosis/cause.h>
 
+#include <brigade/autograd/detail/early_detach.h>
 #include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/tape_query.h>
+#include <brigade/core/place.h>
 
 #include <fmt/format.h>
 
@@ -38,12 +40,6 @@ CauseKind kind_of(Cut cut) {
     case Cut::None: break;
   }
   return CauseKind::Unknown;
-}
-
-// A guard in std::optional, emplaced, is made in a header of the standard library: no line of the user's.
-bool is_in_standard_library(const SourceLocation& where) {
-  const std::string_view file = where.file_name();
-  return file.find("/include/c++/") != std::string_view::npos || file.find("/c++/v1/") != std::string_view::npos;
 }
 
 void describe_cut(Cause& cause, const Tape& tape, const Tape::Record& record) {
@@ -138,6 +134,22 @@ void describe_not_used(Cause& cause, const Tape& tape, const Fate& fate, SourceL
   note_older_use(cause, fate, earlier_call(tape, cause.module, fate));
 }
 
+// Forward used what had been detached from the parameter before there was a tape; false where it did not.
+bool describe_early_detach(Cause& cause, const Tape& tape, uint64_t id, const TracedBackward& backward) {
+  for (const autograd::detail::EarlyDetach& each : autograd::detail::early_detaches(id)) {
+    const Fate fate = backward.has_ended() ? autograd::trace(tape, each.result, backward.number())
+                                           : autograd::trace(tape, each.result, backward.roots());
+    if (fate.kind != Fate::Kind::Reached && !fate.root_depends) continue;
+    cause.kind = CauseKind::Detached;
+    cause.op = "detach";
+    cause.place = each.where;
+    cause.text = fmt::format("the path from the loss was cut by detach() at {}, before the module was wrapped",
+                             to_string(each.where));
+    return true;
+  }
+  return false;
+}
+
 // Read under no_grad outside all modules (an average, a copy) for nothing that the loss depends on, while its own module
 // was not called: that a gradient is missing has nothing to do with it.
 bool is_read_beside(const Tape& tape, const Fate& fate, uint64_t id, const std::string& module) {
@@ -148,6 +160,18 @@ bool is_read_beside(const Tape& tape, const Fate& fate, uint64_t id, const std::
   return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
 }
 
+// Where the value of one of the results was read as a number: in a log, or for the loss, which the tape cannot see.
+void note_reading(Cause& cause, const Tape& tape, const Tape::Record& record) {
+  const auto results = tape.outputs(record);
+  for (const Tape::Record& reader : tape.records()) {
+    if (reader.cut != Cut::ReadAsNumber || reader.first_id <= record.first_id) continue;
+    const auto inputs = tape.inputs(reader);
+    if (std::ranges::find_first_of(inputs, results) == inputs.end()) continue;
+    cause.note = fmt::format("its value was read as a number, by {}() at {}", reader.op, to_string(reader.where));
+    return;
+  }
+}
+
 // The last live result on the way of a tensor that no root depends on.
 void describe_dropped(Cause& cause, const Tape& tape, const Tape::Record& record) {
   cause.kind = CauseKind::OutputDropped;
@@ -156,6 +180,7 @@ void describe_dropped(Cause& cause, const Tape& tape, const Tape::Record& record
   cause.text =
       fmt::format("used, but nothing it fed reached the loss; the last result on its way is that of {} at {}{}",
                   record.op, to_string(record.where), module_in_words(tape, record));
+  note_reading(cause, tape, record);
 }
 
 // A path exists, and a backward on it returned nothing; false where none did.
@@ -280,6 +305,7 @@ Cause find_cause(const NamedParameter& parameter, const TracedBackward& backward
       break;
     case Fate::Kind::Dropped: describe_dropped(cause, *tape, *fate.record); break;
     case Fate::Kind::NotUsed:
+      if (describe_early_detach(cause, *tape, id, backward)) break;
       describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
       break;
     case Fate::Kind::Reached:

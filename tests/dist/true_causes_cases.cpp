@@ -107,6 +107,55 @@ std::string check_several_results(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_several_results("the indices of topk are a cut, its values are not", &check_several_results,
                                       everywhere({2}));
 
+// A module that works with a copy of its parameter which it has made in its constructor.
+struct EarlyImpl : nn::Module {
+  enum class Copy { None, Detached, DetachedResult, DetachedBeside };
+  nn::Linear layer{nullptr};
+  Tensor scale, used, beside;
+  unsigned cut_at = 0;
+  explicit EarlyImpl(Copy copy) {
+    layer = register_module("layer", nn::Linear(4, 3));
+    layer->to(kFloat64);
+    scale = register_parameter("scale", ones({3}, kFloat64));
+    used = scale;
+    cut_at = __LINE__ + 1;
+    if (copy != Copy::None) beside = (copy == Copy::DetachedResult ? scale * 2.0 : scale).detach();
+    if (copy == Copy::Detached || copy == Copy::DetachedResult) used = beside;
+    if (copy == Copy::DetachedBeside) used = Tensor();
+  }
+  Tensor forward(const Tensor& x) { return used.defined() ? layer(x) * used : layer(x); }
+};
+BRIGADE_MODULE(Early);
+
+std::string check_detached_before(const dist::ProcessGroupPtr& group) {
+  using Copy = EarlyImpl::Copy;
+  for (const Copy copy : {Copy::None, Copy::Detached, Copy::DetachedResult, Copy::DetachedBeside}) {
+    Early net(copy);
+    dist::DistributedDataParallel<Early> ddp(net, group);
+    std::string text;
+    CauseKind kind = CauseKind::Unknown;
+    unsigned line = 0;
+    try {
+      loss_of(ddp(batch_of(group->rank(), 0))).backward();
+    } catch (const dist::ReductionError& error) {
+      text = error.what();
+      kind = error.verdicts().at(0).cause.kind;
+      line = error.verdicts().at(0).cause.place.line;
+    }
+    if (copy == Copy::None) {
+      if (!text.empty()) return "a healthy module: " + text;
+      continue;
+    }
+    // A copy that is not used has no part in it.
+    const bool is_cut = copy != Copy::DetachedBeside;
+    if (kind != (is_cut ? CauseKind::Detached : CauseKind::NotUsed) || (line == net->cut_at) != is_cut) return text;
+    if ((text.find("before the module was wrapped") != std::string::npos) != is_cut) return text;
+  }
+  return "";
+}
+const AddRankCase add_detached_before("a parameter that the constructor has detached is told with that line",
+                                      &check_detached_before, everywhere({2}));
+
 // Features of all ranks, as a contrastive loss takes them; `own_in_place`: this rank's are those that carry gradients.
 Tensor features_of_all(const dist::ProcessGroup& group, const Tensor& own, const Tensor& gathered, bool own_in_place) {
   std::vector<Tensor> parts;

@@ -93,6 +93,14 @@ FirstNonFinite first_non_finite(std::span<const Tensor> roots) {
     for (const Edge& edge : node->edges)
       open.push_back(edge.node.get());
   }
+  if (first.op) return first;
+  // What the last operation has kept is finite, and what it made of it is not: a mean of nothing.
+  for (const Tensor& root : roots) {
+    const Node* const maker = grad_fn(root);
+    bool keeps_any = false;
+    if (maker) maker->for_each_saved([&](const Tensor&) { keeps_any = true; });
+    if (keeps_any && holds_non_finite(root)) return {maker->op, maker->where, true, root.dtype()};
+  }
   return first;
 }
 

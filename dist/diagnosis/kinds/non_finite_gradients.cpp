@@ -54,13 +54,17 @@ Verdict non_finite_gradients(std::span<const NonFiniteOnRank> seen, std::span<co
   for (const auto& [position, ranks] : ranks_of)
     verdict.parameters.push_back(about(parameters[position], {}, ranks));
   const std::string names = names_in_words(verdict.parameters, 4);
-  verdict.message = fmt::format(
-      "gradients of {} are infinite or NaN on {} before the reduction in backward {}, and so on every rank after it: "
-      "{}{}",
-      names.empty() ? "no single parameter" : names, ranks_in_words(verdict.ranks), moment.iteration,
-      verdict.cause.text,
+  const std::string scale =
       scaled(seen) ? fmt::format(". The loss scaler has lowered its scale {} times in a row, in vain", kStepsOfScaler)
-                   : "");
+                   : "";
+  verdict.message =
+      names.empty()
+          ? fmt::format("the loss is infinite or NaN on {} in backward {}, although no gradient is: {}{}",
+                        ranks_in_words(verdict.ranks), moment.iteration, verdict.cause.text, scale)
+          : fmt::format(
+                "gradients of {} are infinite or NaN on {} before the reduction in backward {}, and so on every "
+                "rank after it: {}{}",
+                names, ranks_in_words(verdict.ranks), moment.iteration, verdict.cause.text, scale);
   return verdict;
 }
 

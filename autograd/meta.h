@@ -84,7 +84,8 @@ struct AutogradMeta final : AutogradMetaBase {
   // module.
   SourceLocation requires_grad_set_at;
   SourceLocation registered_at;
-  std::string registered_as;  // its name there
+  std::string registered_as;     // its name there
+  uint32_t held_by_modules = 0;  // places in modules that live
   struct Hook {
     uint64_t handle;
     std::function<Tensor(const Tensor&)> call;

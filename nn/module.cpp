@@ -47,6 +47,8 @@ void Module::note_made_at(SourceLocation where) noexcept {
 }
 
 Module::~Module() {
+  for (const auto& [name, parameter] : parameters_)
+    --autograd::meta(parameter)->held_by_modules;
   for (const auto& [name, child] : children_)
     disown(*child);
 }
@@ -80,6 +82,7 @@ Tensor Module::register_parameter(const std::string& name, Tensor tensor, bool r
   autograd::AutogradMeta& meta = autograd::ensure_meta(tensor);
   meta.registered_at = where;
   meta.registered_as = name;
+  ++meta.held_by_modules;
   parameters_.emplace_back(name, tensor);
   return tensor;
 }
@@ -100,8 +103,10 @@ Tensor Module::replace_parameter(const std::string& name, Tensor tensor, SourceL
         where, "Cannot assign non-leaf Tensor to parameter '{}' (in module {}): it is the result of an operation", name,
         this->name());
   }
+  --autograd::meta(found->second)->held_by_modules;
   found->second = tensor;
   autograd::AutogradMeta& meta = autograd::ensure_meta(tensor);
+  ++meta.held_by_modules;
   meta.registered_at = where;
   meta.registered_as = name;
   return tensor;

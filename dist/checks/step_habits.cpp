@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
+#include <brigade/dist/diagnosis/cause.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/reducer/reducer.h>
@@ -19,6 +20,10 @@ namespace {
 
 // Optimizers may take turns: after so many backwards each has had its own.
 constexpr uint64_t kBackwardsWithoutHolder = 32;
+// In a row without a gradient: where nothing else moves, where other modules do, and where that is allowed.
+constexpr uint64_t kStepsAlone = 2;
+constexpr uint64_t kStepsBesideOthers = 3;
+constexpr uint64_t kStepsOfUnused = 16;
 
 }  // namespace
 
@@ -39,7 +44,10 @@ void StepHabits::look_at(const autograd::Update& update) {
 // Nothing has come since its latest step: no gradients, or those that it has used.
 void StepHabits::look_for_backward(const autograd::Update& update) {
   const auto latest = backwards_at_.find(update.optimizer);
-  if (reducer_.rounds() != (latest == backwards_at_.end() ? 0 : latest->second)) return look_for_cleared(update);
+  if (reducer_.rounds() != (latest == backwards_at_.end() ? 0 : latest->second)) {
+    look_for_unreached(update);
+    return look_for_cleared(update);
+  }
   bool any = false;
   bool all_used = true;
   for (const Tensor& parameter : update.parameters) {
@@ -77,6 +85,41 @@ void StepHabits::look_for_cleared(const autograd::Update& update) {
                   .cleared_at = cleared->set_at}));
 }
 
+// A forward came, and a backward that should have been its own, and nothing for this optimizer. Once is no habit: with
+// several wrappers each loss may have a step of its own.
+void StepHabits::look_for_unreached(const autograd::Update& update) {
+  std::vector<NamedParameter> waiting;
+  bool others_move = false;
+  for (const Tensor& parameter : update.parameters) {
+    const int64_t position = reducer_.find(parameter);
+    const autograd::AutogradMeta* meta = autograd::meta(parameter);
+    const bool has_gradient = meta && meta->grad.defined() && (meta->stamp.backwards > 0 || meta->stamp.by_hand);
+    if (position < 0) {
+      others_move = others_move || has_gradient;
+    } else if (has_gradient) {
+      waiting.clear();
+      break;
+    } else if (parameter.requires_grad()) {
+      waiting.push_back(reducer_.parameters()[static_cast<size_t>(position)]);
+    }
+  }
+  uint64_t& steps = unreached_[update.optimizer];
+  const std::optional<TracedBackward> backward = reducer_.unreached_by();
+  if (waiting.empty() || !backward) {
+    steps = 0;
+    return;
+  }
+  const ReducerOptions& options = reducer_.options();
+  const bool may_be_unused = options.find_unused_parameters || options.static_graph;
+  if (++steps != (may_be_unused ? kStepsOfUnused : others_move ? kStepsBesideOthers : kStepsAlone)) return;
+  std::vector<ParameterVerdict> parameters;
+  for (const NamedParameter& each : waiting)
+    parameters.push_back(about(each, {}, {}));
+  warn(unreached_module({.title = options.title, .optimizer = update.name, .steps = steps, .step_at = update.where},
+                        std::move(parameters),
+                        find_cause(waiting.front(), *backward, {.diagnosis = options.diagnosis})));
+}
+
 void StepHabits::look_for_second_average(const autograd::Update& update) {
   for (const Tensor& parameter : update.parameters) {
     const int64_t position = reducer_.find(parameter);
@@ -108,16 +151,35 @@ void StepHabits::look_for_gone(const autograd::Update& update) {
                                         [&](const NamedParameter& each) { return each.name == known.name; });
     return warn(stale_optimizer(update.name, same_name != current.end(), update.where, about(known, {}, {})));
   }
+  look_for_gone_modules(update);
 }
 
-void StepHabits::look_for_unheld(const autograd::Update& update) {
-  if (looked_for_unheld_) return;
-  if (first_step_at_ == 0) {
-    first_step_at_ = reducer_.rounds() + 1;
-    writes_at_first_step_ = autograd::writes_by_hand();
-  }
-  if (reducer_.rounds() < first_step_at_ + kBackwardsWithoutHolder) return;
-  looked_for_unheld_ = true;
+// A layer was put in the place of another one before the module was wrapped, and after its optimizer was made: that holds
+// what no module has any more, and what is averaged now it does not move. (Where another group holds the new layer, the
+// old one does no harm.)
+void StepHabits::look_for_gone_modules(const autograd::Update& update) {
+  if (looked_for_gone_modules_ || reducer_.rounds() < 2) return;
+  const auto gone = std::ranges::find_if(update.parameters, [](const Tensor& parameter) {
+    const autograd::AutogradMeta* meta = autograd::meta(parameter);
+    return meta && !meta->registered_as.empty() && meta->held_by_modules == 0 && !meta->grad.defined();
+  });
+  if (gone == update.parameters.end()) return;
+  looked_for_gone_modules_ = true;
+  const std::vector<NamedParameter> unmoved = unheld(update);
+  if (unmoved.empty()) return;
+  std::vector<ParameterVerdict> parameters;
+  for (const NamedParameter& each : unmoved)
+    parameters.push_back(about(each, {}, {}));
+  looked_for_unheld_ = true;  // they are told here
+  const autograd::AutogradMeta& old = *autograd::meta(*gone);
+  warn(optimizer_of_gone_module({.optimizer = update.name,
+                                 .step_at = update.where,
+                                 .name = old.registered_as,
+                                 .registered_at = old.registered_at},
+                                std::move(parameters)));
+}
+
+std::vector<NamedParameter> StepHabits::unheld(const autograd::Update& update) const {
   std::unordered_set<const TensorImpl*> held;
   for (const optim::Optimizer* optimizer : optim::optimizers_of_this_thread()) {
     for (const Tensor& parameter : optimizer->parameters())
@@ -129,14 +191,28 @@ void StepHabits::look_for_unheld(const autograd::Update& update) {
     const std::optional<autograd::LastWrite> last = autograd::last_write(parameter);
     return last && last->by_hand && last->number > writes_at_first_step_;
   };
-  std::vector<ParameterVerdict> unheld;
+  std::vector<NamedParameter> found;
   for (size_t i = 0; i < reducer_.parameters().size(); ++i) {
     const NamedParameter& each = reducer_.parameters()[i];
     if (reducer_.users()[i] > 0 && each.tensor.requires_grad() && !held.contains(each.tensor.impl()) &&
         !is_moved_by_hand(each.tensor))
-      unheld.push_back(about(each, {}, {}));
+      found.push_back(each);
   }
-  if (!unheld.empty()) warn(unheld_parameters(std::move(unheld), update.where));
+  return found;
+}
+
+void StepHabits::look_for_unheld(const autograd::Update& update) {
+  if (looked_for_unheld_) return;
+  if (first_step_at_ == 0) {
+    first_step_at_ = reducer_.rounds() + 1;
+    writes_at_first_step_ = autograd::writes_by_hand();
+  }
+  if (reducer_.rounds() < first_step_at_ + kBackwardsWithoutHolder) return;
+  looked_for_unheld_ = true;
+  std::vector<ParameterVerdict> parameters;
+  for (const NamedParameter& each : unheld(update))
+    parameters.push_back(about(each, {}, {}));
+  if (!parameters.empty()) warn(unheld_parameters(std::move(parameters), update.where));
 }
 
 }  // namespace brigade::dist

@@ -27,17 +27,24 @@ class StepHabits {
  private:
   void look_for_backward(const autograd::Update& update);
   void look_for_cleared(const autograd::Update& update);
+  void look_for_unreached(const autograd::Update& update);
   void look_for_second_average(const autograd::Update& update);
   void look_for_gone(const autograd::Update& update);
+  void look_for_gone_modules(const autograd::Update& update);
   void look_for_unheld(const autograd::Update& update);
+  // Those that are averaged and used, and that no optimizer of this thread holds.
+  std::vector<NamedParameter> unheld(const autograd::Update& update) const;
   void warn(Verdict verdict);
 
   Reducer& reducer_;
   std::function<std::vector<NamedParameter>()> parameters_;
   std::unordered_map<const void*, uint64_t> backwards_at_;  // by optimizer: reduced ones before its latest step
-  uint64_t first_step_at_ = 0;                              // backwards before the first step, and one more
-  uint64_t writes_at_first_step_ = 0;                       // autograd::writes_by_hand()
+  // By optimizer: steps in a row without any gradient of the wrapper, whose forward ran before each.
+  std::unordered_map<const void*, uint64_t> unreached_;
+  uint64_t first_step_at_ = 0;         // backwards before the first step, and one more
+  uint64_t writes_at_first_step_ = 0;  // autograd::writes_by_hand()
   bool looked_for_unheld_ = false;
+  bool looked_for_gone_modules_ = false;
 };
 
 }  // namespace brigade::dist

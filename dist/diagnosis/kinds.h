@@ -84,8 +84,25 @@ Verdict idle_step(const IdleStep& found);
 Verdict averaged_twice(SourceLocation step_at, ParameterVerdict parameter);
 // The optimizer holds what the module has no more; `renewed`: the module has another of that name.
 Verdict stale_optimizer(const std::string& optimizer, bool renewed, SourceLocation step_at, ParameterVerdict parameter);
+// The optimizer holds a parameter of a module that has gone, and none holds `parameters`, which are averaged.
+struct GoneModule {
+  std::string optimizer;
+  SourceLocation step_at;
+  std::string name;  // of the parameter in that module
+  SourceLocation registered_at;
+};
+Verdict optimizer_of_gone_module(const GoneModule& found, std::vector<ParameterVerdict> parameters);
 // They are averaged, and no optimizer of the thread holds them.
 Verdict unheld_parameters(std::vector<ParameterVerdict> parameters, SourceLocation step_at);
+
+// The forward of a wrapper ran before each of `steps` steps in a row, and none of them has found a gradient of it.
+struct UnreachedModule {
+  std::string title;  // of the wrapper
+  std::string optimizer;
+  uint64_t steps = 0;
+  SourceLocation step_at;
+};
+Verdict unreached_module(const UnreachedModule& found, std::vector<ParameterVerdict> parameters, Cause cause);
 
 // `bytes` of results in `nodes` operations were kept, and no other backward came through them.
 Verdict needless_retain_graph(SourceLocation backward, size_t bytes, size_t nodes, SourceLocation step_at);

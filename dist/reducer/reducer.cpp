@@ -112,6 +112,7 @@ void Reducer::forget_forward() noexcept {
   forward_.pending = false;
   forward_.nodes.clear();
   forward_.passed_by.clear();
+  forward_.unreached_by.reset();
 }
 
 void Reducer::prepare_for_forward(int64_t rows) {
@@ -187,6 +188,7 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   // What has gathered under no_sync is reduced although this micro-batch adds nothing to it.
   const bool absent = !reached && !accumulation_.has_gathered(setup_.parameters);
   Round& round = start_round({.where = plan.where(), .planned = std::move(planned), .absent = absent, .held = held});
+  if (absent) forward_.unreached_by.emplace(plan.where(), plan.number());
   setup_.group->note_activity("a backward of " + setup_.title(), plan.where());
   if (setup_.options.diagnosis) round.look_at_loss(plan);
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
@@ -216,6 +218,7 @@ void Reducer::on_gradients_wanted(std::span<const Tensor> leaves) {
   const Round& round = start_round({.where = backward.where(),
                                     .planned = std::vector<uint8_t>(setup_.count(), 0),
                                     .absent = !accumulation_.has_gathered(setup_.parameters)});
+  forward_.unreached_by = backward;
   if (setup_.follower.begins) setup_.follower.begins(round.planned());
   run_at_once(&backward);
 }

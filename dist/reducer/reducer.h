@@ -91,6 +91,9 @@ class Reducer final : public autograd::Listener {
   uint64_t collectives() const noexcept { return last_.collectives; }
   // What is known of the backwards reduced so far.
   const Past& past() const noexcept { return last_; }
+  // The latest backward that was to reach the parameters and has reached none of them on any rank, while a forward of
+  // the wrapper waits for one that does.
+  const std::optional<TracedBackward>& unreached_by() const noexcept { return forward_.unreached_by; }
   // The group has failed: nothing is reduced any more.
   bool is_broken() const noexcept { return broken_ != nullptr; }
   // The position of a managed parameter; -1 for any other tensor.
@@ -126,6 +129,8 @@ class Reducer final : public autograd::Listener {
     std::vector<Nodes> nodes;
     // The latest backwards since that did not look like theirs.
     std::vector<TracedBackward> passed_by;
+    // The latest that was taken for theirs, and reached nothing on any rank.
+    std::optional<TracedBackward> unreached_by = {};
   };
   // What peers that wait in vain are told: what this rank has done last, and no line, since where it
   // is now is not known.

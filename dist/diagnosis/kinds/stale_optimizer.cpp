@@ -1,4 +1,4 @@
-// stale_optimizer: an optimizer holds a parameter that the wrapped module has no more.
+// stale_optimizer: an optimizer holds a parameter that the wrapped module, or any module, has no more.
 //
 // Severity: warning
 // When: before `step()`
@@ -6,6 +6,8 @@
 #include <brigade/dist/diagnosis/kinds.h>
 
 #include <fmt/format.h>
+
+#include <utility>
 
 namespace brigade::dist {
 
@@ -25,6 +27,23 @@ Verdict stale_optimizer(const std::string& optimizer, bool renewed, SourceLocati
   verdict.message = verdict.cause.text;
   verdict.advice = "change the module before it is wrapped and before its optimizer is made, or make both again";
   verdict.parameters.push_back(std::move(parameter));
+  return verdict;
+}
+
+Verdict optimizer_of_gone_module(const GoneModule& found, std::vector<ParameterVerdict> parameters) {
+  Verdict verdict;
+  verdict.kind = "stale_optimizer";
+  verdict.severity = Severity::Warning;
+  verdict.cause.kind = CauseKind::Replaced;
+  verdict.cause.place = found.step_at;
+  verdict.cause.module = module_of(parameters.front().name);
+  verdict.cause.text = fmt::format(
+      "{} at {} holds `{}` of a module that is gone (registered at {}), and no optimizer holds {}, which {} averaged",
+      found.optimizer, to_string(found.step_at), found.name, to_string(found.registered_at),
+      names_in_words(parameters, 4), parameters.size() == 1 ? "is" : "are");
+  verdict.message = verdict.cause.text;
+  verdict.advice = "replace layers before the optimizer is made, or make it again";
+  verdict.parameters = std::move(parameters);
   return verdict;
 }
 

@@ -14,7 +14,7 @@ std::vector<Tensor> run(const FaultContext& context) {
   net->b = net->replace_module("b", nn::Linear(4, 4, false));
   if (context.fixed) optimizer.emplace(net->parameters(), optim::SGDOptions{.lr = 0.01});
   auto ddp = wrap(context, net);
-  for (int step = 0; step < 36; ++step) {
+  for (int step = 0; step < 4; ++step) {
     optimizer->zero_grad();
     loss_of(ddp(rank_batch(context))).backward();
     optimizer->step();
@@ -24,10 +24,10 @@ std::vector<Tensor> run(const FaultContext& context) {
 
 const AddFault add(Fault{.id = "SCL-13",
                          .title = "a head replaced after the optimizer was made",
-                         .expected = {.kind = "unheld_parameters",
+                         .expected = {.kind = "stale_optimizer",
                                       .parameters = {"b.weight"},
                                       .ranks = {kAnyRanks},
-                                      .cause = "not_held",
+                                      .cause = "replaced",
                                       .severity = dist::Severity::Warning},
                          .run = &run});
 

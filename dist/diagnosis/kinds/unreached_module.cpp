@@ -1,0 +1,46 @@
+// unreached_module: a wrapper's forward runs, and no backward reaches any of the parameters that its optimizer is to move.
+//
+// Severity: warning
+// When: before `step()`
+// Causes: `detached`, `no_grad`, `not_differentiable`, `read_as_number`, `output_dropped`, `loss_not_connected`,
+//   `collective`, `other_thread`: in several steps in a row
+#include <brigade/dist/diagnosis/kinds.h>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace brigade::dist {
+
+namespace {
+
+std::string remedy(CauseKind kind) {
+  switch (kind) {
+    case CauseKind::Detached: return "remove the detach()";
+    case CauseKind::NoGrad: return "end the no_grad scope before that call";
+    case CauseKind::NotDifferentiable: return "replace that operation by a differentiable one";
+    case CauseKind::ReadAsNumber: return "use the tensor itself in the loss";
+    case CauseKind::OutputDropped: return "add that output to the loss";
+    default: return "compute the loss from the module's output, by operations on tensors";
+  }
+}
+
+}  // namespace
+
+Verdict unreached_module(const UnreachedModule& found, std::vector<ParameterVerdict> parameters, Cause cause) {
+  Verdict verdict;
+  verdict.kind = "unreached_module";
+  verdict.severity = Severity::Warning;
+  verdict.advice =
+      fmt::format("{}; if the module is not to be trained here, run its forward under NoGradGuard", remedy(cause.kind));
+  cause.text = fmt::format(
+      "{} steps of {}, the latest at {}, have found no gradient of {}, although its forward ran before each: {}{}",
+      found.steps, found.optimizer, to_string(found.step_at), found.title, cause.text,
+      cause.note.empty() ? "" : "; " + cause.note);
+  verdict.cause = std::move(cause);
+  verdict.message = verdict.cause.text;
+  verdict.parameters = std::move(parameters);
+  return verdict;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,136 @@
+// Modules that no backward reaches although their forward runs, and optimizers of modules that are gone: told, with the
+// cause, after a few steps, and not where each loss has a step of its own.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+#include <algorithm>
+
+namespace brigade::test::unreached_modules_cases {
+
+using namespace mechanisms;  // NOLINT: the cases are about this network
+
+namespace {
+
+using dist::CauseKind;
+using dist::Verdict;
+
+std::string kinds_of(const std::vector<Verdict>& verdicts) {
+  std::string kinds;
+  for (const Verdict& verdict : verdicts)
+    kinds += verdict.kind + " " + name(verdict.cause.kind) + ";";
+  return kinds;
+}
+
+// A loss of numbers that were read, on every rank.
+std::string check_constant_loss(const dist::ProcessGroupPtr& group) {
+  for (const bool reads : {true, false}) {
+    manual_seed(1);
+    Net net;
+    Ddp ddp(net, group);
+    optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+    unsigned line = 0;
+    for (int s = 0; s < 4; ++s) {
+      optimizer.zero_grad();
+      line = __LINE__ + 1;
+      Tensor loss = mean(square(ddp(batch_of(group->rank(), s))));
+      if (reads) loss = scalar_tensor(loss.item(), kFloat64).requires_grad_();
+      loss.backward();
+      if (s < 1 && !ddp.advisories().empty()) return "told at once: " + kinds_of(ddp.advisories());
+      optimizer.step();
+    }
+    const std::string kinds = kinds_of(ddp.advisories());
+    if (kinds != (reads ? "unreached_module output_dropped;" : "")) return fmt::format("reads {}: {}", reads, kinds);
+    if (!reads) continue;
+    const Verdict& verdict = ddp.advisories().front();
+    if (verdict.cause.place.line != line || verdict.parameters.size() != 6) return verdict.message;
+    if (verdict.message.find("its value was read as a number, by item() at") == std::string::npos)
+      return verdict.message;
+    if (verdict.ranks.empty() || verdict.iteration != 2) return "when: " + verdict.message;
+  }
+  return "";
+}
+const AddRankCase add_constant_loss("a loss that depends on no parameter on any rank is told in the second step",
+                                    &check_constant_loss, everywhere({2}));
+
+// An encoder and a decoder in wrappers of their own, moved by one optimizer.
+struct Pair {
+  enum class Way { Whole, Detached, DetachedUnderNoGrad, StepForEach, Frozen };
+  static std::string told(const dist::ProcessGroupPtr& group, Way way, unsigned& cut_at, std::vector<Verdict>& found) {
+    manual_seed(1);
+    Net encoder, decoder;
+    Ddp first(encoder, group), second(decoder, group);
+    std::vector<Tensor> all = encoder->parameters();
+    std::ranges::copy(decoder->parameters(), std::back_inserter(all));
+    optim::SGD optimizer(all, {.lr = 0.1});
+    if (way == Way::Frozen) encoder->requires_grad_(false);
+    for (int s = 0; s < 6; ++s) {
+      const Tensor x = batch_of(group->rank(), s);
+      Tensor code;
+      {
+        const AutoGradMode mode(way != Way::DetachedUnderNoGrad);
+        code = first(x);
+      }
+      optimizer.zero_grad();
+      cut_at = __LINE__ + 1;
+      const Tensor in = way == Way::Whole || way == Way::Frozen ? code : code.detach();
+      loss_of(second(cat({in, x.narrow(1, 0, 1)}, 1))).backward();
+      optimizer.step();
+      if (way != Way::StepForEach) continue;
+      optimizer.zero_grad();
+      loss_of(code).backward();
+      optimizer.step();
+    }
+    found = first.advisories();
+    return kinds_of(first.advisories()) + kinds_of(second.advisories());
+  }
+};
+
+std::string check_detached(const dist::ProcessGroupPtr& group) {
+  unsigned line = 0;
+  std::vector<Verdict> found;
+  const std::string faulty = Pair::told(group, Pair::Way::Detached, line, found);
+  if (faulty != "unreached_module detached;") return "detached: " + faulty;
+  if (found.front().cause.place.line != line || found.front().iteration != 3) return found.front().message;
+  if (found.front().advice.find("remove the detach()") == std::string::npos) return found.front().advice;
+  // What is advised, a step for each loss, and a module that the user has frozen.
+  for (const Pair::Way way :
+       {Pair::Way::Whole, Pair::Way::DetachedUnderNoGrad, Pair::Way::StepForEach, Pair::Way::Frozen}) {
+    const std::string told = Pair::told(group, way, line, found);
+    if (!told.empty()) return fmt::format("way {}: {}", static_cast<int>(way), told);
+  }
+  return "";
+}
+const AddRankCase add_detached("a wrapper that is cut off from the loss of another one is told, with the cut",
+                               &check_detached, everywhere({2, 3}));
+
+// The optimizer was made for the module with its first head.
+std::string check_gone_layer(const dist::ProcessGroupPtr& group) {
+  for (const bool adds_new_head : {false, true}) {
+    manual_seed(1);
+    Net net;
+    optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+    nn::Linear head(8, 2);
+    head->to(kFloat64);
+    net->c = net->replace_module("c", head);
+    if (adds_new_head) optimizer.add_param_group(net->c->parameters());
+    Ddp ddp(net, group);
+    for (int s = 0; s < 4; ++s) {
+      optimizer.zero_grad();
+      loss_of(ddp(batch_of(group->rank(), s))).backward();
+      optimizer.step();
+    }
+    const std::string kinds = kinds_of(ddp.advisories());
+    if (kinds != (adds_new_head ? "" : "stale_optimizer replaced;")) return kinds;
+    if (adds_new_head) continue;
+    const Verdict& verdict = ddp.advisories().front();
+    if (verdict.parameters.size() != 2 || verdict.parameters[0].name != "c.weight") return verdict.message;
+    if (verdict.message.find("holds `weight` of a module that is gone") == std::string::npos) return verdict.message;
+  }
+  return "";
+}
+const AddRankCase add_gone_layer("an optimizer that was made before a layer was replaced is told, and no other",
+                                 &check_gone_layer, everywhere({2}));
+
+}  // namespace
+
+}  // namespace brigade::test::unreached_modules_cases

@@ -117,14 +117,16 @@ std::optional<Verdict> StepCheck::look_at(uint32_t managed, const autograd::Grad
   const ParameterVerdict parameter = about(reducer_.parameters()[managed], {}, {group_.rank()});
   const LocalGradient& local = reducer_.accumulation().local(managed);
   if (stamp.by_hand) return std::nullopt;  // the ranks compare its values
-  if (local.backwards > 0 && stamp.backwards > 0) {
+  const SourceLocation reducing_at = reducer_.reducing_at();
+  if (reducing_at.line() != 0 || (local.backwards > 0 && stamp.backwards > 0)) {
     return unreduced_gradients({.by_hand = false,
                                 .set_at = {},
                                 .backwards = stamp.backwards,
                                 .local = local.backwards,
                                 .last_local = local.where,
                                 .no_sync_at = reducer_.accumulation().no_sync_where(),
-                                .step_at = step_at},
+                                .step_at = step_at,
+                                .reducing_at = reducing_at},
                                parameter);
   }
   if (stamp.uses > 0 && stamp.backwards > stamp.backwards_used)

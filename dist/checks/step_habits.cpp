@@ -69,6 +69,7 @@ void StepHabits::look_for_backward(const autograd::Update& update) {
 
 // A backward has come: is anything left of what it has given this optimizer?
 void StepHabits::look_for_cleared(const autograd::Update& update) {
+  if (reducer_.unreached_by()) return;  // it has given nothing
   const autograd::GradStamp* cleared = nullptr;
   for (const Tensor& parameter : update.parameters) {
     const int64_t position = reducer_.find(parameter);
@@ -86,7 +87,8 @@ void StepHabits::look_for_cleared(const autograd::Update& update) {
 }
 
 // A forward came, and a backward that should have been its own, and nothing for this optimizer. Once is no habit: with
-// several wrappers each loss may have a step of its own.
+// several wrappers each loss may have a step of its own. A backward that reaches another wrapper alone is the business of
+// that one's optimizer: a generator waits while its discriminator trains.
 void StepHabits::look_for_unreached(const autograd::Update& update) {
   std::vector<NamedParameter> waiting;
   bool others_move = false;
@@ -103,9 +105,10 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
       waiting.push_back(reducer_.parameters()[static_cast<size_t>(position)]);
     }
   }
-  uint64_t& steps = unreached_[update.optimizer];
+  auto& [steps, forward] = unreached_[update.optimizer];
   const std::optional<TracedBackward> backward = reducer_.unreached_by();
-  if (waiting.empty() || !backward) {
+  const bool is_new = std::exchange(forward, reducer_.waiting_forward()) != reducer_.waiting_forward();
+  if (waiting.empty() || !backward || !is_new || (reducer_.unreached_is_of_others() && !others_move)) {
     steps = 0;
     return;
   }

@@ -40,7 +40,11 @@ class StepHabits {
   std::function<std::vector<NamedParameter>()> parameters_;
   std::unordered_map<const void*, uint64_t> backwards_at_;  // by optimizer: reduced ones before its latest step
   // By optimizer: steps in a row without any gradient of the wrapper, whose forward ran before each.
-  std::unordered_map<const void*, uint64_t> unreached_;
+  struct Unreached {
+    uint64_t steps = 0;
+    uint64_t forward = 0;  // Reducer::waiting_forward() at the latest
+  };
+  std::unordered_map<const void*, Unreached> unreached_;
   uint64_t first_step_at_ = 0;         // backwards before the first step, and one more
   uint64_t writes_at_first_step_ = 0;  // autograd::writes_by_hand()
   bool looked_for_unheld_ = false;

@@ -59,6 +59,7 @@ struct UnreducedGradient {
   SourceLocation last_local;  // the latest of those
   SourceLocation no_sync_at;  // where no_sync was opened
   Place step_at;
+  SourceLocation reducing_at = {};  // the backward in the middle of which the step comes
 };
 Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict parameter);
 

@@ -33,6 +33,15 @@ ReducerSetup checked(ReducerSetup setup) {
   return setup;
 }
 
+// Whether it reaches a parameter that some reducer manages.
+bool reaches_another(const autograd::Plan& plan) {
+  return std::ranges::any_of(plan.leaves(), [](const Tensor& leaf) {
+    return std::ranges::any_of(autograd::meta(leaf)->observers, [](const auto& observer) {
+      return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
+    });
+  });
+}
+
 }  // namespace
 
 Reducer::Reducer(std::vector<NamedParameter> parameters, ProcessGroupPtr group, ReducerOptions options)
@@ -113,6 +122,7 @@ void Reducer::forget_forward() noexcept {
   forward_.nodes.clear();
   forward_.passed_by.clear();
   forward_.unreached_by.reset();
+  forward_.others_reached = false;
 }
 
 void Reducer::prepare_for_forward(int64_t rows) {
@@ -176,6 +186,7 @@ void Reducer::on_plan(const autograd::Plan& plan) {
   // A backward that reaches nothing of ours, with no forward of ours before it, does not concern
   // this group.
   if (!syncs() || setup_.parameters.empty() || (!reached && !forward_.pending)) return;
+  forward_.others_reached = forward_.others_reached || (!reached && reaches_another(plan));
   if (!reached && !is_of_forward(plan)) {
     if (forward_.passed_by.size() == autograd::Tape::kBackwards) forward_.passed_by.erase(forward_.passed_by.begin());
     forward_.passed_by.emplace_back(plan.where(), plan.number());

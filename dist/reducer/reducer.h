@@ -94,8 +94,16 @@ class Reducer final : public autograd::Listener {
   // The latest backward that was to reach the parameters and has reached none of them on any rank, while a forward of
   // the wrapper waits for one that does.
   const std::optional<TracedBackward>& unreached_by() const noexcept { return forward_.unreached_by; }
+  // Whether backwards since that forward have reached parameters of another reducer.
+  bool unreached_is_of_others() const noexcept { return forward_.others_reached; }
+  // The number of the latest forward that waits for its backward; 0: none does.
+  uint64_t waiting_forward() const noexcept { return forward_.nodes.empty() ? 0 : forward_.nodes.back().number; }
   // The group has failed: nothing is reduced any more.
   bool is_broken() const noexcept { return broken_ != nullptr; }
+  // The call of the backward that runs, while its gradients are still this rank's own; no line: none does.
+  SourceLocation reducing_at() const noexcept {
+    return round_ && round_->hook_sends() ? round_->where() : SourceLocation();
+  }
   // The position of a managed parameter; -1 for any other tensor.
   int64_t find(const Tensor& parameter) const noexcept;
   Timeline& timeline() noexcept { return timeline_; }
@@ -129,8 +137,10 @@ class Reducer final : public autograd::Listener {
     std::vector<Nodes> nodes;
     // The latest backwards since that did not look like theirs.
     std::vector<TracedBackward> passed_by;
-    // The latest that was taken for theirs, and reached nothing on any rank.
+    // The latest that was taken for theirs, and reached nothing on any rank; whether one since the forward reached
+    // parameters of another reducer.
     std::optional<TracedBackward> unreached_by = {};
+    bool others_reached = false;
   };
   // What peers that wait in vain are told: what this rank has done last, and no line, since where it
   // is now is not known.

@@ -16,8 +16,9 @@ using dist::Verdict;
 
 std::string kinds_of(const std::vector<Verdict>& verdicts) {
   std::string kinds;
-  for (const Verdict& verdict : verdicts)
-    kinds += verdict.kind + " " + name(verdict.cause.kind) + ";";
+  for (const Verdict& verdict : verdicts) {
+    if (verdict.severity != dist::Severity::Note) kinds += verdict.kind + " " + name(verdict.cause.kind) + ";";
+  }
   return kinds;
 }
 
@@ -54,7 +55,7 @@ const AddRankCase add_constant_loss("a loss that depends on no parameter on any 
 
 // An encoder and a decoder in wrappers of their own, moved by one optimizer.
 struct Pair {
-  enum class Way { Whole, Detached, DetachedUnderNoGrad, StepForEach, Frozen };
+  enum class Way { Whole, Detached, DetachedUnderNoGrad, StepForEach, Frozen, LookedAtOnce };
   static std::string told(const dist::ProcessGroupPtr& group, Way way, unsigned& cut_at, std::vector<Verdict>& found) {
     manual_seed(1);
     Net encoder, decoder;
@@ -68,7 +69,7 @@ struct Pair {
       Tensor code;
       {
         const AutoGradMode mode(way != Way::DetachedUnderNoGrad);
-        code = first(x);
+        code = way != Way::LookedAtOnce || s == 0 ? first(x) : encoder(x);
       }
       optimizer.zero_grad();
       cut_at = __LINE__ + 1;
@@ -93,8 +94,8 @@ std::string check_detached(const dist::ProcessGroupPtr& group) {
   if (found.front().cause.place.line != line || found.front().iteration != 3) return found.front().message;
   if (found.front().advice.find("remove the detach()") == std::string::npos) return found.front().advice;
   // What is advised, a step for each loss, and a module that the user has frozen.
-  for (const Pair::Way way :
-       {Pair::Way::Whole, Pair::Way::DetachedUnderNoGrad, Pair::Way::StepForEach, Pair::Way::Frozen}) {
+  for (const Pair::Way way : {Pair::Way::Whole, Pair::Way::DetachedUnderNoGrad, Pair::Way::StepForEach,
+                              Pair::Way::Frozen, Pair::Way::LookedAtOnce}) {
     const std::string told = Pair::told(group, way, line, found);
     if (!told.empty()) return fmt::format("way {}: {}", static_cast<int>(way), told);
   }
@@ -102,6 +103,69 @@ std::string check_detached(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_detached("a wrapper that is cut off from the loss of another one is told, with the cut",
                                &check_detached, everywhere({2, 3}));
+
+// A generator waits for every third iteration, and its optimizer steps in each, with nothing; a loss that is a constant
+// where no sample counts, on all ranks, where unused parameters are allowed.
+std::string check_waiting(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net generator, discriminator;
+  Ddp first(generator, group), second(discriminator, group, {.find_unused_parameters = true});
+  optim::SGD of_first(generator->parameters(), {.lr = 0.1}), of_second(discriminator->parameters(), {.lr = 0.1});
+  for (int s = 0; s < 9; ++s) {
+    const Tensor x = batch_of(group->rank(), s);
+    const Tensor fake = cat({first(x), x.narrow(1, 0, 1)}, 1);
+    of_second.zero_grad();
+    loss_of(second(fake.detach())).backward();
+    of_second.step();
+    of_first.zero_grad();
+    if (s % 3 == 2) loss_of(second(fake)).backward();
+    of_first.step();
+    if (s != 4) continue;
+    static_cast<void>(second(x));
+    of_second.zero_grad();
+    zeros({}, kFloat64).requires_grad_().backward();
+    of_second.step();
+  }
+  return kinds_of(first.advisories()) + kinds_of(second.advisories());
+}
+const AddRankCase add_waiting("a module that waits for its turn, and a loss that is a constant once, are left alone",
+                              &check_waiting, everywhere({2}));
+
+// Optimizers that step in hooks of their parameters, by gradients that are still the rank's own.
+std::string check_step_in_hook(const dist::ProcessGroupPtr& group) {
+  for (const bool by_wrapper : {false, true}) {
+    manual_seed(1);
+    Net net;
+    Ddp ddp(net, group);
+    const auto make = [](std::vector<Tensor> parameters) {
+      return std::make_unique<optim::SGD>(std::move(parameters), optim::SGDOptions{.lr = 0.1});
+    };
+    std::vector<std::unique_ptr<optim::SGD>> optimizers;
+    unsigned line = 0;
+    if (by_wrapper) ddp.apply_optimizer_in_backward(make);
+    for (const Tensor& parameter : net->parameters()) {
+      if (by_wrapper) break;
+      optim::SGD* const own = optimizers.emplace_back(make({parameter})).get();
+      line = __LINE__ + 1;
+      parameter.register_post_accumulate_grad_hook([own](const Tensor&) { own->step(); });
+    }
+    const Values before = values_of(net->parameters());
+    try {
+      loss_of(ddp(batch_of(group->rank(), 0))).backward();
+    } catch (const dist::ConsistencyError& error) {
+      const Verdict& verdict = error.verdicts().at(0);
+      if (by_wrapper || verdict.kind != "unreduced_gradients" || verdict.cause.place.line != line) return error.what();
+      if (verdict.advice.find("apply_optimizer_in_backward") == std::string::npos) return verdict.advice;
+      if (values_of(net->parameters()) != before) return "a weight has moved";
+      continue;
+    }
+    if (!by_wrapper) return "nothing was said";
+    if (values_of(net->parameters()) == before) return "nothing has moved";
+  }
+  return "";
+}
+const AddRankCase add_step_in_hook("a step in the middle of a backward, by the rank's own gradient, is an error",
+                                   &check_step_in_hook, everywhere({2, 3}));
 
 // The optimizer was made for the module with its first head.
 std::string check_gone_layer(const dist::ProcessGroupPtr& group) {

@@ -28,6 +28,17 @@ Verdict unreduced_gradients(const UnreducedGradient& found, ParameterVerdict par
     return verdict;
   }
   verdict.cause.kind = CauseKind::NotReduced;
+  if (found.reducing_at.line() != 0) {
+    verdict.cause.place = found.step_at;
+    verdict.cause.text = fmt::format(
+        "step() at {} comes in the middle of the backward at {}, where the gradient is still this rank's own: the means "
+        "are there when the backward ends",
+        to_string(found.step_at), to_string(found.reducing_at));
+    verdict.advice =
+        "step after backward(); or let the wrapper step in backward, each parameter when its bucket is reduced: "
+        "ddp.apply_optimizer_in_backward(make)";
+    return verdict;
+  }
   verdict.cause.place = found.last_local;
   verdict.cause.text = fmt::format(
       "step() at {} with {} of {} micro-batches reduced: the last backward, at {}, ran under no_sync (opened at {})",

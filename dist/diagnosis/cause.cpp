@@ -172,6 +172,27 @@ void note_reading(Cause& cause, const Tape& tape, const Tape::Record& record) {
   }
 }
 
+// Read at one line with many other tensors, outside all modules, for numbers that a log wants (norms of all weights), while
+// its own module was not called.
+bool is_logged(const Tape& tape, const Fate& fate, const std::string& module) {
+  constexpr size_t kMany = 3;
+  const Tape::Record& last = *fate.record;
+  if (fate.root_depends || !fate.use || fate.use->call != 0 || autograd::find_call(tape, module, fate)) return false;
+  const auto at_line = [&](const Tape::Record& record) {
+    return record.call == 0 && Place(record.where) == Place(fate.use->where);
+  };
+  Cause reading;
+  note_reading(reading, tape, last);
+  if (!at_line(last) || (last.cut != Cut::ReadAsNumber && reading.note.empty())) return false;
+  std::unordered_set<uint64_t> taken;
+  for (const Tape::Record& record : tape.records()) {
+    if (record.op != fate.use->op || !at_line(record)) continue;
+    const auto inputs = tape.inputs(record);
+    taken.insert(inputs.begin(), inputs.end());
+  }
+  return taken.size() > kMany;
+}
+
 // The last live result on the way of a tensor that no root depends on.
 void describe_dropped(Cause& cause, const Tape& tape, const Tape::Record& record) {
   cause.kind = CauseKind::OutputDropped;
@@ -297,13 +318,19 @@ Cause find_cause(const NamedParameter& parameter, const TracedBackward& backward
   }
   switch (fate.kind) {
     case Fate::Kind::Cut:
-      if (is_read_beside(*tape, fate, id, cause.module)) {
+      if (is_read_beside(*tape, fate, id, cause.module) || is_logged(*tape, fate, cause.module)) {
         describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
       } else {
         describe_cut(cause, *tape, *fate.record);
       }
       break;
-    case Fate::Kind::Dropped: describe_dropped(cause, *tape, *fate.record); break;
+    case Fate::Kind::Dropped:
+      if (is_logged(*tape, fate, cause.module)) {
+        describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);
+      } else {
+        describe_dropped(cause, *tape, *fate.record);
+      }
+      break;
     case Fate::Kind::NotUsed:
       if (describe_early_detach(cause, *tape, id, backward)) break;
       describe_not_used(cause, *tape, fate, backward.where(), parameter.module_type, wrapped);

@@ -14,7 +14,7 @@ namespace brigade::dist {
 
 // Where a rank is, as its peers know it.
 struct Whereabouts {
-  int rank = 0;
+  RankName rank;
   CollectiveInfo last;          // sequence 0: none yet
   bool finished = true;         // with `last`
   std::string activity;         // "loading data", "" when it did not say

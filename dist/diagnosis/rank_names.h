@@ -1,25 +1,64 @@
-// The numbers by which errors call the ranks of a group. A group that is a part of a larger one
-// (the ranks of one host, say) calls them by their numbers there, since users know no others.
+// How errors call the ranks of a group: by their numbers in it, and where those of the whole job are
+// others, by these as well. A group that is a step of a larger one (the ranks of one host, say)
+// calls them by their numbers there, since users know no others.
 #pragma once
 
-#include <cstddef>
+#include <fmt/core.h>
+
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace brigade::dist {
 
+// Of one rank. In texts: "1", or "1 (global rank 3)".
+struct RankName {
+  RankName(int rank = 0) noexcept : number(rank), global(rank) {}  // NOLINT: a number is a RankName
+  RankName(int number_in_group, int global_rank) noexcept : number(number_in_group), global(global_rank) {}
+
+  int number;
+  int global;  // in the group from which its groups are made
+
+  friend std::string to_string(const RankName& name) { return name.in_words(); }
+  std::string in_words() const;
+};
+
 class RankNames {
  public:
   // Rank r is called r.
   RankNames() = default;
-  // Rank r is called names[r].
-  RankNames(std::vector<int> names) : names_(std::move(names)) {}  // NOLINT: a list of numbers is a RankNames
+  // For the ranks of a step: rank r is called numbers[r].
+  RankNames(std::vector<int> numbers) : numbers_(std::move(numbers)) {}  // NOLINT: a list of numbers is a RankNames
   // Whether ranks are called by their own numbers.
-  bool own() const noexcept { return names_.empty(); }
-  int operator()(int rank) const noexcept { return names_.empty() ? rank : names_[static_cast<size_t>(rank)]; }
+  bool own() const noexcept { return numbers_.empty(); }
+  // Whether the group, or that of which it is a step, is a subgroup of another.
+  bool of_subgroup() const noexcept { return !globals_.empty(); }
+  RankName operator()(int rank) const noexcept {
+    const auto at = static_cast<size_t>(rank);
+    const int number = numbers_.empty() ? rank : numbers_[at];
+    return {number, globals_.empty() ? number : globals_[at]};
+  }
+  // The rank with this global number; -1: none has it.
+  int find_global(int global_rank, int size) const noexcept;
+
+  // Of a subgroup of these ranks.
+  RankNames subgroup(std::span<const int> ranks) const;
+  // Of a step in which these ranks take part.
+  RankNames step(std::span<const int> ranks) const;
 
  private:
-  std::vector<int> names_;
+  std::vector<int> numbers_;
+  std::vector<int> globals_;
 };
 
 }  // namespace brigade::dist
+
+template <>
+struct fmt::formatter<brigade::dist::RankName> : fmt::formatter<std::string_view> {
+  template <class Context>
+  auto format(const brigade::dist::RankName& name, Context& context) const {
+    return fmt::formatter<std::string_view>::format(name.in_words(), context);
+  }
+};

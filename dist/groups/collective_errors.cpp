@@ -40,7 +40,7 @@ DiagnosedAs<TimeoutError> missing_ranks_error(const WaitingRank& waiting, std::s
   std::vector<std::string> ranks;
   std::vector<std::string> places;
   for (const Whereabouts& each : missing) {
-    ranks.push_back(std::to_string(each.rank));
+    ranks.push_back(each.rank.in_words());
     places.push_back(in_words(each));
   }
   constexpr size_t kMost = 8;
@@ -61,7 +61,7 @@ DiagnosedAs<TimeoutError> late_step_error(const WaitingRank& waiting, const Dist
   return DiagnosedAs<TimeoutError>(message, std::move(verdicts));
 }
 
-std::exception_ptr told_error(const WaitingRank& waiting, int by, const std::string& text,
+std::exception_ptr told_error(const WaitingRank& waiting, const RankName& by, const std::string& text,
                               std::vector<Verdict> verdicts) {
   std::string found = text.substr(0, text.find(kFix));  // it comes last
   if (verdicts.empty()) {

@@ -23,7 +23,7 @@ inline constexpr const char* kLeftByException = "left while an exception was in 
 
 // What a rank that waits knows of itself.
 struct WaitingRank {
-  int rank = 0;  // as errors call it
+  RankName rank;
   CollectiveInfo collective;
 };
 
@@ -44,7 +44,7 @@ DiagnosedAs<TimeoutError> late_step_error(const WaitingRank& waiting, const Dist
 // What another rank has found and said, raised here, with its verdicts: TimeoutError,
 // CollectiveError or PeerError, as the first of them has it. `text` without verdicts is how that
 // rank failed ("failed: ...").
-std::exception_ptr told_error(const WaitingRank& waiting, int by, const std::string& text,
+std::exception_ptr told_error(const WaitingRank& waiting, const RankName& by, const std::string& text,
                               std::vector<Verdict> verdicts);
 
 // Those of an error that has any.

@@ -86,6 +86,12 @@ Tensor ProcessGroup::allocate(int64_t numel, DType dtype, Device device) {
   return memory_of_group(this, numel, dtype, device, [device](size_t bytes) { return allocate_on(device, bytes); });
 }
 
+std::shared_ptr<ProcessGroup> ProcessGroup::make_subgroup(const Subgroup&) {
+  throw DistError("new_group: the backend {} cannot make groups of some of its ranks: its class does not override "
+                  "ProcessGroup::make_subgroup",
+                  backend());
+}
+
 void ProcessGroup::post_staged() {
   if (staging_) staging_->post_all();
 }
@@ -179,7 +185,7 @@ CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, cons
   info.kind = kind;
   const std::string_view name_of_kind = kind;
   if (name_of_kind == "all_reduce" || name_of_kind == "reduce_scatter") info.op = name(options.op);
-  if (name_of_kind == "broadcast") info.root = named(options.root);
+  if (name_of_kind == "broadcast") info.root = named(options.root).number;
   if (tensor.defined()) {
     info.dtype = brigade::name(tensor.dtype());
     info.count = tensor.numel();

@@ -25,6 +25,7 @@ namespace brigade::dist {
 
 class Staging;
 class Store;
+struct Subgroup;
 class WrapperHistory;
 
 enum class ReduceOp : uint8_t { Sum, Avg, Max, Min };
@@ -100,6 +101,14 @@ class ProcessGroup {
   // TimeoutError (see Diagnosed). The group is unusable after it.
   void monitored_barrier(std::chrono::milliseconds timeout, SourceLocation where = SourceLocation::current());
 
+  // How errors call its ranks, and which these are in the group of all.
+  const RankNames& names() const noexcept { return names_; }
+
+  // The half of new_group (new_group.h) that is the transport's: called on all ranks, which have agreed
+  // on `members`; gives null to those that are none. A group that hands its collectives to another
+  // hands on this as well. Throws DistError unless overridden.
+  virtual std::shared_ptr<ProcessGroup> make_subgroup(const Subgroup& members);
+
   // The wrappers that this rank has made on it (wrapper_history.h).
   WrapperHistory& wrappers();
 
@@ -130,9 +139,7 @@ class ProcessGroup {
  protected:
   ProcessGroup(int rank, int size, std::chrono::milliseconds timeout, RankNames names = {});
 
-  // The number by which errors call a rank.
-  int named(int rank) const noexcept { return names_(rank); }
-  const RankNames& names() const noexcept { return names_; }
+  RankName named(int rank) const noexcept { return names_(rank); }
   // Enters a collective in the flight recorder; returns what it is called there.
   CollectiveInfo record(const char* kind, const Tensor& tensor, const CollectiveOptions& options);
   FlightRecorder& recorder() noexcept { return recorder_; }
@@ -215,8 +222,8 @@ struct InitOptions {
 // year; TimeoutError that names the first rank that did not come.
 ProcessGroupPtr init_process_group(const InitOptions& options = {});
 
-// Groups over an existing store; `prefix` separates several groups, `names` are the numbers by
-// which errors call the ranks of a group that is a part of a larger one.
+// Groups over an existing store; `prefix` separates several groups, `names` are
+// those by which errors call the ranks of a group that is a part of a larger one.
 ProcessGroupPtr make_shm_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
                                const std::string& prefix = "default", const RankNames& names = {});
 // Throws DistError when Brigade was built without Gloo.
@@ -225,7 +232,7 @@ ProcessGroupPtr make_gloo_group(std::shared_ptr<Store> store, int rank, int size
 // Ranks on several hosts, several on a host: reduces in shared memory inside each host, over Gloo
 // between them.
 ProcessGroupPtr make_hosts_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-                                 const std::string& prefix = "default");
+                                 const std::string& prefix = "default", const RankNames& names = {});
 // Ranks with a GPU each, over NCCL, beside a group of the host that is theirs alone from now on:
 // tensors of the CPU go there, and ranks that differ, are late or are gone are found there. The
 // first collective on a tensor of a device says which device is this rank's, and loads NCCL; it

@@ -48,7 +48,7 @@ size_t HostLayout::most_ranks() const noexcept {
 }
 
 HostLayout exchange_hosts(Store& store, int rank, int size, std::chrono::milliseconds timeout,
-                          const std::string& prefix) {
+                          const std::string& prefix, const RankNames& names) {
   store.set(fmt::format("{}/host/{}", prefix, rank), host_identity());
   HostLayout layout;
   std::map<std::string, size_t> numbers;
@@ -57,8 +57,8 @@ HostLayout exchange_hosts(Store& store, int rank, int size, std::chrono::millise
     try {
       identity = store.get(fmt::format("{}/host/{}", prefix, r), timeout);
     } catch (const TimeoutError&) {
-      throw TimeoutError("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", rank,
-                         timeout.count(), r, size);
+      throw TimeoutError("rendezvous: rank {} waited {} ms for rank {} of {}, which did not come", names(rank),
+                         timeout.count(), names(r), size);
     }
     const size_t host = numbers.emplace(identity, layout.hosts.size()).first->second;
     if (host == layout.hosts.size()) layout.hosts.emplace_back();

@@ -1,6 +1,7 @@
 // Which ranks share a host: the ranks tell each other through the store.
 #pragma once
 
+#include <brigade/dist/diagnosis/rank_names.h>
 #include <brigade/dist/meeting/store.h>
 
 #include <string>
@@ -29,6 +30,6 @@ struct HostLayout {
 
 // Throws TimeoutError that names a rank which did not come.
 HostLayout exchange_hosts(Store& store, int rank, int size, std::chrono::milliseconds timeout,
-                          const std::string& prefix);
+                          const std::string& prefix, const RankNames& names = {});
 
 }  // namespace brigade::dist

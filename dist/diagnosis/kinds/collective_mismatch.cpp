@@ -30,7 +30,7 @@ Verdict collective_mismatch(const Mismatch& mismatch, const RankNames& names) {
   // Of two ranks none is more suspect than the other, unless something speaks for it.
   const bool most_agree = 2 * odd_ones.size() < by_rank.size();
   for (const int rank : most_agree ? odd_ones : reason.ranks)
-    verdict.ranks.push_back(names(rank));
+    verdict.ranks.push_back(names(rank).number);
   const size_t first = std::min(usual, odd);
   const size_t second = std::max(usual, odd);
   if (!most_agree && !reason.ranks.empty()) odd = static_cast<size_t>(reason.ranks.front());

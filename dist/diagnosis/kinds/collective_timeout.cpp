@@ -17,7 +17,7 @@ Verdict collective_timeout(const CollectiveInfo& waiting, std::span<const Wherea
   verdict.iteration = waiting.iteration;
   std::vector<std::string> each;
   for (const Whereabouts& place : missing) {
-    verdict.ranks.push_back(place.rank);
+    verdict.ranks.push_back(place.rank.number);
     each.push_back(in_words(place));
   }
   const std::string places = first_of(each, kMostParagraphs, "; ");

@@ -26,7 +26,7 @@ Verdict rank_lost(const CollectiveInfo& waiting, const Whereabouts& lost, const 
   verdict.cause.kind = by_exception ? CauseKind::Exception : CauseKind::RankGone;
   verdict.cause.op = waiting.kind;
   verdict.iteration = waiting.iteration;
-  verdict.ranks = {lost.rank};
+  verdict.ranks = {lost.rank.number};
   verdict.cause.place = lost.last.where;
   verdict.cause.text = fmt::format("rank {} {}; {}", lost.rank, how, last_of(waiting, lost));
   verdict.advice =

@@ -18,6 +18,7 @@
 #include <brigade/dist/groups/gloo/whereabouts.h>
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/groups/subgroup.h>
 #include <brigade/dist/groups/work_queue.h>
 #include <brigade/dist/timeline/timeline.h>
 
@@ -47,6 +48,8 @@ class GlooGroup final : public ChainGroup {
   GlooGroup(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
             const std::string& prefix, RankNames names)
       : ChainGroup(rank, size, timeout, std::move(names)),
+        store_(store),
+        prefix_(prefix),
         context_(connect_gloo(store, prefix, rank, size, timeout, this->names())) {
     check_ = size > 1 && compares_collectives();
     if (check_) {
@@ -71,6 +74,11 @@ class GlooGroup final : public ChainGroup {
   }
 
   const char* backend() const noexcept override { return "gloo"; }
+  ProcessGroupPtr make_subgroup(const Subgroup& members) override {
+    if (!members.is_member()) return nullptr;
+    return make_gloo_group(store_, members.rank, members.size(), members.timeout, prefix_of(prefix_, members),
+                           members.names);
+  }
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override {
     return memory_of_group(context_.get(), numel, dtype, Device(), cpu_allocate);
@@ -251,16 +259,16 @@ class GlooGroup final : public ChainGroup {
     const std::optional<FoundOut> found = whereabouts_->found_out_elsewhere(is_first);
     if (found && !found->verdicts.empty()) {
       const Verdict& verdict = found->verdicts.front();
-      const bool is_blamed = std::ranges::find(verdict.ranks, waiting.rank) != verdict.ranks.end();
+      const bool is_blamed = std::ranges::find(verdict.ranks, waiting.rank.number) != verdict.ranks.end();
       if (!is_blamed || verdict.kind == "collective_mismatch")
-        return told_error(waiting, found->by, found->text, found->verdicts);
+        return told_error(waiting, named(found->by), found->text, found->verdicts);
     }
     const std::exception_ptr error = own_words();
     if (!is_first) return error;
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& own) {
-      whereabouts_->tell_found({waiting.rank, own.what(), verdicts_of(own)});
+      whereabouts_->tell_found({rank(), own.what(), verdicts_of(own)});
     }
     return error;
   }
@@ -300,8 +308,8 @@ class GlooGroup final : public ChainGroup {
       }
     }
     if (!missing.empty()) throw missing_ranks_error(waiting, missing, time_out.empty() ? "a peer timed out" : time_out);
-    if (const int host = told_by_all.gone_with_store; host >= 0 && host != waiting.rank) {
-      Whereabouts gone{.rank = host};
+    if (const auto& host = told_by_all.gone_with_store; host && host->global != waiting.rank.global) {
+      Whereabouts gone{.rank = *host};
       gone.unasked = "the store, which it hosted, is gone with it";
       throw lost_rank_error(waiting, gone, "left or died");
     }
@@ -332,6 +340,8 @@ class GlooGroup final : public ChainGroup {
     throw lost_rank_error(waiting, missing.front(), "died or lost its connection", fmt::format(" ({})", what));
   }
 
+  const std::shared_ptr<Store> store_;
+  const std::string prefix_;
   std::shared_ptr<JoinedContext> context_;
   mutable Waiting waiting_;
   std::optional<StoredWhereabouts> whereabouts_;

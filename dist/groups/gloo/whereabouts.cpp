@@ -46,7 +46,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WhereaboutsInStore, state, collective, finish
                                    activity_seconds, late)
 
 // Of `text`, which has the fields of both.
-Whereabouts whereabouts_of(const auto& text, int rank) {
+Whereabouts whereabouts_of(const auto& text, const RankName& rank) {
   return {.rank = rank,
           .last = text.collective,
           .finished = text.finished,
@@ -267,6 +267,14 @@ ToldByRank StoredWhereabouts::told_by(int rank) const noexcept {
   return told;
 }
 
+// A subgroup does not end with a rank of others.
+std::optional<RankName> StoredWhereabouts::host_of_store() const {
+  const int host = store_->host_rank();
+  const int place = host < 0 ? -1 : names_.find_global(host, size_);
+  if (place >= 0) return names_(place);
+  return host < 0 || names_.of_subgroup() ? std::nullopt : std::optional<RankName>(host);
+}
+
 ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) const {
   // Peers that fail because of the same thing come within moments; one that is dead or elsewhere
   // does not.
@@ -282,7 +290,7 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
       if (!rank.stuck && rank.gone.empty()) {
         if (unasked.empty()) rank = told_by(r);
         if (unasked.empty()) unasked = rank.whereabouts.unasked;
-        if (rank.without_store && store_->host_rank() >= 0) told.gone_with_store = store_->host_rank();
+        if (rank.without_store) told.gone_with_store = host_of_store();
         if (!unasked.empty()) rank = {.gone = how_it_ended(r), .whereabouts = {.rank = names_(r), .unasked = unasked}};
       }
       // A peer that gave up waiting has broken our connection: who was missed there has not died
@@ -296,11 +304,12 @@ ToldByAll StoredWhereabouts::gather(const CollectiveInfo& in, bool timed_out) co
     if (!all && unasked.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   // Its process may be about to end.
-  while (told.gone_with_store >= 0 && std::chrono::steady_clock::now() < deadline) {
+  while (told.gone_with_store && std::chrono::steady_clock::now() < deadline) {
     for (int r = 0; r < size_; ++r) {
       ToldByRank& rank = told.ranks[static_cast<size_t>(r)];
-      if (names_(r) != told.gone_with_store || (rank.gone = how_it_ended(r)).empty()) continue;
-      told.gone_with_store = -1;
+      if (!told.gone_with_store || names_(r).global != told.gone_with_store->global) continue;
+      rank.gone = how_it_ended(r);
+      if (!rank.gone.empty()) told.gone_with_store.reset();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -335,7 +344,7 @@ void StoredWhereabouts::tell_found(const FoundOut& found) const noexcept {
 void StoredWhereabouts::has_read() const noexcept { leave(key("read", rank_), "1"); }
 
 void StoredWhereabouts::stay_for_others() const noexcept {
-  if (size_ == 1 || store_->host_rank() != names_(rank_)) return;
+  if (size_ == 1 || store_->host_rank() != names_(rank_).global) return;
   try {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     for (int r = 0; r < size_; ++r) {

@@ -42,13 +42,14 @@ struct ToldByRank {
 struct ToldByAll {
   std::vector<ToldByRank> ranks;
   bool timed_out = false;  // some rank gave up waiting
-  // The rank with which the store has gone, when it could not be reached any more; -1: none.
-  int gone_with_store = -1;
+  // The rank with which the store has gone, when it could not be reached any more, if that rank is one
+  // of the group or of the larger one.
+  std::optional<RankName> gone_with_store;
 };
 
 // What a rank has found out, for all.
 struct FoundOut {
-  int by = 0;  // the rank, as errors call it
+  int by = 0;  // the rank
   std::string text;
   std::vector<Verdict> verdicts;
 };
@@ -109,6 +110,7 @@ class StoredWhereabouts {
   std::vector<LateRank> late_for(const CollectiveInfo& in) const noexcept;
   ToldByRank told_by(int rank) const noexcept;
   std::string how_it_ended(int rank) const;
+  std::optional<RankName> host_of_store() const;
   // In the store, if it is still there.
   void leave(const std::string& key, const std::string& value) const noexcept;
   std::string key(const char* what) const;

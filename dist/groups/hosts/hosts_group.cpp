@@ -21,6 +21,7 @@
 #include <brigade/dist/groups/hosts/steps.h>
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/shared_group.h>
+#include <brigade/dist/groups/subgroup.h>
 #include <brigade/dist/groups/work_queue.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/store.h>
@@ -62,11 +63,13 @@ std::vector<Run> runs_of(const HostLayout& layout, int size) {
 class HostsGroup final : public ProcessGroup {
  public:
   HostsGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& prefix,
-             HostLayout layout)
-      : ProcessGroup(rank, size, timeout),
+             HostLayout layout, const RankNames& names)
+      : ProcessGroup(rank, size, timeout, names),
+        store_(store),
+        prefix_(prefix),
         layout_(std::move(layout)),
         runs_(runs_of(layout_, size)),
-        steps_(std::move(store), rank, timeout, prefix, layout_,
+        steps_(std::move(store), rank, timeout, prefix, layout_, names,
                [this](const std::string& what) { write_record(what); }),
         inside_(steps_.inside_group()),
         between_(steps_.between_group()),
@@ -89,6 +92,11 @@ class HostsGroup final : public ProcessGroup {
   }
 
   const char* backend() const noexcept override { return "hosts"; }
+  ProcessGroupPtr make_subgroup(const Subgroup& members) override {
+    if (!members.is_member()) return nullptr;
+    return make_hosts_group(store_, members.rank, members.size(), members.timeout, prefix_of(prefix_, members),
+                            members.names);
+  }
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override { return inside_->allocate(numel, dtype); }
 
@@ -102,7 +110,7 @@ class HostsGroup final : public ProcessGroup {
     if (between_) between_->note_failure(reason);
   }
   void abort(std::string_view reason) override {
-    steps_.break_with(std::make_exception_ptr(DistError("the hosts group was aborted on rank {}: {}", rank(), reason)),
+    steps_.break_with(std::make_exception_ptr(DistError("the hosts group was aborted on rank {}: {}", named(rank()), reason)),
                       std::string(reason), {rank(), fmt::format("failed: {}", reason), {}});
   }
 
@@ -287,6 +295,8 @@ class HostsGroup final : public ProcessGroup {
     return queue_.post(in_words(call->info), perform, [this](Milliseconds waited) { steps_.end_early(waited); });
   }
 
+  const std::shared_ptr<Store> store_;
+  const std::string prefix_;
   const HostLayout layout_;
   const std::vector<Run> runs_;
   std::vector<int> chain_;  // the host of each run: a hop
@@ -301,12 +311,12 @@ class HostsGroup final : public ProcessGroup {
 }  // namespace
 
 ProcessGroupPtr make_hosts_group(std::shared_ptr<Store> store, int rank, int size, std::chrono::milliseconds timeout,
-                                 const std::string& prefix) {
-  HostLayout layout = exchange_hosts(*store, rank, size, timeout, prefix);
+                                 const std::string& prefix, const RankNames& names) {
+  HostLayout layout = exchange_hosts(*store, rank, size, timeout, prefix, names);
   if (layout.most_ranks() > static_cast<size_t>(shm::kMaxRanks))
     throw DistError("hosts: expected at most {} ranks on a host, got {}; use the gloo backend", shm::kMaxRanks,
                     layout.most_ranks());
-  return std::make_shared<HostsGroup>(std::move(store), rank, size, timeout, prefix, std::move(layout));
+  return std::make_shared<HostsGroup>(std::move(store), rank, size, timeout, prefix, std::move(layout), names);
 }
 
 }  // namespace brigade::dist

@@ -23,14 +23,15 @@ int64_t in_ns(Milliseconds time) { return std::chrono::nanoseconds(time).count()
 Milliseconds patience_of_steps(Milliseconds timeout) { return std::min(timeout / 4, Milliseconds(2000)); }
 
 HostSteps::HostSteps(std::shared_ptr<Store> store, int rank, Milliseconds timeout, const std::string& prefix,
-                     const HostLayout& layout, std::function<void(const std::string&)> on_break)
+                     const HostLayout& layout, RankNames names, std::function<void(const std::string&)> on_break)
     : rank_(rank),
+      names_(std::move(names)),
       layout_(layout),
       on_break_(std::move(on_break)),
       cause_(store, prefix + "/hosts/cause", rank, timeout) {
   const std::vector<int>& mine = layout.hosts[static_cast<size_t>(layout.host)];
   inside_ = shm::make_group_of_processes(store, layout.local, static_cast<int>(mine.size()), timeout,
-                                         fmt::format("{}/hosts/inside{}", prefix, layout.host), mine);
+                                         fmt::format("{}/hosts/inside{}", prefix, layout.host), names_.step(mine));
   const int64_t period = in_ns(cause_.time_to_ask());  // a question to the store
   inside_->end_waits_when(
       [this, period, next = now_ns() + period]() mutable {
@@ -45,11 +46,11 @@ HostSteps::HostSteps(std::shared_ptr<Store> store, int rank, Milliseconds timeou
   for (const std::vector<int>& ranks : layout.hosts)
     partners.push_back(ranks[static_cast<size_t>(layout.local)]);
   for (const int partner : partners) {
-    if (partner != rank) partners_ += fmt::format("{}{}", partners_.empty() ? "" : ", ", partner);
+    if (partner != rank) partners_ += fmt::format("{}{}", partners_.empty() ? "" : ", ", names_(partner));
   }
   between_ =
       make_gloo_chain(store, layout.host, static_cast<int>(partners.size()), timeout + patience_of_steps(timeout),
-                      fmt::format("{}/hosts/between{}", prefix, layout.local), partners);
+                      fmt::format("{}/hosts/between{}", prefix, layout.local), names_.step(partners));
   // Who fails in the first collective must not break connections that others are still making.
   between_->barrier({.description = "rendezvous"});
 }
@@ -172,7 +173,7 @@ void HostSteps::throw_if_broken() {
 void HostSteps::fail_as_told(const HostsCall& call, Milliseconds time) {
   std::optional<Reason> reason = cause_.told(time);
   if (!reason || reason->rank == rank_) return;
-  const std::exception_ptr told = told_error(waiting_in(call), reason->rank, reason->text, reason->verdicts);
+  const std::exception_ptr told = told_error(waiting_in(call), names_(reason->rank), reason->text, reason->verdicts);
   try {
     std::rethrow_exception(told);
   } catch (const std::exception& error) {

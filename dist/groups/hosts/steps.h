@@ -63,7 +63,7 @@ class HostSteps {
   // hosts where these have the same number of ranks, else only the leaders. `layout` must outlive
   // it. `on_break` gets the text of the first failure.
   HostSteps(std::shared_ptr<Store> store, int rank, std::chrono::milliseconds timeout, const std::string& prefix,
-            const HostLayout& layout, std::function<void(const std::string&)> on_break);
+            const HostLayout& layout, RankNames names, std::function<void(const std::string&)> on_break);
 
   // The ranks of this host.
   shm::SharedGroup* inside_group() const noexcept { return inside_.get(); }
@@ -84,7 +84,7 @@ class HostSteps {
   void throw_if_broken();
 
  private:
-  WaitingRank waiting_in(const HostsCall& call) const { return {rank_, call.info}; }
+  WaitingRank waiting_in(const HostsCall& call) const { return {names_(rank_), call.info}; }
   std::string timed_out_in_words(const HostsCall& call) const;
   bool has_to_end() const noexcept;
   std::vector<int> ranks_to_ask(const DistError& error) const;
@@ -94,6 +94,7 @@ class HostSteps {
   [[noreturn]] void fail(const std::exception_ptr& pointer, const std::exception& error);
 
   const int rank_;
+  const RankNames names_;
   const HostLayout& layout_;
   const std::function<void(const std::string&)> on_break_;
   SharedCause cause_;

@@ -38,6 +38,9 @@ enum class DataType : int {
 
 enum class RedOp : int { Sum = 0, Max = 2, Min = 3, Avg = 4 };
 
+// The color of a rank that is to be in no part of a communicator.
+inline constexpr int kSplitNoColor = -1;
+
 // As far as 2.14 knows it, with that version's number: a later one gives its own fields their
 // defaults.
 struct Config {

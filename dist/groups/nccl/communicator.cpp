@@ -17,17 +17,40 @@ constexpr auto kLongestFarewell = std::chrono::seconds(5);
 }  // namespace
 
 Communicator::Communicator(const Library& library, const UniqueId& id, int rank, int size, Device device,
-                           std::chrono::milliseconds timeout)
-    : library_(library), rank_(rank), device_(device), timeout_(timeout) {
+                           std::chrono::milliseconds timeout, const RankName& name)
+    : Communicator(library, device, timeout, name) {
   Config config;
-  Comm comm = nullptr;
-  const Result begun = library_.comm_init_rank_config(&comm, size, id, rank, &config);
-  comm_ = comm;
-  const Result result = settle(begun, Clock::now() + timeout);
+  const Result begun = library_.comm_init_rank_config(&comm_, size, id, rank, &config);
+  finish_making("ncclCommInitRankConfig", begun);
+}
+
+Communicator::Communicator(const Library& library, Device device, std::chrono::milliseconds timeout,
+                           const RankName& name)
+    : library_(library), name_(name), device_(device), timeout_(timeout) {}
+
+void Communicator::finish_making(const char* what, Result begun) {
+  const Result result = settle(begun, Clock::now() + timeout_);
   if (result == Result::Success) return;
-  const std::exception_ptr error = error_of("ncclCommInitRankConfig", result);
+  const std::exception_ptr error = error_of(what, result);
   abort();
   std::rethrow_exception(error);
+}
+
+std::shared_ptr<Communicator> Communicator::split(int rank, std::chrono::milliseconds timeout, const RankName& name) {
+  const bool is_member = rank >= 0;
+  std::shared_ptr<Communicator> part(new Communicator(library_, device_, timeout, name));
+  try {
+    // NCCL fills in the new one when this one is no longer in progress.
+    call("ncclCommSplit", [&](Comm comm) {
+      return library_.comm_split(comm, is_member ? 0 : kSplitNoColor, std::max(rank, 0), &part->comm_, nullptr);
+    });
+  } catch (...) {
+    abort();  // before the place goes into which it is filled
+    throw;
+  }
+  if (!is_member) return nullptr;
+  part->finish_making("ncclCommSplit", Result::InProgress);
+  return part;
 }
 
 Communicator::~Communicator() {
@@ -56,7 +79,7 @@ Result Communicator::settle(Result result, Clock::time_point deadline) {
 
 std::string Communicator::in_words(const char* what, Result result) {
   const char* const last = library_.get_last_error(comm_);
-  return fmt::format("{} failed on rank {} ({}): {}{}{}; NCCL_DEBUG=INFO lets NCCL tell more", what, rank_,
+  return fmt::format("{} failed on rank {} ({}): {}{}{}; NCCL_DEBUG=INFO lets NCCL tell more", what, name_,
                      to_string(device_), library_.get_error_string(result), last && *last ? "; NCCL says: " : "",
                      last ? last : "");
 }
@@ -73,7 +96,7 @@ void Communicator::call(const char* what, const std::function<Result(Comm)>& fun
   Result result;
   {
     const std::lock_guard lock(mutex_);
-    if (!comm_) throw DistError("{}: the communicator of rank {} was aborted", what, rank_);
+    if (!comm_) throw DistError("{}: the communicator of rank {} was aborted", what, name_);
     result = function(comm_);
   }
   result = settle(result, Clock::now() + timeout_);

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <brigade/core/device.h>
+#include <brigade/dist/diagnosis/rank_names.h>
 #include <brigade/dist/groups/nccl/library.h>
 
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,7 +24,11 @@ class Communicator {
   // All ranks at the same time, with the id of one of them; the device has to be the current one.
   // Throws as call() does, with NCCL's own words.
   Communicator(const Library& library, const UniqueId& id, int rank, int size, Device device,
-               std::chrono::milliseconds timeout);
+               std::chrono::milliseconds timeout, const RankName& name);
+  // One for some of the ranks (ncclCommSplit). All ranks of this one at the same time, with nothing
+  // under way on it, and its device the current one. `rank`: in the new one; -1: this one is no member
+  // and gets null. Throws as call() does; nothing can be called on this one then.
+  std::shared_ptr<Communicator> split(int rank, std::chrono::milliseconds timeout, const RankName& name);
   // Waits for the peers a little, so that none of them loses what is under way.
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -41,6 +47,10 @@ class Communicator {
 
  private:
   using Clock = std::chrono::steady_clock;
+  Communicator(const Library& library, Device device, std::chrono::milliseconds timeout, const RankName& name);
+
+  // Waits until it is made, by `what`.
+  void finish_making(const char* what, Result begun);
 
   // Until the communicator is no longer in progress; the mutex is free in between.
   Result settle(Result result, Clock::time_point deadline);
@@ -48,7 +58,7 @@ class Communicator {
   std::exception_ptr error_of(const char* what, Result result);
 
   const Library& library_;
-  const int rank_;
+  const RankName name_;
   const Device device_;
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;

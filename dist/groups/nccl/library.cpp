@@ -16,6 +16,7 @@ constexpr const char* kAdvice =
     "install NCCL 2.14 or later (libnccl2 of NVIDIA's repository, or the package nvidia-nccl-cu12 of PyPI), name its "
     "file in BRIGADE_NCCL_LIBRARY, or use shm or gloo, which stage through the host's memory";
 
+constexpr int kOldestWithSplit = 21800;
 constexpr int kOldestWithMemory = 21900;
 
 // `handle` is never closed: the functions are used for the life of the process.
@@ -42,6 +43,7 @@ Library from(void* handle, const std::string& path) {
   find(found.broadcast, "ncclBroadcast");
   find(found.all_gather, "ncclAllGather");
   find(found.reduce_scatter, "ncclReduceScatter");
+  if (found.version >= kOldestWithSplit) find(found.comm_split, "ncclCommSplit");
   if (found.version < kOldestWithMemory) return found;
   find(found.mem_alloc, "ncclMemAlloc");
   find(found.mem_free, "ncclMemFree");

@@ -22,6 +22,8 @@ struct Library {
   Result (*all_gather)(const void* from, void* to, size_t count_of_one, DataType type, Comm comm, Stream stream);
   Result (*reduce_scatter)(const void* from, void* to, size_t count_of_one, DataType type, RedOp op, Comm comm,
                            Stream stream);
+  // Null before 2.18. No configuration: that of `comm`.
+  Result (*comm_split)(Comm comm, int color, int key, Comm* part, Config* config);
   // Null before 2.19.
   Result (*mem_alloc)(void** data, size_t bytes);
   Result (*mem_free)(void* data);

@@ -21,6 +21,7 @@
 #include <brigade/dist/groups/nccl/shared_gpu.h>
 #include <brigade/dist/groups/nccl/works.h>
 #include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/groups/subgroup.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 
 #include <fmt/format.h>
@@ -77,7 +78,7 @@ struct Seat {
 class NcclGroup final : public ProcessGroup {
  public:
   NcclGroup(ProcessGroupPtr control, bool may_stage)
-      : ProcessGroup(control->rank(), control->size(), control->timeout()),
+      : ProcessGroup(control->rank(), control->size(), control->timeout(), control->names()),
         control_(std::move(control)),
         may_stage_(may_stage),
         works_(
@@ -104,6 +105,20 @@ class NcclGroup final : public ProcessGroup {
   void choose_way(Device device, SourceLocation where) override {
     if (way_ == Way::Open && (may_stage_ || size() > 1)) connect(device, where);
   }
+  ProcessGroupPtr make_subgroup(const Subgroup& members) override {
+    works_.throw_if_failed();
+    ProcessGroupPtr control = control_->make_subgroup(members);
+    std::shared_ptr<nccl::Communicator> communicator = split(members);
+    if (!members.is_member()) return nullptr;
+    auto group = std::make_shared<NcclGroup>(std::move(control), may_stage_);
+    if (communicator) {
+      group->library_ = library_;
+      group->device_ = device_;
+      group->way_ = Way::Nccl;
+      group->take(std::move(communicator));
+    }
+    return group;
+  }
   Tensor allocate(int64_t numel, DType dtype) override { return control_->allocate(numel, dtype); }
   Tensor allocate(int64_t numel, DType dtype, Device device) override {
     if (memory_ && device == device_ && numel >= 0) {
@@ -121,7 +136,7 @@ class NcclGroup final : public ProcessGroup {
   std::string lost_peer() override { return control_->lost_peer(); }
   void abort(std::string_view reason) override {
     control_->abort(reason);
-    works_.fail(std::make_exception_ptr(DistError("the nccl group was aborted on rank {}: {}", rank(), reason)));
+    works_.fail(std::make_exception_ptr(DistError("the nccl group was aborted on rank {}: {}", named(rank()), reason)));
   }
 
  protected:
@@ -297,7 +312,7 @@ class NcclGroup final : public ProcessGroup {
     const Tensor id = control_->allocate(sizeof(nccl::UniqueId), kUInt8);
     auto* const unique = static_cast<nccl::UniqueId*>(id.raw_data());
     try {
-      if (nccl::may_share_gpu()) nccl::pose_as_host(rank());
+      if (nccl::may_share_gpu()) nccl::pose_as_host(named(rank()).global);
       library_ = &nccl::library();
       own = {"", host_identity(), device_runtime(device).bus_id(device.index), to_string(device),
              nccl::version_in_words(library_->version)};
@@ -323,36 +338,60 @@ class NcclGroup final : public ProcessGroup {
     device_ = device;
     if (size() == 1) return;  // nothing is sent
     control_->broadcast(id, {.description = "the communicator of NCCL"}, where)->wait();
-    const DeviceRuntime& runtime = device_runtime(device);
-    stream_ = runtime.new_stream(device.index);
-    ready_ = runtime.new_event(device.index);
     set_current_device(device);
     try {
-      communicator_ = std::make_shared<nccl::Communicator>(*library_, *unique, rank(), size(), device, timeout());
+      take(std::make_shared<nccl::Communicator>(*library_, *unique, rank(), size(), device, timeout(), named(rank())));
     } catch (...) {
       works_.fail(std::current_exception());
       throw;
     }
-    memory_ = std::make_shared<nccl::RegisteredMemory>(*library_, communicator_, stream_, device);
+  }
+
+  // Collectives on its device go by this one from now on.
+  void take(std::shared_ptr<nccl::Communicator> communicator) {
+    const DeviceRuntime& runtime = device_runtime(device_);
+    stream_ = runtime.new_stream(device_.index);
+    ready_ = runtime.new_event(device_.index);
+    communicator_ = std::move(communicator);
+    memory_ = std::make_shared<nccl::RegisteredMemory>(*library_, communicator_, stream_, device_);
     works_.watch(communicator_);
   }
 
+  // The members' part of this group's communicator; null where there is none, or where the members
+  // have to make their own when a tensor of a device comes: as for any group, without ncclCommSplit.
+  std::shared_ptr<nccl::Communicator> split(const Subgroup& members) {
+    if (!communicator_ || !library_->comm_split || members.size() == 1) return nullptr;
+    try {
+      // NCCL asks that nothing is under way.
+      if (!works_.finish_within(timeout())) {
+        works_.throw_if_failed();
+        throw TimeoutError(members.where,
+                           "new_group: what was queued on {} before did not come to its end within {} ms on rank {}",
+                           to_string(device_), timeout().count(), named(rank()));
+      }
+      const DeviceStreamGuard guard(*stream_);  // the device is current
+      return communicator_->split(members.rank, members.timeout, named(rank()));
+    } catch (...) {
+      fail_and_throw(std::current_exception());
+    }
+  }
+
   // The same error on all ranks.
-  static void check_seats(const std::vector<Seat>& seats, SourceLocation where) {
+  void check_seats(const std::vector<Seat>& seats, SourceLocation where) const {
     for (size_t r = 0; r < seats.size(); ++r) {
-      if (!seats[r].trouble.empty()) throw DistError(where, "nccl: rank {} cannot use it: {}", r, seats[r].trouble);
+      if (!seats[r].trouble.empty()) throw DistError(where, "nccl: rank {} cannot use it: {}", named(static_cast<int>(r)), seats[r].trouble);
     }
     for (size_t r = 1; r < seats.size(); ++r) {
       if (seats[r].version != seats[0].version)
-        throw DistError(where, "nccl: rank 0 has version {}, rank {} has {}; all ranks need the same", seats[0].version,
-                        r, seats[r].version);
+        throw DistError(where, "nccl: rank {} has version {}, rank {} has {}; all ranks need the same", named(0),
+                        seats[0].version, named(static_cast<int>(r)), seats[r].version);
       for (size_t other = 0; other < r; ++other) {
         if (seats[other].host == seats[r].host && seats[other].bus == seats[r].bus && !nccl::may_share_gpu())
           throw DistError(
               where,
               "nccl: ranks {} and {} share a GPU ({}, {}), and NCCL takes one rank for each; give each rank "
               "its own, or use shm or gloo, where ranks may share one",
-              other, r, seats[r].device, seats[r].bus);
+              named(static_cast<int>(other)), named(static_cast<int>(r)), seats[r].device, seats[r].bus);
       }
     }
   }

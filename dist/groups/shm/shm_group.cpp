@@ -3,6 +3,7 @@
 #include <brigade/dist/groups/shm/arena.h>
 #include <brigade/dist/groups/shm/handover.h>
 #include <brigade/dist/groups/shm/shared_group.h>
+#include <brigade/dist/groups/subgroup.h>
 #include <brigade/dist/meeting/rank_hosts.h>
 #include <brigade/dist/meeting/store.h>
 
@@ -10,6 +11,8 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,6 +42,7 @@ class ShmGroup final : public shm::SharedGroup {
       watched_.push_back(r == rank ? PeerProcess() : PeerProcess(peers.processes[static_cast<size_t>(r)]));
   }
   const char* backend() const noexcept override { return "shm"; }
+  ProcessGroupPtr make_subgroup(const Subgroup& members) override;
 
  protected:
   bool locate(const void* data, shm::DataPlace& place) const override {
@@ -70,6 +74,43 @@ class ShmGroup final : public shm::SharedGroup {
   std::vector<PeerProcess> watched_;  // by rank
 };
 
+// The group of the first rank, to which the others come.
+std::shared_ptr<ShmGroup> invite(shm::MemoryHost& host, int size, std::chrono::milliseconds timeout,
+                                 const RankNames& names) {
+  auto home = std::make_shared<Home>();
+  const shm::SharedFile control(sizeof(shm::Control));
+  home->control = shm::Mapping(control, 0, sizeof(shm::Control));
+  new (home->control.data()) shm::Control;
+  shm::HandedOver peers = host.exchange(control, home->arena.file(), size, timeout, names);
+  return std::make_shared<ShmGroup>(0, size, timeout, home, std::move(peers), names);
+}
+
+// That of a rank which the first one has invited.
+std::shared_ptr<ShmGroup> follow(std::string_view invitation, int rank, int size, std::chrono::milliseconds timeout,
+                                 const RankNames& names) {
+  auto home = std::make_shared<Home>();
+  shm::SharedFile control;
+  shm::HandedOver peers = shm::accept_invitation(invitation, rank, size, home->arena.file(), control,
+                                                 sizeof(shm::Control), timeout, names);
+  home->control = shm::Mapping(control, 0, sizeof(shm::Control));
+  return std::make_shared<ShmGroup>(rank, size, timeout, home, std::move(peers), names);
+}
+
+// The ranks are in step and on one host: the invitation goes by the group itself, without a store.
+ProcessGroupPtr ShmGroup::make_subgroup(const Subgroup& members) {
+  std::optional<shm::MemoryHost> host;
+  if (members.rank == 0) host.emplace();
+  const std::vector<std::string> invitations =
+      all_gather_text(host ? host->invitation() : "", "memory of a new group", members.where);
+  if (!members.is_member()) return nullptr;
+  const auto first = static_cast<size_t>(members.ranks.front());
+  const std::shared_ptr<ShmGroup> group =
+      host ? invite(*host, members.size(), members.timeout, members.names)
+           : follow(invitations[first], members.rank, members.size(), members.timeout, members.names);
+  group->barrier({.description = "rendezvous"}, members.where);
+  return group;
+}
+
 // Nobody waits for memory before all are there: a rank that never comes is a time-out with its
 // number.
 void wait_until_all_come(Store& store, int rank, int size, std::chrono::milliseconds timeout, const std::string& prefix,
@@ -92,16 +133,12 @@ std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared
                                                                const std::string& prefix, const RankNames& names) {
   if (size < 1 || size > shm::kMaxRanks) throw DistError("shm: expected 1 to {} ranks, got {}", shm::kMaxRanks, size);
   const std::string key = prefix + "/shm/memory";
-  auto home = std::make_shared<Home>();
-  HandedOver peers;
+  std::shared_ptr<ShmGroup> group;
   if (rank == 0) {
-    const SharedFile control(sizeof(Control));
-    home->control = Mapping(control, 0, sizeof(Control));
-    new (home->control.data()) Control;
     MemoryHost host;
     store->set(key, host_identity() + "\n" + host.invitation());
     wait_until_all_come(*store, rank, size, timeout, prefix, names);
-    peers = host.exchange(control, home->arena.file(), size, timeout, names);
+    group = invite(host, size, timeout, names);
   } else {
     const std::string text = store->get(key, timeout);
     const size_t end = std::min(text.find('\n'), text.size());
@@ -112,12 +149,8 @@ std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared
           names(rank), names(0));
     }
     wait_until_all_come(*store, rank, size, timeout, prefix, names);
-    SharedFile control;
-    peers = accept_invitation(std::string_view(text).substr(end), rank, size, home->arena.file(), control,
-                              sizeof(Control), timeout, names);
-    home->control = Mapping(control, 0, sizeof(Control));
+    group = follow(std::string_view(text).substr(end), rank, size, timeout, names);
   }
-  auto group = std::make_shared<ShmGroup>(rank, size, timeout, home, std::move(peers), names);
   group->barrier({.description = "rendezvous"});
   return group;
 }

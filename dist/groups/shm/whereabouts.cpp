@@ -16,7 +16,7 @@ void note_activity(RankBlock& own, std::string_view what, const Place& where) no
   own.activity_lock.store(0, std::memory_order_release);
 }
 
-Whereabouts whereabouts_of(RankBlock& block, int name) {
+Whereabouts whereabouts_of(RankBlock& block, const RankName& name) {
   Whereabouts place;
   place.rank = name;
   if (const uint32_t arrived = block.arrived.load(std::memory_order_acquire); arrived > 0) {

@@ -11,9 +11,9 @@ namespace brigade::dist::shm {
 
 // What this rank does from now on.
 void note_activity(RankBlock& own, std::string_view what, const Place& where) noexcept;
-// `name`: the number by which errors call the rank. Any time, also of a rank that has died: what it
+// `name`: how errors call the rank. Any time, also of a rank that has died: what it
 // did is left out then if it died while it said so.
-Whereabouts whereabouts_of(RankBlock& block, int name);
+Whereabouts whereabouts_of(RankBlock& block, const RankName& name);
 
 // This rank is not coming any more, and wakes who waits for it: `words` are "left the group", or
 // the reason of its failure.

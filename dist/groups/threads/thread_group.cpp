@@ -1,27 +1,55 @@
 // Ranks that are threads of one process: the shared-memory protocol over plain memory. For tests,
 // for the debugger and for learning.
 #include <brigade/dist/groups/shm/shared_group.h>
+#include <brigade/dist/groups/subgroup.h>
 
+#include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace brigade::dist {
 
 namespace {
 
-// Memory of ranks that gave up while others could still be using it. Lives as long as any of the
-// groups.
-struct Kept {
+// What the groups of one world have in common. Lives as long as any of them.
+struct World {
+  shm::Control control;
   std::mutex mutex;
-  std::vector<Tensor> tensors;
+  // Memory of ranks that gave up while others could still be using it.
+  std::vector<Tensor> kept;
+  // Subgroups that some members have not come to yet, by number.
+  struct Begun {
+    std::shared_ptr<World> world;
+    int came = 0;
+  };
+  std::map<uint64_t, Begun> begun;
+
+  // For the member that calls.
+  std::shared_ptr<World> enter(const Subgroup& members) {
+    const std::lock_guard lock(mutex);
+    Begun& subgroup = begun[members.number];
+    if (!subgroup.world) subgroup.world = std::make_shared<World>();
+    std::shared_ptr<World> world = subgroup.world;
+    if (++subgroup.came == members.size()) begun.erase(members.number);
+    return world;
+  }
 };
 
 class ThreadGroup final : public shm::SharedGroup {
  public:
-  ThreadGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<shm::Control> control,
-              std::shared_ptr<Kept> kept)
-      : SharedGroup(rank, size, timeout, std::move(control)), kept_(std::move(kept)) {}
+  ThreadGroup(int rank, int size, std::chrono::milliseconds timeout, const std::shared_ptr<World>& world,
+              RankNames names = {})
+      : SharedGroup(rank, size, timeout, std::shared_ptr<shm::Control>(world, &world->control), std::move(names)),
+        world_(world) {}
   ~ThreadGroup() override { keep_pending(); }
   const char* backend() const noexcept override { return "threads"; }
+  ProcessGroupPtr make_subgroup(const Subgroup& members) override {
+    if (!members.is_member()) return nullptr;
+    return std::make_shared<ThreadGroup>(members.rank, members.size(), members.timeout, world_->enter(members),
+                                         members.names);
+  }
 
  protected:
   bool locate(const void* data, shm::DataPlace& place) const override {
@@ -32,12 +60,12 @@ class ThreadGroup final : public shm::SharedGroup {
   Allocation allocate_shared(size_t bytes) override { return cpu_allocate(bytes); }
   std::string death_of(int) override { return ""; }  // a thread does not die alone
   void keep(const Tensor& tensor) override {
-    const std::lock_guard lock(kept_->mutex);
-    kept_->tensors.push_back(tensor);
+    const std::lock_guard lock(world_->mutex);
+    world_->kept.push_back(tensor);
   }
 
  private:
-  std::shared_ptr<Kept> kept_;
+  const std::shared_ptr<World> world_;
 };
 
 }  // namespace
@@ -45,11 +73,10 @@ class ThreadGroup final : public shm::SharedGroup {
 std::vector<ProcessGroupPtr> make_thread_groups(int size, std::chrono::milliseconds timeout) {
   if (size < 1 || size > shm::kMaxRanks)
     throw DistError("threads: expected 1 to {} ranks, got {}", shm::kMaxRanks, size);
-  auto control = std::make_shared<shm::Control>();
-  auto kept = std::make_shared<Kept>();
+  const auto world = std::make_shared<World>();
   std::vector<ProcessGroupPtr> groups;
   for (int rank = 0; rank < size; ++rank)
-    groups.push_back(std::make_shared<ThreadGroup>(rank, size, timeout, control, kept));
+    groups.push_back(std::make_shared<ThreadGroup>(rank, size, timeout, world));
   return groups;
 }
 

@@ -1,0 +1,103 @@
+// The ranks of a group agree on a list before those on it become a group.
+#include <brigade/dist/groups/new_group.h>
+
+#include <brigade/core/error.h>
+#include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/groups/collective_errors.h>
+#include <brigade/dist/groups/non_member_group.h>
+#include <brigade/dist/groups/subgroup.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace brigade::dist {
+
+namespace {
+
+const ProcessGroup& checked(const ProcessGroupPtr& group, const char* what, SourceLocation where) {
+  if (!group) throw ValueError(where, "{}: the process group is empty; see init_process_group", what);
+  return *group;
+}
+
+// What each rank wants, in words that are compared. Throws CollectiveError where they differ.
+void compare(ProcessGroup& group, const CollectiveInfo& own, SourceLocation where) {
+  std::vector<Whereabouts> by_rank;
+  for (const std::string& text : group.all_gather_text(to_text(own), "new_group", where)) {
+    const int rank = static_cast<int>(by_rank.size());
+    by_rank.push_back({.rank = group.names()(rank), .last = decoded<CollectiveInfo>(text)});
+  }
+  const bool same =
+      std::ranges::all_of(by_rank, [&](const Whereabouts& each) { return each.last.matches(by_rank.front().last); });
+  if (!same) throw mismatch_error(by_rank, group.flight_recorder(), group.names());
+}
+
+// After all ranks have given the same list, so that all of them throw.
+void check(const ProcessGroup& group, const Subgroup& members, SourceLocation where) {
+  const std::string list = fmt::format("{}", fmt::join(members.ranks, ", "));
+  if (members.ranks.empty()) throw ValueError(where, "new_group: expected at least one rank, got none");
+  if (members.ranks.front() < 0 || members.ranks.back() >= group.size())
+    throw ValueError(where, "new_group: expected ranks of the group, 0 to {}, got {}", group.size() - 1, list);
+  if (std::ranges::adjacent_find(members.ranks) != members.ranks.end())
+    throw ValueError(where, "new_group: expected each rank once, got {}", list);
+  if (members.timeout.count() <= 0)
+    throw ValueError(where, "new_group: expected a time-out above 0, got {} ms", members.timeout.count());
+}
+
+}  // namespace
+
+ProcessGroupPtr new_group(const ProcessGroupPtr& group, std::vector<int> ranks, const NewGroupOptions& options,
+                          SourceLocation where) {
+  checked(group, "new_group", where);
+  std::ranges::sort(ranks);
+  Subgroup members{.ranks = std::move(ranks), .timeout = options.timeout.value_or(group->timeout()), .where = where};
+  CollectiveInfo wanted;
+  wanted.kind = "new_group";
+  wanted.description = fmt::format("ranks {}; time-out {} ms", fmt::join(members.ranks, ", "), members.timeout.count());
+  wanted.where = where;
+  compare(*group, wanted, where);
+  check(*group, members, where);
+  const auto own = std::ranges::find(members.ranks, group->rank());
+  if (own != members.ranks.end()) members.rank = static_cast<int>(own - members.ranks.begin());
+  members.names = group->names().subgroup(members.ranks);
+  members.number = group->flight_recorder().entries().back().sequence;
+  ProcessGroupPtr made = group->make_subgroup(members);
+  return members.is_member() ? made : make_non_member_group(*group, members);
+}
+
+int get_rank(const ProcessGroupPtr& group, SourceLocation where) { return checked(group, "get_rank", where).rank(); }
+
+int get_world_size(const ProcessGroupPtr& group, SourceLocation where) {
+  const ProcessGroup& given = checked(group, "get_world_size", where);
+  return given.rank() < 0 ? -1 : given.size();
+}
+
+std::vector<int> get_process_group_ranks(const ProcessGroupPtr& group, SourceLocation where) {
+  const ProcessGroup& given = checked(group, "get_process_group_ranks", where);
+  std::vector<int> ranks;
+  for (int r = 0; r < given.size(); ++r)
+    ranks.push_back(given.names()(r).global);
+  return ranks;
+}
+
+int get_global_rank(const ProcessGroupPtr& group, int group_rank, SourceLocation where) {
+  const ProcessGroup& given = checked(group, "get_global_rank", where);
+  if (group_rank < 0 || group_rank >= given.size())
+    throw ValueError(where, "get_global_rank: expected a rank of the group, 0 to {}, got {}", given.size() - 1,
+                     group_rank);
+  return given.names()(group_rank).global;
+}
+
+int get_group_rank(const ProcessGroupPtr& group, int global_rank, SourceLocation where) {
+  const ProcessGroup& given = checked(group, "get_group_rank", where);
+  const int rank = given.names().find_global(global_rank, given.size());
+  if (rank < 0)
+    throw ValueError(where, "get_group_rank: global rank {} is not part of the group of global ranks {}", global_rank,
+                     fmt::join(get_process_group_ranks(group), ", "));
+  return rank;
+}
+
+}  // namespace brigade::dist

@@ -350,7 +350,7 @@ void StepCheck::raise(const autograd::Update& update, std::vector<Verdict> verdi
     verdict.message = fmt::format("{}{}\n    fix:   {}", names, verdict.cause.text, verdict.advice);
     paragraphs.push_back(verdict.message);
   }
-  message += "\n  " + first_of(paragraphs, kMostParagraphs, "\n  ");
+  message += "\n  " + first_of(paragraphs, kMostParagraphs, "\n  ") + group_.names().legend(group_.size());
   throw ConsistencyError(message, std::move(verdicts), update.where);
 }
 

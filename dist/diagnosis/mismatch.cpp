@@ -92,6 +92,12 @@ Found same_call(const Mismatch&, const Sides& sides) {
       "and call in the same order");
 }
 
+// The ranks' own words of the group that they want to make.
+Found other_groups(const Mismatch&, const Sides& sides) {
+  if (sides.first.info->kind != "new_group" || sides.second.info->kind != "new_group") return std::nullopt;
+  return advice("give the same list of ranks and time-out on every rank of the group, members or not");
+}
+
 Found other_hooks(const Mismatch&, const Sides& sides) {
   if (!sides.both(Part::Backward)) return std::nullopt;
   const auto [bucket, hook] = split_at_hook(*sides.first.info);
@@ -263,7 +269,7 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
     return Side{&info, part_of(info), rank, fmt::format("rank {}", names(static_cast<int>(rank)))};
   };
   const Sides sides{side(std::min(usual, odd)), side(std::max(usual, odd))};
-  for (const auto rule : {&same_call, &other_hooks, &constructions, &step_under_no_sync, &step_or_not, &layer,
+  for (const auto rule : {&other_groups, &same_call, &other_hooks, &constructions, &step_under_no_sync, &step_or_not, &layer,
                           &backwards_of_wrappers, &own_call, &forward_or_not}) {
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }

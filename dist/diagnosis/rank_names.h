@@ -40,8 +40,14 @@ class RankNames {
     const int number = numbers_.empty() ? rank : numbers_[at];
     return {number, globals_.empty() ? number : globals_[at]};
   }
+  // The global numbers of all ranks of a group of `size`.
+  std::vector<int> globals(int size) const;
   // The rank with this global number; -1: none has it.
   int find_global(int global_rank, int size) const noexcept;
+
+  // A line that says which global ranks those of a subgroup are, for texts that call them by their
+  // numbers there; "" where the numbers are the same.
+  std::string legend(int size) const;
 
   // Of a subgroup of these ranks.
   RankNames subgroup(std::span<const int> ranks) const;

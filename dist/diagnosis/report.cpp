@@ -89,13 +89,14 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
         fmt::format("rank {} reports {} parameters, expected {}", report.rank, report.ready.size(), parameters.size()),
         {}, where);
   }
+  const std::string& legend = context.legend;
   if (context.failed) {
     const Verdict verdict = rank_failed(reports);
-    return ReductionError(verdict.message + ". " + kAfterwards, {verdict}, where);
+    return ReductionError(verdict.message + ". " + kAfterwards + legend, {verdict}, where);
   }
   if (!context.same_round) {
     const Verdict verdict = backward_mismatch(reports);
-    return ReductionError(verdict.message + ". " + verdict.advice + ". " + kAfterwards, {verdict}, where);
+    return ReductionError(verdict.message + ". " + verdict.advice + ". " + kAfterwards + legend, {verdict}, where);
   }
   std::vector<Verdict> verdicts;
   std::string words;
@@ -106,7 +107,7 @@ ReductionError compose_error(std::span<const RankReport> reports, std::span<cons
     verdicts = unused_parameters(reports, parameters, context);
     words = words_on_unused_parameters(reports, parameters, context);
   }
-  const std::string message = compose_text(verdicts, round, where, words);
+  const std::string message = compose_text(verdicts, round, where, words) + legend;
   return ReductionError(message, std::move(verdicts), where);
 }
 

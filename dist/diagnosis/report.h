@@ -33,6 +33,7 @@ struct ErrorContext {
   std::vector<uint8_t> expected;  // per parameter
   std::vector<uint32_t> buckets;  // per parameter: the number of its bucket
   SourceLocation where;
+  std::string legend;  // which global ranks those of a subgroup are (RankNames::legend)
 };
 
 // The kinds of verdict on a failed backward, each in a file of its own under kinds/. `reports`: one

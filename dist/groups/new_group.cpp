@@ -71,33 +71,31 @@ ProcessGroupPtr new_group(const ProcessGroupPtr& group, std::vector<int> ranks, 
 int get_rank(const ProcessGroupPtr& group, SourceLocation where) { return checked(group, "get_rank", where).rank(); }
 
 int get_world_size(const ProcessGroupPtr& group, SourceLocation where) {
-  const ProcessGroup& given = checked(group, "get_world_size", where);
-  return given.rank() < 0 ? -1 : given.size();
+  return checked(group, "get_world_size", where).size();
 }
 
 std::vector<int> get_process_group_ranks(const ProcessGroupPtr& group, SourceLocation where) {
   const ProcessGroup& given = checked(group, "get_process_group_ranks", where);
-  std::vector<int> ranks;
-  for (int r = 0; r < given.size(); ++r)
-    ranks.push_back(given.names()(r).global);
-  return ranks;
+  return given.names().globals(given.size());
 }
 
 int get_global_rank(const ProcessGroupPtr& group, int group_rank, SourceLocation where) {
-  const ProcessGroup& given = checked(group, "get_global_rank", where);
-  if (group_rank < 0 || group_rank >= given.size())
-    throw ValueError(where, "get_global_rank: expected a rank of the group, 0 to {}, got {}", given.size() - 1,
+  checked(group, "get_global_rank", where);
+  const std::vector<int> ranks = get_process_group_ranks(group);
+  if (group_rank < 0 || group_rank >= static_cast<int>(ranks.size()))
+    throw ValueError(where, "get_global_rank: expected a rank of the group, 0 to {}, got {}", ranks.size() - 1,
                      group_rank);
-  return given.names()(group_rank).global;
+  return ranks[static_cast<size_t>(group_rank)];
 }
 
 int get_group_rank(const ProcessGroupPtr& group, int global_rank, SourceLocation where) {
-  const ProcessGroup& given = checked(group, "get_group_rank", where);
-  const int rank = given.names().find_global(global_rank, given.size());
-  if (rank < 0)
+  checked(group, "get_group_rank", where);
+  const std::vector<int> ranks = get_process_group_ranks(group);
+  const auto found = std::ranges::find(ranks, global_rank);
+  if (found == ranks.end())
     throw ValueError(where, "get_group_rank: global rank {} is not part of the group of global ranks {}", global_rank,
-                     fmt::join(get_process_group_ranks(group), ", "));
-  return rank;
+                     fmt::format("{}", fmt::join(ranks, ", ")));
+  return static_cast<int>(found - ranks.begin());
 }
 
 }  // namespace brigade::dist

@@ -23,7 +23,7 @@ struct NewGroupOptions {
 // Collective over `group`, also for ranks that are not on the list: all give the same one. Ranks of
 // the new group are numbered from 0 in the order of their numbers in `group`, whatever the order of
 // the list, as in PyTorch. The new group has the backend of `group` and outlives it. A rank that is
-// not on the list gets a group that it is no member of: its rank() is -1, and every collective on it
+// not on the list gets a group that it is no member of: its rank() and size() are -1, and every collective on it
 // throws DistError that says so.
 //
 // All of these are thrown on every rank alike, and `group` goes on after them: CollectiveError for

@@ -16,7 +16,7 @@ namespace {
 class NonMemberGroup final : public ProcessGroup {
  public:
   NonMemberGroup(const Subgroup& members, std::string why)
-      : ProcessGroup(-1, members.size(), members.timeout, members.names), why_(std::move(why)) {}
+      : ProcessGroup(-1, -1, members.timeout, members.names), why_(std::move(why)) {}
 
   const char* backend() const noexcept override { return "none"; }
   // Nothing is staged.

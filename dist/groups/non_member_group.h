@@ -6,7 +6,7 @@
 
 namespace brigade::dist {
 
-// Its rank() is -1, its size() that of the members' group. Every collective, and allocate(), throws
+// Its rank() and its size() are -1, so that nobody takes it for a group of one. Every collective, and allocate(), throws
 // DistError that names the rank, the members and the line at which the group was made.
 ProcessGroupPtr make_non_member_group(const ProcessGroup& parent, const Subgroup& members);
 

@@ -81,6 +81,7 @@ std::exception_ptr Round::error(const TracedBackward* backward, const std::strin
         "cleared on every rank.\n";
     for (const Verdict& verdict : outcome_.hooks)
       message += "\n  " + verdict.message;
+    message += setup_.group->names().legend(setup_.group->size());
     return std::make_exception_ptr(ReductionError(message, outcome_.hooks, start_.where));
   }
   std::vector<RankReport> reports;
@@ -99,6 +100,7 @@ std::exception_ptr Round::error(const TracedBackward* backward, const std::strin
     context.buckets.push_back(buckets_.slot(i).bucket);
   }
   context.where = start_.where;
+  context.legend = setup_.group->names().legend(setup_.group->size());
   return std::make_exception_ptr(compose_error(reports, setup_.parameters, context));
 }
 

@@ -269,8 +269,8 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
     return Side{&info, part_of(info), rank, fmt::format("rank {}", names(static_cast<int>(rank)))};
   };
   const Sides sides{side(std::min(usual, odd)), side(std::max(usual, odd))};
-  for (const auto rule : {&other_groups, &same_call, &other_hooks, &constructions, &step_under_no_sync, &step_or_not, &layer,
-                          &backwards_of_wrappers, &own_call, &forward_or_not}) {
+  for (const auto rule : {&other_groups, &same_call, &other_hooks, &constructions, &step_under_no_sync, &step_or_not,
+                          &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }
   return {"", "call the same collectives in the same order on every rank", {}};

@@ -88,9 +88,10 @@ Tensor ProcessGroup::allocate(int64_t numel, DType dtype, Device device) {
 }
 
 std::shared_ptr<ProcessGroup> ProcessGroup::make_subgroup(const Subgroup&) {
-  throw DistError("new_group: the backend {} cannot make groups of some of its ranks: its class does not override "
-                  "ProcessGroup::make_subgroup",
-                  backend());
+  throw DistError(
+      "new_group: the backend {} cannot make groups of some of its ranks: its class does not override "
+      "ProcessGroup::make_subgroup",
+      backend());
 }
 
 void ProcessGroup::post_staged() {

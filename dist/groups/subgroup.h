@@ -17,7 +17,7 @@ struct Subgroup {
   std::chrono::milliseconds timeout{0};
   RankNames names;
   std::source_location where = {};  // of the call
-  uint64_t number = 0;  // tells the subgroups of a group apart; the same on all ranks
+  uint64_t number = 0;              // tells the subgroups of a group apart; the same on all ranks
 
   int size() const noexcept { return static_cast<int>(ranks.size()); }
   bool is_member() const noexcept { return rank >= 0; }

@@ -145,14 +145,14 @@ std::string ranks_are_counted_in_order(const ProcessGroupPtr& group) {
     alone->all_reduce(x)->wait();
     if (const std::string wrong = is("a group of one", x, 3); !wrong.empty()) return wrong;
   }
-  return first_wrong({is("ranks of the world", dist::get_process_group_ranks(group), ranks_from(0, last + 1)),
-                      is("ranks of ends", dist::get_process_group_ranks(ends), {0, last}),
-                      expect_error<ValueError>([&] { dist::get_global_rank(ends, 2); }, {"0 to 1, got 2"}),
-                      expect_error<ValueError>([&] { dist::get_group_rank(ends, last + 1); },
-                                               {fmt::format("{} is not part of the group of global ranks 0, {}",
-                                                            last + 1, last)}),
-                      expect_error<ValueError>([&] { dist::get_rank(nullptr); }, {"the process group is empty"}),
-                      expect_error<ValueError>([&] { new_group(nullptr, {0}); }, {"the process group is empty"})});
+  return first_wrong(
+      {is("ranks of the world", dist::get_process_group_ranks(group), ranks_from(0, last + 1)),
+       is("ranks of ends", dist::get_process_group_ranks(ends), {0, last}),
+       expect_error<ValueError>([&] { dist::get_global_rank(ends, 2); }, {"0 to 1, got 2"}),
+       expect_error<ValueError>([&] { dist::get_group_rank(ends, last + 1); },
+                                {fmt::format("{} is not part of the group of global ranks 0, {}", last + 1, last)}),
+       expect_error<ValueError>([&] { dist::get_rank(nullptr); }, {"the process group is empty"}),
+       expect_error<ValueError>([&] { new_group(nullptr, {0}); }, {"the process group is empty"})});
 }
 const AddRankCase add_order("ranks count in the order of the group, also of a list in another order; groups nest",
                             &ranks_are_counted_in_order, kSizes);
@@ -160,11 +160,10 @@ const AddRankCase add_order("ranks count in the order of the group, also of a li
 std::string says_who_is_no_member(const ProcessGroupPtr& group) {
   const Halves halves(group);
   const dist::ProcessGroupPtr& other = halves.other;
-  const std::vector<std::string> parts{
-      fmt::format("rank {} is not a member of the group of ranks {}", group->rank(), group->rank() < halves.half
-                                                                                         ? (group->size() == 2 ? "1" : "2, 3")
-                                                                                         : (group->size() == 2 ? "0" : "0, 1")),
-      "new_group_cases.cpp:", "call it on members only"};
+  const std::vector<std::string> parts{fmt::format("rank {} is not a member of the group of ranks {}", group->rank(),
+                                                   group->rank() < halves.half ? (group->size() == 2 ? "1" : "2, 3")
+                                                                               : (group->size() == 2 ? "0" : "0, 1")),
+                                       "new_group_cases.cpp:", "call it on members only"};
   const Tensor x = empty({8});
   const Tensor all = empty({8 * other->size()});
   const auto refused = [&](const char* what, const std::function<void()>& call) {
@@ -172,14 +171,13 @@ std::string says_who_is_no_member(const ProcessGroupPtr& group) {
     expected.push_back(std::string(what) + ": rank");
     return expect_error<DistError>(call, expected);
   };
-  const std::string wrong = first_wrong({refused("all_reduce", [&] { other->all_reduce(x); }),
-                                         refused("broadcast", [&] { other->broadcast(x); }),
-                                         refused("all_gather", [&] { other->all_gather(all, x); }),
-                                         refused("reduce_scatter", [&] { other->reduce_scatter(x, all); }),
-                                         refused("barrier", [&] { other->barrier(); }),
-                                         refused("allocate", [&] { other->allocate(8, kFloat32); }),
-                                         refused("allocate", [&] { other->all_gather_text("x"); }),
-                                         refused("barrier", [&] { other->monitored_barrier(kShort); })});
+  const std::string wrong = first_wrong(
+      {refused("all_reduce", [&] { other->all_reduce(x); }), refused("broadcast", [&] { other->broadcast(x); }),
+       refused("all_gather", [&] { other->all_gather(all, x); }),
+       refused("reduce_scatter", [&] { other->reduce_scatter(x, all); }), refused("barrier", [&] { other->barrier(); }),
+       refused("allocate", [&] { other->allocate(8, kFloat32); }),
+       refused("allocate", [&] { other->all_gather_text("x"); }),
+       refused("barrier", [&] { other->monitored_barrier(kShort); })});
   if (!wrong.empty()) return wrong;
   if (other->rank() != -1 || other->size() != -1) return "rank and size";
   other->abort("nobody hears it");
@@ -283,8 +281,7 @@ void names_global_ranks(const std::string& backend, int ranks) {
   }
 }
 const AddRankCase add_names("a member that leaves or is late is named by its rank there and by its global rank",
-                            &names_global_ranks,
-                            {.threads = {4}, .shm = {4}, .others = {4}, .layouts = {"ABAB"}});
+                            &names_global_ranks, {.threads = {4}, .shm = {4}, .others = {4}, .layouts = {"ABAB"}});
 
 std::string outlives_the_group(const ProcessGroupPtr& given) {
   ProcessGroupPtr group = given;

@@ -137,9 +137,7 @@ std::string refuses_non_members(const ProcessGroupPtr& pair, int rank, const std
     dist::ZeroRedundancyOptimizer<optim::Adam>(net->parameters(), pair, optim::AdamOptions{.lr = 0.01});
   };
   const auto normalise = [&] { dist::SyncBatchNorm(4, pair, nn::BatchNormOptions{.dtype = kFloat64})(batch_of(0)); };
-  const auto set_up = [&] {
-    dist::Fabric({.accelerator = "cpu", .precision = "64-true"}, pair).setup(net);
-  };
+  const auto set_up = [&] { dist::Fabric({.accelerator = "cpu", .precision = "64-true"}, pair).setup(net); };
   for (const std::function<void()>& use : std::vector<std::function<void()>>{wrap, share, normalise, set_up}) {
     if (const std::string wrong = expect_error<DistError>(use, parts); !wrong.empty()) return wrong;
   }
@@ -180,7 +178,8 @@ std::string errors_speak_of_global_ranks(const ProcessGroupPtr& group) {
     return "";
   }
   return expect_error<dist::ReductionError>(
-      backward, {"never ready on rank 1", "Ranks are those of this process group: 0 is global rank 2, 1 is global rank 3"});
+      backward,
+      {"never ready on rank 1", "Ranks are those of this process group: 0 is global rank 2, 1 is global rank 3"});
 }
 const AddRankCase add_errors("a backward's error on a subgroup says which global ranks its ranks are",
                              &errors_speak_of_global_ranks, kSizes);

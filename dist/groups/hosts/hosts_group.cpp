@@ -110,8 +110,9 @@ class HostsGroup final : public ProcessGroup {
     if (between_) between_->note_failure(reason);
   }
   void abort(std::string_view reason) override {
-    steps_.break_with(std::make_exception_ptr(DistError("the hosts group was aborted on rank {}: {}", named(rank()), reason)),
-                      std::string(reason), {rank(), fmt::format("failed: {}", reason), {}});
+    steps_.break_with(
+        std::make_exception_ptr(DistError("the hosts group was aborted on rank {}: {}", named(rank()), reason)),
+        std::string(reason), {rank(), fmt::format("failed: {}", reason), {}});
   }
 
  protected:

@@ -379,7 +379,8 @@ class NcclGroup final : public ProcessGroup {
   // The same error on all ranks.
   void check_seats(const std::vector<Seat>& seats, SourceLocation where) const {
     for (size_t r = 0; r < seats.size(); ++r) {
-      if (!seats[r].trouble.empty()) throw DistError(where, "nccl: rank {} cannot use it: {}", named(static_cast<int>(r)), seats[r].trouble);
+      if (!seats[r].trouble.empty())
+        throw DistError(where, "nccl: rank {} cannot use it: {}", named(static_cast<int>(r)), seats[r].trouble);
     }
     for (size_t r = 1; r < seats.size(); ++r) {
       if (seats[r].version != seats[0].version)

@@ -90,8 +90,8 @@ std::shared_ptr<ShmGroup> follow(std::string_view invitation, int rank, int size
                                  const RankNames& names) {
   auto home = std::make_shared<Home>();
   shm::SharedFile control;
-  shm::HandedOver peers = shm::accept_invitation(invitation, rank, size, home->arena.file(), control,
-                                                 sizeof(shm::Control), timeout, names);
+  shm::HandedOver peers =
+      shm::accept_invitation(invitation, rank, size, home->arena.file(), control, sizeof(shm::Control), timeout, names);
   home->control = shm::Mapping(control, 0, sizeof(shm::Control));
   return std::make_shared<ShmGroup>(rank, size, timeout, home, std::move(peers), names);
 }

@@ -57,6 +57,7 @@ Fabric::Fabric(FabricOptions options, SourceLocation where) : options_(std::move
 Fabric::Fabric(FabricOptions options, ProcessGroupPtr group, SourceLocation where) : options_(std::move(options)) {
   check(where);
   if (!group) throw ValueError(where, "Fabric: the process group is empty; see init_process_group");
+  if (group->rank() < 0) group->barrier({}, where);  // throws: this rank is no member of it
   plan_.ranks = group->size();
   const std::optional<LaunchedRank> launched = find_launched_rank(launch_variables());
   plan_.is_launched = launched && launched->world_size == group->size() && launched->rank == group->rank();

@@ -93,8 +93,8 @@ const AddRankCase add_ddp("DDP over two disjoint subgroups: gradients are averag
 
 std::string zero_over_pairs(const ProcessGroupPtr& group) {
   return trains_as_alone(group, [](const std::vector<Tensor>& parameters, const ProcessGroupPtr& pair) {
-    return std::make_unique<dist::ZeroRedundancyOptimizer<optim::Adam>>(parameters, pair,
-                                                                        optim::AdamOptions{.lr = 0.01});
+    return std::make_unique<dist::ZeroRedundancyOptimizer<optim::Adam>>(parameters, optim::AdamOptions{.lr = 0.01},
+                                                                        pair);
   });
 }
 const AddRankCase add_zero("ZeroRedundancyOptimizer over a subgroup", &zero_over_pairs, kSizes);
@@ -133,9 +133,7 @@ std::string refuses_non_members(const ProcessGroupPtr& pair, int rank, const std
                                        "new_group_training_cases.cpp:"};
   nn::Linear net = make_net(1);
   const auto wrap = [&] { dist::DistributedDataParallel<nn::Linear>(net, pair); };
-  const auto share = [&] {
-    dist::ZeroRedundancyOptimizer<optim::Adam>(net->parameters(), pair, optim::AdamOptions{.lr = 0.01});
-  };
+  const auto share = [&] { dist::ZeroRedundancyOptimizer<optim::Adam>(net->parameters(), {.lr = 0.01}, pair); };
   const auto normalise = [&] { dist::SyncBatchNorm(4, pair, nn::BatchNormOptions{.dtype = kFloat64})(batch_of(0)); };
   const auto set_up = [&] { dist::Fabric({.accelerator = "cpu", .precision = "64-true"}, pair).setup(net); };
   for (const std::function<void()>& use : std::vector<std::function<void()>>{wrap, share, normalise, set_up}) {

@@ -80,15 +80,26 @@ struct Meeting {
   size_t left = 0;
 };
 
+// What a rank asks for when the communicator is split.
+struct Piece {
+  int color = 0;
+  int key = 0;
+  size_t rank = 0;
+  brigade::dist::nccl::Comm* place = nullptr;
+};
+
 struct World {
   explicit World(int ranks)
-      : size(static_cast<size_t>(ranks)), devices(size, -1), aborted(size, false), next(size, 0) {}
+      : size(static_cast<size_t>(ranks)), devices(size, -1), aborted(size, false), next(size, 0), splits(size, 0) {}
   const size_t size;
   std::mutex mutex;
   std::vector<int> devices;  // -1: has not come
   std::vector<bool> aborted;
   std::vector<uint64_t> next;  // per rank: the number of the collective that it comes to next
   std::map<uint64_t, std::shared_ptr<Meeting>> meetings;
+  std::vector<uint64_t> splits;  // per rank: how often it has called ncclCommSplit
+  std::vector<Piece> pieces;     // of the split that not all have come to
+  uint64_t splits_done = 0;
   bool duplicate = false;
   bool given_up = false;  // by any rank
   size_t finalized = 0;
@@ -332,11 +343,41 @@ Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Conf
 Result ncclCommGetAsyncError(Comm comm, Result* error) {
   World& world = *comm->world;
   const std::lock_guard lock(world.mutex);
-  *error = world.duplicate    ? refuse(Result::InvalidUsage, "Duplicate GPU detected")
-           : world.given_up   ? refuse(Result::RemoteError, "a rank has given up the communicator")
-           : comm->finalizing ? (world.finalized == world.size ? Result::Success : Result::InProgress)
-                              : (world.complete() ? Result::Success : Result::InProgress);
+  *error =
+      world.duplicate  ? refuse(Result::InvalidUsage, "Duplicate GPU detected")
+      : world.given_up ? refuse(Result::RemoteError, "a rank has given up the communicator")
+      : comm->finalizing
+          ? (world.finalized == world.size ? Result::Success : Result::InProgress)
+          : (world.complete() && world.splits[comm->rank] == world.splits_done ? Result::Success : Result::InProgress);
   return Result::Success;
+}
+
+// The new ones are filled in when the last rank has come, as there: until then the old one is in progress.
+Result ncclCommSplit(Comm comm, int color, int key, Comm* part, Config*) {
+  if (!comm || !part || color < -1) return refuse(Result::InvalidArgument, "the communicator, the place or the color");
+  World& world = *comm->world;
+  const std::lock_guard lock(world.mutex);
+  if (comm->finalizing) return refuse(Result::InvalidUsage, "the communicator was finalized");
+  if (world.given_up) return refuse(Result::RemoteError, "a rank has given up the communicator");
+  *part = nullptr;
+  ++world.splits[comm->rank];
+  world.pieces.push_back({color, key, comm->rank, part});
+  if (world.pieces.size() < world.size) return Result::InProgress;
+  std::map<int, std::map<std::pair<int, size_t>, Piece>> colors;  // by key, then by rank
+  for (const Piece& piece : world.pieces)
+    if (piece.color >= 0) colors[piece.color][{piece.key, piece.rank}] = piece;
+  for (const auto& [number, pieces] : colors) {
+    const auto made = std::make_shared<World>(static_cast<int>(pieces.size()));
+    size_t rank = 0;
+    for (const auto& [order, piece] : pieces) {
+      const int device = world.devices[piece.rank];
+      made->devices[rank] = device;
+      *piece.place = new brigade::dist::nccl::OpaqueComm{made, rank++, device};
+    }
+  }
+  world.pieces.clear();
+  ++world.splits_done;
+  return Result::InProgress;
 }
 
 Result ncclCommFinalize(Comm comm) {

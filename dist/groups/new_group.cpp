@@ -18,6 +18,8 @@ namespace brigade::dist {
 
 namespace {
 
+constexpr const char* kKind = "new_group";  // as a collective that ranks compare
+
 const ProcessGroup& checked(const ProcessGroupPtr& group, const char* what, SourceLocation where) {
   if (!group) throw ValueError(where, "{}: the process group is empty; see init_process_group", what);
   return *group;
@@ -26,7 +28,7 @@ const ProcessGroup& checked(const ProcessGroupPtr& group, const char* what, Sour
 // What each rank wants, in words that are compared. Throws CollectiveError where they differ.
 void compare(ProcessGroup& group, const CollectiveInfo& own, SourceLocation where) {
   std::vector<Whereabouts> by_rank;
-  for (const std::string& text : group.all_gather_text(to_text(own), "new_group", where)) {
+  for (const std::string& text : group.all_gather_text(to_text(own), kKind, where)) {
     const int rank = static_cast<int>(by_rank.size());
     by_rank.push_back({.rank = group.names()(rank), .last = decoded<CollectiveInfo>(text)});
   }
@@ -51,11 +53,11 @@ void check(const ProcessGroup& group, const Subgroup& members, SourceLocation wh
 
 ProcessGroupPtr new_group(const ProcessGroupPtr& group, std::vector<int> ranks, const NewGroupOptions& options,
                           SourceLocation where) {
-  checked(group, "new_group", where);
+  checked(group, kKind, where);
   std::ranges::sort(ranks);
   Subgroup members{.ranks = std::move(ranks), .timeout = options.timeout.value_or(group->timeout()), .where = where};
   CollectiveInfo wanted;
-  wanted.kind = "new_group";
+  wanted.kind = kKind;
   wanted.description = fmt::format("ranks {}; time-out {} ms", fmt::join(members.ranks, ", "), members.timeout.count());
   wanted.where = where;
   compare(*group, wanted, where);

@@ -184,7 +184,7 @@ std::string check_gone_layer(const dist::ProcessGroupPtr& group) {
       optimizer.step();
     }
     const std::string kinds = kinds_of(ddp.advisories());
-    if (kinds != (adds_new_head ? "" : "stale_optimizer replaced;")) return kinds;
+    if (kinds != (adds_new_head ? "" : "stale_optimizer replaced;")) return "told: " + kinds;
     if (adds_new_head) continue;
     const Verdict& verdict = ddp.advisories().front();
     if (verdict.parameters.size() != 2 || verdict.parameters[0].name != "c.weight") return verdict.message;

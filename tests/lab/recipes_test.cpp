@@ -19,13 +19,6 @@ namespace brigade::test::recipes_test {
 
 namespace {
 
-lab::TrainOptions short_setting(const lab::Recipe& recipe, int64_t steps = 3) {
-  lab::TrainOptions options = recipe.defaults;
-  options.steps = steps;
-  options.progress = false;
-  return options;
-}
-
 std::string temporary(const std::string& name) { return (std::filesystem::temp_directory_path() / name).string(); }
 
 std::string contents(const std::string& file) {

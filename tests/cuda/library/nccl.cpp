@@ -15,6 +15,7 @@
 #include <brigade/core/fnv.h>
 #include <brigade/dist/groups/nccl/abi.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
@@ -113,6 +114,8 @@ struct World {
 
 std::mutex worlds_mutex;
 std::map<std::string, std::shared_ptr<World>> worlds;
+
+std::atomic<size_t> parts_made{0};
 
 std::mutex registrations_mutex;
 struct Registration {
@@ -373,6 +376,7 @@ Result ncclCommSplit(Comm comm, int color, int key, Comm* part, Config*) {
       const int device = world.devices[piece.rank];
       made->devices[rank] = device;
       *piece.place = new brigade::dist::nccl::OpaqueComm{made, rank++, device};
+      ++parts_made;
     }
   }
   world.pieces.clear();
@@ -415,6 +419,9 @@ size_t nccl_stand_in_registered(const void* data) {
   const auto found = registrations.find(data);
   return found == registrations.end() ? 0 : found->second.bytes;
 }
+
+// For tests: communicators that ncclCommSplit has made.
+size_t nccl_stand_in_parts() { return parts_made; }
 
 Result ncclMemAlloc(void** data, size_t bytes) {
   return cudaMalloc(data, bytes) == cudaSuccess ? Result::Success : refuse(Result::UnhandledCudaError, "cudaMalloc");

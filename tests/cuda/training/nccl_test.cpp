@@ -78,6 +78,11 @@ static_assert(std::is_invocable_v<decltype(&ncclMemFree), void*>);
 static_assert(std::is_invocable_v<decltype(&ncclCommRegister), ncclComm_t, void*, size_t, void**>);
 static_assert(std::is_invocable_v<decltype(&ncclCommDeregister), ncclComm_t, void*>);
 #endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
+static_assert(nccl::kSplitNoColor == NCCL_SPLIT_NOCOLOR);
+static_assert(
+    std::is_invocable_r_v<ncclResult_t, decltype(&ncclCommSplit), ncclComm_t, int, int, ncclComm_t*, ncclConfig_t*>);
+#endif
 // As functions: the handles and enumerations are passed alike.
 static_assert(
     std::is_invocable_v<decltype(&ncclCommInitRankConfig), ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*>);

@@ -1,16 +1,30 @@
 // Keeps the latest collectives, puts them in words, and writes them to the rank's file.
 #include <brigade/dist/diagnosis/flight_recorder.h>
 
+#include <brigade/core/fnv.h>
 #include <brigade/dist/timeline/json_text.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 namespace brigade::dist {
+
+namespace {
+
+std::string file_name(int rank, const std::vector<int>& global_ranks) {
+  if (global_ranks.empty()) return fmt::format("rank-{}.json", rank);
+  std::string members = fmt::format("{}", fmt::join(global_ranks, "-"));
+  constexpr size_t kLongest = 100;  // a file's name has 255 bytes at most
+  if (members.size() > kLongest) members = fmt::format("{}-{:x}", members.substr(0, kLongest), fnv(members));
+  return fmt::format("rank-{}-in-{}.json", global_ranks[static_cast<size_t>(rank)], members);
+}
+
+}  // namespace
 
 std::string in_words(const CollectiveInfo& info) {
   std::string text = info.kind;
@@ -43,14 +57,15 @@ std::vector<CollectiveInfo> FlightRecorder::entries() const {
   return {entries_.begin(), entries_.end()};
 }
 
-void FlightRecorder::write(int rank, int size, const std::string& backend, const std::string& reason) const noexcept {
+void FlightRecorder::write(int rank, int size, const std::vector<int>& global_ranks, const std::string& backend,
+                           const std::string& reason) const noexcept {
   const char* folder = std::getenv("BRIGADE_FLIGHT_RECORDER");
   if (!folder || !*folder) return;
   try {
     std::filesystem::create_directories(folder);
-    std::string text =
-        fmt::format("{{\"rank\": {}, \"world_size\": {}, \"backend\": {}, \"reason\": {}, \"entries\": [", rank, size,
-                    json_string(backend), json_string(reason));
+    std::string text = fmt::format(
+        "{{\"rank\": {}, \"world_size\": {}, \"global_ranks\": [{}], \"backend\": {}, \"reason\": {}, \"entries\": [",
+        rank, size, fmt::join(global_ranks, ", "), json_string(backend), json_string(reason));
     bool first = true;
     for (const CollectiveInfo& info : entries()) {
       text += fmt::format(
@@ -61,7 +76,7 @@ void FlightRecorder::write(int rank, int size, const std::string& backend, const
           info.posted, info.finished);
       first = false;
     }
-    std::ofstream(fmt::format("{}/rank-{}.json", folder, rank)) << text << "\n]}\n";
+    std::ofstream(fmt::format("{}/{}", folder, file_name(rank, global_ranks))) << text << "\n]}\n";
   } catch (const std::exception&) {
     // The error that brought us here matters more.
   }

@@ -1,6 +1,6 @@
 // The flight recorder: the last collectives of one rank, with what they were about. When a wait
 // ends in an error it says who was where; with BRIGADE_FLIGHT_RECORDER=FOLDER each rank also writes
-// its entries to FOLDER/rank-R.json.
+// its entries to FOLDER/rank-R.json, and those of a subgroup to a file of their own.
 #pragma once
 
 #include <brigade/core/place.h>
@@ -46,8 +46,11 @@ class FlightRecorder {
   void finish(uint64_t sequence);
   // Oldest first.
   std::vector<CollectiveInfo> entries() const;
-  // To the folder of BRIGADE_FLIGHT_RECORDER, if it is set; never throws.
-  void write(int rank, int size, const std::string& backend, const std::string& reason) const noexcept;
+  // To the folder of BRIGADE_FLIGHT_RECORDER, if it is set; never throws. `global_ranks`: of the
+  // members of a subgroup, whose file is rank-G-in-A-B-C.json; G is the global rank of this one.
+  // Empty for the group from which groups are made.
+  void write(int rank, int size, const std::vector<int>& global_ranks, const std::string& backend,
+             const std::string& reason) const noexcept;
 
  private:
   mutable std::mutex mutex_;

@@ -2,6 +2,7 @@
 #include <brigade/dist/diagnosis/announcement.h>
 
 #include <brigade/dist/diagnosis/error_file.h>
+#include <brigade/dist/diagnosis/rank_names.h>
 
 #include <fmt/format.h>
 
@@ -29,7 +30,8 @@ sockaddr_un abstract(const std::string& name, socklen_t& length) {
 }
 
 // Verdicts about the same are the same, also where each rank adds what it saw itself (how long it
-// waited).
+// waited). Of two subgroups the ranks have the same numbers: global ranks tell them apart, which the
+// text about the cause has or the legend at the end. Elsewhere the message names the rank that waits.
 std::string key_of(const std::string& message, const std::vector<Verdict>& verdicts) {
   if (verdicts.empty()) return message;
   std::string key;
@@ -38,7 +40,10 @@ std::string key_of(const std::string& message, const std::vector<Verdict>& verdi
                        name(verdict.cause.kind), verdict.cause.place.file, verdict.cause.place.line, verdict.cause.op);
     for (const ParameterVerdict& parameter : verdict.parameters)
       key += parameter.name + ",";
+    key += list_of(globals_in(verdict.cause.text));
   }
+  const size_t legend = message.rfind(kLegend);
+  if (legend != message.npos) key += list_of(globals_in(std::string_view(message).substr(legend)));
   return key;
 }
 

@@ -4,11 +4,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
+#include <system_error>
+
 namespace brigade::dist {
 
 std::string RankName::in_words() const {
   if (number == global) return std::to_string(number);
   return fmt::format("{} (global rank {})", number, global);
+}
+
+std::vector<int> globals_in(std::string_view text) {
+  constexpr std::string_view kBefore = "global rank ";
+  std::vector<int> found;
+  for (size_t at = text.find(kBefore); at != text.npos; at = text.find(kBefore, at)) {
+    at += kBefore.size();
+    int global_rank = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), global_rank);
+    if (error == std::errc()) found.push_back(global_rank);
+  }
+  return found;
 }
 
 std::vector<int> RankNames::globals(int size) const {
@@ -34,7 +49,7 @@ std::string RankNames::legend(int size) const {
     differ = differ || name.number != name.global;
     each.push_back(fmt::format("{} is global rank {}", name.number, name.global));
   }
-  return differ ? fmt::format("\nRanks are those of this process group: {}.", fmt::join(each, ", ")) : "";
+  return differ ? fmt::format("{}{}.", kLegend, fmt::join(each, ", ")) : "";
 }
 
 RankNames RankNames::subgroup(std::span<const int> ranks) const {

@@ -25,6 +25,11 @@ struct RankName {
   std::string in_words() const;
 };
 
+// With which RankNames::legend begins.
+inline constexpr std::string_view kLegend = "\nRanks are those of this process group: ";
+// The global ranks that a text names beside others ("rank 1 (global rank 3)"), in its order.
+std::vector<int> globals_in(std::string_view text);
+
 class RankNames {
  public:
   // Rank r is called r.

@@ -5,6 +5,7 @@
 #include <brigade/core/view.h>
 #include <brigade/dist/groups/shm/staged_reduction.h>
 #include <brigade/dist/groups/work.h>
+#include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
 

@@ -40,8 +40,7 @@ WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions
   const DType dtype = tensor.dtype();
   return post(Kind::AllReduce, tensor, Tensor(), true, options,
               [this, count, dtype, op = options.op](std::span<void* const> peers) {
-                const auto [begin, end] = share(count, dtype);
-                if (begin < end) reduce_elements(peers, peers, dtype, op, begin, end);
+                reduce_share(rank(), peers, count, dtype, op);
               });
 }
 

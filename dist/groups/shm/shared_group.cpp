@@ -208,30 +208,36 @@ bool SharedGroup::advance() {
 bool SharedGroup::work_on(Operation& operation) {
   if (!operation.pieces) {
     check_headers(operation);
-    std::array<void*, kMaxRanks> peers{};
-    std::array<StagedReduction::Source, kMaxRanks> sources{};
+    std::array<void*, kMaxRanks> room{};
+    const std::span<void*> peers = std::span(room).first(static_cast<size_t>(size()));
     bool in_pieces = false;
     for (int r = 0; r < size(); ++r) {
       const Header& header = block(r).ring[operation.sequence % kRing];
       operation.times.arrived = std::max(operation.times.arrived, header.posted_at);
       if (header.size == 0) continue;
-      const auto at = static_cast<size_t>(r);
-      peers[at] = r == rank() ? operation.shared.raw_data() : reach(r, operation, header.place);
-      sources[at] = {static_cast<char*>(peers[at]), header.in_pieces};
+      peers[static_cast<size_t>(r)] = r == rank() ? operation.shared.raw_data() : reach(r, operation, header.place);
       in_pieces = in_pieces || header.in_pieces;
     }
     if (!in_pieces) {
-      if (operation.part) operation.part(std::span<void* const>(peers.data(), static_cast<size_t>(size())));
+      if (operation.part) operation.part(peers);
       operation.part_done = true;
       return true;
     }
-    operation.pieces.emplace(*control_, rank(), std::span(sources).first(static_cast<size_t>(size())),
-                             operation.header.in_pieces ? operation.output : operation.shared, operation.op, pieces_);
+    begin_pieces(operation, peers);
   }
   const bool moved = operation.pieces->advance();
   operation.part_done = operation.pieces->done();
   if (operation.part_done) pieces_ += operation.pieces->pieces();
   return moved;
+}
+
+void SharedGroup::begin_pieces(Operation& operation, std::span<void* const> peers) {
+  std::vector<StagedReduction::Source> sources;
+  for (size_t r = 0; r < peers.size(); ++r)
+    sources.push_back(
+        {static_cast<char*>(peers[r]), block(static_cast<int>(r)).ring[operation.sequence % kRing].in_pieces});
+  const Tensor& own = operation.header.in_pieces ? operation.output : operation.shared;
+  operation.pieces.emplace(*control_, rank(), std::move(sources), own, operation.op, pieces_);
 }
 
 void* SharedGroup::reach(int r, const Operation& operation, const DataPlace& place) {

@@ -114,6 +114,8 @@ class SharedGroup : public ProcessGroup {
   void* reach(int rank, const Operation& operation, const DataPlace& place);
   // Once all ranks have arrived: this rank's share, or as much of it as can be done now; true when something was.
   bool work_on(Operation& operation);
+  // Some rank stages its elements. `peers`: what each rank brings.
+  void begin_pieces(Operation& operation, std::span<void* const> peers);
   void complete(Operation& operation);
   bool is_gone(int rank);
   // Fails with PeerError: `operation` waits for `rank`, which is gone.

@@ -1,27 +1,27 @@
 // The pieces of a staged all_reduce, each as far as its peers let it go.
 #include <brigade/dist/groups/shm/staged_reduction.h>
 
-#include <brigade/dist/groups/arithmetic.h>
 #include <brigade/dist/groups/shm/counter.h>
 #include <brigade/dist/groups/shm/share.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
+#include <utility>
 
 namespace brigade::dist::shm {
 
-StagedReduction::StagedReduction(Control& control, int rank, std::span<const Source> sources, const Tensor& data,
+StagedReduction::StagedReduction(Control& control, int rank, std::vector<Source> sources, const Tensor& data,
                                  ReduceOp op, uint32_t first)
     : control_(control),
       rank_(rank),
-      size_(sources.size()),
+      sources_(std::move(sources)),
       data_(data),
       op_(op),
       first_(first),
       per_piece_(static_cast<int64_t>(kPieceBytes / data.itemsize())),
-      pieces_(static_cast<uint32_t>((data.numel() + per_piece_ - 1) / per_piece_)) {
-  std::copy(sources.begin(), sources.end(), sources_.begin());
-}
+      pieces_(static_cast<uint32_t>((data.numel() + per_piece_ - 1) / per_piece_)) {}
 
 int64_t StagedReduction::length_of(uint32_t piece) const noexcept {
   return std::min(per_piece_, data_.numel() - begin_of(piece));
@@ -33,7 +33,7 @@ char* StagedReduction::place_of(size_t r, uint32_t piece) const noexcept {
 }
 
 bool StagedReduction::all_have(const Awaited& awaited) const noexcept {
-  for (size_t r = 0; r < size_; ++r) {
+  for (size_t r = 0; r < sources_.size(); ++r) {
     if (!reached(control_.ranks[r].*awaited.counter, awaited.value)) return false;
   }
   return true;
@@ -41,11 +41,9 @@ bool StagedReduction::all_have(const Awaited& awaited) const noexcept {
 
 void StagedReduction::reduce(uint32_t piece) {
   std::array<void*, kMaxRanks> places{};
-  for (size_t r = 0; r < size_; ++r)
+  for (size_t r = 0; r < sources_.size(); ++r)
     places[r] = place_of(r, piece);
-  const auto [begin, end] = share_of(rank_, static_cast<int>(size_), length_of(piece), data_.dtype());
-  const std::span<void* const> all(places.data(), size_);
-  if (begin < end) reduce_elements(all, all, data_.dtype(), op_, begin, end);
+  reduce_share(rank_, std::span(places).first(sources_.size()), length_of(piece), data_.dtype(), op_);
 }
 
 Awaited StagedReduction::awaited() const noexcept {

@@ -6,10 +6,9 @@
 #include <brigade/dist/groups/process_group.h>
 #include <brigade/dist/groups/shm/control.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <vector>
 
 namespace brigade::dist::shm {
 
@@ -35,7 +34,7 @@ class StagedReduction {
     bool staged = false;
   };
   // `data`: this rank's elements, as many on every rank. `first`: how many pieces this group has reduced before, alike on every rank.
-  StagedReduction(Control& control, int rank, std::span<const Source> sources, const Tensor& data, ReduceOp op,
+  StagedReduction(Control& control, int rank, std::vector<Source> sources, const Tensor& data, ReduceOp op,
                   uint32_t first);
 
   // As much as can be done now; true when something was.
@@ -56,8 +55,7 @@ class StagedReduction {
 
   Control& control_;
   int rank_;
-  size_t size_;
-  std::array<Source, kMaxRanks> sources_{};
+  std::vector<Source> sources_;  // by rank
   Tensor data_;
   ReduceOp op_;
   uint32_t first_;

@@ -12,17 +12,20 @@ namespace {
 
 // Whoever has the files of another version looks for these names in vain.
 void refuse_other_versions(const std::string& root) {
-  for (const char* file : {"data_batch_1", "cifar-10-batches-py", "cifar-10-python.tar.gz", "cifar-10-binary.tar.gz"}) {
-    const std::string path = root + "/" + file;
+  const auto is_there = [&](const std::string& file) {
     std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored) || std::filesystem::exists(root + "/cifar-10-batches-bin", ignored) ||
-        std::filesystem::exists(root + "/test_batch.bin", ignored))
-      continue;
-    throw IoError("CIFAR-10: {} is {}", path,
-                  std::string(file) == "cifar-10-binary.tar.gz"
-                      ? "an archive; unpack it (tar xf), and name the folder cifar-10-batches-bin"
-                      : "of the version for Python; download the \"CIFAR-10 binary version\" (cifar-10-binary.tar.gz)");
+    return std::filesystem::exists(root + "/" + file, ignored);
+  };
+  if (is_there("cifar-10-batches-bin") || is_there("test_batch.bin")) return;
+  const std::string archive = "cifar-10-binary.tar.gz";
+  for (const std::string file : {"data_batch_1", "cifar-10-batches-py", "cifar-10-python.tar.gz"}) {
+    if (is_there(file))
+      throw IoError("CIFAR-10: {}/{} is of the version for Python; download the \"CIFAR-10 binary version\" ({})", root,
+                    file, archive);
   }
+  if (is_there(archive))
+    throw IoError("CIFAR-10: {}/{} is an archive; unpack it (tar xf), and name the folder cifar-10-batches-bin", root,
+                  archive);
 }
 
 detail::ImageBytes read_cifar10_folder(const std::string& root, Mode mode) {

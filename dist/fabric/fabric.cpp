@@ -11,6 +11,17 @@
 
 namespace brigade::dist {
 
+namespace {
+
+std::unordered_set<const TensorImpl*> held_by(const optim::Optimizer& optimizer) {
+  std::unordered_set<const TensorImpl*> held;
+  for (const Tensor& parameter : optimizer.parameters())
+    held.insert(parameter.impl());
+  return held;
+}
+
+}  // namespace
+
 const std::shared_ptr<OptimizerSteps>& Fabric::steps() const {
   group();
   return steps_;
@@ -30,9 +41,7 @@ void Fabric::prepare_module(const std::shared_ptr<nn::Module>& module, SourceLoc
 }
 
 void Fabric::expect_optimizer_of(const nn::Module& module, const optim::Optimizer& optimizer, SourceLocation where) {
-  std::unordered_set<const TensorImpl*> held;
-  for (const Tensor& parameter : optimizer.parameters())
-    held.insert(parameter.impl());
+  const std::unordered_set<const TensorImpl*> held = held_by(optimizer);
   const std::vector<Tensor> own = module.parameters();
   if (std::ranges::any_of(own, [&](const Tensor& parameter) { return held.contains(parameter.impl()); })) return;
   warn({fmt::format("Fabric: {}, which is set up with {} at {}, holds none of its parameters: it will not train it",
@@ -94,9 +103,7 @@ void Fabric::toggle_optimizer(const FabricOptimizer& optimizer, SourceLocation w
       if (seen.insert(parameter.impl()).second) required_grad_.emplace_back(parameter, parameter.requires_grad());
     }
   }
-  std::unordered_set<const TensorImpl*> own;
-  for (const Tensor& parameter : optimizer->parameters())
-    own.insert(parameter.impl());
+  const std::unordered_set<const TensorImpl*> own = held_by(*optimizer);
   for (const auto& [parameter, required] : required_grad_)
     parameter.requires_grad_(required && own.contains(parameter.impl()), where);
   toggled_ = &*optimizer;

@@ -9,10 +9,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace brigade::test::staged_reduction_test {
 
@@ -70,6 +74,43 @@ TEST_CASE("a staged all_reduce in pieces has the bits of one in memory of the gr
       CAPTURE(name(dtype));
       const dist::ReduceOp op = dtype == DType::Int64 ? dist::ReduceOp::Max : dist::ReduceOp::Avg;
       check_all(ranks, [&](const dist::ProcessGroupPtr& group) { return compare(group, dtype, op, false, 1 << 20); });
+    }
+  }
+}
+
+// Whatever the machine: where ranks outnumber its processors, groups do not use pieces.
+TEST_CASE("ranks that go on in any order come to the sums, whoever of them stages") {
+  Generator random(7);
+  const auto pick = [&](int64_t below) { return randint(0, below, {1}, {kInt64}, &random).item<int64_t>(); };
+  const int64_t count = 11 * static_cast<int64_t>(StagedReduction::kPieceBytes / sizeof(float)) + 5;
+  for (const int ranks : {2, 3, 4}) {
+    for (int staging = 1; staging < 1 << ranks; ++staging) {
+      CAPTURE(ranks);
+      CAPTURE(staging);
+      const auto control = std::make_unique<dist::shm::Control>();
+      std::vector<Tensor> data, slots;
+      std::vector<StagedReduction::Source> sources;
+      for (int r = 0; r < ranks; ++r) {
+        data.push_back(empty({count}));
+        fill(data.back(), r, 0);
+        slots.push_back(empty({static_cast<int64_t>(StagedReduction::kRoomBytes / sizeof(float))}));
+        const bool stages = (staging >> r & 1) != 0;
+        sources.push_back({static_cast<char*>((stages ? slots : data).back().raw_data()), stages});
+      }
+      Tensor expected = data[0].clone();
+      for (int r = 1; r < ranks; ++r)
+        expected = expected + data[static_cast<size_t>(r)];
+      const uint32_t first = 4294967290U;  // the counters run over
+      for (int r = 0; r < ranks; ++r)
+        control->ranks[r].staged = control->ranks[r].reduced = first;
+      std::deque<StagedReduction> each;
+      for (int r = 0; r < ranks; ++r)
+        each.emplace_back(*control, r, sources, data[static_cast<size_t>(r)], dist::ReduceOp::Sum, first);
+      int idle = 0;
+      while (idle < 1000 && !std::ranges::all_of(each, &StagedReduction::done))
+        idle = each[static_cast<size_t>(pick(ranks))].advance() ? 0 : idle + 1;
+      for (const Tensor& sum : data)
+        CHECK(same_bits(sum, expected));
     }
   }
 }

@@ -152,7 +152,8 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
     operation->shared = data;
     operation->output = output;
     if (!locate(data.raw_data(), header.place)) {
-      header.in_pieces = kind == Kind::AllReduce && data.nbytes() > StagedReduction::kFrom;
+      // Pieces need every rank again and again: where they take turns on a processor, each time waits for all others.
+      header.in_pieces = kind == Kind::AllReduce && !crowded_ && data.nbytes() > StagedReduction::kFrom;
       const size_t room = header.in_pieces ? StagedReduction::kRoomBytes : data.nbytes();
       operation->shared = allocate(static_cast<int64_t>(room / data.itemsize()), data.dtype());
       if (!locate(operation->shared.raw_data(), header.place))

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,10 +67,13 @@ class RankNames {
 
 }  // namespace brigade::dist
 
+// Takes no format of its own. (The formatter of strings, which could lend one, is whole only after <fmt/format.h>.)
 template <>
-struct fmt::formatter<brigade::dist::RankName> : fmt::formatter<std::string_view> {
+struct fmt::formatter<brigade::dist::RankName> {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
   template <class Context>
   auto format(const brigade::dist::RankName& name, Context& context) const {
-    return fmt::formatter<std::string_view>::format(name.in_words(), context);
+    const std::string words = name.in_words();
+    return std::copy(words.begin(), words.end(), context.out());
   }
 };

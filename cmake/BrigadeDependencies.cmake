@@ -67,6 +67,10 @@ target_compile_options(brigade_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(brigade_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-missing-field-initializers>)
 endif()
+# A tenth and more of a compile goes into collecting garbage, of which half a gigabyte may lie about here.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(brigade_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
+endif()
 if(BRIGADE_WERROR)
   target_compile_options(brigade_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()

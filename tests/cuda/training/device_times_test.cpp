@@ -55,7 +55,8 @@ TEST_CASE("the timeline has the moments of the device when the device has passed
     device_runtime(device).synchronize(device.index);
     ddp.reducer().timeline().rounds();  // of these all is known
     const auto reached = device_runtime(device).new_event(device.index);
-    const std::jthread held = hold_stream(device);
+    // For a busy machine: as long as the step takes.
+    std::jthread held = hold_stream(device, std::chrono::minutes(1));
     reached->record();
     step();
     const auto& rounds = ddp.reducer().timeline().rounds();
@@ -63,6 +64,7 @@ TEST_CASE("the timeline has the moments of the device when the device has passed
     CHECK(rounds[2].device_compute_ended == 0);
     CHECK(rounds[2].buckets[0].device_ended == 0);
     CHECK(!reached->query());
+    held.request_stop();
     device_runtime(device).synchronize(device.index);
     const auto& known = ddp.reducer().timeline().rounds();
     for (const dist::RoundEvents& round : known) {

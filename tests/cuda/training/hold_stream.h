@@ -6,7 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stop_token>
 #include <thread>
 
 #ifndef BRIGADE_REAL_CUDA
@@ -15,26 +20,38 @@
 
 namespace brigade::test {
 
-// Keeps the current stream for a while, longer than the group waits.
+// Longer than the group waits.
 inline constexpr auto kHeld = std::chrono::milliseconds(1500);
-inline std::jthread hold_stream(Device device) {
+
+// Keeps the current stream until the thread that it returns is stopped, at the latest for `longest`.
+inline std::jthread hold_stream(Device device, std::chrono::milliseconds longest = kHeld) {
   const cudaStream_t stream = cuda::current_stream(device.index).get();
+  const auto released = std::make_shared<std::atomic<bool>>(false);
 #ifdef BRIGADE_REAL_CUDA
-  REQUIRE(cudaLaunchHostFunc(
-              stream, [](void*) { std::this_thread::sleep_for(kHeld); }, nullptr) == cudaSuccess);
-  return {};
+  using Flag = std::shared_ptr<std::atomic<bool>>;
+  const auto wait = [](void* flag) {
+    const std::unique_ptr<Flag> held(static_cast<Flag*>(flag));
+    while (!held->get()->load())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  REQUIRE(cudaLaunchHostFunc(stream, wait, new Flag(released)) == cudaSuccess);
 #else
   // Not by a sleep: whoever drains the streams would sleep.
-  const auto until = std::chrono::steady_clock::now() + kHeld;
-  const auto is_ready = [until] { return std::chrono::steady_clock::now() >= until; };
   REQUIRE(simt::enqueue(
-              stream, [] {}, is_ready) == cudaSuccess);
-  return std::jthread([until, device] {
-    std::this_thread::sleep_until(until);
+              stream, [] {}, [released] { return released->load(); }) == cudaSuccess);
+#endif
+  return std::jthread([released, device, until = std::chrono::steady_clock::now() + longest](std::stop_token stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait_until(lock, stop, until, [] { return false; });
+    released->store(true);
+#ifndef BRIGADE_REAL_CUDA
     cudaSetDevice(device.index);
     simt::enqueue(nullptr, [] {});  // who waits looks again
-  });
+#else
+    (void)device;
 #endif
+  });
 }
 
 }  // namespace brigade::test

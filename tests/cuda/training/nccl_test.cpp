@@ -404,11 +404,12 @@ TEST_CASE("a backward waits for the peers' hosts and for no device; the numbers 
     step(good);
     step(good);
     const auto reached = device_runtime(device).new_event(device.index);
-    const std::jthread held = hold_stream(device);
+    std::jthread held = hold_stream(device, std::chrono::minutes(1));
     reached->record();
     step(bad);
     CHECK(!reached->query());
     CHECK(ddp.advisories().empty());
+    held.request_stop();
     reached->synchronize();
     step(good);
     const std::lock_guard lock(mutex);

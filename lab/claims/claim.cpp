@@ -39,20 +39,26 @@ std::vector<Claim> make_claims() {
        {planted("OK-09", "ok"), planted("OK-08", "ok")}},
       {"001.3",
        "find_unused_parameters makes DDP skip the synchronisation of these parameters",
-       {{"bytes", "what a backward sends that leaves a head out", &bytes_with_an_unused_head}},
-       {{"frozen", "what is frozen before wrapping", &bytes_with_a_frozen_head}}},
+       {{"bytes", "what a backward sends that leaves a head out", &bytes_with_an_unused_head,
+         "a backward without h2: 4 collectives, 204 B; with it: 4 collectives, 204 B"}},
+       {{"frozen", "what is frozen before wrapping", &bytes_with_a_frozen_head,
+         "h2 frozen before wrapping: 2 collectives, 128 B; trained: 3 collectives, 192 B"}}},
       {"001.5",
        "the parameters whose grad is None were not used",
-       {{"names", "names with `grad is None` behind a backward", &names_without_gradient}},
-       {{"explain", "ddp.explain()", &users_of_the_head}}},
+       {{"names", "names with `grad is None` behind a backward", &names_without_gradient,
+         "rank 1 has not used h2; its names without a gradient: []"}},
+       {{"explain", "ddp.explain()", &users_of_the_head,
+         "has no explain(); _get_ddp_logging_data() on rank 1: unused_parameter_size 0 in iteration 10"}}},
       {"001.7",
        "unused_output.sum().backward(retain_graph=True) lets every output take part",
        {planted("TWI-02", "E"), planted("TWI-03", "L")},
        {planted("OK-16", "ok")}},
       {"002.5",
        "DDP marks the parameters that were used, and synchronises only those",
-       {{"bytes", "what a backward sends that leaves a head out", &bytes_with_an_unused_head}},
-       {{"frozen", "what is frozen before wrapping", &bytes_with_a_frozen_head}}},
+       {{"bytes", "what a backward sends that leaves a head out", &bytes_with_an_unused_head,
+         "a backward without h2: 4 collectives, 204 B; with it: 4 collectives, 204 B"}},
+       {{"frozen", "what is frozen before wrapping", &bytes_with_a_frozen_head,
+         "h2 frozen before wrapping: 2 collectives, 128 B; trained: 3 collectives, 192 B"}}},
       {"003.6",
        "configure the scaling for each optimizer: update() after each step",
        {planted("AMP-03", "s")},
@@ -67,8 +73,10 @@ std::vector<Claim> make_claims() {
        {planted("DIV-01", "S")}},
       {"004.6",
        "gradients are synchronised between backward and step",
-       {{"timeline", "when the buckets leave", &buckets_that_left_in_backward}},
-       {{"gradients", "what is there before a step", &gradients_before_step}}},
+       {{"timeline", "when the buckets leave", &buckets_that_left_in_backward,
+         "2 of 3 buckets left before backward had computed the last gradient, 3 before it returned"}},
+       {{"gradients", "what is there before a step", &gradients_before_step,
+         "behind backward(), before any step, gradients are equal to the bit on the ranks"}}},
       {"004.8",
        "all_reduce(loss) behind backward synchronises the ranks",
        {planted("DIV-02", "S")},
@@ -92,13 +100,13 @@ const Claim& find_claim(const std::string& row) {
   throw ValueError("no claim {}; known are {} (docs/known-failures.md)", row, fmt::join(known, ", "));
 }
 
-std::string in_words(const std::string& torch_letter) {
-  if (torch_letter == "E") return "an error in the same iteration";
-  if (torch_letter == "L") return "an error, one wrong step later";
-  if (torch_letter == "S") return "silent, and the ranks differ";
-  if (torch_letter == "s") return "silent, and the numbers are wrong";
-  if (torch_letter == "ok") return "right";
-  return torch_letter;
+std::string in_words(const std::string& torch) {
+  if (torch == "E") return "an error in the same iteration";
+  if (torch == "L") return "an error, one wrong step later";
+  if (torch == "S") return "silent, and the ranks differ";
+  if (torch == "s") return "silent, and the numbers are wrong";
+  if (torch == "ok") return "right";
+  return torch;
 }
 
 }  // namespace brigade::lab

@@ -19,7 +19,8 @@ struct Trial {
   std::string name;  // "UNU-13", or what is measured in a few words
   std::string what;  // it does, in one line
   std::function<Evidence()> run;
-  // Letters of docs/faults-torch.md: how the same program ends in PyTorch 2.15; "": no script has run it.
+  // What PyTorch 2.15 does with the same program: of a planted fault its letter in docs/faults-torch.md, of what is measured
+  // the words of bench/faults_torch/claims.json.
   std::string torch = {};
 };
 
@@ -34,7 +35,7 @@ struct Claim {
 const std::vector<Claim>& all_claims();
 // That of a row. Throws ValueError that lists the rows.
 const Claim& find_claim(const std::string& row);
-// "an error, one wrong step later"; "" for "".
-std::string in_words(const std::string& torch_letter);
+// "an error, one wrong step later" for a letter; what was measured is in words.
+std::string in_words(const std::string& torch);
 
 }  // namespace brigade::lab

@@ -117,8 +117,7 @@ Evidence buckets_that_left_in_backward() {
     const auto left = std::ranges::count_if(
         round.buckets, [&](const dist::BucketEvents& each) { return each.launched < round.compute_ended; });
     return {left > 0 && static_cast<size_t>(left) + 1 >= round.buckets.size(),
-            fmt::format("{} of {} buckets left before backward had computed the last gradient", left,
-                        round.buckets.size())};
+            fmt::format("{} of {} buckets left before backward had run all its nodes", left, round.buckets.size())};
   });
 }
 

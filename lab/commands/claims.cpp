@@ -23,13 +23,12 @@ bool show(const char* heading, const std::vector<Trial>& trials, json& rows) {
     good = good && found.as_expected;
     std::cout << fmt::format("  {:<10} {}: {}\n{:13}{}{}\n", heading, trial.name, trial.what, "", found.text,
                              found.as_expected ? "" : "  <= NOT as expected");
-    if (!trial.torch.empty()) std::cout << fmt::format("{:13}PyTorch 2.15: {}\n", "", in_words(trial.torch));
-    std::cout << std::flush;
+    std::cout << fmt::format("{:13}PyTorch 2.15: {}\n", "", in_words(trial.torch)) << std::flush;
     rows.push_back({{"name", trial.name},
                     {"what", trial.what},
                     {"found", found.text},
                     {"as_expected", found.as_expected},
-                    {"torch", trial.torch.empty() ? json(nullptr) : json(trial.torch)}});
+                    {"torch", trial.torch}});
   }
   return good;
 }

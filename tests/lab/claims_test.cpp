@@ -31,6 +31,12 @@ std::vector<std::string> wrong_rows() {
   return rows;
 }
 
+// The rows of what a script of bench/faults_torch has kept.
+json recorded(const std::string& file) {
+  std::ifstream in(BRIGADE_SOURCE_DIR "/bench/faults_torch/" + file);
+  return json::parse(in).at("rows");
+}
+
 }  // namespace
 
 TEST_CASE("the rows that say Wrong, and no others, are claims that the program runs") {
@@ -44,19 +50,19 @@ TEST_CASE("the rows that say Wrong, and no others, are claims that the program r
   CHECK(rows == wrong_rows());
 }
 
-TEST_CASE("how PyTorch ends is what its script has measured") {
-  std::ifstream in(BRIGADE_SOURCE_DIR "/bench/faults_torch/results.json");
-  const json measured = json::parse(in).at("rows");
+TEST_CASE("what PyTorch does is what its scripts have measured, of every program") {
+  const json planted = recorded("results.json"), measured = recorded("claims.json");
   for (const lab::Claim& claim : lab::all_claims()) {
     std::vector<lab::Trial> trials = claim.advised;
     trials.insert(trials.end(), claim.instead.begin(), claim.instead.end());
     for (const lab::Trial& trial : trials) {
+      CAPTURE(claim.row);
       CAPTURE(trial.name);
-      if (trial.torch.empty()) {
-        CHECK(!measured.contains(trial.name));
+      if (!planted.contains(trial.name)) {
+        CHECK(lab::in_words(trial.torch) == measured.at(claim.row).at(trial.name));
         continue;
       }
-      const std::string cell = measured.at(trial.name).at("OFF");
+      const std::string cell = planted.at(trial.name).at("OFF");
       CHECK(cell.substr(0, cell.find(' ')) == trial.torch);
       CHECK(lab::in_words(trial.torch) != trial.torch);
     }
@@ -75,8 +81,10 @@ TEST_CASE(
     CHECK(row.at("as_expected") == true);
     CHECK(test::contains(outcome.output, "\n" + row.at("row").get<std::string>() + " \""));
     for (const char* part : {"advised", "instead"}) {
-      for (const json& trial : row.at(part))
+      for (const json& trial : row.at(part)) {
         CHECK(test::contains(outcome.output, trial.at("found")));
+        CHECK(test::contains(outcome.output, "PyTorch 2.15: " + lab::in_words(trial.at("torch"))));
+      }
     }
   }
   for (const char* part :

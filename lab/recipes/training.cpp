@@ -100,6 +100,16 @@ TrainResult ended(TrainResult result, dist::ProcessGroup& group, const std::vect
   return result;
 }
 
+void note_scaler(const dist::Fabric& fabric, std::initializer_list<const optim::Optimizer*> optimizers,
+                 TrainResult& result) {
+  if (!fabric.precision().scales) return;
+  int64_t skipped = 0;
+  for (const optim::Optimizer* optimizer : optimizers)
+    skipped += optimizer->steps_skipped();
+  result.metrics["loss scale"] = fabric.scaler().get_scale();
+  result.metrics["skipped steps"] = static_cast<double>(skipped);
+}
+
 double accuracy_of(const Tensor& logits, const Tensor& labels) {
   const NoGradGuard no_grad;
   return eq(argmax(logits, 1), labels).to(kFloat64).mean().item();

@@ -72,6 +72,10 @@ TrainResult begun(Device device, const Progress& progress, int64_t steps_per_epo
 // Whether the ranks ended alike, and the last line of the log. Collective.
 TrainResult ended(TrainResult result, dist::ProcessGroup& group, const std::vector<Tensor>& parameters, StepLog& log);
 
+// The scale and the steps that were left out for it, as metrics, where the precision scales.
+void note_scaler(const dist::Fabric& fabric, std::initializer_list<const optim::Optimizer*> optimizers,
+                 TrainResult& result);
+
 // Share of the examples whose largest logit is the label's.
 double accuracy_of(const Tensor& logits, const Tensor& labels);
 // The mean of a number over the ranks. Collective.

@@ -70,7 +70,6 @@ TEST_CASE("status 2: a command, a name or a number that makes no sense") {
           {"train gan --form expect --compare", "--compare"},
           {"train gan --compare --metrics file.jsonl", "--compare runs all forms, and --metrics is for one"},
           {"train gan --compare --resume file", "--compare runs all forms, and --resume is for one"},
-          {"train gan --quiet --steps 2 --precision 16-mixed", "the recipe gan trains in 32-true or 64-true"},
           {"train gan --metrics /no-such-folder/file.jsonl", "cannot write /no-such-folder/file.jsonl"},
           {"train digits --steps 0", "--steps"},
           {"train digits --picture digits.png", "the recipe digits makes no pictures"},

@@ -3,7 +3,6 @@
 #include <brigade/lab/recipes/deep_supervision/unet.h>
 #include <brigade/lab/recipes/recipe.h>
 
-#include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/reducer/trace.h>
@@ -40,7 +39,7 @@ Scene scene_of(const Tensor& digits, const Tensor& noise) {
 // Of one scale: the mask is made as small as the output.
 Tensor loss_at(const Tensor& output, const Tensor& masks) {
   const Tensor small = interpolate(masks, {.size = Shape{output.size(2), output.size(3)}});
-  return binary_cross_entropy_with_logits(output, small);
+  return binary_cross_entropy_with_logits(output, small.to(output.dtype()));
 }
 
 // How much of the digit and of what was found they have in common (intersection over union).
@@ -121,6 +120,8 @@ TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& option
   Generator random(options.seed);
   const Tensor& unseen = digits.test.images;
   const Scene test = scene_of(unseen, randn({unseen.size(0), 1, 16, 16}, unseen.dtype(), &random).to(fabric.device()));
+  note_scaler(fabric, {&adam}, result);
+  const auto region = fabric.autocast();
   result.metrics["iou"] = overlap(*net, test);
   if (!options.picture.empty() && group->rank() == 0) write_png(options.picture, sheet_of(*net, test), 10, 6);
   return ended(std::move(result), *group, net->parameters(), log);
@@ -128,9 +129,6 @@ TrainResult train(const dist::ProcessGroupPtr& group, const TrainOptions& option
 
 TrainResult train_deep_supervision(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
   const std::string form = find_form(find_recipe("deep-supervision"), options.form).name;
-  const amp::Precision& precision = amp::find_precision(options.precision);
-  if (precision.autocast || itemsize(precision.parameters) < 4)
-    throw ValueError("the recipe deep-supervision trains in 32-true or 64-true, got --precision {}", options.precision);
   manual_seed(options.seed);
   if (form == "weights-in-a-buffer") {
     WeightedUNet net(kWeights, false);

@@ -3,7 +3,6 @@
 #include <brigade/lab/recipes/gan/step.h>
 #include <brigade/lab/recipes/recipe.h>
 
-#include <brigade/amp/precision.h>
 #include <brigade/autograd/functional.h>
 #include <brigade/dist/reducer/trace.h>
 #include <brigade/kernels/factory.h>
@@ -48,20 +47,17 @@ Tensor sheet_of_digits(DigitsGan& net, const TrainOptions& options, TensorOption
 
 TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& options) {
   const Form& form = find_form(find_recipe("gan"), options.form);
-  const amp::Precision& precision = amp::find_precision(options.precision);
-  if (precision.autocast || precision.parameters == kFloat16 || precision.parameters == kBFloat16)
-    throw ValueError("the recipe gan trains in 32-true or 64-true, got --precision {}", options.precision);
   dist::Fabric fabric(GanTraining::options_for(form.name, fabric_options(options)), group);
-  const auto [train, test] = digits_on(fabric.device(), precision);
+  const auto [train, test] = digits_on(fabric.device(), fabric.precision());
   auto loader = load_in_batches(fabric, train, options);
   const int64_t steps = steps_of(options, loader->size());
 
   dist::Fabric::seed_everything(options.seed);
   DigitsGan net;
   DigitsNet judge_net;
-  net->to(precision.parameters);
+  net->to(fabric.precision().parameters);
   net->to(fabric.device());
-  judge_net->to(precision.parameters);
+  judge_net->to(fabric.precision().parameters);
   judge_net->to(fabric.device());
   // Two classifiers, so that the one that names the images is not the one that they were made to
   // please. A look at a few steps needs no good ones.
@@ -89,6 +85,8 @@ TrainResult train_gan(const dist::ProcessGroupPtr& group, const TrainOptions& op
   });
   log.finish(result);
   if (options.trace_steps > 0) result.trace = dist::trace_json(*group, training.reducer());
+  note_scaler(fabric, {&training.for_generator, &training.for_discriminator}, result);
+  const auto region = fabric.autocast();
   judge(net, judge_net, test, options, result);
   if (!options.picture.empty() && group->rank() == 0)
     write_png(options.picture, sheet_of_digits(net, options, test.images.options()), 10);

@@ -122,7 +122,11 @@ Tensor GanTraining::take_turn(dist::FabricOptimizer& optimizer, const std::funct
                               bool keeps_graph) {
   if (loop_->toggles) fabric_.toggle_optimizer(optimizer);
   optimizer.zero_grad();
-  const Tensor loss = loss_of();
+  Tensor loss;
+  {
+    const auto region = fabric_.autocast();  // for what a form computes outside of a wrapper
+    loss = loss_of();
+  }
   {
     std::optional<dist::DistributedDataParallelBase::Expected> only;
     if (loop_->expects) only.emplace(net_->wrapper().expect(*optimizer));

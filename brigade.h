@@ -37,6 +37,7 @@
 #include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/groups/backends.h>
 #include <brigade/dist/groups/new_group.h>
+#include <brigade/dist/groups/point_to_point.h>
 #include <brigade/dist/groups/threads/run_threads.h>
 #include <brigade/dist/meeting/launch/environment.h>
 #include <brigade/dist/meeting/launch/launcher.h>

@@ -5,6 +5,7 @@
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/dist/groups/channels.h>
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/staging.h>
 #include <brigade/dist/groups/wrapper_history.h>
@@ -93,6 +94,20 @@ std::shared_ptr<ProcessGroup> ProcessGroup::make_subgroup(const Subgroup&) {
       "ProcessGroup::make_subgroup",
       backend());
 }
+
+std::shared_ptr<ProcessGroup> ProcessGroup::make_channel(const Subgroup&) {
+  throw DistError(
+      "the backend {} sends no messages between two ranks: its class does not override ProcessGroup::make_channel",
+      backend());
+}
+
+Channels& ProcessGroup::channels() {
+  const std::lock_guard lock(channels_mutex_);
+  if (!channels_) channels_ = std::make_unique<Channels>(*this);
+  return *channels_;
+}
+
+void ProcessGroup::end_channels() noexcept { channels_.reset(); }
 
 void ProcessGroup::post_staged() {
   if (staging_) staging_->post_all();

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@
 
 namespace brigade::dist {
 
+class Channels;
 class Staging;
 class Store;
 struct Subgroup;
@@ -109,6 +111,13 @@ class ProcessGroup {
   // hands on this as well. Throws DistError unless overridden.
   virtual std::shared_ptr<ProcessGroup> make_subgroup(const Subgroup& members);
 
+  // The half of a channel (channels.h) that is the transport's: called on its two ranks alone, at any time and on any
+  // thread, until end_channels() has returned. Throws TimeoutError where the other does not come, and DistError unless
+  // overridden.
+  virtual std::shared_ptr<ProcessGroup> make_channel(const Subgroup& members);
+  // For point_to_point.h.
+  Channels& channels();
+
   // The wrappers that this rank has made on it (wrapper_history.h).
   WrapperHistory& wrappers();
 
@@ -149,6 +158,8 @@ class ProcessGroup {
 
   // For the destructors of derived groups: collectives that were staged and not waited for.
   void forget_staged() noexcept;
+  // For those of groups that make channels, before anything that make_channel() needs goes.
+  void end_channels() noexcept;
 
   virtual void do_progress() {}
   virtual WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) = 0;
@@ -173,7 +184,9 @@ class ProcessGroup {
   RankNames names_;
   FlightRecorder recorder_;
   std::shared_ptr<WrapperHistory> wrappers_;
-  std::unique_ptr<Staging> staging_;  // made when a tensor of a device comes
+  std::mutex channels_mutex_;
+  std::unique_ptr<Channels> channels_;  // made when the first message comes
+  std::unique_ptr<Staging> staging_;    // made when a tensor of a device comes
 };
 
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;

@@ -62,6 +62,7 @@ class GlooGroup final : public ChainGroup {
   }
 
   ~GlooGroup() override {
+    end_channels();
     forget_staged();
     const bool in_trouble = failed_ || !failure_.empty() || std::uncaught_exceptions() > 0;
     if (!failed_) {
@@ -79,6 +80,7 @@ class GlooGroup final : public ChainGroup {
     return make_gloo_group(store_, members.rank, members.size(), members.timeout, prefix_of(prefix_, members),
                            members.names);
   }
+  ProcessGroupPtr make_channel(const Subgroup& members) override { return make_subgroup(members); }
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override {
     return memory_of_group(context_.get(), numel, dtype, Device(), cpu_allocate);

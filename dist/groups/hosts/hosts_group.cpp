@@ -81,6 +81,7 @@ class HostsGroup final : public ProcessGroup {
   }
 
   ~HostsGroup() override {
+    end_channels();
     forget_staged();
     // Works that nobody will wait for any more must not keep the peers waiting.
     if (queue_.idle()) return;
@@ -97,6 +98,7 @@ class HostsGroup final : public ProcessGroup {
     return make_hosts_group(store_, members.rank, members.size(), members.timeout, prefix_of(prefix_, members),
                             members.names);
   }
+  ProcessGroupPtr make_channel(const Subgroup& members) override { return make_subgroup(members); }
   using ProcessGroup::allocate;
   Tensor allocate(int64_t numel, DType dtype) override { return inside_->allocate(numel, dtype); }
 

@@ -86,6 +86,7 @@ class NcclGroup final : public ProcessGroup {
             [this] { return control_->lost_peer(); }) {}
 
   ~NcclGroup() override {
+    end_channels();
     forget_staged();
     if (!communicator_) return;
     // The peers need what this rank has queued, and wait for nothing that it has not; what all have
@@ -119,6 +120,7 @@ class NcclGroup final : public ProcessGroup {
     }
     return group;
   }
+  ProcessGroupPtr make_channel(const Subgroup& members) override { return control_->make_channel(members); }
   Tensor allocate(int64_t numel, DType dtype) override { return control_->allocate(numel, dtype); }
   Tensor allocate(int64_t numel, DType dtype, Device device) override {
     if (memory_ && device == device_ && numel >= 0) {

@@ -30,19 +30,31 @@ struct Home {
   shm::Control* blocks() const noexcept { return static_cast<shm::Control*>(control.data()); }
 };
 
+// Where ranks of a group meet once more, two of them.
+struct Meeting {
+  std::shared_ptr<Store> store;
+  std::string prefix;
+};
+
 class ShmGroup final : public shm::SharedGroup {
  public:
   ShmGroup(int rank, int size, std::chrono::milliseconds timeout, const std::shared_ptr<Home>& home,
-           shm::HandedOver peers, const RankNames& names)
+           shm::HandedOver peers, const RankNames& names, Meeting meeting)
       : SharedGroup(rank, size, timeout, std::shared_ptr<shm::Control>(home, home->blocks()), names),
         home_(home),
+        meeting_(std::move(meeting)),
         peers_(std::move(peers.memory)) {
     home->arena.announce_in(block(rank));
     for (int r = 0; r < size; ++r)
       watched_.push_back(r == rank ? PeerProcess() : PeerProcess(peers.processes[static_cast<size_t>(r)]));
   }
+  ~ShmGroup() override { end_channels(); }
   const char* backend() const noexcept override { return "shm"; }
   ProcessGroupPtr make_subgroup(const Subgroup& members) override;
+  ProcessGroupPtr make_channel(const Subgroup& members) override {
+    return make_shm_group(meeting_.store, members.rank, members.size(), members.timeout,
+                          prefix_of(meeting_.prefix, members), members.names);
+  }
 
  protected:
   bool locate(const void* data, shm::DataPlace& place) const override {
@@ -70,30 +82,31 @@ class ShmGroup final : public shm::SharedGroup {
 
  private:
   std::shared_ptr<Home> home_;
+  Meeting meeting_;
   shm::PeerSegments peers_;
   std::vector<PeerProcess> watched_;  // by rank
 };
 
 // The group of the first rank, to which the others come.
 std::shared_ptr<ShmGroup> invite(shm::MemoryHost& host, int size, std::chrono::milliseconds timeout,
-                                 const RankNames& names) {
+                                 const RankNames& names, const Meeting& meeting) {
   auto home = std::make_shared<Home>();
   const shm::SharedFile control(sizeof(shm::Control));
   home->control = shm::Mapping(control, 0, sizeof(shm::Control));
   new (home->control.data()) shm::Control;
   shm::HandedOver peers = host.exchange(control, home->arena.file(), size, timeout, names);
-  return std::make_shared<ShmGroup>(0, size, timeout, home, std::move(peers), names);
+  return std::make_shared<ShmGroup>(0, size, timeout, home, std::move(peers), names, meeting);
 }
 
 // That of a rank which the first one has invited.
 std::shared_ptr<ShmGroup> follow(std::string_view invitation, int rank, int size, std::chrono::milliseconds timeout,
-                                 const RankNames& names) {
+                                 const RankNames& names, const Meeting& meeting) {
   auto home = std::make_shared<Home>();
   shm::SharedFile control;
   shm::HandedOver peers =
       shm::accept_invitation(invitation, rank, size, home->arena.file(), control, sizeof(shm::Control), timeout, names);
   home->control = shm::Mapping(control, 0, sizeof(shm::Control));
-  return std::make_shared<ShmGroup>(rank, size, timeout, home, std::move(peers), names);
+  return std::make_shared<ShmGroup>(rank, size, timeout, home, std::move(peers), names, meeting);
 }
 
 // The ranks are in step and on one host: the invitation goes by the group itself, without a store.
@@ -104,9 +117,10 @@ ProcessGroupPtr ShmGroup::make_subgroup(const Subgroup& members) {
       all_gather_text(host ? host->invitation() : "", "memory of a new group", members.where);
   if (!members.is_member()) return nullptr;
   const auto first = static_cast<size_t>(members.ranks.front());
+  const Meeting meeting{meeting_.store, prefix_of(meeting_.prefix, members)};
   const std::shared_ptr<ShmGroup> group =
-      host ? invite(*host, members.size(), members.timeout, members.names)
-           : follow(invitations[first], members.rank, members.size(), members.timeout, members.names);
+      host ? invite(*host, members.size(), members.timeout, members.names, meeting)
+           : follow(invitations[first], members.rank, members.size(), members.timeout, members.names, meeting);
   group->barrier({.description = "rendezvous"}, members.where);
   return group;
 }
@@ -138,7 +152,7 @@ std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared
     MemoryHost host;
     store->set(key, host_identity() + "\n" + host.invitation());
     wait_until_all_come(*store, rank, size, timeout, prefix, names);
-    group = invite(host, size, timeout, names);
+    group = invite(host, size, timeout, names, {store, prefix});
   } else {
     const std::string text = store->get(key, timeout);
     const size_t end = std::min(text.find('\n'), text.size());
@@ -149,7 +163,7 @@ std::shared_ptr<shm::SharedGroup> shm::make_group_of_processes(const std::shared
           names(rank), names(0));
     }
     wait_until_all_come(*store, rank, size, timeout, prefix, names);
-    group = follow(std::string_view(text).substr(end), rank, size, timeout, names);
+    group = follow(std::string_view(text).substr(end), rank, size, timeout, names, {store, prefix});
   }
   group->barrier({.description = "rendezvous"});
   return group;

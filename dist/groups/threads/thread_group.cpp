@@ -43,13 +43,17 @@ class ThreadGroup final : public shm::SharedGroup {
               RankNames names = {})
       : SharedGroup(rank, size, timeout, std::shared_ptr<shm::Control>(world, &world->control), std::move(names)),
         world_(world) {}
-  ~ThreadGroup() override { keep_pending(); }
+  ~ThreadGroup() override {
+    end_channels();
+    keep_pending();
+  }
   const char* backend() const noexcept override { return "threads"; }
   ProcessGroupPtr make_subgroup(const Subgroup& members) override {
     if (!members.is_member()) return nullptr;
     return std::make_shared<ThreadGroup>(members.rank, members.size(), members.timeout, world_->enter(members),
                                          members.names);
   }
+  ProcessGroupPtr make_channel(const Subgroup& members) override { return make_subgroup(members); }
 
  protected:
   bool locate(const void* data, shm::DataPlace& place) const override {

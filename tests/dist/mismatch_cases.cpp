@@ -224,6 +224,28 @@ const AddRankCase gloo("a mismatch is the same verdict over Gloo",
                        },
                        {.threads = {}, .shm = {}, .others = {2, 3}});
 
+// Two ranks meet in one collective, two in another one with longer data: the neighbour of each is of its own kind on one
+// side. A transport that took the others' data would write over the end, or end the process.
+void check_halves(const std::string& backend, int ranks) {
+  const std::function<void(const Group&, int64_t)> collectives[] = {
+      [](const Group& group, int64_t numel) { reduce(group, numel); },
+      [](const Group& group, int64_t numel) {
+        group->all_gather(full({numel * group->size()}, 1.0), full({numel}, 1.0))->wait();
+      }};
+  for (int again = 0; again < 6; ++again) {
+    for (const auto& collective : collectives) {
+      expect_well(backend, ranks, [&](const Group& group) {
+        const int64_t numel = group->rank() < 2 ? 45 : 620;
+        return expect_error<dist::CollectiveError>([&] { collective(group, numel); },
+                                                   {"ranks met in different collectives", "of 45 x", "of 620 x"});
+      });
+    }
+  }
+}
+const AddRankCase add_halves(
+    "two pairs of ranks that meet in different collectives hear of it, and nothing is exchanged", &check_halves,
+    {.threads = {4}, .shm = {4}, .others = {4}});
+
 }  // namespace
 
 }  // namespace brigade::test::mismatch_cases

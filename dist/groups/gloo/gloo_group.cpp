@@ -116,6 +116,7 @@ class GlooGroup final : public ChainGroup {
       gloo::BroadcastOptions o(context_);
       o.setOutput(static_cast<uint8_t*>(tensor.raw_data()), tensor.nbytes());
       o.setRoot(root);
+      o.setTag(tag());
       gloo::broadcast(o);
     });
   }
@@ -124,6 +125,7 @@ class GlooGroup final : public ChainGroup {
       gloo::AllgatherOptions o(context_);
       o.setInput(static_cast<uint8_t*>(input.raw_data()), input.nbytes());
       o.setOutput(static_cast<uint8_t*>(output.raw_data()), output.nbytes());
+      o.setTag(tag());
       gloo::allgather(o);
     });
   }
@@ -135,6 +137,7 @@ class GlooGroup final : public ChainGroup {
   WorkPtr do_barrier(const CollectiveOptions& options) override {
     return enqueue("barrier", Tensor(), options, [this](uint64_t) {
       gloo::BarrierOptions o(context_);
+      o.setTag(tag());
       gloo::barrier(o);
     });
   }
@@ -148,7 +151,9 @@ class GlooGroup final : public ChainGroup {
     waiting_.end();
   }
 
-  Messages messages(uint64_t number) const { return {*context_, waiting_, number, timeout()}; }
+  Messages messages(uint64_t number) const { return {*context_, waiting_, number, timeout(), own_digest_}; }
+  // Of Gloo's own collectives.
+  uint32_t tag() const noexcept { return static_cast<uint32_t>(own_digest_); }
 
   WorkPtr enqueue(const char* kind, const Tensor& tensor, const CollectiveOptions& options, Run run) {
     const CollectiveInfo recorded = record(kind, tensor, options);

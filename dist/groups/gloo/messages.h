@@ -57,6 +57,9 @@ struct Messages {
   Waiting& waiting;
   uint64_t number;  // of the collective, the same on all ranks
   std::chrono::milliseconds timeout;
+  // Of what the collective is about; 0: not known. Ranks that have met in different ones hear of it from their neighbours,
+  // and do not take each other's data until then: Gloo ends the process of a message that is too long.
+  uint64_t digest = 0;
 
   using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
   Buffer buffer(void* data, size_t bytes) const { return context.createUnboundBuffer(data, bytes); }
@@ -64,8 +67,10 @@ struct Messages {
   // What a message is sent and received under: unique between two ranks. Gloo's own collectives
   // have other first bytes.
   enum Step : uint8_t { kDigest = 0xB1, kPart, kSum, kPartialSum, kResult };
+  // `message`: below 2^24.
   uint64_t slot(Step step, uint32_t message = 0) const noexcept {
-    return uint64_t{step} << 56 | (number & 0xFFFFFF) << 32 | message;
+    const uint64_t about = step == kDigest ? 0 : digest & 0xFFFF;
+    return uint64_t{step} << 56 | (number & 0xFFFF) << 40 | about << 24 | message;
   }
 
   void wait_received(gloo::transport::UnboundBuffer& buffer, size_t messages = 1) const {

@@ -4,7 +4,9 @@
 #include <brigade/autograd/meta.h>
 #include <brigade/kernels/bucket.h>
 
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <string_view>
 #include <unordered_set>
 
@@ -26,8 +28,9 @@ bool holds_nan(const Tensor& tensor) {
 
 }  // namespace
 
-bool has_unbounded_derivative(const char* op) noexcept {
-  // Asked of every node: a hash is cheaper than comparing them one by one.
+namespace {
+
+bool is_unbounded(const char* op) {
   static const std::unordered_set<std::string_view> ops{"sqrt",
                                                         "rsqrt",
                                                         "log",
@@ -56,6 +59,21 @@ bool has_unbounded_derivative(const char* op) noexcept {
                                                         "kl_div",
                                                         "cumprod"};
   return ops.contains(op);
+}
+
+}  // namespace
+
+// Asked of every node of every backward; names of operations stay where they are.
+bool has_unbounded_derivative(const char* op) noexcept {
+  struct Answer {
+    const char* op;
+    bool is_unbounded;
+  };
+  constexpr size_t kAnswers = 128;
+  constinit static thread_local std::array<Answer, kAnswers> answers{};
+  Answer& answer = answers[(reinterpret_cast<uintptr_t>(op) / 4) % kAnswers];
+  if (answer.op != op) answer = {op, is_unbounded(op)};
+  return answer.is_unbounded;
 }
 
 bool holds_non_finite(const Tensor& tensor) {

@@ -5,6 +5,7 @@
 #include <brigade/kernels/common/bucket_math.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/sums.h>
 
 #include <algorithm>
 #include <array>
@@ -69,6 +70,7 @@ void bucket_unflatten_cpu(const Tensor& flat, const Tensor& flags, std::span<con
 
 template <class T>
 double sum_of_squares_of(const T* data, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) return cpu::sum_of_squares(data, n);
   using C = compute_type<T>;
   // Blocks of lanes that the compiler keeps in registers; each block goes to double, so that
   // nothing overflows early or is lost.

@@ -31,6 +31,25 @@ double sum_bfloat16_loop(const bfloat16* x, int64_t n) { return sum_elements(x, 
 double dot_loop(const float* a, const float* b, int64_t n) {
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i); });
 }
+double sum_of_squares_loop(const float* x, int64_t n) {
+  const Floats d;
+  constexpr int64_t kBlock = 64 * 4 * hn::MaxLanes(Floats());
+  HWY_ALIGN float lanes[hn::MaxLanes(Floats())];
+  double total = 0;
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const Vector sums = combine_vectors(
+        std::min(kBlock, n - first), hn::Zero(d),
+        [&](int64_t i, auto load) HWY_ATTR {
+          const Vector v = load(x + first + i);
+          return v * v;
+        },
+        [](auto a, auto b) HWY_ATTR { return a + b; });
+    hn::Store(sums, d, lanes);
+    for (size_t i = 0; i < hn::Lanes(d); ++i)
+      total += static_cast<double>(lanes[i]);
+  }
+  return total;
+}
 double sum_distances_loop(const float* x, float center, int64_t n) {
   const Vector from = every(center);
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i) - from; });
@@ -138,6 +157,7 @@ HWY_EXPORT(sum_loop);
 HWY_EXPORT(sum_float16_loop);
 HWY_EXPORT(sum_bfloat16_loop);
 HWY_EXPORT(dot_loop);
+HWY_EXPORT(sum_of_squares_loop);
 HWY_EXPORT(sum_distances_loop);
 HWY_EXPORT(sum_squares_loop);
 HWY_EXPORT(sum_distances_and_squares_loop);
@@ -155,6 +175,7 @@ HWY_EXPORT(add_products_loop);
 double sum(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_loop)(x, n); }
 double sum(const float16* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_float16_loop)(x, n); }
 double sum(const bfloat16* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_bfloat16_loop)(x, n); }
+double sum_of_squares(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_of_squares_loop)(x, n); }
 double dot(const float* a, const float* b, int64_t n) { return HWY_DYNAMIC_DISPATCH(dot_loop)(a, b, n); }
 double sum_distances(const float* x, float center, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(sum_distances_loop)(x, center, n);

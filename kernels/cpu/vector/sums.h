@@ -15,6 +15,8 @@ double sum(const float* x, int64_t n);
 double sum(const float16* x, int64_t n);
 double sum(const bfloat16* x, int64_t n);
 double dot(const float* a, const float* b, int64_t n);
+// Of 256 squares in float32, of those in double.
+double sum_of_squares(const float* x, int64_t n);
 // Sums of x - center, of their squares, of a * (x - center) and a * b * (x - center).
 double sum_distances(const float* x, float center, int64_t n);
 double sum_squares(const float* x, float center, int64_t n);

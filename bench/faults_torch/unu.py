@@ -2,11 +2,12 @@
 import contextlib
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from job import row
-from models import Gan, Gate, Heads, linear, local_gradients, loss_of, sgd
+from models import Gan, Gate, Heads, Pair, linear, local_gradients, loss_of, sgd
 
 NEVER_CALLED = r"never called|not called|was skipped"
 CUT = r"\bdetach"
@@ -430,3 +431,16 @@ def not_used_any_more(rank, world, job):
         optimizer.zero_grad()
         loss_of(ddp(job.batch(), i <= 3)).backward()  # FAULT UNU-32
         job.step(optimizer)
+
+
+class Contrast(Pair):
+    def forward(self, x):
+        keys = self.b(x)
+        parts = [torch.zeros_like(keys) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, keys)  # FAULT UNU-33
+        return self.a(x) @ torch.cat(parts).t()
+
+
+@row("UNU-33", names=["b.weight"], cause=r"all_gather|collective")
+def keys_gathered(rank, world, job):
+    train(job, Contrast())

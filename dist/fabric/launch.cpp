@@ -82,7 +82,8 @@ void Fabric::join(ProcessGroupPtr group) {
   amp::GradScalerOptions scaler = options_.scaler;
   scaler.enabled = precision_->scales;
   scaler.device = device_.type;
-  steps_ = std::make_shared<OptimizerSteps>(scaler, precision_->name);
+  steps_ = std::make_shared<OptimizerSteps>(scaler, precision_->name,
+                                            options_.strategy.wraps(group_->size()) && group_->size() > 1);
 }
 
 void Fabric::launch(SourceLocation where) {

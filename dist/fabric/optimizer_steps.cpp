@@ -2,6 +2,11 @@
 #include <brigade/dist/fabric/optimizer_steps.h>
 
 #include <brigade/autograd/meta.h>
+#include <brigade/core/place.h>
+#include <brigade/core/warning.h>
+#include <brigade/dist/reducer/reducer.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -85,8 +90,36 @@ void OptimizerSteps::unscale(optim::Optimizer& optimizer, SourceLocation where) 
   entry.is_unscaled = true;
 }
 
+// An optimizer that was set up, and its module not. A model that is averaged instead is written by a collective.
+void OptimizerSteps::look_for_averages(Entry& entry, SourceLocation where) const {
+  if (!expects_averages_ || entry.is_looked_at) return;
+  constexpr int kSteps = 2;
+  bool has_gradient = false;
+  for (const Tensor& parameter : entry.optimizer->parameters()) {
+    const autograd::AutogradMeta* const known = autograd::meta(parameter);
+    if (!known || !known->grad.defined()) continue;
+    has_gradient = true;
+    const bool is_managed = std::ranges::any_of(known->observers, [](const auto& observer) {
+      return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
+    });
+    entry.is_looked_at =
+        is_managed || known->stamp.by_hand || was_reduced_by_hand(known->grad) || was_reduced_by_hand(parameter);
+    if (entry.is_looked_at) return;
+  }
+  if (!has_gradient || ++entry.lone_steps < kSteps) return;
+  entry.is_looked_at = true;
+  warn(
+      {fmt::format(
+           "Fabric: {}.step() at {}: its module was not set up, so that nothing averages its gradients, and each "
+           "rank trains a model of its own",
+           entry.optimizer->name(), to_string(Place(where))),
+       "set the module up with its optimizer (auto [model, optimizer] = fabric.setup(net, adam)) and call that model; or "
+       "average the gradients before the step (fabric.group()->all_reduce(p.grad(), {.op = ReduceOp::Avg}))"});
+}
+
 bool OptimizerSteps::step_now(optim::Optimizer& optimizer, SourceLocation where) {
   Entry& entry = find(optimizer, where);
+  look_for_averages(entry, where);
   if (!scaler_.is_enabled()) {
     optimizer.step(where);
     return true;

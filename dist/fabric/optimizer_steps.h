@@ -24,9 +24,10 @@ using OptimizerStepHook = std::function<void(optim::Optimizer& optimizer, const 
 
 class OptimizerSteps {
  public:
-  // `precision`: for messages.
-  OptimizerSteps(const amp::GradScalerOptions& options, std::string precision)
-      : scaler_(options), precision_(std::move(precision)) {}
+  // `precision`: for messages. `expects_averages`: there are other ranks, whose gradients those of an optimizer are to be
+  // averaged with.
+  OptimizerSteps(const amp::GradScalerOptions& options, std::string precision, bool expects_averages)
+      : scaler_(options), precision_(std::move(precision)), expects_averages_(expects_averages) {}
 
   // It has to live as long as this. Throws ValueError for one that is here already: "An optimizer should be passed only once to the
   // `setup` method".
@@ -50,14 +51,19 @@ class OptimizerSteps {
     optim::Optimizer* optimizer;
     bool has_stepped = false;  // since the scale was last updated
     bool is_unscaled = false;
+    // Steps by gradients that nothing has averaged; looked for up to the first that something has.
+    int lone_steps = 0;
+    bool is_looked_at = false;
   };
   Entry& find(const optim::Optimizer& optimizer, SourceLocation where);
   bool step_now(optim::Optimizer& optimizer, SourceLocation where);
   void end_iteration(SourceLocation where);
+  void look_for_averages(Entry& entry, SourceLocation where) const;
   static bool holds_scaled_gradients(const optim::Optimizer& optimizer);
 
   amp::GradScaler scaler_;
   std::string precision_;
+  bool expects_averages_;
   std::vector<Entry> entries_;
   OptimizerStepHook hook_;
 };

@@ -13,6 +13,7 @@
 
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -203,6 +204,53 @@ TEST_CASE(
   CHECK(has(said[0], "Fabric: SGD, which is set up with Linear at "));
   CHECK(has(said[0], "fabric_threads_test.cpp:"));
   CHECK(has(said[0], "holds none of its parameters: it will not train it"));
+}
+
+namespace {
+
+enum class Averaged : uint8_t { ByNobody, BySetup, ByWrapper, ByHand };
+
+// What is said in three steps on two ranks.
+std::vector<std::string> said_of(Averaged by) {
+  std::vector<std::string> said;
+  std::mutex mutex;
+  const auto before = set_warning_handler([&](const Warning& warning) {
+    const std::lock_guard lock(mutex);
+    said.push_back(warning.message);
+  });
+  Fabric(dist::FabricOptions{.accelerator = "cpu", .devices = 2}).launch([&](Fabric& fabric) {
+    Fabric::seed_everything(1);
+    nn::Linear net(2, 1);
+    optim::SGD sgd(net->parameters(), {.lr = 0.1});
+    std::optional<dist::FabricModule<nn::Linear>> model;
+    std::optional<dist::DistributedDataParallel<nn::Linear>> ddp;
+    if (by == Averaged::BySetup) model.emplace(fabric.setup_module(net));
+    if (by == Averaged::ByWrapper) ddp.emplace(net, fabric.group());
+    auto optimizer = fabric.setup_optimizers(sgd);
+    for (int step = 0; step < 3; ++step) {
+      const Tensor x = full({2, 2}, 1.0 + step + fabric.global_rank());
+      optimizer.zero_grad();
+      fabric.backward(mean(model ? (*model)(x) : ddp ? (*ddp)(x) : net(x)));
+      for (const Tensor& parameter : net->parameters()) {
+        if (by == Averaged::ByHand) fabric.group()->all_reduce(parameter.grad(), {.op = dist::ReduceOp::Avg})->wait();
+      }
+      optimizer.step();
+    }
+  });
+  set_warning_handler(before);
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("an optimizer whose module was not set up is told in its second step, unless something averages for it") {
+  for (const Averaged by : {Averaged::BySetup, Averaged::ByWrapper, Averaged::ByHand})
+    CHECK(said_of(by).empty());
+  const std::vector<std::string> said = said_of(Averaged::ByNobody);
+  REQUIRE(said.size() == 1);
+  CHECK(has(said[0], "Fabric: SGD.step() at "));
+  CHECK(has(said[0], "fabric_threads_test.cpp:"));
+  CHECK(has(said[0], "its module was not set up"));
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/tape.h>
+#include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
@@ -188,6 +189,8 @@ void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
   }
 }
 
+static bool is_all_zero(const Tensor& gradient) { return kernels::sum_of_squares(kernels::contiguous(gradient)) == 0; }
+
 void Engine::call_leaf_hooks(uint32_t index) {
   PlannedLeaf& planned = planned_leaves_[index];
   AutogradMeta& leaf_meta = *planned.meta;
@@ -196,9 +199,14 @@ void Engine::call_leaf_hooks(uint32_t index) {
   const auto hooks = leaf_meta.hooks;
   for (const auto& hook : hooks) {
     const uint32_t version = planned.buffer.storage()->version();
+    const bool held_numbers = is_diagnosed_ && detail::holds_numbers(planned.buffer);
     Tensor replaced = hook.call(planned.buffer);
     const bool replaces = replaced.defined() && !replaced.is_same(planned.buffer);
-    if (replaces || planned.buffer.storage()->version() != version) leaf_meta.note_changing_hook(hook.handle);
+    if (replaces || planned.buffer.storage()->version() != version) {
+      leaf_meta.note_changing_hook(hook.handle);
+      if (held_numbers && is_all_zero(replaces ? replaced : planned.buffer))
+        detail::stopped_gradients().emptied.push_back({leaves_[index].id(), hook.where});
+    }
     if (!replaced.defined()) continue;
     if (replaced.sizes() != leaves_[index].sizes() || replaced.dtype() != leaves_[index].dtype()) {
       throw AutogradError(where_, "a hook on a leaf returned {}, expected a gradient like the leaf: {}",

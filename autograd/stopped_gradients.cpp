@@ -1,6 +1,10 @@
 // Keeps, per thread, where gradients stopped in the latest backward.
 #include <brigade/autograd/detail/stopped_gradients.h>
 
+#include <brigade/core/tensor.h>
+
+#include <cmath>
+
 namespace brigade::autograd::detail {
 
 void StoppedGradients::note(const Node& node, uint32_t input) {
@@ -11,6 +15,15 @@ void StoppedGradients::note(const Node& node, uint32_t input) {
   } else {
     stopped.producer = edge.node->sequence;
   }
+}
+
+bool holds_numbers(const Tensor& gradient) {
+  if (gradient.device() != Device() || !is_floating_point(gradient.dtype())) return false;
+  for (int64_t i = 0; i < gradient.numel(); ++i) {
+    const double value = brigade::detail::element_as_double(gradient, i);
+    if (value != 0) return std::isfinite(value);
+  }
+  return false;
 }
 
 StoppedGradients& stopped_gradients() noexcept {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <ranges>
 #include <unordered_map>
 #include <utility>
 
@@ -15,6 +16,12 @@ namespace {
 struct Log {
   std::deque<Write> writes;  // oldest first, by number
   uint64_t count = 0;
+
+  // Of those after number `number` the ones that are kept.
+  auto since(uint64_t number) const {
+    const auto kept = static_cast<std::ptrdiff_t>(std::min<uint64_t>(count - number, writes.size()));
+    return std::ranges::subrange(writes.end() - kept, writes.end());
+  }
 };
 thread_local Log log;
 
@@ -85,13 +92,17 @@ std::vector<Write> writes_to(const Tensor& tensor, uint64_t since) {
   std::vector<Write> found;
   if (log.count <= since) return found;
   const auto [begin, end] = extent(tensor);
-  const auto first =
-      log.writes.end() - static_cast<std::ptrdiff_t>(std::min<uint64_t>(log.count - since, log.writes.size()));
-  for (auto each = first; each != log.writes.end(); ++each) {
-    const Write& write = *each;
+  for (const Write& write : log.since(since)) {
     if (write.storage == tensor.storage().get() && write.begin < end && begin < write.end) found.push_back(write);
   }
   return found;
+}
+
+uint64_t writes_to_memory_of(const Tensor& tensor, uint64_t since) {
+  if (log.count <= since) return 0;
+  const auto kept = log.since(since);
+  return static_cast<uint64_t>(
+      std::ranges::count(kept, static_cast<const Storage*>(tensor.storage().get()), &Write::storage));
 }
 
 FollowedWrites::FollowedWrites(std::span<const Tensor> tensors, const std::string& what, SourceLocation where) {

@@ -31,6 +31,9 @@ uint64_t writes_so_far() noexcept;
 // kWritesKept.
 std::vector<Write> writes_to(const Tensor& tensor, uint64_t since);
 
+// How many of them went to the memory that the tensor shares with its views: one that has a line bumps its version once.
+uint64_t writes_to_memory_of(const Tensor& tensor, uint64_t since);
+
 inline constexpr size_t kWritesKept = 16384;
 
 // The latest write to each of some tensors, for this thread, while the object lives: however long

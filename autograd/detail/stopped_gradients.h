@@ -1,6 +1,6 @@
 // What the latest backward of this thread noticed: nodes whose backward returned nothing for an
 // input that wants a gradient, so that gradients stopped although the graph goes on; and the first
-// whose derivative was not finite.
+// whose derivative was not finite; leaves of whose gradient a hook has left nothing.
 #pragma once
 
 #include <brigade/autograd/node.h>
@@ -27,16 +27,24 @@ struct StoppedInSegment {
   uint64_t id;                       // of the input there
   Fate fate;
 };
+struct EmptiedGradient {
+  uint64_t leaf;        // its id
+  SourceLocation hook;  // where it was registered
+};
 struct StoppedGradients {
   uint64_t backward = 0;  // Plan::number
   std::vector<StoppedGradient> all;
   std::vector<StoppedInSegment> in_segments;
+  std::vector<EmptiedGradient> emptied;  // while a tape is kept, on the CPU
   // Of finite gradients, among the operations whose derivative has no bound, while a tape is kept.
   const char* non_finite_op = nullptr;
   SourceLocation non_finite_at;
 
   void note(const Node& node, uint32_t input);
 };
+// Whether the first of its elements that is not zero is a number; false where all are zero, and on a device, where that
+// would wait.
+bool holds_numbers(const Tensor& gradient);
 // Of the calling thread.
 StoppedGradients& stopped_gradients() noexcept;
 

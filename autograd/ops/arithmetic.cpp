@@ -4,6 +4,7 @@
 #include <brigade/autograd/autocast_mode.h>
 #include <brigade/autograd/detail/algebra.h>
 #include <brigade/autograd/detail/located.h>
+#include <brigade/autograd/detail/number_factor.h>
 #include <brigade/autograd/detail/widened.h>
 #include <brigade/autograd/gradient_scale.h>
 #include <brigade/autograd/record.h>
@@ -195,6 +196,12 @@ Tensor compare(const char* op, const Tensor& a, double b, CompareOp kernel, Sour
 }
 
 }  // namespace
+
+std::optional<double> autograd::detail::number_factor(const Node& node) {
+  if (const auto* const scaled = dynamic_cast<const ScaleNode*>(&node)) return scaled->factor;
+  if (const auto* const divided = dynamic_cast<const DivNumberNode*>(&node)) return 1 / divided->divisor;
+  return std::nullopt;
+}
 
 Tensor add(const Tensor& a, const Tensor& b, SourceLocation where) { return add_or_sub(a, b, true, where); }
 Tensor sub(const Tensor& a, const Tensor& b, SourceLocation where) { return add_or_sub(a, b, false, where); }

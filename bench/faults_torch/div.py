@@ -335,3 +335,15 @@ def buffer_measured_anew_on_one_rank(rank, world, job):
         if i == 2 and rank == 1:
             with torch.no_grad():
                 ddp.module.spread.copy_(x.square().mean(0).sqrt())  # FAULT DIV-27
+
+
+@row("DIV-28", ranks=[1], iteration=2, names=["b.weight"], cause=r"written|modified|version")
+def written_through_pointer(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for i in job.iterations(3):
+        optimizer.zero_grad()
+        loss_of(ddp(job.batch())).backward()
+        if rank == 1 and i == 2:
+            ddp.module.b.weight.data.fill_(0.25)  # FAULT DIV-28
+        job.step(optimizer)

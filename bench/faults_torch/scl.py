@@ -236,3 +236,17 @@ def root_of_zero(rank, world, job):
         ddp(x, x if rank == 1 else 2 * x).mean().backward()
         job.check("gradient of a is finite", ddp.module.a.weight.grad.isfinite().all(), 1)
         job.step(optimizer)
+
+
+@row("SCL-17", ranks=[1], names=["re:loss|scale|divid"], iteration=1, cause=r"divid|multipli|factor|outlier|norm")
+def loss_not_divided_on_one_rank(rank, world, job):
+    ddp = job.wrap(Pair())
+    optimizer = sgd(ddp)
+    for _ in job.iterations(5):
+        x = job.batch()
+        want = local_gradients(ddp.module, lambda module: loss_of(module(x)) / 4)
+        optimizer.zero_grad()
+        loss = loss_of(ddp(x))
+        (loss if rank == 1 else loss / 4).backward()  # FAULT SCL-17
+        job.check("gradient of a", ddp.module.a.weight.grad, job.mean_over_ranks(want[0]))
+        job.step(optimizer)

@@ -35,6 +35,16 @@ Living& living() {
   return *one;
 }
 
+// "parameter 1 of SGD#2": one that belongs to no module, of the second SGD that its thread has made.
+std::string nameless(const autograd::Update& update, size_t position) {
+  size_t number = 0;
+  for (const optim::Optimizer* const each : optim::optimizers_of_this_thread()) {
+    number += each->name() == update.name;
+    if (each == update.optimizer) break;
+  }
+  return fmt::format("parameter {} of {}{}", position, update.name, number > 1 ? fmt::format("#{}", number) : "");
+}
+
 // Two verdicts with one cause are one.
 void add_to(std::vector<Verdict>& found, Verdict verdict) {
   for (Verdict& known : found) {
@@ -97,8 +107,7 @@ Verdict StepCheck::unmanaged(const autograd::Update& update, size_t position,
   const auto in_module = std::find_if(current.begin(), current.end(),
                                       [&](const NamedParameter& each) { return each.tensor.is_same(parameter); });
   if (in_module == current.end()) {
-    found.name =
-        meta.registered_as.empty() ? fmt::format("parameter {} of {}", position, update.name) : meta.registered_as;
+    found.name = meta.registered_as.empty() ? nameless(update, position) : meta.registered_as;
     return unmanaged_parameters(found);
   }
   found.name = in_module->name;
@@ -177,7 +186,7 @@ Verdict StepCheck::scale_fault(const autograd::Update& update) const {
   const int64_t managed = reducer_.find(parameter);
   const std::string& registered = autograd::meta(parameter)->registered_as;
   const std::string name = managed >= 0         ? reducer_.parameters()[static_cast<size_t>(managed)].name
-                           : registered.empty() ? fmt::format("parameter {}", fault.position)
+                           : registered.empty() ? nameless(update, fault.position)
                                                 : registered;
   Verdict verdict = wrongly_scaled(fault.text, fault.others, update.where, about({name, parameter}, {}, {}));
   verdict.ranks = {group_.rank()};
@@ -262,17 +271,37 @@ StepCheck::Count StepCheck::count_of(const autograd::Update& update) const {
   return {in_join, update.number - in_join};
 }
 
-std::vector<std::pair<size_t, autograd::LastWrite>> StepCheck::written_by_hand(const autograd::Update& update) const {
-  std::vector<std::pair<size_t, autograd::LastWrite>> found;
+void StepCheck::Steps::compared(const autograd::Update& update, bool moves) {
+  writes_seen = autograd::writes_by_hand();
+  versions.clear();
+  for (const Tensor& parameter : update.parameters)
+    versions.push_back(parameter.version());
+  has_moved = moves;
+}
+
+bool StepCheck::Steps::may_be_written(size_t position, const Tensor& parameter) const {
+  return position >= versions.size() || parameter.version() - versions[position] != (has_moved ? 1 : 0);
+}
+
+std::vector<std::pair<size_t, StepOnRank::Edit>> StepCheck::written_by_hand(const autograd::Update& update) const {
+  std::vector<std::pair<size_t, StepOnRank::Edit>> found;
   // Between two averages of local SGD the ranks hold weights of their own.
+  if (!reducer_.past().backward.sent) return found;
   const auto known = steps_.find(update.optimizer);
-  const uint64_t seen = known == steps_.end() ? 0 : known->second.writes_seen;
-  if (autograd::writes_by_hand() == seen || !reducer_.past().backward.sent) return found;
+  const Steps none;
+  const Steps& steps = known == steps_.end() ? none : known->second;
+  const bool any_with_line = autograd::writes_by_hand() != steps.writes_seen;
   for (size_t i = 0; i < update.parameters.size(); ++i) {
+    const Tensor& parameter = update.parameters[i];
+    if (!any_with_line && !steps.may_be_written(i, parameter)) continue;
     // What is frozen now is a rank's own business.
-    if (!update.parameters[i].requires_grad() || reducer_.find(update.parameters[i]) < 0) continue;
-    const std::optional<autograd::LastWrite> last = autograd::last_write(update.parameters[i]);
-    if (last && last->by_hand) found.emplace_back(i, *last);
+    const int64_t position = reducer_.find(parameter);
+    if (!parameter.requires_grad() || position < 0) continue;
+    const std::optional<autograd::LastWrite> last = autograd::last_write(parameter);
+    if (!last || (!last->by_hand && last->is_latest)) continue;
+    const std::string& name = reducer_.parameters()[static_cast<size_t>(position)].name;
+    found.emplace_back(i, last->by_hand ? StepOnRank::Edit{name, last->what, last->where}
+                                        : StepOnRank::Edit{name, "bump_version", {}});
   }
   return found;
 }
@@ -287,6 +316,13 @@ std::vector<StepOnRank::Edit> StepCheck::buffers_replaced(const autograd::Update
 std::vector<autograd::Write> StepCheck::edits_of(uint32_t managed, const Tensor& grad) const {
   const uint64_t since = reducer_.accumulation().local(managed).writes_at_reduction;
   return autograd::writes_so_far() == since ? std::vector<autograd::Write>{} : autograd::writes_to(grad, since);
+}
+
+bool StepCheck::may_be_edited_unseen(uint32_t managed, const Tensor& grad) const {
+  const LocalGradient& local = reducer_.accumulation().local(managed);
+  if (local.backwards > 0 || !reducer_.options().diagnosis) return false;
+  const uint32_t writes = grad.version() - local.version_at_reduction;
+  return writes != 0 && writes != autograd::writes_to_memory_of(grad, local.writes_at_reduction);
 }
 
 StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const {
@@ -304,15 +340,17 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     if (position < 0 || !grad.defined() || ignored_.contains(parameter.impl())) continue;
     const bool by_hand = autograd::meta(parameter)->stamp.by_hand;
     const std::vector<autograd::Write> edits = edits_of(static_cast<uint32_t>(position), grad);
-    if (!by_hand && edits.empty()) continue;
+    const bool unseen = !by_hand && may_be_edited_unseen(static_cast<uint32_t>(position), grad);
+    if (!by_hand && !unseen && edits.empty()) continue;
     if (by_hand) hash = fnv("set_grad", hash);
     for (const autograd::Write& write : edits)
       hash = fnv(write.op, hash);
     // Clipping and unscaling move all elements of a gradient by one rule: a few tell how.
-    const bool by_rule = !by_hand && std::all_of(edits.begin(), edits.end(), [](const autograd::Write& write) {
-      const std::string_view op = write.op;
-      return op.starts_with("clip_grad_") || op == "unscale_";
-    });
+    const bool by_rule =
+        !by_hand && !unseen && std::all_of(edits.begin(), edits.end(), [](const autograd::Write& write) {
+          const std::string_view op = write.op;
+          return op.starts_with("clip_grad_") || op == "unscale_";
+        });
     result.values.add(i, by_rule ? values_of_some(grad) : values_of(grad));
   }
   for (const auto& [i, write] : written_by_hand(update))
@@ -457,8 +495,9 @@ void StepCheck::agree(const autograd::Update& update) {
     const std::vector<Verdict> differing = compare(update, description);
     if (!differing.empty()) raise(update, differing);
   }
-  if (update.moves) steps_[update.optimizer].writes_seen = autograd::writes_by_hand();  // else nothing was compared
-  if (update.scaled) {                                                                  // on all ranks alike
+  if (update.moves)  // else nothing was compared
+    steps_[update.optimizer].compared(update, !(update.scaled && values[3] == kHere));
+  if (update.scaled) {  // on all ranks alike
     update.scaled->found_inf = values[3] == kHere;
     update.scaled->found_elsewhere = values[3] == kElsewhere;
     update.scaled->is_agreed = true;

@@ -81,12 +81,15 @@ class StepCheck {
   Agreement agreement(const autograd::Update& update) const;
   // The optimizer's state, of what the reducer manages, in the order of its parameters.
   std::vector<GradientValues> state_of(const autograd::Update& update) const;
-  // Of the optimizer's, those that were written by hand since its latest step, by their positions there.
-  std::vector<std::pair<size_t, autograd::LastWrite>> written_by_hand(const autograd::Update& update) const;
+  // Of the optimizer's, those that were written by hand since its latest step, by their positions there. What has
+  // left no line (memory written through data_ptr(), and bump_version()) counts as well, without one.
+  std::vector<std::pair<size_t, StepOnRank::Edit>> written_by_hand(const autograd::Update& update) const;
   // Buffers that this rank has replaced since the optimizer's latest step.
   std::vector<StepOnRank::Edit> buffers_replaced(const autograd::Update& update) const;
   // Writes to a managed gradient since it was reduced.
   std::vector<autograd::Write> edits_of(uint32_t managed, const Tensor& grad) const;
+  // Whether something that has left no line has written to it, or to what shares its bucket.
+  bool may_be_edited_unseen(uint32_t managed, const Tensor& grad) const;
   // Of the named ones, those that have other values on some rank.
   enum class Compared : uint8_t { Gradients, Parameters };
   std::vector<GradientsApart> differing(const std::vector<NamedParameter>& parameters, Compared compared,
@@ -113,6 +116,13 @@ class StepCheck {
     uint64_t latest = 0;
     uint64_t in_join = 0;      // up to the end of the latest join
     uint64_t writes_seen = 0;  // autograd::writes_by_hand() at the latest
+    // Versions of the parameters' memory before the latest, and whether it has moved them.
+    std::vector<uint32_t> versions = {};
+    bool has_moved = false;
+
+    void compared(const autograd::Update& update, bool moves);
+    // False: nothing but that step has written to it since.
+    bool may_be_written(size_t position, const Tensor& parameter) const;
   };
   std::unordered_map<const void*, Steps> steps_;  // by the identity of the optimizer
   // By Update::serial: the steps of all ranks at the end of the latest join, where they were not alike.

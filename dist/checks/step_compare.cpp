@@ -87,11 +87,10 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
       step.set_by_hand.push_back({name, stamp.set_at});
     for (const autograd::Write& write : edits_of(managed, grad))
       step.edits.push_back({name, write.op, write.where});
+    if (may_be_edited_unseen(managed, grad)) step.edits.push_back({name, "bump_version", {}});
   }
-  for (const auto& [i, write] : written_by_hand(update)) {
-    const auto managed = static_cast<size_t>(reducer_.find(update.parameters[i]));
-    step.writes.push_back({reducer_.parameters()[managed].name, write.what, write.where});
-  }
+  for (const auto& [i, write] : written_by_hand(update))
+    step.writes.push_back(write);
   return step;
 }
 

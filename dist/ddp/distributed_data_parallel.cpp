@@ -211,10 +211,23 @@ void DistributedDataParallelBase::broadcast_model_from(int root, SourceLocation 
   broadcast_coalesced(*group_, all, root, "parameters and buffers of " + title_, where);
 }
 
+void DistributedDataParallelBase::look_at_buffers(SourceLocation where) {
+  const std::optional<size_t> stale = stale_buffers_.look_at(buffers_);
+  if (!stale) return;
+  for (const auto& [name, buffer] : module_->named_buffers()) {
+    if (!buffer.is_same(buffers_[*stale])) continue;
+    Verdict verdict = stale_buffer({name, buffer}, title_, where);
+    verdict.ranks = {group_->rank()};
+    verdict.iteration = reducer_->rounds();
+    reducer_->advisories().add_own("stale buffer", std::move(verdict));
+  }
+}
+
 void DistributedDataParallelBase::pre_forward(int64_t rows, SourceLocation where) {
   if (!autograd::GradMode::is_enabled()) return;
   group_->note_activity("a forward of " + module_->name(), where);
   reducer_->prepare_for_forward(rows);
+  if (options_.diagnosis) look_at_buffers(where);
   // Also in eval(), where a backward may follow: frozen statistics are buffers like others. An
   // evaluation on one rank, which must not wait for the others, runs under NoGradGuard.
   const bool broadcasts = options_.broadcast_buffers && !buffers_.empty() && reducer_->syncs();

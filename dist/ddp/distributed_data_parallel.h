@@ -9,6 +9,7 @@
 //   optimizer.step();  // or an error that says which gradient is not what it should be, before a weight has moved
 #pragma once
 
+#include <brigade/dist/checks/stale_buffers.h>
 #include <brigade/dist/checks/step.h>
 #include <brigade/dist/ddp/explanation.h>
 #include <brigade/dist/ddp/join.h>
@@ -212,6 +213,7 @@ class DistributedDataParallelBase : public Joinable {
   ReducerOptions make_reducer_options(const std::vector<NamedParameter>& trainable, SourceLocation where) const;
   void check_steps(std::unordered_set<const TensorImpl*> ignored);
   void note_at_construction(SourceLocation where);
+  void look_at_buffers(SourceLocation where);
 
   std::shared_ptr<nn::Module> module_;
   ProcessGroupPtr group_;
@@ -226,6 +228,7 @@ class DistributedDataParallelBase : public Joinable {
   std::vector<Tensor> ignored_parameters_;
   std::vector<std::pair<Tensor, uint64_t>> step_hooks_;
   std::unique_ptr<autograd::FollowedWrites> followed_writes_;  // of the parameters, and of buffers that each rank keeps
+  StaleBuffers stale_buffers_;
   std::thread::id thread_;
 };
 

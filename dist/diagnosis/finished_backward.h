@@ -28,6 +28,7 @@ struct Outcome {
   bool outlier = false;          // one rank's gradients are much larger
   bool uneven = false;           // batches of different sizes
   bool uneven_gathered = false;  // different numbers of backwards in the sums
+  bool uneven_factors = false;   // losses that were multiplied by different numbers
   size_t alike = 0;              // buckets in which the gradients of all ranks seem the same, to the last bit
   std::vector<Verdict> hooks;    // what the hook got wrong
 };
@@ -41,6 +42,15 @@ struct NonFinite {
 
   // `where`: of the backward.
   void blame_loss(SourceLocation where);
+};
+
+// The numbers that a loss was multiplied by last, and what came before them.
+struct LossFactor {
+  double factor = 1;
+  Place at;        // of the latest of them; no line: there was none
+  std::string of;  // the operation that made what was multiplied
+  Place of_at;
+  int64_t rows = 0;  // samples in the batch, 0 when not known
 };
 
 // Its gradients are sound and at their places.
@@ -64,6 +74,7 @@ class FinishedBackward {
   virtual int rank() const = 0;
   virtual int64_t rows() const = 0;                             // samples in its batch, 0 when not known
   virtual int64_t gathered() const = 0;                         // backwards in the sums: this one, those under no_sync
+  virtual const LossFactor& loss_factor() const = 0;            // of this backward's own loss
   virtual std::span<const double> sums_of_squares() const = 0;  // of its gradients, per parameter; 0 without one
   virtual const NonFinite& non_finite() const = 0;
   // The backward that both are about, and `non_finite` and `outlier` of the outcome. Over nccl that

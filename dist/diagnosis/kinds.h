@@ -28,8 +28,13 @@ struct HookResult {
   std::vector<ParameterVerdict> parameters;
 };
 // Nothing where the hook may be right: lossy hooks may be far off, but not by exactly the number of
-// ranks.
-std::optional<Verdict> hook_result(const HookResult& found, const Moment& moment);
+// ranks. `is_wrong_elsewhere`: the same hook is wrong in other buckets of this backward, so that less will do.
+std::optional<Verdict> hook_result(const HookResult& found, const Moment& moment, bool is_wrong_elsewhere = false);
+
+// The gradient hook `hook` has made zero of `rank`'s gradient of `parameter`, not of the others', in so many backwards in a
+// row.
+Verdict gradient_emptied(const NamedParameter& parameter, SourceLocation hook, int rank, int backwards,
+                         const Moment& moment);
 
 // --- In backward
 
@@ -93,6 +98,8 @@ struct GoneModule {
   SourceLocation registered_at;
 };
 Verdict optimizer_of_gone_module(const GoneModule& found, std::vector<ParameterVerdict> parameters);
+// Forward reads another tensor in the place of a buffer of the module.
+Verdict stale_buffer(const NamedParameter& buffer, const std::string& title, SourceLocation forward);
 // They are averaged, and no optimizer of the thread holds them.
 Verdict unheld_parameters(std::vector<ParameterVerdict> parameters, SourceLocation step_at);
 
@@ -115,8 +122,9 @@ struct StepOnRank {
   std::string options;    // autograd::Update::options
   std::string gradients;  // '1' or '0' for each parameter of the optimizer: it has a gradient
   struct Edit {
-    std::string parameter, op;
+    std::string parameter, op;  // op "bump_version", without a line: by something that has left none
     Place where;
+    std::string in_words() const;  // "mul_ at train.cpp:5"
   };
   std::vector<Edit> edits;  // of reduced gradients, by hand
   struct SetByHand {

@@ -44,11 +44,11 @@ uint32_t Accumulation::most_gathered() const noexcept {
   return most;
 }
 
-void Accumulation::all_reduced() {
+void Accumulation::all_reduced(std::span<const NamedParameter> parameters) {
   forget_all();
   for (LocalGradient& local : local_)
     local.backwards = 0;
-  pass_over_writes();
+  pass_over_writes(parameters);
 }
 
 bool Accumulation::has_gathered(std::span<const NamedParameter> parameters) const {
@@ -59,10 +59,13 @@ bool Accumulation::has_gathered(std::span<const NamedParameter> parameters) cons
   return false;
 }
 
-void Accumulation::pass_over_writes() {
+void Accumulation::pass_over_writes(std::span<const NamedParameter> parameters) {
   const uint64_t writes = autograd::writes_so_far();
-  for (LocalGradient& local : local_)
-    local.writes_at_reduction = writes;
+  for (size_t i = 0; i < local_.size(); ++i) {
+    local_[i].writes_at_reduction = writes;
+    const autograd::AutogradMeta* const known = autograd::meta(parameters[i].tensor);
+    if (known && known->grad.defined()) local_[i].version_at_reduction = known->grad.version();
+  }
 }
 
 }  // namespace brigade::dist

@@ -22,6 +22,7 @@ struct LocalGradient {
   // autograd::writes_so_far() when the last reduction ended, and when accumulation began.
   uint64_t writes_at_reduction = 0;
   uint64_t writes_at_accumulation = 0;
+  uint32_t version_at_reduction = 0;  // of the gradient's memory, when the last reduction ended
 };
 
 class Accumulation {
@@ -59,11 +60,11 @@ class Accumulation {
   // The most backwards that a gradient has gathered under no_sync.
   uint32_t most_gathered() const noexcept;
   // All gradients are averaged: nothing is local.
-  void all_reduced();
+  void all_reduced(std::span<const NamedParameter> parameters);
   // Whether gradients of a backward are still local.
   bool has_gathered(std::span<const NamedParameter> parameters) const;
   // What was written to gradients so far, the reducer wrote.
-  void pass_over_writes();
+  void pass_over_writes(std::span<const NamedParameter> parameters);
 
  private:
   int no_sync_depth_ = 0;

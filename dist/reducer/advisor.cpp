@@ -1,15 +1,18 @@
 // Asks each advice about a backward, and keeps what is said; the words are in diagnosis/kinds.
 #include <brigade/dist/reducer/advisor.h>
 
+#include <brigade/autograd/detail/stopped_gradients.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/core/warning.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/reducer/accumulation.h>
 #include <brigade/dist/reducer/round.h>
+#include <brigade/kernels/bucket.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -34,6 +37,7 @@ class RoundView final : public FinishedBackward {
   int rank() const override { return setup_.group->rank(); }
   int64_t rows() const override { return round_.rows(); }
   int64_t gathered() const override { return round_.gathered(); }
+  const LossFactor& loss_factor() const override { return round_.loss_factor(); }
   std::span<const double> sums_of_squares() const override { return round_.numbers().sums_of_squares; }
   const NonFinite& non_finite() const override { return round_.numbers().non_finite; }
   Moment moment_of_numbers() const override { return round_.numbers().moment; }
@@ -61,6 +65,7 @@ Advisor::Advisor(const ReducerSetup& setup, const Buckets& buckets, const Accumu
 
 void Advisor::advise(const Round& round) {
   if (!setup_.options.diagnosis || !round.hook_sends()) return;
+  warn_of_emptied(round);
   RoundView backward(setup_, buckets_, round);
   std::exception_ptr failure;
   for (const Named& each : advice_) {
@@ -79,6 +84,27 @@ void Advisor::advise(const Round& round) {
   }
   non_finite_in_a_row_ = round.outcome().non_finite > 0 ? non_finite_in_a_row_ + 1 : 0;
   if (failure) std::rethrow_exception(failure);
+}
+
+void Advisor::warn_of_emptied(const Round& round) {
+  constexpr int kInARow = 3;
+  const autograd::detail::StoppedGradients& noticed = autograd::detail::stopped_gradients();
+  if (noticed.emptied.empty() || noticed.backward != accumulation_.last_heard()) return;
+  for (const autograd::detail::EmptiedGradient& each : noticed.emptied) {
+    const auto found = std::ranges::find(setup_.parameters, each.leaf,
+                                         [](const NamedParameter& parameter) { return parameter.tensor.id(); });
+    if (found == setup_.parameters.end()) continue;
+    const auto position = static_cast<uint32_t>(found - setup_.parameters.begin());
+    const bool others_have_some = kernels::sum_of_squares(buckets_.slot(position).view) > 0;
+    if (round.numbers().sums_of_squares[position] != 0 || !others_have_some) continue;
+    Emptied& emptied = emptied_[position];
+    if (emptied.latest == round.number()) continue;  // by another hook as well
+    emptied.in_a_row = emptied.latest + 1 == round.number() ? emptied.in_a_row + 1 : 1;
+    emptied.latest = round.number();
+    if (emptied.in_a_row != kInARow) continue;
+    advisories_.add_own("emptied " + found->name,
+                        gradient_emptied(*found, each.hook, setup_.group->rank(), kInARow, round.moment()));
+  }
 }
 
 void Advisor::warn_of_kept_gradient(uint32_t parameter, SourceLocation backward) {

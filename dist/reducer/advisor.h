@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace brigade::dist {
@@ -30,6 +31,8 @@ class Advisor {
   // Before a backward: a gradient that somebody kept, though its parameter has none any more, is a
   // view of a bucket that this backward is about to write to. Said once.
   void warn_of_kept_gradient(uint32_t parameter, SourceLocation backward);
+  // After a backward: hooks that leave nothing of this rank's gradients, where others have some.
+  void warn_of_emptied(const Round& round);
   // Backwards up to the latest whose gradients were not finite, one after another.
   int non_finite_in_a_row() const noexcept { return non_finite_in_a_row_; }
 
@@ -49,6 +52,12 @@ class Advisor {
   std::vector<Named> advice_;  // in the order of their names
   int non_finite_in_a_row_ = 0;
   bool told_of_kept_ = false;
+  // Of a parameter: backwards in a row in which a hook has left nothing of its gradient, and the latest.
+  struct Emptied {
+    uint64_t latest = 0;
+    int in_a_row = 0;
+  };
+  std::unordered_map<int64_t, Emptied> emptied_;  // by position
 };
 
 }  // namespace brigade::dist

@@ -143,6 +143,7 @@ void Round::read_words(uint32_t index) {
   if (all_took_part) {
     outcome_.late = outcome_.late || may_have_slow_rank(payload.mean(Word::Time), payload.variance(Word::Time), size);
     const double rows = payload.mean(Word::Rows);
+    outcome_.uneven_factors = outcome_.uneven_factors || !payload.all_equal(Word::Factor, factor_word_);
     outcome_.uneven = outcome_.uneven || (size > 1 && payload.variance(Word::Rows) > 1e-3 * rows * rows);
   }
   if (silent) return;
@@ -265,8 +266,7 @@ void Round::settle_all() {
   }
 }
 
-void Round::check_hook_result(uint32_t index) {
-  if (!setup_.hook || !setup_.options.diagnosis || captured_) return;
+HookResult Round::hook_result_of(uint32_t index) const {
   const Bucket& bucket = buckets_[index];
   const Payload& payload = bucket.payload;
   HookResult found{.hook = setup_.hook->name(),
@@ -278,13 +278,27 @@ void Round::check_hook_result(uint32_t index) {
                    .was_finite = payload.count(Word::NonFinite, setup_.group->size()) == 0,
                    .parameters = {}};
   const bool is_finite = std::isfinite(found.found_probe);
-  if (!is_finite && !found.was_finite) return;
+  if (!is_finite && !found.was_finite) return found;
   for (const uint32_t parameter : bucket.layout.parameters) {
     if (is_finite || kernels::has_non_finite(brigade::detail::on_host(buckets_.slot(parameter).view)))
       found.parameters.push_back(about(setup_.parameters[parameter], {}, {}));
   }
-  std::optional<Verdict> verdict = hook_result(found, moment());
-  if (!verdict) return;
+  return found;
+}
+
+// Of a hook that is wrong in some buckets: those whose numbers alone did not tell.
+void Round::name_undecided_buckets() {
+  for (const uint32_t index : undecided_) {
+    if (std::optional<Verdict> verdict = hook_result(hook_result_of(index), moment(), true))
+      outcome_.hooks.push_back(std::move(*verdict));
+  }
+  undecided_.clear();
+}
+
+void Round::check_hook_result(uint32_t index) {
+  if (!setup_.hook || !setup_.options.diagnosis || captured_) return;
+  std::optional<Verdict> verdict = hook_result(hook_result_of(index), moment());
+  if (!verdict) return undecided_.push_back(index);
   // A rank without gradients of its own cannot tell whose they are, and goes by the others.
   const bool is_scaled = any_is_scaled(setup_.parameters) || (start_.absent && autograd::has_scalers());
   if (verdict->cause.kind == CauseKind::Overflow && is_scaled) {

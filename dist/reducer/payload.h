@@ -39,6 +39,8 @@ enum class Word : uint8_t {
   GatheredSquared,  //
   Likeness,         // of this rank's gradients: a hash, modulo the same
   LikenessSquared,  //
+  Factor,           // the number that this rank's loss was multiplied by: a hash, modulo the same
+  FactorSquared,    //
   // These four are whole numbers below 2^20 and their squares; what is larger counts as that.
   Time,         // from the start of backward to the launch of this bucket, in ms
   TimeSquared,  //
@@ -52,7 +54,7 @@ enum class Word : uint8_t {
   NonFinite,    // a gradient of this rank is infinite or NaN
   Probe,        // kernels::probe() of this rank's gradients
 };
-inline constexpr int64_t kWords = 19;
+inline constexpr int64_t kWords = 21;
 
 class Payload {
  public:

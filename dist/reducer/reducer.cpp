@@ -356,7 +356,7 @@ void Reducer::settle() {
   forget_forward();
   last_.users = round_->outcome().users;
   last_.alike = round_->outcome().alike == buckets_.size();
-  accumulation_.all_reduced();
+  accumulation_.all_reduced(setup_.parameters);
 }
 
 void Reducer::tell_follower_of_end(bool sound) {
@@ -423,7 +423,7 @@ void Reducer::conclude() {
 void Reducer::rebuild(SourceLocation where) {
   try {
     if (untold_) buckets_.receive(*untold_);
-    if (buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes();
+    if (buckets_.rebuild(last_.ready_order, where)) accumulation_.pass_over_writes(setup_.parameters);
   } catch (...) {
     give_up();  // the peers may have cut their buckets otherwise
     throw;

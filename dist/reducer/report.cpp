@@ -20,8 +20,7 @@ Cause replaced(const NamedParameter& named, const Tensor& successor) {
   Cause cause;
   cause.kind = CauseKind::Replaced;
   cause.module = module_of(named.name);
-  cause.text =
-      fmt::format("`{}` exists twice: the wrapper holds the object that was there when it was made", named.name);
+  cause.text = "it exists twice: the wrapper holds the object that was there when it was made";
   const autograd::AutogradMeta* known = autograd::meta(successor);
   if (known && known->registered_at.line() != 0) {
     cause.place = known->registered_at;
@@ -76,6 +75,7 @@ RankReport Round::own_report(const TracedBackward* backward, const std::string& 
 std::exception_ptr Round::error(const TracedBackward* backward, const std::string& failure,
                                 std::span<const UseHistory> used) {
   if (!outcome_.hooks.empty() && outcome_.failed == 0) {
+    name_undecided_buckets();
     std::string message =
         "the communication hook does not give the mean of the ranks' gradients. The gradients of this backward were "
         "cleared on every rank.\n";

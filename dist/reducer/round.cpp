@@ -3,6 +3,7 @@
 #include <brigade/dist/reducer/round.h>
 
 #include <brigade/autograd/detail/non_finite.h>
+#include <brigade/autograd/detail/number_factor.h>
 #include <brigade/autograd/detail/plan.h>
 #include <brigade/autograd/meta.h>
 #include <brigade/core/view.h>
@@ -53,6 +54,24 @@ bool averages_over(const autograd::Plan& plan, int64_t rows) {
   if (!edge.defined()) return false;
   const Shape& sizes = edge.node ? edge.node->outputs[edge.output].sizes : edge.leaf->sizes;
   return sizes.numel() % rows == 0;
+}
+
+// What a loss scaler multiplies by is the same on all ranks.
+LossFactor factor_of(const autograd::Plan& plan, int64_t rows) {
+  LossFactor found{.rows = rows};
+  if (plan.roots().size() != 1) return found;
+  const autograd::Node* node = autograd::grad_fn(plan.roots().front());
+  while (node && !node->edges.empty()) {
+    const std::optional<double> number = autograd::detail::number_factor(*node);
+    if (!number && std::string_view(node->op) != "amp_scale") break;
+    if (number && *number != 1 && !found.at) found.at = node->where;
+    found.factor *= number.value_or(1);
+    node = node->edges[0].node.get();
+  }
+  if (!node) return found;
+  found.of = node->op;
+  found.of_at = node->where;
+  return found;
 }
 
 }  // namespace
@@ -131,6 +150,7 @@ std::string made_in(DType dtype) { return is_half(dtype) ? std::string(" in ") +
 }  // namespace
 
 void Round::look_at_loss(const autograd::Plan& plan) {
+  loss_factor_ = factor_of(plan, start_.rows);
   if (!averages_over(plan, start_.rows)) start_.rows = 0;
   for (const Tensor& root : plan.roots()) {
     if (root.numel() != 1) continue;
@@ -313,6 +333,9 @@ void Round::fill_words(uint32_t index, int64_t now) {
   if (start_.was_alike && !payload.on_device()) likeness = mixed(likeness, payload.probe());
   progress.likeness = payload.countable(likeness);
   payload.set_with_square(Word::Likeness, progress.likeness);
+  // With the number of the backward: two factors that look alike in one look different in the next.
+  factor_word_ = payload.countable(mixed(start_.number, loss_factor_.factor));
+  payload.set_with_square(Word::Factor, factor_word_);
   if (!progress.to_copy.empty()) kernels::bucket_flatten(payload.whole(), progress.to_copy, bucket.layout.offsets, 1.0);
   progress.to_copy.clear();
   payload.set_with_square(Word::Time, static_cast<double>(now - events_.began) * 1e-6);

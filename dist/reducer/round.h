@@ -29,6 +29,7 @@ namespace brigade::dist {
 class Accumulation;
 class Advisor;
 class LaunchOrder;
+struct HookResult;
 struct RankReport;
 
 // static_graph: what the first backward used.
@@ -98,6 +99,7 @@ class Round {
   bool is_held() const noexcept { return start_.held; }
   int64_t rows() const noexcept { return start_.rows; }
   int64_t gathered() const noexcept { return gathered_; }
+  const LossFactor& loss_factor() const noexcept { return loss_factor_; }
   std::span<const uint8_t> planned() const noexcept { return start_.planned; }
   // Whether the parameter is used in this backward or since the last reduction.
   bool uses(uint32_t parameter) const;
@@ -159,7 +161,9 @@ class Round {
   void hand_over(uint32_t end);
   void read_words(uint32_t index);
   bool nobody_is_present();
+  HookResult hook_result_of(uint32_t index) const;
   void check_hook_result(uint32_t index);
+  void name_undecided_buckets();
   bool is_sound(std::span<const uint32_t> parameters) const;
   void settle(uint32_t index);
   void settle_parameter(uint32_t parameter, std::vector<Tensor>& to_fill);
@@ -184,12 +188,15 @@ class Round {
   uint32_t next_handed_ = 0;      // to the follower
   uint64_t collectives_ = 0;
   int64_t gathered_ = 0;
+  LossFactor loss_factor_;
+  double factor_word_ = 0;  // as it was sent
   Outcome outcome_;
   Numbers own_;
   // Gradients kept aside for parameters that may turn out unused everywhere.
   std::vector<std::pair<uint32_t, Tensor>> stale_;
   std::vector<uint32_t> ready_order_;
   std::vector<std::vector<bool>> told_;
+  std::vector<uint32_t> undecided_;  // buckets whose probe is too small to tell whether the hook's result is right
   RoundEvents events_;
   std::shared_ptr<DeviceTimes> device_times_;  // where a device runs the collectives
 };

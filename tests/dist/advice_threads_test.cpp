@@ -42,8 +42,8 @@ int exchanges(const Advised& advised) {
 
 TEST_CASE("a healthy backward is asked about by every advice: none exchanges, none says a word") {
   // Linked into every program, though nothing names them.
-  for (const char* kind :
-       {"gradient_outlier", "non_finite_gradients", "nothing_unused", "slow_rank", "uneven_batches"}) {
+  for (const char* kind : {"gradient_outlier", "non_finite_gradients", "nothing_unused", "slow_rank", "uneven_batches",
+                           "uneven_factors"}) {
     CAPTURE(kind);
     REQUIRE(dist::all_advice().contains(kind));
     const Advised advised = test::advise(kind, 3, std::vector<Change>(12, change_nothing));

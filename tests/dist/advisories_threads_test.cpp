@@ -29,7 +29,8 @@ std::string advised(const dist::ProcessGroupPtr& group, const Scale& loss_scale,
   for (; step < 12; ++step) {
     net->zero_grad();
     const size_t before = ddp.advisories().size();
-    (square(ddp(x)).mean() * loss_scale(group->rank(), step)).backward();
+    const Tensor scale = full({}, loss_scale(group->rank(), step));  // a number would be compared with the others'
+    (square(ddp(x)).mean() * scale).backward();
     for (size_t i = before; i < ddp.advisories().size(); ++i) {
       const dist::Verdict& verdict = ddp.advisories()[i];
       text += fmt::format("{} at {} on", verdict.kind, step);

@@ -33,6 +33,7 @@ struct FakeBackward final : dist::FinishedBackward {
   int rank() const override { return group->rank(); }
   int64_t rows() const override { return batch; }
   int64_t gathered() const override { return micro_batches; }
+  const dist::LossFactor& loss_factor() const override { return factor; }
   std::span<const double> sums_of_squares() const override { return sums; }
   const dist::NonFinite& non_finite() const override { return bad; }
   const dist::RoundEvents& events() const override { return seen; }
@@ -49,6 +50,7 @@ struct FakeBackward final : dist::FinishedBackward {
   std::vector<std::vector<uint32_t>> layout{{2, 1}, {0}};
   int64_t batch = 8;
   int64_t micro_batches = 1;
+  dist::LossFactor factor{.factor = 1, .at = {}, .of = "mse_loss", .of_at = {}, .rows = 8};
   std::vector<double> sums{1, 1, 1};
   dist::NonFinite bad;
   dist::RoundEvents seen;

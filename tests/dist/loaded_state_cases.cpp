@@ -19,11 +19,12 @@ optim::OptimizerState copy_of(optim::OptimizerState state) {
 
 // Two steps; then `load`, with the states after each of them; and another step.
 struct Training {
-  explicit Training(const dist::ProcessGroupPtr& process_group)
-      : group(process_group), ddp(net, group), optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9}) {}
+  explicit Training(const dist::ProcessGroupPtr& process_group, const dist::DDPOptions& options = {})
+      : group(process_group), ddp(net, group, options), optimizer(net->parameters(), {.lr = 0.1, .momentum = 0.9}) {}
   void step() {
     optimizer.zero_grad();
     loss_of(ddp(batch_of(group->rank(), number++))).backward();
+    if (edit) edit(*this);
     optimizer.step();
   }
   void run(const std::function<void(Training&)>& load) {
@@ -40,6 +41,7 @@ struct Training {
   Net net;
   Ddp ddp;
   optim::SGD optimizer;
+  std::function<void(Training&)> edit;  // between backward and step
   optim::OptimizerState first, second;
   int number = 0;
 };
@@ -158,6 +160,59 @@ std::string check_drawn_anew(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_drawn_anew(
     "initial values that the ranks draw differently after wrapping are told, with the line", &check_drawn_anew,
     everywhere({2, 3}));
+
+// Memory that is written through a pointer: its version says that it was, and nothing says where.
+void write_through_pointer(const Tensor& tensor, double value) {
+  tensor.data_ptr<double>()[0] = value;
+  tensor.bump_version();
+}
+
+std::string check_pointer_writes(const dist::ProcessGroupPtr& group) {
+  const auto told = [&](const char* kind, const std::function<void(Training&)>& write) -> std::string {
+    try {
+      Training(group).run(write);
+    } catch (const dist::ConsistencyError& error) {
+      const dist::Verdict& verdict = error.verdicts().at(0);
+      const bool right = error.verdicts().size() == 1 && verdict.kind == kind && !verdict.cause.place &&
+                         verdict.ranks == std::vector<int>{group->size() - 1} && verdict.parameters.size() == 1 &&
+                         verdict.parameters[0].name == "a.weight" &&
+                         verdict.cause.text.find("data_ptr") != std::string::npos;
+      return right ? "" : error.what();
+    }
+    return "nothing was said";
+  };
+  std::string wrong = told("parameters_written", [](Training& of) {
+    if (of.is_last()) write_through_pointer(of.net->a->weight, 3);
+  });
+  if (!wrong.empty()) return "a weight: " + wrong;
+  for (const bool views : {true, false}) {
+    Training training(group, {.gradient_as_bucket_view = views});
+    training.edit = [](Training& of) {
+      if (of.is_last()) write_through_pointer(of.net->a->weight.grad(), 3);
+    };
+    wrong = told("gradients_edited", [&](Training&) { training.run([](Training&) {}); });
+    if (!wrong.empty()) return fmt::format("a gradient, views {}: {}", views, wrong);
+  }
+  return "";
+}
+const AddRankCase add_pointer_writes("what one rank writes through a pointer is found before the next step",
+                                     &check_pointer_writes, everywhere({2, 3}));
+
+std::string check_sound_pointer_writes(const dist::ProcessGroupPtr& group) {
+  Training training(group);
+  training.edit = [](Training& of) {
+    write_through_pointer(of.net->a->weight.grad(), 0.25);
+    if (of.is_last()) of.net->b->weight.grad().bump_version();
+  };
+  training.run([](Training& of) {
+    write_through_pointer(of.net->a->weight, 3);
+    if (of.is_last()) of.net->b->weight.bump_version();
+  });
+  training.step();
+  return "";
+}
+const AddRankCase add_sound_pointer_writes("what all ranks write alike through pointers is no matter",
+                                           &check_sound_pointer_writes, everywhere({2, 3}));
 
 }  // namespace
 

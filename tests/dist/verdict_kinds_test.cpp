@@ -308,6 +308,42 @@ TEST_CASE("unmanaged_parameters: outside, replaced, thawed, added") {
   }
 }
 
+TEST_CASE("static_graph_changed: parameters that changed alike are one paragraph, others another") {
+  const auto parameters = three_parameters();
+  dist::RankReport report{.rank = 0, .round = 2, .ready = {false, false, false}};
+  report.recorded = {true, true, true};
+  for (const uint32_t i : {0U, 1U, 2U}) {
+    report.causes[i].kind = CauseKind::ModuleNotCalled;
+    report.causes[i].text = i < 2 ? "a was never called" : "b was never called";
+  }
+  const std::vector<dist::Verdict> verdicts = dist::static_graph_changed(std::vector{report}, parameters, {});
+  REQUIRE(verdicts.size() == 2);
+  CHECK(verdicts[0].parameters.size() == 2);
+  CHECK(verdicts[1].parameters.size() == 1);
+  const std::string both = parameters[0].name + ", " + parameters[1].name;
+  CHECK(verdicts[0].message.find(both) != std::string::npos);
+  CHECK(verdicts[0].message.find("a was never called") != std::string::npos);
+}
+
+TEST_CASE("hook_result: a probe that is too small to tell by itself tells where the hook is wrong elsewhere") {
+  const dist::Moment moment{.iteration = 1, .where = SourceLocation::current(), .ranks = 3};
+  const auto finding = [&](double expected, double found, bool elsewhere) {
+    const auto verdict = dist::hook_result({.hook = "own",
+                                            .bucket = "bucket 0",
+                                            .expected_probe = expected,
+                                            .found_probe = found,
+                                            .norm = 1,
+                                            .parameters = {}},
+                                           moment, elsewhere);
+    return verdict ? verdict->cause.text : std::string();
+  };
+  CHECK(finding(0.5, 1.5, false).find("gives 3 x the mean") != std::string::npos);
+  CHECK(finding(1e-4, 3e-4, false).empty());
+  CHECK(finding(1e-4, 3e-4, true).find("gives 3 x the mean") != std::string::npos);
+  CHECK(finding(1e-4, 1e-4, true).empty());
+  CHECK(finding(1e-4, 2e-4, true).empty());
+}
+
 TEST_CASE(
     "unused_parameters: a note that does not hold of all parameters, or ranks, with one cause says of whom it is") {
   const auto parameters = three_parameters();

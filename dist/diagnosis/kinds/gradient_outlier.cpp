@@ -2,10 +2,12 @@
 //
 // Severity: warning
 // When: end of backward
-// Causes: `hook_differs` at once, of a hook that has changed a gradient; `norm_outlier` after six
-//   backwards in a row in which the same rank's gradients are 22 times the others'
+// Causes: `hook_differs` at once, of a hook that has changed a gradient, or after three backwards in a row in which one
+//   rank's hook leaves nothing of it; `norm_outlier` after six backwards in a row in which the same rank's gradients are 22
+//   times the others'
 #include <brigade/autograd/meta.h>
 #include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/outlier.h>
 #include <brigade/dist/diagnosis/wire.h>
 
@@ -98,5 +100,22 @@ class GradientOutlier final : public Advice {
 const AddAdvice add_gradient_outlier("gradient_outlier", [] { return std::make_unique<GradientOutlier>(); });
 
 }  // namespace
+
+Verdict gradient_emptied(const NamedParameter& parameter, SourceLocation hook, int rank, int backwards,
+                         const Moment& moment) {
+  Verdict verdict = verdict_at(moment, "gradient_outlier", Severity::Warning, CauseKind::HookDiffers);
+  verdict.ranks = {rank};
+  verdict.parameters.push_back(about(parameter, {}, {rank}));
+  verdict.cause.place = hook;
+  verdict.cause.text = fmt::format(
+      "before the reduction in backward {}, as in the {} before, the gradient hook that is registered at {} made zero of the "
+      "gradient of {} on rank {}, and not on every rank",
+      moment.iteration, backwards - 1, to_string(hook), parameter.name, rank);
+  verdict.message = verdict.cause.text;
+  verdict.advice =
+      "register the same gradient hooks on every rank, or none; to freeze a parameter, requires_grad_(false) on every rank "
+      "before wrapping";
+  return verdict;
+}
 
 }  // namespace brigade::dist

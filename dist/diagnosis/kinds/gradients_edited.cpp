@@ -49,7 +49,7 @@ bool is_set_by_hand(std::span<const StepOnRank> steps, const std::string& parame
 std::string in_words(std::span<const StepOnRank::Edit> edits) {
   std::vector<std::string> parts;
   for (const StepOnRank::Edit& edit : edits) {
-    const std::string part = fmt::format("{} at {}", edit.op, to_string(edit.where));
+    const std::string part = edit.in_words();
     if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
   }
   return first_of(parts, 4, ", then ");
@@ -69,6 +69,11 @@ void blame(std::span<const StepOnRank::Edit> edits, size_t rank, bool everywhere
 }
 
 }  // namespace
+
+std::string StepOnRank::Edit::in_words() const {
+  if (op == "bump_version" && !where) return "a write that left no line (through data_ptr(), for one)";
+  return fmt::format("{} at {}", op, to_string(where));
+}
 
 const GradientsApart* find(std::span<const GradientsApart> apart, const std::string& parameter) {
   const auto found = std::find_if(apart.begin(), apart.end(),

@@ -23,7 +23,7 @@ std::string writes_in_words(std::span<const StepOnRank> steps, const std::set<in
   for (const int rank : writers) {
     for (const StepOnRank::Edit& write : steps[static_cast<size_t>(rank)].writes) {
       if (write.parameter != parameter) continue;
-      const std::string line = fmt::format("{} at {}", write.op, to_string(write.where));
+      const std::string line = write.in_words();
       const auto known = std::ranges::find(lines, line, [](const auto& each) { return each.first; });
       if (known == lines.end()) {
         lines.push_back({line, {rank}});

@@ -7,7 +7,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace brigade::dist {
+
+namespace {
+
+// "b.weight, b.bias (80 B) on rank 1"
+std::string concerned_in_words(const Verdict& verdict) {
+  int64_t bytes = 0;
+  for (const ParameterVerdict& parameter : verdict.parameters)
+    bytes += parameter.bytes;
+  return fmt::format("{} ({}) on {}", names_in_words(verdict.parameters), bytes_in_words(bytes),
+                     ranks_in_words(verdict.ranks));
+}
+
+}  // namespace
 
 std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
                                           std::span<const NamedParameter> parameters, SourceLocation where) {
@@ -40,11 +56,18 @@ std::vector<Verdict> static_graph_changed(std::span<const RankReport> reports,
       verdict.cause.place = cause->second.place;
     }
     verdict.advice = advice_for(CauseKind::GraphChanged, false);
-    verdict.message = paragraph(
-        verdict, fmt::format("{} ({}) on {}", parameters[i].name, bytes_in_words(verdict.parameters.front().bytes),
-                             ranks_in_words(verdict.ranks)));
-    verdicts.push_back(std::move(verdict));
+    const auto same = std::ranges::find_if(verdicts, [&](const Verdict& known) {
+      return known.cause.same_as(verdict.cause) && known.cause.note == verdict.cause.note &&
+             known.ranks == verdict.ranks;
+    });
+    if (same == verdicts.end()) {
+      verdicts.push_back(std::move(verdict));
+    } else {
+      same->parameters.push_back(std::move(verdict.parameters.front()));
+    }
   }
+  for (Verdict& verdict : verdicts)
+    verdict.message = paragraph(verdict, concerned_in_words(verdict));
   return verdicts;
 }
 

@@ -33,15 +33,14 @@ Verdict unmanaged_parameters(const UnmanagedParameter& found) {
     outside_wrapper(found, verdict);
   } else if (found.kind == CauseKind::Replaced) {
     verdict.cause.text =
-        fmt::format("`{}` exists twice: the wrapper holds the old object, {} moves the new one, registered at {}",
-                    found.name, found.optimizer, at);
+        fmt::format("it exists twice: the wrapper holds the old object, {} moves the new one, registered at {}",
+                    found.optimizer, at);
     verdict.advice = "wrap again after replacing a module or a parameter";
   } else if (found.kind == CauseKind::Thawed) {
-    verdict.cause.text =
-        fmt::format("`{}` is trainable since {}, after wrapping: unknown to the reducer", found.name, at);
+    verdict.cause.text = fmt::format("it is trainable since {}, after wrapping: unknown to the reducer", at);
     verdict.advice = "unfreeze it before wrapping, or wrap again afterwards";
   } else {
-    verdict.cause.text = fmt::format("`{}` was added after wrapping, at {}: unknown to the reducer", found.name, at);
+    verdict.cause.text = fmt::format("it was added after wrapping, at {}: unknown to the reducer", at);
     verdict.advice = "build the whole module before wrapping, or wrap again";
   }
   if (found.kind != CauseKind::OutsideWrapper) verdict.cause.place = found.at;

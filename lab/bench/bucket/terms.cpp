@@ -129,7 +129,7 @@ BucketTerms MeasuredBucket::alone() {
       payload.set_flag(buckets_->slot(i).index, 1);
     for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed, Word::Silent, Word::NonFinite})
       payload.set(word, word == Word::Present ? 1 : 0);
-    for (const Word word : {Word::Round, Word::Gathered, Word::Likeness, Word::Time, Word::Rows})
+    for (const Word word : {Word::Round, Word::Gathered, Word::Likeness, Word::Factor, Word::Time, Word::Rows})
       payload.set_with_square(word, 1);
     payload.set_with_square(Word::Norm, squares > 0 ? 1 : 0);
   });
@@ -141,7 +141,7 @@ BucketTerms MeasuredBucket::alone() {
       users += payload.flag_count(i, group_->size());
     for (const Word word : {Word::Present, Word::Failed, Word::Joined, Word::Changed, Word::NonFinite, Word::Silent})
       users += payload.count(word, group_->size());
-    for (const Word word : {Word::Round, Word::Gathered, Word::Likeness})
+    for (const Word word : {Word::Round, Word::Gathered, Word::Likeness, Word::Factor})
       users += payload.all_equal(word, 1) ? 1 : 0;
   });
   if (users < 0) throw DistError("a bucket came back with {} users", users);  // keeps them from being optimised away

@@ -1,0 +1,96 @@
+// uneven_factors: the losses of the ranks are the same but for a number that they are multiplied by.
+//
+// Severity: warning
+// When: end of backward
+// Causes: `wrong_scale`: four backwards in a row with the same numbers
+#include <brigade/dist/diagnosis/advice.h>
+#include <brigade/dist/diagnosis/majority.h>
+#include <brigade/dist/diagnosis/wire.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace brigade::dist {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossFactor, factor, at, of, of_at, rows)
+
+namespace {
+
+std::string in_words(const LossFactor& each) {
+  return each.at ? fmt::format("by {:.4g} at {}", each.factor, to_string(each.at)) : "by no number";
+}
+
+Verdict uneven_factors(std::span<const LossFactor> by_rank, int backwards, const Moment& moment) {
+  Verdict verdict = verdict_at(moment, "uneven_factors", Severity::Warning, CauseKind::WrongScale);
+  const auto alike = [](const LossFactor& a, const LossFactor& b) { return a.factor == b.factor; };
+  const std::vector<int> odd = odd_ranks(by_rank, alike);
+  verdict.ranks = outvoted(odd, by_rank.size());
+  const size_t usual = usual_rank(by_rank, alike);
+  const LossFactor& other = by_rank[static_cast<size_t>(odd.front())];
+  std::string list;
+  for (size_t r = 0; r < by_rank.size(); ++r)
+    list += fmt::format("{}rank {} {}", r > 0 ? ", " : "", r, in_words(by_rank[r]));
+  verdict.cause.op = other.of;
+  verdict.cause.place = other.at ? other.at : by_rank[usual].at;
+  verdict.cause.text = fmt::format(
+      "the ranks multiply the loss (a result of {} at {}) by different numbers in backward {}, as in the {} before: {}; the "
+      "gradients of rank {} count {:.4g} times those of rank {}",
+      other.of, to_string(other.of_at), moment.iteration, backwards - 1, list, odd.front(),
+      std::abs(other.factor / by_rank[usual].factor), usual);
+  verdict.message = verdict.cause.text;
+  verdict.advice =
+      "divide or scale the loss alike on every rank; where a rank is to count for more, multiply by a tensor that holds its "
+      "weight: of that nothing is said";
+  return verdict;
+}
+
+// What a rank that has run out of data sends, weights by tokens or samples (they add up to the number of ranks), and
+// losses that are not the same are the program's own affair.
+bool is_odd(std::span<const LossFactor> by_rank) {
+  const LossFactor& first = by_rank.front();
+  double sum = 0;
+  for (const LossFactor& each : by_rank) {
+    if (each.factor == 0 || !std::isfinite(each.factor) || each.of != first.of || each.of_at != first.of_at ||
+        each.rows != first.rows)
+      return false;
+    sum += each.factor;
+  }
+  return std::abs(sum - static_cast<double>(by_rank.size())) > 1e-6 * static_cast<double>(by_rank.size());
+}
+
+class UnevenFactors final : public Advice {
+ public:
+  std::optional<Verdict> examine(FinishedBackward& backward) override {
+    if (!backward.outcome().uneven_factors || said_ || looks_++ >= kLooks) return std::nullopt;
+    std::vector<LossFactor> by_rank;
+    std::vector<double> factors;
+    for (const std::string& of_rank : backward.exchange(to_text(backward.loss_factor()), "factors of the losses")) {
+      by_rank.push_back(decoded<LossFactor>(of_rank));
+      factors.push_back(by_rank.back().factor);
+    }
+    const bool again = factors == latest_ && backward.moment().iteration == latest_at_ + 1;
+    in_a_row_ = !is_odd(by_rank) ? 0 : again ? in_a_row_ + 1 : 1;
+    latest_ = std::move(factors);
+    latest_at_ = backward.moment().iteration;
+    said_ = in_a_row_ == kInARow;
+    return said_ ? std::optional(uneven_factors(by_rank, kInARow, backward.moment())) : std::nullopt;
+  }
+
+ private:
+  static constexpr int kInARow = 4;
+  static constexpr int kLooks = 32;
+
+  std::vector<double> latest_;
+  uint64_t latest_at_ = 0;
+  int in_a_row_ = 0;
+  int looks_ = 0;
+  bool said_ = false;
+};
+
+const AddAdvice add_uneven_factors("uneven_factors", [] { return std::make_unique<UnevenFactors>(); });
+
+}  // namespace
+
+}  // namespace brigade::dist

@@ -1,0 +1,93 @@
+// Losses that the ranks multiply by different numbers: told in the fourth backward in a row, and not where the numbers are
+// weights, or the losses are others.
+#include "mechanisms_net.h"
+#include "rank_case.h"
+
+namespace brigade::test::uneven_factors_cases {
+
+using namespace mechanisms;  // NOLINT: loss_of and batch_of
+
+namespace {
+
+using Weighted = std::function<Tensor(const Tensor& output, int rank, int step)>;
+
+std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, DType dtype, int steps,
+                                      const Weighted& loss) {
+  manual_seed(1);
+  Net net;
+  net->to(dtype);
+  Ddp ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.01});
+  for (int step = 0; step < steps; ++step) {
+    optimizer.zero_grad();
+    loss(ddp(batch_of(group->rank(), step).to(dtype)), group->rank(), step).backward();
+    optimizer.step();
+  }
+  return ddp.advisories();
+}
+
+std::string check_told(const dist::ProcessGroupPtr& group) {
+  const int last = group->size() - 1;
+  const std::vector<int> blamed = group->size() > 2 ? std::vector<int>{last} : std::vector<int>{};
+  unsigned line = 0;
+  const Weighted losses[] = {[&](const Tensor& output, int rank, int) {
+                               const Tensor loss = loss_of(output);
+                               line = __LINE__ + 1;
+                               return rank == last ? loss : loss / 4.0;
+                             },
+                             [&](const Tensor& output, int rank, int) {
+                               const Tensor loss = sum(square(output));
+                               line = __LINE__ + 1;
+                               return loss * (rank == last ? 1.0 / 6 : 1.0 / 12);
+                             }};
+  for (const Weighted& loss : losses) {
+    for (const DType dtype : {kFloat64, kFloat32}) {
+      const std::vector<dist::Verdict> said = train_with(group, dtype, 6, loss);
+      if (said.size() != 1) return fmt::format("{} verdicts", said.size());
+      const dist::Verdict& verdict = said[0];
+      const Place expected("dist/uneven_factors_cases.cpp", line);
+      if (verdict.kind != "uneven_factors" || verdict.iteration != 4 || verdict.ranks != blamed ||
+          to_string(verdict.cause.place) != to_string(expected) || verdict.cause.kind != dist::CauseKind::WrongScale)
+        return verdict.message;
+    }
+  }
+  // Eight bits hold few numbers: two may look alike in some backwards.
+  const auto said = train_with(group, kBFloat16, 32, losses[0]);
+  return said.size() == 1 && said[0].kind == "uneven_factors" ? "" : fmt::format("bfloat16: {}", said.size());
+}
+const AddRankCase add_told("a loss that one rank does not divide is told in the fourth backward in a row", &check_told,
+                           everywhere({2, 3}));
+
+std::string check_healthy(const dist::ProcessGroupPtr& group) {
+  const int last = group->size() - 1;
+  const int ranks = group->size();
+  const std::pair<const char*, Weighted> healthy[] = {
+      {"divided on all", [](const Tensor& output, int, int) { return loss_of(output) / 4.0; }},
+      {"by tokens, which differ from step to step",
+       [](const Tensor& output, int rank, int step) { return loss_of(output) * (1.0 + 0.1 * rank + 0.01 * step); }},
+      {"weights that add up to the number of ranks",
+       [&](const Tensor& output, int rank, int) {
+         return loss_of(output) * (rank == last ? 1.5 : 1 - 0.5 / (ranks - 1));
+       }},
+      {"a rank without data sends zeros",
+       [&](const Tensor& output, int rank, int) { return rank == last ? loss_of(output) * 0.0 : loss_of(output); }},
+      {"in three backwards of four",
+       [&](const Tensor& output, int rank, int step) {
+         return rank == last && step % 4 != 3 ? loss_of(output) / 4.0 : loss_of(output);
+       }},
+      {"another loss on a rank",
+       [&](const Tensor& output, int rank, int) { return rank == last ? mean(abs(output)) * 0.25 : loss_of(output); }},
+      {"a weight in a tensor", [&](const Tensor& output, int rank, int) {
+         return loss_of(output) * full({}, rank == last ? 0.25 : 1.0, kFloat64);
+       }}};
+  for (const auto& [what, loss] : healthy) {
+    const auto said = train_with(group, kFloat64, 8, loss);
+    if (!said.empty()) return fmt::format("{}: {}", what, said[0].message);
+  }
+  return "";
+}
+const AddRankCase add_healthy("losses that are weighted on purpose are no matter", &check_healthy, everywhere({2, 3}));
+
+}  // namespace
+
+}  // namespace brigade::test::uneven_factors_cases

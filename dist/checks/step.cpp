@@ -320,7 +320,8 @@ std::vector<autograd::Write> StepCheck::edits_of(uint32_t managed, const Tensor&
 
 bool StepCheck::may_be_edited_unseen(uint32_t managed, const Tensor& grad) const {
   const LocalGradient& local = reducer_.accumulation().local(managed);
-  if (local.backwards > 0 || !reducer_.options().diagnosis) return false;
+  const bool by_hand = autograd::meta(reducer_.parameters()[managed].tensor)->stamp.by_hand;  // other memory
+  if (by_hand || local.backwards > 0 || !reducer_.options().diagnosis) return false;
   const uint32_t writes = grad.version() - local.version_at_reduction;
   return writes != 0 && writes != autograd::writes_to_memory_of(grad, local.writes_at_reduction);
 }
@@ -340,7 +341,7 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     if (position < 0 || !grad.defined() || ignored_.contains(parameter.impl())) continue;
     const bool by_hand = autograd::meta(parameter)->stamp.by_hand;
     const std::vector<autograd::Write> edits = edits_of(static_cast<uint32_t>(position), grad);
-    const bool unseen = !by_hand && may_be_edited_unseen(static_cast<uint32_t>(position), grad);
+    const bool unseen = may_be_edited_unseen(static_cast<uint32_t>(position), grad);
     if (!by_hand && !unseen && edits.empty()) continue;
     if (by_hand) hash = fnv("set_grad", hash);
     for (const autograd::Write& write : edits)

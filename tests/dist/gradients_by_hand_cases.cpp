@@ -147,6 +147,35 @@ std::string check_many_parameters(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_many_parameters("an edit is found among those of 400 other gradients", &check_many_parameters,
                                       everywhere({2}));
 
+// Rank 0 puts a clone in place, which changes nothing; the last one edits what was reduced: that is told, and its line.
+std::string check_edit_beside_clone(const dist::ProcessGroupPtr& group) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  unsigned line = 0;
+  try {
+    for (int s = 0; s < 2; ++s) {
+      optimizer.zero_grad();
+      loss_of(ddp(batch_of(group->rank(), s))).backward();
+      if (group->rank() == 0) set_clones(group, net, s);
+      line = __LINE__ + 1;
+      if (s == 1 && group->rank() == group->size() - 1) net->b->weight.grad().mul_(1.5);
+      optimizer.step();
+    }
+  } catch (const dist::ConsistencyError& error) {
+    const dist::Verdict& verdict = error.verdicts().at(0);
+    const Place expected("dist/gradients_by_hand_cases.cpp", line);
+    const bool right = error.verdicts().size() == 1 && verdict.kind == "gradients_edited" &&
+                       verdict.ranks == std::vector<int>{group->size() - 1} &&
+                       to_string(verdict.cause.place) == to_string(expected);
+    return right ? "" : error.what();
+  }
+  return "nothing was said";
+}
+const AddRankCase add_edit_beside_clone("an edit on one rank is told beside clones on another",
+                                        &check_edit_beside_clone, everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::gradients_by_hand_cases

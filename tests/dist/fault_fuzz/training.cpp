@@ -119,7 +119,8 @@ std::string in_a_line(const dist::Verdict& verdict) {
   std::set<std::string> names;
   for (const dist::ParameterVerdict& parameter : verdict.parameters)
     names.insert(parameter.name);
-  return fmt::format("{} {} {} [{}] [{}]", verdict.kind, dist::name(verdict.cause.kind), to_string(verdict.cause.place),
+  const std::string place = verdict.cause.place ? to_string(verdict.cause.place) : "nowhere";
+  return fmt::format("{} {} {} [{}] [{}]", verdict.kind, dist::name(verdict.cause.kind), place,
                      fmt::join(verdict.ranks, ","), fmt::join(names, ","));
 }
 

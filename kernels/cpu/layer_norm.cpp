@@ -2,14 +2,15 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/common/data_or_null.h>
 #include <brigade/kernels/common/layer_norm.h>
+#include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/cpu/vector/half.h>
+#include <brigade/kernels/cpu/vector/norm_rows.h>
 #include <brigade/kernels/cpu/vector/sums.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
+#include <limits>
 #include <vector>
 
 namespace brigade::kernels {
@@ -26,109 +27,149 @@ const C* values_of(const Tensor& parameter, int64_t n, C otherwise, std::vector<
   return room.data();
 }
 
-// Rows of storage type S in the type that is computed in: half rows by way of a buffer, so that they
-// are widened and rounded while they are in the cache.
-template <class S, class C>
-class RowBuffer {
- public:
-  explicit RowBuffer(int64_t n) : n_(n), values_(kIsWidened ? static_cast<size_t>(n) : 0) {}
-  const C* read(const S* row) { return cpu::in_compute_type(row, values_.data(), n_); }
-  // Where a row is to be computed; write() then puts it into its place.
-  C* room(S* row) {
-    if constexpr (kIsWidened) {
-      return values_.data();
-    } else {
-      return row;
-    }
+// Its NaNs are made the usual ones: the lower half of any other would not outlast rounding to a half.
+const float* values_of_usual_nans(const Tensor& parameter, int64_t n, float otherwise, std::vector<float>& room) {
+  const float* const values = values_of(parameter, n, otherwise, room);
+  if (std::none_of(values, values + n, [](float value) { return std::isnan(value); })) return values;
+  room.assign(values, values + n);
+  for (float& value : room) {
+    if (std::isnan(value)) value = std::numeric_limits<float>::quiet_NaN();
   }
-  void write(S* row) const {
-    if constexpr (kIsWidened) cpu::narrow(values_.data(), row, n_);
-  }
+  return room.data();
+}
 
- private:
-  static constexpr bool kIsWidened = !std::is_same_v<S, C>;
-  int64_t n_;
-  std::vector<C> values_;
-};
+// RMS norm is layer norm around 0. float64 in plain loops.
+template <bool centered>
+void normalize_row(const double* x, const double* gain, const double* shift, int64_t n, double eps, double* y,
+                   double& mean, double& rstd) {
+  mean = centered && n > 0 ? x[0] + cpu::sum_distances(x, x[0], n) / static_cast<double>(n) : 0.0;
+  rstd = 1 / std::sqrt(cpu::sum_squares(x, mean, n) / static_cast<double>(n) + eps);
+  cpu::normalize(x, mean, rstd, gain, shift, y, n);
+}
 
-// RMS norm is layer norm around 0.
-template <bool centered, class S, class C>
-void normalise_rows(const LayerNormPlan& plan, double eps) {
+template <bool centered>
+void normalize_rows(const LayerNormPlan& plan, double eps) {
   const int64_t n = plan.length;
-  std::vector<C> gains, shifts;
-  const C* const gain = values_of<C>(plan.weight, n, C(1), gains);
-  const C* const shift = values_of<C>(plan.bias, n, C(0), shifts);
-  C* const means = data_or_null<C>(plan.mean);
-  C* const rstds = data_or_null<C>(plan.rstd);
+  std::vector<double> gains, shifts;
+  const double* const gain = values_of<double>(plan.weight, n, 1, gains);
+  const double* const shift = values_of<double>(plan.bias, n, 0, shifts);
+  double* const means = data_or_null<double>(plan.mean);
+  double* const rstds = plan.rstd.data_ptr<double>();
   cpu::parallel_for(
       plan.rows,
       [&](int64_t begin, int64_t end) {
-        RowBuffer<S, C> wide_x(n), wide_y(n);
-        for (int64_t row = begin; row < end; ++row) {
-          const C* const x = wide_x.read(static_cast<const S*>(plan.x.raw_data()) + row * n);
-          S* const y = static_cast<S*>(plan.y.raw_data()) + row * n;
-          C center = C(0);
-          if constexpr (centered) {
-            // Of the distances from the first element: nothing is lost where a row lies far from
-            // zero.
-            const C first = n > 0 ? x[0] : C(0);
-            const double distances = cpu::sum_distances(x, first, n);
-            center = static_cast<C>(static_cast<double>(first) + distances / static_cast<double>(n));
-          }
-          const double squares = cpu::sum_squares(x, center, n);
-          const C rstd = static_cast<C>(1 / std::sqrt(squares / static_cast<double>(n) + eps));
-          if (centered) means[row] = center;
-          rstds[row] = rstd;
-          cpu::normalize(x, center, rstd, gain, shift, wide_y.room(y), n);
-          wide_y.write(y);
-        }
+        double unused = 0;
+        for (int64_t row = begin; row < end; ++row)
+          normalize_row<centered>(plan.x.data_ptr<double>() + row * n, gain, shift, n, eps,
+                                  plan.y.data_ptr<double>() + row * n, centered ? means[row] : unused, rstds[row]);
+      },
+      4 * n);
+}
+
+// What is computed in float32.
+template <bool centered>
+void normalize_float_rows(const LayerNormPlan& plan, double eps) {
+  const int64_t n = plan.length;
+  std::vector<float> gains, shifts;
+  const float* const gain = values_of_usual_nans(plan.weight, n, 1, gains);
+  const float* const shift = values_of_usual_nans(plan.bias, n, 0, shifts);
+  float* const means = data_or_null<float>(plan.mean);
+  float* const rstds = plan.rstd.data_ptr<float>();
+  cpu::parallel_for(
+      plan.rows,
+      [&](int64_t begin, int64_t end) {
+        cpu::normalize_rows({.dtype = plan.x.dtype(),
+                             .rows = end - begin,
+                             .n = n,
+                             .x = cpu::element(plan.x, begin * n),
+                             .gain = gain,
+                             .shift = shift,
+                             .eps = eps,
+                             .y = cpu::element(plan.y, begin * n),
+                             .means = centered ? means + begin : nullptr,
+                             .rstds = rstds + begin});
       },
       4 * n);
 }
 
 // A row of the gradient of x. With h = (x - mean) * rstd and s = grad * weight: dx = rstd * (s -
 // mean(s) - h * mean(s * h)); without the first mean for RMS norm.
-template <bool centered, class C>
-void input_gradient(int64_t n, const C* grad, const C* x, const C* gain, C center, C rstd, C* out) {
+template <bool centered>
+void input_gradient(int64_t n, const double* grad, const double* x, const double* gain, double center, double rstd,
+                    double* out) {
   const auto count = static_cast<double>(n);
-  const C mean_slope = centered ? static_cast<C>(cpu::dot(grad, gain, n) / count) : C(0);
-  const C mean_dot = static_cast<C>(cpu::dot_products(grad, gain, x, center, n) / count) * rstd;
+  const double mean_slope = centered ? cpu::dot(grad, gain, n) / count : 0.0;
+  const double mean_dot = cpu::dot_products(grad, gain, x, center, n) / count * rstd;
   cpu::norm_gradient(grad, x, center, rstd, gain, mean_slope, mean_dot * rstd, out, n);
 }
 
-// Everything of a row is computed while it is near: the gradient of x, and sums over kPart rows
-// each of grad * h (dots) and grad (slopes), where those tensors are defined.
-template <bool centered, class S, class C>
+// Sums over kPart rows each of grad * h (dots) and grad (slopes), where those tensors are defined.
+template <class C>
+struct Part {
+  int64_t begin, end;  // rows
+  C* dots;
+  C* slopes;
+};
+template <class C, class Body>
+void for_parts(const LayerNormGradientPlan& plan, const Tensor& dots, const Tensor& slopes, Body body) {
+  const int64_t n = plan.length;
+  const auto sums = [n](const Tensor& parts, int64_t part) {
+    C* const own = parts.defined() ? parts.data_ptr<C>() + part * n : nullptr;
+    if (own) std::fill(own, own + n, C(0));
+    return own;
+  };
+  cpu::parallel_for((plan.rows + kPart - 1) / kPart,
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t part = begin; part < end; ++part)
+                        body(Part<C>{part * kPart, std::min(plan.rows, (part + 1) * kPart), sums(dots, part),
+                                     sums(slopes, part)});
+                    },
+                    8 * kPart * n);
+}
+
+// Everything of a row is computed while it is near: the gradient of x, and what it adds to its part.
+template <bool centered>
 void row_gradients(const LayerNormGradientPlan& plan, const Tensor& mean, const Tensor& rstd, const Tensor& dots,
                    const Tensor& slopes) {
   const int64_t n = plan.length;
-  std::vector<C> gains;
-  const C* const gain = values_of<C>(plan.weight, n, C(1), gains);
-  const C* const means = data_or_null<C>(mean);
-  const C* const rstds = data_or_null<C>(rstd);
-  cpu::parallel_for((plan.rows + kPart - 1) / kPart,
-                    [&](int64_t begin, int64_t end) {
-                      RowBuffer<S, C> wide_x(n), wide_grad(n), wide_result(n);
-                      for (int64_t part = begin; part < end; ++part) {
-                        C* const dot = dots.defined() ? dots.data_ptr<C>() + part * n : nullptr;
-                        C* const sum = slopes.defined() ? slopes.data_ptr<C>() + part * n : nullptr;
-                        if (dot) std::fill(dot, dot + n, C(0));
-                        if (sum) std::fill(sum, sum + n, C(0));
-                        for (int64_t row = part * kPart; row < std::min(plan.rows, (part + 1) * kPart); ++row) {
-                          const C* const x = wide_x.read(static_cast<const S*>(plan.x.raw_data()) + row * n);
-                          const C* const grad = wide_grad.read(static_cast<const S*>(plan.grad.raw_data()) + row * n);
-                          const C center = centered ? means[row] : C(0);
-                          if (plan.result.defined()) {
-                            S* const result = static_cast<S*>(plan.result.raw_data()) + row * n;
-                            input_gradient<centered>(n, grad, x, gain, center, rstds[row], wide_result.room(result));
-                            wide_result.write(result);
-                          }
-                          if (dot) cpu::add_products(grad, x, center, rstds[row], dot, n);
-                          if (sum) cpu::add(grad, sum, n);
-                        }
-                      }
-                    },
-                    8 * kPart * n);
+  std::vector<double> gains;
+  const double* const gain = values_of<double>(plan.weight, n, 1, gains);
+  const double* const means = data_or_null<double>(mean);
+  const double* const rstds = rstd.data_ptr<double>();
+  for_parts<double>(plan, dots, slopes, [&](const Part<double>& part) {
+    for (int64_t row = part.begin; row < part.end; ++row) {
+      const double* const x = plan.x.data_ptr<double>() + row * n;
+      const double* const grad = plan.grad.data_ptr<double>() + row * n;
+      const double center = centered ? means[row] : 0.0;
+      if (plan.result.defined())
+        input_gradient<centered>(n, grad, x, gain, center, rstds[row], plan.result.data_ptr<double>() + row * n);
+      if (part.dots) cpu::add_products(grad, x, center, rstds[row], part.dots, n);
+      if (part.slopes) cpu::add(grad, part.slopes, n);
+    }
+  });
+}
+
+template <bool centered>
+void float_row_gradients(const LayerNormGradientPlan& plan, const Tensor& mean, const Tensor& rstd, const Tensor& dots,
+                         const Tensor& slopes) {
+  const int64_t n = plan.length;
+  std::vector<float> gains;
+  const float* const gain = values_of_usual_nans(plan.weight, n, 1, gains);
+  const float* const means = data_or_null<float>(mean);
+  const float* const rstds = rstd.data_ptr<float>();
+  for_parts<float>(plan, dots, slopes, [&](const Part<float>& part) {
+    cpu::norm_row_gradients({.dtype = plan.x.dtype(),
+                             .rows = part.end - part.begin,
+                             .n = n,
+                             .grad = cpu::element(plan.grad, part.begin * n),
+                             .x = cpu::element(plan.x, part.begin * n),
+                             .gain = gain,
+                             .means = centered ? means + part.begin : nullptr,
+                             .rstds = rstds + part.begin,
+                             .out = plan.result.defined() ? cpu::element(plan.result, part.begin * n) : nullptr,
+                             .dots = part.dots,
+                             .slopes = part.slopes});
+  });
 }
 
 // Parameters of a half type are computed in float32.
@@ -140,7 +181,11 @@ LayerNormPlan forward(const char* what, const Tensor& x, const Shape& normalized
   LayerNormPlan plan = prepare_layer_norm(what, x, normalized_shape, weight, bias, centered);
   plan.weight = widened(plan.weight);
   plan.bias = widened(plan.bias);
-  visit_floating(x.dtype(), what, [&]<class S>() { normalise_rows<centered, S, compute_type<S>>(plan, eps); });
+  if (x.dtype() == kFloat64) {
+    normalize_rows<centered>(plan, eps);
+  } else {
+    normalize_float_rows<centered>(plan, eps);
+  }
   return plan;
 }
 
@@ -155,9 +200,11 @@ LayerNormGrads backward(const char* what, const Tensor& grad, const Tensor& x, c
   };
   const Tensor weight_parts = room(options.weight);
   const Tensor bias_parts = room(options.bias);
-  visit_floating(x.dtype(), what, [&]<class S>() {
-    row_gradients<centered, S, compute_type<S>>(plan, mean, rstd, weight_parts, bias_parts);
-  });
+  if (x.dtype() == kFloat64) {
+    row_gradients<centered>(plan, mean, rstd, weight_parts, bias_parts);
+  } else {
+    float_row_gradients<centered>(plan, mean, rstd, weight_parts, bias_parts);
+  }
   return {plan.result, sum_parts(weight_parts, options.weight, options.normalized_shape),
           sum_parts(bias_parts, options.bias, options.normalized_shape)};
 }

@@ -4,14 +4,14 @@
 #include <brigade/core/factory.h>
 #include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
-#include <brigade/kernels/cpu/detail/stretches.h>
 #include <brigade/kernels/cpu/vector/exponentials.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <type_traits>
+#include <vector>
 
 namespace brigade::kernels {
 
@@ -27,27 +27,18 @@ struct Slices {
   }
 };
 
-// float64 or float32; throws DTypeError for what is neither.
-template <class Body>
-void visit_full(DType dtype, const char* what, Body&& body) {
-  if (dtype == kFloat64) return body.template operator()<double>();
-  if (dtype == kFloat32) return body.template operator()<float>();
-  visit_floating(dtype, what, []<class T>() {});
+// Calls rows(offset, count) for slices whose elements are neighbours.
+template <class Rows>
+void for_rows(const Slices& slices, Rows rows) {
+  cpu::parallel_for(
+      slices.outer, [&](int64_t begin, int64_t end) { rows(begin * slices.n, end - begin); }, 8 * slices.n);
 }
 
-// Columns that are worked on at once: few enough that their elements stay in the cache until the
-// last pass.
-constexpr int64_t kColumns = cpu::kStripColumns;
-
-// Calls rows(offset, count) for slices whose elements are neighbours, otherwise strip(offset,
-// width) for slices beside each other.
-template <class Rows, class Strip>
-void for_slices(const Slices& slices, Rows rows, Strip strip) {
-  if (slices.inner == 1) {
-    cpu::parallel_for(
-        slices.outer, [&](int64_t begin, int64_t end) { rows(begin * slices.n, end - begin); }, 8 * slices.n);
-    return;
-  }
+// Calls strip(offset, width) for slices beside each other: few enough that their elements stay in the
+// cache until the last pass.
+template <class Strip>
+void for_strips(const Slices& slices, Strip strip) {
+  constexpr int64_t kColumns = cpu::kStripColumns;
   const int64_t strips = (slices.inner + kColumns - 1) / kColumns;
   cpu::parallel_for(
       slices.outer * strips,
@@ -58,6 +49,15 @@ void for_slices(const Slices& slices, Rows rows, Strip strip) {
         }
       },
       8 * slices.n * std::min(slices.inner, kColumns));
+}
+
+// Calls slice(offset) for each, whose elements are slices.inner apart.
+template <class Slice>
+void for_each(const Slices& slices, Slice slice) {
+  for_strips(slices, [&](int64_t at, int64_t width) {
+    for (int64_t j = at; j < at + width; ++j)
+      slice(j);
+  });
 }
 
 // float64, one slice whose elements are `stride` apart, in plain loops.
@@ -82,104 +82,66 @@ void backward_slice(bool logarithm, const double* grad, const double* y, double*
     out[i] = logarithm ? grad[i] - std::exp(y[i]) * sum : y[i] * (grad[i] - sum);
 }
 
-// Other slices of halves are cast as a whole.
-bool goes_by_rows(DType dtype, const Slices& slices) {
-  return is_half(dtype) && slices.inner == 1 && slices.n <= cpu::kLongestHalfRow;
-}
-
-Tensor forward_of_half_rows(bool logarithm, const Tensor& x, const Slices& slices) {
-  const Tensor source = contiguous(x);
-  const Tensor result = empty(x.sizes(), x.options());
-  cpu::parallel_for(
-      result.numel() == 0 ? 0 : slices.outer,
-      [&](int64_t begin, int64_t end) {
-        const void* const in[] = {cpu::element(source, begin * slices.n)};
-        cpu::softmax_half_rows(
-            logarithm, {x.dtype(), in, cpu::element(result, begin * slices.n), (end - begin) * slices.n}, end - begin);
-      },
-      8 * slices.n);
-  return result;
-}
-
-// Of rows of float32 or of halves.
-Tensor backward_of_rows(bool logarithm, const Tensor& grad, const Tensor& y, const Slices& slices) {
-  const Tensor slopes = contiguous(grad);
-  const Tensor results = contiguous(y);
-  const Tensor result = empty(grad.sizes(), grad.options());
-  cpu::parallel_for(
-      result.numel() == 0 ? 0 : slices.outer,
-      [&](int64_t begin, int64_t end) {
-        const void* const in[] = {cpu::element(slopes, begin * slices.n), cpu::element(results, begin * slices.n)};
-        cpu::softmax_gradient_rows(logarithm,
-                                   {grad.dtype(), in, cpu::element(result, begin * slices.n), (end - begin) * slices.n},
-                                   end - begin);
-      },
-      8 * slices.n);
-  return result;
+void forward_of_rows(bool logarithm, const Slices& slices, const Tensor& x, const Tensor& y) {
+  for_rows(slices, [&](int64_t at, int64_t rows) {
+    if (x.dtype() == kFloat32) {
+      cpu::softmax_rows(logarithm, x.data_ptr<float>() + at, y.data_ptr<float>() + at, rows, slices.n);
+      return;
+    }
+    const void* const in[] = {cpu::element(x, at)};
+    std::vector<float> room(static_cast<size_t>(slices.n + cpu::kRoomBeyond));
+    cpu::softmax_half_rows(logarithm, {x.dtype(), in, cpu::element(y, at), rows * slices.n}, rows, room.data());
+  });
 }
 
 Tensor forward(bool logarithm, const Tensor& x, int dim, const char* what) {
+  visit_floating(x.dtype(), what, []<class T>() {});
   const Slices slices(x.sizes(), dim);
-  if (goes_by_rows(x.dtype(), slices)) return forward_of_half_rows(logarithm, x, slices);
-  if (is_half(x.dtype())) return cast(forward(logarithm, cast(x, kFloat32), dim, what), x.dtype());
   const Tensor source = contiguous(x);
   const Tensor result = empty(x.sizes(), x.options());
-  visit_full(x.dtype(), what, [&]<class T>() {
-    const T* const in = source.data_ptr<T>();
-    T* const out = result.data_ptr<T>();
-    if (result.numel() == 0) return;
-    for_slices(
-        slices,
-        [&](int64_t at, int64_t rows) {
-          if constexpr (std::is_same_v<T, float>) {
-            cpu::softmax_rows(logarithm, in + at, out + at, rows, slices.n);
-          } else {
-            for (int64_t row = 0; row < rows; ++row)
-              forward_slice(logarithm, in + at + row * slices.n, out + at + row * slices.n, slices.n, 1);
-          }
-        },
-        [&](int64_t at, int64_t width) {
-          if constexpr (std::is_same_v<T, float>) {
-            cpu::softmax_columns(logarithm, in + at, out + at, slices.n, slices.inner, width);
-          } else {
-            for (int64_t j = at; j < at + width; ++j)
-              forward_slice(logarithm, in + j, out + j, slices.n, slices.inner);
-          }
-        });
-  });
+  if (result.numel() == 0) return result;
+  if (x.dtype() == kFloat64) {
+    const auto* const in = source.data_ptr<double>();
+    auto* const out = result.data_ptr<double>();
+    for_each(slices, [&](int64_t at) { forward_slice(logarithm, in + at, out + at, slices.n, slices.inner); });
+  } else if (slices.inner == 1) {
+    forward_of_rows(logarithm, slices, source, result);
+  } else {
+    for_strips(slices, [&](int64_t at, int64_t width) {
+      const void* const in[] = {cpu::element(source, at)};
+      cpu::softmax_columns(logarithm, {x.dtype(), in, cpu::element(result, at), slices.n, slices.inner, width});
+    });
+  }
   return result;
 }
 
 Tensor backward(bool logarithm, const Tensor& grad, const Tensor& y, int dim, const char* what) {
+  visit_floating(grad.dtype(), what, []<class T>() {});
   const Slices slices(grad.sizes(), dim);
-  if (slices.inner == 1 && cpu::is_computed_in_float(grad.dtype())) return backward_of_rows(logarithm, grad, y, slices);
-  if (is_half(grad.dtype()))
-    return cast(backward(logarithm, cast(grad, kFloat32), cast(y, kFloat32), dim, what), grad.dtype());
   const Tensor slopes = contiguous(grad);
   const Tensor results = contiguous(y);
   const Tensor result = empty(grad.sizes(), grad.options());
-  visit_full(grad.dtype(), what, [&]<class T>() {
-    const T* const g = slopes.data_ptr<T>();
-    const T* const p = results.data_ptr<T>();
-    T* const out = result.data_ptr<T>();
-    if (result.numel() == 0) return;
-    for_slices(
-        slices,
-        [&](int64_t at, int64_t rows) {
-          if constexpr (std::is_same_v<T, double>) {  // rows of float32 have gone by backward_of_rows
-            for (int64_t first = at; first < at + rows * slices.n; first += slices.n)
-              backward_slice(logarithm, g + first, p + first, out + first, slices.n, 1);
-          }
-        },
-        [&](int64_t at, int64_t width) {
-          if constexpr (std::is_same_v<T, float>) {
-            cpu::softmax_gradient_columns(logarithm, g + at, p + at, out + at, slices.n, slices.inner, width);
-          } else {
-            for (int64_t j = at; j < at + width; ++j)
-              backward_slice(logarithm, g + j, p + j, out + j, slices.n, slices.inner);
-          }
-        });
-  });
+  if (result.numel() == 0) return result;
+  const auto inputs = [&](int64_t at) {
+    return std::array<const void*, 2>{cpu::element(slopes, at), cpu::element(results, at)};
+  };
+  if (grad.dtype() == kFloat64) {
+    const auto* const g = slopes.data_ptr<double>();
+    const auto* const p = results.data_ptr<double>();
+    auto* const out = result.data_ptr<double>();
+    for_each(slices, [&](int64_t at) { backward_slice(logarithm, g + at, p + at, out + at, slices.n, slices.inner); });
+  } else if (slices.inner == 1) {
+    for_rows(slices, [&](int64_t at, int64_t rows) {
+      const auto in = inputs(at);
+      cpu::softmax_gradient_rows(logarithm, {grad.dtype(), in.data(), cpu::element(result, at), rows * slices.n}, rows);
+    });
+  } else {
+    for_strips(slices, [&](int64_t at, int64_t width) {
+      const auto in = inputs(at);
+      cpu::softmax_gradient_columns(
+          logarithm, {grad.dtype(), in.data(), cpu::element(result, at), slices.n, slices.inner, width});
+    });
+  }
   return result;
 }
 

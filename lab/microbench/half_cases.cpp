@@ -2,8 +2,11 @@
 // float32, and casts beside a copy.
 #include <brigade/autograd/functional.h>
 #include <brigade/autograd/grad_mode.h>
+#include <brigade/kernels/activation.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
+#include <brigade/kernels/layer_norm.h>
+#include <brigade/kernels/softmax.h>
 #include <brigade/lab/microbench/micro_case.h>
 
 namespace brigade::lab {
@@ -13,12 +16,23 @@ namespace {
 constexpr int64_t kRows = 4096, kRow = 1024;
 constexpr DType kTypes[] = {kFloat32, kFloat16, kBFloat16};
 
-struct Elementwise {
+// Of x, weight and bias of a layer norm, or of x and weight of an RMS norm.
+Tensor norm_gradient(const Tensor& x, bool centered) {
+  const kernels::ParameterGrad wanted{.wanted = true, .dtype = x.dtype()};
+  const kernels::LayerNormBackwardOptions options{
+      .normalized_shape = {kRow}, .weight = wanted, .bias = centered ? wanted : kernels::ParameterGrad()};
+  const Tensor weight = ones({kRow}, x.dtype());
+  const Tensor rstd = ones({kRows});
+  if (!centered) return kernels::rms_norm_backward(x, x, weight, rstd, options).x;
+  return kernels::layer_norm_backward(x, x, weight, zeros({kRows}), rstd, options).x;
+}
+
+struct Operation {
   std::string name;
   std::function<Tensor(const Tensor&)> run;
 };
 
-std::vector<Elementwise> elementwise() {
+std::vector<Operation> operations() {
   return {
       {"add", [](const Tensor& x) { return x + x; }},
       {"mul by a number", [](const Tensor& x) { return x * 1.5; }},
@@ -37,6 +51,20 @@ std::vector<Elementwise> elementwise() {
       {"sum of columns", [](const Tensor& x) { return sum(x, {0}); }},
       {"mean", [](const Tensor& x) { return mean(x); }},
       {"amax of rows", [](const Tensor& x) { return amax(x, {1}); }},
+      {"amax of columns", [](const Tensor& x) { return amax(x, {0}); }},
+      {"max of rows", [](const Tensor& x) { return max(x, 1).values; }},
+      {"norm of rows", [](const Tensor& x) { return norm(x, 2, {1}); }},
+      {"norm of columns", [](const Tensor& x) { return norm(x, 2, {0}); }},
+      {"var of rows", [](const Tensor& x) { return var(x, {1}); }},
+      {"var of columns", [](const Tensor& x) { return var(x, {0}); }},
+      {"prod of rows", [](const Tensor& x) { return prod(x, {1}); }},
+      {"softmax of columns", [](const Tensor& x) { return softmax(x, 0); }},
+      {"cumsum", [](const Tensor& x) { return cumsum(x, 1); }},
+      {"softmax backward", [](const Tensor& x) { return kernels::softmax_backward(x, x, 1); }},
+      {"log_softmax backward", [](const Tensor& x) { return kernels::log_softmax_backward(x, x, 1); }},
+      {"gelu backward", [](const Tensor& x) { return kernels::gelu_backward(x, x, false); }},
+      {"layer_norm backward", [](const Tensor& x) { return norm_gradient(x, true); }},
+      {"rms_norm backward", [](const Tensor& x) { return norm_gradient(x, false); }},
   };
 }
 
@@ -45,7 +73,7 @@ Tensor input(DType dtype) {
   return randn({kRows, kRow}, {}, &generator).to(dtype);
 }
 
-MicroCase operation_case(const Elementwise& operation, DType dtype) {
+MicroCase operation_case(const Operation& operation, DType dtype) {
   const std::string title = operation.name + " 4096x1024 ";
   return {.suite = "amp",
           .name = title + name(dtype),
@@ -75,7 +103,7 @@ MicroCase cast_case(DType from, DType to) {
 
 std::vector<MicroCase> cases() {
   std::vector<MicroCase> all;
-  for (const Elementwise& operation : elementwise()) {
+  for (const Operation& operation : operations()) {
     for (const DType dtype : kTypes)
       all.push_back(operation_case(operation, dtype));
   }

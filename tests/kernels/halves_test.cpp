@@ -200,24 +200,55 @@ TEST_CASE("elementwise operations of halves, dense and not, of lengths around wh
   }
 }
 
-TEST_CASE("softmax of halves, row by row and as a whole") {
+TEST_CASE("softmax of halves, along rows and down columns, of lengths around what vectors hold") {
   for (const DType dtype : {kFloat16, kBFloat16}) {
     CAPTURE(name(dtype));
-    for (const int64_t n : {1, 33, 4096, 4097}) {
+    for (const int64_t n : {1, 15, 33, 64, 130, 4096, 4097}) {
       CAPTURE(n);
-      const Tensor x = random({3, n}, 1, dtype), g = random({3, n}, 2, dtype);
-      for (const int dim : {0, 1}) {
-        CAPTURE(dim);
-        const Tensor y = softmax(x, dim), logarithm = log_softmax(x, dim);
-        check_near(y, softmax(wide(x), dim));
-        check_same(logarithm, log_softmax(wide(x), dim));
-        check_same(softmax_backward(g, y, dim), softmax_backward(wide(g), wide(y), dim));
-        check_same(log_softmax_backward(g, logarithm, dim), log_softmax_backward(wide(g), wide(logarithm), dim));
+      for (const Shape& sizes : {Shape{3, n}, Shape{n, 67}}) {
+        CAPTURE(to_string(sizes));
+        const Tensor x = random(sizes, 1, dtype), g = random(sizes, 2, dtype);
+        for (const int dim : {0, 1}) {
+          CAPTURE(dim);
+          const Tensor y = softmax(x, dim), logarithm = log_softmax(x, dim);
+          check_near(y, softmax(wide(x), dim));
+          check_near(logarithm, log_softmax(wide(x), dim));
+          check_near(softmax_backward(g, y, dim), softmax_backward(wide(g), wide(y), dim));
+          // g less a share of the sum of all g: the share to the digits of a half.
+          const auto found = log_softmax_backward(g, logarithm, dim).to_vector<float>();
+          const auto in_float32 = log_softmax_backward(wide(g), wide(logarithm), dim).to_vector<float>();
+          const auto slopes = g.to_vector<float>();
+          const float rounding = dtype == kFloat16 ? 0x1p-11F : 0x1p-8F;
+          for (size_t i = 0; i < found.size(); ++i) {
+            const float share = slopes[i] - in_float32[i];
+            CHECK(std::abs(found[i] - in_float32[i]) <=
+                  rounding * std::abs(in_float32[i]) + 0x1p-16F * std::abs(share) + 0x1p-24F);
+          }
+        }
       }
     }
   }
   CHECK(softmax(empty({0, 3}, kBFloat16), 1).numel() == 0);
   CHECK(softmax(empty({3, 0}, kBFloat16), 1).numel() == 0);
+}
+
+TEST_CASE("the logarithm of a softmax near 1 has the digits of a half, and a NaN makes NaNs of its row alone") {
+  for (const DType dtype : {kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    // 47 logits far below the first one.
+    const Tensor x = full({48}, -8, dtype);
+    fill(view::slice(x, 0, 0, 1), 0);
+    const double expected = -std::log1p(47 * std::exp(-8.0));
+    CHECK(log_softmax(x, 0).to_vector<double>()[0] ==
+          doctest::Approx(expected).epsilon(dtype == kFloat16 ? 0x1p-10 : 0x1p-7));
+    const Tensor rows = zeros({2, 40}, dtype);
+    static_cast<uint16_t*>(rows.raw_data())[7] = 0xffff;  // of any payload
+    for (const bool logarithm : {false, true}) {
+      const auto y = (logarithm ? log_softmax(rows, 1) : softmax(rows, 1)).to_vector<float>();
+      for (size_t i = 0; i < y.size(); ++i)
+        CHECK(std::isnan(y[i]) == (i < 40));
+    }
+  }
 }
 
 TEST_CASE("batch_norm of halves, a channel by itself and several beside each other") {

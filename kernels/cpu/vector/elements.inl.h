@@ -128,12 +128,25 @@ HWY_INLINE void store_vectors(Vector first, Vector second, T* to) {
   store_vector(first, to);
   store_vector(second, to + hn::Lanes(Floats()));
 }
+// The same where the lower half of a NaN is 0, as in store_two().
+template <class T>
+HWY_INLINE void store_vectors_of_usual_nans(Vector first, Vector second, T* to) {
+  store_vectors(first, second, to);
+}
 #if HWY_TARGET != HWY_SCALAR
+namespace layout {
+HWY_INLINE void store_upper_halves(BitVector first, BitVector second, bfloat16* to) {
+  const TwiceWords words;
+  hn::StoreU(hn::ConcatOdd(words, hn::BitCast(words, second), hn::BitCast(words, first)), words,
+             reinterpret_cast<uint16_t*>(to));
+}
+}  // namespace layout
 HWY_INLINE void store_vectors(Vector first, Vector second, bfloat16* to) {
-  const hn::Repartition<uint16_t, Floats> words;
-  const auto upper = hn::ConcatOdd(words, hn::BitCast(words, layout::rounded_to_bfloat16(second)),
-                                   hn::BitCast(words, layout::rounded_to_bfloat16(first)));
-  hn::StoreU(upper, words, reinterpret_cast<uint16_t*>(to));
+  layout::store_upper_halves(layout::rounded_to_bfloat16(first), layout::rounded_to_bfloat16(second), to);
+}
+HWY_INLINE void store_vectors_of_usual_nans(Vector first, Vector second, bfloat16* to) {
+  layout::store_upper_halves(layout::rounded_to_bfloat16_unless_nan(first),
+                             layout::rounded_to_bfloat16_unless_nan(second), to);
 }
 #endif
 
@@ -143,6 +156,26 @@ HWY_INLINE void store_vectors(Vector first, Vector second, bfloat16* to) {
 struct TwoVectors {
   Vector a, b;
 };
+HWY_INLINE TwoVectors operator+(TwoVectors x, TwoVectors y) { return {x.a + y.a, x.b + y.b}; }
+HWY_INLINE TwoVectors operator-(TwoVectors x, Vector y) { return {x.a - y, x.b - y}; }
+HWY_INLINE TwoVectors operator*(TwoVectors x, TwoVectors y) { return {x.a * y.a, x.b * y.b}; }
+// f of one vector, or of both of two, for loops that take either.
+template <class F>
+HWY_INLINE Vector apply(F f, Vector x) {
+  return f(x);
+}
+template <class F>
+HWY_INLINE TwoVectors apply(F f, TwoVectors x) {
+  return {f(x.a), f(x.b)};
+}
+template <class F>
+HWY_INLINE Vector apply(F f, Vector x, Vector y) {
+  return f(x, y);
+}
+template <class F>
+HWY_INLINE TwoVectors apply(F f, TwoVectors x, TwoVectors y) {
+  return {f(x.a, y.a), f(x.b, y.b)};
+}
 template <class T>
 HWY_INLINE TwoVectors load_two(const T* from) {
   return {load_vector(from), load_vector(from + hn::Lanes(Floats()))};

@@ -19,8 +19,24 @@ using V = Vector;
 
 HWY_INLINE V every(float x) { return hn::Set(Floats(), x); }
 
+// exp(x) of x up to 0, with the digits of T.
+template <class T>
+HWY_INLINE V exp_nonpositive_of(V x) {
+  if constexpr (sizeof(T) < sizeof(float)) return short_exp_nonpositive(x);
+  return exp_nonpositive(x);
+}
+
+// Calls body with an element's type.
+template <class Body>
+HWY_INLINE void visit(DType dtype, Body body) {
+  if (dtype == kFloat32) return body(0.0F);
+  if (dtype == kFloat16) return body(float16());
+  body(bfloat16());
+}
+
 // The largest element of each column, and the sum of exp(x - largest).
-HWY_INLINE void sum_columns(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* sums) {
+template <class T>
+HWY_INLINE void sum_columns(const T* x, int64_t n, int64_t stride, int64_t width, float* largest, float* sums) {
   for_vectors(width, [=](int64_t j, auto load, auto store) HWY_ATTR {
     V best = every(-std::numeric_limits<float>::infinity());
     for (int64_t k = 0; k < n; ++k) {
@@ -29,7 +45,7 @@ HWY_INLINE void sum_columns(const float* x, int64_t n, int64_t stride, int64_t w
     }
     V sum = hn::Zero(Floats());
     for (int64_t k = 0; k < n; ++k)
-      sum = sum + exp_nonpositive(load(x + k * stride + j) - best);
+      sum = sum + exp_nonpositive_of<T>(load(x + k * stride + j) - best);
     store(best, largest + j);
     store(sum, sums + j);
   });
@@ -42,7 +58,7 @@ float largest_loop(const float* x, int64_t n) { return largest_of(x, n); }
 float sum_exp_loop(const float* x, float shift, int64_t n) {
   const V from = every(shift);
   return static_cast<float>(
-      sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return exp_nonpositive(load(x + i) - from); }));
+      sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return apply([](V v) HWY_ATTR { return exp_nonpositive(v); }, load(x + i) - from); }));
 }
 
 float exp_loop(const float* x, float shift, float* y, int64_t n) {
@@ -83,88 +99,98 @@ void softmax_rows_loop(bool logarithm, const float* x, float* y, int64_t rows, i
 
 namespace {
 
-// A row of float32; its last vector may be filled in part.
-struct HalfRow {
-  HWY_ALIGN float numbers[kLongestHalfRow + hn::MaxLanes(Floats())];
-
-  // y = f(number) for n elements, two vectors at a time.
-  template <class T, class F>
-  HWY_INLINE void write(T* y, int64_t n, F f) const {
-    const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
-    const float* const from = numbers;
-    int64_t i = 0;
-    for (; i + 2 * lanes <= n; i += 2 * lanes)
-      store_vectors(f(load_vector(from + i)), f(load_vector(from + i + lanes)), y + i);
-    for_vectors(n - i, [=](int64_t j, auto load, auto store) HWY_ATTR { store(f(load(from + i + j)), y + i + j); });
+// Rows of float32 between the passes: as vectors of halves were loaded, one by one or two at a time.
+HWY_INLINE void keep(V x, float* room) { store_vector(x, room); }
+HWY_INLINE void keep(TwoVectors x, float* room) { store_vectors(x.a, x.b, room); }
+// y = f(number) for n elements that sum_of() has kept.
+template <class T, class F>
+HWY_INLINE void write_kept(const float* numbers, int64_t n, T* y, F f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
+  const auto two = [=](int64_t i) HWY_ATTR {
+    store_two({f(load_vector(numbers + i)), f(load_vector(numbers + i + lanes))}, y + i);
+  };
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    two(i);
+    two(i + 2 * lanes);
   }
-};
-
-// The logarithm of a sum near 1 needs every digit.
-template <class T>
-void log_softmax_of_halves(const T* x, T* y, int64_t n) {
-  HalfRow row;
-  float* const distances = row.numbers;
-  const V from = every(largest_of(x, n));
-  const double sum = sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
-    const V distance = load(x + i) - from;
-    store_vector(distance, distances + i);
-    return exp_nonpositive(distance);
-  });
-  const V log_sum = every(std::log(static_cast<float>(sum)));
-  row.write(y, n, [=](V distance) HWY_ATTR { return distance - log_sum; });
+  for_vectors(n - i, [=](int64_t j, auto load, auto store) HWY_ATTR { store(f(load(numbers + i + j)), y + i + j); });
 }
 
 template <class T>
-void softmax_of_halves(const T* x, T* y, int64_t n) {
-  HalfRow row;
-  float* const powers = row.numbers;
-  const V from = every(largest_of(x, n));
+HWY_INLINE void log_softmax_of_halves(const T* x, T* y, int64_t n, float* room) {
+  const V from = every_lane(largest_of(x, n));
   const double sum = sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
-    const V e = short_exp_nonpositive(load(x + i) - from);
-    store_vector(e, powers + i);
+    const auto distance = load(x + i) - from;
+    keep(distance, room + i);
+    return apply([](V v) HWY_ATTR { return short_exp_nonpositive(v); }, distance);
+  });
+  const V log_sum = every_lane(std::log(static_cast<float>(sum)));
+  write_kept(room, n, y, [=](V distance) HWY_ATTR { return distance - log_sum; });
+}
+
+template <class T>
+HWY_INLINE void softmax_of_halves(const T* x, T* y, int64_t n, float* room) {
+  const V from = every_lane(largest_of(x, n));
+  const double sum = sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
+    const auto e = apply([](V v) HWY_ATTR { return short_exp_nonpositive(v); }, load(x + i) - from);
+    keep(e, room + i);
     return e;
   });
-  const V factor = every(static_cast<float>(1 / sum));
-  row.write(y, n, [=](V e) HWY_ATTR { return e * factor; });
+  const V factor = every_lane(static_cast<float>(1 / sum));
+  write_kept(room, n, y, [=](V e) HWY_ATTR { return e * factor; });
 }
 
 template <class T>
-void softmax_rows_of_halves(bool logarithm, const FloatArrays& arrays, int64_t rows) {
+void softmax_rows_of_halves(bool logarithm, const FloatArrays& arrays, int64_t rows, float* room) {
   const int64_t n = arrays.n / rows;
   const T* x = static_cast<const T*>(arrays.in[0]);
   T* y = static_cast<T*>(arrays.out);
   for (int64_t row = 0; row < rows; ++row, x += n, y += n) {
     if (logarithm) {
-      log_softmax_of_halves(x, y, n);
+      log_softmax_of_halves(x, y, n, room);
     } else {
-      softmax_of_halves(x, y, n);
+      softmax_of_halves(x, y, n, room);
     }
   }
 }
 
 }  // namespace
 
-void softmax_half_rows_loop(bool logarithm, const FloatArrays& arrays, int64_t rows) {
-  if (arrays.dtype == kFloat16) return softmax_rows_of_halves<float16>(logarithm, arrays, rows);
-  softmax_rows_of_halves<bfloat16>(logarithm, arrays, rows);
+void softmax_half_rows_loop(bool logarithm, const FloatArrays& arrays, int64_t rows, float* room) {
+  if (arrays.dtype == kFloat16) return softmax_rows_of_halves<float16>(logarithm, arrays, rows, room);
+  softmax_rows_of_halves<bfloat16>(logarithm, arrays, rows, room);
 }
 
 namespace {
 
 // Softmax: y (g - sum of g y); its logarithm: g - exp(y) times the sum of g.
 template <class T>
-void softmax_gradient_of(bool logarithm, const T* grad, const T* y, T* out, int64_t rows, int64_t n) {
+HWY_INLINE void log_softmax_gradient_of(const T* grad, const T* y, T* out, int64_t n) {
+  const V sum = every_lane(static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i); })));
+  write_in_twos(n, out, [=](int64_t i, auto load) HWY_ATTR {
+    return apply([=](V g, V logit) HWY_ATTR { return hn::NegMulAdd(exp_nonpositive_of<T>(logit), sum, g); },
+                 load(grad + i), load(y + i));
+  });
+}
+template <class T>
+HWY_INLINE void softmax_gradient_of(const T* grad, const T* y, T* out, int64_t n) {
+  const V sum = every_lane(
+      static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i) * load(y + i); })));
+  write_in_twos(n, out, [=](int64_t i, auto load) HWY_ATTR { return load(y + i) * (load(grad + i) - sum); });
+}
+
+template <class T>
+void softmax_gradient_rows_of(bool logarithm, const FloatArrays& arrays, int64_t rows) {
+  const int64_t n = arrays.n / rows;
+  const T* grad = static_cast<const T*>(arrays.in[0]);
+  const T* y = static_cast<const T*>(arrays.in[1]);
+  T* out = static_cast<T*>(arrays.out);
   for (int64_t row = 0; row < rows; ++row, grad += n, y += n, out += n) {
     if (logarithm) {
-      const V sum = every(static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i); })));
-      for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
-        store(hn::NegMulAdd(exp_nonpositive(load(y + i)), sum, load(grad + i)), out + i);
-      });
+      log_softmax_gradient_of(grad, y, out, n);
     } else {
-      const V sum = every(
-          static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i) * load(y + i); })));
-      for_vectors(
-          n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(y + i) * (load(grad + i) - sum), out + i); });
+      softmax_gradient_of(grad, y, out, n);
     }
   }
 }
@@ -172,13 +198,7 @@ void softmax_gradient_of(bool logarithm, const T* grad, const T* y, T* out, int6
 }  // namespace
 
 void softmax_gradient_rows_loop(bool logarithm, const FloatArrays& arrays, int64_t rows) {
-  const auto run = [&]<class T>(T* out) HWY_ATTR {
-    softmax_gradient_of(logarithm, static_cast<const T*>(arrays.in[0]), static_cast<const T*>(arrays.in[1]), out, rows,
-                        arrays.n / rows);
-  };
-  if (arrays.dtype == kFloat32) return run(static_cast<float*>(arrays.out));
-  if (arrays.dtype == kFloat16) return run(static_cast<float16*>(arrays.out));
-  run(static_cast<bfloat16*>(arrays.out));
+  visit(arrays.dtype, [&]<class T>(T) HWY_ATTR { softmax_gradient_rows_of<T>(logarithm, arrays, rows); });
 }
 
 void log_sum_columns_loop(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* log_sums) {
@@ -186,7 +206,10 @@ void log_sum_columns_loop(const float* x, int64_t n, int64_t stride, int64_t wid
   for_vectors(width, [=](int64_t j, auto load, auto store) HWY_ATTR { store(log(load(log_sums + j)), log_sums + j); });
 }
 
-void softmax_columns_loop(bool logarithm, const float* x, float* y, int64_t n, int64_t stride, int64_t width) {
+namespace {
+
+template <class T>
+void softmax_columns_of(bool logarithm, const T* x, T* y, int64_t n, int64_t stride, int64_t width) {
   float largest[kStripColumns], sums[kStripColumns];
   sum_columns(x, n, stride, width, largest, sums);
   for_vectors(width, [=, &largest, &sums](int64_t j, auto load, auto store) HWY_ATTR {
@@ -195,13 +218,14 @@ void softmax_columns_loop(bool logarithm, const float* x, float* y, int64_t n, i
     const V number = logarithm ? log(sum) : every(1) / sum;
     for (int64_t at = j; at < n * stride; at += stride) {
       const V value = load(x + at) - from;
-      store(logarithm ? value - number : exp_nonpositive(value) * number, y + at);
+      store(logarithm ? value - number : exp_nonpositive_of<T>(value) * number, y + at);
     }
   });
 }
 
-void softmax_gradient_columns_loop(bool logarithm, const float* grad, const float* y, float* out, int64_t n,
-                                   int64_t stride, int64_t width) {
+template <class T>
+void softmax_gradient_columns_of(bool logarithm, const T* grad, const T* y, T* out, int64_t n, int64_t stride,
+                                 int64_t width) {
   for_vectors(width, [=](int64_t j, auto load, auto store) HWY_ATTR {
     V sum = hn::Zero(Floats());
     for (int64_t k = 0; k < n; ++k) {
@@ -211,8 +235,24 @@ void softmax_gradient_columns_loop(bool logarithm, const float* grad, const floa
     for (int64_t k = 0; k < n; ++k) {
       const V g = load(grad + k * stride + j);
       const V result = load(y + k * stride + j);
-      store(logarithm ? hn::NegMulAdd(exp_nonpositive(result), sum, g) : result * (g - sum), out + k * stride + j);
+      store(logarithm ? hn::NegMulAdd(exp_nonpositive_of<T>(result), sum, g) : result * (g - sum),
+            out + k * stride + j);
     }
+  });
+}
+
+}  // namespace
+
+void softmax_columns_loop(bool logarithm, const FloatColumns& columns) {
+  visit(columns.dtype, [&]<class T>(T) HWY_ATTR {
+    softmax_columns_of(logarithm, static_cast<const T*>(columns.in[0]), static_cast<T*>(columns.out), columns.n,
+                       columns.stride, columns.width);
+  });
+}
+void softmax_gradient_columns_loop(bool logarithm, const FloatColumns& columns) {
+  visit(columns.dtype, [&]<class T>(T) HWY_ATTR {
+    softmax_gradient_columns_of(logarithm, static_cast<const T*>(columns.in[0]), static_cast<const T*>(columns.in[1]),
+                                static_cast<T*>(columns.out), columns.n, columns.stride, columns.width);
   });
 }
 
@@ -257,8 +297,8 @@ void log_sum_rows(const float* x, int64_t rows, int64_t n, float* largest, float
 void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t n) {
   HWY_DYNAMIC_DISPATCH(softmax_rows_loop)(logarithm, x, y, rows, n);
 }
-void softmax_half_rows(bool logarithm, const FloatArrays& arrays, int64_t rows) {
-  HWY_DYNAMIC_DISPATCH(softmax_half_rows_loop)(logarithm, arrays, rows);
+void softmax_half_rows(bool logarithm, const FloatArrays& arrays, int64_t rows, float* room) {
+  HWY_DYNAMIC_DISPATCH(softmax_half_rows_loop)(logarithm, arrays, rows, room);
 }
 void softmax_gradient_rows(bool logarithm, const FloatArrays& arrays, int64_t rows) {
   HWY_DYNAMIC_DISPATCH(softmax_gradient_rows_loop)(logarithm, arrays, rows);
@@ -266,12 +306,11 @@ void softmax_gradient_rows(bool logarithm, const FloatArrays& arrays, int64_t ro
 void log_sum_columns(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* log_sums) {
   HWY_DYNAMIC_DISPATCH(log_sum_columns_loop)(x, n, stride, width, largest, log_sums);
 }
-void softmax_columns(bool logarithm, const float* x, float* y, int64_t n, int64_t stride, int64_t width) {
-  HWY_DYNAMIC_DISPATCH(softmax_columns_loop)(logarithm, x, y, n, stride, width);
+void softmax_columns(bool logarithm, const FloatColumns& columns) {
+  HWY_DYNAMIC_DISPATCH(softmax_columns_loop)(logarithm, columns);
 }
-void softmax_gradient_columns(bool logarithm, const float* grad, const float* y, float* out, int64_t n, int64_t stride,
-                              int64_t width) {
-  HWY_DYNAMIC_DISPATCH(softmax_gradient_columns_loop)(logarithm, grad, y, out, n, stride, width);
+void softmax_gradient_columns(bool logarithm, const FloatColumns& columns) {
+  HWY_DYNAMIC_DISPATCH(softmax_gradient_columns_loop)(logarithm, columns);
 }
 void exp_gradient_columns(const float* x, const float* shift, const float* log_sum, const float* factor,
                           const float* less, float* y, int64_t width) {

@@ -23,9 +23,10 @@ void exp_gradient_floats(const float* x, float shift, float log_sum, float facto
 void log_sum_rows(const float* x, int64_t rows, int64_t n, float* largest, float* log_sums);
 // Softmax of rows, or its logarithm; y [rows, n]. x and y may be one.
 void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t n);
-// The same of `rows` rows of halves, each of up to kLongestHalfRow elements; softmax with the digits that halves keep.
-inline constexpr int64_t kLongestHalfRow = 4096;
-void softmax_half_rows(bool logarithm, const FloatArrays& arrays, int64_t rows);
+// The same of `rows` rows of halves, with the digits that halves keep. `room`: for the numbers of a row
+// and kRoomBeyond more.
+inline constexpr int64_t kRoomBeyond = 64;
+void softmax_half_rows(bool logarithm, const FloatArrays& arrays, int64_t rows, float* room);
 // Its gradient, from the gradient and the result y of `rows` rows.
 void softmax_gradient_rows(bool logarithm, const FloatArrays& arrays, int64_t rows);
 
@@ -33,9 +34,15 @@ void softmax_gradient_rows(bool logarithm, const FloatArrays& arrays, int64_t ro
 // <= kStripColumns.
 inline constexpr int64_t kStripColumns = 64;
 void log_sum_columns(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* log_sums);
-void softmax_columns(bool logarithm, const float* x, float* y, int64_t n, int64_t stride, int64_t width);
-void softmax_gradient_columns(bool logarithm, const float* grad, const float* y, float* out, int64_t n, int64_t stride,
-                              int64_t width);
+// Of float32, or all of a half type: x, or the gradient and the result.
+struct FloatColumns {
+  DType dtype;
+  const void* const* in;
+  void* out;
+  int64_t n, stride, width;
+};
+void softmax_columns(bool logarithm, const FloatColumns& columns);
+void softmax_gradient_columns(bool logarithm, const FloatColumns& columns);
 // y[j] = factor[j] * exp((x[j] - shift[j]) - log_sum[j]) - less[j]
 void exp_gradient_columns(const float* x, const float* shift, const float* log_sum, const float* factor,
                           const float* less, float* y, int64_t width);

@@ -16,10 +16,10 @@ namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 2^t for t between -1/2 and 1/2.
+// 2^t for t between -1/2 and 1/2; 1 at 0 exactly, so that the logarithm of a sum near 1 has its digits.
 template <class V>
 HWY_INLINE V short_power_of_part(V t) {
-  return polynomial(t, 9.57009667e-3, 5.59178599e-2, 2.40247450e-1, 6.93121815e-1, 9.99999261e-1);
+  return polynomial(t, 9.58286e-3, 5.590644e-2, 2.4024099e-1, 6.9312419e-1, 1.0);
 }
 
 // 2^(x * factor), where its exponent is that of a normal number; a NaN stays one. To 2^-18 where

@@ -1,4 +1,4 @@
-// The loops of sums, dot products and normalisation, and plain ones of the same for float64.
+// The loops of sums and normalisation, and plain ones of the same for float64.
 #include <brigade/kernels/cpu/vector/targets.h>
 
 #define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/sums.cpp>
@@ -28,27 +28,11 @@ HWY_INLINE void add_elements(const T* x, float* sums, int64_t n) {
 double sum_loop(const float* x, int64_t n) { return sum_elements(x, n); }
 double sum_float16_loop(const float16* x, int64_t n) { return sum_elements(x, n); }
 double sum_bfloat16_loop(const bfloat16* x, int64_t n) { return sum_elements(x, n); }
-double dot_loop(const float* a, const float* b, int64_t n) {
-  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i); });
-}
 double sum_of_squares_loop(const float* x, int64_t n) {
-  const Floats d;
-  constexpr int64_t kBlock = 64 * 4 * hn::MaxLanes(Floats());
-  HWY_ALIGN float lanes[hn::MaxLanes(Floats())];
-  double total = 0;
-  for (int64_t first = 0; first < n; first += kBlock) {
-    const Vector sums = combine_vectors(
-        std::min(kBlock, n - first), hn::Zero(d),
-        [&](int64_t i, auto load) HWY_ATTR {
-          const Vector v = load(x + first + i);
-          return v * v;
-        },
-        [](auto a, auto b) HWY_ATTR { return a + b; });
-    hn::Store(sums, d, lanes);
-    for (size_t i = 0; i < hn::Lanes(d); ++i)
-      total += static_cast<double>(lanes[i]);
-  }
-  return total;
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
+    const auto v = load(x + i);
+    return v * v;
+  });
 }
 double sum_distances_loop(const float* x, float center, int64_t n) {
   const Vector from = every(center);
@@ -57,7 +41,7 @@ double sum_distances_loop(const float* x, float center, int64_t n) {
 double sum_squares_loop(const float* x, float center, int64_t n) {
   const Vector from = every(center);
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
-    const Vector distance = load(x + i) - from;
+    const auto distance = load(x + i) - from;
     return distance * distance;
   });
 }
@@ -94,10 +78,6 @@ double dot_distances_loop(const float* a, const float* x, float center, int64_t 
   const Vector from = every(center);
   return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * (load(x + i) - from); });
 }
-double dot_products_loop(const float* a, const float* b, const float* x, float center, int64_t n) {
-  const Vector from = every(center);
-  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(a + i) * load(b + i) * (load(x + i) - from); });
-}
 void add_loop(const float* x, float* sums, int64_t n) { add_elements(x, sums, n); }
 void add_float16_loop(const float16* x, float* sums, int64_t n) { add_elements(x, sums, n); }
 void add_bfloat16_loop(const bfloat16* x, float* sums, int64_t n) { add_elements(x, sums, n); }
@@ -107,14 +87,6 @@ void normalize_loop(const float* x, float center, float scale, float shift, floa
   const Vector plus = every(shift);
   for_vectors(
       n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(hn::MulAdd(load(x + i) - from, times, plus), y + i); });
-}
-void normalize_each_loop(const float* x, float center, float scale, const float* gains, const float* shifts, float* y,
-                         int64_t n) {
-  const Vector from = every(center);
-  const Vector times = every(scale);
-  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
-    store(hn::MulAdd((load(x + i) - from) * times, load(gains + i), load(shifts + i)), y + i);
-  });
 }
 void norm_gradient_loop(const float* a, const float* x, float center, float scale, float factor, float less, float pull,
                         float* out, int64_t n) {
@@ -128,24 +100,6 @@ void norm_gradient_loop(const float* a, const float* x, float center, float scal
     store(outer * hn::NegMulAdd(load(x + i) - from, slope, part), out + i);
   });
 }
-void norm_gradient_each_loop(const float* a, const float* x, float center, float scale, const float* factors,
-                             float less, float pull, float* out, int64_t n) {
-  const Vector from = every(center);
-  const Vector outer = every(scale);
-  const Vector minus = every(less);
-  const Vector slope = every(pull);
-  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
-    const Vector part = hn::MulSub(load(a + i), load(factors + i), minus);
-    store(outer * hn::NegMulAdd(load(x + i) - from, slope, part), out + i);
-  });
-}
-void add_products_loop(const float* a, const float* x, float center, float scale, float* sums, int64_t n) {
-  const Vector from = every(center);
-  const Vector times = every(scale);
-  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
-    store(hn::MulAdd(load(a + i), (load(x + i) - from) * times, load(sums + i)), sums + i);
-  });
-}
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -156,27 +110,21 @@ namespace brigade::kernels::cpu {
 HWY_EXPORT(sum_loop);
 HWY_EXPORT(sum_float16_loop);
 HWY_EXPORT(sum_bfloat16_loop);
-HWY_EXPORT(dot_loop);
 HWY_EXPORT(sum_of_squares_loop);
 HWY_EXPORT(sum_distances_loop);
 HWY_EXPORT(sum_squares_loop);
 HWY_EXPORT(sum_distances_and_squares_loop);
 HWY_EXPORT(dot_distances_loop);
-HWY_EXPORT(dot_products_loop);
 HWY_EXPORT(add_loop);
 HWY_EXPORT(add_float16_loop);
 HWY_EXPORT(add_bfloat16_loop);
 HWY_EXPORT(normalize_loop);
-HWY_EXPORT(normalize_each_loop);
 HWY_EXPORT(norm_gradient_loop);
-HWY_EXPORT(norm_gradient_each_loop);
-HWY_EXPORT(add_products_loop);
 
 double sum(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_loop)(x, n); }
 double sum(const float16* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_float16_loop)(x, n); }
 double sum(const bfloat16* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_bfloat16_loop)(x, n); }
 double sum_of_squares(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_of_squares_loop)(x, n); }
-double dot(const float* a, const float* b, int64_t n) { return HWY_DYNAMIC_DISPATCH(dot_loop)(a, b, n); }
 double sum_distances(const float* x, float center, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(sum_distances_loop)(x, center, n);
 }
@@ -189,29 +137,15 @@ DistanceSums sum_distances_and_squares(const float* x, float center, int64_t n) 
 double dot_distances(const float* a, const float* x, float center, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(dot_distances_loop)(a, x, center, n);
 }
-double dot_products(const float* a, const float* b, const float* x, float center, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(dot_products_loop)(a, b, x, center, n);
-}
 void add(const float* x, float* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(add_loop)(x, sums, n); }
 void add(const float16* x, float* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(add_float16_loop)(x, sums, n); }
 void add(const bfloat16* x, float* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(add_bfloat16_loop)(x, sums, n); }
 void normalize(const float* x, float center, float scale, float shift, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(normalize_loop)(x, center, scale, shift, y, n);
 }
-void normalize(const float* x, float center, float scale, const float* gains, const float* shifts, float* y,
-               int64_t n) {
-  HWY_DYNAMIC_DISPATCH(normalize_each_loop)(x, center, scale, gains, shifts, y, n);
-}
 void norm_gradient(const float* a, const float* x, float center, float scale, float factor, float less, float pull,
                    float* out, int64_t n) {
   HWY_DYNAMIC_DISPATCH(norm_gradient_loop)(a, x, center, scale, factor, less, pull, out, n);
-}
-void norm_gradient(const float* a, const float* x, float center, float scale, const float* factors, float less,
-                   float pull, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(norm_gradient_each_loop)(a, x, center, scale, factors, less, pull, out, n);
-}
-void add_products(const float* a, const float* x, float center, float scale, float* sums, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(add_products_loop)(a, x, center, scale, sums, n);
 }
 
 double sum(const double* x, int64_t n) {

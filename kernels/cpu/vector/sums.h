@@ -14,10 +14,9 @@ double sum(const float* x, int64_t n);
 // Halves are read in registers and summed in float32, as above.
 double sum(const float16* x, int64_t n);
 double sum(const bfloat16* x, int64_t n);
-double dot(const float* a, const float* b, int64_t n);
 // Of 256 squares in float32, of those in double.
 double sum_of_squares(const float* x, int64_t n);
-// Sums of x - center, of their squares, of a * (x - center) and a * b * (x - center).
+// Sums of x - center, of their squares, and of a * (x - center).
 double sum_distances(const float* x, float center, int64_t n);
 double sum_squares(const float* x, float center, int64_t n);
 // Both of the first two, reading once.
@@ -26,39 +25,35 @@ struct DistanceSums {
 };
 DistanceSums sum_distances_and_squares(const float* x, float center, int64_t n);
 double dot_distances(const float* a, const float* x, float center, int64_t n);
-double dot_products(const float* a, const float* b, const float* x, float center, int64_t n);
 // y = (x - center) * scale + shift. y may be x.
 void normalize(const float* x, float center, float scale, float shift, float* y, int64_t n);
-// y = (x - center) * scale * gains + shifts
-void normalize(const float* x, float center, float scale, const float* gains, const float* shifts, float* y, int64_t n);
 // out = scale * (a * factor - less - (x - center) * pull)
 void norm_gradient(const float* a, const float* x, float center, float scale, float factor, float less, float pull,
                    float* out, int64_t n);
-// out = scale * (a * factors - less - (x - center) * pull)
-void norm_gradient(const float* a, const float* x, float center, float scale, const float* factors, float less,
-                   float pull, float* out, int64_t n);
 // sums += x
 void add(const float* x, float* sums, int64_t n);
 void add(const float16* x, float* sums, int64_t n);
 void add(const bfloat16* x, float* sums, int64_t n);
-// sums += a * ((x - center) * scale)
-void add_products(const float* a, const float* x, float center, float scale, float* sums, int64_t n);
 
 double sum(const double* x, int64_t n);
-double dot(const double* a, const double* b, int64_t n);
 double sum_distances(const double* x, double center, int64_t n);
 double sum_squares(const double* x, double center, int64_t n);
 DistanceSums sum_distances_and_squares(const double* x, double center, int64_t n);
 double dot_distances(const double* a, const double* x, double center, int64_t n);
+// The sums of a * b and of a * b * (x - center).
+double dot(const double* a, const double* b, int64_t n);
 double dot_products(const double* a, const double* b, const double* x, double center, int64_t n);
 void normalize(const double* x, double center, double scale, double shift, double* y, int64_t n);
+// y = (x - center) * scale * gains + shifts
 void normalize(const double* x, double center, double scale, const double* gains, const double* shifts, double* y,
                int64_t n);
 void norm_gradient(const double* a, const double* x, double center, double scale, double factor, double less,
                    double pull, double* out, int64_t n);
+// out = scale * (a * factors - less - (x - center) * pull)
 void norm_gradient(const double* a, const double* x, double center, double scale, const double* factors, double less,
                    double pull, double* out, int64_t n);
 void add(const double* x, double* sums, int64_t n);
+// sums += a * ((x - center) * scale)
 void add_products(const double* a, const double* x, double center, double scale, double* sums, int64_t n);
 
 }  // namespace brigade::kernels::cpu

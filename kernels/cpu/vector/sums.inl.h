@@ -17,31 +17,47 @@
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
 
+// How a loop reads and writes whole vectors, and the last one, of `count` elements.
+HWY_INLINE auto whole_loads() {
+  return [](const auto* from) HWY_ATTR { return load_vector(from); };
+}
+HWY_INLINE auto whole_stores() {
+  return [](auto x, auto* to) HWY_ATTR { store_vector(x, to); };
+}
+HWY_INLINE auto part_loads(int64_t count) {
+  return [count](const auto* from) HWY_ATTR { return load_part(from, count); };
+}
+HWY_INLINE auto part_stores(int64_t count) {
+  return [count](auto x, auto* to) HWY_ATTR { store_part(x, to, count); };
+}
+
 // Combines f(i, load) over vectors of elements [i, i + lanes), of up to `n` elements, in four
-// running vectors. `load` loads a vector of an array from its element i. Lanes beyond the end take
-// the value `nothing`.
+// running vectors. `load` loads a vector of an array from its element i, or two (load_two(), so f
+// takes arrays of one dtype), and f gives as many. Lanes beyond the end take the value `nothing`.
 template <class F, class Combine>
 HWY_INLINE Vector combine_vectors(int64_t n, Vector nothing, F f, Combine combine) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto whole = [](const auto* from) HWY_ATTR { return load_vector(from); };
+  const auto two = [](const auto* from) HWY_ATTR { return load_two(from); };
   Vector a = nothing;
   Vector b = nothing;
   Vector c = nothing;
   Vector e = nothing;
   int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = combine(a, f(i, whole));
-    b = combine(b, f(i + lanes, whole));
-    c = combine(c, f(i + 2 * lanes, whole));
-    e = combine(e, f(i + 3 * lanes, whole));
+    const TwoVectors first = f(i, two);
+    const TwoVectors second = f(i + 2 * lanes, two);
+    a = combine(a, first.a);
+    b = combine(b, first.b);
+    c = combine(c, second.a);
+    e = combine(e, second.b);
   }
   a = combine(combine(a, b), combine(c, e));
   for (; i + lanes <= n; i += lanes)
-    a = combine(a, f(i, whole));
+    a = combine(a, f(i, whole_loads()));
   if (i < n) {
     const int64_t rest = n - i;
-    const Vector last = f(i, [rest](const auto* from) HWY_ATTR { return load_part(from, rest); });
+    const Vector last = f(i, part_loads(rest));
     a = combine(a, hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(rest)), last, nothing));
   }
   return a;
@@ -80,16 +96,34 @@ HWY_INLINE void for_vectors(int64_t n, Body body) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    body(
-        i, [](const auto* from) HWY_ATTR { return load_vector(from); },
-        [](auto x, auto* to) HWY_ATTR { store_vector(x, to); });
-  }
-  if (i == n) return;
-  const int64_t rest = n - i;
-  body(
-      i, [rest](const auto* from) HWY_ATTR { return load_part(from, rest); },
-      [rest](auto x, auto* to) HWY_ATTR { store_part(x, to, rest); });
+  for (; i + lanes <= n; i += lanes)
+    body(i, whole_loads(), whole_stores());
+  if (i < n) body(i, part_loads(n - i), part_stores(n - i));
+}
+
+// y = f(i, load), two vectors at a time, in the order in which load_two() has them: f takes arrays of
+// y's dtype. The lower half of a NaN is 0, as in store_two().
+template <class T, class F>
+HWY_INLINE void write_in_twos(int64_t n, T* y, F f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes)
+    store_two(f(i, [](const auto* from) HWY_ATTR { return load_two(from); }), y + i);
+  for (; i + lanes <= n; i += lanes)
+    store_vector(f(i, whole_loads()), y + i);
+  if (i < n) store_part(f(i, part_loads(n - i)), y + i, n - i);
+}
+
+// The same in the order of memory: f takes arrays of any dtypes.
+template <class T, class F>
+HWY_INLINE void write_vectors(int64_t n, T* y, F f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes)
+    store_vectors_of_usual_nans(f(i, whole_loads()), f(i + lanes, whole_loads()), y + i);
+  for (; i + lanes <= n; i += lanes)
+    store_vector(f(i, whole_loads()), y + i);
+  if (i < n) store_part(f(i, part_loads(n - i)), y + i, n - i);
 }
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE

@@ -1,0 +1,42 @@
+// Rows of layer norm and RMS norm, and their gradients, of float32, float16 or bfloat16, compiled
+// for each instruction set: elements are widened and rounded in registers.
+#pragma once
+
+#include <brigade/core/dtype.h>
+
+#include <cstdint>
+
+namespace brigade::kernels::cpu {
+
+// `rows` dense rows of `n` elements; gain and shift hold n numbers, of whose NaNs the lower half is 0.
+struct NormRows {
+  DType dtype;
+  int64_t rows, n;
+  const void* x;
+  const float* gain;
+  const float* shift;
+  double eps;
+  void* y;       // (x - mean) * rstd * gain + shift
+  float* means;  // of each row; null for RMS norm, whose mean is 0
+  float* rstds;  // 1 / sqrt(mean of squared distances + eps)
+};
+void normalize_rows(const NormRows& rows);
+
+struct NormRowGradients {
+  DType dtype;
+  int64_t rows, n;
+  const void* grad;
+  const void* x;
+  const float* gain;
+  const float* means;  // null for RMS norm
+  const float* rstds;
+  // With h = (x - mean) * rstd and s = grad * gain: rstd * (s - mean(s) - h * mean(s * h)), without
+  // the first mean for RMS norm; null where it is not wanted.
+  void* out;
+  // What grad * h and grad are added to, n numbers each; null where not wanted.
+  float* dots;
+  float* slopes;
+};
+void norm_row_gradients(const NormRowGradients& rows);
+
+}  // namespace brigade::kernels::cpu

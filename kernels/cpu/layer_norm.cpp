@@ -118,13 +118,13 @@ void for_parts(const LayerNormGradientPlan& plan, const Tensor& dots, const Tens
     if (own) std::fill(own, own + n, C(0));
     return own;
   };
-  cpu::parallel_for((plan.rows + kPart - 1) / kPart,
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t part = begin; part < end; ++part)
-                        body(Part<C>{part * kPart, std::min(plan.rows, (part + 1) * kPart), sums(dots, part),
-                                     sums(slopes, part)});
-                    },
-                    8 * kPart * n);
+  cpu::parallel_for(
+      (plan.rows + kPart - 1) / kPart,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t part = begin; part < end; ++part)
+          body(Part<C>{part * kPart, std::min(plan.rows, (part + 1) * kPart), sums(dots, part), sums(slopes, part)});
+      },
+      8 * kPart * n);
 }
 
 // Everything of a row is computed while it is near: the gradient of x, and what it adds to its part.

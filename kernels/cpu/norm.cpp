@@ -8,10 +8,25 @@ namespace brigade::kernels {
 
 namespace {
 
+constexpr cpu::Fold fold_of(NormKind kind) {
+  switch (kind) {
+    case NormKind::Zero: return cpu::Fold::Nonzeros;
+    case NormKind::One: return cpu::Fold::Sizes;
+    case NormKind::Two: return cpu::Fold::Squares;
+    case NormKind::Largest: return cpu::Fold::LargestSize;
+    default: return cpu::Fold::SmallestSize;
+  }
+}
+
 template <NormKind kind>
 void reduce(const Reduction& r, double p) {
   visit_floating(r.x.dtype(), "norm", [&]<class T>() {
-    cpu::reduce_slices<T>(r, NormOf<kind, T>{static_cast<T*>(r.out.raw_data()), static_cast<compute_type<T>>(p)});
+    const NormOf<kind, T> reducer{static_cast<T*>(r.out.raw_data()), static_cast<compute_type<T>>(p)};
+    if constexpr (kind == NormKind::Any) {
+      cpu::reduce_slices<T>(r, reducer);
+    } else {
+      cpu::reduce_slices<T>(r, reducer, fold_of(kind));
+    }
   });
 }
 

@@ -85,38 +85,80 @@ Tensor mean_cpu(const Tensor& x, const ReduceOptions& options) {
   return reduce(x, options, true);
 }
 
+// The place of the largest element, or the smallest, of a row; a NaN wins, and the first of equals.
+template <bool kMax, class T>
+int64_t place_of_extreme(const T* row, int64_t length) {
+  if constexpr (std::is_same_v<compute_type<T>, float>) {
+    if (length >= cpu::kWorthFolding) {
+      const float best = cpu::fold_row(kMax ? cpu::Fold::Largest : cpu::Fold::Smallest, dtype_of<T>, row, length);
+      return cpu::first_place(dtype_of<T>, row, best, length);
+    }
+  }
+  using C = compute_type<T>;
+  int64_t best = 0;
+  C champion = static_cast<C>(row[0]);
+  for (int64_t j = 1; j < length; ++j) {
+    const C candidate = static_cast<C>(row[j]);
+    if (champion == champion && (candidate != candidate || (kMax ? candidate > champion : candidate < champion))) {
+      best = j;
+      champion = candidate;
+    }
+  }
+  return best;
+}
+
+// The same of columns beside each other, row by row.
+template <bool kMax, class T>
+void places_of_extremes(const T* first, int64_t length, int64_t inner, int64_t width, int64_t* places) {
+  using C = compute_type<T>;
+  C champions[cpu::kStrip<T>], room[cpu::kStrip<T>];
+  for (int64_t j = 0; j < width; ++j) {
+    champions[j] = static_cast<C>(first[j]);
+    places[j] = 0;
+  }
+  for (int64_t k = 1; k < length; ++k) {
+    const C* const row = cpu::in_compute_type(first + k * inner, room, width);
+    for (int64_t j = 0; j < width; ++j) {
+      const C candidate = row[j];
+      const bool is_better = kMax ? candidate > champions[j] : candidate < champions[j];
+      const bool wins = champions[j] == champions[j] && (candidate != candidate || is_better);
+      champions[j] = wins ? candidate : champions[j];
+      places[j] = wins ? k : places[j];
+    }
+  }
+}
+
 template <bool kMax>
 Extremes extremes(const Tensor& x, int dim, bool keepdim) {
   const ExtremesPlan plan = prepare_extremes(x, dim, keepdim);
-  const Extremes& result = plan.result;
   const int64_t length = plan.length;
   const int64_t inner = plan.inner;
   visit_dtype(x.dtype(), [&]<class T>() {
-    using C = compute_type<T>;
-    const T* values = static_cast<const T*>(plan.x.raw_data());
-    T* best_values = static_cast<T*>(result.values.raw_data());
-    auto* best_indices = result.indices.template data_ptr<int64_t>();
+    const T* const values = static_cast<const T*>(plan.x.raw_data());
+    T* const best_values = static_cast<T*>(plan.result.values.raw_data());
+    auto* const places = plan.result.indices.template data_ptr<int64_t>();
+    const int64_t strips = (inner + cpu::kStrip<T> - 1) / cpu::kStrip<T>;
+    const int64_t outer = inner == 0 ? 0 : plan.result.values.numel() / inner;
     cpu::parallel_for(
-        result.values.numel(),
+        outer * strips,
         [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            const T* row = values + i / inner * length * inner + i % inner;
-            int64_t best = 0;
-            for (int64_t j = 1; j < length; ++j) {
-              const C candidate = static_cast<C>(row[j * inner]);
-              const C champion = static_cast<C>(row[best * inner]);
-              // A NaN wins, and the first of equals stays.
-              if (champion == champion &&
-                  (candidate != candidate || (kMax ? candidate > champion : candidate < champion)))
-                best = j;
+          for (int64_t task = begin; task < end; ++task) {
+            const int64_t column = task % strips * cpu::kStrip<T>;
+            const int64_t width = std::min(cpu::kStrip<T>, inner - column);
+            const int64_t at = task / strips * inner + column;
+            const T* const first = values + task / strips * length * inner + column;
+            if (inner == 1) {
+              places[at] = place_of_extreme<kMax>(first, length);
+            } else {
+              places_of_extremes<kMax>(first, length, inner, width, places + at);
             }
-            best_values[i] = row[best * inner];
-            best_indices[i] = best;
+            for (int64_t j = 0; j < width; ++j)
+              best_values[at + j] = first[places[at + j] * inner + j];
           }
         },
-        length);
+        length * std::min(inner, cpu::kStrip<T>));
   });
-  return result;
+  return plan.result;
 }
 
 Extremes max_cpu(const Tensor& x, int dim, bool keepdim) { return extremes<true>(x, dim, keepdim); }

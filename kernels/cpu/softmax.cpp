@@ -138,8 +138,8 @@ Tensor backward(bool logarithm, const Tensor& grad, const Tensor& y, int dim, co
   } else {
     for_strips(slices, [&](int64_t at, int64_t width) {
       const auto in = inputs(at);
-      cpu::softmax_gradient_columns(
-          logarithm, {grad.dtype(), in.data(), cpu::element(result, at), slices.n, slices.inner, width});
+      cpu::softmax_gradient_columns(logarithm,
+                                    {grad.dtype(), in.data(), cpu::element(result, at), slices.n, slices.inner, width});
     });
   }
   return result;

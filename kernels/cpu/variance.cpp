@@ -4,7 +4,6 @@
 #include <brigade/kernels/common/reducers.h>
 #include <brigade/kernels/cpu/detail/reduce_slices.h>
 #include <brigade/kernels/cpu/vector/sums.h>
-#include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,15 +22,16 @@ Moments<double> moments_around(int64_t n, C center, Sum distances, Sum squares) 
 
 // Elements `step` apart, in float64: where an infinity or a NaN takes part, and where squares leave
 // the range of float.
-template <class C>
-Moments<double> moments_in_double(const C* x, int64_t n, int64_t step) {
+template <class T>
+Moments<double> moments_in_double(const T* x, int64_t n, int64_t step) {
+  const auto value = [=](int64_t i) { return static_cast<double>(static_cast<compute_type<T>>(x[i * step])); };
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < n; ++i)
-    sum += static_cast<double>(x[i * step]);
+    sum += value(i);
   const auto count = static_cast<double>(n);
   const double mean = sum / count;
   for (int64_t i = 0; i < n; ++i) {
-    const double distance = static_cast<double>(x[i * step]) - mean;
+    const double distance = value(i) - mean;
     squares += distance * distance;
   }
   return {count, mean, squares};
@@ -39,47 +39,52 @@ Moments<double> moments_in_double(const C* x, int64_t n, int64_t step) {
 
 // Blocks that stay in the cache for the second pass. The first distances are from the first
 // element, so that nothing is lost where the mean is far from 0.
-template <class C>
-Moments<double> moments_of_row(const C* x, int64_t n) {
+template <class T>
+Moments<double> moments_of_row(const T* x, int64_t n) {
+  using C = compute_type<T>;
   constexpr int64_t kBlock = 4096;
   if (n > kBlock) {
     const int64_t half = (n / 2 + kBlock - 1) / kBlock * kBlock;
     return join_moments(moments_of_row(x, half), moments_of_row(x + half, n - half));
   }
   if (n == 0) return {};
-  const C center = static_cast<C>(static_cast<double>(x[0]) + cpu::sum_distances(x, x[0], n) / static_cast<double>(n));
+  const C first = static_cast<C>(x[0]);
+  if constexpr (is_half(dtype_of<T>)) {
+    // Nearly always near enough to the mean for the digits of a half, in one pass.
+    constexpr double kNear = 64;  // squared standard deviations
+    const cpu::DistanceSums sums = cpu::sum_distances_and_squares(x, first, n);
+    const Moments<double> found = moments_around(n, first, sums.distances, sums.squares);
+    const double off = found.mean - static_cast<double>(first);
+    if (std::isfinite(found.squares) && off * off * found.count <= kNear * found.squares) return found;
+  }
+  const C center =
+      static_cast<C>(static_cast<double>(first) + cpu::sum_distances(x, first, n) / static_cast<double>(n));
   const cpu::DistanceSums sums = cpu::sum_distances_and_squares(x, center, n);
   const Moments<double> found = moments_around(n, center, sums.distances, sums.squares);
   return std::isfinite(found.squares) ? found : moments_in_double(x, n, 1);
 }
 
 // The same for columns, a group of rows at a time.
-template <class C>
-void moments_of_strip(const Reduction& r, const C* first, int64_t width, Moments<double>* total) {
-  C center[cpu::kStrip<C>], distances[cpu::kStrip<C>], squares[cpu::kStrip<C>];
+template <class T>
+void moments_of_strip(const Reduction& r, const T* first, int64_t width, Moments<double>* total) {
+  using C = compute_type<T>;
+  C center[cpu::kStrip<T>], distances[cpu::kStrip<T>], squares[cpu::kStrip<T>];
   for (int64_t row = 0; row < r.reduced; row += cpu::kGroup) {
     const int64_t rows = std::min(r.reduced - row, cpu::kGroup);
-    const C* group = first + row * r.inner;
+    const T* group = first + row * r.inner;
     for (int64_t j = 0; j < width; ++j) {
-      center[j] = group[j];
+      center[j] = static_cast<C>(group[j]);
       distances[j] = 0;
       squares[j] = 0;
     }
-    for (int64_t k = 0; k < rows; ++k) {
-      for (int64_t j = 0; j < width; ++j)
-        distances[j] += group[k * r.inner + j] - center[j];
-    }
+    for (int64_t k = 0; k < rows; ++k)
+      cpu::add_distances(group + k * r.inner, center, distances, width);
     for (int64_t j = 0; j < width; ++j) {
       center[j] += distances[j] / static_cast<C>(rows);
       distances[j] = 0;
     }
-    for (int64_t k = 0; k < rows; ++k) {
-      for (int64_t j = 0; j < width; ++j) {
-        const C distance = group[k * r.inner + j] - center[j];
-        distances[j] += distance;
-        squares[j] += distance * distance;
-      }
-    }
+    for (int64_t k = 0; k < rows; ++k)
+      cpu::add_distances(group + k * r.inner, center, distances, squares, width);
     for (int64_t j = 0; j < width; ++j) {
       const Moments<double> found = moments_around(rows, center[j], distances[j], squares[j]);
       total[j] =
@@ -90,11 +95,7 @@ void moments_of_strip(const Reduction& r, const C* first, int64_t width, Moments
 
 Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, bool keepdim, bool root) {
   const VariancePlan plan = prepare_variance(x, dims, keepdim);
-  if (is_half(x.dtype())) {  // computed in float32
-    const Variance wide = variance_cpu(cast(x, kFloat32), dims, correction, keepdim, root);
-    return {cast(wide.variance, x.dtype()), cast(wide.mean, x.dtype())};
-  }
-  const auto run = [&]<class T>(T) {
+  visit_floating(x.dtype(), "var", [&]<class T>() {
     const T* values = static_cast<const T*>(plan.slices.x.raw_data());
     const VarianceOf<T> reducer{static_cast<T*>(plan.slices.out.raw_data()), static_cast<T*>(plan.mean.raw_data()),
                                 correction, root};
@@ -109,12 +110,7 @@ Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, boo
       for (int64_t j = 0; j < width; ++j)
         store(result + j, total[j]);
     });
-  };
-  if (x.dtype() == kFloat64) {
-    run(double());
-  } else {
-    run(float());
-  }
+  });
   return {plan.slices.out, plan.mean};
 }
 

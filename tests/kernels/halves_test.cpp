@@ -2,12 +2,17 @@
 // rounded, or, of functions that have their own way to the digits of a half, within one place of it.
 #include <brigade/core/view.h>
 #include <brigade/kernels/activation.h>
+#include <brigade/kernels/amax.h>
 #include <brigade/kernels/batch_norm.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/kernels/matmul.h>
+#include <brigade/kernels/norm.h>
+#include <brigade/kernels/prod.h>
+#include <brigade/kernels/reduce.h>
 #include <brigade/kernels/softmax.h>
 #include <brigade/kernels/ternary.h>
+#include <brigade/kernels/variance.h>
 
 #include <kernels/values.h>
 
@@ -248,6 +253,73 @@ TEST_CASE("the logarithm of a softmax near 1 has the digits of a half, and a NaN
       for (size_t i = 0; i < y.size(); ++i)
         CHECK(std::isnan(y[i]) == (i < 40));
     }
+  }
+}
+
+TEST_CASE("reductions of halves are those of float32, rounded, of lengths around what vectors hold") {
+  for (const DType dtype : {kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    for (const int64_t n : {1, 15, 16, 17, 33, 64, 130, 1025, 5000}) {
+      CAPTURE(n);
+      for (const Shape& sizes : {Shape{3, n}, Shape{n, 67}}) {
+        CAPTURE(to_string(sizes));
+        const Tensor x = random(sizes, 1, dtype);
+        for (const int dim : {0, 1}) {
+          CAPTURE(dim);
+          const Shape dims{dim};
+          check_same(amax(x, dims, false), amax(wide(x), dims, false));
+          check_same(amin(x, dims, true), amin(wide(x), dims, true));
+          const Extremes found = max(x, dim, false), expected = max(wide(x), dim, false);
+          check_same(found.values, expected.values);
+          CHECK(found.indices.to_vector<int64_t>() == expected.indices.to_vector<int64_t>());
+          CHECK(min(x, dim, false).indices.to_vector<int64_t>() ==
+                min(wide(x), dim, false).indices.to_vector<int64_t>());
+          for (const double p : {0.0, 1.0, 2.0, double{INFINITY}, -double{INFINITY}})
+            check_near(norm(x, p, dims, false), norm(wide(x), p, dims, false));
+          if (sizes[dim] > 1)
+            check_near(variance(x, dims, 1, false, false).variance, variance(wide(x), dims, 1, false, false).variance);
+          if (sizes[dim] < 20) check_near(prod(x, dims, false), prod(wide(x), dims, false));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("extremes of long rows: a NaN wins wherever it is, infinities of both signs are none, the first of equals") {
+  for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    constexpr int64_t n = 150;
+    for (int64_t at = 0; at < n; ++at) {
+      const Tensor x = zeros({n}, dtype);
+      const auto put = [&](int64_t i, double value) { fill(view::slice(x, 0, i, i + 1), value); };
+      put(at, 3);
+      if (at + 7 < n) put(at + 7, 3);
+      CHECK(argmax(x, 0, false).to_vector<int64_t>()[0] == at);
+      put((at + 5) % n, -INFINITY);
+      put((at + 9) % n, INFINITY);
+      CHECK(amax(x, {0}, false).to_vector<float>()[0] == INFINITY);
+      CHECK(argmax(x, 0, false).to_vector<int64_t>()[0] == (at + 9) % n);
+      CHECK(min(x, 0, false).indices.to_vector<int64_t>()[0] == (at + 5) % n);
+      put(at, NAN);
+      CHECK(std::isnan(amax(x, {0}, false).to_vector<float>()[0]));
+      CHECK(std::isnan(amin(x, {0}, false).to_vector<float>()[0]));
+      CHECK(argmax(x, 0, false).to_vector<int64_t>()[0] == at);
+    }
+  }
+}
+
+TEST_CASE("a variance of halves far from its first element, and far from zero, has their digits") {
+  for (const DType dtype : {kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    const Tensor x = random({2000}, 1, dtype);
+    for (const double first : {0.0, 100.0, 30000.0}) {
+      fill(view::slice(x, 0, 0, 1), first);
+      check_near(variance(x, {0}, 1, false, true).variance, variance(cast(x, kFloat64), {0}, 1, false, true).variance);
+    }
+    const Tensor far = cast(binary_scalar(random({2000}, 1, kFloat64), 1000, BinaryOp::Add, false), dtype);
+    fill(view::slice(far, 0, 0, 1), 0);
+    check_near(variance(far, {0}, 1, false, true).variance,
+               variance(cast(far, kFloat64), {0}, 1, false, true).variance);
   }
 }
 

@@ -3,9 +3,11 @@
 
 #include <brigade/kernels/common/reduce.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
+#include <brigade/kernels/cpu/vector/folds.h>
 #include <brigade/kernels/cpu/vector/half.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 namespace brigade::kernels::cpu {
@@ -15,6 +17,7 @@ inline constexpr int64_t kSliceBlock = 1024;     // elements that lanes add up b
 inline constexpr int64_t kSlicePiece = 1 << 16;  // elements of a long row that a thread takes at once
 template <class T>
 inline constexpr int64_t kStrip = sizeof(T) == 2 ? 512 : 256;  // columns at a time
+inline constexpr int64_t kWorthFolding = 16;                   // elements of a row from which on vectors are faster
 inline constexpr int64_t kGroup = 64;  // rows of a strip that are added up before groups are joined
 
 // A row of n elements, pairwise above blocks, so that the error of a sum grows with log(n).
@@ -109,35 +112,64 @@ void for_strips(const Reduction& r, const T* x, Strip strip) {
       r.reduced * std::min(r.inner, kStrip<T>));
 }
 
-template <class T, class R>
-void reduce_slices(const Reduction& r, const R& reducer) {
+// Groups of rows of a strip are taken into `group` by into(first element of a row, group, width), and
+// the groups are joined.
+template <class T, class R, class Into>
+void reduce_strips(const Reduction& r, const R& reducer, Into into) {
   using Value = typename R::Value;
-  const T* x = static_cast<const T*>(r.x.raw_data());
-  if (r.inner == 1) {
-    for_rows<Value>(
-        r, x, [&](const T* row, int64_t n) { return reduce_row(row, n, reducer); },
-        [&](const Value& a, const Value& b) { return reducer.join(a, b); },
-        [&](int64_t i, const Value& value) { reducer.store(i, value); });
-    return;
-  }
-  for_strips(r, x, [&](const T* first, int64_t width, int64_t result) {
+  for_strips(r, static_cast<const T*>(r.x.raw_data()), [&](const T* first, int64_t width, int64_t result) {
     Value total[kStrip<T>];
     Value group[kStrip<T>];
-    compute_type<T> wide[kStrip<T>];
     std::fill(total, total + width, reducer.nothing());
     for (int64_t row = 0; row < r.reduced; row += kGroup) {
       std::fill(group, group + width, reducer.nothing());
-      for (int64_t k = row; k < std::min(r.reduced, row + kGroup); ++k) {
-        const auto* const source = in_compute_type(first + k * r.inner, wide, width);
-        for (int64_t j = 0; j < width; ++j)
-          group[j] = reducer.add(group[j], static_cast<Value>(source[j]));
-      }
+      for (int64_t k = row; k < std::min(r.reduced, row + kGroup); ++k)
+        into(first + k * r.inner, group, width);
       for (int64_t j = 0; j < width; ++j)
         total[j] = reducer.join(total[j], group[j]);
     }
     for (int64_t j = 0; j < width; ++j)
       reducer.store(result + j, total[j]);
   });
+}
+
+template <class T, class R, class Row>
+void reduce_rows(const Reduction& r, const R& reducer, Row row) {
+  using Value = typename R::Value;
+  for_rows<Value>(
+      r, static_cast<const T*>(r.x.raw_data()), row, [&](const Value& a, const Value& b) { return reducer.join(a, b); },
+      [&](int64_t i, const Value& value) { reducer.store(i, value); });
+}
+
+template <class T, class R>
+void reduce_slices(const Reduction& r, const R& reducer) {
+  using Value = typename R::Value;
+  if (r.inner == 1) {
+    reduce_rows<T>(r, reducer, [&](const T* row, int64_t n) { return reduce_row(row, n, reducer); });
+    return;
+  }
+  reduce_strips<T>(r, reducer, [&](const T* row, Value* group, int64_t width) {
+    compute_type<T> wide[kStrip<T>];
+    const auto* const source = in_compute_type(row, wide, width);
+    for (int64_t j = 0; j < width; ++j)
+      group[j] = reducer.add(group[j], static_cast<Value>(source[j]));
+  });
+}
+
+// The same, where `fold` is what the reducer does: by vectors in the types that are computed in float32.
+template <class T, class R>
+void reduce_slices(const Reduction& r, const R& reducer, Fold fold) {
+  if constexpr (!std::is_same_v<typename R::Value, float>) {
+    reduce_slices<T>(r, reducer);
+  } else if (r.inner > 1) {
+    reduce_strips<T>(r, reducer, [fold](const T* row, float* group, int64_t width) {
+      fold_into(fold, dtype_of<T>, row, group, width);
+    });
+  } else if (r.reduced < kWorthFolding) {
+    reduce_slices<T>(r, reducer);
+  } else {
+    reduce_rows<T>(r, reducer, [fold](const T* row, int64_t n) { return fold_row(fold, dtype_of<T>, row, n); });
+  }
 }
 
 }  // namespace brigade::kernels::cpu

@@ -57,8 +57,9 @@ float largest_loop(const float* x, int64_t n) { return largest_of(x, n); }
 
 float sum_exp_loop(const float* x, float shift, int64_t n) {
   const V from = every(shift);
-  return static_cast<float>(
-      sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return apply([](V v) HWY_ATTR { return exp_nonpositive(v); }, load(x + i) - from); }));
+  return static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
+    return apply([](V v) HWY_ATTR { return exp_nonpositive(v); }, load(x + i) - from);
+  }));
 }
 
 float exp_loop(const float* x, float shift, float* y, int64_t n) {
@@ -167,7 +168,8 @@ namespace {
 // Softmax: y (g - sum of g y); its logarithm: g - exp(y) times the sum of g.
 template <class T>
 HWY_INLINE void log_softmax_gradient_of(const T* grad, const T* y, T* out, int64_t n) {
-  const V sum = every_lane(static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i); })));
+  const V sum =
+      every_lane(static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i); })));
   write_in_twos(n, out, [=](int64_t i, auto load) HWY_ATTR {
     return apply([=](V g, V logit) HWY_ATTR { return hn::NegMulAdd(exp_nonpositive_of<T>(logit), sum, g); },
                  load(grad + i), load(y + i));

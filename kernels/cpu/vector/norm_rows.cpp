@@ -121,7 +121,8 @@ void gradients_of(const NormRowGradients& rows) {
 template <class T>
 void gradients_of(const NormRowGradients& rows) {
   // RMS norm has no shift.
-  if (!rows.means) return rows.dots ? gradients_of<false, true, false, T>(rows) : gradients_of<false, false, false, T>(rows);
+  if (!rows.means)
+    return rows.dots ? gradients_of<false, true, false, T>(rows) : gradients_of<false, false, false, T>(rows);
   if (rows.dots && rows.slopes) return gradients_of<true, true, true, T>(rows);
   if (rows.dots) return gradients_of<true, true, false, T>(rows);
   if (rows.slopes) return gradients_of<true, false, true, T>(rows);

@@ -23,6 +23,61 @@ template <class T>
 HWY_INLINE void add_elements(const T* x, float* sums, int64_t n) {
   for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR { store(load(sums + i) + load(x + i), sums + i); });
 }
+
+template <class T>
+HWY_INLINE double sum_distances_of(const T* x, float center, int64_t n) {
+  const Vector from = every(center);
+  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i) - from; });
+}
+template <class T>
+HWY_INLINE DistanceSums sum_distances_and_squares_of(const T* x, float center, int64_t n) {
+  const Floats d;
+  const Vector from = every(center);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  DistanceSums total;
+  // Of blocks, as in sum_of.
+  const int64_t block = 64 * 4 * lanes;
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t count = std::min(block, n - first);
+    Vector distances[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+    Vector squares[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+    const auto take = [&](int which, Vector distance) HWY_ATTR {
+      distances[which] = distances[which] + distance;
+      squares[which] = hn::MulAdd(distance, distance, squares[which]);
+    };
+    int64_t i = 0;
+    for (; i + 4 * lanes <= count; i += 4 * lanes) {
+      const TwoVectors one = load_two(x + first + i) - from;
+      const TwoVectors two = load_two(x + first + i + 2 * lanes) - from;
+      take(0, one.a);
+      take(1, one.b);
+      take(2, two.a);
+      take(3, two.b);
+    }
+    for (; i < count; i += lanes) {
+      const auto is_there = hn::FirstN(d, static_cast<size_t>(std::min(lanes, count - i)));
+      take(0, hn::IfThenElseZero(is_there, load_part(x + first + i, std::min(lanes, count - i)) - from));
+    }
+    const auto all = [d](const Vector(&of)[4])
+                         HWY_ATTR { return hn::GetLane(hn::SumOfLanes(d, (of[0] + of[1]) + (of[2] + of[3]))); };
+    total.distances += static_cast<double>(all(distances));
+    total.squares += static_cast<double>(all(squares));
+  }
+  return total;
+}
+template <class T>
+HWY_INLINE void add_distances_of(const T* x, const float* centers, float* distances, int64_t n) {
+  for_vectors(n, [=](int64_t i, auto load, auto store)
+                     HWY_ATTR { store(load(distances + i) + (load(x + i) - load(centers + i)), distances + i); });
+}
+template <class T>
+HWY_INLINE void add_squares_of(const T* x, const float* centers, float* distances, float* squares, int64_t n) {
+  for_vectors(n, [=](int64_t i, auto load, auto store) HWY_ATTR {
+    const Vector distance = load(x + i) - load(centers + i);
+    store(load(distances + i) + distance, distances + i);
+    store(hn::MulAdd(distance, distance, load(squares + i)), squares + i);
+  });
+}
 }  // namespace
 
 double sum_loop(const float* x, int64_t n) { return sum_elements(x, n); }
@@ -34,9 +89,37 @@ double sum_of_squares_loop(const float* x, int64_t n) {
     return v * v;
   });
 }
-double sum_distances_loop(const float* x, float center, int64_t n) {
-  const Vector from = every(center);
-  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(x + i) - from; });
+double sum_distances_float_loop(const float* x, float center, int64_t n) { return sum_distances_of(x, center, n); }
+DistanceSums sum_distances_and_squares_float_loop(const float* x, float center, int64_t n) {
+  return sum_distances_and_squares_of(x, center, n);
+}
+void add_distances_float_loop(const float* x, const float* centers, float* distances, int64_t n) {
+  add_distances_of(x, centers, distances, n);
+}
+void add_squares_float_loop(const float* x, const float* centers, float* distances, float* squares, int64_t n) {
+  add_squares_of(x, centers, distances, squares, n);
+}
+double sum_distances_float16_loop(const float16* x, float center, int64_t n) { return sum_distances_of(x, center, n); }
+DistanceSums sum_distances_and_squares_float16_loop(const float16* x, float center, int64_t n) {
+  return sum_distances_and_squares_of(x, center, n);
+}
+void add_distances_float16_loop(const float16* x, const float* centers, float* distances, int64_t n) {
+  add_distances_of(x, centers, distances, n);
+}
+void add_squares_float16_loop(const float16* x, const float* centers, float* distances, float* squares, int64_t n) {
+  add_squares_of(x, centers, distances, squares, n);
+}
+double sum_distances_bfloat16_loop(const bfloat16* x, float center, int64_t n) {
+  return sum_distances_of(x, center, n);
+}
+DistanceSums sum_distances_and_squares_bfloat16_loop(const bfloat16* x, float center, int64_t n) {
+  return sum_distances_and_squares_of(x, center, n);
+}
+void add_distances_bfloat16_loop(const bfloat16* x, const float* centers, float* distances, int64_t n) {
+  add_distances_of(x, centers, distances, n);
+}
+void add_squares_bfloat16_loop(const bfloat16* x, const float* centers, float* distances, float* squares, int64_t n) {
+  add_squares_of(x, centers, distances, squares, n);
 }
 double sum_squares_loop(const float* x, float center, int64_t n) {
   const Vector from = every(center);
@@ -44,35 +127,6 @@ double sum_squares_loop(const float* x, float center, int64_t n) {
     const auto distance = load(x + i) - from;
     return distance * distance;
   });
-}
-DistanceSums sum_distances_and_squares_loop(const float* x, float center, int64_t n) {
-  const Floats d;
-  const Vector from = every(center);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  DistanceSums total;
-  // Of blocks, as in sum_of.
-  const int64_t block = 64 * 2 * lanes;
-  for (int64_t first = 0; first < n; first += block) {
-    const int64_t count = std::min(block, n - first);
-    Vector distances[2] = {hn::Zero(d), hn::Zero(d)};
-    Vector squares[2] = {hn::Zero(d), hn::Zero(d)};
-    const auto take = [&](int which, Vector distance) HWY_ATTR {
-      distances[which] = distances[which] + distance;
-      squares[which] = hn::MulAdd(distance, distance, squares[which]);
-    };
-    int64_t i = 0;
-    for (; i + 2 * lanes <= count; i += 2 * lanes) {
-      take(0, load_vector(x + first + i) - from);
-      take(1, load_vector(x + first + i + lanes) - from);
-    }
-    for (; i < count; i += lanes) {
-      const auto is_there = hn::FirstN(d, static_cast<size_t>(std::min(lanes, count - i)));
-      take(0, hn::IfThenElseZero(is_there, load_part(x + first + i, std::min(lanes, count - i)) - from));
-    }
-    total.distances += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, distances[0] + distances[1])));
-    total.squares += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squares[0] + squares[1])));
-  }
-  return total;
 }
 double dot_distances_loop(const float* a, const float* x, float center, int64_t n) {
   const Vector from = every(center);
@@ -111,9 +165,19 @@ HWY_EXPORT(sum_loop);
 HWY_EXPORT(sum_float16_loop);
 HWY_EXPORT(sum_bfloat16_loop);
 HWY_EXPORT(sum_of_squares_loop);
-HWY_EXPORT(sum_distances_loop);
 HWY_EXPORT(sum_squares_loop);
-HWY_EXPORT(sum_distances_and_squares_loop);
+HWY_EXPORT(sum_distances_float_loop);
+HWY_EXPORT(sum_distances_and_squares_float_loop);
+HWY_EXPORT(add_distances_float_loop);
+HWY_EXPORT(add_squares_float_loop);
+HWY_EXPORT(sum_distances_float16_loop);
+HWY_EXPORT(sum_distances_and_squares_float16_loop);
+HWY_EXPORT(add_distances_float16_loop);
+HWY_EXPORT(add_squares_float16_loop);
+HWY_EXPORT(sum_distances_bfloat16_loop);
+HWY_EXPORT(sum_distances_and_squares_bfloat16_loop);
+HWY_EXPORT(add_distances_bfloat16_loop);
+HWY_EXPORT(add_squares_bfloat16_loop);
 HWY_EXPORT(dot_distances_loop);
 HWY_EXPORT(add_loop);
 HWY_EXPORT(add_float16_loop);
@@ -126,13 +190,43 @@ double sum(const float16* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_float1
 double sum(const bfloat16* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_bfloat16_loop)(x, n); }
 double sum_of_squares(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_of_squares_loop)(x, n); }
 double sum_distances(const float* x, float center, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(sum_distances_loop)(x, center, n);
+  return HWY_DYNAMIC_DISPATCH(sum_distances_float_loop)(x, center, n);
+}
+DistanceSums sum_distances_and_squares(const float* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_distances_and_squares_float_loop)(x, center, n);
+}
+void add_distances(const float* x, const float* centers, float* distances, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_distances_float_loop)(x, centers, distances, n);
+}
+void add_distances(const float* x, const float* centers, float* distances, float* squares, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_squares_float_loop)(x, centers, distances, squares, n);
+}
+double sum_distances(const float16* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_distances_float16_loop)(x, center, n);
+}
+DistanceSums sum_distances_and_squares(const float16* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_distances_and_squares_float16_loop)(x, center, n);
+}
+void add_distances(const float16* x, const float* centers, float* distances, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_distances_float16_loop)(x, centers, distances, n);
+}
+void add_distances(const float16* x, const float* centers, float* distances, float* squares, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_squares_float16_loop)(x, centers, distances, squares, n);
+}
+double sum_distances(const bfloat16* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_distances_bfloat16_loop)(x, center, n);
+}
+DistanceSums sum_distances_and_squares(const bfloat16* x, float center, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_distances_and_squares_bfloat16_loop)(x, center, n);
+}
+void add_distances(const bfloat16* x, const float* centers, float* distances, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_distances_bfloat16_loop)(x, centers, distances, n);
+}
+void add_distances(const bfloat16* x, const float* centers, float* distances, float* squares, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(add_squares_bfloat16_loop)(x, centers, distances, squares, n);
 }
 double sum_squares(const float* x, float center, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(sum_squares_loop)(x, center, n);
-}
-DistanceSums sum_distances_and_squares(const float* x, float center, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(sum_distances_and_squares_loop)(x, center, n);
 }
 double dot_distances(const float* a, const float* x, float center, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(dot_distances_loop)(a, x, center, n);
@@ -172,6 +266,17 @@ double dot_products(const double* a, const double* b, const double* x, double ce
 void add(const double* x, double* sums, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     sums[i] += x[i];
+}
+void add_distances(const double* x, const double* centers, double* distances, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    distances[i] += x[i] - centers[i];
+}
+void add_distances(const double* x, const double* centers, double* distances, double* squares, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double distance = x[i] - centers[i];
+    distances[i] += distance;
+    squares[i] += distance * distance;
+  }
 }
 void normalize(const double* x, double center, double scale, double shift, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i)

@@ -14,16 +14,27 @@ double sum(const float* x, int64_t n);
 // Halves are read in registers and summed in float32, as above.
 double sum(const float16* x, int64_t n);
 double sum(const bfloat16* x, int64_t n);
-// Of 256 squares in float32, of those in double.
+// Read once; of blocks in float32, of those in double.
 double sum_of_squares(const float* x, int64_t n);
 // Sums of x - center, of their squares, and of a * (x - center).
 double sum_distances(const float* x, float center, int64_t n);
+double sum_distances(const float16* x, float center, int64_t n);
+double sum_distances(const bfloat16* x, float center, int64_t n);
 double sum_squares(const float* x, float center, int64_t n);
 // Both of the first two, reading once.
 struct DistanceSums {
   double distances = 0, squares = 0;
 };
 DistanceSums sum_distances_and_squares(const float* x, float center, int64_t n);
+DistanceSums sum_distances_and_squares(const float16* x, float center, int64_t n);
+DistanceSums sum_distances_and_squares(const bfloat16* x, float center, int64_t n);
+// distances += x - centers, element by element; the second also: squares += (x - centers)^2
+void add_distances(const float* x, const float* centers, float* distances, int64_t n);
+void add_distances(const float16* x, const float* centers, float* distances, int64_t n);
+void add_distances(const bfloat16* x, const float* centers, float* distances, int64_t n);
+void add_distances(const float* x, const float* centers, float* distances, float* squares, int64_t n);
+void add_distances(const float16* x, const float* centers, float* distances, float* squares, int64_t n);
+void add_distances(const bfloat16* x, const float* centers, float* distances, float* squares, int64_t n);
 double dot_distances(const float* a, const float* x, float center, int64_t n);
 // y = (x - center) * scale + shift. y may be x.
 void normalize(const float* x, float center, float scale, float shift, float* y, int64_t n);
@@ -53,6 +64,8 @@ void norm_gradient(const double* a, const double* x, double center, double scale
 void norm_gradient(const double* a, const double* x, double center, double scale, const double* factors, double less,
                    double pull, double* out, int64_t n);
 void add(const double* x, double* sums, int64_t n);
+void add_distances(const double* x, const double* centers, double* distances, int64_t n);
+void add_distances(const double* x, const double* centers, double* distances, double* squares, int64_t n);
 // sums += a * ((x - center) * scale)
 void add_products(const double* a, const double* x, double center, double scale, double* sums, int64_t n);
 

@@ -1,0 +1,212 @@
+// The loops of reductions: each fold is what is made of an element, and how two of those are joined.
+#include <brigade/kernels/cpu/vector/targets.h>
+
+#define HWY_TARGET_INCLUDE <brigade/kernels/cpu/vector/folds.cpp>
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
+#include <brigade/kernels/cpu/vector/folds.h>
+#include <brigade/kernels/cpu/vector/sums.inl.h>
+
+#include <cmath>
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace brigade::kernels::cpu::HWY_NAMESPACE {
+
+namespace {
+
+using V = Vector;
+
+constexpr bool is_sum(Fold fold) { return fold == Fold::Nonzeros || fold == Fold::Sizes || fold == Fold::Squares; }
+
+// Of no elements.
+constexpr float nothing(Fold fold) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (fold == Fold::Largest) return -kInfinity;
+  if (fold == Fold::Smallest || fold == Fold::SmallestSize) return kInfinity;
+  return fold == Fold::Product ? 1 : 0;
+}
+
+template <Fold fold>
+HWY_INLINE V of_element(V x) {
+  const Floats d;
+  if constexpr (fold == Fold::Nonzeros) return hn::IfThenZeroElse(hn::Eq(x, hn::Zero(d)), hn::Set(d, 1));
+  if constexpr (fold == Fold::Squares) return x * x;
+  if constexpr (fold == Fold::Sizes || fold == Fold::LargestSize || fold == Fold::SmallestSize) return hn::Abs(x);
+  return x;
+}
+
+template <Fold fold>
+HWY_INLINE V join(V known, V x) {
+  if constexpr (fold == Fold::Product) return known * x;
+  if constexpr (is_sum(fold)) return known + x;
+  constexpr bool kLargest = fold == Fold::Largest || fold == Fold::LargestSize;
+  const auto better = kLargest ? hn::Gt(x, known) : hn::Lt(x, known);
+  return hn::IfThenElse(hn::Or(better, hn::IsNaN(x)), x, known);
+}
+
+// As join, of which a NaN may or may not be left.
+template <Fold fold>
+HWY_INLINE V quick_join(V known, V x) {
+  if constexpr (fold == Fold::Largest || fold == Fold::LargestSize) return hn::Max(known, x);
+  return hn::Min(known, x);
+}
+
+template <Fold fold, class T, class Load>
+HWY_INLINE auto element_of(const T* x, int64_t i, Load load) {
+  return apply([](V v) HWY_ATTR { return of_element<fold>(v); }, load(x + i));
+}
+HWY_INLINE void add_up(V x, V (&sums)[2]) { sums[0] = sums[0] + x; }
+HWY_INLINE void add_up(TwoVectors x, V (&sums)[2]) {
+  sums[0] = sums[0] + x.a;
+  sums[1] = sums[1] + x.b;
+}
+
+// Of one number in each lane.
+template <Fold fold>
+HWY_INLINE float fold_lanes(V x) {
+  const Floats d;
+  HWY_ALIGN float lanes[hn::MaxLanes(d)];
+  hn::Store(x, d, lanes);
+  for (size_t width = hn::Lanes(d) / 2; width > 0; width /= 2) {
+    for (size_t i = 0; i < width; ++i) {
+      const float other = lanes[i + width];
+      if constexpr (fold == Fold::Product) {
+        lanes[i] *= other;
+      } else {
+        constexpr bool kLargest = fold == Fold::Largest || fold == Fold::LargestSize;
+        const bool is_better = kLargest ? other > lanes[i] : other < lanes[i];
+        lanes[i] = is_better || other != other ? other : lanes[i];
+      }
+    }
+  }
+  return lanes[0];
+}
+
+// Largest or smallest: quickly where there is no NaN, of which the sum of all tells. (It also is one
+// where there are infinities of both signs.)
+template <Fold fold, class T>
+HWY_INLINE float extreme_row_of(const T* x, int64_t n) {
+  const Floats d;
+  const V none = hn::Set(d, nothing(fold));
+  V sums[2] = {hn::Zero(d), hn::Zero(d)};
+  const V found = combine_vectors(
+      n, none,
+      [&](int64_t i, auto load) HWY_ATTR {
+        const auto v = element_of<fold>(x, i, load);
+        add_up(v, sums);
+        return v;
+      },
+      [](V known, V v) HWY_ATTR { return quick_join<fold>(known, v); });
+  if (!std::isnan(hn::GetLane(hn::SumOfLanes(d, sums[0] + sums[1])))) {
+    constexpr bool kLargest = fold == Fold::Largest || fold == Fold::LargestSize;
+    return hn::GetLane(kLargest ? hn::MaxOfLanes(d, found) : hn::MinOfLanes(d, found));
+  }
+  return fold_lanes<fold>(combine_vectors(
+      n, none, [x](int64_t i, auto load) HWY_ATTR { return element_of<fold>(x, i, load); },
+      [](V known, V v) HWY_ATTR { return join<fold>(known, v); }));
+}
+
+template <Fold fold, class T>
+HWY_INLINE float fold_row_of(const T* x, int64_t n) {
+  const auto element = [x](int64_t i, auto load) HWY_ATTR { return element_of<fold>(x, i, load); };
+  if constexpr (is_sum(fold)) {
+    return static_cast<float>(sum_of(n, element));
+  } else if constexpr (fold == Fold::Product) {
+    return fold_lanes<fold>(combine_vectors(n, hn::Set(Floats(), nothing(fold)), element,
+                                            [](V known, V v) HWY_ATTR { return join<fold>(known, v); }));
+  } else {
+    return extreme_row_of<fold>(x, n);
+  }
+}
+
+template <Fold fold, class T>
+HWY_INLINE void fold_into_of(const T* x, float* values, int64_t n) {
+  for_vectors(n, [=](int64_t i, auto load, auto store)
+                     HWY_ATTR { store(join<fold>(load(values + i), of_element<fold>(load(x + i))), values + i); });
+}
+
+// Calls body<fold, T>(x).
+template <Fold fold, class Body>
+HWY_INLINE auto visit_dtype_of(DType dtype, const void* x, Body body) {
+  if (dtype == kFloat32) return body.template operator()<fold>(static_cast<const float*>(x));
+  if (dtype == kFloat16) return body.template operator()<fold>(static_cast<const float16*>(x));
+  return body.template operator()<fold>(static_cast<const bfloat16*>(x));
+}
+template <class Body>
+HWY_INLINE auto visit_fold(Fold fold, DType dtype, const void* x, Body body) {
+  switch (fold) {
+    case Fold::Largest: return visit_dtype_of<Fold::Largest>(dtype, x, body);
+    case Fold::Smallest: return visit_dtype_of<Fold::Smallest>(dtype, x, body);
+    case Fold::Product: return visit_dtype_of<Fold::Product>(dtype, x, body);
+    case Fold::Nonzeros: return visit_dtype_of<Fold::Nonzeros>(dtype, x, body);
+    case Fold::Sizes: return visit_dtype_of<Fold::Sizes>(dtype, x, body);
+    case Fold::Squares: return visit_dtype_of<Fold::Squares>(dtype, x, body);
+    case Fold::LargestSize: return visit_dtype_of<Fold::LargestSize>(dtype, x, body);
+    default: return visit_dtype_of<Fold::SmallestSize>(dtype, x, body);
+  }
+}
+
+// The first element of which found(vector) is true: four vectors at once as long as none has it.
+template <class T, class Found>
+HWY_INLINE int64_t first_where(const T* x, int64_t n, Found found) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto among = [=](TwoVectors v) HWY_ATTR { return hn::Or(found(v.a), found(v.b)); };
+  int64_t i = 0;
+  while (i + 4 * lanes <= n && hn::AllFalse(d, hn::Or(among(load_two(x + i)), among(load_two(x + i + 2 * lanes)))))
+    i += 4 * lanes;
+  for (; i < n; i += lanes) {
+    const int64_t count = std::min(lanes, n - i);
+    const V v = count == lanes ? load_vector(x + i) : load_part(x + i, count);
+    const auto place = hn::FindFirstTrue(d, found(v));
+    if (place >= 0 && place < count) return i + place;
+  }
+  return n;
+}
+
+template <class T>
+HWY_INLINE int64_t first_place_of(const T* x, float value, int64_t n) {
+  if (std::isnan(value)) return first_where(x, n, [](V v) HWY_ATTR { return hn::IsNaN(v); });
+  const V wanted = hn::Set(Floats(), value);
+  return first_where(x, n, [wanted](V v) HWY_ATTR { return hn::Eq(v, wanted); });
+}
+
+}  // namespace
+
+float fold_row_loop(Fold fold, DType dtype, const void* x, int64_t n) {
+  return visit_fold(fold, dtype, x,
+                    [=]<Fold known, class T>(const T* elements) HWY_ATTR { return fold_row_of<known>(elements, n); });
+}
+void fold_into_loop(Fold fold, DType dtype, const void* x, float* values, int64_t n) {
+  visit_fold(fold, dtype, x,
+             [=]<Fold known, class T>(const T* elements) HWY_ATTR { fold_into_of<known>(elements, values, n); });
+}
+int64_t first_place_loop(DType dtype, const void* x, float value, int64_t n) {
+  if (dtype == kFloat32) return first_place_of(static_cast<const float*>(x), value, n);
+  if (dtype == kFloat16) return first_place_of(static_cast<const float16*>(x), value, n);
+  return first_place_of(static_cast<const bfloat16*>(x), value, n);
+}
+
+}  // namespace brigade::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace brigade::kernels::cpu {
+
+HWY_EXPORT(fold_row_loop);
+HWY_EXPORT(fold_into_loop);
+HWY_EXPORT(first_place_loop);
+
+float fold_row(Fold fold, DType dtype, const void* x, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(fold_row_loop)(fold, dtype, x, n);
+}
+void fold_into(Fold fold, DType dtype, const void* x, float* values, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(fold_into_loop)(fold, dtype, x, values, n);
+}
+int64_t first_place(DType dtype, const void* x, float value, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(first_place_loop)(dtype, x, value, n);
+}
+
+}  // namespace brigade::kernels::cpu
+#endif

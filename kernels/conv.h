@@ -26,7 +26,9 @@ struct Conv2dParams {
 // bias [out] may be undefined. All throw ShapeError that names both shapes, DTypeError,
 // DeviceError, ValueError.
 extern Kernel<Tensor(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params)> conv2d;
-extern Kernel<Tensor(const Tensor& grad, const Tensor& weight, const Shape& x_sizes, const Conv2dParams& params)>
+// `bias` [in], which may be undefined, is added to the result: a transposed convolution.
+extern Kernel<Tensor(const Tensor& grad, const Tensor& weight, const Tensor& bias, const Shape& x_sizes,
+                     const Conv2dParams& params)>
     conv2d_backward_input;
 // `out`, `accumulate` as in MatmulOptions.
 extern Kernel<Tensor(const Tensor& grad, const Tensor& x, const Shape& weight_sizes, const Conv2dParams& params,

@@ -45,8 +45,7 @@ Tensor apply_backward_input(const Tensor& grad, const Tensor& weight, const Tens
                             const Conv2dParams& params) {
   const int spatial = weight.dim() - 2;
   const Tensor x =
-      kernels::conv2d_backward_input(lift(grad, spatial), lift_weight(weight), lifted(x_sizes, spatial), params);
-  if (bias.defined()) kernels::add_channel_bias(x, bias);
+      kernels::conv2d_backward_input(lift(grad, spatial), lift_weight(weight), bias, lifted(x_sizes, spatial), params);
   return lower(x, x_sizes, spatial);
 }
 

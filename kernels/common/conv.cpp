@@ -60,31 +60,35 @@ void finish_empty(ConvPlan& plan, const Tensor& a, const Tensor& b) {
   if (plan.done && !plan.accumulate) fill(plan.result, 0);
 }
 
+// May be undefined.
+void check_bias(const Tensor& bias, int64_t channels, const Tensor& x, const char* what) {
+  if (!bias.defined()) return;
+  if (bias.dim() != 1 || bias.sizes()[0] != channels || bias.dtype() != x.dtype())
+    throw ShapeError("{}: expected a bias {} [{}], got {}", what, name(x.dtype()), channels, describe(bias));
+  check_pair(x, bias, what);
+}
+
 }  // namespace
 
 ConvPlan prepare_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params) {
   check_pair(x, weight, "conv2d");
   ConvPlan plan{.shape = shape_of(x.sizes(), weight.sizes(), params), .result = {}};
-  if (bias.defined()) {
-    if (bias.dim() != 1 || bias.sizes()[0] != plan.shape.out_channels || bias.dtype() != x.dtype()) {
-      throw ShapeError("conv2d: expected a bias {} [{}], got {}", name(x.dtype()), plan.shape.out_channels,
-                       describe(bias));
-    }
-    check_pair(x, bias, "conv2d");
-  }
+  check_bias(bias, plan.shape.out_channels, x, "conv2d");
   plan.result = empty(plan.shape.y_sizes(), x.options());
   finish_empty(plan, x, weight);
   if (plan.done && bias.defined()) add_channel_bias(plan.result, bias);
   return plan;
 }
 
-ConvPlan prepare_conv2d_backward_input(const Tensor& grad, const Tensor& weight, const Shape& x_sizes,
-                                       const Conv2dParams& params) {
+ConvPlan prepare_conv2d_backward_input(const Tensor& grad, const Tensor& weight, const Tensor& bias,
+                                       const Shape& x_sizes, const Conv2dParams& params) {
   check_pair(grad, weight, "conv2d backward");
   ConvPlan plan{.shape = shape_of(x_sizes, weight.sizes(), params), .result = {}};
   check_grad(grad, plan.shape);
+  check_bias(bias, plan.shape.channels, grad, "conv2d backward");
   plan.result = empty(x_sizes, grad.options());
   finish_empty(plan, grad, weight);
+  if (plan.done && bias.defined()) add_channel_bias(plan.result, bias);
   return plan;
 }
 

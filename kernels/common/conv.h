@@ -25,8 +25,8 @@ struct ConvPlan {
 };
 // Throw DTypeError, DeviceError, ShapeError, ValueError.
 ConvPlan prepare_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParams& params);
-ConvPlan prepare_conv2d_backward_input(const Tensor& grad, const Tensor& weight, const Shape& x_sizes,
-                                       const Conv2dParams& params);
+ConvPlan prepare_conv2d_backward_input(const Tensor& grad, const Tensor& weight, const Tensor& bias,
+                                       const Shape& x_sizes, const Conv2dParams& params);
 ConvPlan prepare_conv2d_backward_weight(const Tensor& grad, const Tensor& x, const Shape& weight_sizes,
                                         const Conv2dParams& params, const Tensor& out, bool accumulate);
 

@@ -125,17 +125,25 @@ Tensor conv2d_cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   return y;
 }
 
-Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const Shape& x_sizes,
+Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const Tensor& bias, const Shape& x_sizes,
                                  const Conv2dParams& params) {
-  const ConvPlan plan = prepare_conv2d_backward_input(grad, weight, x_sizes, params);
+  const ConvPlan plan = prepare_conv2d_backward_input(grad, weight, bias, x_sizes, params);
   if (plan.done) return plan.result;
-  const Tensor& dx = plan.result;
+  const bool half = is_half(grad.dtype());
+  // In float32 where something is to be added before it is rounded.
+  const Tensor dx = half && bias.defined() ? empty(x_sizes, kFloat32) : plan.result;
+  const auto with_bias = [&] {
+    if (bias.defined()) add_channel_bias(dx, bias);
+    if (dx.dtype() != plan.result.dtype()) copy(plan.result, dx);
+    return plan.result;
+  };
   if (suits_onednn(plan.shape, grad.dtype()) &&
       cpu::onednn_conv_backward_input(plan.shape, contiguous(grad), contiguous(weight), dx))
-    return dx;
-  if (is_half(grad.dtype())) {
-    copy(dx, conv2d_backward_input_cpu(cast(grad, kFloat32), cast(weight, kFloat32), x_sizes, params));
-    return dx;
+    return with_bias();
+  if (half) {
+    copy(plan.result, conv2d_backward_input_cpu(cast(grad, kFloat32), cast(weight, kFloat32),
+                                                bias.defined() ? cast(bias, kFloat32) : bias, x_sizes, params));
+    return plan.result;
   }
   const Tensor g = contiguous(grad);
   const Tensor filter = contiguous(weight);
@@ -144,7 +152,7 @@ Tensor conv2d_backward_input_cpu(const Tensor& grad, const Tensor& weight, const
   } else {
     Im2col<float>{plan.shape}.backward_input(g.data_ptr<float>(), filter.data_ptr<float>(), dx.data_ptr<float>());
   }
-  return dx;
+  return with_bias();
 }
 
 Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Shape& weight_sizes,
@@ -178,8 +186,8 @@ Tensor conv2d_backward_weight_cpu(const Tensor& grad, const Tensor& x, const Sha
 
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, const Conv2dParams&)> conv2d("conv2d",
                                                                                                   &conv2d_cpu);
-constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&, const Conv2dParams&)> conv2d_backward_input(
-    "conv2d_backward_input", &conv2d_backward_input_cpu);
+constinit Kernel<Tensor(const Tensor&, const Tensor&, const Tensor&, const Shape&, const Conv2dParams&)>
+    conv2d_backward_input("conv2d_backward_input", &conv2d_backward_input_cpu);
 constinit Kernel<Tensor(const Tensor&, const Tensor&, const Shape&, const Conv2dParams&, const Tensor&, bool)>
     conv2d_backward_weight("conv2d_backward_weight", &conv2d_backward_weight_cpu);
 

@@ -79,6 +79,7 @@ struct Cached {
 struct Key {
   Pass pass;
   DType dtype;
+  DType result;  // of the gradient of the input
   bool bias;
   ConvShape shape;
   auto operator<=>(const Key&) const = default;
@@ -104,7 +105,10 @@ std::unique_ptr<Cached> make(const Key& key) {
       grouped ? Memory::dims{p.groups, s.out_channels / p.groups, s.channels / p.groups, s.kernel_h, s.kernel_w}
               : Memory::dims{s.out_channels, s.channels, s.kernel_h, s.kernel_w};
   using Tag = Memory::format_tag;
-  const auto type = key.dtype == kBFloat16 ? Memory::data_type::bf16 : Memory::data_type::f32;
+  const auto type_of = [](DType dtype) {
+    return dtype == kBFloat16 ? Memory::data_type::bf16 : Memory::data_type::f32;
+  };
+  const auto type = type_of(key.dtype);
   const auto plain_weight = grouped ? Tag::goihw : Tag::oihw;
   const Memory::desc plain_x(x, type, Tag::nchw), plain_y(y, type, Tag::nchw), plain_w(w, type, plain_weight);
   OnednnConvolution convolution{
@@ -136,10 +140,12 @@ std::unique_ptr<Cached> make(const Key& key) {
       cached->arguments.emplace(DNNL_ARG_BIAS, cached->bias);
     }
   } else if (key.pass == kBackwardInput) {
+    convolution.x = Memory::desc(x, type_of(key.result), Tag::any);
+    const Memory::desc plain_result(x, type_of(key.result), Tag::nchw);
     const OnednnBackwardInput desc = describe_backward_input(onednn_engine(), convolution, forward);
     if (!is_fast(key, desc.impl_info_str())) return nullptr;
     set(dnnl::convolution_backward_data(desc), Port(plain_y, desc.diff_dst_desc(), true), DNNL_ARG_DIFF_DST,
-        Port(plain_w, desc.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_x, desc.diff_src_desc(), false),
+        Port(plain_w, desc.weights_desc(), true), DNNL_ARG_WEIGHTS, Port(plain_result, desc.diff_src_desc(), false),
         DNNL_ARG_DIFF_SRC);
   } else {
     // The gradient comes in float32, whatever the rest: it is a sum over the batch, rounded once.
@@ -165,7 +171,7 @@ bool run(const ConvShape& shape, Pass pass, const Tensor& a, const Tensor& b, co
          const Tensor& result) {
   if (!onednn_conv_takes(a.dtype())) return false;
   thread_local OnednnCache<Key, Cached> cache;
-  Cached* const cached = cache.find({pass, a.dtype(), bias.defined(), shape}, &make);
+  Cached* const cached = cache.find({pass, a.dtype(), result.dtype(), bias.defined(), shape}, &make);
   if (!cached) return false;
   dnnl::stream& stream = onednn_stream();
   const Tensor other_a = cached->a.bind(a.raw_data());

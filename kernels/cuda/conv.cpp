@@ -32,9 +32,9 @@ Tensor conv2d_cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, co
   return plan.result;
 }
 
-Tensor conv2d_backward_input_cuda(const Tensor& grad, const Tensor& weight, const Shape& x_sizes,
+Tensor conv2d_backward_input_cuda(const Tensor& grad, const Tensor& weight, const Tensor& bias, const Shape& x_sizes,
                                   const Conv2dParams& params) {
-  const ConvPlan plan = prepare_conv2d_backward_input(grad, weight, x_sizes, params);
+  const ConvPlan plan = prepare_conv2d_backward_input(grad, weight, bias, x_sizes, params);
   if (plan.done) return plan.result;
   const Tensor g = dense(grad);
   const Tensor filter = dense(weight);
@@ -45,6 +45,7 @@ Tensor conv2d_backward_input_cuda(const Tensor& grad, const Tensor& weight, cons
                .b = filter.raw_data(),
                .result = plan.result.raw_data()},
               grad.device());
+  if (bias.defined()) add_channel_bias(plan.result, bias);
   return plan.result;
 }
 

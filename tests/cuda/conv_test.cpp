@@ -47,8 +47,8 @@ void check_passes(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   CHECK(found.dtype() == dtype);
   CHECK(difference(exact(found), y) <= bound(dtype, depth));
   const Tensor grad = on_device(numbers(y.sizes(), dtype, 9));
-  CHECK(difference(exact(conv2d_backward_input(grad, weight, x.sizes(), params)),
-                   conv2d_backward_input(exact(grad), exact(weight), x.sizes(), params)) <=
+  CHECK(difference(exact(conv2d_backward_input(grad, weight, {}, x.sizes(), params)),
+                   conv2d_backward_input(exact(grad), exact(weight), {}, x.sizes(), params)) <=
         bound(dtype, depth * weight.sizes()[0] / x.sizes()[1] * params.groups));
   const Tensor dweight = conv2d_backward_weight(exact(grad), exact(x), weight.sizes(), params, {}, false);
   const double weight_bound = bound(dtype, y.numel() / y.sizes()[1]);
@@ -95,10 +95,11 @@ TEST_CASE("empty batches, channels and kernels give what nothing adds up to; the
   const Tensor bias = numbers({2}, kFloat32, 3);
   const auto made = [](const Shape& sizes) { return on_device(numbers(sizes, kFloat32, 1)); };
   CHECK(conv2d(made({0, 1, 4, 4}), made({2, 1, 3, 3}), {}, {}).sizes() == Shape{0, 2, 2, 2});
-  CHECK(conv2d_backward_input(made({0, 2, 2, 2}), made({2, 1, 3, 3}), {0, 1, 4, 4}, {}).sizes() == Shape{0, 1, 4, 4});
+  CHECK(conv2d_backward_input(made({0, 2, 2, 2}), made({2, 1, 3, 3}), {}, {0, 1, 4, 4}, {}).sizes() ==
+        Shape{0, 1, 4, 4});
   CHECK(difference(conv2d(made({1, 0, 4, 4}), made({2, 0, 3, 3}), on_device(bias), {}),
                    clone(view::expand(view::as_strided(bias, {2, 1, 1}, {1, 0, 0}, 0), {1, 2, 2, 2}))) == 0);
-  CHECK(difference(conv2d_backward_input(made({3, 0, 2, 2}), made({0, 1, 3, 3}), {3, 1, 4, 4}, {}),
+  CHECK(difference(conv2d_backward_input(made({3, 0, 2, 2}), made({0, 1, 3, 3}), {}, {3, 1, 4, 4}, {}),
                    zeros({3, 1, 4, 4})) == 0);
   CHECK(difference(conv2d_backward_weight(made({0, 2, 2, 2}), made({0, 1, 4, 4}), {2, 1, 3, 3}, {}, {}, false),
                    zeros({2, 1, 3, 3})) == 0);
@@ -146,7 +147,7 @@ TEST_CASE("a convolution is planned once for its pass, shape, dtype and the sett
   device::set_convolution_workspace_limit(limit);
   CHECK(run() == 0);
   const uint64_t before = plans_made();
-  conv2d_backward_input(on_device(expected), wide_weight, {2, 3, 10, 11}, {});
+  conv2d_backward_input(on_device(expected), wide_weight, {}, {2, 3, 10, 11}, {});
   conv2d(wide_x, wide_weight, {}, {.stride = {2, 2}});
   CHECK(plans_made() - before == 2);
 }
@@ -206,7 +207,7 @@ TEST_CASE("what is no convolution is refused before the library sees it") {
   CHECK_THROWS_AS(conv2d(x, on_device(zeros({2, 3, 3, 3}, kFloat64)), {}, {}), DTypeError);
   CHECK_THROWS_AS(conv2d(x, zeros({2, 3, 3, 3}), {}, {}), DeviceError);
   CHECK_THROWS_AS(conv2d(x, weight, zeros({2}), {}), DeviceError);
-  CHECK_THROWS_WITH_AS(conv2d_backward_input(made({1, 2, 3, 2}), weight, {1, 3, 4, 4}, {}),
+  CHECK_THROWS_WITH_AS(conv2d_backward_input(made({1, 2, 3, 2}), weight, {}, {1, 3, 4, 4}, {}),
                        "conv2d backward: expected a gradient [1, 2, 2, 2], got float32 [1, 2, 3, 2] on cuda:0",
                        ShapeError);
   CHECK_THROWS_AS(conv2d_backward_weight(made({1, 2, 2, 2}), x, {2, 3, 3, 3}, {}, made({2, 3, 3, 2}), false),

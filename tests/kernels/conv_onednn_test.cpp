@@ -97,9 +97,14 @@ TEST_CASE("convolutions of bfloat16 and their gradients are rounded once") {
     check_rounded_once(conv2d(x, w, {}, row.p), conv2d(wide(x), wide(w), {}, row.p),
                        conv2d(magnitude(x), magnitude(w), {}, row.p), row.w.numel() / row.w[0]);
     const Tensor g = random(y.sizes(), 4, kBFloat16);
-    check_rounded_once(conv2d_backward_input(g, w, row.x, row.p), conv2d_backward_input(wide(g), wide(w), row.x, row.p),
-                       conv2d_backward_input(magnitude(g), magnitude(w), row.x, row.p),
-                       row.w.numel() / row.w[1] / row.p.groups);
+    check_rounded_once(
+        conv2d_backward_input(g, w, {}, row.x, row.p), conv2d_backward_input(wide(g), wide(w), {}, row.x, row.p),
+        conv2d_backward_input(magnitude(g), magnitude(w), {}, row.x, row.p), row.w.numel() / row.w[1] / row.p.groups);
+    const Tensor shift = random({row.x[1]}, 6, kBFloat16);
+    check_rounded_once(conv2d_backward_input(g, w, shift, row.x, row.p),
+                       conv2d_backward_input(wide(g), wide(w), wide(shift), row.x, row.p),
+                       conv2d_backward_input(magnitude(g), magnitude(w), magnitude(shift), row.x, row.p),
+                       row.w.numel() / row.w[1] / row.p.groups + 1);
     const int64_t pixels = g.numel() / row.w[0];
     const Tensor exact = conv2d_backward_weight(wide(g), wide(x), row.w, row.p, {}, false);
     const Tensor size = conv2d_backward_weight(magnitude(g), magnitude(x), row.w, row.p, {}, false);
@@ -123,10 +128,11 @@ TEST_CASE("convolutions of bfloat16 go to oneDNN where the processor multiplies 
     CAPTURE(row.what);
     const Tensor x = random(row.x, 1, kBFloat16), w = random(row.w, 2, kBFloat16);
     Tensor y;
-    const std::function<void()> three[] = {[&] { y = conv2d(x, w, {}, row.p); },
-                                           [&] { conv2d_backward_input(y, w, row.x, row.p); },
-                                           [&] { conv2d_backward_weight(y, x, row.w, row.p, {}, false); }};
-    for (const auto& pass : three) {
+    const std::function<void()> passes[] = {
+        [&] { y = conv2d(x, w, {}, row.p); }, [&] { conv2d_backward_input(y, w, {}, row.x, row.p); },
+        [&] { conv2d_backward_input(y, w, random({row.x[1]}, 3, kBFloat16), row.x, row.p); },
+        [&] { conv2d_backward_weight(y, x, row.w, row.p, {}, false); }};
+    for (const auto& pass : passes) {
       const int64_t floats_before = cpu::onednn_conv_passes(kFloat32);
       const int64_t halves_before = cpu::onednn_conv_passes(kBFloat16);
       pass();
@@ -152,8 +158,8 @@ TEST_CASE("a convolution of bfloat16 takes tensors of any layout, and makes a pr
     REQUIRE_FALSE(x.is_contiguous());
     const Tensor y = conv2d(x, turned, {}, row.p);
     CHECK(bits(y) == bits(conv2d(contiguous(x), contiguous(turned), {}, row.p)));
-    CHECK(bits(conv2d_backward_input(x, turned, row.x, row.p)) ==
-          bits(conv2d_backward_input(contiguous(x), contiguous(turned), row.x, row.p)));
+    CHECK(bits(conv2d_backward_input(x, turned, {}, row.x, row.p)) ==
+          bits(conv2d_backward_input(contiguous(x), contiguous(turned), {}, row.x, row.p)));
     CHECK(bits(conv2d_backward_weight(x, x, row.w, row.p, {}, false)) ==
           bits(conv2d_backward_weight(contiguous(x), contiguous(x), row.w, row.p, {}, false)));
   }
@@ -175,7 +181,7 @@ TEST_CASE("a convolution of bfloat16 without an image, and one of numbers that a
   const Tensor w = random({4, 3, 3, 3}, 1, kBFloat16), bias = random({4}, 2, kBFloat16);
   const Tensor none = zeros({0, 3, 6, 6}, kBFloat16), no_grad = zeros({0, 4, 4, 4}, kBFloat16);
   CHECK(conv2d(none, w, bias, {}).sizes() == Shape{0, 4, 4, 4});
-  CHECK(conv2d_backward_input(no_grad, w, {0, 3, 6, 6}, {}).sizes() == Shape{0, 3, 6, 6});
+  CHECK(conv2d_backward_input(no_grad, w, {}, {0, 3, 6, 6}, {}).sizes() == Shape{0, 3, 6, 6});
   CHECK(conv2d_backward_weight(no_grad, none, {4, 3, 3, 3}, {}, {}, false).to_vector<float>() ==
         std::vector<float>(108, 0));
   // The scaler's checks look for them in gradients.
@@ -186,7 +192,7 @@ TEST_CASE("a convolution of bfloat16 without an image, and one of numbers that a
         CHECK_FALSE(std::isfinite(value));
     };
     spoilt(conv2d_backward_weight(g, x, {4, 3, 3, 3}, {}, {}, false));
-    spoilt(conv2d_backward_input(g, w, {1, 3, 6, 6}, {}));
+    spoilt(conv2d_backward_input(g, w, {}, {1, 3, 6, 6}, {}));
     spoilt(conv2d(full({1, 3, 6, 6}, bad, kBFloat16), w, bias, {}));
   }
 }

@@ -70,8 +70,8 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
     CHECK(largest_difference(conv2d(x32, w32, cast(bias, kFloat32), row.p), y) < 1e-4);
     const Tensor g = random(y.sizes(), 4, kFloat64);
     const Tensor g32 = cast(g, kFloat32);
-    CHECK(largest_difference(conv2d_backward_input(g32, w32, row.x, row.p), conv2d_backward_input(g, w, row.x, row.p)) <
-          1e-4);
+    CHECK(largest_difference(conv2d_backward_input(g32, w32, {}, row.x, row.p),
+                             conv2d_backward_input(g, w, {}, row.x, row.p)) < 1e-4);
     const Tensor exact = conv2d_backward_weight(g, x, row.w, row.p, {}, false);
     CHECK(largest_difference(conv2d_backward_weight(g32, x32, row.w, row.p, {}, false), exact) < 1e-3);
     const Tensor out = ones(row.w);
@@ -81,6 +81,28 @@ TEST_CASE("convolution by oneDNN and by im2col agree with plain loops") {
   CHECK_THROWS_AS(conv2d(zeros({1, 3, 4, 4}), zeros({2, 2, 3, 3}), {}, {}), ShapeError);
   CHECK_THROWS_AS(conv2d(zeros({1, 1, 2, 2}), zeros({1, 1, 3, 3}), {}, {}), ShapeError);
   CHECK(conv2d(zeros({0, 1, 4, 4}), zeros({2, 1, 3, 3}), {}, {}).sizes() == Shape{0, 2, 2, 2});
+}
+
+TEST_CASE("a transposed convolution adds its bias before it rounds, and checks it") {
+  // Two thirds of a place of a half: what was rounded before the bias came would be a place off.
+  for (const DType dtype : {kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    const double place = dtype == kFloat16 ? 0x1p-10 : 0x1p-7;
+    const Tensor grad = full({1, 2, 3, 3}, 1, dtype), weight = full({2, 1, 1, 1}, 0.5, dtype);
+    fill(view::slice(weight, 0, 1, 2), 0.5 + place / 2);
+    // 1 + place / 2, and place / 4 more.
+    const Tensor bias = full({1}, place / 4, dtype);
+    const Tensor x = conv2d_backward_input(grad, weight, bias, {1, 1, 3, 3}, {});
+    CHECK(x.dtype() == dtype);
+    for (const double value : x.to_vector<double>())
+      CHECK(value == 1 + place);
+    CHECK(conv2d_backward_input(grad, weight, {}, {1, 1, 3, 3}, {}).to_vector<double>()[0] == 1);
+  }
+  const Tensor grad = ones({1, 2, 3, 3}), weight = ones({2, 4, 1, 1});
+  CHECK(conv2d_backward_input(ones({0, 2, 3, 3}), weight, ones({4}), {0, 4, 3, 3}, {}).numel() == 0);
+  CHECK_THROWS_WITH_AS(conv2d_backward_input(grad, weight, ones({2}), {1, 4, 3, 3}, {}),
+                       doctest::Contains("conv2d backward: expected a bias float32 [4], got"), ShapeError);
+  CHECK_THROWS_AS(conv2d_backward_input(grad, weight, ones({4}, kFloat64), {1, 4, 3, 3}, {}), ShapeError);
 }
 
 }  // namespace brigade::test::conv_test

@@ -29,7 +29,8 @@ void compute(const ConvolutionCall& call) {
     }
     case ConvolutionPass::BackwardInput:
       copy(tensor(call.result, s.x_sizes()),
-           conv2d_backward_input(tensor(call.a, s.y_sizes()), tensor(call.b, s.weight_sizes()), s.x_sizes(), s.params));
+           conv2d_backward_input(tensor(call.a, s.y_sizes()), tensor(call.b, s.weight_sizes()), {}, s.x_sizes(),
+                                 s.params));
       break;
     case ConvolutionPass::BackwardWeight:
       conv2d_backward_weight(tensor(call.a, s.y_sizes()), tensor(call.b, s.x_sizes()), s.weight_sizes(), s.params,

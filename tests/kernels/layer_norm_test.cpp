@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdint>
 
 namespace brigade::test::layer_norm_test {
 using test::check_near;
@@ -145,6 +146,24 @@ TEST_CASE("views and empty batches; errors name shapes and dtypes") {
   CHECK_THROWS_WITH_AS(rms_norm(ones({2, 3}, kInt64), {3}, {}, 1e-5), doctest::Contains("got int64"), DTypeError);
   CHECK_THROWS_AS(rms_norm_backward(x, x, {}, ones({5}, kFloat64), {{6}}), ShapeError);
   CHECK_THROWS_AS(rms_norm_backward(random({6, 4}, 1), x, {}, ones({4}, kFloat64), {{6}}), ShapeError);
+}
+
+TEST_CASE("a NaN of any payload in a weight makes NaNs of its column in every dtype, forward and backward") {
+  const Tensor weight = ones({40});
+  static_cast<uint32_t*>(weight.raw_data())[3] = 0x7fffffff;
+  for (const DType dtype : {kFloat32, kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    const Tensor x = random({2, 40}, 1, dtype), grad = random({2, 40}, 2, dtype);
+    const LayerNorm norm = layer_norm(x, {40}, weight, Tensor(), 1e-5);
+    const auto y = norm.y.to_vector<float>();
+    for (size_t i = 0; i < y.size(); ++i)
+      CHECK(std::isnan(y[i]) == (i % 40 == 3));
+    // Each element of the gradient depends on the whole row.
+    const LayerNormGrads slopes =
+        layer_norm_backward(grad, x, weight, norm.mean, norm.rstd, {.normalized_shape = {40}});
+    for (const float slope : slopes.x.to_vector<float>())
+      CHECK(std::isnan(slope));
+  }
 }
 
 }  // namespace brigade::test::layer_norm_test

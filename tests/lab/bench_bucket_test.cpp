@@ -5,6 +5,7 @@
 
 #include <brigade/core/error.h>
 #include <brigade/dist/groups/threads/run_threads.h>
+#include <brigade/dist/reducer/payload.h>
 
 #include <doctest/doctest.h>
 
@@ -67,8 +68,8 @@ TEST_CASE("terms of a bucket: what a way of placing gradients does not copy cost
         CHECK(terms.numbers > 0);
         CHECK(terms.flags > 0);
         CHECK(terms.reduce > 0);
-        // 102 elements in slots of 112, ten flags, 19 words.
-        CHECK(bucket.payload_bytes() == 4 * (10 * 112 + 10 + 19));
+        // 102 elements in slots of 112, ten flags, and the words.
+        CHECK(bucket.payload_bytes() == 4 * (10 * 112 + 10 + dist::kWords));
         bucket.together();
         CHECK(bucket.rest_in_backward() > 0);
       });

@@ -84,10 +84,24 @@ double sum_loop(const float* x, int64_t n) { return sum_elements(x, n); }
 double sum_float16_loop(const float16* x, int64_t n) { return sum_elements(x, n); }
 double sum_bfloat16_loop(const bfloat16* x, int64_t n) { return sum_elements(x, n); }
 double sum_of_squares_loop(const float* x, int64_t n) {
-  return sum_of(n, [=](int64_t i, auto load) HWY_ATTR {
-    const auto v = load(x + i);
-    return v * v;
-  });
+  const Floats d;
+  // Of 256 squares in each lane in float32, so that large ones do not overflow there; of those in double.
+  constexpr int64_t kBlock = 64 * 4 * hn::MaxLanes(Floats());
+  HWY_ALIGN float lanes[hn::MaxLanes(Floats())];
+  double total = 0;
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const Vector squares = combine_vectors(
+        std::min(kBlock, n - first), hn::Zero(d),
+        [&](int64_t i, auto load) HWY_ATTR {
+          const auto v = load(x + first + i);
+          return v * v;
+        },
+        [](auto a, auto b) HWY_ATTR { return a + b; });
+    hn::Store(squares, d, lanes);
+    for (size_t i = 0; i < hn::Lanes(d); ++i)
+      total += static_cast<double>(lanes[i]);
+  }
+  return total;
 }
 double sum_distances_float_loop(const float* x, float center, int64_t n) { return sum_distances_of(x, center, n); }
 DistanceSums sum_distances_and_squares_float_loop(const float* x, float center, int64_t n) {

@@ -14,7 +14,7 @@ double sum(const float* x, int64_t n);
 // Halves are read in registers and summed in float32, as above.
 double sum(const float16* x, int64_t n);
 double sum(const bfloat16* x, int64_t n);
-// Read once; of blocks in float32, of those in double.
+// Of 256 squares in float32, of those in double.
 double sum_of_squares(const float* x, int64_t n);
 // Sums of x - center, of their squares, and of a * (x - center).
 double sum_distances(const float* x, float center, int64_t n);

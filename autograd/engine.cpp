@@ -10,11 +10,11 @@
 #include <brigade/autograd/detail/thread_state.h>
 #include <brigade/autograd/ops/arithmetic.h>
 #include <brigade/autograd/tape.h>
-#include <brigade/kernels/bucket.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -189,8 +189,6 @@ void Engine::deliver(const Node& from, uint32_t input, Tensor gradient) {
   }
 }
 
-static bool is_all_zero(const Tensor& gradient) { return kernels::sum_of_squares(kernels::contiguous(gradient)) == 0; }
-
 void Engine::call_leaf_hooks(uint32_t index) {
   PlannedLeaf& planned = planned_leaves_[index];
   AutogradMeta& leaf_meta = *planned.meta;
@@ -199,12 +197,12 @@ void Engine::call_leaf_hooks(uint32_t index) {
   const auto hooks = leaf_meta.hooks;
   for (const auto& hook : hooks) {
     const uint32_t version = planned.buffer.storage()->version();
-    const bool held_numbers = is_diagnosed_ && detail::holds_numbers(planned.buffer);
+    const std::optional<double> held = is_diagnosed_ ? detail::first_number(planned.buffer) : std::nullopt;
     Tensor replaced = hook.call(planned.buffer);
     const bool replaces = replaced.defined() && !replaced.is_same(planned.buffer);
     if (replaces || planned.buffer.storage()->version() != version) {
       leaf_meta.note_changing_hook(hook.handle);
-      if (held_numbers && is_all_zero(replaces ? replaced : planned.buffer))
+      if (held && std::isfinite(*held) && !detail::first_number(replaces ? replaced : planned.buffer))
         detail::stopped_gradients().emptied.push_back({leaves_[index].id(), hook.where});
     }
     if (!replaced.defined()) continue;

@@ -3,8 +3,6 @@
 
 #include <brigade/core/tensor.h>
 
-#include <cmath>
-
 namespace brigade::autograd::detail {
 
 void StoppedGradients::note(const Node& node, uint32_t input) {
@@ -17,13 +15,13 @@ void StoppedGradients::note(const Node& node, uint32_t input) {
   }
 }
 
-bool holds_numbers(const Tensor& gradient) {
-  if (gradient.device() != Device() || !is_floating_point(gradient.dtype())) return false;
+std::optional<double> first_number(const Tensor& gradient) {
+  if (gradient.device() != Device() || !is_floating_point(gradient.dtype())) return std::nullopt;
   for (int64_t i = 0; i < gradient.numel(); ++i) {
     const double value = brigade::detail::element_as_double(gradient, i);
-    if (value != 0) return std::isfinite(value);
+    if (value != 0) return value;
   }
-  return false;
+  return std::nullopt;
 }
 
 StoppedGradients& stopped_gradients() noexcept {

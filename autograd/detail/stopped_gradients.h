@@ -7,6 +7,7 @@
 #include <brigade/autograd/tape_query.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace brigade::autograd::detail {
@@ -42,9 +43,8 @@ struct StoppedGradients {
 
   void note(const Node& node, uint32_t input);
 };
-// Whether the first of its elements that is not zero is a number; false where all are zero, and on a device, where that
-// would wait.
-bool holds_numbers(const Tensor& gradient);
+// The first of its elements that is not zero; nothing where all are, and on a device, where to look would wait.
+std::optional<double> first_number(const Tensor& gradient);
 // Of the calling thread.
 StoppedGradients& stopped_gradients() noexcept;
 

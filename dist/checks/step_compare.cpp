@@ -87,7 +87,7 @@ StepOnRank StepCheck::own_step(const autograd::Update& update) const {
       step.set_by_hand.push_back({name, stamp.set_at});
     for (const autograd::Write& write : edits_of(managed, grad))
       step.edits.push_back({name, write.op, write.where});
-    if (may_be_edited_unseen(managed, grad)) step.edits.push_back({name, "bump_version", {}});
+    if (may_be_edited_unseen(managed, grad)) step.edits.push_back(StepOnRank::Edit::unseen(name));
   }
   for (const auto& [i, write] : written_by_hand(update))
     step.writes.push_back(write);

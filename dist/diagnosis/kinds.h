@@ -122,8 +122,10 @@ struct StepOnRank {
   std::string options;    // autograd::Update::options
   std::string gradients;  // '1' or '0' for each parameter of the optimizer: it has a gradient
   struct Edit {
-    std::string parameter, op;  // op "bump_version", without a line: by something that has left none
+    std::string parameter, op;
     Place where;
+    // By something that has left no line.
+    static Edit unseen(const std::string& parameter);
     std::string in_words() const;  // "mul_ at train.cpp:5"
   };
   std::vector<Edit> edits;  // of reduced gradients, by hand

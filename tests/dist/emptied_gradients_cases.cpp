@@ -69,6 +69,8 @@ std::string check_healthy(const dist::ProcessGroupPtr& group) {
       {"all ranks freeze it", [](const Tensor& gradient, int, int) { return gradient * 0.0; }},
       {"two backwards of four", [&](const Tensor& gradient, int rank,
                                     int step) { return rank == last && step % 2 == 0 ? gradient * 0.0 : gradient; }},
+      {"small, not zero: its square is",
+       [&](const Tensor& gradient, int rank, int) { return rank == last ? gradient * 1e-200 : gradient; }},
       {"zero by itself", [](const Tensor& gradient, int, int) { return gradient * 0.5; }, 0.0},
       {"a log", [](const Tensor& gradient, int, int) {
          static_cast<void>(gradient.to_vector<double>());

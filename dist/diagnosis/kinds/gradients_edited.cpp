@@ -70,6 +70,8 @@ void blame(std::span<const StepOnRank::Edit> edits, size_t rank, bool everywhere
 
 }  // namespace
 
+StepOnRank::Edit StepOnRank::Edit::unseen(const std::string& parameter) { return {parameter, "bump_version", {}}; }
+
 std::string StepOnRank::Edit::in_words() const {
   if (op == "bump_version" && !where) return "a write that left no line (through data_ptr(), for one)";
   return fmt::format("{} at {}", op, to_string(where));

@@ -8,6 +8,7 @@
 #define BRIGADE_KERNELS_CPU_VECTOR_ELEMENTS
 #endif
 
+#include <brigade/core/dtype.h>
 #include <brigade/core/half.h>
 
 #include <hwy/highway.h>
@@ -214,6 +215,14 @@ HWY_INLINE void store_part(Vector x, T* to, int64_t count) {
   HWY_ALIGN T room[hn::MaxLanes(Floats())];
   store_vector(x, room);
   std::copy_n(room, count, to);
+}
+
+// Calls body with an element of a type that is computed in float32.
+template <class Body>
+HWY_INLINE auto visit_floats(DType dtype, Body body) {
+  if (dtype == kFloat32) return body(0.0F);
+  if (dtype == kFloat16) return body(float16());
+  return body(bfloat16());
 }
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE

@@ -26,14 +26,6 @@ HWY_INLINE V exp_nonpositive_of(V x) {
   return exp_nonpositive(x);
 }
 
-// Calls body with an element's type.
-template <class Body>
-HWY_INLINE void visit(DType dtype, Body body) {
-  if (dtype == kFloat32) return body(0.0F);
-  if (dtype == kFloat16) return body(float16());
-  body(bfloat16());
-}
-
 // The largest element of each column, and the sum of exp(x - largest).
 template <class T>
 HWY_INLINE void sum_columns(const T* x, int64_t n, int64_t stride, int64_t width, float* largest, float* sums) {
@@ -200,7 +192,7 @@ void softmax_gradient_rows_of(bool logarithm, const FloatArrays& arrays, int64_t
 }  // namespace
 
 void softmax_gradient_rows_loop(bool logarithm, const FloatArrays& arrays, int64_t rows) {
-  visit(arrays.dtype, [&]<class T>(T) HWY_ATTR { softmax_gradient_rows_of<T>(logarithm, arrays, rows); });
+  visit_floats(arrays.dtype, [&]<class T>(T) HWY_ATTR { softmax_gradient_rows_of<T>(logarithm, arrays, rows); });
 }
 
 void log_sum_columns_loop(const float* x, int64_t n, int64_t stride, int64_t width, float* largest, float* log_sums) {
@@ -246,13 +238,13 @@ void softmax_gradient_columns_of(bool logarithm, const T* grad, const T* y, T* o
 }  // namespace
 
 void softmax_columns_loop(bool logarithm, const FloatColumns& columns) {
-  visit(columns.dtype, [&]<class T>(T) HWY_ATTR {
+  visit_floats(columns.dtype, [&]<class T>(T) HWY_ATTR {
     softmax_columns_of(logarithm, static_cast<const T*>(columns.in[0]), static_cast<T*>(columns.out), columns.n,
                        columns.stride, columns.width);
   });
 }
 void softmax_gradient_columns_loop(bool logarithm, const FloatColumns& columns) {
-  visit(columns.dtype, [&]<class T>(T) HWY_ATTR {
+  visit_floats(columns.dtype, [&]<class T>(T) HWY_ATTR {
     softmax_gradient_columns_of(logarithm, static_cast<const T*>(columns.in[0]), static_cast<const T*>(columns.in[1]),
                                 static_cast<T*>(columns.out), columns.n, columns.stride, columns.width);
   });

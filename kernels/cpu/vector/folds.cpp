@@ -18,6 +18,8 @@ namespace {
 using V = Vector;
 
 constexpr bool is_sum(Fold fold) { return fold == Fold::Nonzeros || fold == Fold::Sizes || fold == Fold::Squares; }
+// Of the other ones but the product, whether more is better.
+constexpr bool is_largest(Fold fold) { return fold == Fold::Largest || fold == Fold::LargestSize; }
 
 // Of no elements.
 constexpr float nothing(Fold fold) {
@@ -40,15 +42,14 @@ template <Fold fold>
 HWY_INLINE V join(V known, V x) {
   if constexpr (fold == Fold::Product) return known * x;
   if constexpr (is_sum(fold)) return known + x;
-  constexpr bool kLargest = fold == Fold::Largest || fold == Fold::LargestSize;
-  const auto better = kLargest ? hn::Gt(x, known) : hn::Lt(x, known);
+  const auto better = is_largest(fold) ? hn::Gt(x, known) : hn::Lt(x, known);
   return hn::IfThenElse(hn::Or(better, hn::IsNaN(x)), x, known);
 }
 
 // As join, of which a NaN may or may not be left.
 template <Fold fold>
 HWY_INLINE V quick_join(V known, V x) {
-  if constexpr (fold == Fold::Largest || fold == Fold::LargestSize) return hn::Max(known, x);
+  if constexpr (is_largest(fold)) return hn::Max(known, x);
   return hn::Min(known, x);
 }
 
@@ -74,8 +75,7 @@ HWY_INLINE float fold_lanes(V x) {
       if constexpr (fold == Fold::Product) {
         lanes[i] *= other;
       } else {
-        constexpr bool kLargest = fold == Fold::Largest || fold == Fold::LargestSize;
-        const bool is_better = kLargest ? other > lanes[i] : other < lanes[i];
+        const bool is_better = is_largest(fold) ? other > lanes[i] : other < lanes[i];
         lanes[i] = is_better || other != other ? other : lanes[i];
       }
     }
@@ -99,8 +99,7 @@ HWY_INLINE float extreme_row_of(const T* x, int64_t n) {
       },
       [](V known, V v) HWY_ATTR { return quick_join<fold>(known, v); });
   if (!std::isnan(hn::GetLane(hn::SumOfLanes(d, sums[0] + sums[1])))) {
-    constexpr bool kLargest = fold == Fold::Largest || fold == Fold::LargestSize;
-    return hn::GetLane(kLargest ? hn::MaxOfLanes(d, found) : hn::MinOfLanes(d, found));
+    return hn::GetLane(is_largest(fold) ? hn::MaxOfLanes(d, found) : hn::MinOfLanes(d, found));
   }
   return fold_lanes<fold>(combine_vectors(
       n, none, [x](int64_t i, auto load) HWY_ATTR { return element_of<fold>(x, i, load); },
@@ -129,9 +128,8 @@ HWY_INLINE void fold_into_of(const T* x, float* values, int64_t n) {
 // Calls body<fold, T>(x).
 template <Fold fold, class Body>
 HWY_INLINE auto visit_dtype_of(DType dtype, const void* x, Body body) {
-  if (dtype == kFloat32) return body.template operator()<fold>(static_cast<const float*>(x));
-  if (dtype == kFloat16) return body.template operator()<fold>(static_cast<const float16*>(x));
-  return body.template operator()<fold>(static_cast<const bfloat16*>(x));
+  return visit_floats(dtype,
+                      [&]<class T>(T) HWY_ATTR { return body.template operator()<fold>(static_cast<const T*>(x)); });
 }
 template <class Body>
 HWY_INLINE auto visit_fold(Fold fold, DType dtype, const void* x, Body body) {
@@ -183,9 +181,7 @@ void fold_into_loop(Fold fold, DType dtype, const void* x, float* values, int64_
              [=]<Fold known, class T>(const T* elements) HWY_ATTR { fold_into_of<known>(elements, values, n); });
 }
 int64_t first_place_loop(DType dtype, const void* x, float value, int64_t n) {
-  if (dtype == kFloat32) return first_place_of(static_cast<const float*>(x), value, n);
-  if (dtype == kFloat16) return first_place_of(static_cast<const float16*>(x), value, n);
-  return first_place_of(static_cast<const bfloat16*>(x), value, n);
+  return visit_floats(dtype, [=]<class T>(T) HWY_ATTR { return first_place_of(static_cast<const T*>(x), value, n); });
 }
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE

@@ -129,24 +129,16 @@ void gradients_of(const NormRowGradients& rows) {
   gradients_of<true, false, false, T>(rows);
 }
 
-// Calls body with an element's type.
-template <class Body>
-HWY_INLINE void visit(DType dtype, Body body) {
-  if (dtype == kFloat32) return body(0.0F);
-  if (dtype == kFloat16) return body(float16());
-  body(bfloat16());
-}
-
 }  // namespace
 
 void normalize_rows_loop(const NormRows& rows) {
-  visit(rows.dtype, [&]<class T>(T) HWY_ATTR {
+  visit_floats(rows.dtype, [&]<class T>(T) HWY_ATTR {
     if (rows.means) return normalize_rows_of<true, T>(rows);
     normalize_rows_of<false, T>(rows);
   });
 }
 void norm_row_gradients_loop(const NormRowGradients& rows) {
-  visit(rows.dtype, [&]<class T>(T) HWY_ATTR { gradients_of<T>(rows); });
+  visit_floats(rows.dtype, [&]<class T>(T) HWY_ATTR { gradients_of<T>(rows); });
 }
 
 }  // namespace brigade::kernels::cpu::HWY_NAMESPACE

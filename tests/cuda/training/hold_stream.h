@@ -3,6 +3,9 @@
 
 #include <brigade/core/cuda/stream.h>
 #include <brigade/core/device.h>
+#include <brigade/core/device_runtime.h>
+#include <brigade/dist/groups/process_group.h>
+#include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
 
@@ -52,6 +55,22 @@ inline std::jthread hold_stream(Device device, std::chrono::milliseconds longest
     (void)device;
 #endif
   });
+}
+
+// Buckets that were cut anew leave memory behind, which later collectives free, and to free memory waits for the device:
+// before a stream is held, so that no host waits for it.
+inline void free_old_buckets(const dist::ProcessGroupPtr& group, Device device) {
+  const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  for (int i = 0; i < 3; ++i) {  // let go, put aside, freed
+    const Tensor x = zeros({1}).to(device);
+    group->all_reduce(x)->wait();
+    device_runtime(device).synchronize(device.index);
+    // The thread that watches collectives has let go of this one, so of those before.
+    while (x.use_count() > 1) {
+      REQUIRE(std::chrono::steady_clock::now() < latest);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 }
 
 }  // namespace brigade::test

@@ -403,6 +403,7 @@ TEST_CASE("a backward waits for the peers' hosts and for no device; the numbers 
     };
     step(good);
     step(good);
+    free_old_buckets(group, device);
     const auto reached = device_runtime(device).new_event(device.index);
     std::jthread held = hold_stream(device, std::chrono::minutes(1));
     reached->record();

@@ -14,9 +14,14 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 namespace brigade::test::staged_reduction_test {
 
@@ -64,6 +69,44 @@ void check_all(int ranks, const Body& body) {
     CHECK(rank.result == "same");
   }
 }
+
+// One process tells another that it has come so far, without a word to the group.
+class Signal {
+ public:
+  Signal() { REQUIRE(pipe2(ends_, O_CLOEXEC) == 0); }
+  ~Signal() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+
+  void give() const {
+    if (write(ends_[1], "x", 1) != 1) throw std::runtime_error("a signal cannot be given");
+  }
+  void await() const {
+    pollfd entry{ends_[0], POLLIN, 0};
+    if (poll(&entry, 1, 20000) != 1) throw std::runtime_error("no signal in 20 s");
+  }
+
+ private:
+  int ends_[2];
+};
+
+// Two ranks that go on at the same time may come to the end in the call itself: each goes alone here, as far as it gets without the other.
+struct Turns {
+  Signal rank0_began, rank1_began;
+
+  dist::WorkPtr begin(const dist::ProcessGroupPtr& group, const Tensor& tensor) const {
+    if (group->rank() == 1) rank0_began.await();
+    dist::WorkPtr work = group->all_reduce(tensor, {});
+    // It does what it can do at once, and that is not all.
+    if (work->is_completed()) throw std::runtime_error("completed by one rank alone");
+    (group->rank() == 0 ? rank0_began : rank1_began).give();
+    if (group->rank() == 0) rank1_began.await();
+    return work;
+  }
+};
 
 }  // namespace
 
@@ -165,17 +208,16 @@ TEST_CASE("several at once, small ones between them, waited for in another order
 }
 
 TEST_CASE("a rank that leaves between the pieces is named, and nobody hangs") {
-  const auto ranks = run_ranks("shm", 2, [](const dist::ProcessGroupPtr& group) {
+  const Turns turns;
+  const auto ranks = run_ranks("shm", 2, [&](const dist::ProcessGroupPtr& group) {
     const Tensor tensor = ones({elements(DType::Float32, 8 << 20)});
-    const dist::WorkPtr work = group->all_reduce(tensor, {});
-    if (group->rank() == 1) {
-      // It comes, and does what it can do at once.
-      work->is_completed();
-      return std::string("left");
-    }
+    const dist::WorkPtr work = turns.begin(group, tensor);
+    if (group->rank() == 1) return std::string("left");
     work->wait();
     return std::string("done");
   });
+  CHECK(ranks[1].error == "");
+  CHECK(ranks[1].result == "left");
   CHECK(ranks[0].error == "PeerError");
   CHECK_MESSAGE(ranks[0].text.find("rank 1 left the group") != std::string::npos, ranks[0].text);
   CHECK(!ranks[0].hung);
@@ -183,11 +225,12 @@ TEST_CASE("a rank that leaves between the pieces is named, and nobody hangs") {
 }
 
 TEST_CASE("a rank that stands still between the pieces is named after the time-out") {
+  const Turns turns;
   const auto ranks = run_ranks(
       "shm", 2,
-      [](const dist::ProcessGroupPtr& group) {
+      [&](const dist::ProcessGroupPtr& group) {
         const Tensor tensor = ones({elements(DType::Float32, 8 << 20)});
-        const dist::WorkPtr work = group->all_reduce(tensor, {});
+        const dist::WorkPtr work = turns.begin(group, tensor);
         if (group->rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(3));
         work->wait();
         return std::string("done");

@@ -67,6 +67,10 @@ target_compile_options(brigade_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(brigade_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-missing-field-initializers>)
 endif()
+# GCC 13 and 14 take a reference to an entry of a table for one to the key that it was looked up by.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  target_compile_options(brigade_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
+endif()
 # A tenth and more of a compile goes into collecting garbage, of which half a gigabyte may lie about here.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(brigade_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)

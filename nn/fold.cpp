@@ -5,7 +5,7 @@ namespace brigade::nn {
 
 namespace {
 
-void check(const char* layer, Size2 kernel_size, const FoldOptions& o) {
+void check_unfold(const char* layer, Size2 kernel_size, const FoldOptions& o) {
   for (size_t d = 0; d < 2; ++d) {
     if (kernel_size[d] >= 1 && o.dilation[d] >= 1 && o.stride[d] >= 1 && o.padding[d] >= 0) continue;
     throw ValueError(
@@ -19,7 +19,7 @@ int64_t checked(const char* layer, const char* name, int64_t factor) {
   throw ValueError("{}: {} must be at least 1, got {}", layer, name, factor);
 }
 
-std::string describe(Size2 kernel_size, const FoldOptions& o) {
+std::string unfold_in_words(Size2 kernel_size, const FoldOptions& o) {
   return "kernel_size=" + to_string(kernel_size) + ", dilation=" + to_string(o.dilation) +
          ", padding=" + to_string(o.padding) + ", stride=" + to_string(o.stride);
 }
@@ -27,17 +27,17 @@ std::string describe(Size2 kernel_size, const FoldOptions& o) {
 }  // namespace
 
 UnfoldImpl::UnfoldImpl(Size2 kernel, const FoldOptions& o) : kernel_size(kernel), options(o) {
-  check("Unfold", kernel, o);
+  check_unfold("Unfold", kernel, o);
 }
 Tensor UnfoldImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return unfold(x, kernel_size, options, where);
 }
-std::string UnfoldImpl::extra() const { return describe(kernel_size, options); }
+std::string UnfoldImpl::extra() const { return unfold_in_words(kernel_size, options); }
 
 FoldImpl::FoldImpl(Size2 size, Size2 kernel, const FoldOptions& o)
     : output_size(size), kernel_size(kernel), options(o) {
-  check("Fold", kernel, o);
+  check_unfold("Fold", kernel, o);
   checked("Fold", "output_size", std::min(size[0], size[1]));
 }
 Tensor FoldImpl::forward(const Tensor& columns, SourceLocation where) {
@@ -45,7 +45,7 @@ Tensor FoldImpl::forward(const Tensor& columns, SourceLocation where) {
   return fold(columns, output_size, kernel_size, options, where);
 }
 std::string FoldImpl::extra() const {
-  return "output_size=" + to_string(output_size) + ", " + describe(kernel_size, options);
+  return "output_size=" + to_string(output_size) + ", " + unfold_in_words(kernel_size, options);
 }
 
 PixelShuffleImpl::PixelShuffleImpl(int64_t factor)

@@ -18,7 +18,7 @@ namespace brigade::nn::init {
 
 namespace {
 
-void check(const Tensor& tensor, const char* what, int low, int high) {
+void check_dims(const Tensor& tensor, const char* what, int low, int high) {
   if (!tensor.defined()) throw ValueError("{}: the tensor is undefined", what);
   if (!is_floating_point(tensor.dtype()))
     throw DTypeError("{}: expected a floating dtype, got {}", what, describe(tensor));
@@ -87,7 +87,7 @@ void orthonormalise(std::vector<std::vector<double>>& vectors) {
 }  // namespace
 
 void trunc_normal_(const Tensor& tensor, double mean, double stddev, double a, double b, SourceLocation where) {
-  check(tensor, "trunc_normal_", 0, kAnyDim);
+  check_dims(tensor, "trunc_normal_", 0, kAnyDim);
   if (!(a < b && stddev > 0)) {
     throw ValueError("trunc_normal_: expected a < b and a deviation above 0, got a {}, b {}, deviation {}", a, b,
                      stddev);
@@ -109,7 +109,7 @@ void trunc_normal_(const Tensor& tensor, double mean, double stddev, double a, d
 }
 
 void eye_(const Tensor& tensor, SourceLocation where) {
-  check(tensor, "eye_", 2, 2);
+  check_dims(tensor, "eye_", 2, 2);
   fill_from_host(tensor, "eye_", where, [&](double* values) {
     for (int64_t i = 0; i < std::min(tensor.size(0), tensor.size(1)); ++i)
       values[i * tensor.size(1) + i] = 1;
@@ -117,7 +117,7 @@ void eye_(const Tensor& tensor, SourceLocation where) {
 }
 
 void dirac_(const Tensor& tensor, int64_t groups, SourceLocation where) {
-  check(tensor, "dirac_", 3, 5);
+  check_dims(tensor, "dirac_", 3, 5);
   const int64_t out = tensor.size(0), in = tensor.size(1);
   if (groups < 1 || out % groups != 0) {
     throw ShapeError("dirac_: the first dimension must be divisible by groups {}, got {}", groups, describe(tensor));
@@ -136,7 +136,7 @@ void dirac_(const Tensor& tensor, int64_t groups, SourceLocation where) {
 }
 
 void orthogonal_(const Tensor& tensor, double gain, SourceLocation where) {
-  check(tensor, "orthogonal_", 2, kAnyDim);
+  check_dims(tensor, "orthogonal_", 2, kAnyDim);
   if (tensor.numel() == 0) return;
   const int64_t rows = tensor.size(0), columns = tensor.numel() / rows;
   const bool wide = rows < columns;
@@ -159,7 +159,7 @@ void orthogonal_(const Tensor& tensor, double gain, SourceLocation where) {
 }
 
 void sparse_(const Tensor& tensor, double sparsity, double stddev, SourceLocation where) {
-  check(tensor, "sparse_", 2, 2);
+  check_dims(tensor, "sparse_", 2, 2);
   if (!(sparsity >= 0 && sparsity <= 1))
     throw ValueError("sparse_: sparsity must be between 0 and 1, got {}", sparsity);
   const int64_t rows = tensor.size(0), columns = tensor.size(1);

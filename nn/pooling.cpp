@@ -13,7 +13,7 @@ int64_t smallest(int64_t size) { return size; }
 int64_t smallest(Size2 size) { return std::min(size[0], size[1]); }
 
 template <class S, class Options>
-void check(const char* layer, S kernel_size, const Options& o) {
+void check_options(const char* layer, S kernel_size, const Options& o) {
   const S stride = o.stride.value_or(kernel_size);
   const bool fits = smallest(kernel_size) >= 1 && smallest(stride) >= 1;
   if constexpr (requires { o.dilation; }) {
@@ -31,7 +31,7 @@ void check_output(const char* layer, std::optional<int64_t> size) {
 }
 
 template <class S, class Options>
-std::string describe(const S& kernel_size, const Options& o) {
+std::string options_in_words(const S& kernel_size, const Options& o) {
   using std::to_string;
   std::string text = "kernel_size=" + to_string(kernel_size) + ", stride=" + to_string(o.stride.value_or(kernel_size)) +
                      ", padding=" + to_string(o.padding);
@@ -39,7 +39,7 @@ std::string describe(const S& kernel_size, const Options& o) {
     text += ", dilation=" + to_string(o.dilation) + ", ceil_mode=" + detail::text_of(o.ceil_mode);
   return text;
 }
-std::string describe(const PoolOutputSize& size) {
+std::string options_in_words(const PoolOutputSize& size) {
   const auto text = [](std::optional<int64_t> value) { return value ? std::to_string(*value) : "none"; };
   return "output_size=[" + text(size.values[0]) + ", " + text(size.values[1]) + "]";
 }
@@ -47,35 +47,35 @@ std::string describe(const PoolOutputSize& size) {
 }  // namespace
 
 MaxPool2dImpl::MaxPool2dImpl(Size2 kernel, const MaxPool2dOptions& o) : kernel_size(kernel), options(o) {
-  check("MaxPool2d", kernel, o);
+  check_options("MaxPool2d", kernel, o);
 }
 Tensor MaxPool2dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return max_pool2d(x, kernel_size, options, where);
 }
-std::string MaxPool2dImpl::extra() const { return describe(kernel_size, options); }
+std::string MaxPool2dImpl::extra() const { return options_in_words(kernel_size, options); }
 
 AvgPool2dImpl::AvgPool2dImpl(Size2 kernel, const AvgPool2dOptions& o) : kernel_size(kernel), options(o) {
-  check("AvgPool2d", kernel, o);
+  check_options("AvgPool2d", kernel, o);
   if (o.divisor_override == 0) throw ValueError("AvgPool2d: divisor_override must not be 0");
 }
 Tensor AvgPool2dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return avg_pool2d(x, kernel_size, options, where);
 }
-std::string AvgPool2dImpl::extra() const { return describe(kernel_size, options); }
+std::string AvgPool2dImpl::extra() const { return options_in_words(kernel_size, options); }
 
 MaxPool1dImpl::MaxPool1dImpl(int64_t kernel, const MaxPool1dOptions& o) : kernel_size(kernel), options(o) {
-  check("MaxPool1d", kernel, o);
+  check_options("MaxPool1d", kernel, o);
 }
 Tensor MaxPool1dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return max_pool1d(x, kernel_size, options, where);
 }
-std::string MaxPool1dImpl::extra() const { return describe(kernel_size, options); }
+std::string MaxPool1dImpl::extra() const { return options_in_words(kernel_size, options); }
 
 AvgPool1dImpl::AvgPool1dImpl(int64_t kernel, const AvgPool1dOptions& o) : kernel_size(kernel), options(o) {
-  check("AvgPool1d", kernel, o);
+  check_options("AvgPool1d", kernel, o);
 }
 Tensor AvgPool1dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
@@ -113,7 +113,7 @@ Tensor AdaptiveAvgPool2dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return adaptive_avg_pool2d(x, output_size, where);
 }
-std::string AdaptiveAvgPool2dImpl::extra() const { return describe(output_size); }
+std::string AdaptiveAvgPool2dImpl::extra() const { return options_in_words(output_size); }
 
 AdaptiveMaxPool2dImpl::AdaptiveMaxPool2dImpl(PoolOutputSize size) : output_size(size) {
   for (const auto& value : size.values)
@@ -123,6 +123,6 @@ Tensor AdaptiveMaxPool2dImpl::forward(const Tensor& x, SourceLocation where) {
   const CallScope scope(*this, where);
   return adaptive_max_pool2d(x, output_size, where);
 }
-std::string AdaptiveMaxPool2dImpl::extra() const { return describe(output_size); }
+std::string AdaptiveMaxPool2dImpl::extra() const { return options_in_words(output_size); }
 
 }  // namespace brigade::nn

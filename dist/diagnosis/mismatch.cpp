@@ -77,17 +77,17 @@ struct Sides {
 };
 
 using Found = std::optional<MismatchReason>;
-Found advice(std::string text) { return MismatchReason{"", std::move(text), {}}; }
+Found advise(std::string text) { return MismatchReason{"", std::move(text), {}}; }
 
 // One call with other values.
 Found same_call(const Mismatch&, const Sides& sides) {
   const CollectiveInfo& a = *sides.first.info;
   const CollectiveInfo& b = *sides.second.info;
   if (a.kind != b.kind || a.description != b.description || sides.both(Part::Backward)) return std::nullopt;
-  if (a.dtype != b.dtype) return advice("the tensors have different dtypes: convert on every rank alike");
-  if (a.op != b.op) return advice("the operations differ: give the same one on every rank");
-  if (a.root != b.root) return advice("the roots differ: name the same one on every rank");
-  return advice(
+  if (a.dtype != b.dtype) return advise("the tensors have different dtypes: convert on every rank alike");
+  if (a.op != b.op) return advise("the operations differ: give the same one on every rank");
+  if (a.root != b.root) return advise("the roots differ: name the same one on every rank");
+  return advise(
       "the tensors have different sizes: exchange as many values on every rank (gather the sizes first, or fill up), "
       "and call in the same order");
 }
@@ -95,7 +95,7 @@ Found same_call(const Mismatch&, const Sides& sides) {
 // The ranks' own words of the group that they want to make.
 Found other_groups(const Mismatch&, const Sides& sides) {
   if (sides.first.info->kind != "new_group" || sides.second.info->kind != "new_group") return std::nullopt;
-  return advice("give the same list of ranks and time-out on every rank of the group, members or not");
+  return advise("give the same list of ranks and time-out on every rank of the group, members or not");
 }
 
 Found other_hooks(const Mismatch&, const Sides& sides) {
@@ -115,10 +115,10 @@ Found other_hooks(const Mismatch&, const Sides& sides) {
 
 Found constructions(const Mismatch&, const Sides& sides) {
   if (sides.both(Part::Construction))
-    return advice("the ranks make different wrappers here: make the same ones, in the same order, on every rank");
+    return advise("the ranks make different wrappers here: make the same ones, in the same order, on every rank");
   const auto found = sides.alone_in(Part::Construction);
   if (!found) return std::nullopt;
-  return advice(
+  return advise(
       fmt::format("{} makes a wrapper here that {} does not make, or not yet: make the same ones at the same "
                   "place of the program on every rank",
                   found->first.name, found->second.name));
@@ -185,7 +185,7 @@ Found step_or_not(const Mismatch& mismatch, const Sides& sides) {
                             {static_cast<int>(stepping.rank)}};
     }
   }
-  return advice(
+  return advise(
       fmt::format("either {} left out a step, or {} left out a backward: decide on every rank alike whether "
                   "to step, and accumulate over as many backwards",
                   other.name, stepping.name));
@@ -209,7 +209,7 @@ bool misses_layer(const Mismatch& mismatch, const CollectiveInfo& layer) {
 }
 
 Found layer(const Mismatch& mismatch, const Sides& sides) {
-  if (sides.both(Part::Layer)) return advice("run the same layers in the same order on every rank");
+  if (sides.both(Part::Layer)) return advise("run the same layers in the same order on every rank");
   const auto found = sides.alone_in(Part::Layer);
   if (!found) return std::nullopt;
   const auto& [in_layer, other] = *found;
@@ -220,7 +220,7 @@ Found layer(const Mismatch& mismatch, const Sides& sides) {
                           "run the same layers on every rank",
                           {static_cast<int>(other.rank)}};
   }
-  return advice(
+  return advise(
       fmt::format("{} runs a layer in training mode that {} does not run here: convert the module on every "
                   "rank, run the same layers and as many batches, and evaluate in eval()",
                   in_layer.name, other.name));
@@ -228,7 +228,7 @@ Found layer(const Mismatch& mismatch, const Sides& sides) {
 
 Found backwards_of_wrappers(const Mismatch&, const Sides& sides) {
   if (!sides.both(Part::Backward)) return std::nullopt;
-  return advice("run the backwards of the wrappers in the same order on every rank, and all of them");
+  return advise("run the backwards of the wrappers in the same order on every rank, and all of them");
 }
 
 // A call of the program itself.
@@ -239,13 +239,13 @@ Found own_call(const Mismatch& mismatch, const Sides& sides) {
   const bool was_called = std::any_of(mismatch.before.begin(), mismatch.before.end(),
                                       [&](const CollectiveInfo& each) { return each.matches(*own.info); });
   if (was_called) {
-    return advice(
+    return advise(
         fmt::format("{} calls {}, as all ranks have done together before: either they are not at the same "
                     "place of their loops (another number of batches), or the condition around the call "
                     "differs",
                     own.name, short_words(*own.info)));
   }
-  return advice(
+  return advise(
       fmt::format("either {} never calls {} (it stands under a condition), or {} comes to it earlier (fewer "
                   "batches): call it on every rank, and give every rank as many batches, or use Join",
                   other.name, short_words(*own.info), own.name));
@@ -254,7 +254,7 @@ Found own_call(const Mismatch& mismatch, const Sides& sides) {
 Found forward_or_not(const Mismatch&, const Sides& sides) {
   const auto found = sides.alone_in(Part::Buffers);
   if (!found) return std::nullopt;
-  return advice(
+  return advise(
       fmt::format("{} begins a forward that {} does not: either it evaluates through the wrapper (do so under "
                   "NoGradGuard, or through the module), or it left out a backward, or the ranks have "
                   "different numbers of batches",

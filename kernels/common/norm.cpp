@@ -13,9 +13,9 @@ NormKind norm_kind(double p) {
   return p == 0 ? NormKind::Zero : p == 1 ? NormKind::One : p == 2 ? NormKind::Two : NormKind::Any;
 }
 
-Reduction prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
+ReductionPlan prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
   check_floating(x, "norm");
-  Reduction r = prepare_reduction(x, dims, keepdim, x.dtype());
+  ReductionPlan r = prepare_reduction(x, dims, keepdim, x.dtype());
   if (r.reduced == 0 && r.out.numel() > 0 && (p < 0 || std::isinf(p))) {
     throw ShapeError("norm: the norm of order {} of no elements has no value, got {}{}{}", p, describe(x),
                      dims.empty() ? "" : " over ", dims.empty() ? "" : to_string(dims));

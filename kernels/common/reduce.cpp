@@ -22,7 +22,7 @@ uint32_t mask_of(const Shape& dims, int count) {
   return dims.empty() ? (1u << count) - 1 : mask;
 }
 
-void arrange(const Tensor& x, uint32_t mask, Reduction& result) {
+void arrange(const Tensor& x, uint32_t mask, ReductionPlan& result) {
   int first = 0;
   while (first < x.dim() && !(mask & (1u << first)))
     ++first;
@@ -61,19 +61,19 @@ Shape reduced_sizes(const Tensor& x, uint32_t mask, bool keepdim) {
 
 }  // namespace
 
-Reduction prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out) {
+ReductionPlan prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out) {
   const uint32_t mask = mask_of(dims, x.dim());
-  Reduction result;
+  ReductionPlan result;
   result.out = empty(reduced_sizes(x, mask, keepdim), {out, x.device()});
   arrange(x, mask, result);
   return result;
 }
 
-Reduction prepare_sum(const Tensor& x, const ReduceOptions& options) {
+ReductionPlan prepare_sum(const Tensor& x, const ReduceOptions& options) {
   const uint32_t mask = mask_of(options.dims, x.dim());
   const Shape sizes = reduced_sizes(x, mask, options.keepdim);
   const DType dtype = is_floating_point(x.dtype()) ? x.dtype() : kInt64;
-  Reduction result;
+  ReductionPlan result;
   result.out = options.out;
   result.accumulate = options.accumulate && options.out.defined();
   if (!result.out.defined()) {

@@ -15,7 +15,8 @@ using sum_type = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
 template <class T>
 using sum_accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
 
-struct Reduction {
+// What a reduction over some dimensions reads and writes.
+struct ReductionPlan {
   // [outer, reduced, inner], dense: `x` itself when the reduced dimensions are neighbours, else a
   // permuted copy with inner = 1.
   Tensor x;
@@ -26,28 +27,28 @@ struct Reduction {
 };
 // Of `x` over `dims` (empty: all) into a new tensor of dtype `out`, not filled. Throws ShapeError
 // for a dimension that is named twice, IndexError for one that there is not.
-Reduction prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out);
+ReductionPlan prepare_reduction(const Tensor& x, const Shape& dims, bool keepdim, DType out);
 // Throws the same, and ShapeError for an `out` that does not fit.
-Reduction prepare_sum(const Tensor& x, const ReduceOptions& options);
+ReductionPlan prepare_sum(const Tensor& x, const ReduceOptions& options);
 // Throws DTypeError unless the dtype is floating.
 void check_floating(const Tensor& x, const char* what);
 
 // Of amax and amin. Throws ShapeError where there is nothing to choose from.
-Reduction prepare_extreme(const Tensor& x, const Shape& dims, bool keepdim, const char* what);
+ReductionPlan prepare_extreme(const Tensor& x, const Shape& dims, bool keepdim, const char* what);
 // Throws DTypeError, and ShapeError where a norm of no elements has no value.
-Reduction prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdim);
+ReductionPlan prepare_norm(const Tensor& x, double p, const Shape& dims, bool keepdim);
 
 struct VariancePlan {
-  Reduction slices;  // out: the variances
-  Tensor mean;       // not filled
+  ReductionPlan slices;  // out: the variances
+  Tensor mean;           // not filled
 };
 VariancePlan prepare_variance(const Tensor& x, const Shape& dims, bool keepdim);
 
 struct VarianceBackwardPlan {
-  Reduction slices;     // out: undefined
-  Tensor factor, mean;  // dense: [outer, inner]
-  Tensor slope;         // dense: [outer, reduced, inner], not filled
-  Tensor result;        // `slope` in the shape of x
+  ReductionPlan slices;  // out: undefined
+  Tensor factor, mean;   // dense: [outer, inner]
+  Tensor slope;          // dense: [outer, reduced, inner], not filled
+  Tensor result;         // `slope` in the shape of x
 };
 VarianceBackwardPlan prepare_variance_backward(const Tensor& factor, const Tensor& x, const Tensor& mean,
                                                const Shape& dims);

@@ -10,7 +10,7 @@ namespace {
 
 template <bool largest>
 Tensor extreme(const Tensor& x, const Shape& dims, bool keepdim) {
-  const Reduction r = prepare_extreme(x, dims, keepdim, largest ? "amax" : "amin");
+  const ReductionPlan r = prepare_extreme(x, dims, keepdim, largest ? "amax" : "amin");
   visit_dtype(x.dtype(), [&]<class T>() {
     cpu::reduce_slices<T>(r, ExtremeOf<largest, T>{static_cast<T*>(r.out.raw_data())},
                           largest ? cpu::Fold::Largest : cpu::Fold::Smallest);

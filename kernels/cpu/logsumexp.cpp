@@ -40,7 +40,7 @@ Exponentials<double> exponentials_of_row(const double* x, int64_t n) {
 }
 
 template <class C>
-void logsumexp_into(const Reduction& r) {
+void logsumexp_into(const ReductionPlan& r) {
   const C* x = static_cast<const C*>(r.x.raw_data());
   C* out = static_cast<C*>(r.out.raw_data());
   const auto store = [&](int64_t i, const Exponentials<C>& seen) {
@@ -65,7 +65,7 @@ void logsumexp_into(const Reduction& r) {
 Tensor logsumexp_cpu(const Tensor& x, const Shape& dims, bool keepdim) {
   check_floating(x, "logsumexp");
   if (is_half(x.dtype())) return cast(logsumexp_cpu(cast(x, kFloat32), dims, keepdim), x.dtype());
-  const Reduction r = prepare_reduction(x, dims, keepdim, x.dtype());
+  const ReductionPlan r = prepare_reduction(x, dims, keepdim, x.dtype());
   if (x.dtype() == kFloat64) {
     logsumexp_into<double>(r);
   } else {

@@ -19,7 +19,7 @@ constexpr cpu::Fold fold_of(NormKind kind) {
 }
 
 template <NormKind kind>
-void reduce(const Reduction& r, double p) {
+void reduce(const ReductionPlan& r, double p) {
   visit_floating(r.x.dtype(), "norm", [&]<class T>() {
     const NormOf<kind, T> reducer{static_cast<T*>(r.out.raw_data()), static_cast<compute_type<T>>(p)};
     if constexpr (kind == NormKind::Any) {
@@ -31,7 +31,7 @@ void reduce(const Reduction& r, double p) {
 }
 
 Tensor norm_cpu(const Tensor& x, double p, const Shape& dims, bool keepdim) {
-  const Reduction r = prepare_norm(x, p, dims, keepdim);
+  const ReductionPlan r = prepare_norm(x, p, dims, keepdim);
   switch (norm_kind(p)) {
     case NormKind::Zero: reduce<NormKind::Zero>(r, p); break;
     case NormKind::One: reduce<NormKind::One>(r, p); break;

@@ -9,7 +9,7 @@ namespace brigade::kernels {
 namespace {
 
 Tensor prod_cpu(const Tensor& x, const Shape& dims, bool keepdim) {
-  const Reduction r = prepare_reduction(x, dims, keepdim, is_floating_point(x.dtype()) ? x.dtype() : kInt64);
+  const ReductionPlan r = prepare_reduction(x, dims, keepdim, is_floating_point(x.dtype()) ? x.dtype() : kInt64);
   visit_dtype(x.dtype(), [&]<class T>() {
     cpu::reduce_slices<T>(r, ProductOf<T>{static_cast<decltype(ProductOf<T>::out)>(r.out.raw_data())},
                           cpu::Fold::Product);

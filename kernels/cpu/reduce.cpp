@@ -33,7 +33,7 @@ void add_row(const T* row, Acc* sums, int64_t n) {
 }
 
 template <class T>
-void sum_into(const Reduction& x, double scale) {
+void sum_into(const ReductionPlan& x, double scale) {
   using Out = sum_type<T>;
   using Acc = sum_accumulator<T>;
   const T* values = static_cast<const T*>(x.x.raw_data());
@@ -72,7 +72,7 @@ void sum_into(const Reduction& x, double scale) {
 }
 
 Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
-  const Reduction reduction = prepare_sum(x, options);
+  const ReductionPlan reduction = prepare_sum(x, options);
   const double scale = mean ? 1.0 / static_cast<double>(reduction.reduced) : 1.0;
   visit_dtype(x.dtype(), [&]<class T>() { sum_into<T>(reduction, scale); });
   return reduction.out;

@@ -66,7 +66,7 @@ Moments<double> moments_of_row(const T* x, int64_t n) {
 
 // The same for columns, a group of rows at a time.
 template <class T>
-void moments_of_strip(const Reduction& r, const T* first, int64_t width, Moments<double>* total) {
+void moments_of_strip(const ReductionPlan& r, const T* first, int64_t width, Moments<double>* total) {
   using C = compute_type<T>;
   C center[cpu::kStrip<T>], distances[cpu::kStrip<T>], squares[cpu::kStrip<T>];
   for (int64_t row = 0; row < r.reduced; row += cpu::kGroup) {
@@ -116,7 +116,7 @@ Variance variance_cpu(const Tensor& x, const Shape& dims, double correction, boo
 
 Tensor variance_backward_cpu(const Tensor& factor, const Tensor& x, const Tensor& mean, const Shape& dims) {
   const VarianceBackwardPlan plan = prepare_variance_backward(factor, x, mean, dims);
-  const Reduction& slices = plan.slices;
+  const ReductionPlan& slices = plan.slices;
   visit_floating(x.dtype(), "var backward", [&]<class T>() {
     using C = compute_type<T>;
     const T* values = static_cast<const T*>(slices.x.raw_data());

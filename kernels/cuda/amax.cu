@@ -8,7 +8,7 @@ namespace {
 
 template <bool largest>
 Tensor extreme(const Tensor& x, const Shape& dims, bool keepdim, const char* what) {
-  const Reduction r = prepare_extreme(x, dims, keepdim, what);
+  const ReductionPlan r = prepare_extreme(x, dims, keepdim, what);
   visit_dtype(x.dtype(), [&]<class T>() {
     cuda::reduce_slices<T>(what, r, ExtremeOf<largest, T>{static_cast<T*>(r.out.raw_data())});
   });

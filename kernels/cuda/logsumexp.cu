@@ -33,7 +33,7 @@ struct LogsumexpOf {
 
 Tensor logsumexp_cuda(const Tensor& x, const Shape& dims, bool keepdim) {
   check_floating(x, "logsumexp");
-  const Reduction r = prepare_reduction(x, dims, keepdim, x.dtype());
+  const ReductionPlan r = prepare_reduction(x, dims, keepdim, x.dtype());
   visit_floating(x.dtype(), "logsumexp", [&]<class T>() {
     cuda::reduce_slices<T>("logsumexp", r, LogsumexpOf<T>{static_cast<T*>(r.out.raw_data())});
   });

@@ -42,7 +42,7 @@ struct AnyNormOf {
 };
 
 Tensor norm_cuda(const Tensor& x, double p, const Shape& dims, bool keepdim) {
-  const Reduction r = prepare_norm(x, p, dims, keepdim);
+  const ReductionPlan r = prepare_norm(x, p, dims, keepdim);
   visit_floating(x.dtype(), "norm", [&]<class T>() {
     cuda::reduce_slices<T>(
         "norm", r, AnyNormOf<T>{static_cast<T*>(r.out.raw_data()), static_cast<compute_type<T>>(p), norm_kind(p)});

@@ -153,7 +153,7 @@ void sum_columns(Device device, int64_t outer, int64_t reduced, int64_t inner, i
 }
 
 template <class T>
-void sum_into(const Reduction& r, double scale) {
+void sum_into(const ReductionPlan& r, double scale) {
   using Out = sum_type<T>;
   using Acc = sum_accumulator<T>;
   const Device device = r.out.device();
@@ -193,7 +193,7 @@ void sum_into(const Reduction& r, double scale) {
 }
 
 Tensor reduce(const Tensor& x, const ReduceOptions& options, bool mean) {
-  const Reduction reduction = prepare_sum(x, options);
+  const ReductionPlan reduction = prepare_sum(x, options);
   const double scale = mean ? 1.0 / static_cast<double>(reduction.reduced) : 1.0;
   visit_dtype(x.dtype(), [&]<class T>() { sum_into<T>(reduction, scale); });
   return reduction.out;

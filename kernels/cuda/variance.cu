@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads)
 
 Tensor variance_backward_cuda(const Tensor& factor, const Tensor& x, const Tensor& mean, const Shape& dims) {
   const VarianceBackwardPlan plan = prepare_variance_backward(factor, x, mean, dims);
-  const Reduction& slices = plan.slices;
+  const ReductionPlan& slices = plan.slices;
   const int64_t count = plan.slope.numel();
   visit_floating(x.dtype(), "var backward", [&]<class T>() {
     constexpr int kLength = cuda::kVectorBytes / static_cast<int>(sizeof(T));

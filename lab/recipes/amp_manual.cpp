@@ -25,7 +25,7 @@
 #include <array>
 #include <tuple>
 
-namespace brigade::lab {
+namespace brigade::lab::amp_manual {
 
 namespace {
 
@@ -257,4 +257,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab
+}  // namespace brigade::lab::amp_manual

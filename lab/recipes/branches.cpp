@@ -23,7 +23,7 @@
 
 #include <fmt/format.h>
 
-namespace brigade::lab {
+namespace brigade::lab::branches {
 
 namespace {
 
@@ -170,4 +170,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab
+}  // namespace brigade::lab::branches

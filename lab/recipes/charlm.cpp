@@ -18,7 +18,7 @@
 
 #include <numbers>
 
-namespace brigade::lab {
+namespace brigade::lab::charlm {
 
 namespace {
 
@@ -246,9 +246,13 @@ const AddRecipe add({.name = "charlm",
 
 }  // namespace
 
+}  // namespace brigade::lab::charlm
+
+namespace brigade::lab {
+
 TrainResult train_charlm(const dist::ProcessGroupPtr& group, const TrainOptions& options,
                          const CharlmSettings& settings) {
-  return Training(group, options, settings).run();
+  return charlm::Training(group, options, settings).run();
 }
 
 }  // namespace brigade::lab

@@ -45,6 +45,10 @@ std::pair<Tensor, Tensor> TeacherStudentImpl::forward(const Tensor& images) {
   return {teacher(images), student(images)};
 }
 
+}  // namespace brigade::lab
+
+namespace brigade::lab::distill {
+
 namespace {
 
 // What is wrapped, and what is called.
@@ -219,9 +223,13 @@ const AddRecipe add(
 
 }  // namespace
 
+}  // namespace brigade::lab::distill
+
+namespace brigade::lab {
+
 TrainResult train_distill(const dist::ProcessGroupPtr& group, const TrainOptions& options,
                           const DistillSettings& settings) {
-  return Distillation(group, options, settings).run();
+  return distill::Distillation(group, options, settings).run();
 }
 
 }  // namespace brigade::lab

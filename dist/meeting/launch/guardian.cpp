@@ -37,7 +37,7 @@ Guardian::~Guardian() {
 
 std::optional<GuardianNews> Guardian::news() const noexcept {
   GuardianNews news;
-  const ssize_t got = recv(socket_, &news, sizeof news, MSG_DONTWAIT);
+  const ssize_t got = ::recv(socket_, &news, sizeof news, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   if (got != static_cast<ssize_t>(sizeof news)) return GuardianNews{};
   return news;
@@ -45,12 +45,12 @@ std::optional<GuardianNews> Guardian::news() const noexcept {
 
 void Guardian::signal(int rank, int signal) const noexcept {
   const GuardianOrder order{.signal = signal, .rank = rank};
-  [[maybe_unused]] const ssize_t sent = send(socket_, &order, sizeof order, MSG_NOSIGNAL);
+  [[maybe_unused]] const ssize_t sent = ::send(socket_, &order, sizeof order, MSG_NOSIGNAL);
 }
 
 void Guardian::end_what_is_left(std::chrono::milliseconds grace) const noexcept {
   const GuardianOrder order{.grace_ms = grace.count()};
-  [[maybe_unused]] const ssize_t sent = send(socket_, &order, sizeof order, MSG_NOSIGNAL);
+  [[maybe_unused]] const ssize_t sent = ::send(socket_, &order, sizeof order, MSG_NOSIGNAL);
 }
 
 }  // namespace brigade::dist

@@ -110,7 +110,7 @@ class GuardianProcess {
   }
 
   static void tell(int socket, const GuardianNews& news) noexcept {
-    [[maybe_unused]] const ssize_t sent = send(socket, &news, sizeof news, MSG_NOSIGNAL);
+    [[maybe_unused]] const ssize_t sent = ::send(socket, &news, sizeof news, MSG_NOSIGNAL);
   }
 
   void pass_signals_on() noexcept {
@@ -144,7 +144,7 @@ class GuardianProcess {
   void follow_orders() noexcept {
     GuardianOrder order;
     while (true) {
-      const ssize_t got = recv(kSocket, &order, sizeof order, MSG_DONTWAIT);
+      const ssize_t got = ::recv(kSocket, &order, sizeof order, MSG_DONTWAIT);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
       if (got != static_cast<ssize_t>(sizeof order)) give_up();
       if (order.signal != 0) {

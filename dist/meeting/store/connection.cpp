@@ -17,7 +17,7 @@ bool would_wait() { return errno == EAGAIN || errno == EINTR; }
 
 bool Connection::receive() {
   char bytes[64 << 10];
-  const ssize_t got = recv(socket.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
+  const ssize_t got = ::recv(socket.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (got <= 0) return got < 0 && would_wait();
   came.append(bytes, static_cast<size_t>(got));
   moved = std::chrono::steady_clock::now();
@@ -37,7 +37,7 @@ bool Connection::flush() {
   while (sent < all) {
     const std::string& part = sent < head.size() ? head : *body;
     const size_t at = sent < head.size() ? sent : sent - head.size();
-    const ssize_t went = send(socket.fd(), part.data() + at, part.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t went = ::send(socket.fd(), part.data() + at, part.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (went < 0) return would_wait();
     sent += static_cast<size_t>(went);
     moved = std::chrono::steady_clock::now();

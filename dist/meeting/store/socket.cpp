@@ -67,7 +67,7 @@ void send_all(const Socket& socket, const void* data, size_t bytes, Deadline dea
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
     await(socket, POLLOUT, deadline);
-    const ssize_t sent = send(socket.fd(), at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = ::send(socket.fd(), at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
       if (errno == EAGAIN || errno == EINTR) continue;
       throw PeerError("the connection to the store broke: {}", std::strerror(errno));
@@ -81,7 +81,7 @@ void receive_all(const Socket& socket, void* data, size_t bytes, Deadline deadli
   char* at = static_cast<char*>(data);
   while (bytes > 0) {
     await(socket, POLLIN, deadline);
-    const ssize_t got = recv(socket.fd(), at, bytes, MSG_DONTWAIT);
+    const ssize_t got = ::recv(socket.fd(), at, bytes, MSG_DONTWAIT);
     if (got == 0) throw PeerError("the connection to the store was closed by the other side");
     if (got < 0) {
       if (errno == EAGAIN || errno == EINTR) continue;

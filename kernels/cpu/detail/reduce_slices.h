@@ -68,7 +68,7 @@ struct SumOf {
 // Calls row(x, n) -> Value for each row, or for fixed pieces of one long row, so that the result
 // does not depend on how many threads there are; then store(i, Value).
 template <class Value, class T, class Row, class Join, class Store>
-void for_rows(const Reduction& r, const T* x, Row row, Join join, Store store) {
+void for_rows(const ReductionPlan& r, const T* x, Row row, Join join, Store store) {
   if (r.outer == 1 && r.reduced > 2 * kSlicePiece) {
     const int64_t pieces = (r.reduced + kSlicePiece - 1) / kSlicePiece;
     std::vector<Value> parts(static_cast<size_t>(pieces));
@@ -98,7 +98,7 @@ void for_rows(const Reduction& r, const T* x, Row row, Join join, Store store) {
 
 // Calls strip(first element, width, first result) for strips of columns.
 template <class T, class Strip>
-void for_strips(const Reduction& r, const T* x, Strip strip) {
+void for_strips(const ReductionPlan& r, const T* x, Strip strip) {
   const int64_t strips = (r.inner + kStrip<T> - 1) / kStrip<T>;
   parallel_for(
       r.outer * strips,
@@ -115,7 +115,7 @@ void for_strips(const Reduction& r, const T* x, Strip strip) {
 // Groups of rows of a strip are taken into `group` by into(first element of a row, group, width), and
 // the groups are joined.
 template <class T, class R, class Into>
-void reduce_strips(const Reduction& r, const R& reducer, Into into) {
+void reduce_strips(const ReductionPlan& r, const R& reducer, Into into) {
   using Value = typename R::Value;
   for_strips(r, static_cast<const T*>(r.x.raw_data()), [&](const T* first, int64_t width, int64_t result) {
     Value total[kStrip<T>];
@@ -134,7 +134,7 @@ void reduce_strips(const Reduction& r, const R& reducer, Into into) {
 }
 
 template <class T, class R, class Row>
-void reduce_rows(const Reduction& r, const R& reducer, Row row) {
+void reduce_rows(const ReductionPlan& r, const R& reducer, Row row) {
   using Value = typename R::Value;
   for_rows<Value>(
       r, static_cast<const T*>(r.x.raw_data()), row, [&](const Value& a, const Value& b) { return reducer.join(a, b); },
@@ -142,7 +142,7 @@ void reduce_rows(const Reduction& r, const R& reducer, Row row) {
 }
 
 template <class T, class R>
-void reduce_slices(const Reduction& r, const R& reducer) {
+void reduce_slices(const ReductionPlan& r, const R& reducer) {
   using Value = typename R::Value;
   if (r.inner == 1) {
     reduce_rows<T>(r, reducer, [&](const T* row, int64_t n) { return reduce_row(row, n, reducer); });
@@ -158,7 +158,7 @@ void reduce_slices(const Reduction& r, const R& reducer) {
 
 // The same, where `fold` is what the reducer does: by vectors in the types that are computed in float32.
 template <class T, class R>
-void reduce_slices(const Reduction& r, const R& reducer, Fold fold) {
+void reduce_slices(const ReductionPlan& r, const R& reducer, Fold fold) {
   if constexpr (!std::is_same_v<typename R::Value, float>) {
     reduce_slices<T>(r, reducer);
   } else if (r.inner > 1) {

@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kSliceThreads)
 // --- on the host
 
 template <class T, class R>
-void reduce_slices(const char* what, const Reduction& r, const R& reducer) {
+void reduce_slices(const char* what, const ReductionPlan& r, const R& reducer) {
   const Device device = r.out.device();
   const T* x = static_cast<const T*>(r.x.raw_data());
   const int64_t slices = r.outer * r.inner;

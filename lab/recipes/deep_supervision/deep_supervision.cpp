@@ -17,7 +17,7 @@
 
 #include <functional>
 
-namespace brigade::lab {
+namespace brigade::lab::deep_supervision {
 
 namespace {
 
@@ -194,4 +194,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab
+}  // namespace brigade::lab::deep_supervision

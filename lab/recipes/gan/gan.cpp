@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-namespace brigade::lab {
+namespace brigade::lab::gan {
 
 namespace {
 
@@ -130,4 +130,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab
+}  // namespace brigade::lab::gan

@@ -22,7 +22,7 @@
 
 #include <fmt/format.h>
 
-namespace brigade::lab {
+namespace brigade::lab::resnet {
 
 namespace {
 
@@ -148,4 +148,4 @@ const AddRecipe add(
 
 }  // namespace
 
-}  // namespace brigade::lab
+}  // namespace brigade::lab::resnet

@@ -27,11 +27,11 @@ GradScaler::GradScaler(const GradScalerOptions& options)
   if (!(options.growth_factor > 1)) throw ValueError("The growth factor must be > 1.0. Got {}", options.growth_factor);
   if (!(options.backoff_factor < 1))
     throw ValueError("The backoff factor must be < 1.0. Got {}", options.backoff_factor);
-  number_ = autograd::begin_scaler();
+  number_ = autograd::begin_scaler(options.fused_step);
 }
 
 GradScaler::~GradScaler() {
-  if (enabled_) autograd::end_scaler();
+  if (enabled_) autograd::end_scaler(options_.fused_step);
 }
 
 const Tensor& GradScaler::scale_on(Device device) {

@@ -113,7 +113,8 @@ class GradScaler {
     std::optional<bool> asked;      // what has been said of its step
     SourceLocation unscaled_at, stepped_at;
 
-    // Notes what is not finite, and multiplies by `factor` unless it is 1.
+    // Notes what is not finite, and multiplies by `factor` unless it is 1. `grads`: of the
+    // optimizer's parameters.
     void look_at(const std::vector<Tensor>& grads, float factor);
     bool found_any() const;
   };

@@ -113,7 +113,11 @@ void GradScaler::PerOptimizer::look_at(const std::vector<Tensor>& grads, float f
   std::vector<std::pair<Device, Tensor>> factors;
   found_inf.clear();
   asked.reset();
-  for (const optim::detail::Batch& batch : optim::detail::batches(grads, [](size_t) { return 0; })) {
+  const std::vector<Tensor> parameters = optimizer->parameters();
+  const auto is_known_finite = [&](size_t i) {
+    return factor == 1 && autograd::meta(parameters[i])->stamp.scale.is_known_finite(grads[i]);
+  };
+  for (const optim::detail::Batch& batch : optim::detail::batches(grads, is_known_finite)) {
     size_t place = 0;
     while (place < factors.size() && factors[place].first != batch.device)
       ++place;
@@ -121,7 +125,7 @@ void GradScaler::PerOptimizer::look_at(const std::vector<Tensor>& grads, float f
       factors.emplace_back(batch.device, full({}, factor, {kFloat32, batch.device}));
       found_inf.push_back(full({}, 0, {kFloat32, batch.device}));
     }
-    kernels::foreach_unscale(batch.of(grads), factors[place].second, found_inf[place]);
+    if (batch.key == 0) kernels::foreach_unscale(batch.of(grads), factors[place].second, found_inf[place]);
   }
 }
 

@@ -50,6 +50,11 @@ void Engine::note_scale(uint32_t leaf) {
   const auto has_changed = [](const AutogradMeta::Hook& hook) { return hook.has_changed; };
   if (std::any_of(leaf_meta.hooks.begin(), leaf_meta.hooks.end(), has_changed)) label.known = ScaleKnown::Untold;
   leaf_meta.stamp.scale.on_backward(label, leaf_meta.grad);
+  // What a reducer observes, it will write to.
+  const bool is_final = leaf_meta.observers.empty() && !leaf_meta.grad_target.defined();
+  const bool can_look = leaf_meta.grad.device() == kCPU && leaf_meta.grad.is_contiguous();
+  if (has_scalers_that_only_read() && label == ScaleKnown::One && label.first.scaler != 0 && is_final && can_look)
+    leaf_meta.stamp.scale.look(leaf_meta.grad);
   if (label == ScaleKnown::One && label.first.scale != 1 && leaf_meta.registered_as.empty())
     note_scaled_aside(leaves_[leaf].id());
 }

@@ -2,6 +2,7 @@
 #include <brigade/autograd/gradient_scale.h>
 
 #include <brigade/autograd/write_log.h>
+#include <brigade/kernels/bucket.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@ namespace {
 
 std::atomic<uint64_t> scaler_numbers{0};
 std::atomic<int> living_scalers{0};
+std::atomic<int> living_that_only_read{0};
 
 struct Told {
   std::array<double, 8> scales{};  // 0: none
@@ -61,7 +63,10 @@ void ScaleStamp::note_memory(const Tensor& gradient) {
   gradient.storage()->watch();
   version = gradient.version();
   writes = writes_so_far();
+  is_finite = false;
 }
+
+void ScaleStamp::look(const Tensor& gradient) { is_finite = !kernels::has_non_finite(gradient); }
 
 void ScaleStamp::on_backward(const ScaleLabel& added, const Tensor& gradient) {
   ScaleLabel sum = label;
@@ -117,16 +122,21 @@ void ScaleStamp::settle(const Tensor& gradient) {
   if (moved_on || *written_since(gradient)) label = {.known = ScaleKnown::Untold};
 }
 
-uint64_t begin_scaler() noexcept {
+uint64_t begin_scaler(bool only_reads) noexcept {
   living_scalers.fetch_add(1, std::memory_order_relaxed);
+  if (only_reads) living_that_only_read.fetch_add(1, std::memory_order_relaxed);
   forget_scaled_aside();
   return scaler_numbers.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 // Touches nothing of this thread: a scaler may be a static object.
-void end_scaler() noexcept { living_scalers.fetch_sub(1, std::memory_order_relaxed); }
+void end_scaler(bool only_reads) noexcept {
+  living_scalers.fetch_sub(1, std::memory_order_relaxed);
+  if (only_reads) living_that_only_read.fetch_sub(1, std::memory_order_relaxed);
+}
 
 bool has_scalers() noexcept { return living_scalers.load(std::memory_order_relaxed) > 0; }
+bool has_scalers_that_only_read() noexcept { return living_that_only_read.load(std::memory_order_relaxed) > 0; }
 
 namespace {
 bool was_told(double number) { return std::find(told.scales.begin(), told.scales.end(), number) != told.scales.end(); }

@@ -81,8 +81,9 @@ struct ScaleLabel {
 // makes the label void.
 struct ScaleStamp {
   ScaleLabel label;
-  uint64_t writes = 0;   // writes_so_far()
-  uint32_t version = 0;  // of the gradient's storage
+  uint64_t writes = 0;     // writes_so_far()
+  uint32_t version = 0;    // of the gradient's storage
+  bool is_finite = false;  // a backward has looked at every element, when it noted the version
 
   // A backward has added what `added` says to `gradient`, which held something already if it was
   // labelled.
@@ -91,6 +92,13 @@ struct ScaleStamp {
   void on_set(const Tensor& gradient);
   // A scaler has divided all of it by `scale`.
   void on_unscale(uint64_t scaler, double scale, SourceLocation where, const Tensor& gradient);
+  // The backward that has just labelled it looks whether it is finite, for a step that only reads it
+  // (begin_scaler): what has just been written is still in the cache.
+  void look(const Tensor& gradient);
+  // Whether a backward has seen that every element is finite, and nothing has written to it since.
+  bool is_known_finite(const Tensor& gradient) const noexcept {
+    return is_finite && !gradient.storage()->home() && gradient.version() == version;
+  }
   // A label that a write by hand has made void says so from now on.
   void settle(const Tensor& gradient);
   // After a change that keeps to the scale (clipping, a mean over ranks), before which it was settled.
@@ -103,10 +111,12 @@ struct ScaleStamp {
 };
 
 // A scaler begins to live: its number in marks, never 0. Until end_scaler(), backwards hand down
-// labels, on all threads.
-uint64_t begin_scaler() noexcept;
-void end_scaler() noexcept;
+// labels, on all threads. `only_reads`: its steps do not write to gradients, so that to look whether
+// they are finite is a pass of its own, which backward spares them on the CPU.
+uint64_t begin_scaler(bool only_reads = false) noexcept;
+void end_scaler(bool only_reads = false) noexcept;
 bool has_scalers() noexcept;
+bool has_scalers_that_only_read() noexcept;
 
 // A program that knows the scale may multiply by it itself. The numbers that this thread was told
 // last are remembered.

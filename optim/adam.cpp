@@ -1,8 +1,12 @@
 // The check of options and the step of Adam and AdamW, whose only difference is the weight decay.
 #include <brigade/optim/adam.h>
 
+#include <brigade/core/warning.h>
 #include <brigade/kernels/optimizer.h>
 #include <brigade/optim/detail/option_checks.h>
+
+#include <cmath>
+#include <string>
 
 namespace brigade::optim {
 
@@ -19,6 +23,40 @@ template struct AdamOptionsOf<true>;
 
 namespace {
 
+// What float16 keeps of the second moment of a gradient: nothing, where (1 - beta2) g^2 is below half its smallest
+// number. What later steps divide by has forgotten that gradient then, and the first moment has not.
+struct LostMoments {
+  int64_t lost = 0, all = 0;
+
+  explicit LostMoments(const StepBatch<AdamState>& batch) {
+    for (size_t i = 0; i < batch.grads.size(); ++i) {
+      const auto grad = batch.grads[i].to_vector<float>(), second = batch.states[i]->exp_avg_sq.to_vector<float>();
+      for (size_t k = 0; k < grad.size(); ++k) {
+        lost += grad[k] != 0 && second[k] == 0;
+        all += grad[k] != 0;
+      }
+    }
+  }
+};
+
+// After the first step. An eps of 1e-4 bounds what a step can become.
+template <bool kDecoupled>
+void warn_of_lost_moments(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch, SourceLocation where) {
+  const Tensor& first = batch.parameters.front();
+  if (batch.key != 0 || first.dtype() != kFloat16 || first.device() != kCPU || o.eps >= 1e-4) return;
+  const LostMoments found(batch);
+  if (100 * found.lost <= found.all) return;
+  using brigade::detail::in_words;
+  const double least = std::round(1e4 * std::sqrt(0x1p-25 / (1 - o.betas[1]))) / 1e4;
+  warn({(kDecoupled ? "AdamW.step() at " : "Adam.step() at ") + to_string(where) + ": the second moments of " +
+            std::to_string(found.lost) + " of " + std::to_string(found.all) +
+            " gradients are 0, as float16 cannot hold (1 - beta2) g^2 of a g below " + in_words(least) +
+            ": later steps divide by little more than eps " + in_words(o.eps) +
+            ", and may move a parameter to infinity",
+        "keep float32 copies of the parameters (.master_weights = true), or compute in 16-mixed, whose parameters are "
+        "in float32; to stay in float16, set .eps = 1e-4 or more"});
+}
+
 template <bool kDecoupled>
 void move(const AdamOptionsOf<kDecoupled>& o, const StepBatch<AdamState>& batch) {
   kernels::foreach_adam_step(
@@ -31,7 +69,17 @@ int64_t steps_of(const AdamState& state) { return state.step; }
 
 }  // namespace
 
-void Adam::do_step() { step_in_batches(steps_of, move<false>); }
-void AdamW::do_step() { step_in_batches(steps_of, move<true>); }
+void Adam::do_step() {
+  step_in_batches(steps_of, [this](const AdamOptions& o, const StepBatch<AdamState>& batch) {
+    move(o, batch);
+    warn_of_lost_moments(o, batch, stepping_at());
+  });
+}
+void AdamW::do_step() {
+  step_in_batches(steps_of, [this](const AdamWOptions& o, const StepBatch<AdamState>& batch) {
+    move(o, batch);
+    warn_of_lost_moments(o, batch, stepping_at());
+  });
+}
 
 }  // namespace brigade::optim

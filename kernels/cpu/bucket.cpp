@@ -4,11 +4,14 @@
 #include <brigade/kernels/common/bucket.h>
 #include <brigade/kernels/common/bucket_math.h>
 #include <brigade/kernels/common/data_or_null.h>
+#include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 #include <brigade/kernels/cpu/vector/sums.h>
+#include <brigade/kernels/cpu/vector/unscale.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <type_traits>
@@ -143,10 +146,13 @@ double sum_of_squares(const Tensor& tensor) {
 }
 
 bool has_non_finite(const Tensor& tensor) {
-  return visit_floating(tensor.dtype(), "has_non_finite", [&]<class T>() {
-    const T* data = static_cast<const T*>(tensor.raw_data());
-    return std::any_of(data, data + tensor.numel(), [](T value) { return !std::isfinite(as_double(value)); });
+  visit_floating(tensor.dtype(), "has_non_finite", []<class T>() {});  // throws
+  std::atomic<bool> found = false;
+  cpu::parallel_for(tensor.numel(), [&](int64_t begin, int64_t end) {
+    if (!cpu::all_finite(tensor.dtype(), cpu::element(tensor, begin), end - begin))
+      found.store(true, std::memory_order_relaxed);
   });
+  return found;
 }
 
 double probe(const Tensor& tensor) {

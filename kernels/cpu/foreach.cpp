@@ -88,7 +88,7 @@ bool unscale(double* x, int64_t count, double factor) {
   bool bad = false;
   for (int64_t i = 0; i < count; ++i) {
     bad = bad || !std::isfinite(x[i]);
-    x[i] *= factor;  // by 1: the same
+    x[i] *= factor;
   }
   return !bad;
 }
@@ -100,11 +100,18 @@ void foreach_unscale_cpu(std::span<const Tensor> grads, const Tensor& inv_scale,
   const Dense rows(grads);
   std::atomic<bool> found = false;
   const double factor = number_in(inv_scale);
-  const bool writes = factor != 1;
-  over(rows, writes, [&](auto* x, int64_t count, size_t, int64_t) {
-    if (!unscale(x, count, factor)) found.store(true, std::memory_order_relaxed);
-  });
-  if (writes) rows.copy_back();
+  if (factor == 1) {
+    const DType dtype = grads.front().dtype();
+    cpu::for_pieces(rows.numels, [&](size_t row, int64_t begin, int64_t end) {
+      if (!cpu::all_finite(dtype, cpu::element(rows.dense[row], begin), end - begin))
+        found.store(true, std::memory_order_relaxed);
+    });
+  } else {
+    over(rows, true, [&](auto* x, int64_t count, size_t, int64_t) {
+      if (!unscale(x, count, factor)) found.store(true, std::memory_order_relaxed);
+    });
+    rows.copy_back();
+  }
   if (found) fill(found_inf, 1);
 }
 

@@ -1,10 +1,13 @@
-// Element after element: a slice at a time, or a strip of slices that lie beside each other, whose
-// loop takes vectors. float32 runs in double, as many small steps would add up their roundings.
+// Element after element: some rows at a time, or a strip of columns, whose loop takes vectors.
+// float32 runs in double, as many small steps would add up their roundings.
 #include <brigade/kernels/scan.h>
 
 #include <brigade/kernels/common/scan.h>
+#include <brigade/kernels/cpu/detail/conversion.h>
 #include <brigade/kernels/cpu/detail/parallel.h>
 
+#include <algorithm>
+#include <array>
 #include <type_traits>
 
 namespace brigade::kernels {
@@ -14,50 +17,133 @@ namespace {
 template <class T>
 using scan_type = std::conditional_t<std::is_same_v<T, float>, double, compute_type<T>>;
 
-// step(state, i) is the state after element i.
-template <class T, class C, class Step>
-void run_slices(const ScanPlan& plan, bool reverse, C start, Step step) {
-  constexpr int64_t kStrip = 64;
-  T* const out = static_cast<T*>(plan.result.raw_data());
-  const int64_t length = plan.length;
-  const int64_t inner = plan.inner;
-  const int64_t strips = (inner + kStrip - 1) / kStrip;
-  if (length == 0) return;
-  cpu::parallel_for(
-      plan.outer * strips,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t task = begin; task < end; ++task) {
-          const int64_t first = task / strips * length * inner + task % strips * kStrip;
-          const int64_t width = std::min(kStrip, inner - task % strips * kStrip);
-          if (width == 1) {
-            C state = start;
-            for (int64_t j = 0; j < length; ++j) {
-              const int64_t i = first + (reverse ? length - 1 - j : j) * inner;
-              state = step(state, i);
-              out[i] = static_cast<T>(state);
-            }
-            continue;
-          }
-          C states[kStrip];
-          std::fill(states, states + width, start);
-          for (int64_t j = 0; j < length; ++j) {
-            const int64_t row = first + (reverse ? length - 1 - j : j) * inner;
-            for (int64_t k = 0; k < width; ++k) {
-              states[k] = step(states[k], row + k);
-              out[row + k] = static_cast<T>(states[k]);
-            }
-          }
-        }
-      },
-      4 * length * std::min(kStrip, inner));
+constexpr int64_t kWidth = 64;   // columns of a strip
+constexpr int kRows = 4;         // under way at once, as each step waits for the one before
+constexpr int64_t kBlock = 128;  // elements of a row
+
+// Halves are converted many at a time, through room of their own.
+template <class T>
+constexpr bool kConverts = is_half(dtype_of<T>);
+template <class T>
+using Number = std::conditional_t<kConverts<T>, float, T>;
+template <class T>
+const Number<T>* numbers_at(const T* from, int64_t n, [[maybe_unused]] float* room) {
+  if constexpr (kConverts<T>) {
+    cpu::convert(dtype_of<T>, from, kFloat32, room, n);
+    return room;
+  } else {
+    return from;
+  }
 }
+
+// Slices of a plan; step(state, element of each input...) is the state after these elements.
+template <class T, class C, size_t inputs, class Step>
+class Slices {
+ public:
+  Slices(const ScanPlan& plan, std::array<const T*, inputs> in, bool reverse, C start, Step step)
+      : plan_(plan),
+        in_(in),
+        out_(static_cast<T*>(plan.result.raw_data())),
+        reverse_(reverse),
+        start_(start),
+        step_(step) {}
+
+  void run() const {
+    if (plan_.length == 0) return;
+    if (plan_.inner == 1) {
+      const auto rows = [&](int64_t row, int64_t end) {
+        for (; row + kRows <= end; row += kRows)
+          run_rows<kRows>(row);
+        for (; row < end; ++row)
+          run_rows<1>(row);
+      };
+      return cpu::parallel_for(plan_.outer, rows, 4 * plan_.length);
+    }
+    const int64_t strips = (plan_.inner + kWidth - 1) / kWidth;
+    const auto run = [&](int64_t task, int64_t end) {
+      for (; task < end; ++task) {
+        const int64_t column = task % strips * kWidth;
+        run_strip(task / strips * plan_.length * plan_.inner + column, std::min(kWidth, plan_.inner - column));
+      }
+    };
+    cpu::parallel_for(plan_.outer * strips, run, 4 * plan_.length * std::min(kWidth, plan_.inner));
+  }
+
+ private:
+  C after(C state, const Number<T>* const (&from)[inputs], int64_t i) const {
+    if constexpr (inputs == 1) {
+      return step_(state, static_cast<C>(from[0][i]));
+    } else {
+      return step_(state, static_cast<C>(from[0][i]), static_cast<C>(from[1][i]));
+    }
+  }
+
+  template <int rows>
+  void run_rows(int64_t first) const {
+    [[maybe_unused]] float room[rows][inputs][kConverts<T> ? kBlock : 1];
+    C states[rows];
+    std::fill(states, states + rows, start_);
+    for (int64_t done = 0; done < plan_.length; done += kBlock) {
+      const int64_t count = std::min(kBlock, plan_.length - done);
+      const int64_t begin = first * plan_.length + (reverse_ ? plan_.length - done - count : done);
+      const Number<T>* from[rows][inputs];
+      Number<T>* to[rows];
+      for (int r = 0; r < rows; ++r) {
+        for (size_t k = 0; k < inputs; ++k)
+          from[r][k] = numbers_at(in_[k] + begin + r * plan_.length, count, room[r][k]);
+        if constexpr (kConverts<T>) {
+          to[r] = room[r][0];
+        } else {
+          to[r] = out_ + begin + r * plan_.length;
+        }
+      }
+      const int64_t way = reverse_ ? -1 : 1;
+      for (int64_t j = 0, i = reverse_ ? count - 1 : 0; j < count; ++j, i += way) {
+        for (int r = 0; r < rows; ++r) {
+          states[r] = after(states[r], from[r], i);
+          to[r][i] = static_cast<Number<T>>(states[r]);
+        }
+      }
+      if constexpr (kConverts<T>) {
+        for (int r = 0; r < rows; ++r)
+          cpu::convert(kFloat32, to[r], dtype_of<T>, out_ + begin + r * plan_.length, count);
+      }
+    }
+  }
+
+  void run_strip(int64_t first, int64_t width) const {
+    [[maybe_unused]] float room[inputs][kConverts<T> ? kWidth : 1];
+    C states[kWidth];
+    std::fill(states, states + width, start_);
+    for (int64_t j = 0; j < plan_.length; ++j) {
+      const int64_t row = first + (reverse_ ? plan_.length - 1 - j : j) * plan_.inner;
+      const Number<T>* from[inputs];
+      for (size_t k = 0; k < inputs; ++k)
+        from[k] = numbers_at(in_[k] + row, width, room[k]);
+      for (int64_t i = 0; i < width; ++i)
+        states[i] = after(states[i], from, i);
+      if constexpr (kConverts<T>) {
+        cpu::convert(kFloat32, states, dtype_of<T>, out_ + row, width);
+      } else {
+        std::transform(states, states + width, out_ + row, [](C state) { return static_cast<T>(state); });
+      }
+    }
+  }
+
+  const ScanPlan& plan_;
+  std::array<const T*, inputs> in_;
+  T* out_;
+  bool reverse_;
+  C start_;
+  Step step_;
+};
 
 template <class T, class Scan>
 void scan_slices(const ScanPlan& plan, bool reverse) {
   using C = typename Scan::State;
-  const T* const x = static_cast<const T*>(plan.x.raw_data());
-  run_slices<T, C>(plan, reverse, Scan::nothing(),
-                   [x](C state, int64_t i) { return Scan::join(state, static_cast<C>(x[i])); });
+  const std::array in{static_cast<const T*>(plan.x.raw_data())};
+  const auto step = [](C state, C x) { return Scan::join(state, x); };
+  Slices(plan, in, reverse, Scan::nothing(), step).run();
 }
 
 Tensor scan_cpu(const Tensor& x, int dim, ScanOp op, bool reverse) {
@@ -84,10 +170,8 @@ Tensor linear_recurrence_cpu(const Tensor& b, const Tensor& a, int dim, bool rev
   const ScanPlan plan = prepare_linear_recurrence(b, a, dim);
   visit_floating(b.dtype(), "linear_recurrence", [&]<class T>() {
     using C = scan_type<T>;
-    const T* const added = static_cast<const T*>(plan.x.raw_data());
-    const T* const factor = static_cast<const T*>(plan.factor.raw_data());
-    run_slices<T, C>(plan, reverse, C(0),
-                     [=](C state, int64_t i) { return static_cast<C>(added[i]) + static_cast<C>(factor[i]) * state; });
+    const std::array in{static_cast<const T*>(plan.x.raw_data()), static_cast<const T*>(plan.factor.raw_data())};
+    Slices(plan, in, reverse, C(0), [](C state, C added, C factor) { return added + factor * state; }).run();
   });
   return plan.result;
 }

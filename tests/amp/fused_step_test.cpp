@@ -71,6 +71,40 @@ TEST_CASE("after a fused step the gradients are as they were, and know it") {
   CHECK(says_all(error_of([&] { model.optimizer.step(); }), {"8 times too large"}));
 }
 
+TEST_CASE("a fused step is skipped by an infinity of any backward, and by one that was written afterwards") {
+  using Change = std::function<void(OneWeight&, amp::GradScaler&)>;
+  const auto backward = [](double slope) -> Change {
+    return [slope](OneWeight& model, amp::GradScaler& scaler) { scaler.scale(model.loss(slope)).backward(); };
+  };
+  const std::pair<std::vector<Change>, bool> rows[] = {
+      {{backward(1)}, false},
+      {{backward(1), backward(2)}, false},
+      {{backward(INFINITY)}, true},
+      {{backward(1), backward(INFINITY)}, true},
+      {{backward(INFINITY), backward(1)}, true},
+      {{backward(1), [](OneWeight& model, amp::GradScaler&) { model.weight.grad().fill_(INFINITY); }}, true},
+      {{backward(1), [](OneWeight& model, amp::GradScaler&) { model.weight.set_grad(full({1}, INFINITY)); }}, true},
+      {{backward(1),
+        [](OneWeight& model, amp::GradScaler&) {
+          model.weight.grad().data_ptr<float>()[0] = INFINITY;
+          model.weight.grad().bump_version();
+        }},
+       true},
+  };
+  for (const auto& [changes, is_skipped] : rows) {
+    CAPTURE(&changes - &rows[0].first);
+    OneWeight model;
+    amp::GradScaler scaler({.init_scale = 8, .fused_step = true});
+    for (const Change& change : changes)
+      change(model, scaler);
+    CHECK(scaler.step(model.optimizer) == !is_skipped);
+    CHECK(scaler.found_inf(model.optimizer) == is_skipped);
+    CHECK((model.value() == 0) == is_skipped);
+    scaler.update();
+    CHECK(scaler.get_scale() == (is_skipped ? 4 : 8));
+  }
+}
+
 TEST_CASE("a fused scaler checks the scale of gradients as another") {
   OneWeight model;
   amp::GradScaler scaler({.init_scale = 8, .fused_step = true});

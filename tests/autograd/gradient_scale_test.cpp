@@ -1,9 +1,13 @@
 // Labels of scales: how they meet, and that nothing is noted where no scaler lives.
 #include <brigade/autograd/functional.h>
+#include <brigade/autograd/grad_mode.h>
 #include <brigade/autograd/meta.h>
+#include <brigade/autograd/record.h>
 #include <brigade/kernels/factory.h>
 
 #include <doctest/doctest.h>
+
+#include <cmath>
 
 namespace brigade::test::gradient_scale_test {
 using autograd::ScaleKnown;
@@ -23,9 +27,24 @@ ScaleLabel sum(ScaleLabel a, const ScaleLabel& b) {
 }
 
 struct Scaler {
-  uint64_t number = autograd::begin_scaler();
-  ~Scaler() { autograd::end_scaler(); }
+  bool only_reads = false;
+  uint64_t number = autograd::begin_scaler(only_reads);
+  ~Scaler() { autograd::end_scaler(only_reads); }
 };
+
+// A leaf's loss, times 8 by a node with a scaler's mark.
+struct ScaledLoss final : autograd::Node {
+  ScaleMark mark;
+  void backward(autograd::BackwardContext& context) override { context.set(0, mul(context.grad(), 8)); }
+  const ScaleMark* scale_mark() const noexcept override { return &mark; }
+};
+void scaled_backward(const Tensor& leaf, const Scaler& scaler, double slope) {
+  const Tensor loss = (leaf * slope).sum();
+  const Tensor scaled = loss.detach() * 8;
+  if (auto* const node = autograd::record<ScaledLoss>({.op = "scale", .where = {}}, {loss}, scaled))
+    node->mark = {.scaler = scaler.number, .scale = 8};
+  scaled.backward();
+}
 
 }  // namespace
 
@@ -76,6 +95,39 @@ TEST_CASE("gradients get a label while a scaler lives, and none else") {
   leaf.set_grad(Tensor());
   leaf.sum().backward();
   CHECK(label() == ScaleKnown::Nothing);
+}
+
+TEST_CASE("a scaler that only reads gradients lets backward look whether they are finite; a write makes that void") {
+  const Tensor leaf = ones({2}).requires_grad_();
+  const auto is_known = [&] { return autograd::meta(leaf)->stamp.scale.is_known_finite(leaf.grad()); };
+  {
+    const Scaler writes{.only_reads = false};
+    scaled_backward(leaf, writes, 1);
+    CHECK_FALSE(is_known());
+  }
+  leaf.set_grad(Tensor());
+  const Scaler scaler{.only_reads = true};
+  scaled_backward(leaf, scaler, 1);
+  CHECK(is_known());
+  scaled_backward(leaf, scaler, 2);  // adds to it
+  CHECK(is_known());
+  CHECK(leaf.grad().to_vector<double>() == std::vector<double>{24, 24});
+  {
+    const NoGradGuard no_grad;
+    leaf.grad().mul_(2);
+  }
+  CHECK_FALSE(is_known());
+  scaled_backward(leaf, scaler, 1);
+  CHECK(is_known());
+  leaf.grad().bump_version();  // written through data_ptr()
+  CHECK_FALSE(is_known());
+  scaled_backward(leaf, scaler, INFINITY);
+  CHECK_FALSE(is_known());
+  leaf.set_grad(ones({2}));
+  CHECK_FALSE(is_known());
+  leaf.set_grad(Tensor());
+  leaf.sum().backward();  // of a loss that nobody has scaled: no step by a scaler follows
+  CHECK_FALSE(is_known());
 }
 
 TEST_CASE("a backward of several roots hands down the label of each") {

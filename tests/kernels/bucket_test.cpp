@@ -113,6 +113,22 @@ TEST_CASE("sums of squares per slot, and the words that follow from them") {
   CHECK(out.to_vector<double>()[0] != 0);
 }
 
+TEST_CASE("what is not finite is found wherever it is, and nothing else is taken for it") {
+  for (const DType dtype : kFloating) {
+    CAPTURE(name(dtype));
+    for (const int64_t n : {1, 31, 100, 1100, 200000}) {
+      for (const int64_t at : {int64_t{0}, n / 2, n - 1}) {
+        for (const float bad : {INFINITY, -INFINITY, NAN}) {
+          Tensor x = full({n}, dtype == kFloat16 ? 65504 : -3e38, dtype);
+          CHECK_FALSE(kernels::has_non_finite(x));
+          kernels::fill(view::slice(x, 0, at, at + 1), bad);
+          CHECK(kernels::has_non_finite(x));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a bucket's arguments that do not fit are named") {
   using doctest::Contains;
   const Tensor flat = zeros({20});

@@ -87,6 +87,37 @@ TEST_CASE("sums and products of any dtype, from either end") {
         scan(clone(turned), 1, ScanOp::Sum, false).to_vector<float>());
 }
 
+TEST_CASE("several rows at a time, in pieces: each has the bits of a plain loop") {
+  for (const DType dtype : {kFloat64, kFloat16, kBFloat16}) {
+    CAPTURE(name(dtype));
+    for (const int64_t rows : {1, 3, 4, 9}) {
+      for (const int64_t length : {1, 127, 128, 129, 300}) {
+        for (const bool reverse : {false, true}) {
+          CAPTURE(rows);
+          CAPTURE(length);
+          CAPTURE(reverse);
+          const Tensor x = test::random({rows, length}, 1, dtype), a = test::random({rows, length}, 2, dtype);
+          const auto plain = [&](auto step) {
+            return running(x.sizes(), 1, reverse, 0, [&](double before, size_t i) {
+              const double exact = step(before, i);
+              return is_half(dtype) ? static_cast<double>(static_cast<float>(exact)) : exact;
+            });
+          };
+          const auto in = x.to_vector<double>(), factors = a.to_vector<double>();
+          const auto rounded = [&](const std::vector<double>& values) {
+            return cast(tensor(values, x.sizes()), dtype).to_vector<double>();
+          };
+          CHECK(scan(x, 1, ScanOp::Sum, reverse).to_vector<double>() ==
+                rounded(plain([&](double before, size_t i) { return before + in[i]; })));
+          if (is_half(dtype)) continue;  // two roundings to float32
+          CHECK(linear_recurrence(x, a, 1, reverse).to_vector<double>() ==
+                rounded(plain([&](double before, size_t i) { return in[i] + factors[i] * before; })));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("long sums in float32 do not drift") {
   const Tensor sums = scan(full({1 << 20}, 0.1, kFloat32), 0, ScanOp::Sum, false);
   CHECK(sums.to_vector<double>().back() == doctest::Approx((1 << 20) * 0.1).epsilon(1e-6));

@@ -1,3 +1,5 @@
+#include <brigade/core/warning.h>
+
 #include <optim/reference.h>
 
 namespace brigade::test::adam_test {
@@ -85,6 +87,48 @@ TEST_CASE("Adam refuses bad options with PyTorch's words") {
   CHECK_THROWS_WITH_AS(optim::AdamW({p}, {.betas = {0.9, 1}}), "Invalid beta parameter at index 1: 1", ValueError);
   CHECK_THROWS_WITH_AS(optim::AdamW({p}, {.eps = -1}), "Invalid epsilon value: -1", ValueError);
   CHECK_THROWS_WITH_AS(optim::AdamW({p}, {.weight_decay = -1}), "Invalid weight_decay value: -1", ValueError);
+}
+
+// The numbers are those of PyTorch 2.15's AdamW with fused=True; without it the first step is -infinity.
+TEST_CASE("float16 loses the second moments of small gradients: the steps are PyTorch's, and a warning says why") {
+  struct Row {
+    optim::AdamWOptions options;
+    DType dtype;
+    double gradient;
+    bool is_told;
+  };
+  const Row rows[] = {{{.lr = 1e-3}, kFloat16, 5e-3, true},
+                      {{.lr = 1e-3, .eps = 1e-4}, kFloat16, 5e-3, false},
+                      {{.lr = 1e-3, .master_weights = true}, kFloat16, 5e-3, false},
+                      {{.lr = 1e-3}, kFloat16, 6e-3, false},
+                      {{.lr = 1e-3}, kFloat16, 0, false},
+                      {{.lr = 1e-3}, kBFloat16, 5e-3, false},
+                      {{.lr = 1e-3}, kFloat32, 5e-3, false}};
+  for (const Row& row : rows) {
+    CAPTURE(&row - rows);
+    std::vector<std::string> told;
+    const auto before =
+        set_warning_handler([&](const Warning& warning) { told.push_back(warning.message + warning.advice); });
+    const Tensor p = full({1}, 0.5, row.dtype).requires_grad_();
+    optim::AdamW optimizer({p}, row.options);
+    std::vector<double> values;
+    for (const double gradient : {row.gradient, 1e-6, 0.0}) {
+      p.set_grad(full({1}, gradient, row.dtype));
+      optimizer.step();
+      values.push_back(p.detach().item());
+    }
+    set_warning_handler(before);
+    CHECK(told.size() == (row.is_told ? 1 : 0));
+    if (!row.is_told) {
+      CHECK(std::abs(values.back()) < 1);
+      continue;
+    }
+    CHECK(values == std::vector<double>{0.4990234375, -2.76171875, -152.375});
+    for (const char* const part :
+         {"AdamW.step() at ", "adam_test.cpp:", "of 1 of 1 gradients are 0", "a g below 0.0055", "eps 1e-08",
+          ".master_weights = true", "16-mixed", ".eps = 1e-4"})
+      CHECK_MESSAGE(told[0].find(part) != std::string::npos, told[0]);
+  }
 }
 
 }  // namespace brigade::test::adam_test

@@ -68,6 +68,15 @@ HWY_INLINE Vector gelu_slope(Vector x) {
   return hn::MulAdd(x * normal.density, all<Vector>(std::numbers::inv_sqrtpi / std::numbers::sqrt2), cdf);
 }
 
+// To the digits of a half.
+HWY_INLINE Vector short_gelu_slope(Vector x) {
+  const Vector z = hn::Abs(x);
+  const Vector density = hn::IfThenElseZero(hn::Lt(z, all<Vector>(kTailEnd)), short_power(z * z, -kHalfLog2E));
+  const Vector tail = density * short_tail_factor(hn::Min(z, all<Vector>(kTailEnd)));
+  const Vector cdf = hn::IfThenElse(hn::Gt(x, zero()), one() - tail, tail);
+  return hn::MulAdd(x * density, all<Vector>(std::numbers::inv_sqrtpi / std::numbers::sqrt2), cdf);
+}
+
 // gelu(x) = x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3), by the sigmoid of 2 u.
 HWY_INLINE Vector gelu_tanh_angle(Vector x) {
   return x * hn::MulAdd(x * x, all<Vector>(kSqrtTwoOverPi * kGeluCubic), all<Vector>(kSqrtTwoOverPi));
@@ -140,6 +149,9 @@ HWY_INLINE auto of_halves(const F& f) {
 }
 HWY_INLINE auto of_halves(const Gelu&) {
   return [](auto v) HWY_ATTR { return short_gelu(v); };
+}
+HWY_INLINE auto of_halves(const GeluBackward&) {
+  return [](auto g, auto v) HWY_ATTR { return g * short_gelu_slope(v); };
 }
 HWY_INLINE auto of_halves(const Tanh&) {
   return [](auto v) HWY_ATTR { return short_tanh(v); };

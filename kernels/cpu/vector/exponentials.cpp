@@ -9,6 +9,7 @@
 #include <brigade/kernels/cpu/vector/sums.inl.h>
 
 #include <cmath>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
@@ -157,6 +158,8 @@ void softmax_half_rows_loop(bool logarithm, const FloatArrays& arrays, int64_t r
 
 namespace {
 
+constexpr int64_t kShortRow = 2048;
+
 // Softmax: y (g - sum of g y); its logarithm: g - exp(y) times the sum of g.
 template <class T>
 HWY_INLINE void log_softmax_gradient_of(const T* grad, const T* y, T* out, int64_t n) {
@@ -167,8 +170,25 @@ HWY_INLINE void log_softmax_gradient_of(const T* grad, const T* y, T* out, int64
                  load(grad + i), load(y + i));
   });
 }
+// Of a short row of float16: its conversions take longer than to keep what they gave, g y (exact in
+// float32) and y.
+HWY_INLINE void short_softmax_gradient_of(const float16* grad, const float16* y, float16* out, int64_t n) {
+  HWY_ALIGN float products[kShortRow + kRoomBeyond], results[kShortRow + kRoomBeyond];
+  const V sum = every_lane(static_cast<float>(sum_of(n, [&](int64_t i, auto load) HWY_ATTR {
+    const auto result = load(y + i);
+    const auto product = load(grad + i) * result;
+    keep(result, results + i);
+    keep(product, products + i);
+    return product;
+  })));
+  for_vectors(n, [&](int64_t i, auto load, auto store)
+                     HWY_ATTR { store(hn::NegMulAdd(load(results + i), sum, load(products + i)), out + i); });
+}
 template <class T>
 HWY_INLINE void softmax_gradient_of(const T* grad, const T* y, T* out, int64_t n) {
+  if constexpr (std::is_same_v<T, float16>) {
+    if (n <= kShortRow) return short_softmax_gradient_of(grad, y, out, n);
+  }
   const V sum = every_lane(
       static_cast<float>(sum_of(n, [=](int64_t i, auto load) HWY_ATTR { return load(grad + i) * load(y + i); })));
   write_in_twos(n, out, [=](int64_t i, auto load) HWY_ATTR { return load(y + i) * (load(grad + i) - sum); });

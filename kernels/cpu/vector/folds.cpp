@@ -7,8 +7,10 @@
 #include <brigade/kernels/cpu/vector/folds.h>
 #include <brigade/kernels/cpu/vector/sums.inl.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace brigade::kernels::cpu::HWY_NAMESPACE {
@@ -63,7 +65,17 @@ HWY_INLINE void add_up(TwoVectors x, V (&sums)[2]) {
   sums[1] = sums[1] + x.b;
 }
 
-// Of one number in each lane.
+// Of one number in each lane: the upper half of the lanes joins the lower one, until one is left.
+template <class D, class W>
+HWY_INLINE float product_of_lanes([[maybe_unused]] D d, W x) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(d) > 1) {
+    const hn::Half<D> half;
+    return product_of_lanes(half, hn::Mul(hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
+  }
+#endif
+  return hn::GetLane(x);
+}
 template <Fold fold>
 HWY_INLINE float fold_lanes(V x) {
   const Floats d;
@@ -72,12 +84,8 @@ HWY_INLINE float fold_lanes(V x) {
   for (size_t width = hn::Lanes(d) / 2; width > 0; width /= 2) {
     for (size_t i = 0; i < width; ++i) {
       const float other = lanes[i + width];
-      if constexpr (fold == Fold::Product) {
-        lanes[i] *= other;
-      } else {
-        const bool is_better = is_largest(fold) ? other > lanes[i] : other < lanes[i];
-        lanes[i] = is_better || other != other ? other : lanes[i];
-      }
+      const bool is_better = is_largest(fold) ? other > lanes[i] : other < lanes[i];
+      lanes[i] = is_better || other != other ? other : lanes[i];
     }
   }
   return lanes[0];
@@ -106,14 +114,63 @@ HWY_INLINE float extreme_row_of(const T* x, int64_t n) {
       [](V known, V v) HWY_ATTR { return join<fold>(known, v); }));
 }
 
+// Words of halves as signed integers: twice as many to a vector, and nothing to convert.
+using HalfWords = hn::ScalableTag<int16_t>;
+using WordVector = hn::Vec<HalfWords>;
+template <class T>
+constexpr int16_t infinity_of() {
+  return std::is_same_v<T, float16> ? 0x7C00 : 0x7F80;
+}
+HWY_INLINE WordVector without_signs(WordVector words) { return hn::And(words, hn::Set(HalfWords(), int16_t{0x7FFF})); }
+// The same order as that of the numbers, with -0 below 0 and NaN at both ends: where the sign bit is
+// set, the other ones are turned. Turns back, too.
+HWY_INLINE WordVector in_order(WordVector words) { return hn::Xor(words, without_signs(hn::BroadcastSignBit(words))); }
+
+template <Fold fold, class T>
+HWY_INLINE float extreme_row_of_halves(const T* x, int64_t n) {
+  constexpr bool kOfSizes = fold == Fold::LargestSize || fold == Fold::SmallestSize;
+  const HalfWords d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto load = [](const int16_t* from) HWY_ATTR {
+    const WordVector words = hn::LoadU(HalfWords(), from);
+    if constexpr (kOfSizes) return without_signs(words);
+    return in_order(words);
+  };
+  const auto* words = reinterpret_cast<const int16_t*>(x);
+  HWY_ALIGN int16_t room[hn::MaxLanes(d)];
+  if (n < lanes) {
+    std::fill(room, room + lanes, words[0]);
+    std::copy_n(words, n, room);
+    words = room;
+    n = lanes;
+  }
+  WordVector largest = load(words);
+  WordVector smallest = largest;
+  const auto take = [&](int64_t i) HWY_ATTR {
+    const WordVector v = load(words + i);
+    largest = hn::Max(largest, v);
+    smallest = hn::Min(smallest, v);
+  };
+  for (int64_t i = lanes; i + lanes <= n; i += lanes)
+    take(i);
+  take(n - lanes);  // some a second time
+  const int16_t high = hn::GetLane(hn::MaxOfLanes(d, largest));
+  const int16_t low = hn::GetLane(hn::MinOfLanes(d, smallest));
+  if (high > infinity_of<T>() || low < -infinity_of<T>() - 1) return std::numeric_limits<float>::quiet_NaN();
+  const int16_t found = is_largest(fold) ? high : low;
+  return static_cast<float>(std::bit_cast<T>(static_cast<int16_t>(found < 0 ? found ^ 0x7FFF : found)));
+}
+
 template <Fold fold, class T>
 HWY_INLINE float fold_row_of(const T* x, int64_t n) {
   const auto element = [x](int64_t i, auto load) HWY_ATTR { return element_of<fold>(x, i, load); };
   if constexpr (is_sum(fold)) {
     return static_cast<float>(sum_of(n, element));
   } else if constexpr (fold == Fold::Product) {
-    return fold_lanes<fold>(combine_vectors(n, hn::Set(Floats(), nothing(fold)), element,
-                                            [](V known, V v) HWY_ATTR { return join<fold>(known, v); }));
+    return product_of_lanes(Floats(), combine_vectors(n, hn::Set(Floats(), nothing(fold)), element,
+                                                      [](V known, V v) HWY_ATTR { return join<fold>(known, v); }));
+  } else if constexpr (sizeof(T) < sizeof(float)) {
+    return n > 0 ? extreme_row_of_halves<fold>(x, n) : nothing(fold);
   } else {
     return extreme_row_of<fold>(x, n);
   }
@@ -146,28 +203,40 @@ HWY_INLINE auto visit_fold(Fold fold, DType dtype, const void* x, Body body) {
 }
 
 // The first element of which found(vector) is true: four vectors at once as long as none has it.
-template <class T, class Found>
-HWY_INLINE int64_t first_where(const T* x, int64_t n, Found found) {
-  const Floats d;
+template <class D, class E, class Found>
+HWY_INLINE int64_t first_where(D d, const E* x, int64_t n, Found found) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto among = [=](TwoVectors v) HWY_ATTR { return hn::Or(found(v.a), found(v.b)); };
+  const auto at = [=](int64_t i) HWY_ATTR { return found(hn::LoadU(d, x + i)); };
   int64_t i = 0;
-  while (i + 4 * lanes <= n && hn::AllFalse(d, hn::Or(among(load_two(x + i)), among(load_two(x + i + 2 * lanes)))))
+  while (i + 4 * lanes <= n &&
+         hn::AllFalse(d, hn::Or(hn::Or(at(i), at(i + lanes)), hn::Or(at(i + 2 * lanes), at(i + 3 * lanes)))))
     i += 4 * lanes;
   for (; i < n; i += lanes) {
     const int64_t count = std::min(lanes, n - i);
-    const V v = count == lanes ? load_vector(x + i) : load_part(x + i, count);
-    const auto place = hn::FindFirstTrue(d, found(v));
+    HWY_ALIGN E room[hn::MaxLanes(d)] = {};
+    if (count < lanes) std::copy_n(x + i, count, room);
+    const auto place = hn::FindFirstTrue(d, found(hn::LoadU(d, count < lanes ? room : x + i)));
     if (place >= 0 && place < count) return i + place;
   }
   return n;
 }
 
+HWY_INLINE int64_t first_place_of(const float* x, float value, int64_t n) {
+  const Floats d;
+  if (std::isnan(value)) return first_where(d, x, n, [](V v) HWY_ATTR { return hn::IsNaN(v); });
+  const V wanted = hn::Set(d, value);
+  return first_where(d, x, n, [wanted](V v) HWY_ATTR { return hn::Eq(v, wanted); });
+}
 template <class T>
 HWY_INLINE int64_t first_place_of(const T* x, float value, int64_t n) {
-  if (std::isnan(value)) return first_where(x, n, [](V v) HWY_ATTR { return hn::IsNaN(v); });
-  const V wanted = hn::Set(Floats(), value);
-  return first_where(x, n, [wanted](V v) HWY_ATTR { return hn::Eq(v, wanted); });
+  const HalfWords d;
+  const auto* const words = reinterpret_cast<const int16_t*>(x);
+  const auto wanted = hn::Set(d, std::isnan(value) ? infinity_of<T>() : std::bit_cast<int16_t>(static_cast<T>(value)));
+  if (std::isnan(value))
+    return first_where(d, words, n, [=](WordVector v) HWY_ATTR { return hn::Gt(without_signs(v), wanted); });
+  if (value == 0)  // of either sign
+    return first_where(d, words, n, [=](WordVector v) HWY_ATTR { return hn::Eq(without_signs(v), hn::Zero(d)); });
+  return first_where(d, words, n, [=](WordVector v) HWY_ATTR { return hn::Eq(v, wanted); });
 }
 
 }  // namespace

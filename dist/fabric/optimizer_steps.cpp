@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 namespace brigade::dist {
 
@@ -49,7 +50,7 @@ void OptimizerSteps::add(optim::Optimizer& optimizer, SourceLocation where) {
                        optimizer.name());
     }
   }
-  entries_.push_back({&optimizer});
+  entries_.push_back({.optimizer = &optimizer, .name = optimizer.name()});
 }
 
 std::vector<optim::Optimizer*> OptimizerSteps::all() const {
@@ -90,31 +91,83 @@ void OptimizerSteps::unscale(optim::Optimizer& optimizer, SourceLocation where) 
   entry.is_unscaled = true;
 }
 
-// An optimizer that was set up, and its module not. A model that is averaged instead is written by a collective.
+namespace {
+
+// Where training goes on for ever it is told after so many: local SGD averages more often.
+constexpr int kStepsForCertain = 1000;
+constexpr int kStepsToTell = 2;  // one step alone may be to see that all works
+
+// By a wrapper, or by the user.
+bool is_averaged(const Tensor& parameter, const autograd::AutogradMeta& known) {
+  return known.stamp.by_hand || was_reduced_by_hand(known.grad) || was_reduced_by_hand(parameter) ||
+         std::ranges::any_of(known.observers, [](const auto& observer) {
+           return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
+         });
+}
+
+}  // namespace
+
+// Parameters are averaged in one piece as well, or by all_gather, and copied back: then something has written them, and
+// there was a collective.
+bool OptimizerSteps::are_averaged_since(const LoneSteps& lone) {
+  if (collectives_of_this_thread() == lone.collectives) return false;
+  return std::ranges::any_of(lone.versions, [](const auto& each) { return each.first.version() != each.second; });
+}
+
+// An optimizer that was set up, and its module not.
 void OptimizerSteps::look_for_averages(Entry& entry, SourceLocation where) const {
-  if (!expects_averages_ || entry.is_looked_at) return;
-  constexpr int kSteps = 2;
+  LoneSteps& lone = entry.lone;
+  if (!expects_averages_ || lone.is_over) return;
   bool has_gradient = false;
+  lone.is_over = are_averaged_since(lone);
   for (const Tensor& parameter : entry.optimizer->parameters()) {
     const autograd::AutogradMeta* const known = autograd::meta(parameter);
     if (!known || !known->grad.defined()) continue;
     has_gradient = true;
-    const bool is_managed = std::ranges::any_of(known->observers, [](const auto& observer) {
-      return dynamic_cast<const Reducer*>(observer.listener) != nullptr;
-    });
-    entry.is_looked_at =
-        is_managed || known->stamp.by_hand || was_reduced_by_hand(known->grad) || was_reduced_by_hand(parameter);
-    if (entry.is_looked_at) return;
+    lone.is_over = lone.is_over || is_averaged(parameter, *known);
   }
-  if (!has_gradient || ++entry.lone_steps < kSteps) return;
-  entry.is_looked_at = true;
+  if (lone.is_over) lone.versions.clear();
+  if (!has_gradient || lone.is_over) return;
+  if (++lone.count == kStepsToTell) lone.where = where;
+  if (lone.count == kStepsForCertain) tell_of(entry);
+}
+
+void OptimizerSteps::note_lone_step(Entry& entry) const {
+  LoneSteps& lone = entry.lone;
+  if (!expects_averages_ || lone.is_over) return;
+  lone.versions.clear();
+  for (const Tensor& parameter : entry.optimizer->parameters())
+    lone.versions.emplace_back(parameter, parameter.version());
+  lone.collectives = collectives_of_this_thread();
+}
+
+void OptimizerSteps::tell_of(Entry& entry) {
+  LoneSteps& lone = entry.lone;
+  lone.is_over = true;
+  lone.versions.clear();
   warn(
       {fmt::format(
-           "Fabric: {}.step() at {}: its module was not set up, so that nothing averages its gradients, and each "
-           "rank trains a model of its own",
-           entry.optimizer->name(), to_string(Place(where))),
+           "Fabric: {}.step() at {}: its module was not set up, and in {} nothing has averaged its gradients or its "
+           "parameters: each rank trains a model of its own",
+           entry.name, to_string(Place(lone.where)),
+           lone.count == kStepsForCertain ? fmt::format("{} steps", lone.count) : "all steps so far"),
        "set the module up with its optimizer (auto [model, optimizer] = fabric.setup(net, adam)) and call that model; or "
-       "average the gradients before the step (fabric.group()->all_reduce(p.grad(), {.op = ReduceOp::Avg}))"});
+       "average the gradients before the step (fabric.group()->all_reduce(p.grad(), {.op = ReduceOp::Avg})), or the "
+       "parameters every so often (average_parameters(*fabric.group(), net->parameters()))"});
+}
+
+void OptimizerSteps::tell_of_lone_steps() {
+  for (Entry& each : entries_) {
+    if (!each.lone.is_over && each.lone.count >= kStepsToTell && !are_averaged_since(each.lone)) tell_of(each);
+  }
+}
+
+OptimizerSteps::~OptimizerSteps() {
+  if (std::uncaught_exceptions() > 0) return;  // that says more
+  try {
+    tell_of_lone_steps();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a warning is not worth the end of the process
+  }
 }
 
 bool OptimizerSteps::step_now(optim::Optimizer& optimizer, SourceLocation where) {
@@ -122,10 +175,12 @@ bool OptimizerSteps::step_now(optim::Optimizer& optimizer, SourceLocation where)
   look_for_averages(entry, where);
   if (!scaler_.is_enabled()) {
     optimizer.step(where);
+    note_lone_step(entry);
     return true;
   }
   const bool has_moved = advised(precision_, optimizer, where, [&] { return scaler_.step(optimizer, where); });
   entry.has_stepped = true;
+  note_lone_step(entry);
   if (std::all_of(entries_.begin(), entries_.end(), [](const Entry& each) { return each.has_stepped; }))
     end_iteration(where);
   return has_moved;

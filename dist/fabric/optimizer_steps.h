@@ -28,6 +28,10 @@ class OptimizerSteps {
   // averaged with.
   OptimizerSteps(const amp::GradScalerOptions& options, std::string precision, bool expects_averages)
       : scaler_(options), precision_(std::move(precision)), expects_averages_(expects_averages) {}
+  // The end of the training: see tell_of_lone_steps().
+  ~OptimizerSteps();
+  OptimizerSteps(const OptimizerSteps&) = delete;
+  OptimizerSteps& operator=(const OptimizerSteps&) = delete;
 
   // It has to live as long as this. Throws ValueError for one that is here already: "An optimizer should be passed only once to the
   // `setup` method".
@@ -43,22 +47,40 @@ class OptimizerSteps {
   // second time in an iteration.
   void unscale(optim::Optimizer& optimizer, SourceLocation where);
 
+  // Warns of each optimizer by which every rank has so far trained a model of its own. A loop that averages its parameters
+  // once in many steps (local SGD) looks the same until it has done so: this is for the moments by which it must have, when
+  // a model is saved, and when the training ends.
+  void tell_of_lone_steps();
+
   amp::GradScaler& scaler() noexcept { return scaler_; }
   std::vector<optim::Optimizer*> all() const;
 
  private:
+  // Steps by gradients that nothing has averaged, into parameters that nothing has: counted up to the first that something
+  // has.
+  struct LoneSteps {
+    int count = 0;
+    bool is_over = false;  // something averages, or it was told
+    SourceLocation where;  // the second
+    // As the latest of them has left the parameters, which the user may have let go of when it is told.
+    std::vector<std::pair<Tensor, uint32_t>> versions;
+    uint64_t collectives = 0;  // posted before it by this thread
+  };
   struct Entry {
     optim::Optimizer* optimizer;
+    std::string name;          // which may be asked for when the optimizer is gone
     bool has_stepped = false;  // since the scale was last updated
     bool is_unscaled = false;
-    // Steps by gradients that nothing has averaged; looked for up to the first that something has.
-    int lone_steps = 0;
-    bool is_looked_at = false;
+    LoneSteps lone = {};
   };
   Entry& find(const optim::Optimizer& optimizer, SourceLocation where);
   bool step_now(optim::Optimizer& optimizer, SourceLocation where);
   void end_iteration(SourceLocation where);
+  // Before a step, and after it.
   void look_for_averages(Entry& entry, SourceLocation where) const;
+  void note_lone_step(Entry& entry) const;
+  static bool are_averaged_since(const LoneSteps& lone);
+  static void tell_of(Entry& entry);
   static bool holds_scaled_gradients(const optim::Optimizer& optimizer);
 
   amp::GradScaler scaler_;

@@ -27,6 +27,7 @@ namespace {
 // Ids of tensors that this thread has all-reduced.
 thread_local std::array<uint64_t, 512> latest_reduced{};
 thread_local size_t latest_reduced_count = 0;
+thread_local uint64_t posted = 0;
 
 void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) {
   if (!tensor.defined()) throw ValueError(where, "{}: the tensor is undefined", what);
@@ -116,6 +117,7 @@ void ProcessGroup::post_staged() {
 template <class Collective>
 WorkPtr ProcessGroup::run(std::initializer_list<Tensor> tensors, uint32_t reads, uint32_t writes,
                           const CollectiveOptions& options, Collective collective) {
+  ++posted;
   const Device device = tensors.begin()->device();
   if (device.type != DeviceType::CPU) choose_way(device, options.where);
   if (reaches(device)) {
@@ -157,6 +159,8 @@ bool compares_collectives() noexcept {
 bool was_reduced_by_hand(const Tensor& tensor) noexcept {
   return std::find(latest_reduced.begin(), latest_reduced.end(), tensor.id()) != latest_reduced.end();
 }
+
+uint64_t collectives_of_this_thread() noexcept { return posted; }
 
 WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options, SourceLocation where) {
   check_tensor(tensor, "broadcast", where);

@@ -198,6 +198,8 @@ bool compares_collectives() noexcept;
 // Whether the calling thread has given this very tensor to an all_reduce lately: a gradient that
 // the user averages.
 bool was_reduced_by_hand(const Tensor& tensor) noexcept;
+// How many collectives on tensors this thread has posted, on any group.
+uint64_t collectives_of_this_thread() noexcept;
 
 // Says what a rank does between two lines, where Brigade cannot see it:
 //   const dist::Activity loading(*group, "loading data");

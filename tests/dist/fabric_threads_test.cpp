@@ -1,6 +1,7 @@
 // What a Fabric is told, whom it starts, and what it does on one rank.
 #include <brigade/autograd/functional.h>
 #include <brigade/core/warning.h>
+#include <brigade/dist/ddp/model_averaging.h>
 #include <brigade/dist/fabric/fabric.h>
 #include <brigade/kernels/factory.h>
 #include <brigade/nn/nn.h>
@@ -208,9 +209,9 @@ TEST_CASE(
 
 namespace {
 
-enum class Averaged : uint8_t { ByNobody, BySetup, ByWrapper, ByHand };
+enum class Averaged : uint8_t { ByNobody, BySetup, ByWrapper, ByHand, InOnePiece, ParameterByParameter, AtTheEnd };
 
-// What is said in three steps on two ranks.
+// What is said in five steps on two ranks; parameters are averaged after the fourth, or when all is done.
 std::vector<std::string> said_of(Averaged by) {
   std::vector<std::string> said;
   std::mutex mutex;
@@ -227,7 +228,7 @@ std::vector<std::string> said_of(Averaged by) {
     if (by == Averaged::BySetup) model.emplace(fabric.setup_module(net));
     if (by == Averaged::ByWrapper) ddp.emplace(net, fabric.group());
     auto optimizer = fabric.setup_optimizers(sgd);
-    for (int step = 0; step < 3; ++step) {
+    for (int step = 0; step < 5; ++step) {
       const Tensor x = full({2, 2}, 1.0 + step + fabric.global_rank());
       optimizer.zero_grad();
       fabric.backward(mean(model ? (*model)(x) : ddp ? (*ddp)(x) : net(x)));
@@ -235,7 +236,14 @@ std::vector<std::string> said_of(Averaged by) {
         if (by == Averaged::ByHand) fabric.group()->all_reduce(parameter.grad(), {.op = dist::ReduceOp::Avg})->wait();
       }
       optimizer.step();
+      fabric.all_reduce(1.0);  // of a metric, which averages nothing
+      if (step != 3) continue;
+      if (by == Averaged::InOnePiece) dist::average_parameters(*fabric.group(), net->parameters());
+      const NoGradGuard no_grad;
+      for (const Tensor& parameter : net->parameters())
+        if (by == Averaged::ParameterByParameter) parameter.copy_(fabric.all_reduce(parameter));
     }
+    if (by == Averaged::AtTheEnd) dist::average_parameters(*fabric.group(), net->parameters());
   });
   set_warning_handler(before);
   return said;
@@ -243,14 +251,63 @@ std::vector<std::string> said_of(Averaged by) {
 
 }  // namespace
 
-TEST_CASE("an optimizer whose module was not set up is told in its second step, unless something averages for it") {
-  for (const Averaged by : {Averaged::BySetup, Averaged::ByWrapper, Averaged::ByHand})
+TEST_CASE(
+    "an optimizer whose module was not set up is told at the end, unless something averages for it, late as it may be") {
+  for (const Averaged by : {Averaged::BySetup, Averaged::ByWrapper, Averaged::ByHand, Averaged::InOnePiece,
+                            Averaged::ParameterByParameter, Averaged::AtTheEnd}) {
+    CAPTURE(static_cast<int>(by));
     CHECK(said_of(by).empty());
+  }
   const std::vector<std::string> said = said_of(Averaged::ByNobody);
   REQUIRE(said.size() == 1);
   CHECK(has(said[0], "Fabric: SGD.step() at "));
   CHECK(has(said[0], "fabric_threads_test.cpp:"));
   CHECK(has(said[0], "its module was not set up"));
+  CHECK(has(said[0], "in all steps so far"));
+}
+
+TEST_CASE("an optimizer whose module was not set up is told when the model is saved, and after a thousand steps") {
+  for (const bool saves : {true, false}) {
+    CAPTURE(saves);
+    std::vector<std::string> said;
+    std::mutex mutex;
+    const auto before = set_warning_handler([&](const Warning& warning) {
+      const std::lock_guard lock(mutex);
+      said.push_back(warning.message);
+    });
+    size_t early = 0, late = 0;
+    const TemporaryFolder folder;
+    Fabric(dist::FabricOptions{.accelerator = "cpu", .devices = 2}).launch([&](Fabric& fabric) {
+      Fabric::seed_everything(1);
+      nn::Linear net(2, 1);
+      optim::SGD sgd(net->parameters(), {.lr = 1e-4});
+      auto optimizer = fabric.setup_optimizers(sgd);
+      const auto train = [&](int steps) {
+        for (int step = 0; step < steps; ++step) {
+          optimizer.zero_grad();
+          fabric.backward(mean(net(ones({2, 2}))));
+          optimizer.step();
+        }
+        fabric.barrier();
+      };
+      train(saves ? 2 : 999);
+      fabric.rank_zero_only([&] { early = said.size(); });
+      fabric.barrier();
+      if (saves) {
+        optim::Checkpoint checkpoint = fabric.checkpoint();
+        checkpoint.module("model", *net);
+        fabric.save(folder / "model", checkpoint);
+      } else {
+        train(1);
+      }
+      fabric.rank_zero_only([&] { late = said.size(); });
+      fabric.barrier();
+    });
+    set_warning_handler(before);
+    CHECK(early == 0);
+    CHECK(late == 1);
+    CHECK(said.size() == 1);
+  }
 }
 
 namespace {

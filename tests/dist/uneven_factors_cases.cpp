@@ -11,8 +11,8 @@ namespace {
 
 using Weighted = std::function<Tensor(const Tensor& output, int rank, int step)>;
 
-std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, DType dtype, int steps,
-                                      const Weighted& loss) {
+std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, DType dtype, int steps, const Weighted& loss,
+                                      Values* trained = nullptr) {
   manual_seed(1);
   Net net;
   net->to(dtype);
@@ -23,6 +23,7 @@ std::vector<dist::Verdict> train_with(const dist::ProcessGroupPtr& group, DType 
     loss(ddp(batch_of(group->rank(), step).to(dtype)), group->rank(), step).backward();
     optimizer.step();
   }
+  if (trained) *trained = values_of(net->parameters());
   return ddp.advisories();
 }
 
@@ -86,6 +87,25 @@ std::string check_healthy(const dist::ProcessGroupPtr& group) {
   }
   return "";
 }
+// A rank that counts for more on purpose, by a number that never changes, looks like one that has forgotten to divide.
+std::string check_advice(const dist::ProcessGroupPtr& group) {
+  const auto weight = [&](int rank) { return rank == group->size() - 1 ? 0.25 : 1.0; };
+  Values by_number, by_tensor;
+  const auto said_of_number = train_with(
+      group, kFloat64, 8, [&](const Tensor& output, int rank, int) { return loss_of(output) * weight(rank); },
+      &by_number);
+  const auto said_of_tensor = train_with(
+      group, kFloat64, 8,
+      [&](const Tensor& output, int rank, int) { return loss_of(output) * full({}, weight(rank), kFloat64); },
+      &by_tensor);
+  if (said_of_number.size() != 1) return fmt::format("by a number: {} verdicts", said_of_number.size());
+  if (said_of_number[0].advice.find("multiply by a tensor") == std::string::npos) return said_of_number[0].advice;
+  if (!said_of_tensor.empty()) return "the advice was followed: " + said_of_tensor[0].message;
+  return by_number == by_tensor ? "" : "the advice changes the weights";
+}
+const AddRankCase add_advice("the advice for a rank that counts for more silences the warning and keeps the weights",
+                             &check_advice, everywhere({2, 3}));
+
 const AddRankCase add_healthy("losses that are weighted on purpose are no matter", &check_healthy, everywhere({2, 3}));
 
 }  // namespace

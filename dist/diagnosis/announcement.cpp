@@ -99,7 +99,7 @@ void AnnouncementSocket::receive(
   if (fd_ < 0) return;
   std::string datagram(size_t{256} * 1024, '\0');
   while (true) {
-    const ssize_t got = recv(fd_, datagram.data(), datagram.size(), 0);
+    const ssize_t got = ::recv(fd_, datagram.data(), datagram.size(), 0);
     if (got < 0) return;
     const std::string_view all(datagram.data(), static_cast<size_t>(got));
     const size_t first = all.find('\0');

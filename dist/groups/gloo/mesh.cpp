@@ -181,7 +181,7 @@ class Meeting {
   bool hear(Visitor& visitor) {
     std::array<char, 256> room{};
     // Never more than its hello: what a rank sends next is Gloo's.
-    const ssize_t got = recv(visitor.connection.fd(), room.data(), kHelloBytes - visitor.came.size(), MSG_DONTWAIT);
+    const ssize_t got = ::recv(visitor.connection.fd(), room.data(), kHelloBytes - visitor.came.size(), MSG_DONTWAIT);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) return false;
     visitor.came.append(room.data(), static_cast<size_t>(got));

@@ -16,15 +16,17 @@ import sys
 HARMLESS = re.compile(r"(BRIGADE|NLOHMANN)_[A-Z_]+|const|final|override|noexcept|requires|void|int|double|bool|char|float|auto|decltype|sizeof|static_assert")
 
 
-def code_of(path: pathlib.Path) -> str:
-    text = re.sub(r"//[^\n]*", "", path.read_text())
+def code_of(text: str) -> str:
+    text = re.sub(r"//[^\n]*", "", text)
     return re.sub(r'"[^"\n]*"', '""', text)
 
 
-def own_names(code: str, stem: str) -> set:
-    if re.search(rf"\nnamespace brigade::[a-z:]*::{stem} \{{\n", code):
-        return set()  # all of them in a namespace that is called as the file: nobody else finds them
-    names = set(re.findall(r"\n#define +(\w+)", code))
+def own_names(text: str, stem: str) -> set:
+    names = set(re.findall(r"\n#define +(\w+)", code_of(text)))
+    # In a namespace that is called as the file nobody else finds them, unless he opens it too, which then is what it "declares".
+    own = re.compile(rf"\nnamespace (brigade::[a-z_:]*::{stem}) \{{\n.*?\n\}}  // namespace \1\n", re.S)
+    names.update(own.findall(text))
+    code = code_of(own.sub("\n", text))
     lines = re.findall(r"\nstatic ([^\n]*)", code)
     for block in re.findall(r"\nnamespace \{\n(.*?)\n\} *\n", code, re.S):
         lines += re.findall(r"^(?:\[\[[^\n]*?\]\] *)?([A-Za-z_][^\n]*)", block, re.M)
@@ -38,7 +40,8 @@ def own_names(code: str, stem: str) -> set:
 
 
 def words(code: str) -> set:
-    return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"(?:\.|->|::)[A-Za-z_]\w*", " ", code)))
+    opened = re.findall(r"namespace (brigade::[a-z_:]+) \{", code)
+    return set(opened) | set(re.findall(r"[A-Za-z_]\w*", re.sub(r"(?:\.|->|::)[A-Za-z_]\w*", " ", code)))
 
 
 def main() -> int:
@@ -52,9 +55,9 @@ def main() -> int:
         if len(paths) < 2 or batch.name not in compiled:  # what an earlier layout has left is not compiled
             continue
         batches, files = batches + 1, files + len(paths)
-        code = {path: code_of(path) for path in paths}
-        said = {path: words(text) for path, text in code.items()}
-        for path, text in code.items():
+        texts = {path: path.read_text() for path in paths}
+        said = {path: words(code_of(text)) for path, text in texts.items()}
+        for path, text in texts.items():
             for name in sorted(own_names(text, path.stem)):
                 wrong += [f"{batch.name}: {name}, which {path.relative_to(build / 'include')} declares for itself, stands in {other.relative_to(build / 'include')} too"
                           for other in paths if other != path and name in said[other]]

@@ -25,6 +25,7 @@
 namespace brigade::dist {
 
 class Channels;
+class SlotSums;
 class Staging;
 class Store;
 struct Subgroup;
@@ -42,6 +43,9 @@ struct CollectiveOptions {
   std::string_view description = {};
   uint64_t iteration = 0;     // shown with it, not compared; 0: none
   SourceLocation where = {};  // filled by the wrappers below with the caller's line
+  // all_reduce of a bucket, in a group that takes_sums(): what it is to measure. Differs it between the ranks, nothing is
+  // measured.
+  std::shared_ptr<SlotSums> slot_sums = nullptr;
   // When this is a step of a collective of a larger group, that one: errors speak of it, and it is
   // what is compared.
   const CollectiveInfo* step_of = nullptr;
@@ -61,6 +65,8 @@ class ProcessGroup {
   // Whether collectives take tensors of `device` as they are. Those of another device go through
   // host memory, beside the work of the device (dist/groups/staging.h).
   virtual bool reaches(Device device) const noexcept { return device.type == DeviceType::CPU; }
+  // Whether an all_reduce of its memory can measure the elements on the way (CollectiveOptions::slot_sums).
+  virtual bool takes_sums() const noexcept { return false; }
 
   // Collective, before reaches() is asked about a device: a group that can choose how tensors of
   // `device`, this rank's, go, chooses. Collectives on such tensors come here by themselves.

@@ -13,6 +13,9 @@
 
 namespace brigade::dist {
 
+// log2 of a sum of squares; the payload has room for no more. 0 says "no gradient".
+inline double logarithm(double sum) { return sum > 0 && std::isfinite(sum) ? std::log2(sum) : 0; }
+
 struct Numbers {
   Moment moment;
   std::vector<double> sums_of_squares;  // per parameter; 0 where none was measured

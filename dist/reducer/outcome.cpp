@@ -135,7 +135,8 @@ void Round::read_words(uint32_t index) {
     const double gathered = payload.countable(static_cast<uint64_t>(gathered_));
     outcome_.uneven_gathered = outcome_.uneven_gathered || !payload.all_equal(Word::Gathered, gathered);
   }
-  const bool silent = payload.count(Word::Silent, size) > 0;
+  bool silent = payload.count(Word::Silent, size) > 0;
+  if (is_measured_on_the_way(payload)) silent = !read_sums(index) || silent;
   // Where numbers are told later, silence is about those of an earlier backward.
   const bool all_took_part = tells_later_ ? setup_.options.diagnosis && outcome_.present == size &&
                                                 outcome_.failed == 0 && outcome_.joined == 0
@@ -147,11 +148,44 @@ void Round::read_words(uint32_t index) {
     outcome_.uneven = outcome_.uneven || (size > 1 && payload.variance(Word::Rows) > 1e-3 * rows * rows);
   }
   if (silent) return;
-  if (size > 1 && !payload.on_device() && payload.all_equal(Word::Likeness, progress_[index].likeness))
+  if (size > 1 && !payload.on_device() && progress_[index].same_sums &&
+      payload.all_equal(Word::Likeness, progress_[index].likeness))
     ++outcome_.alike;
-  outcome_.outlier = outcome_.outlier || distance_of_one(payload.variance(Word::Norm), size) > 9;  // 22 times the norm
+  const double variance = is_measured_on_the_way(payload) ? progress_[index].variance : payload.variance(Word::Norm);
+  outcome_.outlier = outcome_.outlier || distance_of_one(variance, size) > 9;  // 22 times the norm
   // Looking at the result would wait for a device: later, when that is idle.
   if (!payload.on_device()) check_hook_result(index);
+}
+
+bool Round::read_sums(uint32_t index) {
+  const Bucket& bucket = buckets_[index];
+  const SlotSums& sums = *bucket.payload.slot_sums();
+  if (!sums.taken()) return false;
+  Progress& progress = progress_[index];
+  const int size = setup_.group->size();
+  int non_finite = 0;
+  bool all_have_some = true;
+  double first = 0, mean = 0, of_squares = 0;
+  for (int r = 0; r < size; ++r) {
+    double total = 0;
+    bool finite = true;
+    for (size_t k = 0; k < sums.slots(); ++k) {
+      const double sum = sums.sum(r, k);
+      if (r == setup_.group->rank() && sum != 0) own_.take(bucket.layout.parameters[k], sum);
+      finite = finite && std::isfinite(sum);
+      total += sum;
+    }
+    if (!finite) ++non_finite;
+    if (total == 0) all_have_some = false;
+    if (r == 0) first = total;
+    if (total != first) progress.same_sums = false;
+    const double norm = logarithm(total);
+    mean += norm / size;
+    of_squares += norm * norm / size;
+  }
+  progress.variance = std::max(0.0, of_squares - mean * mean);
+  outcome_.non_finite = std::max(outcome_.non_finite, non_finite);
+  return all_have_some;
 }
 
 // Whether no rank reached anything: then every rank stops after the first bucket.

@@ -60,22 +60,30 @@ void Payload::place_words(DType dtype, int ranks) {
   }
 }
 
-Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading)
+Payload::Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading, bool measured)
     : flags_(static_cast<int64_t>(layout.parameters.size())),
       ranks_(group.size()),
       offsets_(layout.offsets),
       reading_(std::move(reading)) {
-  const bool apart = layout.device != Device() && group.reaches(layout.device);
+  const bool on_device = layout.device != Device();
+  const bool apart = on_device && group.reaches(layout.device);
   place_words(apart ? kFloat32 : layout.dtype, ranks_);
   const int64_t length = positions_.back();
   const int64_t total = layout.gradient_numel + (apart ? 0 : length);
-  whole_ = group.allocate(total, layout.dtype, layout.device);
+  if (measured && !on_device && group.takes_sums()) {
+    std::vector<int64_t> edges = layout.offsets;  // padding is 0
+    edges.push_back(layout.gradient_numel);
+    slot_sums_ = std::make_shared<SlotSums>(group.rank(), ranks_, layout.dtype, total, std::move(edges));
+  }
+  const Tensor memory = group.allocate(slot_sums_ ? slot_sums_->numel_with_room() : total, layout.dtype, layout.device);
+  if (slot_sums_) slot_sums_->place_in(memory);
+  whole_ = view::slice(memory, 0, 0, total);
   kernels::fill(whole_, 0.0);  // padding is reduced too and must stay finite
   gradients_ = view::slice(whole_, 0, 0, layout.gradient_numel);
   tail_ = apart ? group.allocate(length, kFloat32) : view::slice(whole_, 0, layout.gradient_numel, total);
   host_tail_ = tail_;
   if (apart) kernels::fill(tail_, 0.0);
-  if (!on_device()) return;
+  if (!on_device) return;
   const DeviceRuntime& runtime = device_runtime(layout.device);
   if (!apart) {
     host_tail_ = empty_pinned(runtime, tail_.sizes(), tail_.dtype());

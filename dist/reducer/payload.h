@@ -19,6 +19,7 @@
 
 #include <brigade/core/device_runtime.h>
 #include <brigade/dist/groups/process_group.h>
+#include <brigade/dist/groups/slot_sums.h>
 #include <brigade/dist/reducer/bucket.h>
 
 #include <array>
@@ -59,7 +60,9 @@ inline constexpr int64_t kWords = 21;
 class Payload {
  public:
   // Memory of the group, cleared. On a device, `reading` is the stream on which receive() reads.
-  Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading = nullptr);
+  // `measured`: with room for sums of squares, where the group takes them (slot_sums()).
+  Payload(ProcessGroup& group, const BucketLayout& layout, std::shared_ptr<DeviceStream> reading = nullptr,
+          bool measured = false);
 
   // Without flags and words where the host reduces them.
   const Tensor& whole() const noexcept { return whole_; }
@@ -75,6 +78,9 @@ class Payload {
   void set(Word word, double value);
   // `word` and the one after it.
   void set_with_square(Word word, double value);
+
+  // What the all-reduce itself measures, given to it with the options; null where it does not.
+  const std::shared_ptr<SlotSums>& slot_sums() const noexcept { return slot_sums_; }
 
   bool on_device() const noexcept { return whole_.device() != Device(); }
   // On a device: flags and words follow the gradients there, behind what is queued for those.
@@ -122,6 +128,7 @@ class Payload {
   Tensor whole_;
   Tensor gradients_;
   Tensor tail_;
+  std::shared_ptr<SlotSums> slot_sums_;
   int64_t flags_;
   int ranks_;
   int digit_bits_ = 0;                              // of the base, where words travel as digits

@@ -25,9 +25,6 @@ namespace brigade::dist {
 
 namespace {
 
-// log2 of a sum of squares; the payload has room for no more. 0 says "no gradient".
-double logarithm(double sum) { return sum > 0 && std::isfinite(sum) ? std::log2(sum) : 0; }
-
 // Every bit of the result depends on every bit of `value`.
 uint64_t mixed(uint64_t hash, double value) {
   hash = (hash ^ std::bit_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15U;
@@ -102,6 +99,7 @@ Round::Round(const ReducerSetup& setup, Buckets& buckets, Accumulation& accumula
     tells_later_ = tells_later_ || (buckets_[b].payload.has_tail_on_host() && !setup_.hook);
     if (tells_later_ && !captured_ && !device_times_)
       device_times_ = std::make_shared<DeviceTimes>(buckets_[b].payload.whole().device());
+    if (const auto& sums = buckets_[b].payload.slot_sums()) sums->want_none();
     events_.buckets.emplace_back().bytes = static_cast<int64_t>(buckets_[b].payload.whole().nbytes());
     for (const uint32_t parameter : buckets_[b].layout.parameters)
       progress_[b].pending += start_.planned[parameter];
@@ -241,6 +239,7 @@ void Round::measure(uint32_t parameter) {
     progress.measured[slot.index] = slot.view.numel();
     return;
   }
+  if (is_measured_on_the_way(bucket.payload)) return bucket.payload.slot_sums()->want(slot.index);
   const double sum = kernels::sum_of_squares(slot.view);
   own_.sums_of_squares[parameter] = sum;
   progress.sum_of_squares += sum;
@@ -362,7 +361,7 @@ void Round::fill_numbers(uint32_t index) {
   const bool unknown = tells_later_ && !start_.earlier;
   const bool silent = !setup_.options.diagnosis || unknown || (!tells_later_ && (start_.absent || start_.failed));
   const bool by_device = payload.on_device() && !payload.has_tail_on_host();
-  const bool measured = by_device ? !progress_[index].measured.empty() : sum != 0;
+  const bool measured = by_device ? !progress_[index].measured.empty() : sum != 0 || is_measured_on_the_way(payload);
   payload.set(Word::Silent, silent || !measured ? 1 : 0);
   payload.set(Word::NonFinite, !unknown && numbers().any_non_finite() ? 1 : 0);
   payload.set_with_square(Word::Norm, logarithm(sum));
@@ -381,7 +380,10 @@ void Round::send(uint32_t index) {
     return;
   }
   const std::string description = describe_sent(index);
-  const CollectiveOptions options{.op = ReduceOp::Avg, .description = description, .iteration = start_.number};
+  const CollectiveOptions options{.op = ReduceOp::Avg,
+                                  .description = description,
+                                  .iteration = start_.number,
+                                  .slot_sums = setup_.hook ? nullptr : payload.slot_sums()};
   ProcessGroup& group = *setup_.group;
   if (!setup_.hook) {
     progress.work = group.all_reduce(payload.whole(), options, start_.where);

@@ -130,7 +130,9 @@ class Round {
     bool completed = false;
     bool settled = false;
     bool received = false;
-    double sum_of_squares = 0;      // of this rank's gradients, on the CPU
+    double sum_of_squares = 0;      // of this rank's gradients, on the CPU where the all-reduce does not measure them
+    double variance = 0;            // where it does: of Word::Norm over the ranks,
+    bool same_sums = true;          // and whether it is the same on all
     double likeness = 0;            // as it was sent
     std::vector<int64_t> measured;  // on a device: elements per slot, to be measured when the bucket is launched
     std::vector<Tensor> to_copy;    // on a device: gradients per slot that are copied in when it is launched
@@ -141,6 +143,8 @@ class Round {
   void set_flag(uint32_t parameter, double value);
   void take_gradient(uint32_t parameter);
   void measure(uint32_t parameter);
+  // Whether the all-reduce measures it.
+  bool is_measured_on_the_way(const Payload& payload) const noexcept { return payload.slot_sums() && !setup_.hook; }
   void launch_ready();
   void launch(uint32_t index);
   void fill_words(uint32_t index, int64_t now);
@@ -160,6 +164,8 @@ class Round {
   void complete(uint32_t index);
   void hand_over(uint32_t end);
   void read_words(uint32_t index);
+  // What the all-reduce has measured; false where one of the ranks has no gradients in the bucket.
+  bool read_sums(uint32_t index);
   bool nobody_is_present();
   HookResult hook_result_of(uint32_t index) const;
   void check_hook_result(uint32_t index);

@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <type_traits>
 
@@ -98,19 +99,22 @@ double sum_of_squares_of(const T* data, int64_t n) {
   return total;
 }
 
+// Squares of a float32 overflow long before their sum in double does.
+template <class T>
+double sum_without_overflow(const T* data, int64_t n) {
+  const double sum = sum_of_squares_of(data, n);
+  if (std::isfinite(sum)) return sum;
+  return std::accumulate(data, data + n, 0.0,
+                         [](double total, T value) { return total + as_double(value) * as_double(value); });
+}
+
 void bucket_sums_of_squares_cpu(const Tensor& flat, std::span<const int64_t> offsets, std::span<const int64_t> numels,
                                 const Tensor& sums) {
   check_bucket_sums(flat, offsets, numels, sums);
   visit_floating(flat.dtype(), "bucket_sums_of_squares", [&]<class T>() {
     for (size_t i = 0; i < offsets.size(); ++i) {
       const T* data = static_cast<const T*>(flat.raw_data()) + offsets[i];
-      double sum = sum_of_squares_of(data, numels[i]);
-      // Squares of a float32 overflow long before their sum in double does.
-      if (!std::isfinite(sum)) {
-        sum = std::accumulate(data, data + numels[i], 0.0,
-                              [](double total, T value) { return total + as_double(value) * as_double(value); });
-      }
-      static_cast<double*>(sums.raw_data())[i] = sum;
+      static_cast<double*>(sums.raw_data())[i] = sum_without_overflow(data, numels[i]);
     }
   });
 }
@@ -142,6 +146,14 @@ constexpr auto kWeightTable = [] {
 double sum_of_squares(const Tensor& tensor) {
   return visit_floating(tensor.dtype(), "sum_of_squares", [&]<class T>() {
     return sum_of_squares_of(static_cast<const T*>(tensor.raw_data()), tensor.numel());
+  });
+}
+
+double sum_of_squares(const void* data, DType dtype, int64_t n) {
+  return visit_floating(dtype, "sum_of_squares", [&]<class T>() {
+    const double sum = sum_without_overflow(static_cast<const T*>(data), n);
+    if (std::isfinite(sum) || !cpu::all_finite(dtype, data, n)) return sum;
+    return std::numeric_limits<double>::max();
   });
 }
 

@@ -45,6 +45,7 @@ struct HostsCall {
     result.op = op;
     result.root = root;
     result.step_of = &info;
+    result.slot_sums = nullptr;
     return result;
   }
   CollectiveOptions step_from(int root) const { return step(ReduceOp::Sum, root); }

@@ -103,6 +103,7 @@ class NcclGroup final : public ProcessGroup {
     if (device.type == DeviceType::CPU || !may_stage_) return true;
     return way_ == Way::Nccl && device == device_;  // a second device of a rank is staged
   }
+  bool takes_sums() const noexcept override { return control_->takes_sums(); }  // of memory on the host
   void choose_way(Device device, SourceLocation where) override {
     if (way_ == Way::Open && (may_stage_ || size() > 1)) connect(device, where);
   }

@@ -39,8 +39,8 @@ WorkPtr SharedGroup::do_all_reduce(const Tensor& tensor, const CollectiveOptions
   const int64_t count = tensor.numel();
   const DType dtype = tensor.dtype();
   return post(Kind::AllReduce, tensor, Tensor(), true, options,
-              [this, count, dtype, op = options.op](std::span<void* const> peers) {
-                reduce_share(rank(), peers, count, dtype, op);
+              [this, count, dtype, op = options.op, sums = options.slot_sums](std::span<void* const> peers) {
+                reduce_share(rank(), peers, count, dtype, op, sums.get());
               });
 }
 

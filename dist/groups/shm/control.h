@@ -34,6 +34,7 @@ struct Header {
   DataPlace place;         // where its data is,
   int64_t size = 0;        // if it has any: elements
   bool in_pieces = false;  // the place has slots, through which its elements come piece by piece (staged_reduction.h)
+  uint32_t measured_slots = 0;  // of a bucket that is measured on the way (slot_sums.h), if all ranks want that
   // Compared before anything is summed, and the description.
   char kind[16] = {};
   char op[8] = {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/dist/groups/arithmetic.h>
+#include <brigade/dist/groups/slot_sums.h>
 
 #include <cstdint>
 #include <span>
@@ -12,6 +13,8 @@ namespace brigade::dist::shm {
 // Of `count` elements those of a rank: [first, second). Shares begin on cache lines, so that two ranks write to no cache line in common.
 std::pair<int64_t, int64_t> share_of(int rank, int size, int64_t count, DType dtype);
 // Combines the share of `rank` over all ranks' elements, in rank order, and writes it to all of them.
-void reduce_share(int rank, std::span<void* const> ranks, int64_t count, DType dtype, ReduceOp op);
+// `sums` that are taken: measures it on the way.
+void reduce_share(int rank, std::span<void* const> ranks, int64_t count, DType dtype, ReduceOp op,
+                  const SlotSums* sums = nullptr);
 
 }  // namespace brigade::dist::shm

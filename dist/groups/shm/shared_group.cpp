@@ -7,6 +7,7 @@
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/shm/counter.h>
 #include <brigade/dist/groups/shm/header.h>
+#include <brigade/dist/groups/shm/share.h>
 #include <brigade/dist/groups/shm/whereabouts.h>
 #include <brigade/dist/timeline/timeline.h>
 
@@ -160,6 +161,9 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
         throw DistError("shm: memory of this group cannot be located");
       if (stage_in && !header.in_pieces && room > 0) std::memcpy(operation->shared.raw_data(), data.raw_data(), room);
       if (!output.defined()) operation->output = data;
+    } else if (options.slot_sums && kind == Kind::AllReduce) {
+      operation->sums = options.slot_sums;
+      header.measured_slots = static_cast<uint32_t>(options.slot_sums->slots());
     }
   }
   operation->part = std::move(part);
@@ -220,6 +224,12 @@ bool SharedGroup::work_on(Operation& operation) {
       in_pieces = in_pieces || header.in_pieces;
     }
     if (!in_pieces) {
+      if (operation.sums && all_measure(operation)) {
+        std::vector<int64_t> bounds = {0};
+        for (int r = 0; r < size(); ++r)
+          bounds.push_back(share_of(r, size(), operation.shared.numel(), operation.shared.dtype()).second);
+        operation.sums->set_taken(std::move(bounds));
+      }
       if (operation.part) operation.part(peers);
       operation.part_done = true;
       return true;
@@ -230,6 +240,13 @@ bool SharedGroup::work_on(Operation& operation) {
   operation.part_done = operation.pieces->done();
   if (operation.part_done) pieces_ += operation.pieces->pieces();
   return moved;
+}
+
+bool SharedGroup::all_measure(const Operation& operation) {
+  bool all = true;
+  for (int r = 0; r < size(); ++r)
+    all = all && block(r).ring[operation.sequence % kRing].measured_slots == operation.header.measured_slots;
+  return all;
 }
 
 void SharedGroup::begin_pieces(Operation& operation, std::span<void* const> peers) {
@@ -263,6 +280,7 @@ void SharedGroup::complete(Operation& operation) {
   operation.complete = true;
   recorder().finish(operation.sequence);
   operation.part = nullptr;
+  operation.sums.reset();
   operation.pieces.reset();
   operation.shared = operation.output = Tensor();
 }

@@ -55,6 +55,7 @@ class SharedGroup : public ProcessGroup {
   // Whether the peers can read and write this tensor in place.
   using ProcessGroup::reaches;
   bool reaches(const Tensor& tensor) const;
+  bool takes_sums() const noexcept override { return true; }
 
  protected:
   SharedGroup(int rank, int size, std::chrono::milliseconds timeout, std::shared_ptr<Control> control,
@@ -97,6 +98,7 @@ class SharedGroup : public ProcessGroup {
     Tensor output;  // what the caller sees; undefined when `shared` is that
     std::function<void(std::span<void* const> peers)> part;  // this rank's share of the work
     ReduceOp op = ReduceOp::Sum;
+    std::shared_ptr<SlotSums> sums;         // to be measured on the way, or null
     std::optional<StagedReduction> pieces;  // in place of the part, where a rank stages many elements
     bool part_done = false;
     bool complete = false;
@@ -114,6 +116,8 @@ class SharedGroup : public ProcessGroup {
   void* reach(int rank, const Operation& operation, const DataPlace& place);
   // Once all ranks have arrived: this rank's share, or as much of it as can be done now; true when something was.
   bool work_on(Operation& operation);
+  // Whether all ranks want the same measured.
+  bool all_measure(const Operation& operation);
   // Some rank stages its elements. `peers`: what each rank brings.
   void begin_pieces(Operation& operation, std::span<void* const> peers);
   void complete(Operation& operation);

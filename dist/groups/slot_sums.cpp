@@ -1,0 +1,100 @@
+// Where the sums lie, and how a share is measured.
+#include <brigade/dist/groups/slot_sums.h>
+
+#include <brigade/kernels/bucket.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace brigade::dist {
+
+namespace {
+
+constexpr size_t kCacheLine = 64;
+
+size_t whole_lines(size_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine; }
+
+}  // namespace
+
+SlotSums::SlotSums(int rank, int ranks, DType dtype, int64_t count, std::vector<int64_t> edges)
+    : rank_(rank), ranks_(ranks), dtype_(dtype), count_(count), edges_(std::move(edges)) {}
+
+size_t SlotSums::bytes_of_sums() const noexcept {
+  return whole_lines(static_cast<size_t>(ranks_) * slots() * sizeof(double));
+}
+
+int64_t SlotSums::numel_with_room() const noexcept {
+  const size_t bytes = whole_lines(static_cast<size_t>(count_) * itemsize(dtype_)) + whole_lines(slots()) +
+                       static_cast<size_t>(ranks_) * bytes_of_sums();
+  return static_cast<int64_t>(bytes / itemsize(dtype_));
+}
+
+void SlotSums::place_in(const Tensor& memory) {
+  elements_ = memory.raw_data();
+  want_none();
+}
+
+void SlotSums::want_none() noexcept {
+  if (slots() > 0) std::memset(wanted_of(elements_), 0, slots());
+  bounds_.clear();
+}
+
+uint8_t* SlotSums::wanted_of(void* elements) const noexcept {
+  return static_cast<uint8_t*>(elements) + whole_lines(static_cast<size_t>(count_) * itemsize(dtype_));
+}
+
+double* SlotSums::sums_by(int measured_by, void* elements) const noexcept {
+  uint8_t* begin = wanted_of(elements) + whole_lines(slots()) + static_cast<size_t>(measured_by) * bytes_of_sums();
+  return reinterpret_cast<double*>(begin);
+}
+
+double SlotSums::sum(int rank, size_t slot) const noexcept {
+  if (!taken() || edges_[slot] == edges_[slot + 1]) return 0;
+  // The last that begins at or before the slot, and those after it that begin within it: some of them may be empty.
+  auto by = static_cast<size_t>(std::ranges::upper_bound(bounds_, edges_[slot]) - bounds_.begin()) - 1;
+  double total = 0;
+  for (; by < static_cast<size_t>(ranks_) && bounds_[by] < edges_[slot + 1]; ++by) {
+    if (bounds_[by] < bounds_[by + 1])
+      total += sums_by(static_cast<int>(by), elements_)[static_cast<size_t>(rank) * slots() + slot];
+  }
+  return total;
+}
+
+SlotSums::Measuring::Measuring(const SlotSums& sums, std::span<void* const> ranks, int64_t begin)
+    : sums_(sums),
+      ranks_(ranks),
+      at_(begin),
+      first_(static_cast<size_t>(std::ranges::upper_bound(sums.edges_, begin) - sums.edges_.begin()) - 1),
+      slot_(first_) {}
+
+void SlotSums::Measuring::go_on(int64_t end) {
+  const size_t size = itemsize(sums_.dtype_);
+  while (slot_ < sums_.slots() && sums_.edges_[slot_] < end) {
+    const int64_t slot_end = sums_.edges_[slot_ + 1];
+    const int64_t from = std::max(at_, sums_.edges_[slot_]);
+    const int64_t to = std::min(end, slot_end);
+    found_.resize((slot_ - first_ + 1) * ranks_.size());
+    double* found = found_.data() + (slot_ - first_) * ranks_.size();
+    for (size_t r = 0; r < ranks_.size() && from < to; ++r) {
+      if (sums_.wanted_of(ranks_[r])[slot_] == 0) continue;
+      found[r] += kernels::sum_of_squares(static_cast<const char*>(ranks_[r]) + static_cast<size_t>(from) * size,
+                                          sums_.dtype_, to - from);
+    }
+    if (slot_end > end) break;
+    ++slot_;
+  }
+  at_ = end;
+}
+
+void SlotSums::Measuring::finish() {
+  const size_t touched = found_.size() / ranks_.size();
+  for (void* peer : ranks_) {
+    double* sums = sums_.sums_by(sums_.rank_, peer);
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      for (size_t k = 0; k < touched; ++k)
+        sums[r * sums_.slots() + first_ + k] = found_[k * ranks_.size() + r];
+    }
+  }
+}
+
+}  // namespace brigade::dist

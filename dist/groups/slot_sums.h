@@ -1,0 +1,76 @@
+// Sums of squares that the all-reduce of a bucket takes on its way.
+//
+// Ranks that share memory read the elements of all ranks anyway, before the mean is written over them; measuring them there
+// costs no pass over memory. What a rank finds in its share goes into room behind the elements of every rank, so afterwards
+// all know the sizes of all ranks' gradients, and know them alike:
+// [elements | per slot: whether this rank's are to be measured | per rank that measured: sums by rank and slot].
+#pragma once
+
+#include <brigade/core/tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace brigade::dist {
+
+class SlotSums {
+ public:
+  // Of a bucket of `count` elements; slot i is [edges[i], edges[i + 1]).
+  SlotSums(int rank, int ranks, DType dtype, int64_t count, std::vector<int64_t> edges);
+
+  // Elements of the bucket and of the room behind them, in elements of its dtype.
+  int64_t numel_with_room() const noexcept;
+  // 1-d, contiguous, numel_with_room() elements that the peers reach. Nothing is wanted yet.
+  void place_in(const Tensor& memory);
+
+  size_t slots() const noexcept { return edges_.size() - 1; }
+  // Before the all-reduce: which of this rank's slots are to be measured.
+  void want(size_t slot) noexcept { wanted_of(elements_)[slot] = 1; }
+  void want_none() noexcept;
+
+  // --- For the group, once all ranks have come.
+  //
+  class Measuring;
+  // The rank r measures elements [bounds[r], bounds[r + 1]).
+  void set_taken(std::vector<int64_t> bounds) noexcept { bounds_ = std::move(bounds); }
+
+  // --- After the all-reduce. Whether it has measured.
+  bool taken() const noexcept { return !bounds_.empty(); }
+  // Of a rank's slot; 0 where that rank did not want it. Infinite or NaN exactly when an element is. The same on all ranks.
+  double sum(int rank, size_t slot) const noexcept;
+
+ private:
+  uint8_t* wanted_of(void* elements) const noexcept;
+  // By rank that they are of, and slot.
+  double* sums_by(int measured_by, void* elements) const noexcept;
+  size_t bytes_of_sums() const noexcept;
+
+  int rank_;
+  int ranks_;
+  DType dtype_;
+  int64_t count_;
+  std::vector<int64_t> edges_;
+  void* elements_ = nullptr;
+  std::vector<int64_t> bounds_;
+};
+
+// One rank's share, block by block, each before it is reduced. `ranks`: where the elements of each begin.
+class SlotSums::Measuring {
+ public:
+  Measuring(const SlotSums& sums, std::span<void* const> ranks, int64_t begin);
+  // The elements up to `end`.
+  void go_on(int64_t end);
+  // Tells every rank.
+  void finish();
+
+ private:
+  const SlotSums& sums_;
+  std::span<void* const> ranks_;
+  int64_t at_;
+  size_t first_;               // the first slot that the share touches,
+  size_t slot_;                // the one at `at_`, or the next
+  std::vector<double> found_;  // by slot from the first, and rank
+};
+
+}  // namespace brigade::dist

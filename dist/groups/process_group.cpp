@@ -24,9 +24,26 @@ const char* name(ReduceOp op) noexcept {
 
 namespace {
 
-// Ids of tensors that this thread has all-reduced.
-thread_local std::array<uint64_t, 512> latest_reduced{};
-thread_local size_t latest_reduced_count = 0;
+// Ids of tensors that this thread has all-reduced, the latest. A step asks about each of its gradients: most are ruled out by
+// how many ids fall into their place of a table.
+class LatestIds {
+ public:
+  void add(uint64_t id) noexcept {
+    uint64_t& oldest = ids_[count_++ % ids_.size()];
+    if (count_ > ids_.size()) --place_of(oldest);
+    oldest = id;
+    ++place_of(id);
+  }
+  bool has(uint64_t id) noexcept { return place_of(id) != 0 && std::find(ids_.begin(), ids_.end(), id) != ids_.end(); }
+
+ private:
+  uint16_t& place_of(uint64_t id) noexcept { return places_[id % places_.size()]; }
+
+  std::array<uint64_t, 512> ids_{};
+  std::array<uint16_t, 4096> places_{};
+  size_t count_ = 0;
+};
+thread_local LatestIds latest_reduced;
 thread_local uint64_t posted = 0;
 
 void check_tensor(const Tensor& tensor, const char* what, SourceLocation where) {
@@ -145,7 +162,7 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
   }
   options.where = where;
   note_on_tape("all_reduce", tensor, tensor, where);
-  latest_reduced[latest_reduced_count++ % latest_reduced.size()] = tensor.id();
+  latest_reduced.add(tensor.id());
   return run({tensor}, 1, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
     return do_all_reduce(tensors[0], how);
   });
@@ -156,9 +173,7 @@ bool compares_collectives() noexcept {
   return !(given && std::strcmp(given, "0") == 0);
 }
 
-bool was_reduced_by_hand(const Tensor& tensor) noexcept {
-  return std::find(latest_reduced.begin(), latest_reduced.end(), tensor.id()) != latest_reduced.end();
-}
+bool was_reduced_by_hand(const Tensor& tensor) noexcept { return latest_reduced.has(tensor.id()); }
 
 uint64_t collectives_of_this_thread() noexcept { return posted; }
 

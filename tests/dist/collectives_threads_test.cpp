@@ -76,4 +76,21 @@ TEST_CASE("run_threads rethrows the first error and ends the others") {
                     "rank 1 stumbled");
 }
 
+TEST_CASE("of what a thread has all-reduced it knows the latest 512") {
+  dist::run_threads(1, [](dist::ProcessGroupPtr group) {
+    std::vector<Tensor> tensors;
+    for (int i = 0; i < 5000; ++i) {
+      tensors.push_back(empty({1}));
+      if (i % 2 == 0) group->all_reduce(tensors.back())->wait();
+    }
+    int known = 0;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const bool expected = i % 2 == 0 && i >= tensors.size() - 2 * 512;
+      if (dist::was_reduced_by_hand(tensors[i]) != expected) FAIL("number ", i);
+      known += expected ? 1 : 0;
+    }
+    CHECK(known == 512);
+  });
+}
+
 }  // namespace brigade::test::collectives_threads_test

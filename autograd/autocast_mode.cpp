@@ -3,6 +3,7 @@
 
 #include <brigade/autograd/detail/cast.h>
 #include <brigade/autograd/record.h>
+#include <brigade/core/view.h>
 
 #include <unordered_map>
 
@@ -33,7 +34,8 @@ struct AutocastCache::Entries {
   struct Entry {
     Tensor weight;  // alive, so that its address belongs to it alone
     Tensor cast;
-    uint32_t version = 0;  // of the weight, when it was cast
+    Tensor without_history;  // the same under no_grad, once it was asked for
+    uint32_t version = 0;    // of the weight, when it was cast
   };
   std::unordered_map<Key, Entry, HashOfKey> casts;
 };
@@ -56,16 +58,18 @@ const Tensor& AutocastCache::get(const Tensor& weight, DType dtype, SourceLocati
   const bool usable = entry.cast.defined() && entry.version == weight.version() &&
                       (entry.cast.requires_grad() || !GradMode::is_enabled());
   if (!usable) {
-    entry = {weight, detail::autocast_to(weight, dtype, where), weight.version()};
+    entry = {weight, detail::autocast_to(weight, dtype, where), Tensor(), weight.version()};
     return entry.cast;
   }
   // No operation sees the weight itself this time: who asks for its uses hears of them here. A
   // checkpoint's first run learns its parameters so.
   const Tensor* used[] = {&weight};
   const Tensor* as[] = {&entry.cast};
-  if (!GradMode::is_enabled()) detail::collect_leaves(used);
+  if (!GradMode::is_enabled()) detail::collect_inputs(used);
   if (Tape::current()) detail::note({.op = name_of_cast(dtype), .where = where}, used, as);
-  return entry.cast;
+  if (GradMode::is_enabled() || !entry.cast.requires_grad()) return entry.cast;
+  if (!entry.without_history.defined()) entry.without_history = view::alias(entry.cast);
+  return entry.without_history;
 }
 
 namespace detail {

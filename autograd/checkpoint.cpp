@@ -2,11 +2,12 @@
 #include <brigade/autograd/checkpoint.h>
 
 #include <brigade/autograd/autocast_mode.h>
-#include <brigade/autograd/backward.h>
 #include <brigade/autograd/detail/stopped_gradients.h>
+#include <brigade/autograd/engine.h>
 #include <brigade/autograd/record.h>
 #include <brigade/autograd/tape.h>
 #include <brigade/core/random.h>
+#include <brigade/core/view.h>
 
 #include <algorithm>
 #include <memory>
@@ -22,9 +23,9 @@ struct CheckpointNode final : Node {
   Segment segment;
   size_t input_count = 0;
   std::unique_ptr<SavedTensor[]> saved;
-  std::vector<Tensor> parameters;  // leaves that the segment used besides its inputs
-  Generator generator;             // as it stood when forward began
-  AutocastState autocast;          // likewise
+  std::vector<Tensor> captured;  // what requires grad and the segment used besides its inputs: parameters, results
+  Generator generator;           // as it stood when forward began
+  AutocastState autocast;        // likewise
 
   void backward(BackwardContext& context) override {
     std::vector<Tensor> inputs;
@@ -45,8 +46,8 @@ struct CheckpointNode final : Node {
       wanted.push_back(inputs.back());
       places.push_back(static_cast<uint32_t>(i));
     }
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      wanted.push_back(parameters[i]);
+    for (size_t i = 0; i < captured.size(); ++i) {
+      wanted.push_back(captured[i]);
       places.push_back(static_cast<uint32_t>(input_count + i));
     }
     Tensor result;
@@ -81,9 +82,8 @@ struct CheckpointNode final : Node {
       return;
     }
     const Tensor roots[] = {result};
-    std::vector<Tensor> gradients = autograd::grad(
-        roots, wanted, {.grad_outputs = {gradient}, .allow_unused = true, .create_graph = context.create_graph()},
-        where);
+    std::vector<Tensor> gradients =
+        Engine(roots, std::span(&gradient, 1), {false, context.create_graph()}, where).run_captured(wanted, true);
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (!gradients[i].defined()) note_stopped(tape, places[i], wanted[i], result);
       context.set(places[i], std::move(gradients[i]));
@@ -106,19 +106,27 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
   std::vector<Tensor> all = inputs;
   Tensor result;
   {
-    LeafCollector collector;
     const NoGradGuard no_grad(where);
     const Tape::Pause pause;  // the segment is one operation
-    result = segment(inputs);
-    for (const Tensor& leaf : collector.leaves()) {
-      const auto same = [&](const Tensor& input) { return input.is_same(leaf); };
-      if (std::none_of(inputs.begin(), inputs.end(), same)) all.push_back(leaf);
+    // Not the inputs themselves: those the segment may have captured as well.
+    std::vector<Tensor> aliases;
+    for (const Tensor& input : inputs) {
+      aliases.push_back(input.defined() ? view::alias(input) : input);
+      if (input.defined() && input.requires_grad()) aliases.back().requires_grad_(true, where);
     }
-  }
-  if (!result.defined()) throw AutogradError("checkpoint: the segment returned an undefined tensor", where);
-  // An input that is handed through would become a result of itself.
-  for (const Tensor& input : all) {
-    if (result.is_same(input)) result = result.clone(where).detach(where);
+    const auto is_in = [](const std::vector<Tensor>& list, const Tensor& tensor) {
+      return std::ranges::any_of(list, [&](const Tensor& each) { return each.is_same(tensor); });
+    };
+    InputCollector collector;
+    result = segment(aliases);
+    if (!result.defined()) throw AutogradError("checkpoint: the segment returned an undefined tensor", where);
+    const Tensor* returned[] = {&result};
+    detail::collect_inputs(returned);  // no operation need have used it
+    for (const Tensor& used : collector.inputs()) {
+      if (!is_in(aliases, used)) all.push_back(used);
+    }
+    // An input that is handed through would become a result of itself.
+    if (is_in(aliases, result) || is_in(all, result)) result = result.clone(where).detach(where);
   }
   std::vector<const Tensor*> in;
   for (const Tensor& tensor : all)
@@ -130,7 +138,7 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
     node->saved = std::make_unique<SavedTensor[]>(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i)
       node->saved[i].save_input(*node, inputs[i]);
-    node->parameters.assign(all.begin() + static_cast<int64_t>(inputs.size()), all.end());
+    node->captured.assign(all.begin() + static_cast<int64_t>(inputs.size()), all.end());
     node->generator = generator;
     node->autocast = autocast_now();
   }

@@ -4,8 +4,8 @@
 //   Tensor y = autograd::checkpoint([&](const Tensor& x) { return block(x); }, x);
 //
 // Source: Chen, Xu, Zhang, Guestrin: "Training deep nets with sublinear memory cost", 2016. The
-// segment becomes one node whose edges are its inputs and every parameter it used, so the plan of
-// backward is as exact as without it, and each parameter becomes ready once, however often
+// segment becomes one node whose edges are its inputs and whatever else it used that requires grad (parameters, results
+// that it captured), so the plan of backward is as exact as without it, and each parameter becomes ready once, however often
 // checkpoints nest or share a module. Random numbers (dropout) are drawn from the same place both
 // times, and both run under the same autocast state (amp/autocast.h).
 #pragma once

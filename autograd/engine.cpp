@@ -81,19 +81,33 @@ void Engine::add_to(Tensor& buffer, Tensor gradient) {
   }
 }
 
+void Engine::plan_node(Node& node) {
+  if (node.task_ != 0 && std::find(running_tasks.begin(), running_tasks.end(), node.task_) == running_tasks.end()) {
+    throw AutogradError(where_,
+                        "backward over one graph from two threads at once: {} recorded at {} is part of a backward "
+                        "on another thread",
+                        node.name(), to_string(node.where));
+  }
+  nodes_.push_back({&node, 0, node.task_, node.task_index_, false});
+  node.task_ = task_;
+}
+
+// Before gather().
+void Engine::end_at(std::span<const Tensor> results) {
+  for (const Tensor& result : results) {
+    Node* node = gradient_edge(result).node.get();
+    if (!node || node->task_ == task_) continue;
+    plan_node(*node);
+    nodes_.back().is_end = true;
+  }
+}
+
 void Engine::visit(const Edge& edge, uint64_t from_sequence) {
   if (Node* node = edge.node.get()) {
     if (node->task_ == task_) return;
-    if (node->task_ != 0 && std::find(running_tasks.begin(), running_tasks.end(), node->task_) == running_tasks.end()) {
-      throw AutogradError(where_,
-                          "backward over one graph from two threads at once: {} recorded at {} is part of a backward "
-                          "on another thread",
-                          node->name(), to_string(node->where));
-    }
     if (!capturing_) check_not_freed(*node);
     note_used_again(*node);
-    nodes_.push_back({node, 0, node->task_, node->task_index_, false});
-    node->task_ = task_;
+    plan_node(*node);
     stack_.push_back(node);
     return;
   }
@@ -343,6 +357,7 @@ void Engine::prune() {
     PlannedNode& planned = nodes_[i];
     bool needed = false;
     for (const Edge& edge : planned.node->edges) {
+      if (planned.is_end) break;
       if (edge.node) needed = needed || edge.node->task_ == task_;
       if (edge.leaf) {
         const AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(edge.leaf->autograd.get());
@@ -362,7 +377,7 @@ void Engine::prune() {
   number_nodes();
 }
 
-std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs) {
+std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs, bool ends) {
   const OutsideAutocast as_recorded;  // gradients have the dtypes of what they are gradients of
   running_tasks.push_back(task_);
   struct Pop {
@@ -370,6 +385,7 @@ std::vector<Tensor> Engine::run_captured(std::span<const Tensor> inputs) {
   } pop;
   check_roots();
   capturing_ = true;
+  if (ends) end_at(inputs);
   gather();
   mark_captured(inputs);
   prune();

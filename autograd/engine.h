@@ -29,7 +29,8 @@ class Engine {
   // The same, but the gradients of `inputs` (leaves or results) are returned instead of being
   // accumulated: nothing is written to any leaf, and listeners hear nothing. Undefined for an input
   // that the roots do not depend on.
-  std::vector<Tensor> run_captured(std::span<const Tensor> inputs);
+  // `ends`: the results among them are where it ends, so the way from one to another counts for nothing.
+  std::vector<Tensor> run_captured(std::span<const Tensor> inputs, bool ends = false);
 
   // A number for hook handles and tasks, never 0.
   static uint64_t next_number() noexcept;
@@ -52,6 +53,7 @@ class Engine {
     uint64_t outer_task;
     uint32_t outer_index;
     bool only_read = false;  // its gradient was asked for, and nothing that lies behind it
+    bool is_end = false;     // what lies behind it does not count
   };
   friend class BackwardContext;
   friend class Plan;
@@ -59,6 +61,8 @@ class Engine {
   void check_roots();
   void check_not_freed(const Node& node) const;
   void gather();
+  void end_at(std::span<const Tensor> results);
+  void plan_node(Node& node);
   void visit(const Edge& edge, uint64_t from_sequence);
   // Positions of the nodes in their order, and room for the gradients of their outputs.
   void number_nodes();

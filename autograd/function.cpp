@@ -155,7 +155,7 @@ void CustomCall::finish(std::vector<Tensor>& outputs) {
       }
     }
   } else if (!GradMode::is_enabled()) {
-    detail::collect_leaves(in);
+    detail::collect_inputs(in);
   }
   if (Tape::current()) detail::note({.op = op, .where = where_}, in, out);
   ctx.to_save_.clear();

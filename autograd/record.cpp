@@ -11,11 +11,15 @@
 namespace brigade::autograd {
 
 namespace {
-BRIGADE_INITIAL_EXEC constinit thread_local LeafCollector* leaf_collector = nullptr;
+BRIGADE_INITIAL_EXEC constinit thread_local InputCollector* input_collector = nullptr;
 }  // namespace
 
-LeafCollector::LeafCollector() noexcept : outer_(std::exchange(leaf_collector, this)) {}
-LeafCollector::~LeafCollector() { leaf_collector = outer_; }
+InputCollector::InputCollector() noexcept
+    : began_(detail::peek_sequence()), outer_(std::exchange(input_collector, this)) {}
+InputCollector::~InputCollector() { input_collector = outer_; }
+bool InputCollector::is_made_since(const Node& node) const noexcept {
+  return node.sequence >= began_ && node.sequence % detail::kThreadsInSequence == began_ % detail::kThreadsInSequence;
+}
 
 namespace detail {
 
@@ -62,14 +66,16 @@ void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs output
   }
 }
 
-void collect_leaves(TensorRefs inputs) {
-  LeafCollector* const collector = leaf_collector;
+void collect_inputs(TensorRefs inputs) {
+  InputCollector* const collector = input_collector;
   if (!collector) [[likely]]
     return;
   for (const Tensor* input : inputs) {
-    if (!input->requires_grad() || !input->is_leaf()) continue;
+    if (!input->requires_grad()) continue;
+    const Node* made_by = grad_fn(*input);
+    if (made_by && collector->is_made_since(*made_by)) continue;
     const auto same = [&](const Tensor& known) { return known.is_same(*input); };
-    if (std::none_of(collector->leaves_.begin(), collector->leaves_.end(), same)) collector->leaves_.push_back(*input);
+    if (std::none_of(collector->inputs_.begin(), collector->inputs_.end(), same)) collector->inputs_.push_back(*input);
   }
 }
 

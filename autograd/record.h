@@ -40,27 +40,30 @@ bool any_requires_grad(TensorRefs inputs) noexcept;
 void attach(Node* made, const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
 // Tells the tape, if it is on.
 void note(const OpInfo& info, TensorRefs inputs, TensorRefs outputs);
-// Hands the leaves among the inputs that require grad to the LeafCollector of this thread, if there
+// Hands the inputs that require grad to the InputCollector of this thread, if there
 // is one.
-void collect_leaves(TensorRefs inputs);
+void collect_inputs(TensorRefs inputs);
 }  // namespace detail
 
-// While it lives, leaves that operations use without recording are collected: activation
-// checkpointing learns by it which parameters a segment depends on, although it runs the segment
-// under no_grad. Nests: an inner one hides the outer.
-class LeafCollector {
+// While it lives, tensors that require grad and that operations use without recording are collected, but for what has
+// been recorded since: activation checkpointing learns by it what a segment depends on besides its inputs, although it
+// runs the segment under no_grad. Nests: an inner one hides the outer.
+class InputCollector {
  public:
-  LeafCollector() noexcept;
-  ~LeafCollector();
-  LeafCollector(const LeafCollector&) = delete;
-  LeafCollector& operator=(const LeafCollector&) = delete;
+  InputCollector() noexcept;
+  ~InputCollector();
+  InputCollector(const InputCollector&) = delete;
+  InputCollector& operator=(const InputCollector&) = delete;
   // Each once, in the order of first use.
-  const std::vector<Tensor>& leaves() const noexcept { return leaves_; }
+  const std::vector<Tensor>& inputs() const noexcept { return inputs_; }
 
  private:
-  friend void detail::collect_leaves(TensorRefs inputs);
-  std::vector<Tensor> leaves_;
-  LeafCollector* outer_;
+  friend void detail::collect_inputs(TensorRefs inputs);
+  bool is_made_since(const Node& node) const noexcept;
+
+  std::vector<Tensor> inputs_;
+  uint64_t began_;  // the number of this thread's next node then
+  InputCollector* outer_;
 };
 
 template <class N>
@@ -71,7 +74,7 @@ N* record(const OpInfo& info, TensorRefs inputs, TensorRefs outputs) {
     node->retain_new();
     detail::attach(node, info, inputs, outputs);  // the outputs keep the node alive
   } else if (!GradMode::is_enabled()) {
-    detail::collect_leaves(inputs);
+    detail::collect_inputs(inputs);
   }
   if (Tape::current()) detail::note(info, inputs, outputs);
   return node;

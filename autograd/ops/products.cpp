@@ -105,6 +105,10 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
                      weight.sizes(), a.sizes(), b.sizes());
   }
   const int64_t out = weight.sizes()[0];
+  if (bias.defined() && (bias.dim() == 0 || bias.sizes()[0] != out)) {
+    throw ShapeError(where, "bilinear: expected a bias [{}] for a weight [out, n, m] of {}, got {}", out,
+                     weight.sizes(), describe(bias));
+  }
   const int64_t n = weight.sizes()[1];
   const int64_t m = weight.sizes()[2];
   Shape sizes = a.sizes();

@@ -122,6 +122,49 @@ TEST_CASE("second derivatives come through a checkpoint, also where one input de
   CHECK(values(plain[0])[0] == doctest::Approx(200 * 4 * std::pow(1.5, 7) + 5 * std::pow(1.5, 4)));
 }
 
+TEST_CASE("what a checkpointed segment captures gets its gradients: results, one made from another, an input as well") {
+  const Tensor x = leaf({1.5, -0.5});
+  const Tensor w = leaf({2, 3});
+  const auto derivatives = [&](bool checkpointed) {
+    const Tensor b = x * w;
+    const Tensor c = square(b);
+    const Tensor part = reshape(c, {2});  // a view
+    const auto segment = [&](const Tensor& in) { return in * in * b + c * part * in + x * in * b; };
+    const Tensor y = checkpointed ? autograd::checkpoint(segment, x) : segment(x);
+    const Tensor outputs[] = {sum(y * b)};
+    const Tensor inputs[] = {x, w, b, c};
+    std::vector<Tensor> found = autograd::grad(outputs, inputs, {.create_graph = true});
+    const Tensor again[] = {sum(square(found[0])) + sum(found[1] * found[3])};
+    for (const Tensor& each : autograd::grad(again, std::span(inputs).first(2)))
+      found.push_back(each);
+    return found;
+  };
+  const auto plain = derivatives(false);
+  const auto checkpointed = derivatives(true);
+  REQUIRE(plain.size() == 6);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    CAPTURE(i);
+    for (size_t k = 0; k < 2; ++k)
+      CHECK(values(checkpointed[i])[k] == doctest::Approx(values(plain[i])[k]).epsilon(1e-13));
+  }
+  // With b = x w and c = b^2: 2 x^2 b + c^2 x, times b, by c: 2 c x b
+  CHECK(values(plain[3])[0] == doctest::Approx(2 * 9 * 1.5 * 3));
+}
+
+TEST_CASE("a checkpointed segment that returns what it captured, or nothing that depends on it") {
+  const Tensor x = leaf({1.5, -0.5});
+  const Tensor b = x * 3.0;
+  const Tensor y = autograd::checkpoint([&](const Tensor&) { return b; }, x);
+  CHECK(values(derivative(y, x)) == Values{3, 3});
+  const Tensor z = autograd::checkpoint(
+      [&](const Tensor& in) {
+        (void)square(b);
+        return in * 2.0;
+      },
+      x);
+  CHECK(values(derivative(z, x)) == Values{2, 2});
+}
+
 TEST_CASE("what a recorded backward records carries the line of the forward operation") {
   const Tensor x = leaf({2});
   const unsigned line = std::source_location::current().line() + 1;

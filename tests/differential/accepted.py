@@ -51,6 +51,14 @@ def is_nothing_there(program, found, ours):
 
 
 @check
+def retains_a_quotient(program, found, ours):
+    """retain_grad of what rdiv gave, and two ways back."""
+    quotients = {name for line in program["lines"] if line["op"] == "rdiv" for name in line["out"]}
+    retained = {line["in"][0] for line in program["lines"] if line["op"] == "retain_grad"}
+    return bool(quotients & retained) and any(line.get("args", {}).get("create_graph") for line in program["lines"])
+
+
+@check
 def counts(program, found, ours):
     """A norm of order 0."""
     return any(0 in (line.get("args", {}).get("p"), line.get("args", {}).get("ord")) for line in program["lines"])

@@ -61,6 +61,12 @@ struct ScaledStep {
   bool is_agreed = false;  // the other ranks were asked
 };
 
+// What an optimizer keeps for one of its parameters, of what ranks that train one model have alike.
+struct KeptState {
+  size_t position;  // of the parameter
+  std::vector<Tensor> tensors;
+  int64_t step = 0;  // how often it has moved, where a step reads that; else 0
+};
 // An optimizer is about to move leaves by their gradients.
 struct Update {
   const void* optimizer;  // its identity, while it lives
@@ -73,8 +79,7 @@ struct Update {
   uint64_t serial = 0;  // of the optimizer: no other one of this process has had it
   // The line that has loaded its state since the step before; 0: none has.
   SourceLocation state_loaded_at = {};
-  // What it keeps, with the positions of the parameters that it belongs to.
-  std::function<std::vector<std::pair<size_t, Tensor>>()> state = nullptr;
+  std::function<std::vector<KeptState>()> state = nullptr;
   // Null for a step without a loss scaler.
   ScaledStep* scaled = nullptr;
   // false: no step follows; only `scaled` is asked for.

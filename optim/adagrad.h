@@ -28,6 +28,7 @@ struct AdagradOptions {
 struct AdagradState {
   int64_t step = 0;
   Tensor sum;
+  static bool reads_step(const AdagradOptions& options) { return options.lr_decay != 0; }
   template <class F>
   void for_each(F&& f) {
     f("sum", sum, true);

@@ -35,6 +35,7 @@ struct AdamState {
   int64_t step = 0;
   Tensor exp_avg, exp_avg_sq;
   Tensor max_exp_avg_sq;  // from the first step with amsgrad on
+  static bool reads_step(const auto&) { return true; }
   template <class F>
   void for_each(F&& f) {
     f("exp_avg", exp_avg, true), f("exp_avg_sq", exp_avg_sq, true), f("max_exp_avg_sq", max_exp_avg_sq, false);

@@ -35,6 +35,7 @@ struct NAdamState {
   int64_t step = 0;
   double mu_product = 1;  // of mu(1) ... mu(step)
   Tensor exp_avg, exp_avg_sq;
+  static bool reads_step(const auto&) { return true; }
   template <class F>
   void for_each(F&& f) {
     f("exp_avg", exp_avg, true), f("exp_avg_sq", exp_avg_sq, true);

@@ -69,7 +69,7 @@ autograd::Update Optimizer::announcement(const std::vector<Tensor>& parameters, 
           .keeps_state = keeps_state(),
           .serial = serial_,
           .state_loaded_at = state_loaded_at_,
-          .state = [this] { return state_tensors(); },
+          .state = [this] { return kept_state(); },
           .scaled = scaled,
           .moves = moves};
 }
@@ -179,6 +179,8 @@ namespace {
   throw ValueError("{} has no {} that could be read or set; override the accessors of Optimizer", optimizer, what);
 }
 }  // namespace
+
+std::vector<autograd::KeptState> Optimizer::kept_state() const { return {}; }
 
 double Optimizer::lr(size_t) const { throw_without(name(), "learning rate"); }
 void Optimizer::set_lr(size_t, double) { throw_without(name(), "learning rate"); }

@@ -16,6 +16,7 @@
 #include <vector>
 
 namespace brigade::autograd {
+struct KeptState;
 struct ScaleFault;
 struct ScaledStep;
 struct Update;
@@ -118,9 +119,8 @@ class Optimizer {
   SourceLocation stepping_at() const noexcept { return stepping_at_; }
   // For load_state_dict(): whoever follows the optimizer hears of it with the next step.
   void note_state_loaded(SourceLocation where) noexcept { state_loaded_at_ = where; }
-  // The tensors of the state that ranks which train one model have alike, with the positions of
-  // their parameters.
-  virtual std::vector<std::pair<size_t, Tensor>> state_tensors() const { return {}; }
+  // Of the parameters that have a state.
+  virtual std::vector<autograd::KeptState> kept_state() const;
   double grad_factor() const noexcept { return grad_factor_; }
   // While it lives, that is the grad_factor().
   class GradFactor {
@@ -184,7 +184,8 @@ struct StepBatch {
 // offers `check()` and `for_each(f)` over (name, number&), and may have `master_weights`; State offers
 // `for_each(f)` over (name, Tensor&, required), where a required tensor exists from the first step on,
 // and a number `step`.
-// More numbers of a State: `for_each_number(f)` over (name, number&).
+// More numbers of a State: `for_each_number(f)` over (name, number&). A step that depends on the number
+// `step` says so by a static `reads_step(options)`: then the ranks compare it after a load.
 template <class Options, class State>
 class GroupedOptimizer : public Optimizer {
  public:
@@ -239,7 +240,7 @@ class GroupedOptimizer : public Optimizer {
   void load_state_dict(const OptimizerState& state, SourceLocation where = SourceLocation::current()) override;
 
  protected:
-  std::vector<std::pair<size_t, Tensor>> state_tensors() const override;
+  std::vector<autograd::KeptState> kept_state() const override;
   const std::vector<Tensor>& group_parameters(size_t group) const override { return groups_[group].parameters; }
   // Made when missing: ask only for a parameter that is about to move.
   State& state_of(const Tensor& parameter) { return states_[parameter.impl()]; }

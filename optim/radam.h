@@ -31,6 +31,7 @@ struct RAdamOptions {
 struct RAdamState {
   int64_t step = 0;
   Tensor exp_avg, exp_avg_sq;
+  static bool reads_step(const auto&) { return true; }
   template <class F>
   void for_each(F&& f) {
     f("exp_avg", exp_avg, true), f("exp_avg_sq", exp_avg_sq, true);

@@ -195,8 +195,10 @@ Verdict StepCheck::scale_fault(const autograd::Update& update) const {
 
 void StepCheck::resume_after_join() noexcept {
   rests_ = false;
-  for (auto& [optimizer, steps] : steps_)
+  for (auto& [optimizer, steps] : steps_) {
     steps.in_join = steps.latest;
+    steps.loaded_since = false;
+  }
 }
 
 namespace {
@@ -262,19 +264,23 @@ void StepCheck::count(const autograd::Update& update) {
   Steps& steps = steps_[update.optimizer];
   if (update.number <= steps.in_join) steps = {};  // a new one in the place of one that is gone
   steps.latest = update.number;
+  if (update.state_loaded_at.line() != 0) steps.loaded_since = true;
 }
 
 StepCheck::Count StepCheck::count_of(const autograd::Update& update) const {
   const auto known = steps_.find(update.optimizer);
   const uint64_t in_join = known == steps_.end() ? 0 : known->second.in_join;
-  return {in_join, update.number - in_join};
+  // What the ranks did in a join is gone where they have loaded a state since.
+  const bool is_forgotten = !update.keeps_state || (known != steps_.end() && known->second.loaded_since);
+  return {in_join, update.number - in_join, in_join == 0 || !is_forgotten};
 }
 
 StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const {
   // As own_step, but lines may differ (ranks in different branches that do the same).
   Agreement result;
   uint64_t& hash = result.digest;
-  hash = fnv(update.name) + (update.keeps_state ? update.number : count_of(update).since);
+  const Count count = count_of(update);
+  hash = fnv(update.name) + (count.of_all ? update.number : count.since);
   hash = fnv(update.options, hash);
   if (!update.moves) return result;  // gradients that gather may differ
   for (size_t i = 0; i < update.parameters.size(); ++i) {
@@ -305,19 +311,24 @@ StepCheck::Agreement StepCheck::agreement(const autograd::Update& update) const 
     hash = fnv(write.parameter, hash);
   // In local SGD the ranks hold states of their own.
   if (update.state_loaded_at.line() != 0 && reducer_.past().backward.sent) {
-    const std::vector<GradientValues> state = state_of(update);
-    for (size_t i = 0; i < state.size(); ++i)
-      result.values.add(2 * update.parameters.size() + i, state[i]);
+    const StateValues state = state_of(update);
+    for (size_t i = 0; i < state.tensors.size(); ++i)
+      result.values.add(2 * update.parameters.size() + i, state.tensors[i]);
+    for (const int64_t step : state.steps)
+      hash = fnv_step(hash, static_cast<uint64_t>(step));
   }
   return result;
 }
 
-std::vector<GradientValues> StepCheck::state_of(const autograd::Update& update) const {
-  std::vector<GradientValues> values;
+StepCheck::StateValues StepCheck::state_of(const autograd::Update& update) const {
+  StateValues values;
   if (!update.state) return values;
-  for (const auto& [i, tensor] : update.state()) {
-    const Tensor& parameter = update.parameters[i];
-    if (reducer_.find(parameter) >= 0 && !ignored_.contains(parameter.impl())) values.push_back(values_of(tensor));
+  for (const autograd::KeptState& kept : update.state()) {
+    const Tensor& parameter = update.parameters[kept.position];
+    if (reducer_.find(parameter) < 0 || ignored_.contains(parameter.impl())) continue;
+    for (const Tensor& tensor : kept.tensors)
+      values.tensors.push_back(values_of(tensor));
+    values.steps.push_back(kept.step);
   }
   return values;
 }

@@ -59,6 +59,7 @@ class StepCheck {
   // since.
   struct Count {
     uint64_t in_join, since;
+    bool of_all;  // those in the join count: the step depends on them
   };
   Count count_of(const autograd::Update& update) const;
   void count(const autograd::Update& update);
@@ -80,7 +81,11 @@ class StepCheck {
   };
   Agreement agreement(const autograd::Update& update) const;
   // The optimizer's state, of what the reducer manages, in the order of its parameters.
-  std::vector<GradientValues> state_of(const autograd::Update& update) const;
+  struct StateValues {
+    std::vector<GradientValues> tensors;
+    std::vector<int64_t> steps;  // of each parameter, where the optimizer reads it; else 0
+  };
+  StateValues state_of(const autograd::Update& update) const;
   // Of the optimizer's, those that were written by hand since its latest step, by their positions there. What has
   // left no line (memory written through data_ptr(), and bump_version()) counts as well, without one.
   std::vector<std::pair<size_t, StepOnRank::Edit>> written_by_hand(const autograd::Update& update) const;
@@ -114,8 +119,9 @@ class StepCheck {
   bool rests_ = false;
   struct Steps {
     uint64_t latest = 0;
-    uint64_t in_join = 0;      // up to the end of the latest join
-    uint64_t writes_seen = 0;  // autograd::writes_by_hand() at the latest
+    uint64_t in_join = 0;       // up to the end of the latest join
+    bool loaded_since = false;  // a state, since that end
+    uint64_t writes_seen = 0;   // autograd::writes_by_hand() at the latest
     // Versions of the parameters' memory before the latest, and whether it has moved them.
     std::vector<uint32_t> versions = {};
     bool has_moved = false;

@@ -62,9 +62,8 @@ Tensor numbers_of(const Tensor& tensor) {
 
 StepOnRank StepCheck::own_step(const autograd::Update& update) const {
   const Count count = count_of(update);
-  StepOnRank step{.name = update.keeps_state || count.in_join == 0
-                              ? fmt::format("step {} of {}", update.number, update.name)
-                              : fmt::format("step {} of {}", count.since, update.name),
+  StepOnRank step{.name = count.of_all ? fmt::format("step {} of {}", update.number, update.name)
+                                       : fmt::format("step {} of {}", count.since, update.name),
                   .where = update.where,
                   .options = update.options,
                   .gradients = {},
@@ -98,14 +97,23 @@ std::optional<Verdict> StepCheck::differing_state(const autograd::Update& update
                                                   std::string_view about) const {
   const bool is_asked = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return step.state_was_loaded; });
   if (!is_asked || !reducer_.past().backward.sent) return std::nullopt;
-  std::vector<std::vector<GradientValues>> states;
-  for (const std::string& text : group_.all_gather_text(to_text(state_of(update)), std::string(about), update.where))
-    states.push_back(decoded<std::vector<GradientValues>>(text));
-  const std::vector<int> odd = odd_ranks(states, [](const auto& a, const auto& b) {
+  std::vector<std::vector<GradientValues>> tensors;
+  std::vector<std::vector<int64_t>> counts;
+  const StateValues own = state_of(update);
+  using Exchanged = std::pair<std::vector<GradientValues>, std::vector<int64_t>>;
+  for (const std::string& text :
+       group_.all_gather_text(to_text(Exchanged(own.tensors, own.steps)), std::string(about), update.where)) {
+    auto [of_tensors, of_steps] = decoded<Exchanged>(text);
+    tensors.push_back(std::move(of_tensors));
+    counts.push_back(std::move(of_steps));
+  }
+  const std::vector<int> odd = odd_ranks(tensors, [](const auto& a, const auto& b) {
     return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return x.is_like(y); });
   });
-  if (odd.empty()) return std::nullopt;
-  return other_state_loaded(steps, odd, update.name);
+  if (!odd.empty()) return other_state_loaded(steps, odd, update.name, "moments, momentum");
+  const std::vector<int> odd_counts = odd_ranks(counts);
+  if (odd_counts.empty()) return std::nullopt;
+  return other_state_loaded(steps, odd_counts, update.name, "the number of steps that it has taken");
 }
 
 std::vector<GradientsApart> StepCheck::differing(const std::vector<NamedParameter>& parameters, Compared compared,

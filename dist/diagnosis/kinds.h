@@ -145,9 +145,10 @@ struct StepOnRank {
 // hyperparameters, or sets of gradients; nothing where they are alike.
 std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const std::string& optimizer,
                                        std::span<const NamedParameter> parameters);
-// `odd`: the ranks whose states of the optimizer are unlike those of most, since some have loaded one.
-Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd,
-                           const std::string& optimizer);
+// `odd`: the ranks whose states of the optimizer are unlike those of most, since some have loaded one. `what`: of
+// the state differs, in words.
+Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd, const std::string& optimizer,
+                           std::string_view what);
 // A reduced parameter whose gradients (or own values) are not alike on all ranks; or a buffer, by its values.
 struct GradientsApart {
   NamedParameter parameter;

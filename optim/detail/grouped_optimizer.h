@@ -2,6 +2,7 @@
 #pragma once
 
 #include <brigade/autograd/grad_mode.h>
+#include <brigade/autograd/listener.h>
 #include <brigade/core/factory.h>
 #include <brigade/kernels/elementwise.h>
 #include <brigade/kernels/factory.h>
@@ -43,6 +44,16 @@ template <class State>
 concept HasNumbers = requires(State state) {
   state.for_each_number([](const std::string&, auto&) {});
 };
+
+// Whether a step depends on how many were before it.
+template <class State, class Options>
+bool reads_step(const Options& options) {
+  if constexpr (requires { State::reads_step(options); }) {
+    return State::reads_step(options);
+  } else {
+    return false;
+  }
+}
 
 // Pieces of options_text().
 void begin_group_text(std::string& text, size_t group);
@@ -279,19 +290,22 @@ void GroupedOptimizer<Options, State>::load_state_dict(const OptimizerState& sta
 }
 
 template <class Options, class State>
-std::vector<std::pair<size_t, Tensor>> GroupedOptimizer<Options, State>::state_tensors() const {
-  std::vector<std::pair<size_t, Tensor>> result;
+std::vector<autograd::KeptState> GroupedOptimizer<Options, State>::kept_state() const {
+  std::vector<autograd::KeptState> result;
   size_t index = 0;
   for (const Group& group : groups_) {
     for (const Tensor& parameter : group.parameters) {
       const size_t position = index++;
       const auto found = states_.find(parameter.impl());
       if (found == states_.end()) continue;
+      autograd::KeptState kept{.position = position, .tensors = {}};
+      if (detail::reads_step<State>(group.options)) kept.step = found->second.step;
       State state = found->second;
       state.for_each([&](const std::string&, Tensor& tensor, bool) {
-        if (tensor.defined()) result.emplace_back(position, tensor);
+        if (tensor.defined()) kept.tensors.push_back(tensor);
       });
-      if (const Tensor master = masters_.find(parameter); master.defined()) result.emplace_back(position, master);
+      if (const Tensor master = masters_.find(parameter); master.defined()) kept.tensors.push_back(master);
+      result.push_back(std::move(kept));
     }
   }
   return result;

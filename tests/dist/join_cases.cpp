@@ -135,6 +135,39 @@ const AddRankCase add_adam_after_join(
     }),
     everywhere({2, 3}));
 
+// After an uneven join all ranks, or the last alone, load the state that they had before it.
+std::string loaded_after_join(const dist::ProcessGroupPtr& group, bool on_all) {
+  Net net = seeded_net();
+  Ddp ddp(net, group);
+  optim::Adam optimizer(net->parameters(), {.lr = 0.1});
+  train_step(ddp, optimizer, group->rank(), 0);
+  optim::OptimizerState saved = optimizer.state_dict();
+  for (auto& [name, tensor] : saved.tensors)
+    tensor = tensor.clone();
+  {
+    dist::Join join(ddp);
+    for (int s = 0; s < batches_of(group->rank()); ++s)
+      train_step(ddp, optimizer, group->rank(), s);
+    join.finish();
+  }
+  const auto go_on = [&] {
+    if (on_all || group->rank() == group->size() - 1) optimizer.load_state_dict(saved);
+    for (int s = 0; s < 3; ++s)
+      train_step(ddp, optimizer, group->rank(), s + 30);
+  };
+  if (!on_all)
+    return expect_error<dist::ConsistencyError>(go_on, {"Adam keeps state", "rank 0: 2 steps; rank 1: 3 steps"});
+  go_on();
+  return dist::verify_consistency(*group, net).consistent() ? "" : "the models differ";
+}
+const AddRankCase add_loaded_after_join(
+    "join: an optimizer that has stepped less often on some ranks goes on where all have loaded one state since",
+    Body([](dist::ProcessGroupPtr group) -> std::string {
+      const std::string wrong = loaded_after_join(group, true);
+      return wrong.empty() ? loaded_after_join(group, false) : wrong;
+    }),
+    everywhere({2, 3}));
+
 // An epoch after the other, each in a join of its own.
 template <class Optimizer, class Options>
 std::string second_epoch_in_join(const dist::ProcessGroupPtr& group, const Options& options, bool renews) {

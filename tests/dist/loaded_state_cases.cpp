@@ -100,6 +100,66 @@ std::string check_sound(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_sound("a state that is the same on all ranks after loading is no matter", &check_sound,
                             everywhere({2, 3}));
 
+// Three steps; then the last rank, or all, load a state whose tensors are those of now and which has taken one step
+// less. "": nothing was said.
+template <class Optimizer, class Options>
+std::string said_of_other_count(const dist::ProcessGroupPtr& group, const Options& options, bool on_all = false) {
+  manual_seed(1);
+  Net net;
+  Ddp ddp(net, group);
+  Optimizer optimizer(net->parameters(), options);
+  optim::OptimizerState before;
+  for (int s = 0; s < 4; ++s) {
+    optimizer.zero_grad();
+    loss_of(ddp(batch_of(group->rank(), s))).backward();
+    if (s == 2) before = optimizer.state_dict();
+    if (s == 3) {
+      optim::OptimizerState now = optimizer.state_dict();
+      now.numbers = before.numbers;
+      if (on_all || group->rank() == group->size() - 1) optimizer.load_state_dict(now);
+    }
+    try {
+      optimizer.step();
+    } catch (const dist::ConsistencyError& error) {
+      return error.what();
+    }
+  }
+  return "";
+}
+
+std::string check_other_count(const dist::ProcessGroupPtr& group) {
+  const auto told = [&](const std::string& text, const char* optimizer) {
+    const std::string expected = fmt::format(
+        "rank {} loaded another state into {} (the number of steps that it has taken)", group->size() - 1, optimizer);
+    return text.find(expected) != std::string::npos && text.find("loaded_state_cases.cpp:") != std::string::npos;
+  };
+  if (const auto said = said_of_other_count<optim::Adam>(group, optim::AdamOptions{}); !told(said, "Adam"))
+    return "Adam: " + said;
+  if (const auto said = said_of_other_count<optim::NAdam>(group, optim::NAdamOptions{}); !told(said, "NAdam"))
+    return "NAdam: " + said;
+  if (const auto said = said_of_other_count<optim::Adagrad>(group, optim::AdagradOptions{.lr_decay = 0.1});
+      !told(said, "Adagrad"))
+    return "Adagrad: " + said;
+  return "";
+}
+const AddRankCase add_other_count("a state that differs in its number of steps alone is found where a step reads it",
+                                  &check_other_count, everywhere({2, 3}));
+
+std::string check_count_is_no_matter(const dist::ProcessGroupPtr& group) {
+  const std::pair<const char*, std::string> said[] = {
+      {"all load", said_of_other_count<optim::Adam>(group, optim::AdamOptions{}, true)},
+      {"SGD", said_of_other_count<optim::SGD>(group, optim::SGDOptions{.lr = 0.1})},
+      {"momentum", said_of_other_count<optim::SGD>(group, optim::SGDOptions{.lr = 0.1, .momentum = 0.9})},
+      {"RMSprop", said_of_other_count<optim::RMSprop>(group, optim::RMSpropOptions{})},
+      {"Adagrad", said_of_other_count<optim::Adagrad>(group, optim::AdagradOptions{})}};
+  for (const auto& [what, text] : said) {
+    if (!text.empty()) return fmt::format("{}: {}", what, text);
+  }
+  return "";
+}
+const AddRankCase add_count_is_no_matter("another number of steps is no matter where no step reads it, or all load it",
+                                         &check_count_is_no_matter, everywhere({2, 3}));
+
 std::string check_line(const dist::ProcessGroupPtr& group) {
   Training training(group);
   nn::Named<Tensor> saved;

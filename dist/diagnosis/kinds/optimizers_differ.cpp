@@ -168,8 +168,8 @@ std::vector<Verdict> optimizers_differ(std::span<const StepOnRank> steps, const 
   return verdicts;
 }
 
-Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd,
-                           const std::string& optimizer) {
+Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<int>& odd, const std::string& optimizer,
+                           std::string_view what) {
   // Ranks that have loaded what most hold have changed nothing, where there is such a most.
   const std::vector<int> against_most = outvoted(odd, steps.size());
   std::vector<int> loaded, odd_and_loaded;
@@ -188,10 +188,10 @@ Verdict other_state_loaded(std::span<const StepOnRank> steps, const std::vector<
   verdict.cause.text =
       ranks.size() == steps.size()
           ? fmt::format(
-                "the ranks loaded different states into {} (moments, momentum): {}", optimizer,
+                "the ranks loaded different states into {} ({}): {}", optimizer, what,
                 each_rank(steps, [](const StepOnRank& step) { return "at " + to_string(step.state_loaded_at); }))
-          : fmt::format("{} loaded another state into {} (moments, momentum) at {} than the others hold",
-                        ranks_in_words(ranks), optimizer, to_string(verdict.cause.place));
+          : fmt::format("{} loaded another state into {} ({}) at {} than the others hold", ranks_in_words(ranks),
+                        optimizer, what, to_string(verdict.cause.place));
   verdict.advice = "load the optimizer's state on every rank, from one file";
   return verdict;
 }

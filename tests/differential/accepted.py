@@ -77,8 +77,11 @@ def is_nan_here(program, found, ours):
 
 @check
 def meets_below_zero(program, found, ours):
-    """uint8 with a number below 0."""
-    return any(isinstance(line.get("args", {}).get("other"), (int, float)) and line["args"]["other"] < 0 for line in program["lines"])
+    """uint8 with a number below 0, written or in a tensor."""
+    values = tensors(program)
+    return any(isinstance(line.get("args", {}).get("other"), (int, float)) and line["args"]["other"] < 0
+               for line in program["lines"]) or (any(x.dtype == torch.uint8 for x in values)
+                                                 and any(x.dim() == 0 and not x.is_floating_point() and x.item() < 0 for x in values))
 
 
 def tensors(program):
@@ -221,6 +224,11 @@ def lies_otherwise(program, found, ours):
     for line in program["lines"]:
         running.add(line)
     return compare.difference(program, running.result(), ours.run([program])[0]) is None
+
+
+@check
+def is_a_rounding_of_float32(program, found, ours):
+    return bool((found.distance <= 8 * torch.finfo(torch.float32).eps * found.expected.abs()).all())
 
 
 @check

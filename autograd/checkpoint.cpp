@@ -108,12 +108,10 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
   {
     const NoGradGuard no_grad(where);
     const Tape::Pause pause;  // the segment is one operation
-    // Not the inputs themselves: those the segment may have captured as well.
+    // Without history: an input itself, where the segment uses it, was captured as well.
     std::vector<Tensor> aliases;
-    for (const Tensor& input : inputs) {
+    for (const Tensor& input : inputs)
       aliases.push_back(input.defined() ? view::alias(input) : input);
-      if (input.defined() && input.requires_grad()) aliases.back().requires_grad_(true, where);
-    }
     const auto is_in = [](const std::vector<Tensor>& list, const Tensor& tensor) {
       return std::ranges::any_of(list, [&](const Tensor& each) { return each.is_same(tensor); });
     };
@@ -122,9 +120,7 @@ Tensor checkpoint(const Segment& segment, const std::vector<Tensor>& inputs, Sou
     if (!result.defined()) throw AutogradError("checkpoint: the segment returned an undefined tensor", where);
     const Tensor* returned[] = {&result};
     detail::collect_inputs(returned);  // no operation need have used it
-    for (const Tensor& used : collector.inputs()) {
-      if (!is_in(aliases, used)) all.push_back(used);
-    }
+    all.insert(all.end(), collector.inputs().begin(), collector.inputs().end());
     // An input that is handed through would become a result of itself.
     if (is_in(aliases, result) || is_in(all, result)) result = result.clone(where).detach(where);
   }

@@ -43,7 +43,7 @@ struct CollectiveOptions {
   std::string_view description = {};
   uint64_t iteration = 0;     // shown with it, not compared; 0: none
   SourceLocation where = {};  // filled by the wrappers below with the caller's line
-  // all_reduce of a bucket, in a group that takes_sums(): what it is to measure. Differs it between the ranks, nothing is
+  // all_reduce of a bucket, in a group that takes_sums(): what it is to measure. Where the ranks do not agree, nothing is
   // measured.
   std::shared_ptr<SlotSums> slot_sums = nullptr;
   // When this is a step of a collective of a larger group, that one: errors speak of it, and it is

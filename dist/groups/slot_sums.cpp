@@ -34,6 +34,10 @@ void SlotSums::place_in(const Tensor& memory) {
   want_none();
 }
 
+bool SlotSums::are_of(const Tensor& elements) const noexcept {
+  return elements.raw_data() == elements_ && elements.numel() == count_ && elements.dtype() == dtype_;
+}
+
 void SlotSums::want_none() noexcept {
   if (slots() > 0) std::memset(wanted_of(elements_), 0, slots());
   bounds_.clear();

@@ -25,12 +25,13 @@ class SlotSums {
   void place_in(const Tensor& memory);
 
   size_t slots() const noexcept { return edges_.size() - 1; }
+  // Whether `elements` are the ones that have room behind them.
+  bool are_of(const Tensor& elements) const noexcept;
   // Before the all-reduce: which of this rank's slots are to be measured.
   void want(size_t slot) noexcept { wanted_of(elements_)[slot] = 1; }
   void want_none() noexcept;
 
   // --- For the group, once all ranks have come.
-  //
   class Measuring;
   // The rank r measures elements [bounds[r], bounds[r + 1]).
   void set_taken(std::vector<int64_t> bounds) noexcept { bounds_ = std::move(bounds); }

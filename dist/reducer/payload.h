@@ -48,7 +48,8 @@ enum class Word : uint8_t {
   Rows,         // samples in this rank's batch
   RowsSquared,  //
   // These four as kernels::bucket_words writes them. Where the host reduces flags and words, they
-  // are about the backward before: nobody waits for the numbers of this one.
+  // are about the backward before: nobody waits for the numbers of this one. Where the all-reduce
+  // measures (slot_sums()) they say what was known before it: no norm, and an infinite loss.
   Norm,         // log2 of the sum of squares of this rank's gradients
   NormSquared,  //
   Silent,       // no statement about the numbers

@@ -106,6 +106,17 @@ TEST_CASE("a checkpoint runs its segment again under the autocast state of its f
   CHECK(w.grad().to_vector<double>() == Values{2, 2, 2, 2});
 }
 
+TEST_CASE("casts of a checkpoint's input are not kept with those of weights") {
+  const Tensor w = weight();
+  const Tensor x = mm(matrix(), w);
+  const autocast guard(kCPU, kBFloat16);
+  const Tensor y = autograd::checkpoint([&](const Tensor& in) { return mm(in, w); }, x);
+  CHECK(amp::autocast_cache_size() == 1);
+  y.sum().backward();
+  // By w: of (1 w) w, with w = 2 everywhere
+  CHECK(w.grad().to_vector<double>() == Values{16, 16, 16, 16});
+}
+
 TEST_CASE("a checkpoint outside of autocast stays outside when its backward is inside") {
   const Tensor w = weight();
   std::vector<DType> dtypes;

@@ -146,6 +146,17 @@ std::string check_one_without(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_one_without("where one rank does not measure, none does", &check_one_without);
 
+// Sums with room behind other elements.
+std::string check_other_elements(const dist::ProcessGroupPtr& group) {
+  const auto [sums, elements] = bucket_of(*group, kFloat32);
+  const Tensor other = group->allocate(kCount, kFloat32);
+  fill(other, group->rank());
+  group->all_reduce(other, {.op = dist::ReduceOp::Sum, .slot_sums = sums})->wait();
+  return sums->taken() ? "taken" : "";
+}
+const AddRankCase add_other_elements("sums of one bucket are not taken of another", &check_other_elements,
+                                     {.threads = {2}, .shm = {2}});
+
 // Memory that the peers do not reach is copied, and has no room.
 std::string check_staged(const dist::ProcessGroupPtr& group) {
   const auto sums = std::make_shared<dist::SlotSums>(group->rank(), group->size(), kFloat32, kCount, kEdges);

@@ -161,7 +161,7 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
         throw DistError("shm: memory of this group cannot be located");
       if (stage_in && !header.in_pieces && room > 0) std::memcpy(operation->shared.raw_data(), data.raw_data(), room);
       if (!output.defined()) operation->output = data;
-    } else if (options.slot_sums && kind == Kind::AllReduce) {
+    } else if (options.slot_sums && kind == Kind::AllReduce && options.slot_sums->are_of(data)) {
       operation->sums = options.slot_sums;
       header.measured_slots = static_cast<uint32_t>(options.slot_sums->slots());
     }

@@ -18,7 +18,8 @@
 namespace brigade::autograd {
 
 // `segment` must compute the same thing both times and must not have side effects that hurt when
-// repeated (batch norm's running statistics move twice). Its result has one tensor. With nothing
+// repeated (batch norm's running statistics move twice). It runs again in backward: what it captures
+// by reference must live until then. Its result has one tensor. With nothing
 // that requires grad it just runs. Throws AutogradError in backward when the second run gives
 // another shape or dtype.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& segment, const std::vector<Tensor>& inputs,

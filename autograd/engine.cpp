@@ -44,8 +44,7 @@ bool Plan::holds_recorded(uint64_t from, uint64_t to) const noexcept {
   const auto newest = std::partition_point(nodes.begin(), nodes.end(),
                                            [&](const Engine::PlannedNode& each) { return each.node->sequence >= to; });
   return std::any_of(newest, nodes.end(), [&](const Engine::PlannedNode& each) {
-    return each.node->sequence >= from &&
-           each.node->sequence % detail::kThreadsInSequence == from % detail::kThreadsInSequence;
+    return detail::is_recorded_since(each.node->sequence, from);
   });
 }
 
@@ -92,13 +91,12 @@ void Engine::plan_node(Node& node) {
   node.task_ = task_;
 }
 
-// Before gather().
 void Engine::end_at(std::span<const Tensor> results) {
   for (const Tensor& result : results) {
     Node* node = gradient_edge(result).node.get();
     if (!node || node->task_ == task_) continue;
     plan_node(*node);
-    nodes_.back().is_end = true;
+    nodes_.back().only_read = true;
   }
 }
 
@@ -355,9 +353,9 @@ void Engine::prune() {
   };
   for (size_t i = nodes_.size(); i-- > 0;) {
     PlannedNode& planned = nodes_[i];
+    if (planned.only_read) continue;  // see end_at()
     bool needed = false;
     for (const Edge& edge : planned.node->edges) {
-      if (planned.is_end) break;
       if (edge.node) needed = needed || edge.node->task_ == task_;
       if (edge.leaf) {
         const AutogradMeta& leaf_meta = *static_cast<AutogradMeta*>(edge.leaf->autograd.get());

@@ -53,7 +53,6 @@ class Engine {
     uint64_t outer_task;
     uint32_t outer_index;
     bool only_read = false;  // its gradient was asked for, and nothing that lies behind it
-    bool is_end = false;     // what lies behind it does not count
   };
   friend class BackwardContext;
   friend class Plan;
@@ -61,6 +60,7 @@ class Engine {
   void check_roots();
   void check_not_freed(const Node& node) const;
   void gather();
+  // Before gather(): it goes no further than these.
   void end_at(std::span<const Tensor> results);
   void plan_node(Node& node);
   void visit(const Edge& edge, uint64_t from_sequence);

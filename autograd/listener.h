@@ -67,6 +67,7 @@ struct KeptState {
   std::vector<Tensor> tensors;
   int64_t step = 0;  // how often it has moved, where a step reads that; else 0
 };
+
 // An optimizer is about to move leaves by their gradients.
 struct Update {
   const void* optimizer;  // its identity, while it lives

@@ -17,9 +17,6 @@ BRIGADE_INITIAL_EXEC constinit thread_local InputCollector* input_collector = nu
 InputCollector::InputCollector() noexcept
     : began_(detail::peek_sequence()), outer_(std::exchange(input_collector, this)) {}
 InputCollector::~InputCollector() { input_collector = outer_; }
-bool InputCollector::is_made_since(const Node& node) const noexcept {
-  return node.sequence >= began_ && node.sequence % detail::kThreadsInSequence == began_ % detail::kThreadsInSequence;
-}
 
 namespace detail {
 
@@ -73,7 +70,7 @@ void collect_inputs(TensorRefs inputs) {
   for (const Tensor* input : inputs) {
     if (!input->requires_grad()) continue;
     const Node* made_by = grad_fn(*input);
-    if (made_by && collector->is_made_since(*made_by)) continue;
+    if (made_by && is_recorded_since(made_by->sequence, collector->began_)) continue;
     const auto same = [&](const Tensor& known) { return known.is_same(*input); };
     if (std::none_of(collector->inputs_.begin(), collector->inputs_.end(), same)) collector->inputs_.push_back(*input);
   }

@@ -59,8 +59,6 @@ class InputCollector {
 
  private:
   friend void detail::collect_inputs(TensorRefs inputs);
-  bool is_made_since(const Node& node) const noexcept;
-
   std::vector<Tensor> inputs_;
   uint64_t began_;  // the number of this thread's next node then
   InputCollector* outer_;

@@ -23,6 +23,11 @@ inline uint64_t peek_sequence() noexcept {
   return next_sequence;
 }
 
+// Whether the thread whose next number was `from` has recorded the node `sequence` after that.
+inline bool is_recorded_since(uint64_t sequence, uint64_t from) noexcept {
+  return sequence >= from && sequence % kThreadsInSequence == from % kThreadsInSequence;
+}
+
 // For a node that has its edges.
 inline uint64_t take_sequence(const Node& node) noexcept {
   uint64_t taken = peek_sequence();

@@ -106,6 +106,17 @@ TEST_CASE("a checkpoint runs its segment again under the autocast state of its f
   CHECK(w.grad().to_vector<double>() == Values{2, 2, 2, 2});
 }
 
+TEST_CASE("a checkpoint's edges lead to weights, and not to casts of them that were made before") {
+  const Tensor w = weight();
+  const autocast guard(kCPU, kBFloat16);
+  const Tensor before = mm(matrix(), w);
+  const Tensor y = autograd::checkpoint([&](const Tensor& in) { return mm(in, w); }, before);
+  const autograd::Node& node = *autograd::grad_fn(y);
+  REQUIRE(node.edges.size() == 2);
+  CHECK(node.edges[0].node.get() == autograd::grad_fn(before));
+  CHECK(node.edges[1].leaf.get() == w.impl());
+}
+
 TEST_CASE("casts of a checkpoint's input are not kept with those of weights") {
   const Tensor w = weight();
   const Tensor x = mm(matrix(), w);

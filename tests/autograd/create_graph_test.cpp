@@ -151,6 +151,29 @@ TEST_CASE("what a checkpointed segment captures gets its gradients: results, one
   CHECK(values(plain[3])[0] == doctest::Approx(2 * 9 * 1.5 * 3));
 }
 
+TEST_CASE("a checkpoint within a checkpoint captures results of the outer segment") {
+  const Tensor x = leaf({1.5, -0.5});
+  const Tensor w = leaf({2, 3});
+  const auto derivatives = [&](bool checkpointed) {
+    const auto outer = [&](const Tensor& in) {
+      const Tensor b = in * w;
+      const auto inner = [b, x](const Tensor& t) { return t * b * x; };  // b is gone when it runs again
+      return checkpointed ? autograd::checkpoint(inner, square(in)) : inner(square(in));
+    };
+    const Tensor outputs[] = {sum(checkpointed ? autograd::checkpoint(outer, x) : outer(x))};
+    const Tensor inputs[] = {x, w};
+    return autograd::grad(outputs, inputs, {.create_graph = true});
+  };
+  // x^4 w
+  const auto plain = derivatives(false), checkpointed = derivatives(true);
+  CHECK(values(plain[0])[0] == doctest::Approx(4 * 2 * std::pow(1.5, 3)));
+  for (size_t k = 0; k < 2; ++k) {
+    CHECK(values(checkpointed[0])[k] == doctest::Approx(values(plain[0])[k]));
+    CHECK(values(checkpointed[1])[k] == doctest::Approx(values(plain[1])[k]));
+    CHECK(values(derivative(checkpointed[0], w))[k] == doctest::Approx(4 * std::pow(k == 0 ? 1.5 : -0.5, 3)));
+  }
+}
+
 TEST_CASE("a checkpointed segment that returns what it captured, or nothing that depends on it") {
   const Tensor x = leaf({1.5, -0.5});
   const Tensor b = x * 3.0;

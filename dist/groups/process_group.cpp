@@ -34,7 +34,9 @@ class LatestIds {
     oldest = id;
     ++place_of(id);
   }
-  bool has(uint64_t id) noexcept { return place_of(id) != 0 && std::find(ids_.begin(), ids_.end(), id) != ids_.end(); }
+  bool has(uint64_t id) const noexcept {
+    return places_[id % places_.size()] != 0 && std::find(ids_.begin(), ids_.end(), id) != ids_.end();
+  }
 
  private:
   uint16_t& place_of(uint64_t id) noexcept { return places_[id % places_.size()]; }

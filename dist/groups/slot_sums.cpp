@@ -1,6 +1,7 @@
 // Where the sums lie, and how a share is measured.
 #include <brigade/dist/groups/slot_sums.h>
 
+#include <brigade/dist/groups/shm/share.h>
 #include <brigade/kernels/bucket.h>
 
 #include <algorithm>
@@ -17,7 +18,11 @@ size_t whole_lines(size_t bytes) { return (bytes + kCacheLine - 1) / kCacheLine 
 }  // namespace
 
 SlotSums::SlotSums(int rank, int ranks, DType dtype, int64_t count, std::vector<int64_t> edges)
-    : rank_(rank), ranks_(ranks), dtype_(dtype), count_(count), edges_(std::move(edges)) {}
+    : rank_(rank), ranks_(ranks), dtype_(dtype), count_(count), edges_(std::move(edges)) {
+  for (int r = 0; r < ranks; ++r)
+    bounds_.push_back(shm::share_of(r, ranks, count, dtype).first);
+  bounds_.push_back(count);
+}
 
 size_t SlotSums::bytes_of_sums() const noexcept {
   return whole_lines(static_cast<size_t>(ranks_) * slots() * sizeof(double));
@@ -40,7 +45,7 @@ bool SlotSums::are_of(const Tensor& elements) const noexcept {
 
 void SlotSums::want_none() noexcept {
   if (slots() > 0) std::memset(wanted_of(elements_), 0, slots());
-  bounds_.clear();
+  taken_ = false;
 }
 
 uint8_t* SlotSums::wanted_of(void* elements) const noexcept {
@@ -67,9 +72,11 @@ double SlotSums::sum(int rank, size_t slot) const noexcept {
 SlotSums::Measuring::Measuring(const SlotSums& sums, std::span<void* const> ranks, int64_t begin)
     : sums_(sums),
       ranks_(ranks),
+      found_(sums.sums_by(sums.rank_, ranks[static_cast<size_t>(sums.rank_)])),
       at_(begin),
       first_(static_cast<size_t>(std::ranges::upper_bound(sums.edges_, begin) - sums.edges_.begin()) - 1),
-      slot_(first_) {}
+      slot_(first_),
+      end_(first_) {}
 
 void SlotSums::Measuring::go_on(int64_t end) {
   const size_t size = itemsize(sums_.dtype_);
@@ -77,13 +84,14 @@ void SlotSums::Measuring::go_on(int64_t end) {
     const int64_t slot_end = sums_.edges_[slot_ + 1];
     const int64_t from = std::max(at_, sums_.edges_[slot_]);
     const int64_t to = std::min(end, slot_end);
-    found_.resize((slot_ - first_ + 1) * ranks_.size());
-    double* found = found_.data() + (slot_ - first_) * ranks_.size();
-    for (size_t r = 0; r < ranks_.size() && from < to; ++r) {
-      if (sums_.wanted_of(ranks_[r])[slot_] == 0) continue;
-      found[r] += kernels::sum_of_squares(static_cast<const char*>(ranks_[r]) + static_cast<size_t>(from) * size,
-                                          sums_.dtype_, to - from);
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      double& found = found_[r * sums_.slots() + slot_];
+      if (slot_ == end_) found = 0;
+      if (from >= to || sums_.wanted_of(ranks_[r])[slot_] == 0) continue;
+      found += kernels::sum_of_squares(static_cast<const char*>(ranks_[r]) + static_cast<size_t>(from) * size,
+                                       sums_.dtype_, to - from);
     }
+    end_ = slot_ + 1;
     if (slot_end > end) break;
     ++slot_;
   }
@@ -91,12 +99,12 @@ void SlotSums::Measuring::go_on(int64_t end) {
 }
 
 void SlotSums::Measuring::finish() {
-  const size_t touched = found_.size() / ranks_.size();
   for (void* peer : ranks_) {
     double* sums = sums_.sums_by(sums_.rank_, peer);
+    if (sums == found_) continue;
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      for (size_t k = 0; k < touched; ++k)
-        sums[r * sums_.slots() + first_ + k] = found_[k * ranks_.size() + r];
+      const size_t row = r * sums_.slots();
+      std::copy(found_ + row + first_, found_ + row + end_, sums + row + first_);
     }
   }
 }

@@ -2,7 +2,7 @@
 //
 // Ranks that share memory read the elements of all ranks anyway, before the mean is written over them; measuring them there
 // costs no pass over memory. What a rank finds in its share goes into room behind the elements of every rank, so afterwards
-// all know the sizes of all ranks' gradients, and know them alike:
+// all know the sizes of all ranks' gradients, and know them alike. Each rank measures the share that it reduces (shm/share.h):
 // [elements | per slot: whether this rank's are to be measured | per rank that measured: sums by rank and slot].
 #pragma once
 
@@ -31,13 +31,12 @@ class SlotSums {
   void want(size_t slot) noexcept { wanted_of(elements_)[slot] = 1; }
   void want_none() noexcept;
 
-  // --- For the group, once all ranks have come.
+  // --- For the group: not when the all-reduce is posted, and then, once all ranks have come, whether all measure.
+  void set_taken(bool taken) noexcept { taken_ = taken; }
   class Measuring;
-  // The rank r measures elements [bounds[r], bounds[r + 1]).
-  void set_taken(std::vector<int64_t> bounds) noexcept { bounds_ = std::move(bounds); }
 
   // --- After the all-reduce. Whether it has measured.
-  bool taken() const noexcept { return !bounds_.empty(); }
+  bool taken() const noexcept { return taken_; }
   // Of a rank's slot; 0 where that rank did not want it. Infinite or NaN exactly when an element is. The same on all ranks.
   double sum(int rank, size_t slot) const noexcept;
 
@@ -53,25 +52,28 @@ class SlotSums {
   int64_t count_;
   std::vector<int64_t> edges_;
   void* elements_ = nullptr;
-  std::vector<int64_t> bounds_;
+  std::vector<int64_t> bounds_;  // the rank r measures elements [bounds[r], bounds[r + 1])
+  bool taken_ = false;
 };
 
-// One rank's share, block by block, each before it is reduced. `ranks`: where the elements of each begin.
+// One rank's share, block by block, each before it is reduced. `ranks`: where the elements of each begin. What it finds
+// gathers in this rank's own room.
 class SlotSums::Measuring {
  public:
   Measuring(const SlotSums& sums, std::span<void* const> ranks, int64_t begin);
   // The elements up to `end`.
   void go_on(int64_t end);
-  // Tells every rank.
+  // Tells the other ranks.
   void finish();
 
  private:
   const SlotSums& sums_;
   std::span<void* const> ranks_;
+  double* found_;  // by rank and slot
   int64_t at_;
-  size_t first_;               // the first slot that the share touches,
-  size_t slot_;                // the one at `at_`, or the next
-  std::vector<double> found_;  // by slot from the first, and rank
+  size_t first_;  // the first slot that the share touches,
+  size_t slot_;   // the one at `at_`, or the next,
+  size_t end_;    // and behind the last that has been measured so far
 };
 
 }  // namespace brigade::dist

@@ -146,12 +146,22 @@ std::string check_one_without(const dist::ProcessGroupPtr& group) {
 }
 const AddRankCase add_one_without("where one rank does not measure, none does", &check_one_without);
 
-// Sums with room behind other elements.
+// Sums with room behind other elements, also where they were taken of those before: nobody may write behind these.
 std::string check_other_elements(const dist::ProcessGroupPtr& group) {
   const auto [sums, elements] = bucket_of(*group, kFloat32);
-  const Tensor other = group->allocate(kCount, kFloat32);
-  fill(other, group->rank());
+  for (size_t slot = 0; slot < sums->slots(); ++slot)
+    sums->want(slot);
+  fill(elements, group->rank());
+  group->all_reduce(elements, {.op = dist::ReduceOp::Sum, .slot_sums = sums})->wait();
+  if (sums->taken() != group->takes_sums()) return "taken, or not";
+  const Tensor guarded = group->allocate(sums->numel_with_room(), kFloat32);
+  for (int64_t i = 0; i < guarded.numel(); ++i)
+    set(guarded, i, 5);
+  const Tensor other = view::slice(guarded, 0, 0, kCount);
   group->all_reduce(other, {.op = dist::ReduceOp::Sum, .slot_sums = sums})->wait();
+  for (int64_t i = kCount; i < guarded.numel(); ++i) {
+    if (guarded.data_ptr<float>()[i] != 5) return fmt::format("written at {}", i);
+  }
   return sums->taken() ? "taken" : "";
 }
 const AddRankCase add_other_elements("sums of one bucket are not taken of another", &check_other_elements,

@@ -1,6 +1,8 @@
 // Shares of equal numbers of cache lines.
 #include <brigade/dist/groups/shm/share.h>
 
+#include <brigade/dist/groups/slot_sums.h>
+
 #include <algorithm>
 
 namespace brigade::dist::shm {

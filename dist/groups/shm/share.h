@@ -2,7 +2,6 @@
 #pragma once
 
 #include <brigade/dist/groups/arithmetic.h>
-#include <brigade/dist/groups/slot_sums.h>
 
 #include <cstdint>
 #include <span>

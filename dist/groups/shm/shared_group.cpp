@@ -7,8 +7,8 @@
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/shm/counter.h>
 #include <brigade/dist/groups/shm/header.h>
-#include <brigade/dist/groups/shm/share.h>
 #include <brigade/dist/groups/shm/whereabouts.h>
+#include <brigade/dist/groups/slot_sums.h>
 #include <brigade/dist/timeline/timeline.h>
 
 #include <fmt/format.h>
@@ -146,6 +146,7 @@ WorkPtr SharedGroup::post(Kind kind, const Tensor& data, const Tensor& output, b
   operation->kind = kind;
   operation->op = options.op;
   Header& header = operation->header;
+  if (options.slot_sums) options.slot_sums->set_taken(false);
   const CollectiveInfo recorded = record(kKindNames[static_cast<int>(kind)], data, options);
   tell(header, options.step_of ? *options.step_of : recorded);
   if (data.defined()) {
@@ -224,12 +225,7 @@ bool SharedGroup::work_on(Operation& operation) {
       in_pieces = in_pieces || header.in_pieces;
     }
     if (!in_pieces) {
-      if (operation.sums && all_measure(operation)) {
-        std::vector<int64_t> bounds = {0};
-        for (int r = 0; r < size(); ++r)
-          bounds.push_back(share_of(r, size(), operation.shared.numel(), operation.shared.dtype()).second);
-        operation.sums->set_taken(std::move(bounds));
-      }
+      if (operation.sums) operation.sums->set_taken(all_measure(operation));
       if (operation.part) operation.part(peers);
       operation.part_done = true;
       return true;

@@ -4,6 +4,7 @@ An entry has a name, a reason, and what it takes in: `kinds` of differences; the
 `torch` and `ours` (of what either side says) and `has` (of one operation of the program); and `check`, the name of a function below that
 looks at the program itself. `has` and `check` are asked about the shrunken program."""
 import json
+import math
 import re
 
 import torch
@@ -224,6 +225,13 @@ def lies_otherwise(program, found, ours):
     for line in program["lines"]:
         running.add(line)
     return compare.difference(program, running.result(), ours.run([program])[0]) is None
+
+
+@check
+def is_a_whole_turn(program, found, ours):
+    """pi on one side and -pi on the other, as a half type has them."""
+    turned = found.distance[found.distance > 0]
+    return bool(((turned - 2 * math.pi).abs() < 0.04).all())
 
 
 @check

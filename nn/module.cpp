@@ -136,6 +136,14 @@ void Module::adopt(const std::string& name, Module& child) {
   child.parent_ = this;
   child.own_name_ = name;
   child.forget_paths();
+  // Errors call parameters by their path also where no wrapper names them, as a teacher's; a wrapper's names stay.
+  std::string prefix = name;
+  for (const Module* above = this; above->parent_; above = above->parent_)
+    prefix = above->own_name_ + "." + prefix;
+  for (const auto& [inside, parameter] : child.list_parameters(true, prefix)) {
+    autograd::AutogradMeta& meta = autograd::ensure_meta(parameter);
+    if (meta.observers.empty()) meta.registered_as = inside;
+  }
 }
 
 void Module::disown(Module& child) {

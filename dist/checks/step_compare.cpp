@@ -50,6 +50,15 @@ std::unordered_set<std::string> written_to(const std::vector<StepOnRank>& steps)
   return names;
 }
 
+// What no wrapper names: its path, of a parameter of a module; else its number, and the line that made it trainable.
+std::string name_elsewhere(const autograd::Update& update, size_t position) {
+  const autograd::AutogradMeta* const known = autograd::meta(update.parameters[position]);
+  if (known && !known->registered_as.empty()) return known->registered_as;
+  const std::string name = fmt::format("parameter {} of {}", position, update.name);
+  if (!known || known->requires_grad_set_at.line() == 0) return name;
+  return fmt::format("{} (made at {})", name, to_string(Place(known->requires_grad_set_at)));
+}
+
 // What values_of() takes: buffers may be integers.
 Tensor numbers_of(const Tensor& tensor) {
   if (!tensor.defined()) return tensor;
@@ -151,9 +160,9 @@ std::vector<Verdict> StepCheck::compare(const autograd::Update& update, std::str
   std::vector<NamedParameter> parameters;
   for (size_t i = 0; i < update.parameters.size(); ++i) {
     const int64_t position = reducer_.find(update.parameters[i]);
-    parameters.push_back({position < 0 ? fmt::format("parameter {} of {}", i, update.name)
-                                       : reducer_.parameters()[static_cast<size_t>(position)].name,
-                          update.parameters[i]});
+    parameters.push_back(
+        {position < 0 ? name_elsewhere(update, i) : reducer_.parameters()[static_cast<size_t>(position)].name,
+         update.parameters[i]});
   }
   std::vector<Verdict> verdicts = optimizers_differ(steps, update.name, parameters);
   const bool in_one_step =

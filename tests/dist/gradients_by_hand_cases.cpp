@@ -176,6 +176,44 @@ std::string check_edit_beside_clone(const dist::ProcessGroupPtr& group) {
 const AddRankCase add_edit_beside_clone("an edit on one rank is told beside clones on another",
                                         &check_edit_beside_clone, everywhere({2, 3}));
 
+// A teacher that no wrapper knows, in a module of its own, and a parameter of no module, beside the wrapped network.
+struct TeacherImpl : nn::Module {
+  Net net{nullptr};
+  TeacherImpl() { net = register_module("net", Net()); }
+};
+BRIGADE_MODULE(Teacher);
+
+std::string check_names_elsewhere(const dist::ProcessGroupPtr& group) {
+  Net net;
+  Teacher teacher;
+  const unsigned line = __LINE__ + 1;
+  const Tensor temperature = ones({}, kFloat64).requires_grad_();
+  Ddp ddp(net, group);
+  std::vector<Tensor> all = net->parameters();
+  all.push_back(temperature);
+  const std::vector<Tensor> others = teacher->parameters();
+  all.insert(all.end(), others.begin(), others.end());
+  optim::SGD optimizer(all, {.lr = 0.1});
+  loss_of(ddp(batch_of(group->rank(), 0))).backward();
+  if (group->rank() == group->size() - 1) {
+    for (const Tensor& each : {teacher->net->b->weight, temperature})
+      each.set_grad(zeros_like(each));
+  }
+  try {
+    optimizer.step();
+  } catch (const dist::ConsistencyError& error) {
+    const dist::Verdict& verdict = error.verdicts().at(0);
+    if (verdict.parameters.size() != 2) return error.what();
+    const std::string made = to_string(Place("dist/gradients_by_hand_cases.cpp", line));
+    if (verdict.parameters[0].name != fmt::format("parameter 6 of SGD (made at {})", made)) return error.what();
+    return verdict.parameters[1].name == "net.b.weight" ? "" : error.what();
+  }
+  return "nothing was said";
+}
+const AddRankCase add_names_elsewhere(
+    "what no wrapper knows is named by its path in its own module, or by the line that made it", &check_names_elsewhere,
+    everywhere({2, 3}));
+
 }  // namespace
 
 }  // namespace brigade::test::gradients_by_hand_cases

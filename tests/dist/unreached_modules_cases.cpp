@@ -188,7 +188,7 @@ std::string check_gone_layer(const dist::ProcessGroupPtr& group) {
     if (adds_new_head) continue;
     const Verdict& verdict = ddp.advisories().front();
     if (verdict.parameters.size() != 2 || verdict.parameters[0].name != "c.weight") return verdict.message;
-    if (verdict.message.find("holds `weight` of a module that is gone") == std::string::npos) return verdict.message;
+    if (verdict.message.find("holds `c.weight` of a module that is gone") == std::string::npos) return verdict.message;
   }
   return "";
 }

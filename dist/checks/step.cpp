@@ -11,6 +11,8 @@
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/diagnosis/merge.h>
 #include <brigade/dist/diagnosis/wire.h>
+#include <brigade/dist/groups/wrapper_history.h>
+#include <brigade/dist/reducer/comm_hook.h>
 #include <brigade/optim/optimizer.h>
 
 #include <fmt/format.h>
@@ -390,6 +392,16 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
   }
 }
 
+void StepCheck::look_at_local(const autograd::Update& update, bool moves) {
+  if (reducer_.past().backward.sent || group_.wrappers().shared_steps() > 0) return;
+  if (!local_steps_) {
+    const CommHookPtr& hook = reducer_.comm_hook();
+    local_steps_ = std::make_shared<LocalSteps>(reducer_.options().title, hook ? hook->name() : "");
+    group_.wrappers().tell_at_end([steps = local_steps_] { steps->tell(); });
+  }
+  local_steps_->look_at(update, moves);
+}
+
 void StepCheck::operator()(const autograd::Update& update) {
   const bool found_inf = update.scaled && update.scaled->found_inf;
   agree(update);
@@ -451,14 +463,15 @@ void StepCheck::agree(const autograd::Update& update) {
     const std::vector<Verdict> differing = compare(update, description);
     if (!differing.empty()) raise(update, differing);
   }
-  if (update.moves)  // else nothing was compared
-    steps_[update.optimizer].compared(update, !(update.scaled && values[3] == kHere));
-  if (update.scaled) {  // on all ranks alike
+  const bool moves = update.moves && values[3] != kHere;
+  if (update.moves) steps_[update.optimizer].compared(update, moves);  // else nothing was compared
+  if (update.scaled) {                                                 // on all ranks alike
     update.scaled->found_inf = values[3] == kHere;
     update.scaled->found_elsewhere = values[3] == kElsewhere;
     update.scaled->is_agreed = true;
   }
-  if (!update.moves || values[3] == kHere) return;
+  if (!moves) return;
+  look_at_local(update, moves);
   if (options_.verify_every > 0 && count_of(update).since % options_.verify_every == 0) verify(update);
 }
 

@@ -10,11 +10,13 @@
 #include <brigade/autograd/listener.h>
 #include <brigade/autograd/write_log.h>
 #include <brigade/dist/checks/gradient_values.h>
+#include <brigade/dist/checks/local_steps.h>
 #include <brigade/dist/checks/step_habits.h>
 #include <brigade/dist/diagnosis/kinds.h>
 #include <brigade/dist/reducer/reducer.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -53,6 +55,8 @@ class StepCheck {
   void compare_steps_of_join(SourceLocation where);
 
  private:
+  // Of a step by gradients that the communication hook has let stay local.
+  void look_at_local(const autograd::Update& update, bool moves);
   // On one step, with the other ranks.
   void agree(const autograd::Update& update);
   // How many steps the optimizer had taken when the latest join ended, and which step this is
@@ -134,6 +138,7 @@ class StepCheck {
   // By Update::serial: the steps of all ranks at the end of the latest join, where they were not alike.
   std::unordered_map<uint64_t, std::vector<uint64_t>> uneven_;
   StepHabits habits_;
+  std::shared_ptr<LocalSteps> local_steps_;  // the group has it as well
 };
 
 }  // namespace brigade::dist

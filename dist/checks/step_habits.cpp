@@ -124,6 +124,7 @@ void StepHabits::look_for_unreached(const autograd::Update& update) {
 }
 
 void StepHabits::look_for_second_average(const autograd::Update& update) {
+  if (!reducer_.past().backward.sent) return;  // the communication hook has left them local: this is the average
   for (const Tensor& parameter : update.parameters) {
     const int64_t position = reducer_.find(parameter);
     const autograd::AutogradMeta* meta = autograd::meta(parameter);

@@ -7,6 +7,7 @@
 #include <brigade/dist/ddp/detail/zero_overlap.h>
 #include <brigade/dist/ddp/join.h>
 #include <brigade/dist/diagnosis/json.h>
+#include <brigade/dist/groups/wrapper_history.h>
 #include <brigade/kernels/elementwise.h>
 
 #include <fmt/format.h>
@@ -205,6 +206,7 @@ void ZeroRedundancyOptimizerBase::send_buffers(const std::vector<Tensor>& all, s
 }
 
 void ZeroRedundancyOptimizerBase::do_step() {
+  group_->wrappers().note_shared_step();
   Join::notify_join_context(*this, 0, stepping_at());
   consolidated_.reset();
   const std::vector<Tensor> all = parameters();

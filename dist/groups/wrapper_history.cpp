@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <utility>
 
 namespace brigade::dist {
@@ -14,6 +15,19 @@ std::string title(const std::string& module, int number) {
 }
 
 }  // namespace
+
+void WrapperHistory::tell_rest() const {
+  for (const std::function<void()>& call : calls_)
+    call();
+}
+
+WrapperHistory::~WrapperHistory() {
+  if (std::uncaught_exceptions() > 0) return;
+  try {
+    tell_rest();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a warning is not worth the end of the process
+  }
+}
 
 std::string WrapperHistory::next_title(const std::string& module) { return title(module, ++made_[module]); }
 

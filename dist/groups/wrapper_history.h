@@ -2,15 +2,24 @@
 // apart.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace brigade::dist {
 
 class WrapperHistory {
  public:
+  WrapperHistory() = default;
+  // With the group: tell_rest(), unless an exception says more.
+  ~WrapperHistory();
+  WrapperHistory(const WrapperHistory&) = delete;
+  WrapperHistory& operator=(const WrapperHistory&) = delete;
+
   // "DDP(Net)", then "DDP(Net)#2", "DDP(Net)#3": of the next wrapper of a module of this name.
   std::string next_title(const std::string& module);
 
@@ -23,7 +32,17 @@ class WrapperHistory {
   // one wrapper at different lines (in the branches of an if); but not one at the line of another.
   std::optional<Swapped> add(const std::string& module, std::vector<std::string> lines);
 
+  // What a wrapper has to tell when training ends, or a model is saved; it may be gone by then. Called each time.
+  void tell_at_end(std::function<void()> call) { calls_.push_back(std::move(call)); }
+  void tell_rest() const;
+
+  // Steps after which every rank holds what the owner of each parameter has made of it: a ZeroRedundancyOptimizer's.
+  void note_shared_step() noexcept { ++shared_steps_; }
+  uint64_t shared_steps() const noexcept { return shared_steps_; }
+
  private:
+  std::vector<std::function<void()>> calls_;
+  uint64_t shared_steps_ = 0;
   std::map<std::string, int> made_;
   std::map<std::string, std::vector<std::vector<std::string>>> lines_;  // by module, wrapper and rank
 };

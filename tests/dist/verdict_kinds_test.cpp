@@ -212,6 +212,29 @@ TEST_CASE("gradients_edited names the edit that not every rank made") {
   CHECK(back.gradients == "111");
 }
 
+TEST_CASE("gradients_edited names what each rank did where the lines differ, and first what only one of them did") {
+  // Both scale, at lines of their own; rank 1 adds something.
+  std::vector<dist::StepOnRank> steps(2, {"step 1 of SGD", {"a.cpp", 5}, "", "111", {}});
+  steps[0].edits = {{"a.weight", "mul_", {"a.cpp", 3}}};
+  steps[1].edits = {{"a.weight", "mul_", {"a.cpp", 7}}, {"a.weight", "add_", {"a.cpp", 8}}};
+  const std::vector<dist::GradientsApart> apart = {{three_parameters().front(), {}}};
+  const auto verdict = dist::gradients_edited(steps, apart);
+  REQUIRE(verdict.has_value());
+  CHECK(verdict->ranks == std::vector<int>{0, 1});
+  CHECK(verdict->cause.op == "add_");
+  CHECK(verdict->cause.place.line == 8);
+  CHECK(
+      verdict->cause.text ==
+      "mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7, then add_ at a.cpp:8 (rank 1) changed the gradient of a.weight after "
+      "the reduction, and not on every rank alike");
+  // Where both have only scaled, neither line is more suspect.
+  steps[1].edits.pop_back();
+  const auto alike = dist::gradients_edited(steps, apart);
+  REQUIRE(alike.has_value());
+  CHECK(alike->cause.text.starts_with("mul_ at a.cpp:3 (rank 0), mul_ at a.cpp:7 (rank 1) changed"));
+  CHECK(alike->parameters.size() == 1);
+}
+
 TEST_CASE("parameters_written names the first write to what differs, and its ranks") {
   std::vector<dist::StepOnRank> steps(3, {"step 1 of SGD", {"a.cpp", 5}, "", "111", {}});
   steps[2].writes = {{"a.weight", "copy_", {"a.cpp", 3}}, {"b.weight", "mul_", {"a.cpp", 4}}};

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace brigade::dist {
 
@@ -55,17 +56,55 @@ std::string in_words(std::span<const StepOnRank::Edit> edits) {
   return first_of(parts, 4, ", then ");
 }
 
+// What a rank has done to one gradient.
+struct EditsOfRank {
+  size_t rank;
+  std::vector<StepOnRank::Edit> edits;
+};
+
+// Of edits that may each be to blame, one whose operation not every rank has come to says more, if there is one: the
+// others may be the same at several lines.
+const StepOnRank::Edit& most_telling(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blamed) {
+  for (const EditsOfRank& each : blamed) {
+    for (const StepOnRank::Edit& edit : each.edits) {
+      const bool is_common = std::ranges::all_of(steps, [&](const StepOnRank& step) {
+        return std::ranges::any_of(step.edits, [&](const StepOnRank::Edit& other) {
+          return other.parameter == edit.parameter && other.op == edit.op;
+        });
+      });
+      if (!is_common) return edit;
+    }
+  }
+  return blamed.front().edits.front();
+}
+
 // The edits of one gradient that not all ranks made, or made alike.
-void blame(std::span<const StepOnRank::Edit> edits, size_t rank, bool everywhere, Cause& cause) {
-  const StepOnRank::Edit& first = edits.front();
-  cause.op = first.op;
-  cause.module = module_of(first.parameter);
-  cause.text = everywhere
-                   ? fmt::format("{} changed the gradient of {} after the reduction, on every rank to other values",
-                                 in_words(edits), first.parameter)
-                   : fmt::format("{} changed the gradient of {} on rank {} after the reduction, and not on every rank",
-                                 in_words(edits), first.parameter, rank);
-  cause.place = first.where;
+void blame(std::span<const StepOnRank> steps, std::span<const EditsOfRank> blamed, bool everywhere, Cause& cause) {
+  const StepOnRank::Edit& edit = most_telling(steps, blamed);
+  cause.op = edit.op;
+  cause.module = module_of(edit.parameter);
+  cause.place = edit.where;
+  const EditsOfRank& first = blamed.front();
+  if (everywhere) {
+    cause.text = fmt::format("{} changed the gradient of {} after the reduction, on every rank to other values",
+                             in_words(first.edits), edit.parameter);
+  } else if (blamed.size() == 1) {
+    cause.text = fmt::format("{} changed the gradient of {} on rank {} after the reduction, and not on every rank",
+                             in_words(first.edits), edit.parameter, first.rank);
+  } else {
+    std::vector<std::pair<std::string, std::vector<int>>> ranks;  // by what they did
+    for (const EditsOfRank& each : blamed) {
+      const std::string words = in_words(each.edits);
+      auto known = std::ranges::find_if(ranks, [&](const auto& other) { return other.first == words; });
+      if (known == ranks.end()) known = ranks.insert(ranks.end(), {words, {}});
+      known->second.push_back(static_cast<int>(each.rank));
+    }
+    std::vector<std::string> parts;
+    for (const auto& [words, those] : ranks)
+      parts.push_back(fmt::format("{} ({})", words, ranks_in_words(those)));
+    cause.text = fmt::format("{} changed the gradient of {} after the reduction, and not on every rank alike",
+                             first_of(parts, 4, ", "), edit.parameter);
+  }
 }
 
 }  // namespace
@@ -95,20 +134,23 @@ std::optional<Verdict> gradients_edited(std::span<const StepOnRank> steps, std::
     bool everywhere, vain;
   };
   for (const Kind kind : {Kind{false, false}, Kind{true, false}, Kind{false, true}}) {
+    std::vector<EditsOfRank> blamed;  // of the first parameter
     for (size_t r = 0; r < steps.size(); ++r) {
-      std::vector<StepOnRank::Edit> blamed;  // of the first parameter
       for (const StepOnRank::Edit& edit : steps[r].edits) {
         const GradientsApart* const differs = find(apart, edit.parameter);
         if (!differs || is_everywhere(steps, edit) != kind.everywhere) continue;
         if (kind.everywhere && is_set_by_hand(steps, edit.parameter)) continue;  // that says more
         if (!kind.everywhere && is_vain(steps, differs->odd, r, edit) != kind.vain) continue;
         editing.insert(static_cast<int>(r));
-        if (blamed.empty() || blamed.front().parameter == edit.parameter) blamed.push_back(edit);
+        if (blamed.empty() || blamed.front().edits.front().parameter == edit.parameter) {
+          if (blamed.empty() || blamed.back().rank != r) blamed.push_back({r, {}});
+          blamed.back().edits.push_back(edit);
+        }
         if (named.insert(edit.parameter).second)
           verdict.parameters.push_back(about(differs->parameter, {}, {static_cast<int>(r)}));
       }
-      if (verdict.cause.text.empty() && !blamed.empty()) blame(blamed, r, kind.everywhere, verdict.cause);
     }
+    if (!blamed.empty()) blame(steps, blamed, kind.everywhere, verdict.cause);
     if (!editing.empty()) break;
   }
   if (editing.empty()) return std::nullopt;

@@ -473,7 +473,8 @@ void StepCheck::agree(const autograd::Update& update) {
   }
   if (!moves) return;
   look_at_local(update, moves);
-  if (options_.verify_every > 0 && count_of(update).since % options_.verify_every == 0) verify(update);
+  const bool are_replicas = reducer_.past().backward.sent;  // in local SGD the ranks hold weights of their own
+  if (options_.verify_every > 0 && are_replicas && count_of(update).since % options_.verify_every == 0) verify(update);
 }
 
 }  // namespace brigade::dist

@@ -70,7 +70,8 @@ std::vector<std::string> said_of(By by, int steps = 6) {
     Net net;
     net->uses_b = by != By::NobodyAndOneIsUnused;
     std::optional<dist::DistributedDataParallel<Net>> ddp;
-    ddp.emplace(net, group, dist::DDPOptions{.find_unused_parameters = !net->uses_b});
+    ddp.emplace(net, group,
+                dist::DDPOptions{.find_unused_parameters = !net->uses_b, .verify_every = by == By::Averager ? 1 : 0});
     ddp->register_comm_hook(dist::post_local_sgd_hook(by == By::GlobalSteps ? 100 : by == By::Gradients ? 0 : 1));
     std::optional<dist::ZeroRedundancyOptimizer<optim::SGD>> zero;
     optim::SGD sgd(net->parameters(), {.lr = 1e-4});

@@ -38,10 +38,9 @@ void LocalSteps::end() noexcept {
   left_.clear();  // they may be gone otherwise
 }
 
-void LocalSteps::look_at(const autograd::Update& update, bool moves) {
+void LocalSteps::look_at(const autograd::Update& update) {
   if (is_over_) return;
   if (is_written() || is_averaged_by_hand(update)) return end();
-  if (!moves) return;
   bool any = false;
   for (const Tensor& parameter : update.parameters) {
     const bool has_gradient = parameter.grad().defined();

@@ -19,8 +19,8 @@ class LocalSteps {
   // `title`: of the wrapper; `hook`: its name.
   LocalSteps(std::string title, std::string hook) : title_(std::move(title)), hook_(std::move(hook)) {}
 
-  // Before a step whose gradients no collective has averaged. `moves`: it is not left out.
-  void look_at(const autograd::Update& update, bool moves);
+  // Before a step by gradients that no collective has averaged.
+  void look_at(const autograd::Update& update);
   // Warns, once, unless something has averaged parameters or gradients.
   void tell();
 

@@ -393,14 +393,15 @@ void StepCheck::warn_of_retained_graphs(const autograd::Update& update) {
   }
 }
 
-void StepCheck::look_at_local(const autograd::Update& update, bool moves) {
+void StepCheck::look_at_local(const autograd::Update& update) {
+  if (group_.rank() != 0 || group_.size() == 1) return;  // told once
   if (reducer_.past().backward.sent || group_.wrappers().shared_steps() > 0) return;
   if (!local_steps_) {
     const CommHookPtr& hook = reducer_.comm_hook();
     local_steps_ = std::make_shared<LocalSteps>(reducer_.options().title, hook ? hook->name() : "");
     group_.wrappers().tell_at_end([steps = local_steps_] { steps->tell(); });
   }
-  local_steps_->look_at(update, moves);
+  local_steps_->look_at(update);
 }
 
 void StepCheck::operator()(const autograd::Update& update) {
@@ -464,7 +465,7 @@ void StepCheck::agree(const autograd::Update& update) {
     const std::vector<Verdict> differing = compare(update, description);
     if (!differing.empty()) raise(update, differing);
   }
-  const bool moves = update.moves && values[3] != kHere;
+  const bool moves = update.moves && values[3] != kHere;  // it is not left out
   if (update.moves) steps_[update.optimizer].compared(update, moves);  // else nothing was compared
   if (update.scaled) {                                                 // on all ranks alike
     update.scaled->found_inf = values[3] == kHere;
@@ -472,7 +473,7 @@ void StepCheck::agree(const autograd::Update& update) {
     update.scaled->is_agreed = true;
   }
   if (!moves) return;
-  look_at_local(update, moves);
+  look_at_local(update);
   const bool are_replicas = reducer_.past().backward.sent;  // in local SGD the ranks hold weights of their own
   if (options_.verify_every > 0 && are_replicas && count_of(update).since % options_.verify_every == 0) verify(update);
 }

@@ -56,7 +56,7 @@ class StepCheck {
 
  private:
   // Of a step by gradients that the communication hook has let stay local.
-  void look_at_local(const autograd::Update& update, bool moves);
+  void look_at_local(const autograd::Update& update);
   // On one step, with the other ranks.
   void agree(const autograd::Update& update);
   // How many steps the optimizer had taken when the latest join ended, and which step this is

@@ -36,6 +36,7 @@
 #include <brigade/dist/diagnosis/advice.h>
 #include <brigade/dist/fabric/fabric.h>
 #include <brigade/dist/groups/backends.h>
+#include <brigade/dist/groups/coalescing_manager.h>
 #include <brigade/dist/groups/new_group.h>
 #include <brigade/dist/groups/point_to_point.h>
 #include <brigade/dist/groups/threads/run_threads.h>

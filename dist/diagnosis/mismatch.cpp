@@ -1,6 +1,8 @@
 // A rule for each pair of things that ranks can be in; the first that fits says what is left.
 #include <brigade/dist/diagnosis/mismatch.h>
 
+#include <brigade/dist/diagnosis/coalesced.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -96,6 +98,15 @@ Found same_call(const Mismatch&, const Sides& sides) {
 Found other_groups(const Mismatch&, const Sides& sides) {
   if (sides.first.info->kind != "new_group" || sides.second.info->kind != "new_group") return std::nullopt;
   return advise("give the same list of ranks and time-out on every rank of the group, members or not");
+}
+
+// Issued together with others, or with other ones.
+Found other_parts(const Mismatch&, const Sides& sides) {
+  std::optional<std::string> how =
+      how_parts_differ(*sides.first.info, sides.first.name, *sides.second.info, sides.second.name);
+  if (!how) return std::nullopt;
+  return MismatchReason{
+      *std::move(how), "call the same collectives, in the same order, in the coalescing managers of all ranks", {}};
 }
 
 Found other_hooks(const Mismatch&, const Sides& sides) {
@@ -269,8 +280,8 @@ MismatchReason reason_for(const Mismatch& mismatch, size_t usual, size_t odd, co
     return Side{&info, part_of(info), rank, fmt::format("rank {}", names(static_cast<int>(rank)))};
   };
   const Sides sides{side(std::min(usual, odd)), side(std::max(usual, odd))};
-  for (const auto rule : {&other_groups, &same_call, &other_hooks, &constructions, &step_under_no_sync, &step_or_not,
-                          &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
+  for (const auto rule : {&other_groups, &other_parts, &same_call, &other_hooks, &constructions, &step_under_no_sync,
+                          &step_or_not, &layer, &backwards_of_wrappers, &own_call, &forward_or_not}) {
     if (Found found = rule(mismatch, sides)) return *std::move(found);
   }
   return {"", "call the same collectives in the same order on every rank", {}};

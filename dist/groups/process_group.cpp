@@ -1,11 +1,15 @@
-// Checks and records every collective before the transport gets it, and stages tensors of devices.
+// Checks and records every collective before the transport gets it, collects those that are to be issued together, and
+// stages tensors of devices.
 #include <brigade/dist/groups/process_group.h>
 
 #include <brigade/autograd/tape.h>
 #include <brigade/core/device_runtime.h>
 #include <brigade/core/factory.h>
 #include <brigade/core/view.h>
+#include <brigade/dist/diagnosis/coalesced.h>
 #include <brigade/dist/groups/channels.h>
+#include <brigade/dist/groups/coalescing.h>
+#include <brigade/dist/groups/combined_work.h>
 #include <brigade/dist/groups/group_memory.h>
 #include <brigade/dist/groups/staging.h>
 #include <brigade/dist/groups/wrapper_history.h>
@@ -20,6 +24,11 @@ namespace brigade::dist {
 const char* name(ReduceOp op) noexcept {
   constexpr const char* kNames[] = {"sum", "avg", "max", "min"};
   return kNames[static_cast<int>(op)];
+}
+
+const char* name(CollectiveKind kind) noexcept {
+  constexpr const char* kNames[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter"};
+  return kNames[static_cast<int>(kind)];
 }
 
 namespace {
@@ -66,18 +75,6 @@ void note_on_tape(const char* what, const Tensor& output, const Tensor& input, S
   tape->append(what, where, inputs, outputs, autograd::Cut::Collective, where);
 }
 
-// The collective options with a text of their own: what is staged is posted later.
-struct KeptOptions {
-  explicit KeptOptions(const CollectiveOptions& given) : options(given), description(given.description) {}
-  CollectiveOptions get() const {
-    CollectiveOptions result = options;
-    result.description = description;
-    return result;
-  }
-  CollectiveOptions options;
-  std::string description;
-};
-
 void check_one_device(const Tensor& a, const Tensor& b, const char* what, SourceLocation where) {
   if (a.device() == b.device()) return;
   throw DeviceError(where, "{}: expected both tensors on one device, got {} and {}", what, describe(a), describe(b));
@@ -89,6 +86,19 @@ void check_sizes(const ProcessGroup& group, const Tensor& large, const Tensor& s
   if (large.dtype() == small.dtype() && large.numel() == group.size() * small.numel()) return;
   throw ShapeError(where, "{}: expected {} elements of one dtype ({} ranks x {}), got {} and {}", what,
                    group.size() * small.numel(), group.size(), small.numel(), describe(large), describe(small));
+}
+
+// Posts each by itself, as a part of all.
+template <class Post>
+WorkPtr post_parts(std::span<const CollectiveCall> calls, const Post& post) {
+  std::vector<WorkPtr> works;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    CollectiveCall part = calls[i];
+    const std::string description = part_in_words(i, calls.size(), part.options.description);
+    part.options.description = description;
+    works.push_back(post(part));
+  }
+  return combined_work(std::move(works));
 }
 
 }  // namespace
@@ -133,21 +143,63 @@ void ProcessGroup::post_staged() {
   if (staging_) staging_->post_all();
 }
 
-template <class Collective>
-WorkPtr ProcessGroup::run(std::initializer_list<Tensor> tensors, uint32_t reads, uint32_t writes,
-                          const CollectiveOptions& options, Collective collective) {
+WorkPtr ProcessGroup::run(const CollectiveCall& call) {
   ++posted;
-  const Device device = tensors.begin()->device();
-  if (device.type != DeviceType::CPU) choose_way(device, options.where);
-  if (reaches(device)) {
-    post_staged();
-    return collective(std::span(tensors.begin(), tensors.size()), options);
+  if (coalescing_) return coalescing_->add(call);
+  const Device device = call.output.device();
+  if (device.type != DeviceType::CPU) choose_way(device, call.options.where);
+  if (!reaches(device)) return stage(call);
+  post_staged();
+  return perform(call);
+}
+
+WorkPtr ProcessGroup::perform(const CollectiveCall& call) {
+  switch (call.kind) {
+    case CollectiveKind::AllReduce: return do_all_reduce(call.output, call.options);
+    case CollectiveKind::Broadcast: return do_broadcast(call.output, call.options);
+    case CollectiveKind::AllGather: return do_all_gather(call.output, call.input, call.options);
+    case CollectiveKind::ReduceScatter: return do_reduce_scatter(call.output, call.input, call.options);
   }
+  return nullptr;
+}
+
+WorkPtr ProcessGroup::stage(const CollectiveCall& call) {
   if (!staging_) staging_ = std::make_unique<Staging>();
-  return staging_->stage(tensors, reads, writes,
-                         [collective, kept = KeptOptions(options)](std::span<const Tensor> on_host) {
-                           return collective(on_host, kept.get());
+  std::vector<Tensor> tensors{call.output};
+  if (call.input.defined()) tensors.push_back(call.input);
+  const bool is_broadcast = call.kind == CollectiveKind::Broadcast;
+  const bool is_root = is_broadcast && rank() == call.options.root;
+  const uint32_t reads = call.input.defined() ? 2 : !is_broadcast || is_root;
+  const uint32_t writes = !is_root;
+  CollectiveCall without = call;
+  without.output = without.input = Tensor();
+  return staging_->stage(std::move(tensors), reads, writes,
+                         [this, kept = KeptCall(without)](std::span<const Tensor> on_host) {
+                           CollectiveCall copies = kept.get();
+                           copies.output = on_host[0];
+                           if (on_host.size() > 1) copies.input = on_host[1];
+                           return perform(copies);
                          });
+}
+
+WorkPtr ProcessGroup::post_coalesced(std::span<const CollectiveCall> calls, SourceLocation where) {
+  const Device device = calls.front().output.device();
+  if (device.type != DeviceType::CPU) choose_way(device, where);
+  if (!reaches(device)) return post_parts(calls, [this](const CollectiveCall& part) { return stage(part); });
+  post_staged();
+  return do_coalesced(calls, where);
+}
+
+WorkPtr ProcessGroup::do_coalesced(std::span<const CollectiveCall> calls, SourceLocation) {
+  return post_parts(calls, [this](const CollectiveCall& part) { return perform(part); });
+}
+
+void ProcessGroup::refuse_while_coalescing(const char* what, SourceLocation where) const {
+  if (!coalescing_) return;
+  throw DistError(where,
+                  "{}: it waits for the other ranks, and what the coalescing manager of {} has collected is not "
+                  "issued yet; end the manager first",
+                  what, coalescing_->where());
 }
 
 void ProcessGroup::forget_staged() noexcept { staging_.reset(); }
@@ -165,9 +217,7 @@ WorkPtr ProcessGroup::all_reduce(const Tensor& tensor, CollectiveOptions options
   options.where = where;
   note_on_tape("all_reduce", tensor, tensor, where);
   latest_reduced.add(tensor.id());
-  return run({tensor}, 1, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
-    return do_all_reduce(tensors[0], how);
-  });
+  return run({CollectiveKind::AllReduce, tensor, {}, options});
 }
 
 bool compares_collectives() noexcept {
@@ -186,10 +236,7 @@ WorkPtr ProcessGroup::broadcast(const Tensor& tensor, CollectiveOptions options,
   }
   options.where = where;
   note_on_tape("broadcast", tensor, tensor, where);
-  const bool is_root = rank() == options.root;
-  return run(
-      {tensor}, is_root, !is_root, options,
-      [this](std::span<const Tensor> tensors, const CollectiveOptions& how) { return do_broadcast(tensors[0], how); });
+  return run({CollectiveKind::Broadcast, tensor, {}, options});
 }
 
 WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, CollectiveOptions options,
@@ -200,9 +247,7 @@ WorkPtr ProcessGroup::all_gather(const Tensor& output, const Tensor& input, Coll
   check_one_device(output, input, "all_gather", where);
   options.where = where;
   note_on_tape("all_gather", output, input, where);
-  return run({output, input}, 2, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
-    return do_all_gather(tensors[0], tensors[1], how);
-  });
+  return run({CollectiveKind::AllGather, output, input, options});
 }
 
 WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, CollectiveOptions options,
@@ -213,12 +258,10 @@ WorkPtr ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, 
   check_one_device(output, input, "reduce_scatter", where);
   options.where = where;
   note_on_tape("reduce_scatter", output, input, where);
-  return run({output, input}, 2, 1, options, [this](std::span<const Tensor> tensors, const CollectiveOptions& how) {
-    return do_reduce_scatter(tensors[0], tensors[1], how);
-  });
+  return run({CollectiveKind::ReduceScatter, output, input, options});
 }
 
-CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, const CollectiveOptions& options) {
+CollectiveInfo ProcessGroup::told_of(const char* kind, const Tensor& tensor, const CollectiveOptions& options) const {
   CollectiveInfo info;
   info.kind = kind;
   const std::string_view name_of_kind = kind;
@@ -231,11 +274,27 @@ CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, cons
   info.description = options.description;
   info.iteration = options.iteration;
   info.where = options.where;
+  return info;
+}
+
+CollectiveInfo ProcessGroup::record(const char* kind, const Tensor& tensor, const CollectiveOptions& options) {
+  CollectiveInfo info = told_of(kind, tensor, options);
   info.sequence = recorder_.begin(info);
   return info;
 }
 
+CollectiveInfo ProcessGroup::record_coalesced(std::span<const CollectiveCall> calls, SourceLocation where) {
+  std::vector<CollectiveInfo> parts;
+  for (const CollectiveCall& call : calls)
+    parts.push_back(told_of(name(call.kind), call.subject(), call.options));
+  CollectiveInfo whole = as_one(parts);
+  whole.where = where;
+  whole.sequence = recorder_.begin(whole);
+  return whole;
+}
+
 void ProcessGroup::monitored_barrier(std::chrono::milliseconds timeout, SourceLocation where) {
+  refuse_while_coalescing("monitored_barrier", where);
   CollectiveOptions options{.description = "monitored barrier"};
   options.where = where;
   post_staged();
@@ -253,6 +312,7 @@ void ProcessGroup::write_record(const std::string& reason) const noexcept {
 }
 
 void ProcessGroup::barrier(CollectiveOptions options, SourceLocation where) {
+  refuse_while_coalescing("barrier", where);
   options.where = where;
   post_staged();
   do_barrier(options)->wait();
@@ -260,6 +320,7 @@ void ProcessGroup::barrier(CollectiveOptions options, SourceLocation where) {
 
 std::vector<std::string> ProcessGroup::all_gather_text(std::string_view text, std::string_view description,
                                                        SourceLocation where) {
+  refuse_while_coalescing("all_gather_text", where);
   const Tensor length = allocate(1, kInt64);
   const Tensor lengths = allocate(size(), kInt64);
   *length.data_ptr<int64_t>() = static_cast<int64_t>(text.size());

@@ -13,10 +13,10 @@
 #include <brigade/dist/groups/work.h>
 
 #include <chrono>
-#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +25,7 @@
 namespace brigade::dist {
 
 class Channels;
+class Coalescing;
 class SlotSums;
 class Staging;
 class Store;
@@ -49,6 +50,20 @@ struct CollectiveOptions {
   // When this is a step of a collective of a larger group, that one: errors speak of it, and it is
   // what is compared.
   const CollectiveInfo* step_of = nullptr;
+};
+
+enum class CollectiveKind : uint8_t { AllReduce, Broadcast, AllGather, ReduceScatter };
+const char* name(CollectiveKind kind) noexcept;  // "all_reduce"
+
+// A collective as it was called.
+struct CollectiveCall {
+  CollectiveKind kind;
+  Tensor output;
+  Tensor input;  // undefined where it works in place: AllReduce, Broadcast
+  CollectiveOptions options;
+
+  // Of which the ranks speak, and whose size they compare.
+  const Tensor& subject() const noexcept { return input.defined() ? input : output; }
 };
 
 class ProcessGroup {
@@ -157,6 +172,8 @@ class ProcessGroup {
   RankName named(int rank) const noexcept { return names_(rank); }
   // Enters a collective in the flight recorder; returns what it is called there.
   CollectiveInfo record(const char* kind, const Tensor& tensor, const CollectiveOptions& options);
+  // Several that are issued together, as one.
+  CollectiveInfo record_coalesced(std::span<const CollectiveCall> calls, SourceLocation where);
   FlightRecorder& recorder() noexcept { return recorder_; }
   // Writes the flight recorder, see there. A group that is a part of a larger one leaves that to
   // the larger one.
@@ -173,14 +190,24 @@ class ProcessGroup {
   virtual WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) = 0;
   virtual WorkPtr do_barrier(const CollectiveOptions& options) = 0;
+  // What a CoalescingManager has collected: collectives of one kind on memory of one device, which the group reaches.
+  // One Work for all; `where` made the manager. Unless overridden, each is posted in its turn.
+  virtual WorkPtr do_coalesced(std::span<const CollectiveCall> calls, SourceLocation where);
   virtual void do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout);
 
  private:
-  // collective(tensors, options), on the tensors or on their copies in host memory; `reads` and
-  // `writes` as in Staging::stage.
-  template <class Collective>
-  WorkPtr run(std::initializer_list<Tensor> tensors, uint32_t reads, uint32_t writes, const CollectiveOptions& options,
-              Collective collective);
+  friend class CoalescingManager;
+
+  // Posts it, or has it collected.
+  WorkPtr run(const CollectiveCall& call);
+  // Hands it to the transport.
+  WorkPtr perform(const CollectiveCall& call);
+  // On copies in host memory.
+  WorkPtr stage(const CollectiveCall& call);
+  WorkPtr post_coalesced(std::span<const CollectiveCall> calls, SourceLocation where);
+  // For what waits for collectives, which are not issued while they are collected.
+  void refuse_while_coalescing(const char* what, SourceLocation where) const;
+  CollectiveInfo told_of(const char* kind, const Tensor& tensor, const CollectiveOptions& options) const;
   // What was staged comes before a collective that is not.
   void post_staged();
 
@@ -191,8 +218,9 @@ class ProcessGroup {
   FlightRecorder recorder_;
   std::shared_ptr<WrapperHistory> wrappers_;
   std::mutex channels_mutex_;
-  std::unique_ptr<Channels> channels_;  // made when the first message comes
-  std::unique_ptr<Staging> staging_;    // made when a tensor of a device comes
+  std::unique_ptr<Channels> channels_;      // made when the first message comes
+  std::unique_ptr<Staging> staging_;        // made when a tensor of a device comes
+  std::shared_ptr<Coalescing> coalescing_;  // while there is a CoalescingManager
 };
 
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;

@@ -105,6 +105,21 @@ void Communicator::call(const char* what, const std::function<Result(Comm)>& fun
   std::rethrow_exception(error_of(what, result));
 }
 
+void Communicator::call_together(const std::function<Result(Comm)>& calls) {
+  call("ncclGroupEnd", [&](Comm comm) {
+    if (const Result begun = library_.group_start(); begun != Result::Success) return begun;
+    Result result = Result::InternalError;
+    try {
+      result = calls(comm);
+    } catch (...) {
+      library_.group_end();  // of this thread, which may go on with another communicator
+      throw;
+    }
+    const Result ended = library_.group_end();
+    return is_queued(result) ? ended : result;
+  });
+}
+
 std::optional<std::string> Communicator::asynchronous_error() {
   const std::lock_guard lock(mutex_);
   if (!comm_) return std::nullopt;

@@ -19,6 +19,9 @@
 
 namespace brigade::dist::nccl {
 
+// Of a call that queues work on a communicator that does not block.
+inline bool is_queued(Result result) { return result == Result::Success || result == Result::InProgress; }
+
 class Communicator {
  public:
   // All ranks at the same time, with the id of one of them; the device has to be the current one.
@@ -37,6 +40,9 @@ class Communicator {
   // A call that queues work. `what`: "ncclAllReduce". Throws DistError, PeerError when a
   // peer is the reason, TimeoutError.
   void call(const char* what, const std::function<Result(Comm)>& function);
+  // What `calls` calls is issued together (ncclGroupStart, ncclGroupEnd), or nothing of it. It returns the first result that
+  // is_queued() is false for.
+  void call_together(const std::function<Result(Comm)>& calls);
   // So that collectives on it need no copy into NCCL's buffers; null where NCCL does not want to.
   void* register_memory(void* data, size_t bytes) noexcept;
   void deregister(void* registration) noexcept;

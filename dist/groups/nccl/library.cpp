@@ -43,6 +43,10 @@ Library from(void* handle, const std::string& path) {
   find(found.broadcast, "ncclBroadcast");
   find(found.all_gather, "ncclAllGather");
   find(found.reduce_scatter, "ncclReduceScatter");
+  find(found.send, "ncclSend");
+  find(found.recv, "ncclRecv");
+  find(found.group_start, "ncclGroupStart");
+  find(found.group_end, "ncclGroupEnd");
   if (found.version >= kOldestWithSplit) find(found.comm_split, "ncclCommSplit");
   if (found.version < kOldestWithMemory) return found;
   find(found.mem_alloc, "ncclMemAlloc");

@@ -22,6 +22,11 @@ struct Library {
   Result (*all_gather)(const void* from, void* to, size_t count_of_one, DataType type, Comm comm, Stream stream);
   Result (*reduce_scatter)(const void* from, void* to, size_t count_of_one, DataType type, RedOp op, Comm comm,
                            Stream stream);
+  Result (*send)(const void* from, size_t count, DataType type, int peer, Comm comm, Stream stream);
+  Result (*recv)(void* to, size_t count, DataType type, int peer, Comm comm, Stream stream);
+  // What the calling thread calls between them is issued by the second, as one.
+  Result (*group_start)();
+  Result (*group_end)();
   // Null before 2.18. No configuration: that of `comm`.
   Result (*comm_split)(Comm comm, int color, int key, Comm* part, Config* config);
   // Null before 2.19.

@@ -146,64 +146,25 @@ class NcclGroup final : public ProcessGroup {
   void do_progress() override { control_->progress(); }
 
   WorkPtr do_all_reduce(const Tensor& tensor, const CollectiveOptions& options) override {
-    if (is_on_host(tensor)) {
-      return on_host("all_reduce", tensor, options,
-                     [&](const CollectiveOptions& how) { return control_->all_reduce(tensor, how, how.where); });
-    }
-    const auto queue = [&](nccl::Stream stream) {
-      communicator_->call("ncclAllReduce", [&](nccl::Comm comm) {
-        return library_->all_reduce(tensor.raw_data(), tensor.raw_data(), static_cast<size_t>(tensor.numel()),
-                                    type_of(tensor.dtype()), op_of(options.op, tensor.dtype()), comm, stream);
-      });
-    };
-    return on_device("all_reduce", {tensor}, options, queue, [] {});
+    return one({CollectiveKind::AllReduce, tensor, {}, options});
   }
-
   WorkPtr do_broadcast(const Tensor& tensor, const CollectiveOptions& options) override {
-    if (is_on_host(tensor)) {
-      return on_host("broadcast", tensor, options,
-                     [&](const CollectiveOptions& how) { return control_->broadcast(tensor, how, how.where); });
-    }
-    const auto queue = [&](nccl::Stream stream) {
-      communicator_->call("ncclBroadcast", [&](nccl::Comm comm) {
-        return library_->broadcast(tensor.raw_data(), tensor.raw_data(), static_cast<size_t>(tensor.numel()),
-                                   type_of(tensor.dtype()), options.root, comm, stream);
-      });
-    };
-    return on_device("broadcast", {tensor}, options, queue, [] {});
+    return one({CollectiveKind::Broadcast, tensor, {}, options});
   }
-
   WorkPtr do_all_gather(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    if (is_on_host(input)) {
-      return on_host("all_gather", input, options,
-                     [&](const CollectiveOptions& how) { return control_->all_gather(output, input, how, how.where); });
-    }
-    const auto queue = [&](nccl::Stream stream) {
-      communicator_->call("ncclAllGather", [&](nccl::Comm comm) {
-        return library_->all_gather(input.raw_data(), output.raw_data(), static_cast<size_t>(input.numel()),
-                                    type_of(input.dtype()), comm, stream);
-      });
-    };
-    return on_device("all_gather", {input, output}, options, queue, [&] { copy_within(output, input); });
+    return one({CollectiveKind::AllGather, output, input, options});
   }
-
   WorkPtr do_reduce_scatter(const Tensor& output, const Tensor& input, const CollectiveOptions& options) override {
-    if (is_on_host(input)) {
-      return on_host("reduce_scatter", input, options, [&](const CollectiveOptions& how) {
-        return control_->reduce_scatter(output, input, how, how.where);
-      });
-    }
-    const auto queue = [&](nccl::Stream stream) {
-      communicator_->call("ncclReduceScatter", [&](nccl::Comm comm) {
-        return library_->reduce_scatter(input.raw_data(), output.raw_data(), static_cast<size_t>(output.numel()),
-                                        type_of(input.dtype()), op_of(options.op, input.dtype()), comm, stream);
-      });
-    };
-    return on_device("reduce_scatter", {input, output}, options, queue, [&] { copy_within(output, input); });
+    return one({CollectiveKind::ReduceScatter, output, input, options});
+  }
+  WorkPtr do_coalesced(std::span<const CollectiveCall> calls, SourceLocation where) override {
+    if (is_on_host(calls.front().output)) return ProcessGroup::do_coalesced(calls, where);
+    return on_device(calls, where, [&] { return record_coalesced(calls, where); });
   }
 
   WorkPtr do_barrier(const CollectiveOptions& options) override {
-    return on_host("barrier", Tensor(), options, [&](const CollectiveOptions& how) { return meet(how); });
+    return on_host([&] { return record("barrier", Tensor(), options); }, options,
+                   [&](const CollectiveOptions& how) { return meet(how); });
   }
   void do_monitored_barrier(const CollectiveOptions& options, std::chrono::milliseconds timeout) override {
     control_->monitored_barrier(timeout, options.where);
@@ -212,17 +173,35 @@ class NcclGroup final : public ProcessGroup {
  private:
   static bool is_on_host(const Tensor& tensor) { return tensor.device().type == DeviceType::CPU; }
 
-  static void copy_within(const Tensor& to, const Tensor& from) {
-    const Device device = to.device();
-    if (to.raw_data() != from.raw_data())
-      device_runtime(device).copy_async(to.raw_data(), from.raw_data(), from.nbytes(), device.index);
+  WorkPtr one(const CollectiveCall& call) {
+    const auto enter = [&] { return record(name(call.kind), call.subject(), call.options); };
+    if (!is_on_host(call.output)) return on_device({&call, 1}, call.options.where, enter);
+    return on_host(enter, call.options, [&](const CollectiveOptions& how) { return on_control(call, how); });
+  }
+
+  WorkPtr on_control(const CollectiveCall& call, const CollectiveOptions& how) {
+    switch (call.kind) {
+      case CollectiveKind::AllReduce: return control_->all_reduce(call.output, how, how.where);
+      case CollectiveKind::Broadcast: return control_->broadcast(call.output, how, how.where);
+      case CollectiveKind::AllGather: return control_->all_gather(call.output, call.input, how, how.where);
+      case CollectiveKind::ReduceScatter: return control_->reduce_scatter(call.output, call.input, how, how.where);
+    }
+    return nullptr;
+  }
+
+  // On the current stream, in a world of one.
+  static void do_alone(const CollectiveCall& call) {
+    const Device device = call.output.device();
+    if (call.input.defined() && call.output.raw_data() != call.input.raw_data())
+      device_runtime(device).copy_async(call.output.raw_data(), call.input.raw_data(), call.input.nbytes(),
+                                        device.index);
   }
 
   // `post` is called with the options that make it a part of the collective.
-  template <class Post>
-  WorkPtr on_host(const char* kind, const Tensor& tensor, const CollectiveOptions& options, const Post& post) {
+  template <class Enter, class Post>
+  WorkPtr on_host(const Enter& enter, const CollectiveOptions& options, const Post& post) {
     works_.throw_if_failed();
-    const CollectiveInfo info = record(kind, tensor, options);
+    const CollectiveInfo info = enter();
     CollectiveOptions how = options;
     how.step_of = &info;
     nccl::Collective collective;
@@ -232,23 +211,22 @@ class NcclGroup final : public ProcessGroup {
     return works_.add(std::move(collective));
   }
 
-  // `queue(stream)` calls NCCL; `alone` does on the current stream what is left in a world of one.
-  // The first of the tensors is the one that the ranks speak of.
-  template <class Queue, class Alone>
-  WorkPtr on_device(const char* kind, std::vector<Tensor> tensors, const CollectiveOptions& options, const Queue& queue,
-                    const Alone& alone) {
+  // One collective, or several that are issued together. `enter` enters them in the flight recorder, as one.
+  template <class Enter>
+  WorkPtr on_device(std::span<const CollectiveCall> calls, SourceLocation where, const Enter& enter) {
     works_.throw_if_failed();
-    const Device device = tensors.front().device();
-    check_device(device, options.where);
-    const CollectiveInfo info = record(kind, tensors.front(), options);
+    const Device device = calls.front().output.device();
+    check_device(device, where);
+    const CollectiveInfo info = enter();
     nccl::Collective collective;
     collective.description = in_words(info);
     if (size() == 1) {
-      alone();
+      for (const CollectiveCall& call : calls)
+        do_alone(call);
       recorder().finish(info.sequence);
       return works_.add(std::move(collective));
     }
-    CollectiveOptions how{.description = options.description, .iteration = options.iteration, .where = options.where};
+    CollectiveOptions how{.description = info.description, .iteration = info.iteration, .where = where};
     how.step_of = &info;
     if (memory_) memory_->sweep();
     if (check_) collective.met = meet(how);
@@ -263,15 +241,59 @@ class NcclGroup final : public ProcessGroup {
       const DeviceStreamGuard guard(*stream_);
       ready_->block();
       collective.begun->record();
-      if (tensors.front().numel() > 0) queue(stream_->handle());
+      issue(calls);
       collective.done->record();
     } catch (const PeerError&) {
       fail_and_throw(reason_for(std::current_exception(), collective.met, how));
     } catch (...) {
       fail_and_throw(std::current_exception());
     }
-    collective.tensors = std::move(tensors);
+    for (const CollectiveCall& call : calls) {
+      collective.tensors.push_back(call.output);
+      if (call.input.defined()) collective.tensors.push_back(call.input);
+    }
     return works_.add(std::move(collective));
+  }
+
+  // Queues them on the stream, those without elements left out: they are so on all ranks.
+  void issue(std::span<const CollectiveCall> calls) {
+    if (calls.size() == 1) {
+      const CollectiveCall& call = calls.front();
+      if (call.subject().numel() == 0) return;
+      communicator_->call(function_of(call.kind), [&](nccl::Comm comm) { return issue(call, comm); });
+      return;
+    }
+    communicator_->call_together([&](nccl::Comm comm) {
+      nccl::Result result = nccl::Result::Success;
+      for (const CollectiveCall& call : calls) {
+        if (call.subject().numel() > 0) result = issue(call, comm);
+        if (!nccl::is_queued(result)) break;
+      }
+      return result;
+    });
+  }
+
+  static const char* function_of(CollectiveKind kind) {
+    constexpr const char* kFunctions[] = {"ncclAllReduce", "ncclBroadcast", "ncclAllGather", "ncclReduceScatter"};
+    return kFunctions[static_cast<int>(kind)];
+  }
+
+  nccl::Result issue(const CollectiveCall& call, nccl::Comm comm) const {
+    const Tensor& from = call.subject();
+    void* const to = call.output.raw_data();
+    const auto count = static_cast<size_t>(std::min(from.numel(), call.output.numel()));  // of one rank's part
+    const nccl::DataType type = type_of(from.dtype());
+    const nccl::RedOp op = op_of(call.options.op, from.dtype());
+    void* const stream = stream_->handle();
+    switch (call.kind) {
+      case CollectiveKind::AllReduce: return library_->all_reduce(from.raw_data(), to, count, type, op, comm, stream);
+      case CollectiveKind::Broadcast:
+        return library_->broadcast(from.raw_data(), to, count, type, call.options.root, comm, stream);
+      case CollectiveKind::AllGather: return library_->all_gather(from.raw_data(), to, count, type, comm, stream);
+      case CollectiveKind::ReduceScatter:
+        return library_->reduce_scatter(from.raw_data(), to, count, type, op, comm, stream);
+    }
+    return nccl::Result::InvalidArgument;
   }
 
   // With what failed first: another thread may have given up the communicator meanwhile.

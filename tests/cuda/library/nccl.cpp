@@ -5,112 +5,40 @@
 // result. So what a rank writes too early, or reads too late, goes wrong here as it would there: the stand-in keeps a
 // sum of what each rank sends from the moment its command was at the front, and refuses when it has changed.
 //
+// What a thread calls between ncclGroupStart and ncclGroupEnd is one command for each communicator and stream: all its
+// parts begin and end together, so a rank may send to another and receive from it in one, in any order. Messages
+// (ncclSend, ncclRecv) are matched by sender and receiver in the order of their calls, and have no buffer in between:
+// neither ends before the other has begun.
+//
 // Refused, as by NCCL: ranks and worlds that do not fit, two ranks on one device, memory of another device, a
-// communicator that was given up. Never ready, as there: ranks that meet in different collectives, a rank that does not
+// communicator that was given up; of a group all, when one of its calls is. Never ready, as there: ranks that meet in
+// different collectives, or in groups that differ in the number, kind, size, dtype or place of a part; messages whose ends
+// differ in size or dtype; a rank that does not
 // come, one that has given up; until the rank that waits gives up its own communicator. Sums are those of a ring: rounded to the dtype at each step, averages
 // multiplied by 1/n before.
-#include "stand_in.h"
-
-#include <brigade/core/dtype.h>
-#include <brigade/core/fnv.h>
-#include <brigade/dist/groups/nccl/abi.h>
+#include "nccl_world.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdlib>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+using brigade::dist::nccl::Comm;
 using brigade::dist::nccl::Config;
 using brigade::dist::nccl::DataType;
 using brigade::dist::nccl::RedOp;
 using brigade::dist::nccl::Result;
 using brigade::dist::nccl::UniqueId;
+using brigade::test::nccl::Call;
+using brigade::test::nccl::Piece;
+using brigade::test::nccl::queue;
+using brigade::test::nccl::refuse;
+using brigade::test::nccl::World;
 
 namespace {
-
-thread_local std::string last_error;
-
-Result refuse(Result result, std::string why) {
-  last_error = std::move(why);
-  return result;
-}
-
-brigade::DType dtype_of(DataType type) {
-  switch (type) {
-    case DataType::Int32: return brigade::kInt32;
-    case DataType::Int64: return brigade::kInt64;
-    case DataType::Float16: return brigade::kFloat16;
-    case DataType::Float32: return brigade::kFloat32;
-    case DataType::Float64: return brigade::kFloat64;
-    case DataType::Bfloat16: return brigade::kBFloat16;
-    default: return brigade::kUInt8;
-  }
-}
-
-struct Call {
-  enum Kind { AllReduce, Broadcast, AllGather, ReduceScatter } kind = AllReduce;
-  const void* from = nullptr;
-  void* to = nullptr;
-  size_t count = 0;  // of the tensor of one rank; the other has size * count elements
-  DataType type = DataType::Float32;
-  RedOp op = RedOp::Sum;
-  int root = 0;
-
-  bool fits(const Call& other) const {
-    return kind == other.kind && count == other.count && type == other.type && op == other.op && root == other.root;
-  }
-};
-
-using Bytes = std::vector<unsigned char>;
-
-// One that all ranks take part in.
-struct Meeting {
-  explicit Meeting(size_t ranks) : calls(ranks), sums(ranks, 0), results(ranks) {}
-  std::vector<std::optional<Call>> calls;  // of those whose command has come to the front of its stream
-  std::vector<uint64_t> sums;              // of what a rank sends, when it arrived
-  std::vector<Bytes> results;
-  bool computed = false;
-  size_t left = 0;
-};
-
-// What a rank asks for when the communicator is split.
-struct Piece {
-  int color = 0;
-  int key = 0;
-  size_t rank = 0;
-  brigade::dist::nccl::Comm* place = nullptr;
-};
-
-struct World {
-  explicit World(int ranks)
-      : size(static_cast<size_t>(ranks)), devices(size, -1), aborted(size, false), next(size, 0), splits(size, 0) {}
-  const size_t size;
-  std::mutex mutex;
-  std::vector<int> devices;  // -1: has not come
-  std::vector<bool> aborted;
-  std::vector<uint64_t> next;  // per rank: the number of the collective that it comes to next
-  std::map<uint64_t, std::shared_ptr<Meeting>> meetings;
-  std::vector<uint64_t> splits;  // per rank: how often it has called ncclCommSplit
-  std::vector<Piece> pieces;     // of the split that not all have come to
-  uint64_t splits_done = 0;
-  bool duplicate = false;
-  bool given_up = false;  // by any rank
-  size_t finalized = 0;
-
-  bool complete() const {
-    for (const int device : devices)
-      if (device < 0) return false;
-    return true;
-  }
-};
 
 std::mutex worlds_mutex;
 std::map<std::string, std::shared_ptr<World>> worlds;
@@ -127,162 +55,6 @@ std::map<const void*, Registration> registrations;
 void forget_registrations(const void* comm) {
   const std::lock_guard lock(registrations_mutex);
   std::erase_if(registrations, [&](const auto& each) { return each.second.comm == comm; });
-}
-
-size_t bytes_sent(const Call& call, size_t ranks) {
-  const size_t elements = call.kind == Call::ReduceScatter ? ranks * call.count : call.count;
-  return elements * brigade::itemsize(dtype_of(call.type));
-}
-
-template <class T>
-void reduce_into(std::span<const T* const> inputs, RedOp op, size_t begin, size_t count, Bytes& result) {
-  using C = brigade::compute_type<T>;
-  result.resize(count * sizeof(T));
-  T* const out = reinterpret_cast<T*>(result.data());
-  for (size_t i = 0; i < count; ++i) {
-    const auto value = [&](size_t rank) {
-      const C x = static_cast<C>(inputs[rank][begin + i]);
-      if constexpr (brigade::is_floating_point(brigade::dtype_of<T>)) {
-        if (op == RedOp::Avg)
-          return static_cast<C>(
-              static_cast<T>(x * static_cast<C>(static_cast<T>(C(1) / static_cast<C>(inputs.size())))));
-      }
-      return x;
-    };
-    C sum = value(0);
-    for (size_t rank = 1; rank < inputs.size(); ++rank) {
-      const C next = value(rank);
-      sum = op == RedOp::Max   ? (next > sum ? next : sum)
-            : op == RedOp::Min ? (next < sum ? next : sum)
-                               : static_cast<C>(sum + next);
-      sum = static_cast<C>(static_cast<T>(sum));
-    }
-    out[i] = static_cast<T>(sum);
-  }
-}
-
-void compute(Meeting& meeting) {
-  const size_t ranks = meeting.calls.size();
-  const Call& first = *meeting.calls[0];
-  const size_t itemsize = brigade::itemsize(dtype_of(first.type));
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    Bytes& result = meeting.results[rank];
-    if (first.kind == Call::Broadcast) {
-      const auto* from = static_cast<const unsigned char*>(meeting.calls[static_cast<size_t>(first.root)]->from);
-      result.assign(from, from + first.count * itemsize);
-    } else if (first.kind == Call::AllGather) {
-      for (size_t peer = 0; peer < ranks; ++peer) {
-        const auto* from = static_cast<const unsigned char*>(meeting.calls[peer]->from);
-        result.insert(result.end(), from, from + first.count * itemsize);
-      }
-    } else {
-      const size_t begin = first.kind == Call::ReduceScatter ? rank * first.count : 0;
-      brigade::visit_dtype(dtype_of(first.type), [&]<class T>() {
-        std::vector<const T*> inputs;
-        for (const auto& call : meeting.calls)
-          inputs.push_back(static_cast<const T*>(call->from));
-        reduce_into<T>(inputs, first.op, begin, first.count, result);
-      });
-    }
-  }
-}
-
-}  // namespace
-
-namespace brigade::dist::nccl {
-
-struct OpaqueComm {
-  std::shared_ptr<World> world;
-  size_t rank = 0;
-  int device = 0;
-  bool finalizing = false;
-};
-
-}  // namespace brigade::dist::nccl
-
-using brigade::dist::nccl::Comm;
-
-namespace {
-
-// A rank's part. In a graph it runs again with each replay.
-struct Part {
-  std::shared_ptr<World> world;
-  size_t rank = 0;
-  Call call;
-  std::shared_ptr<Meeting> meeting = nullptr;  // once its command is at the front of its stream
-  uint64_t number = 0;
-};
-
-// Whether the command at the front of its stream may run. Called under the runtime's lock.
-bool is_ready(Part& part) {
-  World& world = *part.world;
-  const std::lock_guard lock(world.mutex);
-  if (world.aborted[part.rank]) return true;
-  const Call& own = part.call;
-  if (!part.meeting) {
-    part.number = world.next[part.rank]++;
-    std::shared_ptr<Meeting>& found = world.meetings[part.number];
-    if (!found) found = std::make_shared<Meeting>(world.size);
-    part.meeting = found;
-    part.meeting->calls[part.rank] = own;
-    part.meeting->sums[part.rank] = brigade::fnv({static_cast<const char*>(own.from), bytes_sent(own, world.size)});
-  }
-  const Meeting& meeting = *part.meeting;
-  if (meeting.computed) return true;
-  for (size_t peer = 0; peer < world.size; ++peer) {
-    if (world.aborted[peer] || !meeting.calls[peer] || !meeting.calls[peer]->fits(own)) return false;
-  }
-  return true;
-}
-
-void run(Part& part) {
-  World& world = *part.world;
-  const std::lock_guard lock(world.mutex);
-  if (world.aborted[part.rank]) return;
-  const std::shared_ptr<Meeting> kept = std::exchange(part.meeting, nullptr);
-  Meeting& meeting = *kept;
-  if (!meeting.computed) {
-    for (size_t peer = 0; peer < world.size; ++peer) {
-      const Call& call = *meeting.calls[peer];
-      const bool sends = call.kind != Call::Broadcast || static_cast<size_t>(call.root) == peer;
-      if (sends &&
-          brigade::fnv({static_cast<const char*>(call.from), bytes_sent(call, world.size)}) != meeting.sums[peer])
-        throw simt::Error("stand-in for NCCL: rank " + std::to_string(peer) +
-                          " wrote what it sends while the collective was under way");
-    }
-    compute(meeting);
-    meeting.computed = true;
-    meeting.left = world.size;
-  }
-  const Bytes& result = meeting.results[part.rank];
-  std::memcpy(part.call.to, result.data(), result.size());
-  if (--meeting.left == 0) world.meetings.erase(part.number);
-}
-
-Result queue(Comm comm, const Call& call, void* stream) {
-  if (!comm) return refuse(Result::InvalidArgument, "comm is NULL");
-  World& world = *comm->world;
-  if (comm->finalizing) return refuse(Result::InvalidUsage, "the communicator was finalized");
-  int device = 0;
-  cudaGetDevice(&device);
-  if (device != comm->device) return refuse(Result::InvalidUsage, "the current device is not the communicator's");
-  for (const void* data : {call.from, static_cast<const void*>(call.to)}) {
-    cudaPointerAttributes attributes{};
-    cudaPointerGetAttributes(&attributes, data);
-    if (call.count > 0 && (attributes.type != cudaMemoryTypeDevice || attributes.device != device))
-      return refuse(Result::InvalidArgument, "a buffer is not memory of device " + std::to_string(device));
-  }
-  if (call.kind == Call::Broadcast && (call.root < 0 || static_cast<size_t>(call.root) >= world.size))
-    return refuse(Result::InvalidArgument, "root " + std::to_string(call.root) + " is no rank");
-  {
-    const std::lock_guard lock(world.mutex);
-    if (world.given_up) return refuse(Result::RemoteError, "a rank has given up the communicator");
-  }
-  const auto part = std::make_shared<Part>(Part{comm->world, comm->rank, call});
-  const cudaError_t code = simt::enqueue(
-      static_cast<cudaStream_t>(stream), [part] { run(*part); }, [part] { return is_ready(*part); });
-  if (code != cudaSuccess) return refuse(Result::UnhandledCudaError, cudaGetErrorString(code));
-  return Result::Success;
 }
 
 }  // namespace
@@ -306,7 +78,7 @@ const char* ncclGetErrorString(Result result) {
   }
 }
 
-const char* ncclGetLastError(Comm) { return last_error.c_str(); }
+const char* ncclGetLastError(Comm) { return brigade::test::nccl::latest_refusal().c_str(); }
 
 Result ncclGetUniqueId(UniqueId* id) {
   static std::mutex mutex;
@@ -420,6 +192,9 @@ size_t nccl_stand_in_registered(const void* data) {
   return found == registrations.end() ? 0 : found->second.bytes;
 }
 
+// For tests: what was queued, a group as one for each communicator and stream.
+size_t nccl_stand_in_commands() { return brigade::test::nccl::commands_queued(); }
+
 // For tests: communicators that ncclCommSplit has made.
 size_t nccl_stand_in_parts() { return parts_made; }
 
@@ -465,5 +240,17 @@ Result ncclAllGather(const void* from, void* to, size_t count, DataType type, Co
 Result ncclReduceScatter(const void* from, void* to, size_t count, DataType type, RedOp op, Comm comm, void* stream) {
   return queue(comm, {Call::ReduceScatter, from, to, count, type, op, 0}, stream);
 }
+
+Result ncclSend(const void* from, size_t count, DataType type, int peer, Comm comm, void* stream) {
+  return queue(comm, {Call::Send, from, nullptr, count, type, RedOp::Sum, peer}, stream);
+}
+
+Result ncclRecv(void* to, size_t count, DataType type, int peer, Comm comm, void* stream) {
+  return queue(comm, {Call::Recv, nullptr, to, count, type, RedOp::Sum, peer}, stream);
+}
+
+Result ncclGroupStart() { return brigade::test::nccl::begin_group(); }
+
+Result ncclGroupEnd() { return brigade::test::nccl::end_group(); }
 
 }  // extern "C"

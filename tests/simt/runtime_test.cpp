@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -438,6 +439,57 @@ TEST_CASE("a kernel that fails is reported by the next call that waits, once, an
   ok(simt::enqueue(stream.handle, [&] { ++runs; }));
   ok(cudaStreamSynchronize(stream.handle));
   CHECK(runs == 11);
+}
+
+TEST_CASE("a call that waits in vain throws, and what is queued on its device is lost: it writes nothing later") {
+  const simt::ScopedOptions impatient({.patience = std::chrono::milliseconds(50)});
+  const Stream stream, elsewhere;
+  const Floats x;
+  std::vector<float> host(kCount, 7.0f);
+  bool released = false;
+  int ran_elsewhere = 0;
+  ok(cudaMemset(x.data, 0, kBytes));
+  ok(cudaDeviceSynchronize());
+  ok(simt::enqueue(
+      stream.handle, [] {}, [&] { return released; }));
+  ok(cudaMemcpyAsync(host.data(), x.data, kBytes, cudaMemcpyDeviceToHost, stream.handle));
+  ok(cudaSetDevice(1));
+  cudaStream_t other = nullptr;
+  ok(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  ok(simt::enqueue(
+      other, [&] { ++ran_elsewhere; }, [&] { return released; }));
+  ok(cudaSetDevice(0));
+  const std::string text = error_of([&] { cudaStreamSynchronize(stream.handle); });
+  CHECK_MESSAGE(text.find("streams stalled") != std::string::npos, text);
+  CHECK_MESSAGE(text.find("for 50 ms; what is queued on device 0 is lost") != std::string::npos, text);
+  released = true;
+  ok(cudaStreamSynchronize(stream.handle));  // is empty
+  CHECK(all_equal(host, 7));
+  ok(cudaStreamSynchronize(other));  // of the other device nothing is lost
+  CHECK(ran_elsewhere == 1);
+  ok(cudaStreamDestroy(other));
+}
+
+TEST_CASE("a command that takes long is waited for, and what fails is thrown when nothing runs on the device") {
+  const simt::ScopedOptions impatient({.patience = std::chrono::milliseconds(20)});
+  const Stream slow, stream;
+  std::atomic<bool> begun = false, ended = false;
+  ok(simt::enqueue(slow.handle, [&] {
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ended = true;
+  }));
+  std::thread other([&] { ok(cudaStreamSynchronize(slow.handle)); });
+  while (!begun)
+    std::this_thread::yield();
+  SUBCASE("waited for by another thread") { ok(cudaDeviceSynchronize()); }
+  SUBCASE("beside a kernel that fails") {
+    simt::launch("fails", fails, 1, 1, 0, stream.handle);
+    CHECK(error_of([&] { cudaStreamSynchronize(stream.handle); }).find("kernel fails") != std::string::npos);
+    cudaGetLastError();
+  }
+  CHECK(ended);
+  other.join();
 }
 
 TEST_CASE("a collective runs once all ranks have queued their part, whoever drains; the ranks are threads") {

@@ -170,6 +170,7 @@ TEST_CASE("what is issued together follows what is queued before it, and is seen
 TEST_CASE("collectives together are captured into a graph, and each replay reduces anew") {
   on_gpus(2, [](const ProcessGroupPtr& group, Device device) {
     connect(group, device);
+    device_runtime(device).synchronize(device.index);  // nothing is under way in the capture
     const cuda::StreamGuard guard(cuda::Stream::create());
     const Tensor x = filled(1, {64}, kFloat32, device), y = filled(3, {32}, kFloat32, device);
     cuda::Graph graph;

@@ -68,7 +68,7 @@ cudaError_t finish_default_stream(Lock& held, cudaError_t error) {
   if (error != cudaSuccess) return set_last_error(error);
   const int device = current_device();
   const Ticket last = state().default_streams[static_cast<size_t>(device)]->last;
-  drain_until(held, [&] { return !last || last->done; });
+  drain_until(held, device, [&] { return !last || last->done; });
   throw_failure(held, device);
   return cudaSuccess;
 }

@@ -116,7 +116,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   if (event->capture) return set_last_error(cudaErrorCapturedEvent);
   const Ticket recorded = event->recorded;
   const int device = event->device;
-  drain_until(held, [&] { return !recorded || recorded->done; });
+  drain_until(held, device, [&] { return !recorded || recorded->done; });
   throw_failure(held, device);
   return cudaSuccess;
 }

@@ -14,7 +14,6 @@ namespace simt::runtime {
 namespace {
 
 constexpr double kLeastMilliseconds = 0.001;  // between two commands
-constexpr auto kPatience = std::chrono::seconds(10);
 
 bool may_run(const CUstream_st& stream) {
   if (stream.busy || stream.queue.empty()) return false;
@@ -34,6 +33,8 @@ void complete(const Ticket& ticket) {
 void forget_when_finished(const StreamPtr& stream) {
   if (!stream->alive && stream->queue.empty() && !stream->busy) std::erase(state().active, stream);
 }
+
+bool is_busy(const StreamPtr& stream) { return stream->busy; }
 
 // The device is lost for what is queued on it; others that wait for it go on.
 void discard(int device) {
@@ -151,21 +152,32 @@ bool run_one(Lock& lock) {
   return true;
 }
 
-void drain_until(Lock& lock, const std::function<bool()>& condition) {
-  auto patient_until = std::chrono::steady_clock::now() + kPatience;
+void drain_until(Lock& lock, int device, const std::function<bool()>& condition) {
+  using Clock = std::chrono::steady_clock;
+  const auto patience = options().patience;
+  auto patient_until = Clock::now() + patience;
   while (!condition()) {
     if (run_one(lock)) {
-      patient_until = std::chrono::steady_clock::now() + kPatience;
+      patient_until = Clock::now() + patience;
       continue;
     }
     // Another host thread runs a command, or has yet to queue its part of a collective.
-    if (state().changed.wait_until(lock, patient_until) == std::cv_status::timeout && !condition() && !run_one(lock))
-      throw Error("streams stalled: nothing that is queued has been ready to run for 10 seconds");
+    if (state().changed.wait_until(lock, patient_until) != std::cv_status::timeout || condition()) continue;
+    if (std::ranges::any_of(state().active, is_busy)) {
+      patient_until = Clock::now() + patience;
+      continue;
+    }
+    if (run_one(lock)) continue;
+    discard(device);
+    state().changed.notify_all();
+    throw Error("streams stalled: nothing that is queued has been ready to run for " +
+                std::to_string(patience.count()) + " ms; what is queued on device " + std::to_string(device) +
+                " is lost");
   }
 }
 
 void drain_device(Lock& lock, int device) {
-  drain_until(lock, [device] {
+  drain_until(lock, device, [device] {
     const std::vector<StreamPtr>& active = state().active;
     return std::all_of(active.begin(), active.end(), [device](const StreamPtr& stream) {
       return stream->device != device || (stream->queue.empty() && !stream->busy);
@@ -180,6 +192,11 @@ void poll(Lock& lock) {
 void throw_failure(Lock& lock, int device) {
   const std::exception_ptr failure = std::exchange(state().failures[static_cast<size_t>(device)], nullptr);
   if (!failure) return;
+  // A command that runs now, on another host thread, may write to memory that goes with who catches this.
+  state().changed.wait(lock, [device] {
+    return std::ranges::none_of(state().active,
+                                [device](const StreamPtr& stream) { return stream->device == device && stream->busy; });
+  });
   lock.unlock();
   set_last_error(cudaErrorLaunchFailure);
   std::rethrow_exception(failure);

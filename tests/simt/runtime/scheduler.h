@@ -94,13 +94,15 @@ Ticket enqueue_alone(int device, Command command);
 
 // Runs one command, if any may run.
 bool run_one(Lock& lock);
-// Runs commands until the condition holds. Throws simt::Error when nothing happens for 10 seconds.
-void drain_until(Lock& lock, const std::function<bool()>& condition);
+// Runs commands until the condition holds, which is about this device. Throws simt::Error when nothing happens for
+// Options::patience; what is queued on the device is lost then, as after a kernel that failed: it may write to memory of
+// who waited, and must not do so later, when that is gone.
+void drain_until(Lock& lock, int device, const std::function<bool()>& condition);
 void drain_device(Lock& lock, int device);
 // A query gets on with the work, or not: a program that polls must come to its end, and must not rely on when.
 void poll(Lock& lock);
 
-// Throws what a kernel of the device threw, once.
+// Throws what a kernel of the device threw, once, when nothing runs on the device any more.
 void throw_failure(Lock& lock, int device);
 
 // For detail::launch: the stream must belong to the current device.

@@ -55,7 +55,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   Ticket now;
   if (const cudaError_t error = enqueue(*stream, {}, &now); error != cudaSuccess) return set_last_error(error);
   const int device = stream->device;
-  drain_until(held, [&] { return now->done; });
+  drain_until(held, device, [&] { return now->done; });
   throw_failure(held, device);
   return cudaSuccess;
 }

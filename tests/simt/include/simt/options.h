@@ -1,6 +1,7 @@
 // How kernels and streams are scheduled. A right program gives the same result under all of these.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +31,8 @@ struct Options {
   bool strict = true;
   // Of each thread that waits. An overflow hits a guard page.
   size_t stack_bytes = size_t{64} << 10;
+  // How long a call that waits goes on when nothing that is queued can run, for other host threads to queue more.
+  std::chrono::milliseconds patience{10000};
 };
 
 const Options& options();
